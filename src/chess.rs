@@ -1,0 +1,409 @@
+//! A game of chess: the position, how it came about, and what only history
+//! decides (repetition, the 50- and 75-move rules).
+//!
+//! Rules, move generation and notation are shakmaty's; its types are used as
+//! they are.
+
+use shakmaty::fen::{Fen, ParseFenError};
+use shakmaty::uci::{IllegalUciMoveError, ParseUciMoveError, UciMove};
+use shakmaty::zobrist::Zobrist64;
+use shakmaty::{CastlingMode, Chess, EnPassantMode, Move, Position, PositionError};
+
+/// Plies without a capture or pawn move after which a player may claim a draw.
+pub const CLAIMABLE_RULE50: u32 = 100;
+/// Plies without a capture or pawn move after which the game is drawn unclaimed.
+pub const FORCED_RULE50: u32 = 150;
+
+/// Why a FEN was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum FenError {
+    /// The text is not a FEN.
+    #[error("`{fen}` is not a FEN: {source}")]
+    Syntax {
+        /// The text as given.
+        fen: String,
+        /// What the parser stumbled over.
+        source: ParseFenError,
+    },
+    /// The text is a FEN, but no game of chess can be played from it.
+    #[error("`{fen}` is not a legal position: {reason}")]
+    Position {
+        /// The text as given.
+        fen: String,
+        /// What makes it unplayable, in words.
+        reason: String,
+    },
+}
+
+/// Why a move in UCI notation was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum MoveError {
+    /// The text is not a move in UCI notation.
+    #[error("`{0}` is not a move in UCI notation, such as e2e4 or a7a8q")]
+    Syntax(String, #[source] ParseUciMoveError),
+    /// The move cannot be played here.
+    #[error("`{0}` is not a legal move in this position")]
+    Illegal(String, #[source] IllegalUciMoveError),
+}
+
+/// Why a game is over, or could be called over by the player to move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ending {
+    /// The side to move is mated.
+    Checkmate,
+    /// The side to move has no legal move and is not in check.
+    Stalemate,
+    /// Neither side can mate by any sequence of legal moves.
+    InsufficientMaterial,
+    /// The position stands on the board for the third time (claim) or later.
+    Repetition,
+    /// Fifty moves by each side without capture or pawn move (claim) or more.
+    FiftyMoves,
+}
+
+/// One position of a game and what led to it.
+#[derive(Clone, Debug)]
+pub struct Ply {
+    /// The position.
+    pub position: Chess,
+    /// The move that led here; `None` for the position the game started from.
+    pub played: Option<Move>,
+    /// Zobrist key of the position: pieces, side to move, castling rights and
+    /// an en-passant square where capturing there is legal.
+    pub key: u64,
+    /// How often the same position stood on the board earlier in this game.
+    pub repetitions: u8,
+    /// Plies since the position last stood on the board; 0 if it never did.
+    pub cycle: u16,
+}
+
+/// A game: the start and every position since.
+///
+/// Cheap to extend and to take back, so that a search thread walks the tree on
+/// one `Game` of its own.
+#[derive(Clone, Debug)]
+pub struct Game {
+    mode: CastlingMode,
+    initial: bool,
+    plies: Vec<Ply>,
+}
+
+impl Default for Game {
+    fn default() -> Game {
+        Game::new(Chess::default(), CastlingMode::Standard)
+    }
+}
+
+impl Game {
+    /// A game that starts from `position`; `mode` decides how castling is written.
+    #[must_use]
+    pub fn new(position: Chess, mode: CastlingMode) -> Game {
+        let initial = position == Chess::default();
+        Game {
+            mode,
+            initial,
+            plies: vec![Ply {
+                key: key_of(&position),
+                position,
+                played: None,
+                repetitions: 0,
+                cycle: 0,
+            }],
+        }
+    }
+
+    /// A game that starts from a FEN: the standard form, four fields, X-FEN or
+    /// Shredder-FEN. In [`CastlingMode::Standard`] a FEN whose castling rights
+    /// only Chess960 can have turns the game into a Chess960 one.
+    ///
+    /// # Errors
+    /// [`FenError`] if the text is no FEN or the position cannot be played from.
+    /// More pieces than a game can produce and checks that no last move can
+    /// have given are let through: studies and test suites contain them.
+    pub fn from_fen(fen: &str, mode: CastlingMode) -> Result<Game, FenError> {
+        let parsed: Fen = fen.trim().parse().map_err(|source| FenError::Syntax {
+            fen: fen.to_owned(),
+            source,
+        })?;
+        let setup = parsed.into_setup();
+        let mode = match mode {
+            CastlingMode::Chess960 => CastlingMode::Chess960,
+            CastlingMode::Standard => CastlingMode::detect(&setup),
+        };
+        let position = setup
+            .position::<Chess>(mode)
+            .or_else(PositionError::ignore_too_much_material)
+            .or_else(PositionError::ignore_impossible_check)
+            .or_else(PositionError::ignore_invalid_ep_square)
+            .or_else(PositionError::ignore_invalid_castling_rights)
+            .map_err(|error| FenError::Position {
+                fen: fen.to_owned(),
+                reason: error.to_string(),
+            })?;
+        Ok(Game::new(position, mode))
+    }
+
+    /// The position on the board.
+    #[must_use]
+    pub fn position(&self) -> &Chess {
+        &self.current().position
+    }
+
+    /// The position on the board with what history says of it.
+    #[must_use]
+    pub fn current(&self) -> &Ply {
+        &self.plies[self.plies.len() - 1]
+    }
+
+    /// Every position since the start, the oldest first; never empty.
+    #[must_use]
+    pub fn plies(&self) -> &[Ply] {
+        &self.plies
+    }
+
+    /// How castling is read and written.
+    #[must_use]
+    pub fn mode(&self) -> CastlingMode {
+        self.mode
+    }
+
+    /// Sets how castling is written from now on.
+    pub fn set_mode(&mut self, mode: CastlingMode) {
+        self.mode = mode;
+    }
+
+    /// Whether the game began at the initial position of standard chess, so
+    /// that nothing can have come before its first position.
+    #[must_use]
+    pub fn from_initial_position(&self) -> bool {
+        self.initial
+    }
+
+    /// Plies since the last capture or pawn move.
+    #[must_use]
+    pub fn rule50(&self) -> u32 {
+        self.position().halfmoves()
+    }
+
+    /// Plays a legal move.
+    ///
+    /// `mv` must come from this position's legal moves; anything else leaves a
+    /// game that no rule describes (never undefined behaviour).
+    pub fn play(&mut self, mv: Move) {
+        let mut position = self.position().clone();
+        position.play_unchecked(mv);
+        let key = key_of(&position);
+        let (repetitions, cycle) = self.occurrences(&position, key);
+        self.plies.push(Ply {
+            position,
+            played: Some(mv),
+            key,
+            repetitions,
+            cycle,
+        });
+    }
+
+    /// Takes the last move back; without one, does nothing.
+    pub fn undo(&mut self) {
+        if self.plies.len() > 1 {
+            self.plies.pop();
+        }
+    }
+
+    /// Takes moves back until `plies` positions are left (at least the first).
+    pub fn truncate(&mut self, plies: usize) {
+        self.plies.truncate(plies.max(1));
+    }
+
+    /// Reads a move in UCI notation; castling is understood both as the king's
+    /// two steps and as king takes rook.
+    ///
+    /// # Errors
+    /// [`MoveError`] if the text is no move or the move is not legal here.
+    pub fn parse_move(&self, text: &str) -> Result<Move, MoveError> {
+        let uci: UciMove = text
+            .parse()
+            .map_err(|error| MoveError::Syntax(text.to_owned(), error))?;
+        uci.to_move(self.position())
+            .map_err(|error| MoveError::Illegal(text.to_owned(), error))
+    }
+
+    /// A move as UCI writes it in this game's castling mode.
+    #[must_use]
+    pub fn format_move(&self, mv: Move) -> String {
+        mv.to_uci(self.mode).to_string()
+    }
+
+    /// How the game stands as a player would see it who claims every draw at
+    /// once: mate, stalemate, insufficient material, third occurrence, 50 moves.
+    #[must_use]
+    pub fn ending(&self) -> Option<Ending> {
+        self.ending_at(2, CLAIMABLE_RULE50)
+    }
+
+    /// How the game has ended without any claim: fivefold repetition and 75
+    /// moves in place of threefold and 50.
+    #[must_use]
+    pub fn forced_ending(&self) -> Option<Ending> {
+        self.ending_at(4, FORCED_RULE50)
+    }
+
+    fn ending_at(&self, repetitions: u8, rule50: u32) -> Option<Ending> {
+        let ply = self.current();
+        let position = &ply.position;
+        if position.legal_moves().is_empty() {
+            return Some(if position.is_check() {
+                Ending::Checkmate
+            } else {
+                Ending::Stalemate
+            });
+        }
+        if position.is_insufficient_material() {
+            Some(Ending::InsufficientMaterial)
+        } else if ply.repetitions >= repetitions {
+            Some(Ending::Repetition)
+        } else if position.halfmoves() >= rule50 {
+            Some(Ending::FiftyMoves)
+        } else {
+            None
+        }
+    }
+
+    /// Earlier occurrences of the position about to be appended, and the plies
+    /// back to the latest of them.
+    fn occurrences(&self, position: &Chess, key: u64) -> (u8, u16) {
+        let reversible = position.halfmoves() as usize;
+        // The same side is to move every second ply; two plies cannot repeat.
+        let latest = self
+            .plies
+            .iter()
+            .rev()
+            .take(reversible)
+            .enumerate()
+            .skip(3)
+            .step_by(2)
+            .find(|(_, ply)| ply.key == key);
+        match latest {
+            Some((back, ply)) => (ply.repetitions.saturating_add(1), back as u16 + 1),
+            None => (0, 0),
+        }
+    }
+}
+
+fn key_of(position: &Chess) -> u64 {
+    position.zobrist_hash::<Zobrist64>(EnPassantMode::Legal).0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn game(moves: &str) -> Game {
+        let mut game = Game::default();
+        for mv in moves.split_whitespace() {
+            let mv = game.parse_move(mv).unwrap();
+            game.play(mv);
+        }
+        game
+    }
+
+    #[test]
+    fn repetitions_are_counted_with_their_distance() {
+        let shuffle = "g1f3 g8f6 f3g1 f6g8 ";
+        let once = game(shuffle);
+        assert_eq!((once.current().repetitions, once.current().cycle), (1, 4));
+        assert_eq!(once.ending(), None);
+        let twice = game(&shuffle.repeat(2));
+        assert_eq!(twice.current().repetitions, 2);
+        assert_eq!(twice.ending(), Some(Ending::Repetition));
+        assert_eq!(twice.forced_ending(), None);
+        assert_eq!(
+            game(&shuffle.repeat(4)).forced_ending(),
+            Some(Ending::Repetition)
+        );
+    }
+
+    #[test]
+    fn a_pawn_move_ends_the_search_for_repetitions() {
+        let mut game = game("g1f3 g8f6 f3g1 f6g8 e2e4");
+        assert_eq!(game.current().repetitions, 0);
+        game.undo();
+        assert_eq!(game.current().repetitions, 1);
+    }
+
+    #[test]
+    fn lost_castling_rights_make_another_position() {
+        let after = game("e2e4 e7e5 e1e2 e8e7 e2e1 e7e8");
+        assert_eq!(after.current().repetitions, 0);
+    }
+
+    #[test]
+    fn rule_50_and_75() {
+        let claim = Game::from_fen("4k3/8/8/8/8/8/3R4/4K3 w - - 100 80", CastlingMode::Standard);
+        let claim = claim.unwrap();
+        assert_eq!(claim.ending(), Some(Ending::FiftyMoves));
+        assert_eq!(claim.forced_ending(), None);
+        let mate = "R5k1/5ppp/8/8/8/8/8/4K3 b - - 150 80";
+        let mate = Game::from_fen(mate, CastlingMode::Standard).unwrap();
+        assert_eq!(mate.forced_ending(), Some(Ending::Checkmate));
+    }
+
+    #[test]
+    fn every_fen_form_that_clients_send() {
+        let standard = "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1";
+        let key = Game::from_fen(standard, CastlingMode::Standard).unwrap();
+        for fen in [
+            "r3k2r/8/8/8/8/8/8/R3K2R w KQkq -",
+            "r3k2r/8/8/8/8/8/8/R3K2R w HAha - 0 1",
+            " r3k2r/8/8/8/8/8/8/R3K2R  w KQkq - 0 1 ",
+        ] {
+            for mode in [CastlingMode::Standard, CastlingMode::Chess960] {
+                let game = Game::from_fen(fen, mode).unwrap();
+                assert_eq!(game.current().key, key.current().key, "{fen}");
+            }
+        }
+        let shredder = "1rk3r1/8/8/8/8/8/8/1RK3R1 w GBgb - 0 1";
+        let xfen = "1rk3r1/8/8/8/8/8/8/1RK3R1 w KQkq - 0 1";
+        let shredder = Game::from_fen(shredder, CastlingMode::Standard).unwrap();
+        let xfen = Game::from_fen(xfen, CastlingMode::Chess960).unwrap();
+        assert_eq!(shredder.mode(), CastlingMode::Chess960);
+        assert_eq!(shredder.current().key, xfen.current().key);
+    }
+
+    #[test]
+    fn castling_is_read_both_ways_and_written_in_the_games_mode() {
+        let fen = "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1";
+        let mut game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
+        let short = game.parse_move("e1g1").unwrap();
+        assert_eq!(short, game.parse_move("e1h1").unwrap());
+        assert_eq!(game.format_move(short), "e1g1");
+        game.set_mode(CastlingMode::Chess960);
+        assert_eq!(game.format_move(short), "e1h1");
+    }
+
+    #[test]
+    fn what_cannot_be_played_is_refused_with_the_reason() {
+        for fen in [
+            "",
+            "nonsense",
+            "8/8/8/8/8/8/8/8 w - - 0 1",
+            "kk6/8/8/8/8/8/8/K7 w - - 0 1",
+        ] {
+            let error = Game::from_fen(fen, CastlingMode::Standard).unwrap_err();
+            assert!(error.to_string().contains(fen));
+        }
+        let game = Game::default();
+        assert!(matches!(
+            game.parse_move("e2e5"),
+            Err(MoveError::Illegal(..))
+        ));
+        assert!(matches!(
+            game.parse_move("castle"),
+            Err(MoveError::Syntax(..))
+        ));
+        assert!(matches!(
+            game.parse_move("0000"),
+            Err(MoveError::Illegal(..))
+        ));
+    }
+}

@@ -1,0 +1,330 @@
+//! A game as one row of 64-bit words, the form in which positions travel to a
+//! network, and back.
+//!
+//! The first 104 words are Lc0's input format 1: for each of the last eight
+//! positions, newest first, our pawns, knights, bishops, rooks, queens and
+//! king, theirs, and all ones if the position had occurred before. "Ours" is
+//! the side to move now, in all eight. The scalars follow.
+
+use shakmaty::{
+    Bitboard, Board, CastlingMode, Chess, Color, EnPassantMode, Piece, Position, PositionError,
+    Role, Setup, Square,
+};
+use std::num::NonZeroU32;
+
+use crate::chess::Game;
+
+/// Positions of history a row holds, the current one included.
+pub const HISTORY: usize = 8;
+/// Planes of each of them: twelve kinds of pieces and the repetition mark.
+pub const PLANES_PER_BOARD: usize = 13;
+/// Words of a row that are bitboards of the history.
+pub const BOARDS: usize = HISTORY * PLANES_PER_BOARD;
+
+/// What the words after the bitboards hold, by name.
+///
+/// A castling right is the bitboard of the rook it belongs to (empty if it is
+/// gone), `en_passant` the bitboard of the square a pawn has just passed;
+/// `black_to_move` is 0 or 1 and `rule50` counts plies.
+pub const SCALARS: [&str; 7] = [
+    "castling_us_queenside",
+    "castling_us_kingside",
+    "castling_them_queenside",
+    "castling_them_kingside",
+    "black_to_move",
+    "rule50",
+    "en_passant",
+];
+
+/// Words of a row.
+pub const WIDTH: usize = BOARDS + SCALARS.len();
+
+const CASTLING: usize = BOARDS;
+const BLACK_TO_MOVE: usize = BOARDS + 4;
+const RULE50: usize = BOARDS + 5;
+const EN_PASSANT: usize = BOARDS + 6;
+
+/// Why a row describes no position.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    /// Two kinds of pieces claim one square.
+    #[error("two pieces on {0}")]
+    Crowded(Square),
+    /// The pieces stand in a way that no game can be played from.
+    #[error("no legal position: {0}")]
+    Position(String),
+}
+
+/// One position with its history, ready for a network: [`WIDTH`] words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(transparent)]
+pub struct Input([u64; WIDTH]);
+
+impl Input {
+    /// Encodes the game's current position and the seven before it.
+    ///
+    /// Before the first position of a game that began at the initial position
+    /// there is nothing (zeros). Of a game that began elsewhere the past is
+    /// unknown and filled with its oldest position, taking back a double push
+    /// that its en-passant square gives away, as Lc0 does.
+    #[must_use]
+    pub fn encode(game: &Game) -> Input {
+        let position = game.position();
+        let turn = position.turn();
+        let mut row = [0; WIDTH];
+        let (boards, scalars) = row.split_at_mut(BOARDS);
+        let (mut slots, _) = boards.as_chunks_mut::<PLANES_PER_BOARD>();
+        for ply in game.plies().iter().rev().take(HISTORY) {
+            let (slot, rest) = slots.split_at_mut(1);
+            write_board(&mut slot[0], ply.position.board(), turn);
+            slot[0][PLANES_PER_BOARD - 1] = if ply.repetitions > 0 { u64::MAX } else { 0 };
+            slots = rest;
+        }
+        if !slots.is_empty() && !game.from_initial_position() {
+            let oldest = before_double_push(&game.plies()[0].position);
+            for slot in slots {
+                write_board(slot, &oldest, turn);
+            }
+        }
+        let rook = |color: Color, side| {
+            let rook = position.castles().rook(color, side);
+            rook.map_or(0, |rook| orient(rook.into(), turn))
+        };
+        use shakmaty::CastlingSide::{KingSide, QueenSide};
+        scalars.copy_from_slice(&[
+            rook(turn, QueenSide),
+            rook(turn, KingSide),
+            rook(!turn, QueenSide),
+            rook(!turn, KingSide),
+            u64::from(turn.is_black()),
+            u64::from(position.halfmoves()),
+            position
+                .ep_square(EnPassantMode::PseudoLegal)
+                .map_or(0, |square| orient(square.into(), turn)),
+        ]);
+        Input(row)
+    }
+
+    /// A row from its words, as a record holds them. Nothing is checked here:
+    /// [`Input::position`] says whether they describe a position.
+    #[must_use]
+    pub fn from_words(words: [u64; WIDTH]) -> Input {
+        Input(words)
+    }
+
+    /// The row's words: [`BOARDS`] bitboards, then [`SCALARS`].
+    #[must_use]
+    pub fn words(&self) -> &[u64; WIDTH] {
+        &self.0
+    }
+
+    /// Whether Black is to move.
+    #[must_use]
+    pub fn turn(&self) -> Color {
+        Color::from_white(self.0[BLACK_TO_MOVE] == 0)
+    }
+
+    /// Plies since the last capture or pawn move.
+    #[must_use]
+    pub fn rule50(&self) -> u32 {
+        u32::try_from(self.0[RULE50]).unwrap_or(u32::MAX)
+    }
+
+    /// Whether the position had occurred before.
+    #[must_use]
+    pub fn is_repetition(&self) -> bool {
+        self.0[PLANES_PER_BOARD - 1] != 0
+    }
+
+    /// Whether no castling right is left to either side, so that the board may
+    /// be mirrored left to right without changing the game.
+    #[must_use]
+    pub fn is_without_castling(&self) -> bool {
+        self.0[CASTLING..CASTLING + 4]
+            .iter()
+            .all(|&right| right == 0)
+    }
+
+    /// The pieces `age` plies ago (0 is now, at most 7), colours as they were;
+    /// `None` if the game had not begun yet.
+    ///
+    /// # Errors
+    /// [`InputError::Crowded`] if two pieces share a square.
+    pub fn board(&self, age: usize) -> Result<Option<Board>, InputError> {
+        let turn = self.turn();
+        let planes = &self.0[age * PLANES_PER_BOARD..][..PLANES_PER_BOARD - 1];
+        let mut board = Board::empty();
+        for (plane, &squares) in planes.iter().enumerate() {
+            let color = if plane < Role::ALL.len() { turn } else { !turn };
+            let role = Role::ALL[plane % Role::ALL.len()];
+            for square in Bitboard(orient(Bitboard(squares), turn)) {
+                if board.piece_at(square).is_some() {
+                    return Err(InputError::Crowded(square));
+                }
+                board.set_piece_at(square, Piece { color, role });
+            }
+        }
+        Ok((!board.occupied().is_empty()).then_some(board))
+    }
+
+    /// The position that the row describes.
+    ///
+    /// The move number is lost. Where the row's `en_passant` is empty the
+    /// square comes from the history, which formats without that scalar rely on.
+    ///
+    /// # Errors
+    /// [`InputError`] if no game can be played from such a position.
+    pub fn position(&self) -> Result<Chess, InputError> {
+        let turn = self.turn();
+        let mut setup = Setup::empty();
+        setup.board = self.board(0)?.unwrap_or_else(Board::empty);
+        setup.turn = turn;
+        setup.halfmoves = self.rule50();
+        setup.fullmoves = NonZeroU32::MIN;
+        for &right in &self.0[CASTLING..CASTLING + 4] {
+            setup.castling_rights |= Bitboard(orient(Bitboard(right), turn));
+        }
+        setup.ep_square = match Bitboard(orient(Bitboard(self.0[EN_PASSANT]), turn)).first() {
+            Some(square) => Some(square),
+            None => self
+                .board(1)?
+                .and_then(|before| passed_square(&before, &setup.board, !turn)),
+        };
+        let mode = CastlingMode::detect(&setup);
+        setup
+            .position::<Chess>(mode)
+            .or_else(PositionError::ignore_too_much_material)
+            .or_else(PositionError::ignore_impossible_check)
+            .or_else(PositionError::ignore_invalid_ep_square)
+            .map_err(|error| InputError::Position(error.to_string()))
+    }
+}
+
+/// The bitboard as the mover sees it; its own inverse.
+fn orient(squares: Bitboard, turn: Color) -> u64 {
+    match turn {
+        Color::White => squares.0,
+        Color::Black => squares.0.swap_bytes(),
+    }
+}
+
+fn write_board(slot: &mut [u64; PLANES_PER_BOARD], board: &Board, turn: Color) {
+    let (ours, theirs) = (board.by_color(turn), board.by_color(!turn));
+    for (plane, role) in Role::ALL.into_iter().enumerate() {
+        let pieces = board.by_role(role);
+        slot[plane] = orient(pieces & ours, turn);
+        slot[plane + Role::ALL.len()] = orient(pieces & theirs, turn);
+    }
+}
+
+/// The board before the double push that an en-passant square gives away;
+/// the board itself where there is none.
+fn before_double_push(position: &Chess) -> Board {
+    let mut board = position.board().clone();
+    if let Some(square) = position.maybe_ep_square() {
+        let mover = !position.turn();
+        let (from, to) = mover.fold_wb((-8, 8), (8, -8));
+        if let (Some(from), Some(to)) = (square.offset(from), square.offset(to)) {
+            if let Some(pawn) = board.remove_piece_at(to) {
+                board.set_piece_at(from, pawn);
+            }
+        }
+    }
+    board
+}
+
+/// The square that a pawn of `mover` passed between two boards, if its double
+/// push is all that happened.
+fn passed_square(before: &Board, after: &Board, mover: Color) -> Option<Square> {
+    let pawns = |board: &Board| {
+        board.by_piece(Piece {
+            color: mover,
+            role: Role::Pawn,
+        })
+    };
+    let left = (pawns(before) & !pawns(after)).single_square()?;
+    let arrived = (pawns(after) & !pawns(before)).single_square()?;
+    let double = left.file() == arrived.file() && left.rank().distance(arrived.rank()) == 2;
+    double.then(|| left.offset(mover.fold_wb(8, -8)))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn play(game: &mut Game, moves: &str) {
+        for mv in moves.split_whitespace() {
+            let mv = game.parse_move(mv).unwrap();
+            game.play(mv);
+        }
+    }
+
+    #[test]
+    fn the_mover_always_plays_upwards() {
+        let mut game = Game::default();
+        let white = Input::encode(&game);
+        assert_eq!(white.words()[0], 0xff00);
+        assert_eq!(white.words()[6], 0xff_0000_0000_0000);
+        assert_eq!(
+            white.words()[PLANES_PER_BOARD..BOARDS],
+            [0; BOARDS - PLANES_PER_BOARD]
+        );
+        play(&mut game, "e2e4");
+        let black = Input::encode(&game);
+        assert_eq!(black.words()[0], 0xff00);
+        assert_eq!(black.turn(), Color::Black);
+        assert_eq!(black.words()[PLANES_PER_BOARD], 0xff00);
+    }
+
+    #[test]
+    fn a_bare_fen_fills_its_past_before_the_double_push() {
+        let fen = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq e3 0 1";
+        let game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
+        let input = Input::encode(&game);
+        let start = Input::encode(&Game::default());
+        for age in 1..HISTORY {
+            assert_eq!(input.board(age).unwrap(), start.board(0).unwrap());
+        }
+    }
+
+    #[test]
+    fn encoding_and_back_is_the_identity() {
+        let mut game = Game::default();
+        play(
+            &mut game,
+            "e2e4 a7a6 e4e5 d7d5 g1f3 b8c6 f1e2 g8h6 e1g1 c6b8 f1e1 b8c6",
+        );
+        while game.plies().len() > 1 {
+            let input = Input::encode(&game);
+            let position = input.position().unwrap();
+            assert_eq!(position.legal_moves(), game.position().legal_moves());
+            assert_eq!(
+                position.castles().castling_rights(),
+                game.position().castles().castling_rights()
+            );
+            assert_eq!(&input.board(1).unwrap().unwrap(), {
+                game.undo();
+                game.position().board()
+            });
+        }
+    }
+
+    #[test]
+    fn repetitions_are_marked_where_they_happened() {
+        let mut game = Game::default();
+        play(&mut game, "g1f3 g8f6 f3g1 f6g8 e2e4");
+        let input = Input::encode(&game);
+        let marks: Vec<bool> = (0..HISTORY)
+            .map(|age| input.words()[age * PLANES_PER_BOARD + 12] != 0)
+            .collect();
+        assert_eq!(marks[..6], [false, true, false, false, false, false]);
+    }
+
+    #[test]
+    fn crowded_squares_are_named() {
+        let mut words = *Input::encode(&Game::default()).words();
+        words[1] |= 1 << 8;
+        let error = Input::from_words(words).position().unwrap_err();
+        assert_eq!(error.to_string(), "two pieces on a2");
+    }
+}

@@ -1,0 +1,161 @@
+//! The 1858 moves of the field's policy vector, in the order of Lc0.
+//!
+//! First every pair of squares that a queen or a knight could travel on an
+//! empty board, by origin a1…h8 and then by target a1…h8: 1,792 entries. A
+//! knight promotion is its pair without a suffix. Then, for each pawn on
+//! a7…h7 and each file it can reach, promotion to queen, rook and bishop: 66
+//! entries. Castling is the king taking its own rook.
+
+use shakmaty::{Color, Move, Position, Role, Square};
+
+/// Entries of the policy vector.
+pub const POLICY_SIZE: usize = 1858;
+
+const PAIRS: usize = 1792;
+const NONE: u16 = u16::MAX;
+const PROMOTIONS: [Role; 3] = [Role::Queen, Role::Rook, Role::Bishop];
+
+struct Tables {
+    /// Index of each pair of squares; [`NONE`] where no piece moves so.
+    index: [[u16; 64]; 64],
+    /// The pair of squares of each index.
+    squares: [(u8, u8); POLICY_SIZE],
+}
+
+static TABLES: Tables = tables();
+
+const fn tables() -> Tables {
+    let mut index = [[NONE; 64]; 64];
+    let mut squares = [(0, 0); POLICY_SIZE];
+    let mut next = 0;
+    let mut from = 0;
+    while from < 64 {
+        let mut to = 0;
+        while to < 64 {
+            let files = (from as i32 % 8 - to as i32 % 8).abs();
+            let ranks = (from as i32 / 8 - to as i32 / 8).abs();
+            let queen = files == 0 || ranks == 0 || files == ranks;
+            let knight = files * ranks == 2;
+            if from != to && (queen || knight) {
+                index[from][to] = next as u16;
+                squares[next] = (from as u8, to as u8);
+                next += 1;
+            }
+            to += 1;
+        }
+        from += 1;
+    }
+    assert!(next == PAIRS);
+    let mut file = 0;
+    while file < 8 {
+        let mut target = if file == 0 { 0 } else { file - 1 };
+        while target <= file + 1 && target < 8 {
+            let mut piece = 0;
+            while piece < PROMOTIONS.len() {
+                squares[next] = (48 + file as u8, 56 + target as u8);
+                next += 1;
+                piece += 1;
+            }
+            target += 1;
+        }
+        file += 1;
+    }
+    assert!(next == POLICY_SIZE);
+    Tables { index, squares }
+}
+
+/// The square as the mover sees it.
+fn orient(square: Square, turn: Color) -> Square {
+    match turn {
+        Color::White => square,
+        Color::Black => square.flip_vertical(),
+    }
+}
+
+/// Where a legal move of `turn` stands in the policy vector.
+#[must_use]
+pub fn policy_index(mv: Move, turn: Color) -> u16 {
+    let (from, to, promotion) = match mv {
+        Move::Normal {
+            from,
+            to,
+            promotion,
+            ..
+        } => (from, to, promotion),
+        Move::EnPassant { from, to } => (from, to, None),
+        Move::Castle { king, rook } => (king, rook, None),
+        // Drops belong to other variants; shakmaty never generates one here.
+        Move::Put { to, .. } => (to, to, None),
+    };
+    let (from, to) = (orient(from, turn), orient(to, turn));
+    match promotion.and_then(|role| PROMOTIONS.iter().position(|&other| other == role)) {
+        Some(piece) => {
+            let (file, target) = (usize::from(from.file()), usize::from(to.file()));
+            // Every file before this one has three targets, the a-file two.
+            let before = (3 * file).saturating_sub(1) + target - file.saturating_sub(1);
+            (PAIRS + PROMOTIONS.len() * before + piece) as u16
+        }
+        None => TABLES.index[usize::from(from)][usize::from(to)],
+    }
+}
+
+/// The legal move of `position` that stands at `index` of its policy vector.
+#[must_use]
+pub fn policy_move(position: &impl Position, index: u16) -> Option<Move> {
+    let turn = position.turn();
+    position
+        .legal_moves()
+        .into_iter()
+        .find(|&mv| policy_index(mv, turn) == index)
+}
+
+/// The two squares of a policy entry (mover's view, a1 = 0 … h8 = 63) and,
+/// for entries with a suffix, the piece promoted to.
+#[must_use]
+pub fn from_square_to_square(index: usize) -> Option<(usize, usize, Option<Role>)> {
+    let &(from, to) = TABLES.squares.get(index)?;
+    let promotion = index
+        .checked_sub(PAIRS)
+        .map(|promotion| PROMOTIONS[promotion % PROMOTIONS.len()]);
+    Some((from.into(), to.into(), promotion))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::Game;
+    use shakmaty::CastlingMode;
+
+    fn index(fen: &str, mv: &str) -> u16 {
+        let game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
+        policy_index(game.parse_move(mv).unwrap(), game.position().turn())
+    }
+
+    #[test]
+    fn known_entries() {
+        let castling = "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1";
+        assert_eq!(index(castling, "e1g1"), 103);
+        assert_eq!(index(&castling.replace('w', "b"), "e8g8"), 103);
+        let promotion = "1r2k3/P7/8/8/8/8/8/4K3 w - - 0 1";
+        assert_eq!(index(promotion, "a7a8n"), 1401);
+        assert_eq!(index(promotion, "a7a8q"), 1792);
+        assert_eq!(index(promotion, "a7b8b"), 1797);
+        assert_eq!(index("4k3/7P/8/8/8/8/8/4K3 w - - 0 1", "h7h8b"), 1857);
+    }
+
+    #[test]
+    fn every_entry_is_reached_by_the_move_it_describes() {
+        for entry in 0..POLICY_SIZE {
+            let (from, to, promotion) = from_square_to_square(entry).unwrap();
+            let mv = Move::Normal {
+                role: Role::Queen,
+                from: Square::new(from as u32),
+                capture: None,
+                to: Square::new(to as u32),
+                promotion,
+            };
+            assert_eq!(usize::from(policy_index(mv, Color::White)), entry);
+        }
+        assert!(from_square_to_square(POLICY_SIZE).is_none());
+    }
+}

@@ -1,0 +1,34 @@
+//! Tessera is a chess engine whose whole search runs on Chessformer networks,
+//! and the trainer that makes those networks. A Chessformer reads the board as
+//! 64 tiles, one token a square; a tessera is one tile of a mosaic.
+//!
+//! Two binaries are thin shells over this library: `tessera` speaks UCI and
+//! measures players, `train` turns games into networks.
+//!
+//! # The map
+//!
+//! Ground floor first: a module uses only those above it.
+//!
+//! | module | its one job |
+//! |---|---|
+//! | [`chess`] | a game: position, history, repetition, castling modes; everything else from shakmaty |
+//! | [`encode`] | a game → the 112 input planes as packed bitboards; a move ↔ its index in the policy |
+//! | [`nn`] | [`nn::Backend`]: a batch of encoded positions → values and policy logits; TorchScript on CPU or CUDA, and two without a network |
+//! | [`model`] | the Chessformer family in tch, and its export to TorchScript; the engine never needs it |
+//! | [`search`] | PUCT: tree, selection, batched gathering, backup, stopping, time; knows [`nn::Backend`], never torch |
+//! | [`agent`] | one trait, many players: `mcts`, `policy`, `value` |
+//! | [`uci`] | parsing, the option table, the session, info lines |
+//! | [`data`] | training records: PGN, Lc0 chunks, packed shards; sampling and statistics |
+//! | [`train`] | losses, optimizer, schedules, checkpoints, metrics |
+//! | [`eval`] | measuring players: puzzles, test suites, the bench |
+
+pub mod agent;
+pub mod chess;
+pub mod data;
+pub mod encode;
+pub mod eval;
+pub mod model;
+pub mod nn;
+pub mod search;
+pub mod train;
+pub mod uci;

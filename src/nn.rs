@@ -1,0 +1,227 @@
+//! Evaluating positions: the interface between players and networks.
+//!
+//! A player gathers positions into a [`Batch`], a [`Backend`] fills an
+//! [`Evaluations`]. Only the logits of legal moves travel back, in the order in
+//! which the player listed the moves.
+
+use crate::chess::Game;
+use crate::encode::{Input, policy_index};
+use shakmaty::{Move, Position};
+
+/// Positions waiting to be evaluated, and the moves whose logits are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    keys: Vec<u64>,
+    inputs: Vec<Input>,
+    moves: Vec<u16>,
+    ends: Vec<usize>,
+}
+
+impl Batch {
+    /// Appends the game's current position. `moves` are its legal moves in any
+    /// order that the player likes. `encode` is [`Properties::reads_input`] of
+    /// the backend that will evaluate the batch.
+    pub fn push(&mut self, game: &Game, moves: &[Move], encode: bool) {
+        let turn = game.position().turn();
+        self.keys.push(evaluation_key(game));
+        if encode {
+            self.inputs.push(Input::encode(game));
+        }
+        self.moves
+            .extend(moves.iter().map(|&mv| policy_index(mv, turn)));
+        self.ends.push(self.moves.len());
+    }
+
+    /// Appends position `index` of another batch.
+    pub fn push_from(&mut self, other: &Batch, index: usize) {
+        self.keys.push(other.keys[index]);
+        if let Some(&input) = other.inputs.get(index) {
+            self.inputs.push(input);
+        }
+        self.moves.extend_from_slice(other.moves(index));
+        self.ends.push(self.moves.len());
+    }
+
+    /// Positions in the batch.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether no position is in the batch.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Empties the batch and keeps its memory.
+    pub fn clear(&mut self) {
+        self.keys.clear();
+        self.inputs.clear();
+        self.moves.clear();
+        self.ends.clear();
+    }
+
+    /// A key per position: equal keys may share an evaluation.
+    #[must_use]
+    pub fn keys(&self) -> &[u64] {
+        &self.keys
+    }
+
+    /// The encoded positions; empty if the batch was gathered without encoding.
+    #[must_use]
+    pub fn inputs(&self) -> &[Input] {
+        &self.inputs
+    }
+
+    /// Policy indices of the moves of position `index`.
+    #[must_use]
+    pub fn moves(&self, index: usize) -> &[u16] {
+        &self.moves[span(&self.ends, index)]
+    }
+}
+
+/// What makes two positions alike to a network: the position, whether it is a
+/// repetition, and the plies of the 50-move rule, exactly where a draw is near
+/// and in steps of eight before. The history beyond that is left out, as in
+/// Lc0's cache (CacheHistoryLength 0).
+fn evaluation_key(game: &Game) -> u64 {
+    let rule50 = u64::from(game.rule50());
+    let rule50 = if rule50 < 64 { rule50 / 8 } else { rule50 };
+    let repeated = u64::from(game.current().repetitions > 0);
+    let salt = (rule50 << 1 | repeated).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    game.current().key ^ salt
+}
+
+fn span(ends: &[usize], index: usize) -> std::ops::Range<usize> {
+    let start = index.checked_sub(1).map_or(0, |before| ends[before]);
+    start..ends[index]
+}
+
+/// What a backend says of a position, for the side to move.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Value {
+    /// Expected result, W − L, in −1…1: what ranks moves.
+    pub q: f32,
+    /// Probability of a draw, in 0…1 − |q|.
+    pub d: f32,
+    /// Plies to the end of the game; 0 where the network has no such head.
+    pub moves_left: f32,
+    /// Expected squared error of `q`; 0 where the network has no such head.
+    pub error: f32,
+}
+
+impl Value {
+    /// Probabilities of win, draw and loss; they sum to 1.
+    #[must_use]
+    pub fn wdl(&self) -> [f32; 3] {
+        let decided = 1.0 - self.d;
+        [(decided + self.q) / 2.0, self.d, (decided - self.q) / 2.0]
+    }
+}
+
+/// What a backend made of a [`Batch`]: values and logits in its order.
+#[derive(Clone, Debug, Default)]
+pub struct Evaluations {
+    values: Vec<Value>,
+    logits: Vec<f32>,
+    ends: Vec<usize>,
+}
+
+impl Evaluations {
+    /// Appends the next position's value and the logits of its moves.
+    pub fn push(&mut self, value: Value, logits: impl IntoIterator<Item = f32>) {
+        self.values.push(value);
+        self.logits.extend(logits);
+        self.ends.push(self.logits.len());
+    }
+
+    /// Empties the evaluations and keeps their memory.
+    pub fn clear(&mut self) {
+        self.values.clear();
+        self.logits.clear();
+        self.ends.clear();
+    }
+
+    /// Positions evaluated.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether no position was evaluated.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The value of position `index`.
+    #[must_use]
+    pub fn value(&self, index: usize) -> Value {
+        self.values[index]
+    }
+
+    /// The logits of position `index`, one for each of its moves.
+    #[must_use]
+    pub fn logits(&self, index: usize) -> &[f32] {
+        &self.logits[span(&self.ends, index)]
+    }
+}
+
+/// What a player needs to know of a backend.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Properties {
+    /// Name for people: the network's, or `uniform` and the like.
+    pub name: String,
+    /// Whether [`Batch::inputs`] is read. Without it a player saves the encoding.
+    pub reads_input: bool,
+    /// Whether [`Value::moves_left`] means anything.
+    pub has_moves_left: bool,
+    /// Whether [`Value::error`] means anything.
+    pub has_error: bool,
+    /// The batch size that gives nearly all of the speed.
+    pub recommended_batch: usize,
+    /// Threads that should call [`Backend::evaluate`] at once to keep it busy.
+    pub recommended_threads: usize,
+}
+
+/// Why an evaluation failed.
+#[derive(Debug, thiserror::Error)]
+pub enum BackendError {
+    /// libtorch refused: out of memory, a device that has gone, and the like.
+    #[error("the network could not be evaluated: {0}")]
+    Torch(String),
+    /// The network returned numbers that are none.
+    #[error("the network `{0}` returned values that are not finite")]
+    NotFinite(String),
+    /// The thread that serves the batches is gone.
+    #[error("the evaluation service has stopped")]
+    Stopped,
+}
+
+/// Evaluates positions. Called from many threads at once.
+pub trait Backend: Send + Sync {
+    /// What it is and how it likes to be used.
+    fn properties(&self) -> &Properties;
+
+    /// Replaces the contents of `out` by the evaluations of `batch`, in order.
+    ///
+    /// # Errors
+    /// [`BackendError`]; `out` then holds nothing of use.
+    fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError>;
+}
+
+/// Probabilities of the logits at a temperature, written in their place.
+///
+/// A temperature above 1 flattens. An empty slice stays empty.
+pub fn softmax(logits: &mut [f32], temperature: f32) {
+    let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut sum = 0.0;
+    for logit in logits.iter_mut() {
+        *logit = ((*logit - top) / temperature).exp();
+        sum += *logit;
+    }
+    for probability in logits {
+        *probability /= sum;
+    }
+}

@@ -5,9 +5,11 @@
 //! through [`Control`].
 
 use crate::chess::Game;
-use crate::nn::BackendError;
+use crate::nn::{Backend, BackendError};
+use crate::search::Parameters;
 use parking_lot::{Condvar, Mutex};
 use shakmaty::Move;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long to think, as UCI's `go` says it. The default is: until stopped.
@@ -191,4 +193,26 @@ pub trait Agent: Send {
         control: &Control,
         report: &mut dyn FnMut(&Report),
     ) -> Result<Choice, AgentError>;
+}
+
+/// The players there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum AgentKind {
+    /// PUCT over the network.
+    #[default]
+    Mcts,
+    /// The move that the policy likes best: one evaluation.
+    Policy,
+    /// The move after which the network likes the position best: one
+    /// evaluation for each legal move.
+    Value,
+}
+
+impl AgentKind {
+    /// The player, thinking with `backend`.
+    #[must_use]
+    pub fn build(self, backend: Arc<dyn Backend>, parameters: &Parameters) -> Box<dyn Agent> {
+        let _ = (backend, parameters);
+        unimplemented!()
+    }
 }

@@ -4,6 +4,10 @@
 //! [`Evaluations`]. Only the logits of legal moves travel back, in the order in
 //! which the player listed the moves.
 
+mod load;
+
+pub use load::{BackendKind, BackendOptions, DeviceChoice, LoadError, Precision, load};
+
 use crate::chess::Game;
 use crate::encode::{Input, policy_index};
 use shakmaty::{Move, Position};

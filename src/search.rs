@@ -1,1 +1,5 @@
 //! To come.
+
+mod parameters;
+
+pub use parameters::Parameters;

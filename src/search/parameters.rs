@@ -1,0 +1,47 @@
+//! What steers the search.
+
+/// Everything that steers the search; the defaults are the engine's own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameters {
+    /// Threads that walk the tree; 0 asks the backend.
+    pub threads: usize,
+    /// Memory of the tree, in MiB.
+    pub hash: usize,
+    /// Lines to report.
+    pub multi_pv: usize,
+    /// Positions a thread gathers before it evaluates them; 0 asks the backend.
+    pub minibatch: usize,
+    /// Time kept back a move for the client and the wire, in milliseconds.
+    pub move_overhead: u64,
+    /// Seed of everything random in the search.
+    pub seed: u64,
+    /// Exploration at a node without visits (Lc0: CPuct).
+    pub cpuct: f32,
+    /// Visits at which exploration has begun to grow (Lc0: CPuctBase).
+    pub cpuct_base: f32,
+    /// Growth of the exploration with the logarithm of visits (Lc0: CPuctFactor).
+    pub cpuct_factor: f32,
+    /// Reduction of an unvisited move's value below its parent's, times the
+    /// square root of the visited policy mass (Lc0: FpuValue).
+    pub fpu_value: f32,
+    /// Softmax temperature of the policy (Lc0: PolicyTemperature).
+    pub policy_temperature: f32,
+}
+
+impl Default for Parameters {
+    fn default() -> Parameters {
+        Parameters {
+            threads: 0,
+            hash: 256,
+            multi_pv: 1,
+            minibatch: 0,
+            move_overhead: 100,
+            seed: 0,
+            cpuct: 1.745,
+            cpuct_base: 38739.0,
+            cpuct_factor: 3.894,
+            fpu_value: 0.33,
+            policy_temperature: 1.359,
+        }
+    }
+}

@@ -5,8 +5,10 @@
 //! which the player listed the moves.
 
 mod load;
+mod metadata;
 
 pub use load::{BackendKind, BackendOptions, DeviceChoice, LoadError, Precision, load};
+pub use metadata::{CONTRACT, ContractError, INPUT_FORMAT, Metadata, SEARCH_VALUES, tensor_hash};
 
 use crate::chess::Game;
 use crate::encode::{Input, policy_index};

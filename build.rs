@@ -2,8 +2,35 @@
 
 use std::path::{Path, PathBuf};
 
+/// Our own C++: what libtorch can do and tch cannot reach.
+const SOURCES: [&str; 1] = ["src/model/trace.cpp"];
+
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    compile();
+    link();
+}
+
+fn compile() {
+    let Some(libtorch) = std::env::var_os("LIBTORCH").map(PathBuf::from) else {
+        // torch-sys says what to do when there is no libtorch.
+        return;
+    };
+    let include = libtorch.join("include");
+    for source in SOURCES {
+        println!("cargo:rerun-if-changed={source}");
+    }
+    cc::Build::new()
+        .cpp(true)
+        .std("c++17")
+        .files(SOURCES)
+        .include(&include)
+        .include(include.join("torch/csrc/api/include"))
+        .warnings(false)
+        .compile("tessera_torch");
+}
+
+fn link() {
     println!("cargo:rerun-if-env-changed=LIBTORCH");
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "windows") {
         // Windows has no rpath: DLLs are found beside the binary or on PATH.

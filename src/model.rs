@@ -8,12 +8,14 @@
 //!
 //! A network is a [`Chessformer`] (its structure) and [`Weights`] (its tensors).
 //! The structure owns no tensor, so that training can keep all parameters in
+//! one flat vector, and export can run the same forward pass over the
 //! parameters of a TorchScript module.
 
 mod attention;
 mod chessformer;
 mod config;
 mod embedding;
+mod export;
 mod heads;
 mod layers;
 mod parameters;
@@ -22,6 +24,7 @@ mod size;
 
 pub use chessformer::{Chessformer, Outputs};
 pub use config::{ConfigError, EmbeddingConfig, ModelConfig, NormKind, PRESETS, PositionConfig};
+pub use export::{Export, ExportError, ExportPrecision, export};
 pub use heads::{RewardOutputs, bucket_of};
 pub use parameters::{Initial, Parameter, Weights};
 pub use size::Size;

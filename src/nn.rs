@@ -5,7 +5,7 @@
 //! which the player listed the moves.
 
 mod load;
-mod metadata;
+pub mod metadata;
 mod random;
 mod uniform;
 

@@ -44,8 +44,6 @@ pub(super) struct Constants {
 }
 
 impl Constants {
-    pub(super) const NAMES: [&str; 3] = ["shifts", "policy_gather", "displacements"];
-
     fn new(device: Device) -> Constants {
         let shifts: Vec<u8> = (0..8).collect();
         Constants {
@@ -148,6 +146,10 @@ impl Chessformer {
         })
     }
 
+    pub(super) fn constants(&self) -> &Constants {
+        &self.constants
+    }
+
     /// What it was built from.
     #[must_use]
     pub fn config(&self) -> &ModelConfig {
@@ -177,20 +179,7 @@ impl Chessformer {
     /// `soft` asks for [`Outputs::policy_soft`].
     #[must_use]
     pub fn forward(&self, weights: &Weights, rows: &Tensor, soft: bool) -> Outputs {
-        self.forward_with(weights, &self.constants, rows, soft)
-    }
-
-    pub(super) fn constants(&self) -> &Constants {
-        &self.constants
-    }
-
-    pub(super) fn forward_with(
-        &self,
-        weights: &Weights,
-        constants: &Constants,
-        rows: &Tensor,
-        soft: bool,
-    ) -> Outputs {
+        let constants = &self.constants;
         let like = &weights.tensors()[0];
         let features = features(rows, &constants.shifts, like);
         let mut x = self.embedding.forward(weights, &features);

@@ -15,15 +15,19 @@ const PIECES: i64 = PLANES_PER_BOARD as i64 - 1;
 
 /// The 112 planes of rows i64 [B, 111], as [B, 64, 112] in the weights' type.
 ///
-/// A row's words are little-endian, so that byte r of a bitboard is rank r.
-/// `shifts` is the vector u8 0…7.
+/// A bitboard's byte r is rank r. `shifts` is the vector u8 0…7: words are
+/// shifted to bytes and bytes to bits, because shifting words to bits at once
+/// moves eight times the memory (and looking at words as bytes cannot be
+/// traced).
 pub(super) fn features(rows: &Tensor, shifts: &Tensor, like: &Tensor) -> Tensor {
     let boards = BOARDS as i64;
     let bits = rows
         .narrow(1, 0, boards)
-        .contiguous()
-        .view_dtype(Kind::Uint8)
-        .view([-1, boards, 8, 1])
+        .unsqueeze(2)
+        .bitwise_right_shift(&(shifts.to_kind(Kind::Int64) * 8))
+        .bitwise_and(0xff)
+        .to_kind(Kind::Uint8)
+        .unsqueeze(3)
         .bitwise_right_shift(shifts)
         .bitwise_and(1)
         .view([-1, boards, 64])

@@ -12,6 +12,7 @@
 pub mod curve;
 pub mod label;
 pub mod legal;
+pub mod loader;
 pub mod pgn;
 pub mod record;
 pub mod replay;

@@ -1,1 +1,25 @@
-fn main() {}
+//! `train` turns games into networks.
+
+mod pack;
+
+use clap::{Parser, Subcommand};
+
+/// The trainer of Tessera: games in, networks out.
+#[derive(Parser)]
+#[command(version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Pack games (PGN, also gzip or zstd) into a shard for training.
+    Pack(pack::Pack),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse().command {
+        Command::Pack(pack) => pack.run(),
+    }
+}

@@ -7,6 +7,7 @@
 mod load;
 mod metadata;
 mod random;
+pub mod torch;
 mod uniform;
 
 pub use load::{

@@ -86,7 +86,7 @@ fn embed(root: &Path) {
                 file.display()
             );
             println!("cargo:rerun-if-changed={}", file.display());
-            format!("Some(include_bytes!({file:?}))")
+            format!("Some(include_bytes!({file:?}) as &[u8])")
         }
         Err(_) => "None".to_owned(),
     };

@@ -10,7 +10,13 @@ use tch::{Device, Kind, Tensor};
 /// What libtorch says went wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct TorchError(pub(super) String);
+pub struct TorchError(String);
+
+impl From<tch::TchError> for TorchError {
+    fn from(error: tch::TchError) -> TorchError {
+        TorchError(gist(&error.to_string()).to_owned())
+    }
+}
 
 /// A TorchScript module, owned.
 #[derive(Debug)]
@@ -85,7 +91,7 @@ impl Module {
     /// Adds a tensor that training changes.
     ///
     /// # Errors
-    /// [`TorchError`] if the name is taken.
+    /// [`TorchError`] if the name cannot be one.
     pub fn register_parameter(&mut self, name: &str, tensor: &Tensor) -> Result<(), TorchError> {
         self.register(name, tensor, true)
     }
@@ -93,7 +99,7 @@ impl Module {
     /// Adds a tensor that training leaves alone.
     ///
     /// # Errors
-    /// [`TorchError`] if the name is taken.
+    /// [`TorchError`] if the name cannot be one.
     pub fn register_buffer(&mut self, name: &str, tensor: &Tensor) -> Result<(), TorchError> {
         self.register(name, tensor, false)
     }
@@ -180,6 +186,21 @@ impl Module {
         })?;
         Ok(outputs.into_iter().map(|(_, tensor)| tensor).collect())
     }
+}
+
+/// The numbers of a contiguous f32 tensor on the CPU, row by row; nothing for
+/// any other.
+pub(super) fn floats(tensor: &Tensor) -> &[f32] {
+    let plain = tensor.kind() == Kind::Float
+        && tensor.device() == Device::Cpu
+        && tensor.is_contiguous()
+        && tensor.numel() > 0;
+    if !plain {
+        return &[];
+    }
+    // SAFETY: such a tensor holds `numel` numbers from `data_ptr` on, aligned,
+    // for as long as it lives; nothing here writes to it.
+    unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast(), tensor.numel()) }
 }
 
 /// Takes over a tensor that the shim hands out.
@@ -285,14 +306,14 @@ mod tests {
     #[test]
     fn failures_are_errors_of_one_line() {
         let mut module = doubler();
-        let taken = Tensor::from(1f32);
+        let tensor = Tensor::from(1f32);
         let mut unusual = Module::create("Unusual").unwrap();
         unusual
             .define("def forward(self, x): return 'no tensor'")
             .unwrap();
         let errors = [
             module.define("def forward(self:").unwrap_err(),
-            module.register_parameter("weight", &taken).unwrap_err(),
+            module.register_parameter("a\0b", &tensor).unwrap_err(),
             module.define("a\0b").unwrap_err(),
             module
                 .save(Path::new("/no/such/folder/net.pt"))

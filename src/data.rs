@@ -18,6 +18,7 @@ pub mod record;
 pub mod replay;
 pub mod sample;
 pub mod shard;
+pub mod statistics;
 pub mod v6;
 
 pub use curve::Curve;

@@ -1,6 +1,7 @@
 //! `train` turns games into networks.
 
 mod pack;
+mod stats;
 
 use clap::{Parser, Subcommand};
 
@@ -16,10 +17,13 @@ struct Arguments {
 enum Command {
     /// Pack games (PGN, also gzip or zstd) into a shard for training.
     Pack(pack::Pack),
+    /// Say what training data consists of.
+    Stats(stats::Stats),
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Pack(pack) => pack.run(),
+        Command::Stats(stats) => stats.run(),
     }
 }

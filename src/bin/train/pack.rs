@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use tessera::data::Curve;
@@ -18,6 +18,7 @@ const CHUNK: usize = 16 << 20;
 
 /// What `train pack` is asked to do.
 #[derive(Args)]
+#[command(group(ArgGroup::new("reading").args(["evals", "played"]).required(true).multiple(true)))]
 pub struct Pack {
     /// Files of games: PGN, plain or compressed with gzip or zstd.
     #[arg(required = true, value_name = "IN")]
@@ -27,7 +28,7 @@ pub struct Pack {
     output: PathBuf,
     /// What a score after a move belongs to: the engine that chose the move
     /// (chooser) or an analysis of the position after it (analysis).
-    #[arg(long, value_enum, required_unless_present = "played")]
+    #[arg(long, value_enum)]
     evals: Option<Evals>,
     /// Make every move of the games a policy target, as for human games.
     #[arg(long, conflicts_with = "noise")]

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use pgn_reader::{Outcome, RawComment, RawTag, Reader, SanPlus, Skip, Visitor};
+use shakmaty::san::SanError;
 use shakmaty::{CastlingMode, Chess, KnownOutcome, Position};
 
 use crate::chess::{FenError, Game};
@@ -26,8 +27,15 @@ pub enum GameError {
     /// The game is of a variant with other rules than chess.
     #[error("variant `{0}` is not chess")]
     Variant(String),
-    /// A move cannot be played.
-    #[error("ply {ply}{}: `{san}` is not a legal move", if *.depth > 0 { " in a variation" } else { "" })]
+    /// A move cannot be played, or could be several.
+    #[error(
+        "`{san}` at ply {ply}{} is {}",
+        if *.depth > 0 { " of a variation" } else { "" },
+        match .source {
+            SanError::IllegalSan => "not a legal move",
+            SanError::AmbiguousSan => "ambiguous",
+        }
+    )]
     Move {
         /// Plies before the move, from 0.
         ply: usize,
@@ -35,6 +43,8 @@ pub enum GameError {
         depth: usize,
         /// The move as written.
         san: String,
+        /// Which of the two it is.
+        source: SanError,
     },
     /// A variation stands before the first move it could replace.
     #[error("a variation stands before any move")]
@@ -146,12 +156,16 @@ impl Visitor for RecordVisitor {
         let depth = text.lines.len() - 1;
         let line = &mut text.lines[depth];
         let position = &line.position;
-        let Ok(mv) = san_plus.san.to_move(position) else {
-            return ControlFlow::Break(Err(GameError::Move {
-                ply: line.ply,
-                depth,
-                san: san_plus.to_string(),
-            }));
+        let mv = match san_plus.san.to_move(position) {
+            Ok(mv) => mv,
+            Err(source) => {
+                return ControlFlow::Break(Err(GameError::Move {
+                    ply: line.ply,
+                    depth,
+                    san: san_plus.to_string(),
+                    source,
+                }));
+            }
         };
         let turn = position.turn();
         let legal = Legal::of(&position.legal_moves(), turn);

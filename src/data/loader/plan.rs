@@ -100,7 +100,7 @@ impl Plan {
     }
 
     /// The samples that a block gives on average.
-    fn expected(&self, id: BlockId) -> f64 {
+    pub(super) fn expected(&self, id: BlockId) -> f64 {
         let samples = self.shards[id.shard].blocks()[id.block].samples as f64;
         let share = match self.split {
             Split::Train => 1.0 - self.sampling.validation,

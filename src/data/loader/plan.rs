@@ -66,7 +66,7 @@ impl Plan {
         let mut groups: Vec<Vec<BlockId>> = vec![Vec::new()];
         let mut so_far = 0.0;
         for block in blocks {
-            if so_far >= total / count * groups.len() as f64 {
+            if so_far > total / count * groups.len() as f64 {
                 groups.push(Vec::new());
             }
             so_far += self.expected(block);

@@ -76,6 +76,7 @@ fn shards_hold_the_games_and_every_sample_is_a_legal_move_of_its_position() {
         assert_eq!(records, parsed(&games(name)), "{name}");
         assert_eq!(shard.header().sources, [name]);
         let mut samples = 0;
+        let mut agreement = 0.0;
         let check = |sample: tessera::data::Sample| {
             samples += 1;
             let position = sample.input.position().unwrap();
@@ -89,6 +90,9 @@ fn shards_hold_the_games_and_every_sample_is_a_legal_move_of_its_position() {
             assert!(sample.legal.contains(index));
             for value in [sample.q, sample.short_term].into_iter().flatten() {
                 assert!((-1.0..=1.0).contains(&value));
+            }
+            if let (Some(q), Some(result)) = (sample.q, sample.result) {
+                agreement += q * result.q();
             }
         };
         let mut check = check;
@@ -104,6 +108,9 @@ fn shards_hold_the_games_and_every_sample_is_a_legal_move_of_its_position() {
         }
         let promised: u64 = shard.blocks().iter().map(|block| block.samples).sum();
         assert_eq!(samples, promised, "{name}");
+        // Whoever stands better by the engines' scores tends to win.
+        let is_scored = options[0] == "--evals";
+        assert_eq!(agreement > 10.0, is_scored, "{name}: {agreement}");
         // The target is the whole of our data in a fifth of what PGN takes.
         let size = std::fs::metadata(shard.path()).unwrap().len();
         assert!(

@@ -5,40 +5,17 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// Our C++: what tch does not reach of libtorch. One line a file.
-const CPP: [&str; 2] = ["src/nn/torch/module.cpp", "src/nn/torch/process.cpp"];
+const CPP: [&str; 3] = [
+    "src/model/trace.cpp",
+    "src/nn/torch/module.cpp",
+    "src/nn/torch/process.cpp",
+];
 
 /// Headers those files include.
 const HEADERS: [&str; 1] = ["src/nn/torch/shim.h"];
 
-/// Our own C++: what libtorch can do and tch cannot reach.
-const SOURCES: [&str; 1] = ["src/model/trace.cpp"];
-
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    compile();
-    link();
-}
-
-fn compile() {
-    let Some(libtorch) = std::env::var_os("LIBTORCH").map(PathBuf::from) else {
-        // torch-sys says what to do when there is no libtorch.
-        return;
-    };
-    let include = libtorch.join("include");
-    for source in SOURCES {
-        println!("cargo:rerun-if-changed={source}");
-    }
-    cc::Build::new()
-        .cpp(true)
-        .std("c++17")
-        .files(SOURCES)
-        .include(&include)
-        .include(include.join("torch/csrc/api/include"))
-        .warnings(false)
-        .compile("tessera_torch");
-}
-
-fn link() {
     println!("cargo:rerun-if-env-changed=LIBTORCH");
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let libtorch = env::var_os("LIBTORCH").map(|libtorch| root.join(libtorch));

@@ -7,7 +7,8 @@
 //! targets and what their values are; [`replay`] plays a record through and
 //! yields a [`Sample`] for each. [`loader`] mixes shards into shuffled batches
 //! in an order that can be resumed exactly. [`v6`] reads the training chunks
-//! of Lc0, which hold ready samples instead of games.
+//! of Lc0, which hold ready samples instead of games. [`statistics`] says what
+//! all this data consists of.
 
 pub mod curve;
 pub mod label;
@@ -18,6 +19,8 @@ pub mod record;
 pub mod replay;
 pub mod sample;
 pub mod shard;
+pub mod statistics;
+pub mod v6;
 
 pub use curve::Curve;
 pub use legal::Legal;

@@ -258,3 +258,30 @@ fn settings_that_make_no_sense_are_named() {
     );
     assert!(lost.to_string().contains("lost"));
 }
+
+/// Samples a second from shards of one's own: `TESSERA_SHARDS="a.shard b.shard"
+/// cargo test --release --test data_loader -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn throughput() {
+    let Ok(shards) = std::env::var("TESSERA_SHARDS") else {
+        eprintln!("skipped: TESSERA_SHARDS names no shards");
+        return;
+    };
+    let source = |path: &str| Source {
+        path: path.into(),
+        rate: 1.0,
+    };
+    let sampling = Sampling {
+        shards: shards.split_whitespace().map(source).collect(),
+        group: 250_000,
+        ..Sampling::default()
+    };
+    let threads = std::thread::available_parallelism().unwrap().get();
+    let start = std::time::Instant::now();
+    let loader = Loader::new(&sampling, Split::Train, 1024, Position::default(), threads).unwrap();
+    let samples: usize = loader.take(2_000).map(|batch| batch.unwrap().len()).sum();
+    let rate = samples as f64 / start.elapsed().as_secs_f64();
+    eprintln!("{samples} samples, {rate:.0} a second on {threads} threads");
+    assert!(rate > 60_000.0 / 16.0 * threads as f64);
+}

@@ -13,84 +13,23 @@
 mod batch;
 mod group;
 mod plan;
+mod sampling;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crossbeam::channel::{Receiver, Sender, bounded};
 use serde::{Deserialize, Serialize};
 
-use super::replay::VariationWeight;
 use super::shard::{Shard, ShardError};
 
 pub use batch::{Batch, PolicyTargets};
 use group::Group;
 use plan::Plan;
+pub use sampling::{Sampling, Source};
 
 /// Batches that wait ready for the trainer.
 const PREFETCH: usize = 8;
-
-/// One shard and how much of it to use.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Source {
-    /// The shard.
-    pub path: PathBuf,
-    /// Share of its samples that an epoch uses, above 0 and at most 1; each
-    /// epoch draws anew.
-    #[serde(default = "Source::whole")]
-    pub rate: f64,
-}
-
-impl Source {
-    fn whole() -> f64 {
-        1.0
-    }
-}
-
-/// What to train on: the part of a training configuration that this module
-/// reads.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Sampling {
-    /// The shards.
-    pub shards: Vec<Source>,
-    /// Weight of a variation's first move, next to 1 for a game's own moves.
-    pub variation_weight: f32,
-    /// Factor on that weight for each further ply of the variation.
-    pub variation_decay: f32,
-    /// Share of the games kept for validation, by the hash of their moves, so
-    /// that equal games always fall on the same side.
-    pub validation: f64,
-    /// Samples that are shuffled together. Two groups lie in memory at a time,
-    /// at about 1.2 kB a sample.
-    pub group: u64,
-    /// Seed of every random choice.
-    pub seed: u64,
-}
-
-impl Default for Sampling {
-    fn default() -> Sampling {
-        Sampling {
-            shards: Vec::new(),
-            variation_weight: 0.5,
-            variation_decay: 0.95,
-            validation: 1.0 / 200.0,
-            group: 1_000_000,
-            seed: 0,
-        }
-    }
-}
-
-impl Sampling {
-    fn variations(&self) -> VariationWeight {
-        VariationWeight {
-            first: self.variation_weight,
-            decay: self.variation_decay,
-        }
-    }
-}
 
 /// Which of the games to draw from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +65,7 @@ pub enum LoaderError {
         /// The number.
         name: &'static str,
         /// What it is.
-        value: String,
+        value: f64,
         /// What it must be.
         expected: &'static str,
     },
@@ -176,7 +115,7 @@ impl Loader {
         position: Position,
         threads: usize,
     ) -> Result<Loader, LoaderError> {
-        check(sampling, batch_size)?;
+        sampling.check(batch_size)?;
         let shards = sampling
             .shards
             .iter()
@@ -241,65 +180,6 @@ impl Drop for Loader {
             let _ = worker.join();
         }
     }
-}
-
-fn check(sampling: &Sampling, batch_size: usize) -> Result<(), LoaderError> {
-    let require = |holds: bool, name, value: String, expected| match holds {
-        true => Ok(()),
-        false => Err(LoaderError::Setting {
-            name,
-            value,
-            expected,
-        }),
-    };
-    let positive = "at least 1";
-    require(
-        batch_size > 0,
-        "the batch size",
-        batch_size.to_string(),
-        positive,
-    )?;
-    require(
-        sampling.group > 0,
-        "group",
-        sampling.group.to_string(),
-        positive,
-    )?;
-    let shards = sampling.shards.len();
-    require(
-        shards > 0,
-        "the number of shards",
-        shards.to_string(),
-        positive,
-    )?;
-    for source in &sampling.shards {
-        let rate = source.rate;
-        require(
-            rate > 0.0 && rate <= 1.0,
-            "rate",
-            rate.to_string(),
-            "above 0 and at most 1",
-        )?;
-    }
-    let validation = sampling.validation;
-    require(
-        (0.0..1.0).contains(&validation),
-        "validation",
-        validation.to_string(),
-        "at least 0 and below 1",
-    )?;
-    for (name, weight) in [
-        ("variation_weight", sampling.variation_weight),
-        ("variation_decay", sampling.variation_decay),
-    ] {
-        require(
-            weight.is_finite() && weight >= 0.0,
-            name,
-            weight.to_string(),
-            "a number of at least 0",
-        )?;
-    }
-    Ok(())
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, LoaderError> {

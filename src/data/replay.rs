@@ -115,3 +115,99 @@ fn sample(
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::curve::Curve;
+    use crate::data::label::Evals;
+    use crate::data::pgn::parse_game;
+    use crate::data::record::Node;
+    use crate::data::sample::Wdl;
+    use proptest::prelude::*;
+
+    const READING: Reading = Reading {
+        evals: Some(Evals::Chooser),
+        played: false,
+        noise: false,
+        curve: Curve::Lichess,
+    };
+    const VARIATIONS: VariationWeight = VariationWeight {
+        first: 0.5,
+        decay: 0.5,
+    };
+
+    fn samples(record: &Record) -> Result<Vec<Sample>, ReplayError> {
+        let mut samples = Vec::new();
+        replay(
+            record,
+            &READING,
+            VARIATIONS,
+            || true,
+            |sample| samples.push(sample),
+        )?;
+        Ok(samples)
+    }
+
+    /// The game after `moves` in UCI notation.
+    fn after(moves: &str) -> Game {
+        let mut game = Game::default();
+        for mv in moves.split_whitespace() {
+            let mv = game.parse_move(mv).unwrap();
+            game.play(mv);
+        }
+        game
+    }
+
+    #[test]
+    fn every_label_stands_at_its_position() {
+        let text = "[Result \"0-1\"]\n\n1. e4 c5 {[%eval 0.3]} (1... e5 {[%eval 0.2]} 2. Nf3 \
+                    (2. f4 {[%eval -0.5]} 2... exf4) 2... Nc6) 2. Nf3 {[%eval 0.4]} 0-1";
+        let samples = samples(&parse_game(text.as_bytes()).unwrap()).unwrap();
+        let q = |centipawns| Some(Curve::Lichess.q(centipawns));
+        let expected = [
+            ("e2e4", "c7c5", q(-30), Some(Wdl::Win), 1.0),
+            ("e2e4", "e7e5", q(-20), None, 0.5),
+            ("e2e4 e7e5", "g1f3", q(20), None, 0.25),
+            ("e2e4 e7e5", "f2f4", q(-50), None, 0.25),
+            ("e2e4 e7e5 f2f4", "e5f4", q(50), None, 0.125),
+            ("e2e4 e7e5 g1f3", "b8c6", q(-20), None, 0.125),
+            ("e2e4 c7c5", "g1f3", q(40), Some(Wdl::Loss), 1.0),
+        ];
+        assert_eq!(samples.len(), expected.len());
+        for (sample, (moves, target, q, result, weight)) in samples.iter().zip(expected) {
+            let game = after(moves);
+            let turn = game.position().turn();
+            let index = policy_index(game.parse_move(target).unwrap(), turn);
+            assert_eq!(sample.input, Input::encode(&game), "{moves}");
+            assert_eq!(
+                sample.legal,
+                Legal::of(&game.position().legal_moves(), turn)
+            );
+            assert_eq!(sample.policy, Policy::Move(index), "{moves} {target}");
+            assert_eq!((sample.q, sample.result), (q, result), "{moves} {target}");
+            assert_eq!(sample.weight, weight);
+            assert_eq!(sample.short_term.is_some(), weight == 1.0);
+            assert_eq!(sample.moves_left.is_some(), weight == 1.0);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_record_panics(
+            nodes in proptest::collection::vec((0u8..40, 0u8..3, any::<bool>()), 0..60),
+        ) {
+            let node = |(ordinal, depth, starts_line)| Node {
+                ordinal,
+                depth,
+                starts_line,
+                eval: None,
+            };
+            let record = Record {
+                nodes: nodes.into_iter().map(node).collect(),
+                ..Record::default()
+            };
+            let _ = samples(&record);
+        }
+    }
+}

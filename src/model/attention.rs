@@ -110,7 +110,9 @@ impl Attention {
             seen = seen + contract(&attention, &self.table(weights, *value, displacements));
         }
         let joined = seen.transpose(1, 2).reshape([-1, 64, heads * head_width]);
-        let y = self.output.forward(weights, &joined) * self.residual_gain;
+        let y = self
+            .output
+            .forward_scaled(weights, &joined, self.residual_gain);
         self.norm.forward(weights, &(x + y))
     }
 

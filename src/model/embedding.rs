@@ -74,7 +74,9 @@ impl FeedForward {
 
     pub fn forward(&self, weights: &Weights, x: &Tensor) -> Tensor {
         let hidden = self.widen.forward(weights, x).mish();
-        let y = self.narrow.forward(weights, &hidden) * self.residual_gain;
+        let y = self
+            .narrow
+            .forward_scaled(weights, &hidden, self.residual_gain);
         self.norm.forward(weights, &(x + y))
     }
 }

@@ -14,6 +14,13 @@ impl Linear {
     pub fn forward(&self, weights: &Weights, x: &Tensor) -> Tensor {
         x.linear(&weights[self.weight], self.bias.map(|bias| &weights[bias]))
     }
+
+    /// The output times `gain`, at the price of scaling the weights: they are
+    /// far smaller than the activations.
+    pub fn forward_scaled(&self, weights: &Weights, x: &Tensor, gain: f64) -> Tensor {
+        let bias = self.bias.map(|bias| &weights[bias] * gain);
+        x.linear(&(&weights[self.weight] * gain), bias.as_ref())
+    }
 }
 
 /// A norm over the last dimension: centred with a bias, or root mean square.

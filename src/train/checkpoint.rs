@@ -88,7 +88,11 @@ impl Checkpoint {
     pub fn write(&self, folder: &Path) -> Result<PathBuf, CheckpointError> {
         let failed = |action, path: &Path| {
             let path = path.to_owned();
-            move |source| CheckpointError::System { action, path, source }
+            move |source| CheckpointError::System {
+                action,
+                path,
+                source,
+            }
         };
         std::fs::create_dir_all(folder).map_err(failed("create", folder))?;
         let path = folder.join(format!("{PREFIX}{:09}.{EXTENSION}", self.state.step));
@@ -108,7 +112,10 @@ impl Checkpoint {
             .map_err(std::io::Error::other)
             .map_err(failed("write", &path))?;
         // safetensors wrote through a handle of its own; this one syncs the file.
-        unfinished.as_file().sync_all().map_err(failed("write", &path))?;
+        unfinished
+            .as_file()
+            .sync_all()
+            .map_err(failed("write", &path))?;
         unfinished
             .persist(&path)
             .map_err(|error| failed("write", &path)(error.error))?;
@@ -126,7 +133,11 @@ impl Checkpoint {
     pub fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
         if path.is_dir() {
             let inner = path.join(super::trainer::CHECKPOINTS);
-            let folder = if inner.is_dir() { inner.as_path() } else { path };
+            let folder = if inner.is_dir() {
+                inner.as_path()
+            } else {
+                path
+            };
             return match list(folder)?.last() {
                 Some(newest) => Checkpoint::read(newest),
                 None => Err(CheckpointError::None(path.to_owned())),
@@ -138,7 +149,11 @@ impl Checkpoint {
         };
         if let Err(source) = std::fs::metadata(path) {
             let (action, path) = ("read", path.to_owned());
-            return Err(CheckpointError::System { action, path, source });
+            return Err(CheckpointError::System {
+                action,
+                path,
+                source,
+            });
         }
         let mut tensors =
             Tensor::read_safetensors(path).map_err(|error| broken(error.to_string()))?;
@@ -183,12 +198,19 @@ fn list(folder: &Path) -> Result<Vec<PathBuf>, CheckpointError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => {
             let (action, path) = ("read", folder.to_owned());
-            return Err(CheckpointError::System { action, path, source });
+            return Err(CheckpointError::System {
+                action,
+                path,
+                source,
+            });
         }
     };
     let mut found: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == EXTENSION))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == EXTENSION)
+        })
         .filter(|path| {
             let name = path.file_name().and_then(|name| name.to_str());
             name.is_some_and(|name| name.starts_with(PREFIX))

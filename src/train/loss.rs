@@ -74,33 +74,51 @@ pub(super) fn losses(outputs: &Outputs, targets: &Targets, weights: &LossWeights
     let cross_entropy = |target: &Tensor, logarithms: &Tensor| {
         -(target * logarithms).sum_dim_intlist([-1i64].as_slice(), false, None::<Kind>)
     };
-    let known = targets.policy.sum_dim_intlist([-1i64].as_slice(), false, None::<Kind>).gt(0.5);
+    let known = targets
+        .policy
+        .sum_dim_intlist([-1i64].as_slice(), false, None::<Kind>)
+        .gt(0.5);
     let policy_weight = &targets.weight * known.to_kind(Kind::Float);
     let values = cross_entropy(&targets.policy, &logarithms);
     parts.push((weights.policy, average(&values, &policy_weight)));
 
-    parts.push((weights.policy_soft, match &outputs.policy_soft {
-        Some(soft) => {
-            let logarithms = soft.masked_fill(&illegal, MASKED).log_softmax(-1, None::<Kind>);
-            let flattened = targets.policy.pow_tensor_scalar(1.0 / SOFT_TEMPERATURE);
-            let sum = flattened.sum_dim_intlist([-1i64].as_slice(), true, None::<Kind>);
-            // A temperature cannot soften a single move.
-            let several = targets.policy.gt(0.0).sum_dim_intlist([-1i64].as_slice(), false, None::<Kind>).gt(1);
-            let weight = &policy_weight * several.to_kind(Kind::Float);
-            let target = flattened / sum.clamp_min(1e-6);
-            average(&cross_entropy(&target, &logarithms), &weight)
-        }
-        None => average(&targets.weight.zeros_like(), &targets.weight.zeros_like()),
-    }));
+    parts.push((
+        weights.policy_soft,
+        match &outputs.policy_soft {
+            Some(soft) => {
+                let logarithms = soft
+                    .masked_fill(&illegal, MASKED)
+                    .log_softmax(-1, None::<Kind>);
+                let flattened = targets.policy.pow_tensor_scalar(1.0 / SOFT_TEMPERATURE);
+                let sum = flattened.sum_dim_intlist([-1i64].as_slice(), true, None::<Kind>);
+                // A temperature cannot soften a single move.
+                let several = targets
+                    .policy
+                    .gt(0.0)
+                    .sum_dim_intlist([-1i64].as_slice(), false, None::<Kind>)
+                    .gt(1);
+                let weight = &policy_weight * several.to_kind(Kind::Float);
+                let target = flattened / sum.clamp_min(1e-6);
+                average(&cross_entropy(&target, &logarithms), &weight)
+            }
+            None => average(&targets.weight.zeros_like(), &targets.weight.zeros_like()),
+        },
+    ));
 
     let result_known = targets.result.ge(0);
     let result_weight = &targets.weight * result_known.to_kind(Kind::Float);
     let result = targets.result.clamp_min(0);
-    let values = outputs.wdl.cross_entropy_loss::<Tensor>(&result, None, Reduction::None, -100, 0.0);
+    let values =
+        outputs
+            .wdl
+            .cross_entropy_loss::<Tensor>(&result, None, Reduction::None, -100, 0.0);
     parts.push((weights.result, average(&values, &result_weight)));
 
     let q = [weights.q, weights.q_categorical, weights.q_error];
-    parts.extend(q.into_iter().zip(reward(&outputs.q, &targets.q, &targets.weight)));
+    parts.extend(
+        q.into_iter()
+            .zip(reward(&outputs.q, &targets.q, &targets.weight)),
+    );
     let short_term = [
         weights.short_term,
         weights.short_term_categorical,
@@ -117,17 +135,17 @@ pub(super) fn losses(outputs: &Outputs, targets: &Targets, weights: &LossWeights
     );
     parts.push((weights.moves_left, average(&values, &weight)));
 
-    let right = policy.argmax(-1, false).eq_tensor(&targets.policy.argmax(-1, false));
+    let right = policy
+        .argmax(-1, false)
+        .eq_tensor(&targets.policy.argmax(-1, false));
     parts.push((0.0, average(&right.to_kind(Kind::Float), &policy_weight)));
     let right = outputs.wdl.argmax(-1, false).eq_tensor(&result);
     parts.push((0.0, average(&right.to_kind(Kind::Float), &result_weight)));
 
-    let total = parts
-        .iter()
-        .filter(|(weight, _)| *weight != 0.0)
-        .fold(Tensor::zeros_like(&parts[0].1.value), |sum, (weight, part)| {
-            sum + &part.value * *weight
-        });
+    let total = parts.iter().filter(|(weight, _)| *weight != 0.0).fold(
+        Tensor::zeros_like(&parts[0].1.value),
+        |sum, (weight, part)| sum + &part.value * *weight,
+    );
     let stack = |pick: fn(&Average) -> &Tensor| {
         let picked: Vec<&Tensor> = parts.iter().map(|(_, part)| pick(part)).collect();
         Tensor::stack(&picked, 0).detach()

@@ -77,10 +77,14 @@ mod tests {
         let averages = vec![Some(1.5); NAMES.len()];
         let mut metrics = Metrics::open(&path, 0).unwrap();
         for step in [10, 20, 30] {
-            metrics.write("train", step, &averages, &[("rate", 0.1)]).unwrap();
+            metrics
+                .write("train", step, &averages, &[("rate", 0.1)])
+                .unwrap();
         }
         let mut metrics = Metrics::open(&path, 20).unwrap();
-        metrics.write("validation", 20, &vec![None; NAMES.len()], &[]).unwrap();
+        metrics
+            .write("validation", 20, &vec![None; NAMES.len()], &[])
+            .unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         let steps: Vec<_> = text.lines().map(|line| step_of(line).unwrap()).collect();
         assert_eq!(steps, [10, 20, 20]);

@@ -92,7 +92,11 @@ fn draw(lines: &[Value], picture: &Path) -> Result<(), Box<dyn std::error::Error
             .x_label_area_size(30)
             .y_label_area_size(50)
             .build_cartesian_2d(0.0..last.max(1.0), low - margin..high + margin)?;
-        chart.configure_mesh().x_desc("step").light_line_style(WHITE).draw()?;
+        chart
+            .configure_mesh()
+            .x_desc("step")
+            .light_line_style(WHITE)
+            .draw()?;
         for (split, colour, points) in all.iter() {
             let inside = points
                 .iter()
@@ -103,7 +107,10 @@ fn draw(lines: &[Value], picture: &Path) -> Result<(), Box<dyn std::error::Error
                 .label(*split)
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], *colour));
         }
-        chart.configure_series_labels().background_style(WHITE).draw()?;
+        chart
+            .configure_series_labels()
+            .background_style(WHITE)
+            .draw()?;
     }
     root.present()?;
     Ok(())

@@ -43,13 +43,18 @@ mod tests {
             shape,
         };
         let round = |rate: f64| (rate * 1000.0).round() / 1000.0;
-        at.iter().map(|&step| round(schedule.rate(step, 100))).collect()
+        at.iter()
+            .map(|&step| round(schedule.rate(step, 100)))
+            .collect()
     }
 
     #[test]
     fn rates_follow_their_shapes() {
         let stable = ScheduleShape::Stable { decay: 0.2 };
-        assert_eq!(rates(stable, &[0, 9, 50, 80, 90, 99]), [0.1, 1.0, 1.0, 1.0, 0.5, 0.05]);
+        assert_eq!(
+            rates(stable, &[0, 9, 50, 80, 90, 99]),
+            [0.1, 1.0, 1.0, 1.0, 0.5, 0.05]
+        );
         let cosine = ScheduleShape::Cosine { last: 0.1 };
         assert_eq!(rates(cosine, &[50, 100]), [0.55, 0.1]);
         let drops = vec![(40, 0.3), (80, 0.1)];

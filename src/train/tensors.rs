@@ -30,7 +30,9 @@ pub(super) fn upload(batch: &Batch, device: Device) -> (Tensor, Targets) {
         // From pinned memory the copy waits for nothing and nothing for it.
         Device::Cuda(_) => {
             let kind = tensor.kind();
-            tensor.pin_memory(device).to_device_(device, kind, true, false)
+            tensor
+                .pin_memory(device)
+                .to_device_(device, kind, true, false)
         }
         _ => tensor,
     };

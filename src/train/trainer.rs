@@ -151,7 +151,10 @@ impl Trainer {
         if !same {
             return Err(TrainError::Architecture(source.to_owned()));
         }
-        trainer.parameters = checkpoint.parameters.to_device(device).set_requires_grad(true);
+        trainer.parameters = checkpoint
+            .parameters
+            .to_device(device)
+            .set_requires_grad(true);
         trainer.average = checkpoint.average.to_device(device);
         let memory = checkpoint.memory(device);
         trainer.optimizer = Optimizer::new(&config.optimizer, trainer.model.parameters(), memory);
@@ -203,7 +206,10 @@ impl Trainer {
         report: &mut dyn FnMut(&Progress),
     ) -> Result<Summary, TrainError> {
         let path = options.folder.join(METRICS);
-        let unwritable = |source| TrainError::Metrics { path: path.clone(), source };
+        let unwritable = |source| TrainError::Metrics {
+            path: path.clone(),
+            source,
+        };
         std::fs::create_dir_all(&options.folder).map_err(unwritable)?;
         let mut metrics = Metrics::open(&path, self.step).map_err(unwritable)?;
         let started = Instant::now();

@@ -40,7 +40,10 @@ impl Describe {
         print!("{}", toml::to_string(&config)?);
         println!();
         println!("parameters  {:>14}", size.parameters);
-        println!("macs        {:>14}  dense layers of body, embedding's feed-forward, policy", size.macs);
+        println!(
+            "macs        {:>14}  dense layers of body, embedding's feed-forward, policy",
+            size.macs
+        );
         println!("macs_total  {:>14}  everything", size.macs_total);
         if self.parameters {
             println!();

@@ -37,9 +37,9 @@ impl Eval {
         let trainer = Trainer::resume(&config, &checkpoint, &self.source, device)?;
         let measured = trainer.evaluate(self.device.threads())?;
         if self.json {
-            let fields = measured.into_iter().filter_map(|(name, value)| {
-                Some((name.to_owned(), serde_json::json!(value?)))
-            });
+            let fields = measured
+                .into_iter()
+                .filter_map(|(name, value)| Some((name.to_owned(), serde_json::json!(value?))));
             let object: serde_json::Map<_, _> = fields.collect();
             println!("{}", serde_json::Value::Object(object));
             return Ok(());

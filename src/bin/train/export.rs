@@ -63,7 +63,11 @@ impl Export {
             }),
             licence: self.licence,
         };
-        let weights = if self.last { &checkpoint.parameters } else { &checkpoint.average };
+        let weights = if self.last {
+            &checkpoint.parameters
+        } else {
+            &checkpoint.average
+        };
         let metadata = model::export(&model, weights, &how, &self.output)?;
         println!(
             "{}: {}, {} parameters, {} samples seen, sha256 {}",

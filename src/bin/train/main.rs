@@ -7,6 +7,7 @@ mod export;
 mod pack;
 mod report;
 mod run;
+mod stats;
 
 use clap::{Parser, Subcommand};
 
@@ -22,6 +23,8 @@ struct Arguments {
 enum Command {
     /// Pack games (PGN, also gzip or zstd) into a shard for training.
     Pack(pack::Pack),
+    /// Say what shards and chunks hold.
+    Stats(stats::Stats),
     /// Print how large an architecture is.
     Describe(describe::Describe),
     /// Train a network, or go on training it.
@@ -37,6 +40,7 @@ enum Command {
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Pack(pack) => pack.run(),
+        Command::Stats(stats) => stats.run(),
         Command::Describe(describe) => describe.run(),
         Command::Run(run) => run.run(),
         Command::Eval(eval) => eval.run(),

@@ -1,10 +1,10 @@
 //! `train pack`: games into a shard.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use tessera::data::Curve;
@@ -18,6 +18,7 @@ const CHUNK: usize = 16 << 20;
 
 /// What `train pack` is asked to do.
 #[derive(Args)]
+#[command(group(ArgGroup::new("reading").args(["evals", "played"]).required(true).multiple(true)))]
 pub struct Pack {
     /// Files of games: PGN, plain or compressed with gzip or zstd.
     #[arg(required = true, value_name = "IN")]
@@ -27,7 +28,7 @@ pub struct Pack {
     output: PathBuf,
     /// What a score after a move belongs to: the engine that chose the move
     /// (chooser) or an analysis of the position after it (analysis).
-    #[arg(long, value_enum, required_unless_present = "played")]
+    #[arg(long, value_enum)]
     evals: Option<Evals>,
     /// Make every move of the games a policy target, as for human games.
     #[arg(long, conflicts_with = "noise")]
@@ -46,23 +47,6 @@ pub struct Pack {
     limit_games: Option<usize>,
 }
 
-/// What came of the games.
-#[derive(Default)]
-struct Tally {
-    read: usize,
-    packed: u64,
-    samples: u64,
-    without_samples: u64,
-    skipped: u64,
-}
-
-/// Games waiting to fill a block.
-#[derive(Default)]
-struct Pending {
-    records: Vec<Record>,
-    samples: u64,
-}
-
 impl Pack {
     /// Packs the games.
     pub fn run(self) -> anyhow::Result<()> {
@@ -72,27 +56,22 @@ impl Pack {
             noise: self.noise,
             curve: self.curve,
         };
-        let name = |path: &PathBuf| match path.file_name() {
-            Some(name) => name.to_string_lossy().into_owned(),
-            None => path.display().to_string(),
-        };
         let header = Header {
-            sources: self.inputs.iter().map(name).collect(),
+            sources: self.inputs.iter().map(|path| file_name(path)).collect(),
             reading,
         };
-        let mut writer = ShardWriter::create(&self.output, &header)?;
         let progress = self.progress()?;
-        let mut tally = Tally::default();
-        let mut pending = Pending::default();
+        let mut packing = Packing {
+            writer: ShardWriter::create(&self.output, &header)?,
+            pending: Pending::default(),
+            tally: Tally::default(),
+        };
         for input in &self.inputs {
             let counted = progress.clone();
+            let left = self.limit_games.unwrap_or(usize::MAX) - packing.tally.read;
             let mut games = pgn::open(input, |file| counted.wrap_read(file))
                 .with_context(|| input.display().to_string())?
-                .take(
-                    self.limit_games
-                        .unwrap_or(usize::MAX)
-                        .saturating_sub(tally.read),
-                );
+                .take(left);
             let mut number = 0;
             loop {
                 let texts = next_chunk(&mut games).with_context(|| input.display().to_string())?;
@@ -100,48 +79,25 @@ impl Pack {
                     break;
                 }
                 let parsed: Vec<_> = texts.par_iter().map(|text| parse(text, &reading)).collect();
-                let mut blocks = Vec::new();
-                for game in parsed {
+                for game in &parsed {
                     number += 1;
-                    tally.read += 1;
-                    match game {
-                        Ok((_, 0)) => tally.without_samples += 1,
-                        Ok((record, samples)) => {
-                            tally.packed += 1;
-                            tally.samples += samples;
-                            pending.records.push(record);
-                            pending.samples += samples;
-                            if pending.samples >= SAMPLES_PER_BLOCK {
-                                blocks.push(std::mem::take(&mut pending));
-                            }
-                        }
-                        Err(error) => {
-                            let message = format!("{}, game {number}: {error}", input.display());
-                            if self.strict {
-                                bail!("{message}; without --strict it would be skipped");
-                            }
-                            tally.skipped += 1;
-                            progress.suspend(|| eprintln!("skipped {message}"));
-                        }
+                    let Err(error) = game else { continue };
+                    let message = format!("{}, game {number}: {error}", input.display());
+                    if self.strict {
+                        bail!("{message}; without --strict it would be skipped");
                     }
+                    progress.suspend(|| eprintln!("skipped {message}"));
                 }
-                write(&mut writer, blocks)?;
+                packing.add(parsed)?;
+                let tally = &packing.tally;
                 progress.set_message(format!("{} games, {} samples", tally.packed, tally.samples));
             }
         }
-        if pending.samples > 0 {
-            write(&mut writer, vec![pending])?;
-        }
         progress.finish_and_clear();
-        if tally.samples == 0 {
-            bail!(
-                "{} games hold no training target as they were to be read; see `train pack --help` on --evals and --played",
-                tally.read
-            );
-        }
-        let bytes = writer.finish()?;
+        let (tally, bytes) = packing.finish()?;
         println!(
-            "{}: {} games, {} samples, {bytes} bytes ({:.2} a sample); {} games without a target, {} skipped",
+            "{}: {} games, {} samples, {bytes} bytes ({:.2} a sample); \
+             {} games without a target, {} skipped",
             self.output.display(),
             tally.packed,
             tally.samples,
@@ -167,12 +123,97 @@ impl Pack {
 }
 
 /// A game and how many samples it gives.
-fn parse(text: &[u8], reading: &Reading) -> Result<(Record, u64), GameError> {
+type Parsed = Result<(Record, u64), GameError>;
+
+/// What came of the games.
+#[derive(Default)]
+struct Tally {
+    read: usize,
+    packed: u64,
+    samples: u64,
+    without_samples: u64,
+    skipped: u64,
+}
+
+/// Games waiting to fill a block.
+#[derive(Default)]
+struct Pending {
+    records: Vec<Record>,
+    samples: u64,
+}
+
+/// A shard in the making.
+struct Packing {
+    writer: ShardWriter,
+    pending: Pending,
+    tally: Tally,
+}
+
+impl Packing {
+    /// Counts games and writes the blocks that they fill.
+    fn add(&mut self, games: Vec<Parsed>) -> anyhow::Result<()> {
+        let mut full = Vec::new();
+        for game in games {
+            self.tally.read += 1;
+            match game {
+                Err(_) => self.tally.skipped += 1,
+                Ok((_, 0)) => self.tally.without_samples += 1,
+                Ok((record, samples)) => {
+                    self.tally.packed += 1;
+                    self.tally.samples += samples;
+                    self.pending.records.push(record);
+                    self.pending.samples += samples;
+                    if self.pending.samples >= SAMPLES_PER_BLOCK {
+                        full.push(std::mem::take(&mut self.pending));
+                    }
+                }
+            }
+        }
+        self.write(full)
+    }
+
+    /// Compresses blocks side by side and writes them in order.
+    fn write(&mut self, blocks: Vec<Pending>) -> anyhow::Result<()> {
+        let blocks: Vec<_> = blocks
+            .into_par_iter()
+            .map(|block| Block::new(&block.records, block.samples))
+            .collect();
+        for block in blocks {
+            self.writer.append(&block?)?;
+        }
+        Ok(())
+    }
+
+    /// Completes the shard; returns what came of the games, and its size.
+    fn finish(mut self) -> anyhow::Result<(Tally, u64)> {
+        if self.tally.samples == 0 {
+            bail!(
+                "{} games hold no training target as they were to be read; \
+                 see `train pack --help` on --evals and --played",
+                self.tally.read
+            );
+        }
+        if self.pending.samples > 0 {
+            let last = std::mem::take(&mut self.pending);
+            self.write(vec![last])?;
+        }
+        let bytes = self.writer.finish()?;
+        Ok((self.tally, bytes))
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+fn parse(text: &[u8], reading: &Reading) -> Parsed {
     let record = pgn::parse_game(text)?;
     let samples = reading.samples(&record);
     Ok((record, samples))
 }
 
+/// The next games, enough to keep all threads busy; none at the end.
 fn next_chunk(
     games: &mut impl Iterator<Item = std::io::Result<Vec<u8>>>,
 ) -> std::io::Result<Vec<Vec<u8>>> {
@@ -185,15 +226,4 @@ fn next_chunk(
         texts.push(text);
     }
     Ok(texts)
-}
-
-fn write(writer: &mut ShardWriter, blocks: Vec<Pending>) -> anyhow::Result<()> {
-    let blocks: Vec<_> = blocks
-        .into_par_iter()
-        .map(|pending| Block::new(&pending.records, pending.samples))
-        .collect();
-    for block in blocks {
-        writer.append(&block?)?;
-    }
-    Ok(())
 }

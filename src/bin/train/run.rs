@@ -87,7 +87,11 @@ impl Run {
             ));
         })?;
         bar.abandon();
-        let state = if summary.finished { "finished" } else { "stopped; run again to go on" };
+        let state = if summary.finished {
+            "finished"
+        } else {
+            "stopped; run again to go on"
+        };
         println!(
             "{state} at step {} after {} samples: {}",
             summary.step,

@@ -15,9 +15,10 @@ use super::{LoaderError, Position, Split};
 
 /// The decoded samples of one group.
 pub(super) struct Group {
-    samples: Vec<Sample>,
-    /// The places of the samples in the order in which they are handed out.
-    order: Vec<u32>,
+    blocks: Vec<Vec<Sample>>,
+    /// Block and place in it of every sample, in the order in which they are
+    /// handed out. The samples themselves, a kilobyte each, stay where they are.
+    order: Vec<(u32, u32)>,
     epoch: u64,
     number: u64,
     is_last: bool,
@@ -33,20 +34,19 @@ impl Group {
         is_last: bool,
         blocks: &[BlockId],
     ) -> Result<Group, LoaderError> {
-        let decoded = blocks
+        let blocks = blocks
             .par_iter()
             .map(|&block| decode_block(plan, epoch, block))
             .collect::<Result<Vec<_>, _>>()?;
-        let mut samples = Vec::with_capacity(decoded.iter().map(Vec::len).sum());
-        for block in decoded {
-            samples.extend(block);
-        }
-        let mut order: Vec<u32> = (0..samples.len() as u32).collect();
+        let mut order: Vec<(u32, u32)> = (0..)
+            .zip(&blocks)
+            .flat_map(|(block, samples)| (0..samples.len() as u32).map(move |at| (block, at)))
+            .collect();
         if plan.split() == Split::Train {
             order.shuffle(&mut plan.random(Purpose::Samples, [epoch, number, 0]));
         }
         Ok(Group {
-            samples,
+            blocks,
             order,
             epoch,
             number,
@@ -66,7 +66,9 @@ impl Group {
     /// The samples at some places of the group's order.
     pub(super) fn samples(&self, places: Range<usize>) -> impl ExactSizeIterator<Item = &Sample> {
         let order = &self.order[places];
-        order.iter().map(|&place| &self.samples[place as usize])
+        order
+            .iter()
+            .map(|&(block, at)| &self.blocks[block as usize][at as usize])
     }
 
     /// The position after the group's first `offset` samples.
@@ -101,7 +103,10 @@ fn decode_block(plan: &Plan, epoch: u64, id: BlockId) -> Result<Vec<Sample>, Sha
     let rate = plan.sampling.shards[id.shard].rate;
     let place = [epoch, id.shard as u64, id.block as u64];
     let mut random = plan.random(Purpose::Draw, place);
-    let mut samples = Vec::new();
+    // Room for what is drawn on average and a little more, so that megabytes
+    // are not moved as the vector grows.
+    let expected = plan.expected(id) as usize;
+    let mut samples = Vec::with_capacity(expected + expected / 16);
     for (game, record) in shard.read(id.block)?.iter().enumerate() {
         if !plan.admits(record) {
             continue;

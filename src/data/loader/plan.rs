@@ -66,7 +66,7 @@ impl Plan {
         let mut groups: Vec<Vec<BlockId>> = vec![Vec::new()];
         let mut so_far = 0.0;
         for block in blocks {
-            if so_far >= total / count * groups.len() as f64 {
+            if so_far > total / count * groups.len() as f64 {
                 groups.push(Vec::new());
             }
             so_far += self.expected(block);
@@ -100,7 +100,7 @@ impl Plan {
     }
 
     /// The samples that a block gives on average.
-    fn expected(&self, id: BlockId) -> f64 {
+    pub(super) fn expected(&self, id: BlockId) -> f64 {
         let samples = self.shards[id.shard].blocks()[id.block].samples as f64;
         let share = match self.split {
             Split::Train => 1.0 - self.sampling.validation,

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use pgn_reader::{Outcome, RawComment, RawTag, Reader, SanPlus, Skip, Visitor};
+use shakmaty::san::SanError;
 use shakmaty::{CastlingMode, Chess, KnownOutcome, Position};
 
 use crate::chess::{FenError, Game};
@@ -26,8 +27,15 @@ pub enum GameError {
     /// The game is of a variant with other rules than chess.
     #[error("variant `{0}` is not chess")]
     Variant(String),
-    /// A move cannot be played.
-    #[error("ply {ply}{}: `{san}` is not a legal move", if *.depth > 0 { " in a variation" } else { "" })]
+    /// A move cannot be played, or could be several.
+    #[error(
+        "`{san}` at ply {ply}{} is {}",
+        if *.depth > 0 { " of a variation" } else { "" },
+        match .source {
+            SanError::IllegalSan => "not a legal move",
+            SanError::AmbiguousSan => "ambiguous",
+        }
+    )]
     Move {
         /// Plies before the move, from 0.
         ply: usize,
@@ -35,10 +43,19 @@ pub enum GameError {
         depth: usize,
         /// The move as written.
         san: String,
+        /// Which of the two it is.
+        source: SanError,
     },
+    /// A record numbers legal moves in a byte; only positions that no game
+    /// reaches have more.
+    #[error("`{0}` is one of more than 256 legal moves")]
+    Crowd(String),
     /// A variation stands before the first move it could replace.
     #[error("a variation stands before any move")]
     EarlyVariation,
+    /// A variation ends where none is open.
+    #[error("a variation ends that did not begin")]
+    LateEnd,
     /// Variations within variations, without end.
     #[error("variations nest deeper than {MAX_DEPTH}")]
     TooDeep,
@@ -146,19 +163,25 @@ impl Visitor for RecordVisitor {
         let depth = text.lines.len() - 1;
         let line = &mut text.lines[depth];
         let position = &line.position;
-        let Ok(mv) = san_plus.san.to_move(position) else {
-            return ControlFlow::Break(Err(GameError::Move {
-                ply: line.ply,
-                depth,
-                san: san_plus.to_string(),
-            }));
+        let mv = match san_plus.san.to_move(position) {
+            Ok(mv) => mv,
+            Err(source) => {
+                return ControlFlow::Break(Err(GameError::Move {
+                    ply: line.ply,
+                    depth,
+                    san: san_plus.to_string(),
+                    source,
+                }));
+            }
         };
         let turn = position.turn();
         let legal = Legal::of(&position.legal_moves(), turn);
+        let ordinal = legal.ordinal(policy_index(mv, turn));
+        let Ok(ordinal) = u8::try_from(ordinal) else {
+            return ControlFlow::Break(Err(GameError::Crowd(san_plus.to_string())));
+        };
         text.record.nodes.push(Node {
-            // At most 218 moves are legal in any position that shakmaty's
-            // move list can hold; its capacity is 256.
-            ordinal: legal.ordinal(policy_index(mv, turn)) as u8,
+            ordinal,
             depth: depth as u8,
             starts_line: depth > 0 && line.node.is_none(),
             eval: None,
@@ -213,6 +236,9 @@ impl Visitor for RecordVisitor {
     }
 
     fn end_variation(&mut self, text: &mut Movetext) -> ControlFlow<Self::Output> {
+        if text.lines.len() == 1 {
+            return ControlFlow::Break(Err(GameError::LateEnd));
+        }
         text.lines.pop();
         ControlFlow::Continue(())
     }
@@ -275,4 +301,104 @@ fn eval(comment: &str) -> Option<Eval> {
     pawns
         .is_finite()
         .then(|| Eval::Centipawns((pawns * 100.0).round() as i16))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn scores_in_all_their_forms() {
+        let centipawns = |value| Some(Eval::Centipawns(value));
+        for (comment, expected) in [
+            ("[%eval 0.24,17]", centipawns(24)),
+            ("[%eval -1.5]", centipawns(-150)),
+            (
+                "good [%clk 0:01:00] [%eval 128.00,33] move",
+                centipawns(12_800),
+            ),
+            ("[%eval 9999.0]", centipawns(i16::MAX)),
+            ("[%eval #-3,28]", Some(Eval::Mate(-3))),
+            ("[%eval #12]", Some(Eval::Mate(12))),
+            ("[%eval #0]", None),
+            ("[%eval NaN]", None),
+            ("[%eval 0.1", None),
+            ("[%clk 0:01:00]", None),
+        ] {
+            assert_eq!(eval(comment), expected, "{comment}");
+        }
+    }
+
+    #[test]
+    fn a_tree_with_its_scores() {
+        let text = "[Result \"1-0\"]\n\n1. e4 {[%eval 0.3,20]} (1. d4 {[%eval 0.2]} d5 \
+                    (1... Nf6 2. c4) 2. c4) 1... e5 2. Nf3 {a long word} 1-0";
+        let record = parse_game(text.as_bytes()).unwrap();
+        assert_eq!((record.fen, record.result), (None, Some(Wdl::Win)));
+        let shape: Vec<_> = record
+            .nodes
+            .iter()
+            .map(|node| (node.depth, node.starts_line, node.eval.is_some()))
+            .collect();
+        let expected = [
+            (0, false, true),
+            (1, true, true),
+            (1, false, false),
+            (2, true, false),
+            (2, false, false),
+            (1, false, false),
+            (0, false, false),
+            (0, false, false),
+        ];
+        assert_eq!(shape, expected);
+    }
+
+    #[test]
+    fn bad_games_are_refused_with_the_reason() {
+        let crowd = "QQQQQQBk/Q6B/Q6Q/Q6Q/Q6Q/Q6Q/Q6Q/KQQQQQQQ w - - 0 1";
+        for (text, reason) in [
+            ("1. e4 e5 2. Ke3 *", "`Ke3` at ply 2 is not a legal move"),
+            (
+                "1. e4 (1. e5) *",
+                "`e5` at ply 0 of a variation is not a legal move",
+            ),
+            ("1. Nf3 d5 2. d3 d4 3. Nd2 *", "`Nd2` at ply 4 is ambiguous"),
+            ("1. e4 -- 2. d4 *", "`--` at ply 1 is not a legal move"),
+            ("(1. e4) *", "a variation stands before any move"),
+            (
+                "[FEN \"8/8\"]\n\n1. e4 *",
+                "`8/8` is not a FEN: invalid board part in fen",
+            ),
+            (
+                "[Variant \"Atomic\"]\n\n1. e4 *",
+                "variant `Atomic` is not chess",
+            ),
+            (&format!("[FEN \"{crowd}\"]\n\n1. Bg8b3 *"), ""),
+            ("", "there is no game in the text"),
+        ] {
+            match parse_game(text.as_bytes()) {
+                Ok(record) => assert!(reason.is_empty(), "{text}: {record:?}"),
+                Err(error) if reason.is_empty() => drop(error),
+                Err(error) => assert_eq!(error.to_string(), reason),
+            }
+        }
+        let deep = format!("1. e4 {}", "(1. d4 ".repeat(300));
+        assert!(matches!(
+            parse_game(deep.as_bytes()),
+            Err(GameError::TooDeep)
+        ));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "([\\[\\](){};%eval#0-9. \n\"]|e4|Nf3|O-O|1-0|\\[FEN \"){0,80}") {
+            let _ = parse_game(text.as_bytes());
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = parse_game(&bytes);
+        }
+    }
 }

@@ -7,6 +7,8 @@ use std::path::Path;
 
 /// Bytes read ahead of the decompressors and of the line splitter.
 const BUFFER: usize = 1 << 18;
+/// What some editors put before the text.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Opens a PGN file for reading: plain, or compressed with gzip or zstd, told
 /// apart by their first bytes. `wrap` sees the file before decompression, for
@@ -34,8 +36,9 @@ pub fn open<R: Read + Send + 'static>(
 
 /// The texts of a stream's games.
 ///
-/// A game ends where, outside comments, a tag line follows moves. Nothing else
-/// of its text is understood here.
+/// A game ends where, outside comments, a tag line follows moves. An Event tag
+/// ends it even in a comment, which then was never closed. Nothing else of the
+/// text is understood here.
 pub struct Games<R> {
     reader: R,
     line: Vec<u8>,
@@ -60,7 +63,12 @@ impl<R: BufRead> Games<R> {
                 let blank = game.iter().all(u8::is_ascii_whitespace);
                 return Ok((!blank).then_some(game));
             }
-            let is_tag = !in_comment && self.line.starts_with(b"[");
+            let text = self
+                .line
+                .strip_prefix(BYTE_ORDER_MARK)
+                .unwrap_or(&self.line);
+            let is_tag = text.starts_with(b"[") && !in_comment || text.starts_with(b"[Event ");
+            in_comment &= !is_tag;
             if is_tag && has_moves {
                 return Ok(Some(game));
             }
@@ -104,6 +112,10 @@ mod tests {
         let first = "\n[Event \"a\"]\n[White \"[b]\"]\n\n1. e4 {a comment\n[%eval 0.1]\n} e5\n";
         let second = "[Event \"c\"]\n\n1. d4 *";
         assert_eq!(split(&format!("{first}{second}")), [first, second]);
+        let unclosed = "[Event \"a\"]\n1. e4 {never closed\n\n";
+        assert_eq!(split(&format!("{unclosed}{second}")), [unclosed, second]);
+        let marked = format!("\u{feff}{}", first.trim_start());
+        assert_eq!(split(&format!("{marked}{second}")), [&marked, second]);
         assert_eq!(split(" \n\n"), [""; 0]);
     }
 

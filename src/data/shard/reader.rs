@@ -108,7 +108,7 @@ impl Shard {
         let bytes = {
             let mut file = self.file.lock();
             let size = file.metadata().map_err(|source| self.io(source))?.len();
-            section(&mut *file, size, entry.offset, entry.length, entry.crc)
+            section(&mut file, size, entry.offset, entry.length, entry.crc)
         };
         let bytes = bytes.map_err(|source| self.io(source))?;
         let bytes = bytes.ok_or_else(|| ShardError::Damaged {

@@ -1,6 +1,5 @@
 //! Writing a shard.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -58,7 +57,7 @@ impl ShardWriter {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let file = NamedTempFile::new_in(folder).map_err(io)?;
+        let file = temporary_file(folder).map_err(io)?;
         let mut writer = ShardWriter {
             path: path.to_owned(),
             file: BufWriter::new(file),
@@ -107,7 +106,6 @@ impl ShardWriter {
             let file = file
                 .into_inner()
                 .map_err(std::io::IntoInnerError::into_error)?;
-            readable_by_all(file.as_file())?;
             file.as_file().sync_all()?;
             file.persist(&path).map_err(|error| error.error)
         };
@@ -132,14 +130,14 @@ impl ShardWriter {
     }
 }
 
-/// Temporary files are their owner's alone; a shard is a file like any other.
-#[cfg(unix)]
-fn readable_by_all(file: &File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn readable_by_all(_file: &File) -> std::io::Result<()> {
-    Ok(())
+/// A file in `folder` that vanishes unless it is given a name.
+fn temporary_file(folder: &Path) -> std::io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    // Temporary files are their owner's alone; a shard is a file like any
+    // other, for which the user's umask decides.
+    #[cfg(unix)]
+    let mode = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666);
+    #[cfg(unix)]
+    builder.permissions(mode);
+    builder.prefix(".shard-").tempfile_in(folder)
 }

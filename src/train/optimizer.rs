@@ -241,7 +241,7 @@ mod tests {
         let mut flat = Tensor::zeros([count], (Kind::Float, Device::Cpu));
         for _ in 0..steps {
             let gradient = &flat - &target;
-            optimizer.step(&mut flat, &gradient, 0.01);
+            let _ = optimizer.step(&mut flat, &gradient, 0.01);
         }
         (flat - target).try_into().unwrap()
     }
@@ -267,7 +267,7 @@ mod tests {
         let mut x = Tensor::zeros([1], (Kind::Float, Device::Cpu));
         for expected in NADAM_STEPS {
             let gradient = &x - 0.25;
-            optimizer.step(&mut x, &gradient, 0.01);
+            let _ = optimizer.step(&mut x, &gradient, 0.01);
             assert!(
                 (x.double_value(&[0]) - expected).abs() < 1e-8,
                 "{x:?}, not {expected}"

@@ -296,15 +296,19 @@ impl Session {
     }
 
     fn submit(&mut self, kind: Kind, work: Work) {
-        let search = matches!(kind, Kind::Search { .. });
         let task = Task::new(kind);
         self.tasks.push(task.clone());
-        // The worker outlives the session; if it is gone nevertheless, the
+        if self.jobs.send(Job { task, work }).is_ok() {
+            return;
+        }
+        // The worker is to outlive the session. If it is gone nevertheless, the
         // answer must come from here.
-        if self.jobs.send(Job { task, work }).is_err() {
-            self.output
-                .info_string("the worker has stopped: start the engine again");
-            self.output.line(if search { info::NO_MOVE } else { READY });
+        self.output
+            .info_string("the worker has stopped: start the engine again");
+        match self.tasks.pop().as_deref().map(|task| &task.kind) {
+            Some(Kind::Search { .. }) => self.output.line(info::NO_MOVE),
+            Some(Kind::Ready) => self.output.line(READY),
+            Some(Kind::Perft) | None => {}
         }
     }
 }

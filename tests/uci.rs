@@ -129,6 +129,7 @@ fn every_form_of_go_has_one_answer_from_every_agent() {
             "go movetime 30",
             "go movetime 0",
             "go wtime 500 btime 500",
+            "go btime 500",
             "go wtime 500 btime 500 winc 50 binc 50 movestogo 5",
             "go wtime -20 btime 1000",
             "go mate 1 movetime 50",
@@ -136,8 +137,12 @@ fn every_form_of_go_has_one_answer_from_every_agent() {
             "go nodes 5 searchmoves b1c3 d2d3",
         ] {
             engine.say(go);
-            let mv = engine.best_move();
-            assert_eq!(mv.len(), 4, "{agent}, {go}: {mv}");
+            let lines = engine.wait_for("bestmove ");
+            let [.., info, answer] = &lines[..] else {
+                panic!("{agent}, {go}: {lines:?}");
+            };
+            assert!(info.contains(" score "), "{agent}, {go}: {info}");
+            assert_eq!(answer.len(), "bestmove e2e4".len(), "{agent}, {go}");
         }
         for (go, end) in [
             ("go infinite", "stop"),

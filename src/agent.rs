@@ -4,6 +4,7 @@
 //! only [`Agent`]. It runs on the caller's thread and is steered from others
 //! through [`Control`].
 
+mod mcts;
 mod policy;
 mod value;
 
@@ -216,7 +217,7 @@ impl AgentKind {
     #[must_use]
     pub fn build(self, backend: Arc<dyn Backend>, parameters: &Parameters) -> Box<dyn Agent> {
         match self {
-            AgentKind::Mcts => unimplemented!(),
+            AgentKind::Mcts => Box::new(mcts::MctsAgent::new(backend, parameters)),
             AgentKind::Policy => Box::new(policy::PolicyAgent::new(backend, parameters)),
             AgentKind::Value => Box::new(value::ValueAgent::new(backend, parameters)),
         }

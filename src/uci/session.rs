@@ -141,11 +141,7 @@ impl Session {
                     task.control.ponder_hit();
                 }
             }
-            Command::Display => {
-                for line in display::display(&self.game).lines() {
-                    self.output.line(line);
-                }
-            }
+            Command::Display => self.output.line(&display::display(&self.game)),
             Command::Help => {
                 for line in HELP.lines() {
                     self.output.info_string(line);

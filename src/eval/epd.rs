@@ -10,8 +10,11 @@ use crate::agent::{Choice, Limits, Score};
 use crate::chess::Game;
 use serde::Serialize;
 use shakmaty::san::{San, SanPlus};
-use shakmaty::{CastlingMode, Move};
+use shakmaty::{CastlingMode, Move, Position};
 use std::path::Path;
+
+/// What may follow a move without changing it.
+const MARKS: [char; 4] = ['+', '#', '!', '?'];
 
 /// A position and what is asked of it.
 #[derive(Clone, Debug)]
@@ -209,42 +212,53 @@ fn next_word(text: &str) -> (&str, &str) {
 }
 
 fn moves(game: &Game, operand: &str) -> Result<Vec<Move>, String> {
-    operand
-        .split(|c: char| c.is_whitespace() || c == ',')
-        .map(|word| (word, word.trim_end_matches(['+', '#', '!', '?'])))
-        .filter(|(_, word)| !word.is_empty())
-        .map(|(word, bare)| {
-            read_move(game, bare).ok_or_else(|| format!("`{word}` is not a legal move here"))
-        })
-        .collect()
+    let mut moves = Vec::new();
+    for word in operand.split(|c: char| c.is_whitespace() || c == ',') {
+        let bare = word.trim_end_matches(MARKS);
+        if bare.is_empty() {
+            continue;
+        }
+        let meant = read_move(game, bare);
+        if meant.is_empty() {
+            return Err(format!("`{word}` is not a legal move here"));
+        }
+        moves.extend(meant);
+    }
+    Ok(moves)
 }
 
-/// A move in algebraic notation or in UCI's. Castling may be written with the
-/// digit 0, and the `x` of a capture may be missing.
-fn read_move(game: &Game, text: &str) -> Option<Move> {
+/// The legal moves meant by a move in algebraic notation or in UCI's. Castling
+/// may be written with the digit 0 and the `x` of a capture may be missing;
+/// where it is not said which of two pieces moves, both are meant.
+fn read_move(game: &Game, text: &str) -> Vec<Move> {
     let castling = text.starts_with("0-0").then(|| text.replace('0', "O"));
     let san: Result<San, _> = castling.as_deref().unwrap_or(text).parse();
-    let Ok(mut san) = san else {
-        return game.parse_move(text).ok();
+    let Ok(san) = san else {
+        return game.parse_move(text).into_iter().collect();
     };
-    san.to_move(game.position()).ok().or_else(|| {
-        if let San::Normal { capture, .. } = &mut san {
-            *capture = !*capture;
-        }
-        san.to_move(game.position()).ok()
-    })
+    let legal = game.position().legal_moves();
+    let meant = |san: San| legal.iter().copied().filter(move |&mv| san.matches(mv));
+    let moves: Vec<Move> = meant(san).collect();
+    if !moves.is_empty() {
+        return moves;
+    }
+    let mut other = san;
+    if let San::Normal { capture, .. } = &mut other {
+        *capture = !*capture;
+    }
+    meant(other).collect()
 }
 
 /// `f5=10, Bf2=5`; `None` if it is anything else.
 fn grades(game: &Game, operand: &str) -> Option<Vec<(Move, u32)>> {
-    operand
-        .split(',')
-        .map(|item| {
-            let (mv, points) = item.trim().rsplit_once('=')?;
-            let mv = read_move(game, mv.trim_end_matches(['+', '#', '!', '?']))?;
-            Some((mv, points.parse().ok()?))
-        })
-        .collect()
+    let mut grades = Vec::new();
+    for item in operand.split(',') {
+        let (mv, points) = item.trim().rsplit_once('=')?;
+        let points = points.parse().ok()?;
+        let meant = read_move(game, mv.trim_end_matches(MARKS));
+        grades.extend(meant.into_iter().map(|mv| (mv, points)));
+    }
+    (!grades.is_empty()).then_some(grades)
 }
 
 /// Reads a suite, gzipped or not, and what is wrong with the lines that cannot

@@ -52,9 +52,9 @@ fn forms_that_old_suites_take() {
         (
             "r1bqk2r/ppp2ppp/2n5/4P3/2Bp2n1/5N1P/PP1N1PP1/R2Q1RK1 b kq - 1 10 ; bm Nh6; am Ne5",
             "7",
-            "bm Nh6, am Nxe5",
+            "bm Nh6, am Ngxe5 Ncxe5",
         ),
-        ("8/8/8/8/8/8/2K5/k1R5 w - - - ; bm Kc3; id x", "x", "bm Kc3"),
+        ("k7/8/8/8/8/8/2K5/2R5 w - - - ; bm Kc3; id x", "x", "bm Kc3"),
         (
             "4k3/8/8/8/8/8/8/4K2R w K - bm 0-0 e1d1, Ke2!?;",
             "7",

@@ -232,21 +232,23 @@ fn moves(game: &Game, operand: &str) -> Result<Vec<Move>, String> {
 /// where it is not said which of two pieces moves, both are meant.
 fn read_move(game: &Game, text: &str) -> Vec<Move> {
     let castling = text.starts_with("0-0").then(|| text.replace('0', "O"));
-    let san: Result<San, _> = castling.as_deref().unwrap_or(text).parse();
-    let Ok(san) = san else {
-        return game.parse_move(text).into_iter().collect();
-    };
     let legal = game.position().legal_moves();
-    let meant = |san: San| legal.iter().copied().filter(move |&mv| san.matches(mv));
-    let moves: Vec<Move> = meant(san).collect();
-    if !moves.is_empty() {
-        return moves;
+    let meant = |san: San| -> Vec<Move> {
+        let moves = legal.iter().copied();
+        moves.filter(|&mv| san.matches(mv)).collect()
+    };
+    let mut moves = Vec::new();
+    if let Ok(mut san) = castling.as_deref().unwrap_or(text).parse::<San>() {
+        moves = meant(san);
+        if let (San::Normal { capture, .. }, true) = (&mut san, moves.is_empty()) {
+            *capture = !*capture;
+            moves = meant(san);
+        }
     }
-    let mut other = san;
-    if let San::Normal { capture, .. } = &mut other {
-        *capture = !*capture;
+    if moves.is_empty() {
+        moves.extend(game.parse_move(text));
     }
-    meant(other).collect()
+    moves
 }
 
 /// `f5=10, Bf2=5`; `None` if it is anything else.

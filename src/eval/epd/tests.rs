@@ -58,7 +58,7 @@ fn forms_that_old_suites_take() {
         (
             "4k3/8/8/8/8/8/8/4K2R w K - bm 0-0 e1d1, Ke2!?;",
             "7",
-            "bm O-O+ Kd1 Ke2",
+            "bm O-O Kd1 Ke2",
         ),
     ] {
         match Entry::parse(text, 7) {

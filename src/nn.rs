@@ -7,13 +7,13 @@
 mod load;
 mod metadata;
 mod random;
+pub mod torch;
 mod uniform;
 
-pub use load::{
-    BackendKind, BackendOptions, DeviceChoice, LoadError, ParseDeviceError, Precision, load,
-};
+pub use load::{BackendKind, BackendOptions, LoadError, describe, load};
 pub use metadata::{CONTRACT, ContractError, INPUT_FORMAT, Metadata, SEARCH_VALUES, tensor_hash};
 pub use random::Random;
+pub use torch::{DeviceChoice, ParseDeviceError, Precision};
 pub use uniform::Uniform;
 
 use crate::chess::Game;

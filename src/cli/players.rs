@@ -6,7 +6,7 @@ use serde_json::json;
 use std::sync::Arc;
 use tessera::agent::{AgentKind, Limits};
 use tessera::eval::exam::Player;
-use tessera::nn::{Backend, BackendKind};
+use tessera::nn::{Backend, BackendKind, Properties};
 use tessera::search::Parameters;
 
 /// Memory of one searching player's tree, in MiB: room for a hundred thousand nodes
@@ -15,6 +15,8 @@ const HASH: usize = 64;
 /// Searching players for each so many positions of the backend's recommended
 /// batch: each gathers a few positions at a time and the backend puts them together.
 const BATCH_SHARE: usize = 4;
+/// Legal moves of a usual position, each of which `value` has evaluated.
+const MOVES: usize = 32;
 
 /// A player.
 #[derive(Args, Clone, Debug)]
@@ -48,7 +50,7 @@ impl PlayerArguments {
     /// The players for so many tasks.
     pub fn crew(&self, tasks: usize) -> anyhow::Result<Crew> {
         let backend = self.network.load(self.backend, self.parallel, 0)?;
-        let count = self.count(&*backend).min(tasks).max(1);
+        let count = self.count(backend.properties()).min(tasks).max(1);
         Ok(Crew {
             players: (0..count).map(|_| self.player(&backend)).collect(),
             network: backend.properties().name.clone(),
@@ -62,24 +64,35 @@ impl PlayerArguments {
         json!({"agent": agent.map(|agent| agent.get_name().to_owned()), "nodes": nodes})
     }
 
-    fn count(&self, backend: &dyn Backend) -> usize {
-        let properties = backend.properties();
-        match self.parallel {
-            0 => properties
+    fn count(&self, properties: &Properties) -> usize {
+        match (self.parallel, self.agent.immediate()) {
+            (0, Some(_)) => properties.recommended_threads,
+            (0, None) => properties
                 .recommended_threads
                 .max(properties.recommended_batch / BATCH_SHARE),
-            parallel => parallel,
+            (parallel, _) => parallel,
         }
     }
 
     fn player(&self, backend: &Arc<dyn Backend>) -> Player {
+        let backend = backend.clone();
+        if let Some(immediate) = self.agent.immediate() {
+            let batch = backend.properties().recommended_batch;
+            return Player::Batched {
+                width: match self.agent {
+                    AgentKind::Value => batch.div_ceil(MOVES),
+                    _ => batch,
+                },
+                choose: Box::new(move |games| immediate.choose(&*backend, games)),
+            };
+        }
         let parameters = Parameters {
             threads: self.threads,
             hash: HASH,
             ..Parameters::default()
         };
         Player::Thinker {
-            agent: self.agent.build(backend.clone(), &parameters),
+            agent: self.agent.build(backend, &parameters),
             limits: Limits {
                 nodes: Some(self.nodes),
                 ..Limits::default()

@@ -72,7 +72,7 @@ impl Arguments {
 }
 
 fn table(output: &Output) -> anyhow::Result<String> {
-    let mut text = format!("rating     solved  total  accuracy\n");
+    let mut text = "rating     solved  total  accuracy\n".to_owned();
     let mut row = |name: &str, score: &Score| {
         let (solved, total, accuracy) = (score.solved, score.total, 100.0 * score.accuracy);
         writeln!(

@@ -3,6 +3,7 @@
 
 mod backendbench;
 mod bench;
+mod describe;
 mod epd;
 mod eval;
 mod options;
@@ -17,7 +18,7 @@ use clap::{Parser, Subcommand};
 ///
 /// Without a command it speaks UCI on standard input and output.
 #[derive(Parser)]
-#[command(version, infer_subcommands = false)]
+#[command(version)]
 pub struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -31,6 +32,7 @@ enum Command {
     Puzzles(puzzles::Arguments),
     Epd(epd::Arguments),
     Eval(eval::Arguments),
+    Describe(describe::Arguments),
 }
 
 impl Cli {
@@ -44,6 +46,7 @@ impl Cli {
             Some(Command::Puzzles(arguments)) => arguments.run(),
             Some(Command::Epd(arguments)) => arguments.run(),
             Some(Command::Eval(arguments)) => arguments.run(),
+            Some(Command::Describe(arguments)) => arguments.run(),
         }
     }
 }

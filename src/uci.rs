@@ -74,8 +74,7 @@ fn serve_with(
     let output = Arc::new(Output::new(output));
     let mut session = Session::start(output.clone(), factory, settings)?;
     let mut line = Vec::new();
-    let mut failure = None;
-    while failure.is_none() && read_line(&mut input, &mut line)? {
+    while !output.is_broken() && read_line(&mut input, &mut line)? {
         if line.len() as u64 > LONGEST_LINE {
             output.info_string("a line of more than a megabyte is ignored");
         } else if session
@@ -84,12 +83,8 @@ fn serve_with(
         {
             break;
         }
-        failure = output.take_failure();
     }
-    session.end();
-    failure
-        .or_else(|| output.take_failure())
-        .map_or(Ok(()), Err)
+    session.end()
 }
 
 /// Reads a line into `line`, of an overlong one just enough to see that;

@@ -44,9 +44,15 @@ impl Output {
         channel.write(line);
     }
 
-    /// Waits until the line of a task that has finished is written.
-    pub(crate) fn settle(&self) {
-        drop(self.0.lock());
+    /// Waits until the line of a task that has finished is written, but not for
+    /// ever: a client that no longer reads must not keep the engine alive.
+    ///
+    /// # Errors
+    /// If something could not be written.
+    pub(crate) fn settle(&self, deadline: Instant) -> io::Result<()> {
+        let channel = self.0.try_lock_until(deadline);
+        let failure = channel.and_then(|mut channel| channel.failure.take());
+        failure.map_or(Ok(()), Err)
     }
 
     /// Writes a message.
@@ -74,9 +80,9 @@ impl Output {
         Ok(())
     }
 
-    /// Why nothing can be written any more; once.
-    pub(crate) fn take_failure(&self) -> Option<io::Error> {
-        self.0.lock().failure.take()
+    /// Whether the other side is gone.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.0.lock().failure.is_some()
     }
 }
 

@@ -152,15 +152,19 @@ impl Session {
     /// Waits until nothing is going on.
     #[cfg(test)]
     pub(crate) fn finish(&mut self) {
+        let deadline = Instant::now() + Duration::from_secs(60);
         for task in self.tasks.drain(..) {
-            task.wait_until(Instant::now() + Duration::from_secs(60));
+            task.wait_until(deadline);
         }
-        self.output.settle();
+        self.output.settle(deadline).expect("the output holds");
     }
 
     /// Ends what is going on, as `quit` and the end of the input do: at once,
     /// but for the moment that it takes to answer what was asked.
-    pub(crate) fn end(self) {
+    ///
+    /// # Errors
+    /// If the output broke.
+    pub(crate) fn end(self) -> io::Result<()> {
         let now = Instant::now();
         let mut deadline = now + SEARCH_GRACE;
         for task in &self.tasks {
@@ -172,7 +176,7 @@ impl Session {
         for task in &self.tasks {
             task.wait_until(deadline);
         }
-        self.output.settle();
+        self.output.settle(deadline)
     }
 
     fn introduce(&self) {
@@ -296,15 +300,19 @@ impl Session {
     }
 
     fn submit(&mut self, kind: Kind, work: Work) {
-        let search = matches!(kind, Kind::Search { .. });
         let task = Task::new(kind);
         self.tasks.push(task.clone());
-        // The worker outlives the session; if it is gone nevertheless, the
+        if self.jobs.send(Job { task, work }).is_ok() {
+            return;
+        }
+        // The worker is to outlive the session. If it is gone nevertheless, the
         // answer must come from here.
-        if self.jobs.send(Job { task, work }).is_err() {
-            self.output
-                .info_string("the worker has stopped: start the engine again");
-            self.output.line(if search { info::NO_MOVE } else { READY });
+        self.output
+            .info_string("the worker has stopped: start the engine again");
+        match self.tasks.pop().as_deref().map(|task| &task.kind) {
+            Some(Kind::Search { .. }) => self.output.line(info::NO_MOVE),
+            Some(Kind::Ready) => self.output.line(READY),
+            Some(Kind::Perft) | None => {}
         }
     }
 }

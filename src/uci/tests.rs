@@ -2,4 +2,5 @@
 
 mod client;
 mod edges;
+mod mutate;
 mod mutations;

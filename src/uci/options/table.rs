@@ -2,7 +2,7 @@
 
 use super::{Button, Entry, Kind};
 use crate::agent::AgentKind;
-use crate::nn::{BackendKind, DeviceChoice, Precision};
+use crate::nn::{BackendKind, Precision};
 use clap::ValueEnum;
 
 /// How clients see the network that is part of the program.
@@ -48,23 +48,11 @@ pub(super) const TABLE: &[Entry] = &[
     Entry {
         name: "Device",
         kind: Kind::Text {
-            get: |settings| match settings.backend.device {
-                DeviceChoice::Auto => "auto".to_owned(),
-                DeviceChoice::Cpu => "cpu".to_owned(),
-                DeviceChoice::Cuda(index) => format!("cuda:{index}"),
-            },
+            get: |settings| settings.backend.device.to_string(),
             set: |settings, value| {
-                let device = value.to_ascii_lowercase();
-                settings.backend.device = match device.as_str() {
-                    "auto" => DeviceChoice::Auto,
-                    "cpu" => DeviceChoice::Cpu,
-                    "cuda" => DeviceChoice::Cuda(0),
-                    numbered => numbered
-                        .strip_prefix("cuda:")
-                        .and_then(|index| index.parse().ok())
-                        .map(DeviceChoice::Cuda)
-                        .ok_or("auto, cpu, cuda or cuda:1 (the device's number)")?,
-                };
+                settings.backend.device = value
+                    .parse()
+                    .map_err(|_| "auto, cpu, cuda or cuda:1 (the device's number)")?;
                 Ok(())
             },
         },

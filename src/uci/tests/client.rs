@@ -234,7 +234,7 @@ impl Client {
     }
 
     pub(super) fn end(self) -> Vec<String> {
-        self.session.end();
+        self.session.end().expect("the output holds");
         self.lines.try_iter().collect()
     }
 }

@@ -9,6 +9,7 @@ use tessera::agent::{AgentKind, Limits};
 use tessera::chess::Game;
 use tessera::eval::bench::{POSITIONS, SIGNATURE_DEPTH, run};
 use tessera::nn::{self, BackendKind};
+use tessera::search::Search;
 
 /// Memory of tree and evaluation cache unless set otherwise, in MiB.
 const HASH: usize = 1024;
@@ -46,7 +47,6 @@ impl Arguments {
                 .collect::<Result<_, _>>()?,
         };
         let settings = self.search.settings(AgentKind::Mcts, self.backend, HASH)?;
-        let parameters = settings.parameters;
         let mut agent = settings
             .agent
             .build(nn::load(&settings.backend)?, &parameters);
@@ -56,17 +56,16 @@ impl Arguments {
             ..Limits::default()
         };
         let bar = progress(games.len(), "positions");
-        let sum = run(&mut *agent, &games, &limits, || bar.inc(1))?;
+        let sum = run(&mut search, &games, &limits, || bar.inc(1))?;
         bar.finish_and_clear();
         let (nodes, nps) = (sum.nodes, sum.nodes_per_second());
         if self.json {
-            let bytes = sum.memory_use * (parameters.hash << 20) as f64;
             return print_json(&json!({
                 "nodes": nodes,
                 "nps": nps,
                 "seconds": sum.elapsed.as_secs_f64(),
                 "cpu_seconds": sum.cpu.as_secs_f64(),
-                "bytes_per_node": bytes / nodes.max(1) as f64,
+                "bytes_per_node": sum.bytes as f64 / nodes.max(1) as f64,
             }));
         }
         print(&format!("{nodes} nodes {nps} nps\n"))

@@ -5,12 +5,14 @@
 //! through [`Control`].
 
 mod immediate;
+mod mcts;
 mod policy;
 mod value;
 
 pub use immediate::Immediate;
 
 use immediate::ImmediateAgent;
+use mcts::MctsAgent;
 
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError};
@@ -222,7 +224,7 @@ impl AgentKind {
     pub fn build(self, backend: Arc<dyn Backend>, parameters: &Parameters) -> Box<dyn Agent> {
         match self.immediate() {
             Some(immediate) => Box::new(ImmediateAgent::new(immediate, backend, parameters)),
-            None => unimplemented!(),
+            None => Box::new(MctsAgent::new(backend, parameters)),
         }
     }
 }

@@ -11,12 +11,11 @@ mod value;
 
 pub use immediate::Immediate;
 
-use immediate::ImmediateAgent;
-use mcts::MctsAgent;
-
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError};
 use crate::search::Parameters;
+use immediate::ImmediateAgent;
+use mcts::MctsAgent;
 use parking_lot::{Condvar, Mutex};
 use shakmaty::Move;
 use std::sync::Arc;

@@ -47,9 +47,7 @@ impl Arguments {
                 .collect::<Result<_, _>>()?,
         };
         let settings = self.search.settings(AgentKind::Mcts, self.backend, HASH)?;
-        let mut agent = settings
-            .agent
-            .build(nn::load(&settings.backend)?, &parameters);
+        let mut search = Search::new(nn::load(&settings.backend)?, &settings.parameters);
         let limits = Limits {
             nodes: self.nodes,
             depth: self.nodes.is_none().then_some(SIGNATURE_DEPTH),

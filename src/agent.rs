@@ -4,15 +4,20 @@
 //! only [`Agent`]. It runs on the caller's thread and is steered from others
 //! through [`Control`].
 
+mod immediate;
 mod mcts;
 mod policy;
 mod value;
 
+pub use immediate::Immediate;
+
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError};
 use crate::search::Parameters;
+use immediate::ImmediateAgent;
+use mcts::MctsAgent;
 use parking_lot::{Condvar, Mutex};
-use shakmaty::{Move, Position};
+use shakmaty::Move;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -216,29 +221,9 @@ impl AgentKind {
     /// The player, thinking with `backend`.
     #[must_use]
     pub fn build(self, backend: Arc<dyn Backend>, parameters: &Parameters) -> Box<dyn Agent> {
-        match self {
-            AgentKind::Mcts => Box::new(mcts::MctsAgent::new(backend, parameters)),
-            AgentKind::Policy => Box::new(policy::PolicyAgent::new(backend, parameters)),
-            AgentKind::Value => Box::new(value::ValueAgent::new(backend, parameters)),
+        match self.immediate() {
+            Some(immediate) => Box::new(ImmediateAgent::new(immediate, backend, parameters)),
+            None => Box::new(MctsAgent::new(backend, parameters)),
         }
-    }
-}
-
-/// The moves a player may choose from: the legal ones, or those of them that
-/// [`Limits::search_moves`] names.
-fn candidates(game: &Game, limits: &Limits) -> Vec<Move> {
-    let allowed = |mv: &Move| limits.search_moves.is_empty() || limits.search_moves.contains(mv);
-    game.position()
-        .legal_moves()
-        .into_iter()
-        .filter(allowed)
-        .collect()
-}
-
-/// Keeps back an answer that [`Limits::infinite`] or [`Limits::ponder`] forbid
-/// to give yet.
-fn wait_until_allowed(limits: &Limits, control: &Control) {
-    if limits.infinite || limits.ponder {
-        control.wait(!limits.infinite);
     }
 }

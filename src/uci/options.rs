@@ -112,6 +112,17 @@ pub(crate) fn set(
         })
 }
 
+impl Settings {
+    /// Sets an option as `setoption` does, its name in any case; pressing a
+    /// button changes nothing.
+    ///
+    /// # Errors
+    /// [`OptionError`]; the settings are then as they were.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
+        set(self, name, Some(value)).map(|_| ())
+    }
+}
+
 /// The options as `uci` lists them.
 pub(crate) fn list() -> impl Iterator<Item = UciOptionConfig> {
     let defaults = Settings::default();

@@ -1,0 +1,71 @@
+//! `tessera bench`: the search's signature and speed.
+
+use super::options::SearchArguments;
+use super::output::{print, print_json, progress};
+use anyhow::Context;
+use serde_json::json;
+use shakmaty::CastlingMode;
+use tessera::agent::{AgentKind, Limits};
+use tessera::chess::Game;
+use tessera::eval::bench::{POSITIONS, SIGNATURE_DEPTH, run};
+use tessera::nn::{self, BackendKind};
+use tessera::search::Search;
+
+/// Memory of tree and evaluation cache unless set otherwise, in MiB.
+const HASH: usize = 1024;
+
+/// Measure the search on 34 fixed positions
+///
+/// Without --nodes every position is searched to the same mean leaf depth: on
+/// the random backend and with one thread the number of nodes is the search's
+/// signature, the same on every machine.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Visit so many nodes of each position
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    nodes: Option<u64>,
+    /// Search this position in place of the fixed ones
+    #[arg(long, value_name = "FEN")]
+    fen: Option<String>,
+    /// Where evaluations come from; `random` is a hash of the position
+    #[arg(long, value_enum, default_value_t = BackendKind::Random)]
+    backend: BackendKind,
+    #[command(flatten)]
+    search: SearchArguments,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Arguments {
+    pub fn run(self) -> anyhow::Result<()> {
+        let games = match &self.fen {
+            Some(fen) => vec![Game::from_fen(fen, CastlingMode::Standard).context("--fen")?],
+            None => POSITIONS
+                .iter()
+                .map(|fen| Game::from_fen(fen, CastlingMode::Standard))
+                .collect::<Result<_, _>>()?,
+        };
+        let settings = self.search.settings(AgentKind::Mcts, self.backend, HASH)?;
+        let mut search = Search::new(nn::load(&settings.backend)?, &settings.parameters);
+        let limits = Limits {
+            nodes: self.nodes,
+            depth: self.nodes.is_none().then_some(SIGNATURE_DEPTH),
+            ..Limits::default()
+        };
+        let bar = progress(games.len(), "positions");
+        let sum = run(&mut search, &games, &limits, || bar.inc(1))?;
+        bar.finish_and_clear();
+        let (nodes, nps) = (sum.nodes, sum.nodes_per_second());
+        if self.json {
+            return print_json(&json!({
+                "nodes": nodes,
+                "nps": nps,
+                "seconds": sum.elapsed.as_secs_f64(),
+                "cpu_seconds": sum.cpu.as_secs_f64(),
+                "bytes_per_node": sum.bytes as f64 / nodes.max(1) as f64,
+            }));
+        }
+        print(&format!("{nodes} nodes {nps} nps\n"))
+    }
+}

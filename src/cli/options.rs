@@ -1,0 +1,109 @@
+//! Options that several commands share.
+
+use anyhow::Context;
+use clap::Args;
+use shakmaty::CastlingMode;
+use std::path::PathBuf;
+use tessera::agent::AgentKind;
+use tessera::chess::Game;
+use tessera::nn::{BackendKind, BackendOptions, DeviceChoice, Precision};
+use tessera::uci::Settings;
+
+/// Which network is evaluated, and where.
+#[derive(Args, Clone, Debug)]
+pub struct NetworkArguments {
+    /// The network's file; without it, the network built into the program
+    #[arg(long, value_name = "FILE")]
+    pub net: Option<PathBuf>,
+    /// Where the network is computed: auto, cpu, cuda or, of several, cuda:1
+    #[arg(long, default_value_t, value_name = "DEVICE")]
+    pub device: DeviceChoice,
+    /// The floating-point format it is computed in
+    #[arg(long, value_enum, default_value_t)]
+    pub precision: Precision,
+}
+
+impl NetworkArguments {
+    /// The options of a backend that `threads` threads call at once (0 leaves
+    /// their number to the backend) and that remembers nothing.
+    pub fn options(&self, kind: BackendKind, threads: usize) -> BackendOptions {
+        BackendOptions {
+            kind,
+            net: self.net.clone(),
+            device: self.device,
+            precision: self.precision,
+            threads,
+            cache: 0,
+            seed: 0,
+        }
+    }
+}
+
+/// How positions are searched.
+#[derive(Args, Clone, Debug)]
+pub struct SearchArguments {
+    #[command(flatten)]
+    pub network: NetworkArguments,
+    /// Threads of a search
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: u16,
+    /// Set an option of UCI, such as CPuct=2; may be repeated
+    #[arg(long = "set", value_name = "OPTION=VALUE", value_parser = option)]
+    options: Vec<(String, String)>,
+}
+
+fn option(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or("write the option's name, `=` and its value")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+impl SearchArguments {
+    /// The settings, for searches that have `hash` MiB unless set otherwise.
+    pub fn settings(
+        &self,
+        agent: AgentKind,
+        kind: BackendKind,
+        hash: usize,
+    ) -> anyhow::Result<Settings> {
+        let threads = usize::from(self.threads);
+        let mut settings = Settings {
+            agent,
+            backend: self.network.options(kind, threads),
+            ..Settings::default()
+        };
+        settings.set_threads(threads);
+        settings.set_hash(hash);
+        for (name, value) in &self.options {
+            settings.set(name, value).context("--set")?;
+        }
+        Ok(settings)
+    }
+}
+
+/// A position.
+#[derive(Args, Clone, Debug)]
+pub struct PositionArguments {
+    /// The position; without it, the initial one
+    #[arg(long, value_name = "FEN")]
+    pub fen: Option<String>,
+    /// Castle by the rules of Chess960; recognised from the FEN where only they allow it
+    #[arg(long)]
+    pub chess960: bool,
+}
+
+impl PositionArguments {
+    /// The game that begins at the position.
+    pub fn game(&self) -> anyhow::Result<Game> {
+        let mode = if self.chess960 {
+            CastlingMode::Chess960
+        } else {
+            CastlingMode::Standard
+        };
+        match &self.fen {
+            Some(fen) => Game::from_fen(fen, mode).context("--fen"),
+            None => Ok(Game::new(shakmaty::Chess::default(), mode)),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Who is measured by the commands that measure players.
+
+use super::options::SearchArguments;
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use std::sync::Arc;
+use tessera::agent::{AgentKind, Limits};
+use tessera::eval::exam::Player;
+use tessera::nn::{self, Backend, BackendKind};
+use tessera::uci::Settings;
+
+/// Memory of one searching player's tree, in MiB: room for a hundred thousand nodes
+/// and more.
+const HASH: usize = 64;
+/// Searching players for each so many positions of the backend's recommended
+/// batch: each gathers a few positions at a time and the backend puts them together.
+const BATCH_SHARE: usize = 8;
+/// Legal moves of a usual position, each of which `value` has evaluated.
+const MOVES: usize = 32;
+
+/// A player.
+#[derive(Args, Clone, Debug)]
+pub struct PlayerArguments {
+    /// Who plays
+    #[arg(long, value_enum, default_value_t)]
+    agent: AgentKind,
+    /// Nodes that `mcts` visits for a move
+    #[arg(long, default_value_t = 800, value_parser = clap::value_parser!(u64).range(1..))]
+    nodes: u64,
+    /// Where evaluations come from
+    #[arg(long, value_enum, default_value_t)]
+    backend: BackendKind,
+    #[command(flatten)]
+    search: SearchArguments,
+    /// Positions searched at once, each by a player of its own; 0 suits the device
+    #[arg(long, default_value_t = 0)]
+    parallel: usize,
+}
+
+/// Players of one kind, and what a result has to say of them.
+pub struct Crew {
+    pub players: Vec<Player>,
+    pub description: Description,
+}
+
+#[derive(Serialize)]
+pub struct Description {
+    agent: String,
+    /// `None` for players that do not search.
+    nodes: Option<u64>,
+    pub network: String,
+}
+
+impl PlayerArguments {
+    /// The players for so many tasks.
+    pub fn crew(&self, tasks: usize) -> anyhow::Result<Crew> {
+        let mut settings = self.search.settings(self.agent, self.backend, HASH)?;
+        let immediate = settings.agent.immediate();
+        settings.backend.threads = self.parallel * settings.parameters.threads;
+        if immediate.is_some() {
+            // They do not see a position twice.
+            settings.backend.cache = 0;
+        }
+        let backend = nn::load(&settings.backend)?;
+        let properties = backend.properties();
+        let count = match (self.parallel, immediate) {
+            (0, Some(_)) => properties.recommended_threads,
+            (0, None) => properties
+                .recommended_threads
+                .max(properties.recommended_batch / BATCH_SHARE),
+            (parallel, _) => parallel,
+        };
+        let count = count.min(tasks).max(1);
+        let agent = settings.agent.to_possible_value();
+        Ok(Crew {
+            players: (0..count)
+                .map(|_| self.player(&backend, &settings))
+                .collect(),
+            description: Description {
+                agent: agent.map_or_else(String::new, |agent| agent.get_name().to_owned()),
+                nodes: immediate.is_none().then_some(self.nodes),
+                network: properties.name.clone(),
+            },
+        })
+    }
+
+    fn player(&self, backend: &Arc<dyn Backend>, settings: &Settings) -> Player {
+        let backend = backend.clone();
+        let Some(immediate) = settings.agent.immediate() else {
+            return Player::Thinker {
+                agent: settings.agent.build(backend, &settings.parameters),
+                limits: Limits {
+                    nodes: Some(self.nodes),
+                    ..Limits::default()
+                },
+            };
+        };
+        let batch = backend.properties().recommended_batch;
+        Player::Batched {
+            width: match settings.agent {
+                AgentKind::Value => batch.div_ceil(MOVES),
+                _ => batch,
+            },
+            choose: Box::new(move |games| immediate.choose(&*backend, games)),
+        }
+    }
+}

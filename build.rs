@@ -1,25 +1,95 @@
-//! Lets the built binaries find libtorch wherever they are started from.
+//! Builds our own C++ beside torch-sys's, embeds the default network, and lets
+//! the built binaries find libtorch wherever they are started from.
 
 use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+/// Our C++: what tch does not reach of libtorch. One line a file.
+const CPP: [&str; 2] = ["src/nn/torch/module.cpp", "src/nn/torch/process.cpp"];
+
+/// Headers those files include.
+const HEADERS: [&str; 1] = ["src/nn/torch/shim.h"];
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=LIBTORCH");
-    if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "windows") {
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
+    let libtorch = env::var_os("LIBTORCH").map(|libtorch| root.join(libtorch));
+    compile(libtorch.as_deref());
+    link(libtorch.as_deref());
+    embed(&root);
+}
+
+fn target(what: &str) -> String {
+    env::var(format!("CARGO_CFG_TARGET_{what}")).unwrap_or_default()
+}
+
+fn compile(libtorch: Option<&Path>) {
+    for file in CPP.iter().chain(&HEADERS) {
+        println!("cargo:rerun-if-changed={file}");
+    }
+    let mut build = cc::Build::new();
+    // torch-sys takes a libtorch of the system from here where LIBTORCH is not set.
+    let libtorch = libtorch.unwrap_or(Path::new("/usr"));
+    build
+        .cpp(true)
+        .std("c++17")
+        .define("_GLIBCXX_USE_CXX11_ABI", "1")
+        .include(libtorch.join("include"))
+        .include(libtorch.join("include/torch/csrc/api/include"))
+        // libtorch's headers warn; nothing in these files is on a hot path.
+        .warnings(false)
+        .opt_level(1)
+        .debug(false)
+        .files(CPP)
+        .compile("tessera_shim");
+}
+
+fn link(libtorch: Option<&Path>) {
+    if target("OS") == "windows" {
         // Windows has no rpath: DLLs are found beside the binary or on PATH.
         return;
     }
-    let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
-    if let Some(libtorch) = std::env::var_os("LIBTORCH") {
-        let libraries = root.join(libtorch).join("lib");
+    if let Some(libtorch) = libtorch {
+        let libraries = libtorch.join("lib");
         println!("cargo:rustc-link-arg=-Wl,-rpath,{}", libraries.display());
     }
-    let origin = if cfg!(target_os = "macos") {
-        "@loader_path"
-    } else {
-        "$ORIGIN"
+    let origin = match target("OS").as_str() {
+        "macos" => "@loader_path",
+        _ => "$ORIGIN",
     };
     // target/release/tessera in a checkout that was moved after the build.
     let beside = Path::new(origin).join("../../.libtorch/torch/lib");
     println!("cargo:rustc-link-arg=-Wl,-rpath,{}", beside.display());
+    if target("OS") == "linux" && target("ARCH") == "x86_64" {
+        // Lets the MKL in libtorch find our answer, see src/nn/torch/process.cpp.
+        println!("cargo:rustc-link-arg=-Wl,--export-dynamic-symbol=mkl_serv_intel_cpu_true");
+    }
+}
+
+/// Writes what src/nn/load.rs includes: the bytes of the network that
+/// nets/default names, if there is one.
+fn embed(root: &Path) {
+    let nets = root.join("nets");
+    let named = nets.join("default");
+    // A path that does not exist would make cargo build this anew each time.
+    if let Some(watched) = [&named, &nets].into_iter().find(|path| path.exists()) {
+        println!("cargo:rerun-if-changed={}", watched.display());
+    }
+    let embedded = match fs::read_to_string(&named) {
+        Ok(name) => {
+            let file = nets.join(name.trim());
+            assert!(
+                file.is_file(),
+                "{} names {}, which is no file",
+                named.display(),
+                file.display()
+            );
+            println!("cargo:rerun-if-changed={}", file.display());
+            format!("Some(include_bytes!({file:?}) as &[u8])")
+        }
+        Err(_) => "None".to_owned(),
+    };
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
+    fs::write(out.join("embedded.rs"), embedded).expect("OUT_DIR can be written");
 }

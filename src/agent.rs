@@ -4,6 +4,14 @@
 //! only [`Agent`]. It runs on the caller's thread and is steered from others
 //! through [`Control`].
 
+mod immediate;
+mod policy;
+mod value;
+
+pub use immediate::Immediate;
+
+use immediate::ImmediateAgent;
+
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError};
 use crate::search::Parameters;
@@ -212,7 +220,9 @@ impl AgentKind {
     /// The player, thinking with `backend`.
     #[must_use]
     pub fn build(self, backend: Arc<dyn Backend>, parameters: &Parameters) -> Box<dyn Agent> {
-        let _ = (backend, parameters);
-        unimplemented!()
+        match self.immediate() {
+            Some(immediate) => Box::new(ImmediateAgent::new(immediate, backend, parameters)),
+            None => unimplemented!(),
+        }
     }
 }

@@ -4,6 +4,8 @@
 //! Rules, move generation and notation are shakmaty's; its types are used as
 //! they are.
 
+pub mod perft;
+
 use shakmaty::fen::{Fen, ParseFenError};
 use shakmaty::uci::{IllegalUciMoveError, ParseUciMoveError, UciMove};
 use shakmaty::zobrist::Zobrist64;

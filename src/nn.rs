@@ -5,8 +5,16 @@
 //! which the player listed the moves.
 
 mod load;
+mod metadata;
+mod random;
+pub mod torch;
+mod uniform;
 
-pub use load::{BackendKind, BackendOptions, DeviceChoice, LoadError, Precision, load};
+pub use load::{BackendKind, BackendOptions, LoadError, describe, load};
+pub use metadata::{CONTRACT, ContractError, INPUT_FORMAT, Metadata, SEARCH_VALUES, tensor_hash};
+pub use random::Random;
+pub use torch::{DeviceChoice, ParseDeviceError, Precision};
+pub use uniform::Uniform;
 
 use crate::chess::Game;
 use crate::encode::{Input, policy_index};
@@ -227,5 +235,52 @@ pub fn softmax(logits: &mut [f32], temperature: f32) {
     }
     for probability in logits {
         *probability /= sum;
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A game that takes the first, second, third … legal move in turn, and the
+    /// positions it comes through.
+    pub(crate) fn positions(count: usize, encode: bool) -> Batch {
+        let mut batch = Batch::default();
+        let mut game = Game::default();
+        for ply in 0..count {
+            let moves = game.position().legal_moves();
+            batch.push(&game, &moves, encode);
+            match moves.get(ply % moves.len().max(1)) {
+                Some(&mv) => game.play(mv),
+                None => game = Game::default(),
+            }
+        }
+        batch
+    }
+
+    #[test]
+    fn softmax_sums_to_one_and_flattens_with_temperature() {
+        let mut sharp = [1.0, 3.0, -200.0];
+        let mut flat = sharp;
+        softmax(&mut sharp, 1.0);
+        softmax(&mut flat, 4.0);
+        for probabilities in [sharp, flat] {
+            assert!((probabilities.iter().sum::<f32>() - 1.0).abs() < 1e-6);
+        }
+        assert!(sharp[1] > flat[1] && flat[1] > flat[0]);
+        softmax(&mut [], 1.0);
+    }
+
+    #[test]
+    fn a_batch_is_copied_position_by_position() {
+        let batch = positions(3, true);
+        let mut copy = Batch::default();
+        copy.push_from(&batch, 2);
+        copy.push_from(&batch, 0);
+        assert_eq!(copy.keys(), [batch.keys()[2], batch.keys()[0]]);
+        assert_eq!(copy.inputs(), [batch.inputs()[2], batch.inputs()[0]]);
+        assert_eq!(copy.moves(0), batch.moves(2));
+        copy.clear();
+        assert!(copy.is_empty() && copy.inputs().is_empty());
     }
 }

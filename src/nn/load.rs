@@ -1,7 +1,9 @@
 //! From what a user asks for to a backend.
 
-use super::Backend;
-use std::path::PathBuf;
+use super::torch::{self, DeviceChoice, NetworkError, Precision, TorchBackend};
+use super::{Backend, Metadata, Random, Uniform};
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Which implementation evaluates.
@@ -14,32 +16,6 @@ pub enum BackendKind {
     Uniform,
     /// No network: values and priors are a hash of the position and a seed.
     Random,
-}
-
-/// Where a network is computed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DeviceChoice {
-    /// The first CUDA device if there is one, else the CPU.
-    #[default]
-    Auto,
-    /// The CPU.
-    Cpu,
-    /// The CUDA device of this number.
-    Cuda(usize),
-}
-
-/// The floating-point format a network is computed in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Precision {
-    /// bf16 where the CPU computes in it, else f32; fp16 on CUDA.
-    #[default]
-    Auto,
-    /// 32-bit floating point.
-    F32,
-    /// bfloat16.
-    Bf16,
-    /// IEEE half precision; CUDA only.
-    Fp16,
 }
 
 /// What backend a user asks for.
@@ -61,6 +37,10 @@ pub struct BackendOptions {
     pub seed: u64,
 }
 
+/// The network that the program was built with, if any: the file that
+/// nets/default names.
+const BUILT_IN: Option<&[u8]> = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+
 /// Why a backend could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -72,6 +52,17 @@ pub enum LoadError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// No file was named and the program was built without a network.
+    #[error("no network is built into this program: name the file of one (option Net, or --net)")]
+    NoneBuiltIn,
+    /// The file can be read, but not used.
+    #[error("cannot use the network {network}: {source}")]
+    Network {
+        /// The file, or what else names the network.
+        network: String,
+        /// What is wrong with it, and how to mend it.
+        source: NetworkError,
+    },
 }
 
 /// Loads what `options` ask for. Slow (a second) for networks.
@@ -79,6 +70,45 @@ pub enum LoadError {
 /// # Errors
 /// [`LoadError`], whose message says what is wrong and how to mend it.
 pub fn load(options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
-    let _ = options;
-    unimplemented!()
+    match options.kind {
+        BackendKind::Uniform => Ok(Arc::new(Uniform::default())),
+        BackendKind::Random => Ok(Arc::new(Random::new(options.seed))),
+        BackendKind::Torch => Ok(Arc::new(load_network(options)?)),
+    }
+}
+
+/// Loads a network without anything around it.
+fn load_network(options: &BackendOptions) -> Result<TorchBackend, LoadError> {
+    let net = options.net.as_deref();
+    let file = read(net)?;
+    TorchBackend::new(&file, options.device, options.precision, options.threads)
+        .map_err(|source| unusable(net, source))
+}
+
+/// What a network says of itself, once it has been checked; `None` is the
+/// network built into the program.
+///
+/// # Errors
+/// [`LoadError`], as for [`load`].
+pub fn describe(net: Option<&Path>) -> Result<Metadata, LoadError> {
+    let (_, metadata) = torch::open(&read(net)?).map_err(|source| unusable(net, source))?;
+    Ok(metadata)
+}
+
+fn read(net: Option<&Path>) -> Result<Cow<'static, [u8]>, LoadError> {
+    match net {
+        None => BUILT_IN.map(Cow::Borrowed).ok_or(LoadError::NoneBuiltIn),
+        Some(path) => std::fs::read(path).map(Cow::Owned).map_err(|source| {
+            let path = path.to_owned();
+            LoadError::Read { path, source }
+        }),
+    }
+}
+
+fn unusable(net: Option<&Path>, source: NetworkError) -> LoadError {
+    let network = match net {
+        Some(path) => path.display().to_string(),
+        None => "built into this program".to_owned(),
+    };
+    LoadError::Network { network, source }
 }

@@ -1,0 +1,68 @@
+//! perft of every suite in the shared data to depth 5: `cargo bench --bench perft`.
+
+use shakmaty::CastlingMode;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+use tessera::eval::perft::{Outcome, read};
+
+const DEPTH: u32 = 5;
+const SUITES: [&str; 3] = ["perftsuite.epd", "frcperftsuite.epd", "perft-marcel.epd.gz"];
+
+fn main() -> ExitCode {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/data/epd");
+    let mut failed = false;
+    for name in SUITES {
+        let path = folder.join(name);
+        if !path.exists() {
+            println!("skipped: {} is not there", path.display());
+            continue;
+        }
+        let entries = match read(&path) {
+            Ok(entries) => entries,
+            Err(error) => {
+                eprintln!("{error}");
+                return ExitCode::FAILURE;
+            }
+        };
+        let mode = if name.starts_with("frc") {
+            CastlingMode::Chess960
+        } else {
+            CastlingMode::Standard
+        };
+        let clock = Instant::now();
+        let (mut right, mut wrong, mut refused, mut leaves) = (0, 0, 0, 0);
+        for entry in &entries {
+            match entry.check(mode, DEPTH, u64::MAX) {
+                Outcome::Right(counted) => {
+                    right += 1;
+                    leaves += counted;
+                }
+                Outcome::Refused(reason) => {
+                    refused += 1;
+                    println!("refused: {reason}");
+                }
+                Outcome::Wrong {
+                    depth,
+                    expected,
+                    counted,
+                } => {
+                    wrong += 1;
+                    println!(
+                        "wrong: {} at depth {depth}: {counted} in place of {expected}",
+                        entry.fen
+                    );
+                }
+            }
+        }
+        failed |= wrong > 0;
+        let seconds = clock.elapsed().as_secs_f64();
+        println!(
+            "{name}: {} positions to depth {DEPTH}: {right} right, {wrong} wrong, {refused} refused; \
+             {leaves} leaves in {seconds:.1} s, {:.0} million a second",
+            entries.len(),
+            leaves as f64 / seconds / 1e6
+        );
+    }
+    ExitCode::from(u8::from(failed))
+}

@@ -1,0 +1,49 @@
+//! The subcommands of the engine, one a file. Every command that measures takes
+//! `--json` and then prints one JSON object as its last line.
+
+mod backendbench;
+mod bench;
+mod epd;
+mod eval;
+mod options;
+mod output;
+mod perft;
+mod players;
+mod puzzles;
+
+use clap::{Parser, Subcommand};
+
+/// A UCI chess engine whose whole search runs on Chessformer networks.
+///
+/// Without a command it speaks UCI on standard input and output.
+#[derive(Parser)]
+#[command(version, infer_subcommands = false)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Bench(bench::Arguments),
+    Perft(perft::Arguments),
+    Backendbench(backendbench::Arguments),
+    Puzzles(puzzles::Arguments),
+    Epd(epd::Arguments),
+    Eval(eval::Arguments),
+}
+
+impl Cli {
+    /// Does what the command line says.
+    pub fn run(self) -> anyhow::Result<()> {
+        match self.command {
+            None => anyhow::bail!("UCI is not there yet"),
+            Some(Command::Bench(arguments)) => arguments.run(),
+            Some(Command::Perft(arguments)) => arguments.run(),
+            Some(Command::Backendbench(arguments)) => arguments.run(),
+            Some(Command::Puzzles(arguments)) => arguments.run(),
+            Some(Command::Epd(arguments)) => arguments.run(),
+            Some(Command::Eval(arguments)) => arguments.run(),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! `tessera bench`: the search's signature and speed.
+
+use super::options::NetworkArguments;
+use super::output::{print, print_json, progress};
+use anyhow::Context;
+use serde_json::json;
+use shakmaty::CastlingMode;
+use tessera::agent::{AgentKind, Limits};
+use tessera::chess::Game;
+use tessera::eval::bench::{POSITIONS, SIGNATURE_DEPTH, run};
+use tessera::nn::BackendKind;
+use tessera::search::Parameters;
+
+/// Measure the search on 34 fixed positions
+///
+/// Without --nodes every position is searched to the same mean leaf depth: on
+/// the random backend and with one thread the number of nodes is the search's
+/// signature, the same on every machine.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Visit so many nodes of each position
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    nodes: Option<u64>,
+    /// Search this position in place of the fixed ones
+    #[arg(long, value_name = "FEN")]
+    fen: Option<String>,
+    /// Where evaluations come from; `random` is a hash of the position
+    #[arg(long, value_enum, default_value_t = BackendKind::Random)]
+    backend: BackendKind,
+    #[command(flatten)]
+    network: NetworkArguments,
+    /// Threads of the search
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Arguments {
+    pub fn run(self) -> anyhow::Result<()> {
+        let games = match &self.fen {
+            Some(fen) => vec![Game::from_fen(fen, CastlingMode::Standard).context("--fen")?],
+            None => POSITIONS
+                .iter()
+                .map(|fen| Game::from_fen(fen, CastlingMode::Standard))
+                .collect::<Result<_, _>>()?,
+        };
+        let backend = self.network.load(self.backend, self.threads, 0)?;
+        let parameters = Parameters {
+            threads: self.threads,
+            ..Parameters::default()
+        };
+        let mut agent = AgentKind::Mcts.build(backend, &parameters);
+        let limits = Limits {
+            nodes: self.nodes,
+            depth: self.nodes.is_none().then_some(SIGNATURE_DEPTH),
+            ..Limits::default()
+        };
+        let bar = progress(games.len(), "positions");
+        let sum = run(&mut *agent, &games, &limits, || bar.inc(1))?;
+        bar.finish_and_clear();
+        let (nodes, nps) = (sum.nodes, sum.nodes_per_second());
+        if self.json {
+            let bytes = sum.memory_use * (parameters.hash << 20) as f64;
+            return print_json(&json!({
+                "nodes": nodes,
+                "nps": nps,
+                "seconds": sum.elapsed.as_secs_f64(),
+                "cpu_seconds": sum.cpu.as_secs_f64(),
+                "bytes_per_node": bytes / nodes.max(1) as f64,
+            }));
+        }
+        print(&format!("{nodes} nodes {nps} nps\n"))
+    }
+}

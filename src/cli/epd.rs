@@ -1,0 +1,117 @@
+//! `tessera epd`: a player on a test suite.
+
+use super::output::{print, print_json, progress};
+use super::players::PlayerArguments;
+use serde::Serialize;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::Instant;
+use tessera::eval::epd::{Attempt, Summary, read, summarise};
+use tessera::eval::exam;
+
+/// Let a player solve a test suite in the EPD format
+///
+/// Best moves (bm), moves to avoid (am), moves with points (c0 "f5=10, Bf2=5")
+/// and mates to be proven (bm #3) are understood.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The suite
+    #[arg(value_name = "FILE.epd")]
+    file: PathBuf,
+    /// Take only the first so many positions
+    #[arg(long)]
+    limit: Option<usize>,
+    /// Print a line for each position
+    #[arg(long)]
+    details: bool,
+    #[command(flatten)]
+    player: PlayerArguments,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Output {
+    network: String,
+    #[serde(flatten)]
+    player: serde_json::Value,
+    #[serde(flatten)]
+    summary: Summary,
+    refused: usize,
+    seconds: f64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    positions: Vec<Position>,
+}
+
+#[derive(Serialize)]
+struct Position {
+    id: String,
+    line: u64,
+    question: String,
+    played: Option<String>,
+    solved: bool,
+    points: u32,
+}
+
+impl Position {
+    fn new(attempt: &Attempt) -> Position {
+        let entry = &attempt.entry;
+        Position {
+            id: entry.id.clone(),
+            line: entry.line,
+            question: entry.question(),
+            played: attempt.played.map(|mv| entry.san(mv)),
+            solved: attempt.verdict.solved,
+            points: attempt.verdict.points,
+        }
+    }
+}
+
+impl Arguments {
+    pub fn run(self) -> anyhow::Result<()> {
+        let (mut entries, refused) = read(&self.file)?;
+        for error in &refused {
+            eprintln!("left out: {error}");
+        }
+        entries.truncate(self.limit.unwrap_or(usize::MAX));
+        let attempts: Vec<Attempt> = entries.into_iter().map(Attempt::new).collect();
+        let crew = self.player.crew(attempts.len())?;
+        let bar = progress(attempts.len(), "positions");
+        let clock = Instant::now();
+        let attempts = exam::hold(attempts, crew.players, &|_| bar.inc(1))?;
+        bar.finish_and_clear();
+        let positions = attempts.iter().filter(|_| self.details);
+        let output = Output {
+            network: crew.network,
+            player: self.player.describe(),
+            summary: summarise(&attempts),
+            refused: refused.len(),
+            seconds: clock.elapsed().as_secs_f64(),
+            positions: positions.map(Position::new).collect(),
+        };
+        if self.json {
+            return print_json(&output);
+        }
+        print(&table(&output)?)
+    }
+}
+
+fn table(output: &Output) -> anyhow::Result<String> {
+    let mut text = String::new();
+    for position in &output.positions {
+        let mark = if position.solved { "solved" } else { "failed" };
+        let played = position.played.as_deref().unwrap_or("nothing");
+        let Position { id, question, .. } = position;
+        writeln!(text, "{mark}  {id}: {question}; played {played}")?;
+    }
+    let summary = &output.summary;
+    let percent = 100.0 * summary.accuracy;
+    let (solved, total) = (summary.solved, summary.total);
+    writeln!(text, "{solved} of {total} solved, {percent:.1} %")?;
+    if summary.most_points > 0 {
+        writeln!(text, "{} of {} points", summary.points, summary.most_points)?;
+    }
+    writeln!(text, "{}, {:.1} s", output.network, output.seconds)?;
+    Ok(text)
+}

@@ -1,0 +1,52 @@
+//! `tessera perft`: counting legal moves.
+
+use super::options::PositionArguments;
+use super::output::{print, print_json};
+use serde_json::{Map, json};
+use std::fmt::Write;
+use std::time::Instant;
+use tessera::chess::perft::divide;
+
+/// Count the sequences of legal moves
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Plies to look ahead
+    #[arg(value_name = "DEPTH", value_parser = clap::value_parser!(u32).range(1..=30))]
+    depth: u32,
+    #[command(flatten)]
+    position: PositionArguments,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Arguments {
+    pub fn run(self) -> anyhow::Result<()> {
+        let game = self.position.game()?;
+        let clock = Instant::now();
+        let mut moves: Vec<_> = divide(game.position(), self.depth)
+            .into_iter()
+            .map(|(mv, count)| (game.format_move(mv), count))
+            .collect();
+        moves.sort();
+        let seconds = clock.elapsed().as_secs_f64();
+        let nodes: u64 = moves.iter().map(|&(_, count)| count).sum();
+        let nps = (nodes as f64 / seconds.max(1e-9)) as u64;
+        if self.json {
+            let moves: Map<_, _> = moves.into_iter().map(|(mv, n)| (mv, json!(n))).collect();
+            return print_json(&json!({
+                "depth": self.depth,
+                "nodes": nodes,
+                "seconds": seconds,
+                "nps": nps,
+                "moves": moves,
+            }));
+        }
+        let mut text = String::new();
+        for (mv, count) in moves {
+            writeln!(text, "{mv}: {count}")?;
+        }
+        writeln!(text, "\n{nodes} nodes {nps} nps")?;
+        print(&text)
+    }
+}

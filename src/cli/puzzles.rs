@@ -1,0 +1,94 @@
+//! `tessera puzzles`: a player on Lichess puzzles.
+
+use super::output::{print, print_json, progress};
+use super::players::PlayerArguments;
+use serde::Serialize;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+use tessera::eval::exam;
+use tessera::eval::puzzles::{Attempt, Score, Summary, read, sample, summarise};
+
+/// Let a player solve Lichess puzzles
+///
+/// A puzzle is solved if every move of the solution is found; another move
+/// counts only if it mates at once.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The puzzles: a CSV file with the columns PuzzleId, FEN, Moves, Rating
+    #[arg(value_name = "FILE.csv")]
+    file: PathBuf,
+    /// Take so many, evenly from all rating bands, always the same
+    #[arg(long)]
+    limit: Option<usize>,
+    #[command(flatten)]
+    player: PlayerArguments,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Output {
+    network: String,
+    #[serde(flatten)]
+    player: serde_json::Value,
+    #[serde(flatten)]
+    summary: Summary,
+    seconds: f64,
+}
+
+impl Arguments {
+    pub fn run(self) -> anyhow::Result<()> {
+        let mut puzzles = read(&self.file)?;
+        if let Some(limit) = self.limit {
+            puzzles = sample(puzzles, limit);
+        }
+        let attempts: Vec<Attempt> = puzzles.into_iter().map(Attempt::new).collect();
+        let crew = self.player.crew(attempts.len())?;
+        let bar = progress(attempts.len(), "puzzles");
+        let solved = AtomicUsize::new(0);
+        let clock = Instant::now();
+        let attempts = exam::hold(attempts, crew.players, &|attempt: &Attempt| {
+            if attempt.solved() {
+                let solved = solved.fetch_add(1, Ordering::Relaxed) + 1;
+                bar.set_message(format!("({solved} solved)"));
+            }
+            bar.inc(1);
+        })?;
+        bar.finish_and_clear();
+        let output = Output {
+            network: crew.network,
+            player: self.player.describe(),
+            summary: summarise(&attempts),
+            seconds: clock.elapsed().as_secs_f64(),
+        };
+        if self.json {
+            return print_json(&output);
+        }
+        print(&table(&output)?)
+    }
+}
+
+fn table(output: &Output) -> anyhow::Result<String> {
+    let mut text = "rating     solved  total  accuracy\n".to_owned();
+    let mut row = |name: &str, score: &Score| {
+        let (solved, total, accuracy) = (score.solved, score.total, 100.0 * score.accuracy);
+        writeln!(
+            text,
+            "{name:<9}  {solved:>6}  {total:>5}  {accuracy:>6.1} %"
+        )
+    };
+    for band in &output.summary.bands {
+        let name = match band.to {
+            Some(to) => format!("{}–{to}", band.from),
+            None => format!("{}–", band.from),
+        };
+        row(&name, &band.score)?;
+    }
+    row("all", &output.summary.score)?;
+    let (network, seconds) = (&output.network, output.seconds);
+    writeln!(text, "{network}, {seconds:.1} s")?;
+    Ok(text)
+}

@@ -1,0 +1,364 @@
+//! Players on test suites in the EPD format (Extended Position Description):
+//! four fields of a FEN, then operations such as `bm Qg6; id "WAC.001";`.
+//!
+//! Suites as they circulate bend the format; what is read here is what those
+//! of Kaufman, Bratko and Kopec, LCT II, Arasan, STS and matetrack contain.
+
+use super::exam::Task;
+use super::{SuiteError, lines, read_text};
+use crate::agent::{Choice, Limits, Score};
+use crate::chess::Game;
+use serde::Serialize;
+use shakmaty::san::{San, SanPlus};
+use shakmaty::{CastlingMode, Move, Position};
+use std::path::Path;
+
+/// What may follow a move without changing it.
+const MARKS: [char; 4] = ['+', '#', '!', '?'];
+
+/// A position and what is asked of it.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Number of its line in the file, from 1.
+    pub line: u64,
+    /// The operation `id`; the number of the line where there is none.
+    pub id: String,
+    /// The position.
+    pub game: Game,
+    /// Best moves (`bm`): one of them must be played, if there are any.
+    pub best: Vec<Move>,
+    /// Moves to avoid (`am`).
+    pub avoid: Vec<Move>,
+    /// Points for moves (`c0 "f5=10, Bf2=5"`, as in the Strategic Test Suite).
+    pub grades: Vec<(Move, u32)>,
+    /// A mate to be proven (`bm #3`), in moves; negative where the side to move
+    /// is the one mated.
+    pub mate: Option<i32>,
+}
+
+impl Entry {
+    /// Reads one line.
+    ///
+    /// # Errors
+    /// What is wrong with the line, in words.
+    pub fn parse(text: &str, line: u64) -> Result<Entry, String> {
+        let (fen, operations) = split(text);
+        let game =
+            Game::from_fen(&fen, CastlingMode::Standard).map_err(|error| error.to_string())?;
+        let mut entry = Entry {
+            line,
+            id: line.to_string(),
+            game,
+            best: Vec::new(),
+            avoid: Vec::new(),
+            grades: Vec::new(),
+            mate: None,
+        };
+        for operation in operations {
+            let (code, operand) = operation
+                .split_once(char::is_whitespace)
+                .unwrap_or((&operation, ""));
+            let operand = operand.trim().trim_matches('"');
+            match code {
+                "id" => entry.id = operand.to_owned(),
+                "bm" if operand.starts_with('#') => {
+                    let moves = operand[1..].parse().ok().filter(|&moves| moves != 0);
+                    let moves = moves.ok_or_else(|| format!("`{operand}` is not a mate"))?;
+                    entry.mate = Some(moves);
+                }
+                "bm" => entry.best = moves(&entry.game, operand)?,
+                "am" => entry.avoid = moves(&entry.game, operand)?,
+                // c0 is a comment; only a list of moves with points is read.
+                "c0" => entry.grades = grades(&entry.game, operand).unwrap_or_default(),
+                _ => {}
+            }
+        }
+        let asks = !(entry.best.is_empty() && entry.avoid.is_empty() && entry.grades.is_empty());
+        if asks || entry.mate.is_some() {
+            Ok(entry)
+        } else {
+            Err("nothing is asked: no bm, no am and no moves with points in c0".to_owned())
+        }
+    }
+
+    /// What `choice` is worth here.
+    #[must_use]
+    pub fn judge(&self, choice: &Choice) -> Verdict {
+        let points = |mv: Move| {
+            let grade = self.grades.iter().find(|&&(graded, _)| graded == mv);
+            grade.map_or(0, |&(_, points)| points)
+        };
+        let Some(mv) = choice.best else {
+            return Verdict::default();
+        };
+        let points = points(mv);
+        let proven = match choice.report.lines.first().map(|line| line.score) {
+            Some(Score::Mate(moves)) => Some(moves),
+            _ => None,
+        };
+        let mates = |wanted: i32| {
+            proven.is_some_and(|moves| {
+                moves.signum() == wanted.signum() && moves.abs() <= wanted.abs()
+            })
+        };
+        let best = if self.best.is_empty() && self.avoid.is_empty() && self.mate.is_none() {
+            points == self.most_points()
+        } else {
+            (self.best.is_empty() || self.best.contains(&mv))
+                && !self.avoid.contains(&mv)
+                && self.mate.is_none_or(mates)
+        };
+        Verdict {
+            solved: best,
+            points,
+        }
+    }
+
+    /// The most points to be had; 0 where moves are not graded.
+    #[must_use]
+    pub fn most_points(&self) -> u32 {
+        let points = self.grades.iter().map(|&(_, points)| points);
+        points.max().unwrap_or(0)
+    }
+
+    /// What is asked, as a reader of chess writes it.
+    #[must_use]
+    pub fn question(&self) -> String {
+        let san = |moves: &[Move]| -> String {
+            let san = moves.iter().map(|&mv| self.san(mv));
+            san.collect::<Vec<_>>().join(" ")
+        };
+        let mut parts = Vec::new();
+        if !self.best.is_empty() {
+            parts.push(format!("bm {}", san(&self.best)));
+        }
+        if !self.avoid.is_empty() {
+            parts.push(format!("am {}", san(&self.avoid)));
+        }
+        if let Some(mate) = self.mate {
+            parts.push(format!("bm #{mate}"));
+        }
+        if parts.is_empty() {
+            let graded: Vec<Move> = self.grades.iter().map(|&(mv, _)| mv).collect();
+            parts.push(format!("best of {}", san(&graded)));
+        }
+        parts.join(", ")
+    }
+
+    /// A legal move of this position in standard algebraic notation.
+    #[must_use]
+    pub fn san(&self, mv: Move) -> String {
+        SanPlus::from_move(self.game.position().clone(), mv).to_string()
+    }
+}
+
+/// What an answer is worth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether it is what was asked for.
+    pub solved: bool,
+    /// The points it earns where moves are graded.
+    pub points: u32,
+}
+
+/// The FEN and the operations of a line.
+fn split(text: &str) -> (String, Vec<String>) {
+    let mut rest = text.trim();
+    let mut fen: Vec<&str> = Vec::new();
+    while fen.len() < 4 {
+        let (field, after) = next_word(rest);
+        if field.is_empty() {
+            break;
+        }
+        fen.push(field);
+        rest = after;
+    }
+    // Before the first operation stand the two counters of a full FEN, stray
+    // dashes and semicolons, or nothing.
+    loop {
+        let (word, after) = next_word(rest);
+        let counter = word.parse::<u32>().is_ok();
+        if !counter && word != "-" && word != ";" {
+            break;
+        }
+        if counter {
+            fen.push(word);
+        }
+        rest = after;
+    }
+    let mut operations = Vec::new();
+    let mut quoted = false;
+    let mut operation = String::new();
+    for letter in rest.chars() {
+        quoted ^= letter == '"';
+        if letter == ';' && !quoted {
+            operations.push(std::mem::take(&mut operation));
+        } else {
+            operation.push(letter);
+        }
+    }
+    operations.push(operation);
+    let operations = operations
+        .iter()
+        .map(|operation| operation.trim())
+        .filter(|operation| !operation.is_empty())
+        .map(str::to_owned);
+    (fen.join(" "), operations.collect())
+}
+
+fn next_word(text: &str) -> (&str, &str) {
+    let text = text.trim_start();
+    text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()))
+}
+
+fn moves(game: &Game, operand: &str) -> Result<Vec<Move>, String> {
+    let mut moves = Vec::new();
+    for word in operand.split(|c: char| c.is_whitespace() || c == ',') {
+        let bare = word.trim_end_matches(MARKS);
+        if bare.is_empty() {
+            continue;
+        }
+        let meant = read_move(game, bare);
+        if meant.is_empty() {
+            return Err(format!("`{word}` is not a legal move here"));
+        }
+        moves.extend(meant);
+    }
+    Ok(moves)
+}
+
+/// The legal moves meant by a move in algebraic notation or in UCI's. Castling
+/// may be written with the digit 0 and the `x` of a capture may be missing;
+/// where it is not said which of two pieces moves, both are meant.
+fn read_move(game: &Game, text: &str) -> Vec<Move> {
+    let castling = text.starts_with("0-0").then(|| text.replace('0', "O"));
+    let legal = game.position().legal_moves();
+    let meant = |san: San| -> Vec<Move> {
+        let moves = legal.iter().copied();
+        moves.filter(|&mv| san.matches(mv)).collect()
+    };
+    let mut moves = Vec::new();
+    if let Ok(mut san) = castling.as_deref().unwrap_or(text).parse::<San>() {
+        moves = meant(san);
+        if let (San::Normal { capture, .. }, true) = (&mut san, moves.is_empty()) {
+            *capture = !*capture;
+            moves = meant(san);
+        }
+    }
+    if moves.is_empty() {
+        moves.extend(game.parse_move(text));
+    }
+    moves
+}
+
+/// `f5=10, Bf2=5`; `None` if it is anything else.
+fn grades(game: &Game, operand: &str) -> Option<Vec<(Move, u32)>> {
+    let mut grades = Vec::new();
+    for item in operand.split(',') {
+        let (mv, points) = item.trim().rsplit_once('=')?;
+        let points = points.parse().ok()?;
+        let meant = read_move(game, mv.trim_end_matches(MARKS));
+        grades.extend(meant.into_iter().map(|mv| (mv, points)));
+    }
+    (!grades.is_empty()).then_some(grades)
+}
+
+/// Reads a suite, gzipped or not, and what is wrong with the lines that cannot
+/// be used: suites contain positions and moves that are not legal.
+///
+/// # Errors
+/// [`SuiteError`] if no line can be used.
+pub fn read(path: &Path) -> Result<(Vec<Entry>, Vec<SuiteError>), SuiteError> {
+    let text = read_text(path)?;
+    let mut entries = Vec::new();
+    let mut refused = Vec::new();
+    for (line, text) in lines(&text) {
+        match Entry::parse(text, line) {
+            Ok(entry) => entries.push(entry),
+            Err(reason) => refused.push(SuiteError::Line {
+                path: path.to_owned(),
+                line,
+                reason,
+            }),
+        }
+    }
+    if !entries.is_empty() {
+        return Ok((entries, refused));
+    }
+    Err(match refused.into_iter().next() {
+        Some(first) => first,
+        None => SuiteError::Empty {
+            path: path.to_owned(),
+        },
+    })
+}
+
+/// A player's answer to an entry.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// What was asked.
+    pub entry: Entry,
+    /// What was played; `None` before the answer, or without a legal move.
+    pub played: Option<Move>,
+    /// What that is worth.
+    pub verdict: Verdict,
+}
+
+impl Attempt {
+    /// Nothing answered yet.
+    #[must_use]
+    pub fn new(entry: Entry) -> Attempt {
+        Attempt {
+            entry,
+            played: None,
+            verdict: Verdict::default(),
+        }
+    }
+}
+
+impl Task for Attempt {
+    fn game(&self) -> &Game {
+        &self.entry.game
+    }
+
+    fn adjust(&self, limits: &mut Limits) {
+        limits.mate = self.entry.mate.and_then(|mate| u32::try_from(mate).ok());
+    }
+
+    fn answer(&mut self, choice: &Choice) -> bool {
+        self.played = choice.best;
+        self.verdict = self.entry.judge(choice);
+        false
+    }
+}
+
+/// The result on a suite.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Summary {
+    /// Positions solved.
+    pub solved: usize,
+    /// Positions asked.
+    pub total: usize,
+    /// The share solved, in 0…1.
+    pub accuracy: f64,
+    /// Points earned where moves are graded.
+    pub points: u32,
+    /// The most points to be had; 0 where no moves are graded.
+    pub most_points: u32,
+}
+
+/// Adds up attempts.
+#[must_use]
+pub fn summarise(attempts: &[Attempt]) -> Summary {
+    let solved = attempts.iter().filter(|a| a.verdict.solved).count();
+    Summary {
+        solved,
+        total: attempts.len(),
+        accuracy: solved as f64 / attempts.len().max(1) as f64,
+        points: attempts.iter().map(|a| a.verdict.points).sum(),
+        most_points: attempts.iter().map(|a| a.entry.most_points()).sum(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+use super::*;
+use crate::agent::{Line, Report};
+use proptest::prelude::*;
+
+const WAC: &str =
+    r#"2rr3k/pp3pp1/1nnqbN1p/3pN3/2pP4/2P3Q1/PPB4P/R4RK1 w - - bm Qg6; id "WAC.001";"#;
+const STS: &str = r#"1kr5/3n4/q3p2p/p2n2p1/PppB1P2/5BP1/1P2Q2P/3R2K1 w - - bm f5; id "STS(v1.0) Undermine.001"; c0 "f5=10, Bf2=5, Bg4=3"; c7 "f5 Bf2 Bg4";"#;
+
+fn entry(text: &str) -> Entry {
+    Entry::parse(text, 7).unwrap()
+}
+
+fn choice(entry: &Entry, mv: &str, score: Score) -> Choice {
+    let mv = entry.game.parse_move(mv).unwrap();
+    Choice {
+        best: Some(mv),
+        report: Report {
+            lines: vec![Line {
+                score,
+                wdl: [1.0, 0.0, 0.0],
+                moves_left: None,
+                moves: vec![mv],
+            }],
+            ..Report::default()
+        },
+        ..Choice::default()
+    }
+}
+
+fn judge(entry: &Entry, mv: &str) -> Verdict {
+    entry.judge(&choice(entry, mv, Score::Expected(0.0)))
+}
+
+#[test]
+fn best_moves() {
+    let wac = entry(WAC);
+    assert_eq!(wac.id, "WAC.001");
+    assert_eq!(wac.question(), "bm Qg6");
+    assert!(judge(&wac, "g3g6").solved);
+    assert!(!judge(&wac, "f6d5").solved);
+    assert_eq!(wac.judge(&Choice::default()), Verdict::default());
+}
+
+#[test]
+fn forms_that_old_suites_take() {
+    for (text, id, question) in [
+        (
+            "1k1r4/pp1b1R2/3q2pp/4p3/2B5/4Q3/PPP2B2/2K5 b - - ; bm Qd1 + ; id BK.01",
+            "BK.01",
+            "bm Qd1+",
+        ),
+        (
+            "r1bqk2r/ppp2ppp/2n5/4P3/2Bp2n1/5N1P/PP1N1PP1/R2Q1RK1 b kq - 1 10 ; bm Nh6; am Ne5",
+            "7",
+            "bm Nh6, am Ngxe5 Ncxe5",
+        ),
+        ("k7/8/8/8/8/8/2K5/2R5 w - - - ; bm Kc3; id x", "x", "bm Kc3"),
+        (
+            "4k3/8/8/8/8/8/8/4K2R w K - bm 0-0 e1d1, Ke2!?;",
+            "7",
+            "bm O-O Kd1 Ke2",
+        ),
+    ] {
+        match Entry::parse(text, 7) {
+            Ok(entry) => {
+                assert_eq!(entry.id, id);
+                assert_eq!(entry.question(), question);
+            }
+            Err(reason) => panic!("{text}: {reason}"),
+        }
+    }
+}
+
+#[test]
+fn moves_to_avoid() {
+    let both = entry("4k3/8/8/8/8/8/8/4K2R w K - bm O-O Rh8+; am Rh8+;");
+    assert!(judge(&both, "e1g1").solved);
+    assert!(!judge(&both, "h1h8").solved);
+    assert!(!judge(&both, "h1h7").solved);
+    let avoid = entry("4k3/8/8/8/8/8/8/4K2R w K - am Rh8+;");
+    assert!(judge(&avoid, "h1h7").solved);
+    assert!(!judge(&avoid, "h1h8").solved);
+}
+
+#[test]
+fn grades_give_points_and_comments_do_not() {
+    let sts = entry(STS);
+    let verdict = |mv| judge(&sts, mv);
+    assert_eq!(
+        verdict("f4f5"),
+        Verdict {
+            solved: true,
+            points: 10
+        }
+    );
+    assert_eq!(
+        verdict("d4f2"),
+        Verdict {
+            solved: false,
+            points: 5
+        }
+    );
+    assert_eq!(
+        verdict("h2h3"),
+        Verdict {
+            solved: false,
+            points: 0
+        }
+    );
+    assert_eq!(sts.most_points(), 10);
+    let ungraded = entry(&WAC.replace(';', r#"; c0 "Qg6=x, or: so, they say";"#));
+    assert_eq!(ungraded.most_points(), 0);
+    let only = entry(r#"4k3/4P3/8/8/8/8/8/4K2R w K - c0 "O-O=3, Rh8+=9";"#);
+    assert_eq!(
+        judge(&only, "h1h8"),
+        Verdict {
+            solved: true,
+            points: 9
+        }
+    );
+    assert_eq!(
+        judge(&only, "e1g1"),
+        Verdict {
+            solved: false,
+            points: 3
+        }
+    );
+}
+
+#[test]
+fn mates_must_be_proven_and_short_enough() {
+    let two = entry("6k1/5ppp/8/8/8/8/5PPP/QR4K1 w - - bm #2; ep; 00:00;");
+    assert_eq!(two.question(), "bm #2");
+    let solved = |entry: &Entry, mv, score| entry.judge(&choice(entry, mv, score)).solved;
+    assert!(solved(&two, "b1b8", Score::Mate(1)));
+    assert!(solved(&two, "a1a7", Score::Mate(2)));
+    assert!(!solved(&two, "a1a7", Score::Mate(3)));
+    assert!(!solved(&two, "b1b8", Score::Expected(1.0)));
+    assert!(!solved(&two, "b1b8", Score::Mate(-1)));
+    let mated = entry("6k1/5ppp/8/8/8/8/5PPP/QR4K1 b - - bm #-2;");
+    assert!(solved(&mated, "g8f8", Score::Mate(-2)));
+    assert!(!solved(&mated, "g8f8", Score::Mate(2)));
+    let limits = |entry| {
+        let mut limits = Limits::default();
+        Attempt::new(entry).adjust(&mut limits);
+        limits.mate
+    };
+    assert_eq!(limits(two), Some(2));
+    assert_eq!(limits(mated), None);
+}
+
+#[test]
+fn what_cannot_be_used_is_named() {
+    for (text, reason) in [
+        ("nonsense", "nonsense"),
+        (
+            "4k3/8/8/8/8/8/8/4K2R w K - id \"no question\";",
+            "nothing is asked",
+        ),
+        ("4k3/8/8/8/8/8/8/4K2R w K - bm Qd1;", "`Qd1`"),
+        ("4k3/8/8/8/8/8/8/4K2R w K - bm #0;", "`#0`"),
+        ("8/8/8/8/8/8/8/4K2R w K - bm Rh8;", "not a legal position"),
+    ] {
+        let error = Entry::parse(text, 1).unwrap_err();
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+#[test]
+fn suites_are_read_around_their_faults() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("suite.epd");
+    std::fs::write(&path, format!("{WAC}\n\n# comment\nnonsense\n{STS}\n\0\n")).unwrap();
+    let (entries, refused) = read(&path).unwrap();
+    let lines: Vec<u64> = entries.iter().map(|entry| entry.line).collect();
+    assert_eq!(lines, [1, 5]);
+    assert_eq!(refused.len(), 1);
+    assert!(refused[0].to_string().contains("line 4"));
+    std::fs::write(&path, "nonsense\n").unwrap();
+    assert!(matches!(read(&path), Err(SuiteError::Line { line: 1, .. })));
+    std::fs::write(&path, "\n").unwrap();
+    assert!(matches!(read(&path), Err(SuiteError::Empty { .. })));
+    let missing = folder.path().join("missing.epd");
+    assert!(matches!(read(&missing), Err(SuiteError::Read { .. })));
+}
+
+#[test]
+fn summaries() {
+    let mut attempts: Vec<Attempt> = [WAC, STS].map(|text| Attempt::new(entry(text))).into();
+    for (attempt, mv) in attempts.iter_mut().zip(["g3g6", "d4f2"]) {
+        let choice = choice(&attempt.entry, mv, Score::Expected(0.0));
+        assert!(!attempt.answer(&choice));
+    }
+    let summary = summarise(&attempts);
+    assert_eq!((summary.solved, summary.total), (1, 2));
+    assert_eq!((summary.points, summary.most_points), (5, 10));
+}
+
+proptest! {
+    #[test]
+    fn parsing_never_panics(
+        any in "\\PC*",
+        operations in r##"((bm|am|c0|id|bm #) ?["#+=,A-Ha-h0-9 \-Oé]{0,12};? ?){0,5}"##,
+    ) {
+        let _ = Entry::parse(&any, 1);
+        let _ = Entry::parse(&format!("4k3/4P3/8/8/8/8/8/4K2R w K - {operations}"), 1);
+    }
+
+    #[test]
+    fn written_moves_are_read_back(index in 0usize..100) {
+        let wac = entry(WAC);
+        let legal = shakmaty::Position::legal_moves(wac.game.position());
+        let mv = legal[index % legal.len()];
+        let again = entry(&WAC.replace("Qg6", &wac.san(mv)));
+        prop_assert_eq!(again.best, vec![mv]);
+    }
+}

@@ -1,0 +1,245 @@
+//! Putting many positions to players at once.
+//!
+//! Whatever is measured, a puzzle or an entry of a test suite, is a [`Task`].
+//! Workers draw tasks from one queue; a worker whose player judges many
+//! positions in one evaluation keeps as many tasks going as fill its batches.
+
+use crate::agent::{Agent, AgentError, Choice, Control, Limits};
+use crate::chess::Game;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Something to be solved in one or more moves.
+pub trait Task: Send {
+    /// The position to be answered now.
+    fn game(&self) -> &Game;
+
+    /// Changes the limits of thought to what the task is about.
+    fn adjust(&self, limits: &mut Limits) {
+        let _ = limits;
+    }
+
+    /// Takes the answer; whether there is another position to be answered.
+    fn answer(&mut self, choice: &Choice) -> bool;
+}
+
+/// Answers to many positions, in their order.
+pub type ChooseMany = Box<dyn FnMut(&[&Game]) -> Result<Vec<Choice>, AgentError> + Send>;
+
+/// Who sits the exam.
+pub enum Player {
+    /// Thinks about one position at a time.
+    Thinker {
+        /// The player; it forgets everything between tasks.
+        agent: Box<dyn Agent>,
+        /// How long it thinks about each position.
+        limits: Limits,
+    },
+    /// Answers many positions at once and remembers nothing.
+    Batched {
+        /// Positions it likes to have at once, at least 1.
+        width: usize,
+        /// Its answers.
+        choose: ChooseMany,
+    },
+}
+
+impl Player {
+    fn width(&self) -> usize {
+        match self {
+            Player::Thinker { .. } => 1,
+            Player::Batched { width, .. } => (*width).max(1),
+        }
+    }
+
+    fn begin(&mut self) {
+        if let Player::Thinker { agent, .. } = self {
+            agent.new_game();
+        }
+    }
+
+    fn answers<T: Task>(&mut self, tasks: &[(usize, T)]) -> Result<Vec<Choice>, AgentError> {
+        match self {
+            Player::Thinker { agent, limits } => tasks
+                .iter()
+                .map(|(_, task)| {
+                    let mut limits = limits.clone();
+                    task.adjust(&mut limits);
+                    agent.choose(task.game(), &limits, &Control::default(), &mut |_| {})
+                })
+                .collect(),
+            Player::Batched { choose, .. } => {
+                let games: Vec<&Game> = tasks.iter().map(|(_, task)| task.game()).collect();
+                choose(&games)
+            }
+        }
+    }
+}
+
+/// Puts `tasks` to `players`, each on a thread of its own, and returns them
+/// answered, in their order. `done` hears of every task that ends.
+///
+/// # Errors
+/// The first [`AgentError`]; the other players then stop at their next move.
+///
+/// # Panics
+/// If there is no player.
+pub fn hold<T: Task>(
+    tasks: Vec<T>,
+    players: Vec<Player>,
+    done: &(dyn Fn(&T) + Sync),
+) -> Result<Vec<T>, AgentError> {
+    assert!(!players.is_empty(), "an exam needs a player");
+    let queue = Mutex::new(tasks.into_iter().enumerate());
+    let answered = Mutex::new(Vec::new());
+    let failed = AtomicBool::new(false);
+    let work = |mut player: Player| -> Result<(), AgentError> {
+        let mut open: Vec<(usize, T)> = Vec::new();
+        while !failed.load(Ordering::Relaxed) {
+            while open.len() < player.width() {
+                let Some(task) = queue.lock().next() else {
+                    break;
+                };
+                player.begin();
+                open.push(task);
+            }
+            if open.is_empty() {
+                break;
+            }
+            let choices = player
+                .answers(&open)
+                .inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
+            assert_eq!(choices.len(), open.len(), "an answer for each position");
+            for ((index, mut task), choice) in std::mem::take(&mut open).into_iter().zip(choices) {
+                if task.answer(&choice) {
+                    open.push((index, task));
+                } else {
+                    done(&task);
+                    answered.lock().push((index, task));
+                }
+            }
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = players
+            .into_iter()
+            .map(|player| scope.spawn(|| work(player)))
+            .collect();
+        workers
+            .into_iter()
+            .map(|worker| match worker.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+            .collect::<Result<Vec<()>, _>>()
+    })?;
+    let mut answered = answered.into_inner();
+    answered.sort_unstable_by_key(|&(index, _)| index);
+    Ok(answered.into_iter().map(|(_, task)| task).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shakmaty::Position;
+    use std::sync::atomic::AtomicUsize;
+
+    /// Wants `left` answers.
+    struct Countdown {
+        game: Game,
+        left: usize,
+    }
+
+    impl Task for Countdown {
+        fn game(&self) -> &Game {
+            &self.game
+        }
+
+        fn answer(&mut self, choice: &Choice) -> bool {
+            self.game.play(choice.best.unwrap());
+            self.left -= 1;
+            self.left > 0
+        }
+    }
+
+    fn tasks(count: usize) -> Vec<Countdown> {
+        (0..count)
+            .map(|index| Countdown {
+                game: Game::default(),
+                left: 1 + index % 5,
+            })
+            .collect()
+    }
+
+    fn first(game: &Game) -> Choice {
+        Choice {
+            best: game.position().legal_moves().first().copied(),
+            ..Choice::default()
+        }
+    }
+
+    fn batched(width: usize, mut seen: impl FnMut(usize) + Send + 'static) -> Player {
+        Player::Batched {
+            width,
+            choose: Box::new(move |games| {
+                seen(games.len());
+                Ok(games.iter().map(|game| first(game)).collect())
+            }),
+        }
+    }
+
+    #[test]
+    fn every_task_is_answered_to_its_end_and_order_is_kept() {
+        let ended = AtomicUsize::new(0);
+        let players = vec![batched(3, |_| {}), batched(1, |_| {})];
+        let count = |_: &Countdown| {
+            ended.fetch_add(1, Ordering::Relaxed);
+        };
+        let answered = hold(tasks(40), players, &count).unwrap();
+        assert_eq!(ended.into_inner(), 40);
+        for (index, task) in answered.iter().enumerate() {
+            assert_eq!(task.left, 0);
+            assert_eq!(task.game.plies().len(), 2 + index % 5);
+        }
+    }
+
+    #[test]
+    fn batches_stay_full_while_there_are_tasks() {
+        let widths = std::sync::Arc::new(Mutex::new(Vec::new()));
+        let seen = widths.clone();
+        let player = batched(8, move |width| seen.lock().push(width));
+        hold(tasks(40), vec![player], &|_| {}).unwrap();
+        let widths = widths.lock();
+        let full = widths.iter().take_while(|&&width| width == 8).count();
+        // 120 answers are wanted; only the last tasks leave gaps.
+        assert!(full >= 120 / 8 - 5, "{widths:?}");
+    }
+
+    struct Failing;
+
+    impl Agent for Failing {
+        fn new_game(&mut self) {}
+
+        fn choose(
+            &mut self,
+            _: &Game,
+            _: &Limits,
+            _: &Control,
+            _: &mut dyn FnMut(&crate::agent::Report),
+        ) -> Result<Choice, AgentError> {
+            Err(crate::nn::BackendError::Stopped.into())
+        }
+    }
+
+    #[test]
+    fn a_failure_ends_the_exam() {
+        let failing = Player::Thinker {
+            agent: Box::new(Failing),
+            limits: Limits::default(),
+        };
+        let waiting = || std::thread::sleep(std::time::Duration::from_millis(1));
+        let players = vec![batched(1, move |_| waiting()), failing];
+        assert!(hold(tasks(1000), players, &|_| {}).is_err());
+    }
+}

@@ -1,0 +1,435 @@
+//! Players on Lichess puzzles.
+//!
+//! The protocol is that of Ruoss et al., "Amortized Planning with Large-Scale
+//! Transformers: A Case Study on Chess" (2024): a puzzle is solved if the
+//! player finds every move of the solution. A different move counts only if it
+//! mates at once, and then the puzzle is solved. The opponent's moves are given.
+
+use super::SuiteError;
+use super::exam::Task;
+use crate::agent::Choice;
+use crate::chess::Game;
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
+use shakmaty::{CastlingMode, Move, Position};
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+
+/// Width of a rating band.
+pub const BAND: u32 = 200;
+/// Where the last band begins; it has no upper end.
+pub const LAST_BAND: u32 = 2800;
+/// Seed of the samples: the same puzzles every time.
+const SAMPLE_SEED: u64 = 1858;
+
+/// One puzzle.
+#[derive(Clone, Debug)]
+pub struct Puzzle {
+    /// Lichess's name of it.
+    pub id: String,
+    /// How hard it is, on Lichess's scale.
+    pub rating: u32,
+    /// The game up to the first position to be solved: the position before the
+    /// opponent's move, and that move.
+    pub game: Game,
+    /// The solver's moves and between them the opponent's; the solver begins.
+    pub solution: Vec<Move>,
+}
+
+/// The columns read; Lichess's files have more.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Record {
+    puzzle_id: String,
+    #[serde(rename = "FEN")]
+    fen: String,
+    moves: String,
+    rating: u32,
+}
+
+impl Puzzle {
+    fn from_record(record: &Record) -> Result<Puzzle, String> {
+        let Record { fen, moves, .. } = record;
+        let mut game =
+            Game::from_fen(fen, CastlingMode::Standard).map_err(|error| error.to_string())?;
+        let mut line = game.clone();
+        let mut solution = Vec::new();
+        for text in moves.split_whitespace() {
+            let mv = line.parse_move(text).map_err(|error| error.to_string())?;
+            line.play(mv);
+            solution.push(mv);
+        }
+        if solution.len() < 2 {
+            return Err("a puzzle has the opponent's move and at least one of its own".to_owned());
+        }
+        game.play(solution.remove(0));
+        Ok(Puzzle {
+            id: record.puzzle_id.clone(),
+            rating: record.rating,
+            game,
+            solution,
+        })
+    }
+
+    /// Where the puzzle's rating band begins.
+    #[must_use]
+    pub fn band(&self) -> u32 {
+        (self.rating / BAND * BAND).min(LAST_BAND)
+    }
+}
+
+/// Reads puzzles from a CSV file with the columns `PuzzleId`, `FEN`, `Moves`
+/// and `Rating`, in any order and among others.
+///
+/// # Errors
+/// [`SuiteError`] naming file and line.
+pub fn read(path: &Path) -> Result<Vec<Puzzle>, SuiteError> {
+    let file = std::fs::File::open(path).map_err(|source| SuiteError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    parse(file, path)
+}
+
+fn parse(text: impl std::io::Read, path: &Path) -> Result<Vec<Puzzle>, SuiteError> {
+    let fault = |line: u64, reason: String| SuiteError::Line {
+        path: path.to_owned(),
+        line,
+        reason,
+    };
+    let mut puzzles = Vec::new();
+    let mut reader = csv::Reader::from_reader(text);
+    let headers = reader
+        .headers()
+        .map_err(|error| fault(1, error.to_string()))?
+        .clone();
+    for column in ["PuzzleId", "FEN", "Moves", "Rating"] {
+        if !headers.iter().any(|header| header == column) {
+            return Err(fault(1, format!("the column `{column}` is missing")));
+        }
+    }
+    for row in reader.records() {
+        let row = row.map_err(|error| {
+            let line = error.position().map_or(1, csv::Position::line);
+            fault(line, error.to_string())
+        })?;
+        let line = row.position().map_or(1, csv::Position::line);
+        let record: Record = row
+            .deserialize(Some(&headers))
+            .map_err(|error| fault(line, error.to_string()))?;
+        puzzles.push(Puzzle::from_record(&record).map_err(|reason| fault(line, reason))?);
+    }
+    if puzzles.is_empty() {
+        return Err(SuiteError::Empty {
+            path: path.to_owned(),
+        });
+    }
+    Ok(puzzles)
+}
+
+/// At most `limit` of the puzzles, drawn from the rating bands in turn, so that
+/// every band gives as many as the others while it has them. The same puzzles
+/// give the same sample.
+#[must_use]
+pub fn sample(puzzles: Vec<Puzzle>, limit: usize) -> Vec<Puzzle> {
+    let mut bands: BTreeMap<u32, Vec<Puzzle>> = BTreeMap::new();
+    for puzzle in puzzles {
+        bands.entry(puzzle.band()).or_default().push(puzzle);
+    }
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(SAMPLE_SEED);
+    let mut bands: VecDeque<Vec<Puzzle>> = bands.into_values().collect();
+    for band in &mut bands {
+        band.shuffle(&mut random);
+    }
+    let mut sample = Vec::new();
+    while sample.len() < limit {
+        let Some(mut band) = bands.pop_front() else {
+            break;
+        };
+        if let Some(puzzle) = band.pop() {
+            sample.push(puzzle);
+            bands.push_back(band);
+        }
+    }
+    sample
+}
+
+/// A player's attempt at a puzzle.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    puzzle: Puzzle,
+    game: Game,
+    found: usize,
+    solved: bool,
+}
+
+impl Attempt {
+    /// Nothing answered yet.
+    #[must_use]
+    pub fn new(puzzle: Puzzle) -> Attempt {
+        Attempt {
+            game: puzzle.game.clone(),
+            puzzle,
+            found: 0,
+            solved: false,
+        }
+    }
+
+    /// The puzzle.
+    #[must_use]
+    pub fn puzzle(&self) -> &Puzzle {
+        &self.puzzle
+    }
+
+    /// Whether the whole solution has been found.
+    #[must_use]
+    pub fn solved(&self) -> bool {
+        self.solved
+    }
+}
+
+impl Task for Attempt {
+    fn game(&self) -> &Game {
+        &self.game
+    }
+
+    fn answer(&mut self, choice: &Choice) -> bool {
+        let Some(mv) = choice.best else {
+            return false;
+        };
+        self.game.play(mv);
+        if mv != self.puzzle.solution[self.found] {
+            self.solved = self.game.position().is_checkmate();
+            return false;
+        }
+        let mut rest = self.puzzle.solution[self.found + 1..].iter();
+        // A solution's last move may be the opponent's, who then has no say.
+        if let (Some(&reply), Some(_)) = (rest.next(), rest.next()) {
+            self.game.play(reply);
+            self.found += 2;
+            return true;
+        }
+        self.solved = true;
+        false
+    }
+}
+
+/// How many were solved, of how many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Score {
+    /// Puzzles solved.
+    pub solved: usize,
+    /// Puzzles attempted.
+    pub total: usize,
+    /// The share solved, in 0…1.
+    pub accuracy: f64,
+}
+
+impl Score {
+    fn add(&mut self, solved: bool) {
+        self.solved += usize::from(solved);
+        self.total += 1;
+        self.accuracy = self.solved as f64 / self.total as f64;
+    }
+}
+
+/// The score among puzzles of about the same rating.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct BandScore {
+    /// The lowest rating in the band.
+    pub from: u32,
+    /// The highest rating in the band; the last band has none.
+    pub to: Option<u32>,
+    /// The score.
+    #[serde(flatten)]
+    pub score: Score,
+}
+
+/// The result on a set of puzzles.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// Over all puzzles.
+    #[serde(flatten)]
+    pub score: Score,
+    /// By rating, the lowest first; bands without a puzzle are left out.
+    pub bands: Vec<BandScore>,
+}
+
+/// Adds up attempts.
+#[must_use]
+pub fn summarise(attempts: &[Attempt]) -> Summary {
+    let mut all = Score::default();
+    let mut bands: BTreeMap<u32, Score> = BTreeMap::new();
+    for attempt in attempts {
+        all.add(attempt.solved);
+        let band = bands.entry(attempt.puzzle.band()).or_default();
+        band.add(attempt.solved);
+    }
+    Summary {
+        score: all,
+        bands: bands
+            .into_iter()
+            .map(|(from, score)| BandScore {
+                from,
+                to: (from < LAST_BAND).then_some(from + BAND - 1),
+                score,
+            })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const HEADER: &str = "PuzzleId,FEN,Moves,Rating,RatingDeviation\n";
+    /// A mate in two.
+    const MATE_IN_TWO: &str =
+        "dhs2l,6rk/p1b2p1p/5Pr1/q7/2p1N2Q/7R/P1P4P/R6K b - - 7 31,h7h6 h4h6 g6h6 h3h6,438,83\n";
+    /// White mates by the rook or by the queen; the solution names one.
+    const TWO_MATES: &str = "twice,6k1/2p2ppp/8/8/8/8/5PPP/QR4K1 b - - 0 1,c7c6 b1b8,2900,1\n";
+
+    fn read_text(text: &str) -> Result<Vec<Puzzle>, SuiteError> {
+        parse(text.as_bytes(), Path::new("test.csv"))
+    }
+
+    fn attempt(row: &str) -> Attempt {
+        Attempt::new(read_text(&format!("{HEADER}{row}")).unwrap().remove(0))
+    }
+
+    fn play(attempt: &mut Attempt, mv: &str) -> bool {
+        let best = Some(attempt.game().parse_move(mv).unwrap());
+        attempt.answer(&Choice {
+            best,
+            ..Choice::default()
+        })
+    }
+
+    #[test]
+    fn the_opponent_moves_first_and_every_move_must_be_found() {
+        let mut attempt = attempt(MATE_IN_TWO);
+        assert_eq!(attempt.game().plies().len(), 2);
+        assert!(play(&mut attempt, "h4h6"));
+        assert!(!attempt.solved());
+        assert!(!play(&mut attempt, "h3h6"));
+        assert!(attempt.solved());
+    }
+
+    #[test]
+    fn a_wrong_move_fails_the_whole_puzzle() {
+        let mut first = attempt(MATE_IN_TWO);
+        assert!(!play(&mut first, "h3g3"));
+        assert!(!first.solved());
+        let mut second = attempt(MATE_IN_TWO);
+        assert!(play(&mut second, "h4h6"));
+        assert!(!play(&mut second, "e4g5"));
+        assert!(!second.solved());
+        let mut none = attempt(MATE_IN_TWO);
+        assert!(!none.answer(&Choice::default()));
+        assert!(!none.solved());
+    }
+
+    #[test]
+    fn another_mate_solves_and_nothing_else_does() {
+        let mut other = attempt(TWO_MATES);
+        assert!(!play(&mut other, "a1a8"));
+        assert!(other.solved());
+        let mut quiet = attempt(TWO_MATES);
+        assert!(!play(&mut quiet, "a1a7"));
+        assert!(!quiet.solved());
+    }
+
+    #[test]
+    fn faults_name_their_line() {
+        for (text, expected) in [
+            ("PuzzleId,FEN,Moves\n", "line 1: the column `Rating`"),
+            ("", "line 1: the column `PuzzleId`"),
+            (
+                &format!("{HEADER}a,nonsense,e2e4 e7e5,1,1\n"),
+                "line 2: `nonsense`",
+            ),
+            (&format!("{HEADER}{TWO_MATES}a,b\n"), "line 3"),
+            (
+                &format!("{HEADER}{}", TWO_MATES.replace("c7c6", "c7c2")),
+                "line 2: `c7c2`",
+            ),
+            (
+                &format!("{HEADER}{}", TWO_MATES.replace(" b1b8", "")),
+                "line 2: a puzzle",
+            ),
+            (
+                &format!("{HEADER}{}", TWO_MATES.replace("2900", "high")),
+                "line 2",
+            ),
+        ] {
+            let error = read_text(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        assert!(matches!(read_text(HEADER), Err(SuiteError::Empty { .. })));
+    }
+
+    fn rated(ratings: &[u32]) -> Vec<Puzzle> {
+        let rows: String = ratings
+            .iter()
+            .enumerate()
+            .map(|(index, rating)| {
+                TWO_MATES
+                    .replace("2900", &rating.to_string())
+                    .replace("twice", &index.to_string())
+            })
+            .collect();
+        read_text(&format!("{HEADER}{rows}")).unwrap()
+    }
+
+    #[test]
+    fn samples_are_even_over_bands_and_repeat() {
+        let ratings: Vec<u32> = (0..100).map(|_| 450).chain([1000, 2850, 2999]).collect();
+        let ids = |limit| -> Vec<String> {
+            let puzzles = sample(rated(&ratings), limit);
+            puzzles.into_iter().map(|puzzle| puzzle.id).collect()
+        };
+        let drawn = sample(rated(&ratings), 9);
+        let of = |band| drawn.iter().filter(|puzzle| puzzle.band() == band).count();
+        assert_eq!((of(400), of(1000), of(2800)), (6, 1, 2));
+        assert_eq!(ids(9), ids(9));
+        assert_eq!(ids(1000).len(), ratings.len());
+        assert_ne!(ids(9)[0], "0");
+    }
+
+    #[test]
+    fn summaries_by_band() {
+        let mut attempts: Vec<Attempt> = rated(&[399, 400, 599, 2800, 3100])
+            .into_iter()
+            .map(Attempt::new)
+            .collect();
+        for index in [1, 3, 4] {
+            play(&mut attempts[index], "b1b8");
+        }
+        let summary = summarise(&attempts);
+        assert_eq!((summary.score.solved, summary.score.total), (3, 5));
+        let bands: Vec<_> = summary
+            .bands
+            .iter()
+            .map(|band| (band.from, band.to, band.score.solved, band.score.total))
+            .collect();
+        let expected = [
+            (200, Some(399), 0, 1),
+            (400, Some(599), 1, 2),
+            (2800, None, 2, 2),
+        ];
+        assert_eq!(bands, expected);
+        assert_eq!(summary.bands[1].score.accuracy, 0.5);
+    }
+
+    proptest! {
+        #[test]
+        fn reading_never_panics(text in "\\PC{0,200}", row in "[a-z0-9 /,\"-]{0,80}") {
+            let _ = read_text(&text);
+            let _ = read_text(&format!("{HEADER}{row}\n"));
+            let _ = read_text(&format!("{HEADER}{}", MATE_IN_TWO.replace("h4h6", &row)));
+        }
+    }
+}

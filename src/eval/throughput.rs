@@ -1,0 +1,198 @@
+//! A backend's speed: evaluations a second at a batch size.
+
+use crate::chess::Game;
+use crate::nn::{Backend, BackendError, Batch, Evaluations};
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::Serialize;
+use shakmaty::Position;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+/// Seed of the playouts that [`positions`] come from.
+const SEED: u64 = 64;
+/// Playouts end here at the latest, about where games of people do.
+const LONGEST_PLAYOUT: usize = 120;
+/// Evaluations of a thread before the clock starts: the first calls of a
+/// network specialise and warm it.
+const WARM_UP: usize = 3;
+
+/// Positions from random playouts, the same ones every time, with all legal
+/// moves. `encode` as in [`Batch::push`].
+#[must_use]
+pub fn positions(count: usize, encode: bool) -> Batch {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
+    let mut batch = Batch::default();
+    let mut game = Game::default();
+    while batch.len() < count {
+        let moves = game.position().legal_moves();
+        match moves.choose(&mut random) {
+            Some(&mv) if game.plies().len() <= LONGEST_PLAYOUT && game.ending().is_none() => {
+                // Neighbours are much alike; one in four is taken.
+                if random.random_ratio(1, 4) {
+                    batch.push(&game, &moves, encode);
+                }
+                game.play(mv);
+            }
+            _ => game = Game::default(),
+        }
+    }
+    batch
+}
+
+/// The speed at one batch size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Throughput {
+    /// Positions evaluated together.
+    pub batch: usize,
+    /// Positions evaluated a second by all threads together.
+    pub evaluations_per_second: f64,
+    /// Mean time of one call, in milliseconds.
+    pub milliseconds: f64,
+}
+
+/// Has `threads` threads evaluate batches of `size` of the `positions` for
+/// about `time`. Every thread makes at least one call.
+///
+/// # Errors
+/// The first [`BackendError`] of any thread.
+pub fn measure(
+    backend: &dyn Backend,
+    positions: &Batch,
+    size: usize,
+    threads: usize,
+    time: Duration,
+) -> Result<Throughput, BackendError> {
+    let start = Barrier::new(threads);
+    let work = |thread: usize| -> Result<(usize, f64), BackendError> {
+        // Threads begin far apart, so that no two evaluate the same.
+        let mut next = thread * positions.len() / threads;
+        let mut batch = Batch::default();
+        let mut evaluations = Evaluations::default();
+        let mut call = || {
+            batch.clear();
+            for _ in 0..size {
+                batch.push_from(positions, next % positions.len());
+                next += 1;
+            }
+            backend.evaluate(&batch, &mut evaluations)
+        };
+        // A thread that fails must still come to the barrier.
+        let warm = (0..WARM_UP).try_for_each(|_| call());
+        start.wait();
+        warm?;
+        let clock = Instant::now();
+        let mut calls = 0;
+        while calls == 0 || clock.elapsed() < time {
+            call()?;
+            calls += 1;
+        }
+        Ok((calls, clock.elapsed().as_secs_f64()))
+    };
+    let work = &work;
+    let results = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads)
+            .map(|thread| scope.spawn(move || work(thread)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| match thread.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+            .collect::<Result<Vec<_>, _>>()
+    })?;
+    let rates = results
+        .iter()
+        .map(|&(calls, seconds)| (calls * size) as f64 / seconds);
+    let calls: usize = results.iter().map(|&(calls, _)| calls).sum();
+    let seconds: f64 = results.iter().map(|&(_, seconds)| seconds).sum();
+    Ok(Throughput {
+        batch: size,
+        evaluations_per_second: rates.sum(),
+        milliseconds: 1e3 * seconds / calls as f64,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::{Properties, Value};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn the_positions_repeat_and_differ_from_one_another() {
+        let first = positions(300, true);
+        let again = positions(300, true);
+        assert_eq!(first.keys(), again.keys());
+        assert_eq!(first.inputs(), again.inputs());
+        let distinct: std::collections::HashSet<_> = first.keys().iter().collect();
+        assert!(distinct.len() > 280, "{}", distinct.len());
+        assert!(positions(10, false).inputs().is_empty());
+    }
+
+    /// Takes a millisecond a call and fails when it is told to.
+    struct Slow {
+        properties: Properties,
+        calls: AtomicUsize,
+        fails_after: usize,
+    }
+
+    impl Slow {
+        fn new(fails_after: usize) -> Slow {
+            Slow {
+                properties: Properties {
+                    name: "slow".to_owned(),
+                    reads_input: false,
+                    has_moves_left: false,
+                    has_error: false,
+                    recommended_batch: 1,
+                    recommended_threads: 1,
+                },
+                calls: AtomicUsize::new(0),
+                fails_after,
+            }
+        }
+    }
+
+    impl Backend for Slow {
+        fn properties(&self) -> &Properties {
+            &self.properties
+        }
+
+        fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+            if self.calls.fetch_add(1, Ordering::Relaxed) >= self.fails_after {
+                return Err(BackendError::Stopped);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+            out.clear();
+            for index in 0..batch.len() {
+                out.push(Value::default(), batch.moves(index).iter().map(|_| 0.0));
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn speed_counts_every_thread_and_every_position() {
+        let slow = Slow::new(usize::MAX);
+        let positions = positions(16, false);
+        let time = Duration::from_millis(60);
+        let one = measure(&slow, &positions, 1, 1, time).unwrap();
+        let many = measure(&slow, &positions, 32, 2, time).unwrap();
+        assert!(one.milliseconds >= 1.0 && one.evaluations_per_second <= 1000.0);
+        assert!(many.milliseconds >= 1.0 && many.evaluations_per_second <= 64_000.0);
+        assert!(many.evaluations_per_second > 4.0 * one.evaluations_per_second);
+    }
+
+    #[test]
+    fn failures_end_the_measurement() {
+        let positions = positions(4, false);
+        for fails_after in [0, 4, 9] {
+            let slow = Slow::new(fails_after);
+            let time = Duration::from_secs(60);
+            assert!(measure(&slow, &positions, 1, 2, time).is_err());
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Networks through libtorch.
+
+mod device;
+mod module;
+mod process;
+mod shim;
+#[cfg(test)]
+pub(crate) mod tiny;
+
+pub use device::{DeviceChoice, DeviceError, ParseDeviceError, Precision};
+pub use module::{Module, TorchError};
+pub use process::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
+
+use super::{
+    Backend, BackendError, Batch, ContractError, Evaluations, Metadata, Properties, Value, softmax,
+    tensor_hash,
+};
+use crate::chess::Game;
+use crate::encode::{BOARDS, Input, POLICY_SIZE, SCALARS, WIDTH};
+use tch::{Device, Kind, Tensor};
+
+/// Why a network cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum NetworkError {
+    /// No TorchScript, or not all of it.
+    #[error(
+        "it is no TorchScript file, or not all of one ({0}): fetch it again, or make it anew with `train export`"
+    )]
+    NotTorchScript(TorchError),
+    /// TorchScript of another program's.
+    #[error(
+        "it is TorchScript without a method `meta`, so no network of this engine's: `train export` makes those"
+    )]
+    Foreign,
+    /// A network of another version.
+    #[error("{0}: make it anew with the `train export` of this version")]
+    Contract(#[from] ContractError),
+    /// The tensors are not those that were exported.
+    #[error("it is damaged (its tensors do not match its `hash`): fetch it again")]
+    Hash,
+    /// libtorch cannot run it here.
+    #[error("libtorch cannot run it: {0}")]
+    Torch(#[from] TorchError),
+    /// It returns something else than it says.
+    #[error("its output `{name}` has the shape {found:?} in place of {expected:?}")]
+    Output {
+        /// The output.
+        name: String,
+        /// Its shape.
+        found: Vec<i64>,
+        /// What the contract says.
+        expected: Vec<i64>,
+    },
+    /// The device asked for is not there.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}
+
+/// Opens a network file: the module on the CPU as it was exported, and what it
+/// says of itself, checked.
+///
+/// # Errors
+/// [`NetworkError`] if it is no network of this engine's or is damaged.
+pub fn open(file: &[u8]) -> Result<(Module, Metadata), NetworkError> {
+    process::prepare();
+    let module = Module::load(file).map_err(NetworkError::NotTorchScript)?;
+    let json = module
+        .call_for_text("meta")
+        .map_err(|_| NetworkError::Foreign)?
+        .ok_or(NetworkError::Foreign)?;
+    let metadata = Metadata::parse(&json)?;
+    if tensor_hash(module.tensors()?) != metadata.hash {
+        return Err(NetworkError::Hash);
+    }
+    Ok((module, metadata))
+}
+
+/// A network, frozen on its device.
+#[derive(Debug)]
+pub struct TorchBackend {
+    module: Module,
+    metadata: Metadata,
+    properties: Properties,
+    heads: Heads,
+    /// The words of an [`Input`] that the network reads, in its order; `None`
+    /// if it reads all of them as they come.
+    words: Option<Vec<usize>>,
+    device: Device,
+    kind: Kind,
+}
+
+/// Where the outputs that players use stand in the tuple.
+#[derive(Debug)]
+struct Heads {
+    policy: usize,
+    wdl: usize,
+    /// The expected result, where another head than `wdl` ranks moves.
+    q: Option<usize>,
+    error: Option<usize>,
+    moves_left: Option<usize>,
+}
+
+/// Positions a CPU core evaluates at once for nearly all of its speed.
+const CPU_BATCH: usize = 32;
+/// Positions a CUDA device evaluates at once for nearly all of its speed.
+const CUDA_BATCH: usize = 256;
+/// Callers that keep a CUDA device busy: one batch is gathered as the other is
+/// computed.
+const CUDA_THREADS: usize = 2;
+
+impl TorchBackend {
+    /// Makes a network file ready on a device; `threads` will call at once, 0
+    /// leaves their number to the backend.
+    ///
+    /// On the CPU libtorch computes each call on its caller's thread alone, in
+    /// the whole process from now on: two callers with a thread each are faster
+    /// than one with two.
+    ///
+    /// # Errors
+    /// [`NetworkError`] if the file is no network, or cannot run there.
+    pub fn new(
+        file: &[u8],
+        device: DeviceChoice,
+        precision: Precision,
+        threads: usize,
+    ) -> Result<TorchBackend, NetworkError> {
+        let (device, kind) = device::resolve(device, precision)?;
+        let (module, metadata) = open(file)?;
+        if device == Device::Cpu {
+            tch::set_num_threads(1);
+        }
+        // The fuser compiles CUDA kernels at run time, anew for many a batch
+        // size, with a library of its own to install.
+        tch::jit::set_tensor_expr_fuser_enabled(false);
+        let (recommended_batch, callers) = match device {
+            Device::Cpu => (CPU_BATCH, process::threads()),
+            _ => (CUDA_BATCH, CUDA_THREADS),
+        };
+        let heads = Heads::new(&metadata);
+        let backend = TorchBackend {
+            module: module.freeze(device, kind)?,
+            properties: Properties {
+                name: metadata.name.clone(),
+                reads_input: true,
+                has_moves_left: heads.moves_left.is_some(),
+                has_error: heads.error.is_some(),
+                recommended_batch,
+                recommended_threads: if threads > 0 { threads } else { callers },
+            },
+            heads,
+            words: words(&metadata.scalars),
+            metadata,
+            device,
+            kind,
+        };
+        backend.warm_up()?;
+        Ok(backend)
+    }
+
+    /// What the network says of itself.
+    #[must_use]
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// Where the network is computed.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// The floating-point format the network is computed in.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// libtorch records the types of the first calls and optimises for them:
+    /// up to 80 ms that no search should pay for. Checks the shapes that come
+    /// out, too.
+    fn warm_up(&self) -> Result<(), NetworkError> {
+        let input = Input::encode(&Game::default());
+        let largest = match self.device {
+            // A new batch size costs nothing there, a large one seconds.
+            Device::Cpu => 2,
+            _ => self.properties.recommended_batch,
+        };
+        for batch in [1, 2, largest, 1] {
+            let outputs = self.forward(&vec![input; batch])?;
+            for (index, name) in self.metadata.outputs.iter().enumerate() {
+                let found = outputs.get(index).map(Tensor::size).unwrap_or_default();
+                let rows = batch as i64;
+                let expected = match name.as_str() {
+                    "policy" => vec![rows, POLICY_SIZE as i64],
+                    "wdl" => vec![rows, 3],
+                    _ if self.heads.reads(index) => vec![rows],
+                    _ => continue,
+                };
+                if found != expected {
+                    let name = name.clone();
+                    return Err(NetworkError::Output {
+                        name,
+                        found,
+                        expected,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The network's outputs for positions, in its order: f32 on the CPU,
+    /// contiguous.
+    ///
+    /// # Errors
+    /// [`TorchError`] if libtorch fails.
+    pub fn forward(&self, inputs: &[Input]) -> Result<Vec<Tensor>, TorchError> {
+        let input = self.input(inputs)?.f_to_device(self.device)?;
+        self.module
+            .forward(&input)?
+            .into_iter()
+            .map(|output| {
+                let output = output.f_to_device(Device::Cpu)?;
+                Ok(output.f_to_kind(Kind::Float)?.f_contiguous()?)
+            })
+            .collect()
+    }
+
+    /// The words that the network reads, [B, width] i64.
+    fn input(&self, inputs: &[Input]) -> Result<Tensor, TorchError> {
+        let all: &[i64] = bytemuck::cast_slice(inputs);
+        let (tensor, width) = match &self.words {
+            None => (Tensor::f_from_slice(all)?, WIDTH),
+            Some(words) => {
+                let chosen: Vec<i64> = all
+                    .chunks_exact(WIDTH)
+                    .flat_map(|row| words.iter().map(|&word| row[word]))
+                    .collect();
+                (Tensor::f_from_slice(&chosen)?, words.len())
+            }
+        };
+        Ok(tensor.f_view([inputs.len() as i64, width as i64])?)
+    }
+
+    /// The value of position `index` from the outputs; `None` if they are not
+    /// finite.
+    fn value(&self, outputs: &[&[f32]], index: usize) -> Option<Value> {
+        let mut wdl = [0, 1, 2].map(|part| outputs[self.heads.wdl][3 * index + part]);
+        softmax(&mut wdl, 1.0);
+        let scalar = |head: Option<usize>| head.map(|head| outputs[head][index]);
+        let (q, error) = (scalar(self.heads.q), scalar(self.heads.error));
+        let moves_left = scalar(self.heads.moves_left);
+        let mut numbers = wdl.into_iter().chain(q).chain(error).chain(moves_left);
+        if !numbers.all(f32::is_finite) {
+            return None;
+        }
+        let q = q.unwrap_or(wdl[0] - wdl[2]).clamp(-1.0, 1.0);
+        Some(Value {
+            q,
+            d: wdl[1].min(1.0 - q.abs()),
+            moves_left: moves_left.unwrap_or_default().max(0.0),
+            error: error.unwrap_or_default().max(0.0),
+        })
+    }
+}
+
+impl Backend for TorchBackend {
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+        out.clear();
+        if batch.is_empty() {
+            return Ok(());
+        }
+        if batch.inputs().len() != batch.len() {
+            let reason = "the positions were not encoded".to_owned();
+            return Err(BackendError::Torch(reason));
+        }
+        let tensors = self
+            .forward(batch.inputs())
+            .map_err(|error| BackendError::Torch(error.to_string()))?;
+        let outputs: Vec<&[f32]> = tensors.iter().map(module::floats).collect();
+        let policy = outputs[self.heads.policy];
+        for index in 0..batch.len() {
+            let logits = &policy[index * POLICY_SIZE..][..POLICY_SIZE];
+            let logits = batch.moves(index).iter().map(|&mv| logits[usize::from(mv)]);
+            match self.value(&outputs, index) {
+                Some(value) if logits.clone().all(f32::is_finite) => out.push(value, logits),
+                _ => return Err(BackendError::NotFinite(self.metadata.name.clone())),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Heads {
+    /// The heads of a network whose metadata has been checked.
+    fn new(metadata: &Metadata) -> Heads {
+        let required = |name| metadata.output(name).unwrap_or_default();
+        let (q, error) = match metadata.search_value.as_str() {
+            "q" => (metadata.output("q"), metadata.output("q_error")),
+            "st" => (metadata.output("st"), metadata.output("st_error")),
+            _ => (None, None),
+        };
+        Heads {
+            policy: required("policy"),
+            wdl: required("wdl"),
+            q,
+            error,
+            moves_left: metadata.output("moves_left"),
+        }
+    }
+
+    /// Whether a scalar head is the output of this number.
+    fn reads(&self, output: usize) -> bool {
+        [self.q, self.error, self.moves_left].contains(&Some(output))
+    }
+}
+
+/// The words of an [`Input`] behind the bitboards and the scalars named; `None`
+/// if those are all of them in order. The names have been checked.
+fn words(scalars: &[String]) -> Option<Vec<usize>> {
+    let position = |name: &String| SCALARS.iter().position(|scalar| scalar == name);
+    (scalars != SCALARS).then(|| {
+        let scalars = scalars.iter().filter_map(position);
+        (0..BOARDS)
+            .chain(scalars.map(|scalar| BOARDS + scalar))
+            .collect()
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! Where a network is computed, and in which floating-point format.
+
+use super::process::{self, CudaStatus};
+use std::fmt;
+use std::str::FromStr;
+use tch::{Device, Kind};
+
+/// Where a network is computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeviceChoice {
+    /// The first CUDA device if there is one, else the CPU.
+    #[default]
+    Auto,
+    /// The CPU.
+    Cpu,
+    /// The CUDA device of this number.
+    Cuda(usize),
+}
+
+impl fmt::Display for DeviceChoice {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            DeviceChoice::Auto => formatter.write_str("auto"),
+            DeviceChoice::Cpu => formatter.write_str("cpu"),
+            DeviceChoice::Cuda(0) => formatter.write_str("cuda"),
+            DeviceChoice::Cuda(number) => write!(formatter, "cuda:{number}"),
+        }
+    }
+}
+
+/// Why a text names no device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no device: write auto, cpu, cuda or, of several, cuda:1")]
+pub struct ParseDeviceError(String);
+
+impl FromStr for DeviceChoice {
+    type Err = ParseDeviceError;
+
+    fn from_str(text: &str) -> Result<DeviceChoice, ParseDeviceError> {
+        let unknown = || ParseDeviceError(text.to_owned());
+        match text.to_ascii_lowercase().as_str() {
+            "auto" => Ok(DeviceChoice::Auto),
+            "cpu" => Ok(DeviceChoice::Cpu),
+            "cuda" => Ok(DeviceChoice::Cuda(0)),
+            other => {
+                let number = other.strip_prefix("cuda:").ok_or_else(unknown)?;
+                number
+                    .parse()
+                    .map(DeviceChoice::Cuda)
+                    .map_err(|_| unknown())
+            }
+        }
+    }
+}
+
+/// The floating-point format a network is computed in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Precision {
+    /// bf16 where the CPU computes in it, else f32; fp16 on CUDA.
+    #[default]
+    Auto,
+    /// 32-bit floating point.
+    F32,
+    /// bfloat16.
+    Bf16,
+    /// IEEE half precision; CUDA only.
+    Fp16,
+}
+
+/// Why a device cannot compute a network.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeviceError {
+    /// libtorch's CUDA half is not installed.
+    #[error(
+        "libtorch's CUDA library cannot be loaded ({0}): run `tools/setup --cuda`, or choose the device cpu"
+    )]
+    NoCudaLibrary(String),
+    /// There is no driver, or no device.
+    #[error(
+        "no CUDA device was found: install NVIDIA's driver (`nvidia-smi` lists what it sees), or choose the device cpu"
+    )]
+    NoCudaDevice,
+    /// There are fewer devices.
+    #[error("there is no device cuda:{number}: the last one is cuda:{last}")]
+    NoSuchDevice {
+        /// The device asked for.
+        number: usize,
+        /// The device with the highest number.
+        last: usize,
+    },
+    /// libtorch has no fp16 kernels worth using on the CPU.
+    #[error("fp16 is for CUDA: on the CPU choose the precision bf16 or f32")]
+    Fp16OnCpu,
+}
+
+/// The device and format that are meant, on this machine.
+pub(super) fn resolve(
+    choice: DeviceChoice,
+    precision: Precision,
+) -> Result<(Device, Kind), DeviceError> {
+    let device = match (choice, process::cuda_status()) {
+        (DeviceChoice::Cpu, _) => Device::Cpu,
+        (DeviceChoice::Auto, CudaStatus::Devices(_)) => Device::Cuda(0),
+        (DeviceChoice::Auto, _) => Device::Cpu,
+        (DeviceChoice::Cuda(number), CudaStatus::Devices(devices)) if number < devices => {
+            Device::Cuda(number)
+        }
+        (DeviceChoice::Cuda(number), CudaStatus::Devices(devices)) => {
+            let last = devices.saturating_sub(1);
+            return Err(DeviceError::NoSuchDevice { number, last });
+        }
+        (DeviceChoice::Cuda(_), CudaStatus::NoDevice) => return Err(DeviceError::NoCudaDevice),
+        (DeviceChoice::Cuda(_), CudaStatus::NotLoaded(reason)) => {
+            return Err(DeviceError::NoCudaLibrary(reason));
+        }
+    };
+    let kind = match (precision, device) {
+        (Precision::F32, _) => Kind::Float,
+        (Precision::Bf16, _) => Kind::BFloat16,
+        (Precision::Fp16 | Precision::Auto, Device::Cuda(_)) => Kind::Half,
+        (Precision::Fp16, _) => return Err(DeviceError::Fp16OnCpu),
+        (Precision::Auto, _) if process::prepare().cpu_bf16 => Kind::BFloat16,
+        (Precision::Auto, _) => Kind::Float,
+    };
+    Ok((device, kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn devices_are_written_as_they_are_read() {
+        for (text, device) in [
+            ("auto", DeviceChoice::Auto),
+            ("cpu", DeviceChoice::Cpu),
+            ("cuda", DeviceChoice::Cuda(0)),
+            ("cuda:1", DeviceChoice::Cuda(1)),
+        ] {
+            assert_eq!(text.parse(), Ok(device));
+            assert_eq!(device.to_string(), text);
+        }
+        assert_eq!("CUDA:0".parse(), Ok(DeviceChoice::Cuda(0)));
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_refused_with_the_remedy() {
+        let error = resolve(DeviceChoice::Cuda(usize::MAX), Precision::Auto).unwrap_err();
+        let remedy = match process::cuda_status() {
+            CudaStatus::NotLoaded(_) => "tools/setup --cuda",
+            CudaStatus::NoDevice => "driver",
+            CudaStatus::Devices(_) => "the last one",
+        };
+        assert!(error.to_string().contains(remedy), "{error}");
+        assert_eq!(
+            resolve(DeviceChoice::Cpu, Precision::Fp16),
+            Err(DeviceError::Fp16OnCpu)
+        );
+        assert_eq!(
+            resolve(DeviceChoice::Cpu, Precision::F32),
+            Ok((Device::Cpu, Kind::Float))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_no_device_is_refused(text in "(cuda|cpu|auto)?:?[-+a-z0-9 ]{0,24}") {
+            if let Ok(device) = text.parse::<DeviceChoice>() {
+                prop_assert_eq!(device.to_string().parse(), Ok(device));
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+// TorchScript modules: loading from memory, several outputs, casting of the
+// floating parameters alone, freezing.
+#include "shim.h"
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/InferenceMode.h>
+#include <caffe2/serialize/read_adapter_interface.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <algorithm>
+
+using tessera::guarded;
+using torch::jit::Module;
+
+namespace {
+
+using VisitTensor = void (*)(void* context, const char* name, at::Tensor*);
+
+// A file that lies in memory, read where it lies.
+class MemoryReader final : public caffe2::serialize::ReadAdapterInterface {
+ public:
+  MemoryReader(const char* data, size_t size) : data_(data), size_(size) {}
+
+  size_t size() const override { return size_; }
+
+  size_t read(uint64_t position, void* buffer, size_t count,
+              const char*) const override {
+    if (position >= size_) {
+      return 0;
+    }
+    count = std::min<size_t>(count, size_ - position);
+    std::memcpy(buffer, data_ + position, count);
+    return count;
+  }
+
+ private:
+  const char* data_;
+  size_t size_;
+};
+
+void append(const c10::IValue& value, std::vector<at::Tensor>& tensors) {
+  if (value.isTensor()) {
+    tensors.push_back(value.toTensor());
+    return;
+  }
+  TORCH_CHECK(value.isTuple(), "the network returns ", value.tagKind(),
+              " in place of a tuple of tensors");
+  for (const auto& element : value.toTupleRef().elements()) {
+    append(element, tensors);
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+void tessera_free_text(char* text) { std::free(text); }
+
+char* tessera_module_create(const char* name, Module** out) {
+  return guarded([&] { *out = new Module(name); });
+}
+
+char* tessera_module_load(const char* data, size_t size, Module** out) {
+  return guarded([&] {
+    auto reader = std::make_shared<MemoryReader>(data, size);
+    *out = new Module(torch::jit::load(reader, c10::Device(c10::kCPU)));
+  });
+}
+
+void tessera_module_free(Module* module) { delete module; }
+
+char* tessera_module_save(const Module* module, const char* path) {
+  return guarded([&] { module->save(path); });
+}
+
+char* tessera_module_define(Module* module, const char* source) {
+  return guarded([&] { module->define(source); });
+}
+
+char* tessera_module_register(Module* module, const char* name,
+                              const at::Tensor* tensor, bool parameter) {
+  return guarded([&] {
+    if (parameter) {
+      module->register_parameter(name, *tensor, /*is_buffer=*/false);
+    } else {
+      module->register_buffer(name, *tensor);
+    }
+  });
+}
+
+char* tessera_module_tensors(const Module* module, void* context,
+                             VisitTensor visit) {
+  return guarded([&] {
+    for (const auto& named : module->named_parameters()) {
+      visit(context, named.name.c_str(), new at::Tensor(named.value));
+    }
+    for (const auto& named : module->named_buffers()) {
+      visit(context, named.name.c_str(), new at::Tensor(named.value));
+    }
+  });
+}
+
+// Calls a method that takes nothing and returns a string; `out` stays null
+// where the module has no such method.
+char* tessera_module_string(const Module* module, const char* method,
+                            char** out) {
+  return guarded([&] {
+    if (auto found = module->find_method(method)) {
+      *out = tessera::text((*found)({}).toStringRef());
+    }
+  });
+}
+
+// Moves the module to a CUDA device (the CPU if negative), turns its floating
+// parameters and buffers into another type and freezes it, in place. Index
+// buffers keep their type.
+char* tessera_module_freeze(Module* module, int device, int scalar_type) {
+  return guarded([&] {
+    const auto place =
+        device < 0 ? c10::Device(c10::kCPU)
+                   : c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device));
+    const c10::ScalarType floating[] = {c10::kFloat, c10::kBFloat16, c10::kHalf};
+    const auto convert = [&](at::Tensor tensor) {
+      const auto type =
+          tensor.is_floating_point() ? floating[scalar_type] : tensor.scalar_type();
+      tensor.set_data(tensor.detach().to(place, type));
+    };
+    module->eval();
+    for (const auto& parameter : module->parameters()) {
+      convert(parameter);
+    }
+    for (const auto& buffer : module->buffers()) {
+      convert(buffer);
+    }
+    *module = torch::jit::freeze(*module);
+  });
+}
+
+char* tessera_module_forward(Module* module, const at::Tensor* input,
+                             void* context, VisitTensor visit) {
+  return guarded([&] {
+    const c10::InferenceMode inference;
+    std::vector<at::Tensor> outputs;
+    append(module->forward({*input}), outputs);
+    for (const auto& output : outputs) {
+      visit(context, "", new at::Tensor(output));
+    }
+  });
+}
+}

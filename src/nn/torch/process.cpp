@@ -1,0 +1,66 @@
+// Settings of the whole process that libtorch's speed depends on, and what
+// libtorch says of itself.
+#include "shim.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <ATen/cpu/Utils.h>
+
+#include <atomic>
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+using tessera::guarded;
+
+namespace {
+std::atomic<bool> mkl_asked{false};
+}
+
+extern "C" {
+
+#if defined(__x86_64__) && defined(__linux__)
+// The MKL inside libtorch asks this function, its own unless the program
+// exports one, whether it may use its fast kernels; its own answers no on a
+// processor that is not Intel's. MKL does not document it.
+__attribute__((visibility("default"))) int mkl_serv_intel_cpu_true() {
+  mkl_asked.store(true, std::memory_order_relaxed);
+  return 1;
+}
+#endif
+
+// Whether MKL has asked the function above.
+bool tessera_mkl_asked() { return mkl_asked.load(std::memory_order_relaxed); }
+
+// Keeps freed memory in the process. The activations of each evaluation are
+// tens of megabytes, which glibc would give back to the system and fetch
+// again, page by page.
+bool tessera_keep_memory() {
+#ifdef __GLIBC__
+  return mallopt(M_MMAP_THRESHOLD, 1 << 30) == 1 &&
+         mallopt(M_TRIM_THRESHOLD, 0x7fffffff) == 1 &&
+         mallopt(M_TOP_PAD, 256 << 20) == 1;
+#else
+  return false;
+#endif
+}
+
+// libtorch's description of itself, one setting a line.
+char* tessera_torch_configuration(char** out) {
+  return guarded([&] { *out = tessera::text(at::show_config()); });
+}
+
+// The processor's features that are there, one a line.
+char* tessera_cpu_features(char** out) {
+  return guarded([&] {
+    std::string features;
+    for (const auto& [name, value] : at::cpu::get_cpu_capabilities()) {
+      if (value.isBool() && value.toBool()) {
+        features += name + "\n";
+      }
+    }
+    *out = tessera::text(features);
+  });
+}
+}

@@ -1,0 +1,181 @@
+//! What has to be set once in a process before libtorch is used, and what the
+//! process finds on this machine.
+
+use super::shim::{self, take_text};
+use std::ptr;
+use std::sync::LazyLock;
+use tch::{Cuda, Device, Kind, Tensor};
+
+/// The release of libtorch that this program is built for, and no other.
+pub const LIBTORCH_VERSION: &str = "2.11.0";
+
+/// What there is to compute networks with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Environment {
+    /// Release of the libtorch in use, such as `2.11.0`; to be compared with
+    /// [`LIBTORCH_VERSION`]. Empty if libtorch does not say.
+    pub libtorch: String,
+    /// The processor's features as libtorch names them, such as `avx512_bf16`,
+    /// in alphabetical order.
+    pub cpu_features: Vec<String>,
+    /// Whether the processor computes in bf16, so that networks on it do.
+    pub cpu_bf16: bool,
+    /// Whether libtorch's MKL has been told to use its fast kernels on
+    /// processors that are not Intel's; only on x86-64 Linux.
+    pub mkl_fast_kernels: bool,
+    /// Whether freed memory is kept for the next evaluation; only with glibc.
+    pub memory_kept: bool,
+    /// What came of looking for CUDA.
+    pub cuda: CudaStatus,
+    /// Threads this process may run at once.
+    pub threads: usize,
+}
+
+/// What came of looking for CUDA.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CudaStatus {
+    /// libtorch's CUDA library is not there or cannot be loaded, for this reason.
+    NotLoaded(String),
+    /// The library is there, but no device: no driver, or one too old.
+    NoDevice,
+    /// So many devices can be used, `cuda:0` and on.
+    Devices(usize),
+}
+
+/// Looks at the machine, setting the process up for networks first.
+#[must_use]
+pub fn environment() -> Environment {
+    let process = prepare();
+    // MKL asks when it is first used.
+    let square = Tensor::ones([8, 8], (Kind::Float, Device::Cpu));
+    let _ = square.matmul(&square);
+    Environment {
+        libtorch: version(&text(shim::tessera_torch_configuration)),
+        cpu_bf16: process.cpu_bf16,
+        cpu_features: process.cpu_features.clone(),
+        mkl_fast_kernels: shim::tessera_mkl_asked(),
+        memory_kept: process.memory_kept,
+        cuda: cuda_status(),
+        threads: threads(),
+    }
+}
+
+/// Threads this process may run at once, as affinity and control groups have it.
+pub(super) fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// What [`prepare`] did and found.
+pub(super) struct Process {
+    pub(super) cpu_features: Vec<String>,
+    pub(super) cpu_bf16: bool,
+    memory_kept: bool,
+    cuda: Result<(), String>,
+}
+
+/// Sets the process up. It must come before any other use of libtorch, which
+/// otherwise settles on having no CUDA; further calls cost nothing.
+pub(super) fn prepare() -> &'static Process {
+    static PROCESS: LazyLock<Process> = LazyLock::new(|| {
+        let cuda = load_cuda();
+        let mut cpu_features: Vec<String> = text(shim::tessera_cpu_features)
+            .lines()
+            .map(str::to_owned)
+            .collect();
+        cpu_features.sort_unstable();
+        Process {
+            cpu_bf16: cpu_features
+                .iter()
+                .any(|feature| BF16_FEATURES.contains(&feature.as_str())),
+            cpu_features,
+            memory_kept: shim::tessera_keep_memory(),
+            cuda,
+        }
+    });
+    &PROCESS
+}
+
+/// Features that make bf16 faster than f32.
+const BF16_FEATURES: [&str; 2] = ["avx512_bf16", "amx_bf16"];
+
+/// What CUDA there is; the process must have been prepared.
+pub(super) fn cuda_status() -> CudaStatus {
+    if let Err(reason) = &prepare().cuda {
+        return CudaStatus::NotLoaded(reason.clone());
+    }
+    match usize::try_from(Cuda::device_count()) {
+        Ok(devices) if devices > 0 && Cuda::is_available() => CudaStatus::Devices(devices),
+        _ => CudaStatus::NoDevice,
+    }
+}
+
+/// Brings libtorch's CUDA half into the process. The linker leaves it out, so
+/// that one binary also runs where there is none.
+fn load_cuda() -> Result<(), String> {
+    let name = libloading::library_filename("torch_cuda");
+    // SAFETY: running the initialisers of libtorch's own library is what a
+    // program linked against it does at its start.
+    #[cfg(unix)]
+    let library = unsafe {
+        use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+        Library::open(Some(name), RTLD_NOW | RTLD_GLOBAL)
+    };
+    // SAFETY: as above.
+    #[cfg(windows)]
+    let library = unsafe { libloading::os::windows::Library::new(name) };
+    // The library stays for as long as the process does.
+    library
+        .map(std::mem::forget)
+        .map_err(|error| match std::error::Error::source(&error) {
+            Some(reason) => reason.to_string(),
+            None => error.to_string(),
+        })
+}
+
+/// The release that libtorch's description of itself names.
+fn version(configuration: &str) -> String {
+    configuration
+        .split_once("TORCH_VERSION=")
+        .map_or("", |(_, rest)| rest)
+        .split(',')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}
+
+/// Text from a function of the shim that cannot be expected to fail; empty if
+/// it does.
+fn text(
+    function: unsafe extern "C" fn(*mut *mut std::ffi::c_char) -> *mut std::ffi::c_char,
+) -> String {
+    let mut out = ptr::null_mut();
+    // SAFETY: `out` is valid for the call, and both texts are then ours.
+    unsafe {
+        let error = function(&raw mut out);
+        drop(take_text(error));
+        take_text(out).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_is_the_one_the_program_was_built_for() {
+        let environment = environment();
+        println!("{environment:#?}");
+        assert_eq!(environment.libtorch, LIBTORCH_VERSION);
+        assert!(environment.threads > 0);
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        assert!(environment.mkl_fast_kernels);
+        #[cfg(all(target_os = "linux", target_env = "gnu"))]
+        assert!(environment.memory_kept);
+        #[cfg(target_arch = "x86_64")]
+        assert_eq!(
+            environment.cpu_bf16,
+            std::arch::is_x86_feature_detected!("avx512bf16")
+        );
+    }
+}

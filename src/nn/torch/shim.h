@@ -1,0 +1,38 @@
+// The C face of our own C++: what tch does not reach of libtorch. Every
+// function returns null, or what went wrong as text to be freed by
+// tessera_free_text; no exception leaves.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <string>
+
+#include <c10/util/Exception.h>
+
+namespace tessera {
+
+inline char* text(const std::string& string) {
+  char* copy = static_cast<char*>(std::malloc(string.size() + 1));
+  if (copy != nullptr) {
+    std::memcpy(copy, string.c_str(), string.size() + 1);
+  }
+  return copy;
+}
+
+// Runs what may throw.
+template <typename Body>
+char* guarded(Body&& body) noexcept {
+  try {
+    body();
+    return nullptr;
+  } catch (const c10::Error& error) {
+    return text(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return text(error.what());
+  } catch (...) {
+    return text("unknown C++ exception");
+  }
+}
+
+}  // namespace tessera

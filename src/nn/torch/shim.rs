@@ -1,0 +1,80 @@
+//! Declarations of our own C++, see the `.cpp` files beside this one.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+/// `torch::jit::Module`.
+#[repr(C)]
+pub(super) struct Module {
+    _private: [u8; 0],
+}
+
+/// `at::Tensor`, which tch's tensors point to.
+#[repr(C)]
+pub(super) struct RawTensor {
+    _private: [u8; 0],
+}
+
+/// Receives a tensor to own and its name to read.
+type VisitTensor = unsafe extern "C" fn(*mut c_void, *const c_char, *mut RawTensor);
+
+unsafe extern "C" {
+    fn tessera_free_text(text: *mut c_char);
+
+    pub(super) fn tessera_module_create(name: *const c_char, out: *mut *mut Module) -> *mut c_char;
+    pub(super) fn tessera_module_load(
+        data: *const c_char,
+        size: usize,
+        out: *mut *mut Module,
+    ) -> *mut c_char;
+    pub(super) fn tessera_module_free(module: *mut Module);
+    pub(super) fn tessera_module_save(module: *const Module, path: *const c_char) -> *mut c_char;
+    pub(super) fn tessera_module_define(module: *mut Module, source: *const c_char) -> *mut c_char;
+    pub(super) fn tessera_module_register(
+        module: *mut Module,
+        name: *const c_char,
+        tensor: *const RawTensor,
+        parameter: bool,
+    ) -> *mut c_char;
+    pub(super) fn tessera_module_tensors(
+        module: *const Module,
+        context: *mut c_void,
+        visit: VisitTensor,
+    ) -> *mut c_char;
+    pub(super) fn tessera_module_string(
+        module: *const Module,
+        method: *const c_char,
+        out: *mut *mut c_char,
+    ) -> *mut c_char;
+    pub(super) fn tessera_module_freeze(
+        module: *mut Module,
+        device: c_int,
+        scalar_type: c_int,
+    ) -> *mut c_char;
+    pub(super) fn tessera_module_forward(
+        module: *mut Module,
+        input: *const RawTensor,
+        context: *mut c_void,
+        visit: VisitTensor,
+    ) -> *mut c_char;
+
+    pub(super) safe fn tessera_mkl_asked() -> bool;
+    pub(super) safe fn tessera_keep_memory() -> bool;
+    pub(super) fn tessera_torch_configuration(out: *mut *mut c_char) -> *mut c_char;
+    pub(super) fn tessera_cpu_features(out: *mut *mut c_char) -> *mut c_char;
+}
+
+/// Takes over text that the shim hands out; `None` for null.
+///
+/// # Safety
+/// `text` is null or came from the shim, and is not used afterwards.
+pub(super) unsafe fn take_text(text: *mut c_char) -> Option<String> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: the shim's texts end in a zero byte and are ours to free.
+    unsafe {
+        let copy = CStr::from_ptr(text).to_string_lossy().into_owned();
+        tessera_free_text(text);
+        Some(copy)
+    }
+}

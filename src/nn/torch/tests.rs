@@ -1,0 +1,234 @@
+use super::*;
+use crate::nn::tests::positions;
+use proptest::prelude::*;
+use std::sync::LazyLock;
+
+fn backend(search_value: &str, precision: Precision) -> TorchBackend {
+    let file = tiny::network(&tiny::honest_metadata(search_value));
+    TorchBackend::new(&file, DeviceChoice::Cpu, precision, 0).unwrap()
+}
+
+fn evaluate(backend: &impl Backend, batch: &Batch) -> Evaluations {
+    let mut out = Evaluations::default();
+    backend.evaluate(batch, &mut out).unwrap();
+    assert_eq!(out.len(), batch.len());
+    out
+}
+
+/// The largest difference between two evaluations in q, d and logits.
+fn difference(left: &Evaluations, right: &Evaluations) -> f32 {
+    let mut largest = 0f32;
+    for index in 0..left.len() {
+        let (a, b) = (left.value(index), right.value(index));
+        largest = largest.max((a.q - b.q).abs()).max((a.d - b.d).abs());
+        for (a, b) in left.logits(index).iter().zip(right.logits(index)) {
+            largest = largest.max((a - b).abs());
+        }
+    }
+    largest
+}
+
+#[test]
+fn a_position_is_worth_the_same_in_every_batch() {
+    let all = positions(64, true);
+    for (precision, tolerance) in [(Precision::F32, 1e-5), (Precision::Bf16, 0.02)] {
+        let backend = backend("wdl", precision);
+        let whole = evaluate(&backend, &all);
+        for size in [1, 7] {
+            let mut out = Evaluations::default();
+            for start in (0..all.len()).step_by(size) {
+                let mut batch = Batch::default();
+                for index in start..all.len().min(start + size) {
+                    batch.push_from(&all, index);
+                }
+                let part = evaluate(&backend, &batch);
+                for index in 0..part.len() {
+                    out.push(part.value(index), part.logits(index).iter().copied());
+                }
+            }
+            let difference = difference(&whole, &out);
+            assert!(
+                difference <= tolerance,
+                "{precision:?} {size}: {difference}"
+            );
+        }
+    }
+}
+
+#[test]
+fn bf16_comes_near_f32() {
+    let batch = positions(64, true);
+    let exact = evaluate(&backend("wdl", Precision::F32), &batch);
+    let rounded = evaluate(&backend("wdl", Precision::Bf16), &batch);
+    let difference = difference(&exact, &rounded);
+    assert!(difference > 0.0 && difference < 0.02, "{difference}");
+}
+
+#[test]
+fn values_are_probabilities_and_follow_the_search_value() {
+    let batch = positions(40, true);
+    let by_wdl = backend("wdl", Precision::F32);
+    let by_q = backend("q", Precision::F32);
+    assert!(by_wdl.properties().has_moves_left && !by_wdl.properties().has_error);
+    assert!(by_q.properties().has_error);
+    let (left, right) = (evaluate(&by_wdl, &batch), evaluate(&by_q, &batch));
+    for index in 0..batch.len() {
+        for value in [left.value(index), right.value(index)] {
+            assert!(value.wdl().iter().all(|part| (0.0..=1.0).contains(part)));
+            assert!(value.moves_left > 0.0);
+        }
+        assert_eq!(left.logits(index), right.logits(index));
+        assert_ne!(left.value(index).q, right.value(index).q);
+        assert!(right.value(index).error > 0.0);
+    }
+    // The network's own numbers.
+    let first = positions(1, true);
+    let raw = by_q.forward(first.inputs()).unwrap();
+    let raw = |name| raw[by_q.metadata().output(name).unwrap()].double_value(&[0]) as f32;
+    let value = evaluate(&by_q, &first).value(0);
+    assert_eq!(
+        (value.q, value.moves_left, value.error),
+        (raw("q"), raw("moves_left"), raw("q_error"))
+    );
+}
+
+#[test]
+fn logits_come_in_the_order_of_the_moves() {
+    let batch = positions(3, true);
+    let backend = backend("wdl", Precision::F32);
+    let policy = &backend.forward(batch.inputs()).unwrap()[0];
+    let out = evaluate(&backend, &batch);
+    for index in 0..batch.len() {
+        for (&mv, &logit) in batch.moves(index).iter().zip(out.logits(index)) {
+            assert_eq!(
+                policy.double_value(&[index as i64, mv.into()]) as f32,
+                logit
+            );
+        }
+    }
+}
+
+#[test]
+fn threads_do_not_disturb_each_other() {
+    let backend = backend("wdl", Precision::F32);
+    let batches: Vec<Batch> = (1..9).map(|size| positions(3 * size, true)).collect();
+    let alone: Vec<Evaluations> = batches
+        .iter()
+        .map(|batch| evaluate(&backend, batch))
+        .collect();
+    std::thread::scope(|scope| {
+        for (batch, alone) in batches.iter().zip(&alone) {
+            let backend = &backend;
+            scope.spawn(move || {
+                for _ in 0..20 {
+                    assert!(difference(&evaluate(backend, batch), alone) < 1e-5);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_network_may_read_fewer_scalars() {
+    let mut metadata = tiny::honest_metadata("wdl");
+    metadata.scalars = vec!["rule50".to_owned(), "castling_us_kingside".to_owned()];
+    let file = tiny::network(&metadata);
+    let fewer = TorchBackend::new(&file, DeviceChoice::Cpu, Precision::F32, 0).unwrap();
+    let batch = positions(1, true);
+    let input = fewer.input(batch.inputs()).unwrap();
+    assert_eq!(input.size(), [1, BOARDS as i64 + 2]);
+    let castling = batch.inputs()[0].words()[BOARDS + 1];
+    assert_eq!(input.int64_value(&[0, BOARDS as i64]), 0);
+    assert_eq!(input.int64_value(&[0, BOARDS as i64 + 1]) as u64, castling);
+    evaluate(&fewer, &batch);
+}
+
+#[test]
+fn what_cannot_be_evaluated_is_an_error() {
+    let backend = backend("wdl", Precision::F32);
+    let mut out = Evaluations::default();
+    let blind = positions(2, false);
+    assert!(matches!(
+        backend.evaluate(&blind, &mut out),
+        Err(BackendError::Torch(_))
+    ));
+    backend.evaluate(&Batch::default(), &mut out).unwrap();
+    assert!(out.is_empty());
+
+    // Returns what is no number, but for the small batches of the warm-up.
+    let forward = "
+def forward(self, x):
+    b = x.size(0)
+    bad = 0.0 if b <= 2 else float('nan')
+    y = torch.zeros([b, 1858], dtype=self.heads.dtype) + self.heads[0, 0] * 0
+    return y, y[:, :3] + bad, y[:, 0], y[:, 0], y[:, 0]
+";
+    let file = tiny::file(forward, Some(&tiny::honest_metadata("wdl")));
+    let broken = TorchBackend::new(&file, DeviceChoice::Cpu, Precision::F32, 0).unwrap();
+    let result = broken.evaluate(&positions(3, true), &mut out);
+    assert!(matches!(result, Err(BackendError::NotFinite(name)) if name == "tiny"));
+}
+
+#[test]
+fn a_network_that_breaks_its_word_is_refused() {
+    let refused =
+        |file: &[u8]| TorchBackend::new(file, DeviceChoice::Cpu, Precision::F32, 0).unwrap_err();
+    let honest = tiny::honest_metadata("wdl");
+    let foreign = tiny::file("def forward(self, x): return x", None);
+    assert!(matches!(refused(&foreign), NetworkError::Foreign));
+    let narrow = "def forward(self, x): return x, x, x, x, x";
+    let narrow = refused(&tiny::file(narrow, Some(&honest)));
+    assert!(
+        matches!(&narrow, NetworkError::Output { name, .. } if name == "policy"),
+        "{narrow}"
+    );
+    let lonely = "def forward(self, x):\n    return torch.zeros([x.size(0), 1858])";
+    let lonely = refused(&tiny::file(lonely, Some(&honest)));
+    assert!(
+        matches!(&lonely, NetworkError::Output { name, .. } if name == "wdl"),
+        "{lonely}"
+    );
+    let text = refused(&tiny::file(
+        "def forward(self, x): return 'e4'",
+        Some(&honest),
+    ));
+    assert!(matches!(text, NetworkError::Torch(_)), "{text}");
+
+    let mut changed = honest.clone();
+    changed.hash = "0".repeat(64);
+    assert!(matches!(
+        refused(&tiny::network(&changed)),
+        NetworkError::Hash
+    ));
+    let mut changed = honest.clone();
+    changed.history = 1;
+    let error = refused(&tiny::network(&changed)).to_string();
+    assert!(error.contains("`history` is `1`"), "{error}");
+}
+
+static FILE: LazyLock<Vec<u8>> = LazyLock::new(|| tiny::network(&tiny::honest_metadata("wdl")));
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn half_a_file_is_no_network(length in 0..FILE.len()) {
+        let error = open(&FILE[..length]).unwrap_err();
+        prop_assert!(matches!(error, NetworkError::NotTorchScript(_)), "{}", error);
+    }
+
+    #[test]
+    fn damage_is_noticed_or_harmless(place in 0..FILE.len(), bit in 0..8u32) {
+        let mut file = FILE.clone();
+        file[place] ^= 1u8 << bit;
+        // Much of the format is padding and what nobody reads.
+        if let Ok((_, metadata)) = open(&file) {
+            prop_assert_eq!(metadata.hash, tiny::honest_metadata("wdl").hash);
+        }
+    }
+
+    #[test]
+    fn noise_is_no_network(noise in proptest::collection::vec(any::<u8>(), 0..4096)) {
+        prop_assert!(matches!(open(&noise), Err(NetworkError::NotTorchScript(_))));
+    }
+}

@@ -1,0 +1,66 @@
+//! The backend that knows nothing.
+
+use super::{Backend, BackendError, Batch, Evaluations, Properties, Value};
+
+/// Finds every position even and every move alike: `q` and `d` are 0 (half the
+/// games won, half lost), all logits 0.
+///
+/// What is left is the search itself, which is what it serves to measure.
+#[derive(Debug)]
+pub struct Uniform {
+    properties: Properties,
+}
+
+impl Default for Uniform {
+    fn default() -> Uniform {
+        Uniform {
+            properties: without_network("uniform"),
+        }
+    }
+}
+
+impl Backend for Uniform {
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+        out.clear();
+        for index in 0..batch.len() {
+            let logits = std::iter::repeat_n(0.0, batch.moves(index).len());
+            out.push(Value::default(), logits);
+        }
+        Ok(())
+    }
+}
+
+/// Properties of a backend that computes next to nothing: it gains nothing from
+/// batches, and each thread may call it for itself.
+pub(super) fn without_network(name: &str) -> Properties {
+    Properties {
+        name: name.to_owned(),
+        reads_input: false,
+        has_moves_left: false,
+        has_error: false,
+        recommended_batch: 1,
+        recommended_threads: 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::tests::positions;
+
+    #[test]
+    fn everything_is_even() {
+        let batch = positions(5, false);
+        let mut out = Evaluations::default();
+        Uniform::default().evaluate(&batch, &mut out).unwrap();
+        assert_eq!(out.len(), batch.len());
+        for index in 0..batch.len() {
+            assert_eq!(out.value(index).wdl(), [0.5, 0.0, 0.5]);
+            assert_eq!(out.logits(index), vec![0.0; batch.moves(index).len()]);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Backends whose answers a test knows.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tessera::nn::{Backend, BackendError, Batch, Evaluations, Properties, Value};
+
+/// What a scripted backend says of a position: its value and, by policy index,
+/// the logits of its moves.
+type Script = dyn Fn(u64, &[u16]) -> (Value, Vec<f32>) + Send + Sync;
+
+/// Answers by a function of the position's key, after a delay.
+pub struct Scripted {
+    properties: Properties,
+    script: Box<Script>,
+    delay: Duration,
+    failing_from: usize,
+    calls: AtomicUsize,
+}
+
+impl Scripted {
+    pub fn new(
+        script: impl Fn(u64, &[u16]) -> (Value, Vec<f32>) + Send + Sync + 'static,
+    ) -> Scripted {
+        Scripted {
+            properties: Properties {
+                name: "scripted".to_owned(),
+                reads_input: false,
+                has_moves_left: false,
+                has_error: false,
+                recommended_batch: 16,
+                recommended_threads: 1,
+            },
+            script: Box::new(script),
+            delay: Duration::ZERO,
+            failing_from: usize::MAX,
+            calls: AtomicUsize::new(0),
+        }
+    }
+
+    /// Every call takes this long.
+    pub fn delayed(mut self, delay: Duration) -> Scripted {
+        self.delay = delay;
+        self
+    }
+
+    /// Every call from this one on (counted from 0) fails.
+    pub fn failing_from(mut self, call: usize) -> Scripted {
+        self.failing_from = call;
+        self
+    }
+
+    pub fn shared(self) -> Arc<dyn Backend> {
+        Arc::new(self)
+    }
+}
+
+impl Backend for Scripted {
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+        if self.calls.fetch_add(1, Ordering::Relaxed) >= self.failing_from {
+            return Err(BackendError::Stopped);
+        }
+        std::thread::sleep(self.delay);
+        out.clear();
+        for (index, &key) in batch.keys().iter().enumerate() {
+            let (value, logits) = (self.script)(key, batch.moves(index));
+            out.push(value, logits);
+        }
+        Ok(())
+    }
+}
+
+/// Every position even, every move alike.
+pub fn uniform() -> Scripted {
+    Scripted::new(|_, moves| (Value::default(), vec![0.0; moves.len()]))
+}
+
+/// Values and logits from a hash of the position.
+pub fn hashed() -> Scripted {
+    Scripted::new(|key, moves| {
+        let q = unit(mix(key)) * 1.6 - 0.8;
+        let value = Value {
+            q,
+            d: (1.0 - q.abs()) * 0.5,
+            ..Value::default()
+        };
+        let logits = moves
+            .iter()
+            .map(|&mv| unit(mix(key ^ u64::from(mv) << 32)) * 3.0)
+            .collect();
+        (value, logits)
+    })
+}
+
+/// SplitMix64's finaliser.
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// A number in 0…1 from the upper bits.
+fn unit(x: u64) -> f32 {
+    (x >> 40) as f32 / (1 << 24) as f32
+}

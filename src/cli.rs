@@ -3,6 +3,7 @@
 
 mod backendbench;
 mod bench;
+mod doctor;
 mod epd;
 mod eval;
 mod options;
@@ -31,6 +32,7 @@ enum Command {
     Puzzles(puzzles::Arguments),
     Epd(epd::Arguments),
     Eval(eval::Arguments),
+    Doctor(doctor::Arguments),
 }
 
 impl Cli {
@@ -44,6 +46,7 @@ impl Cli {
             Some(Command::Puzzles(arguments)) => arguments.run(),
             Some(Command::Epd(arguments)) => arguments.run(),
             Some(Command::Eval(arguments)) => arguments.run(),
+            Some(Command::Doctor(arguments)) => arguments.run(),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod backendbench;
 mod bench;
+mod describe;
 mod doctor;
 mod epd;
 mod eval;
@@ -18,7 +19,7 @@ use clap::{Parser, Subcommand};
 ///
 /// Without a command it speaks UCI on standard input and output.
 #[derive(Parser)]
-#[command(version, infer_subcommands = false)]
+#[command(version)]
 pub struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -33,6 +34,7 @@ enum Command {
     Epd(epd::Arguments),
     Eval(eval::Arguments),
     Doctor(doctor::Arguments),
+    Describe(describe::Arguments),
 }
 
 impl Cli {
@@ -47,6 +49,7 @@ impl Cli {
             Some(Command::Epd(arguments)) => arguments.run(),
             Some(Command::Eval(arguments)) => arguments.run(),
             Some(Command::Doctor(arguments)) => arguments.run(),
+            Some(Command::Describe(arguments)) => arguments.run(),
         }
     }
 }

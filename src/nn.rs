@@ -4,21 +4,26 @@
 //! [`Evaluations`]. Only the logits of legal moves travel back, in the order in
 //! which the player listed the moves.
 
+mod cache;
 mod load;
 mod metadata;
 mod random;
+mod service;
 pub mod torch;
 mod uniform;
 
-pub use load::{BackendKind, BackendOptions, LoadError, describe, load};
+pub use cache::Cache;
+pub use load::{BackendKind, BackendOptions, LoadError, describe, load, load_network};
 pub use metadata::{CONTRACT, ContractError, INPUT_FORMAT, Metadata, SEARCH_VALUES, tensor_hash};
 pub use random::Random;
+pub use service::Service;
 pub use torch::{DeviceChoice, ParseDeviceError, Precision};
 pub use uniform::Uniform;
 
 use crate::chess::Game;
 use crate::encode::{Input, policy_index};
 use shakmaty::{Move, Position};
+use std::sync::Arc;
 
 /// Positions waiting to be evaluated, and the moves whose logits are wanted.
 #[derive(Clone, Debug, Default)]
@@ -198,7 +203,7 @@ pub struct Properties {
 }
 
 /// Why an evaluation failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum BackendError {
     /// libtorch refused: out of memory, a device that has gone, and the like.
     #[error("the network could not be evaluated: {0}")]
@@ -223,6 +228,16 @@ pub trait Backend: Send + Sync {
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError>;
 }
 
+impl<B: Backend + ?Sized> Backend for Arc<B> {
+    fn properties(&self) -> &Properties {
+        (**self).properties()
+    }
+
+    fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+        (**self).evaluate(batch, out)
+    }
+}
+
 /// Probabilities of the logits at a temperature, written in their place.
 ///
 /// A temperature above 1 flattens. An empty slice stays empty.
@@ -241,6 +256,7 @@ pub fn softmax(logits: &mut [f32], temperature: f32) {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// A game that takes the first, second, third … legal move in turn, and the
     /// positions it comes through.
@@ -256,6 +272,58 @@ pub(crate) mod tests {
             }
         }
         batch
+    }
+
+    /// Counts what a backend is asked.
+    pub(crate) struct Counting<B> {
+        inner: B,
+        positions: AtomicUsize,
+        largest: AtomicUsize,
+    }
+
+    impl<B> Counting<B> {
+        pub(crate) fn new(inner: B) -> Counting<B> {
+            Counting {
+                inner,
+                positions: AtomicUsize::new(0),
+                largest: AtomicUsize::new(0),
+            }
+        }
+
+        /// Positions evaluated.
+        pub(crate) fn positions(&self) -> usize {
+            self.positions.load(Ordering::Relaxed)
+        }
+
+        /// Positions in the largest batch.
+        pub(crate) fn largest(&self) -> usize {
+            self.largest.load(Ordering::Relaxed)
+        }
+    }
+
+    impl<B: Backend> Backend for Counting<B> {
+        fn properties(&self) -> &Properties {
+            self.inner.properties()
+        }
+
+        fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+            self.positions.fetch_add(batch.len(), Ordering::Relaxed);
+            self.largest.fetch_max(batch.len(), Ordering::Relaxed);
+            self.inner.evaluate(batch, out)
+        }
+    }
+
+    /// Checks that two backends say the same of a batch.
+    pub(crate) fn assert_same(left: &impl Backend, right: &impl Backend, batch: &Batch) {
+        let mut outs = [Evaluations::default(), Evaluations::default()];
+        left.evaluate(batch, &mut outs[0]).unwrap();
+        right.evaluate(batch, &mut outs[1]).unwrap();
+        let [left, right] = outs;
+        assert_eq!((left.len(), right.len()), (batch.len(), batch.len()));
+        for index in 0..batch.len() {
+            assert_eq!(left.value(index), right.value(index));
+            assert_eq!(left.logits(index), right.logits(index));
+        }
     }
 
     #[test]

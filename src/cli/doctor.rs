@@ -4,6 +4,7 @@ use super::options::NetworkArguments;
 use super::output::{print, print_json};
 use serde::Serialize;
 use std::fmt::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 use tessera::chess::Game;
@@ -63,7 +64,7 @@ impl Arguments {
             libtorch(&environment.libtorch),
             processor(&environment),
             cuda(&environment.cuda, gpus.as_deref()),
-            network(&card, || self.evaluate()),
+            network(self.network.net.as_deref(), &card, || self.evaluate()),
         ];
         let wrong = findings.iter().filter(|finding| !finding.ok).count();
         if self.json {
@@ -129,17 +130,23 @@ fn libtorch(found: &str) -> Finding {
     }
 }
 
-/// Slow formats and kernels are no faults of an installation.
+/// What a processor lacks is no fault of the installation.
 fn processor(environment: &Environment) -> Finding {
-    let format = match environment.cpu_bf16 {
-        true => "networks run in bf16",
-        false => "without bf16: networks run in f32",
-    };
-    let threads = environment.threads;
-    let features = environment.cpu_features.join(" ");
+    let vector = ["bf16", "avx2", "avx512_f", "neon", "sve"];
+    let used: Vec<&str> = environment
+        .cpu_features
+        .iter()
+        .map(String::as_str)
+        .filter(|feature| vector.iter().any(|name| feature.ends_with(name)))
+        .collect();
+    let format = if environment.cpu_bf16 { "bf16" } else { "f32" };
     Finding::good(
         "processor",
-        format!("{format}; threads {threads}; {features}"),
+        format!(
+            "networks run in {format} ({}), threads {}",
+            used.join(" "),
+            environment.threads
+        ),
     )
 }
 
@@ -222,6 +229,7 @@ fn parse_gpus(csv: &str) -> Vec<Gpu> {
 }
 
 fn network(
+    file: Option<&Path>,
     card: &Result<Metadata, LoadError>,
     evaluate: impl FnOnce() -> anyhow::Result<f64>,
 ) -> Finding {
@@ -232,7 +240,7 @@ fn network(
             return Finding::bad(
                 subject,
                 error.to_string(),
-                "name a network: `tessera doctor --net FILE`",
+                "make one with `train` or take one of others, then `tessera doctor --net FILE`",
             );
         }
         Err(error) => {
@@ -243,8 +251,9 @@ fn network(
             );
         }
     };
+    let place = file.map_or("built in".to_owned(), |file| file.display().to_string());
     let summary = format!(
-        "{}, {:.1} M parameters, licence {}, outputs {}",
+        "{} ({place}), {:.1} M parameters, licence {}, outputs {}",
         card.name,
         card.parameters as f64 / 1e6,
         card.licence,

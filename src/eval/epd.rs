@@ -166,12 +166,15 @@ fn split(text: &str) -> (String, Vec<String>) {
     let mut rest = text.trim();
     let mut fen: Vec<&str> = Vec::new();
     while fen.len() < 4 {
-        let (field, after) = next_word(rest);
+        let (field, _) = next_word(rest);
         if field.is_empty() {
             break;
         }
-        fen.push(field);
-        rest = after;
+        // `-1 12` where there is no en-passant square: the space was forgotten.
+        let glued = fen.len() == 3 && field.starts_with('-');
+        let length = if glued { 1 } else { field.len() };
+        fen.push(&field[..length]);
+        rest = &rest.trim_start()[length..];
     }
     // Before the first operation stand the two counters of a full FEN, stray
     // dashes and semicolons, or nothing.

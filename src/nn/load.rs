@@ -1,10 +1,11 @@
 //! From what a user asks for to a backend.
 
 use super::torch::{self, DeviceChoice, NetworkError, Precision, TorchBackend};
-use super::{Backend, Metadata, Random, Uniform};
+use super::{Backend, Cache, Metadata, Random, Service, Uniform};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tch::Device;
 
 /// Which implementation evaluates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -67,18 +68,35 @@ pub enum LoadError {
 
 /// Loads what `options` ask for. Slow (a second) for networks.
 ///
+/// A network on CUDA is served by a [`Service`], since many threads then feed
+/// one device; on the CPU each thread computes for itself.
+///
 /// # Errors
 /// [`LoadError`], whose message says what is wrong and how to mend it.
 pub fn load(options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
-    match options.kind {
-        BackendKind::Uniform => Ok(Arc::new(Uniform::default())),
-        BackendKind::Random => Ok(Arc::new(Random::new(options.seed))),
-        BackendKind::Torch => Ok(Arc::new(load_network(options)?)),
-    }
+    let network = match options.kind {
+        BackendKind::Uniform => return Ok(Arc::new(Uniform::default())),
+        BackendKind::Random => return Ok(Arc::new(Random::new(options.seed))),
+        BackendKind::Torch => load_network(options)?,
+    };
+    let backend: Arc<dyn Backend> = match network.device() {
+        Device::Cpu => Arc::new(network),
+        _ => {
+            let largest = network.properties().recommended_batch;
+            Arc::new(Service::new(network, largest, 1))
+        }
+    };
+    Ok(match options.cache {
+        0 => backend,
+        mebibytes => Arc::new(Cache::new(backend, mebibytes)),
+    })
 }
 
 /// Loads a network without anything around it.
-fn load_network(options: &BackendOptions) -> Result<TorchBackend, LoadError> {
+///
+/// # Errors
+/// [`LoadError`], as for [`load`].
+pub fn load_network(options: &BackendOptions) -> Result<TorchBackend, LoadError> {
     let net = options.net.as_deref();
     let file = read(net)?;
     TorchBackend::new(&file, options.device, options.precision, options.threads)
@@ -111,4 +129,86 @@ fn unusable(net: Option<&Path>, source: NetworkError) -> LoadError {
         None => "built into this program".to_owned(),
     };
     LoadError::Network { network, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::tests::{assert_same, positions};
+    use crate::nn::torch::tiny;
+
+    fn options(net: Option<&Path>) -> BackendOptions {
+        BackendOptions {
+            net: net.map(Path::to_owned),
+            device: DeviceChoice::Cpu,
+            precision: Precision::F32,
+            ..BackendOptions::default()
+        }
+    }
+
+    #[test]
+    fn a_network_is_loaded_with_what_goes_around_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tiny.pt");
+        std::fs::write(&path, tiny::network(&tiny::honest_metadata("wdl"))).unwrap();
+        let bare = load_network(&options(Some(&path))).unwrap();
+        let cached = load(&BackendOptions {
+            cache: 1,
+            threads: 3,
+            ..options(Some(&path))
+        });
+        let cached = cached.unwrap();
+        assert_eq!(cached.properties().name, "tiny");
+        assert_eq!(cached.properties().recommended_threads, 3);
+        let batch = positions(10, true);
+        for _ in 0..2 {
+            assert_same(&cached, &bare, &batch);
+        }
+        assert_eq!(describe(Some(&path)).unwrap(), *bare.metadata());
+    }
+
+    #[test]
+    fn backends_without_a_network_need_no_file() {
+        for (kind, name) in [
+            (BackendKind::Uniform, "uniform"),
+            (BackendKind::Random, "random"),
+        ] {
+            let options = BackendOptions {
+                kind,
+                ..options(Some(Path::new("no such file")))
+            };
+            assert_eq!(load(&options).unwrap().properties().name, name);
+        }
+    }
+
+    #[test]
+    fn messages_name_the_file_and_the_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("missing.pt");
+        let error = load(&options(Some(&missing))).err().unwrap();
+        assert!(matches!(error, LoadError::Read { .. }));
+        assert!(error.to_string().contains("missing.pt"));
+        let text = folder.path().join("text.pt");
+        std::fs::write(&text, "1. e4 e5").unwrap();
+        for error in [
+            load(&options(Some(&text))).err(),
+            describe(Some(&text)).err(),
+        ] {
+            let message = error.unwrap().to_string();
+            assert!(
+                message.contains("text.pt") && message.contains("train export"),
+                "{message}"
+            );
+            assert!(!message.contains('\n'), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_network_built_in_is_sound() {
+        match (BUILT_IN, describe(None)) {
+            (Some(_), Ok(metadata)) => assert!(!metadata.name.is_empty()),
+            (None, Err(error)) => assert!(matches!(error, LoadError::NoneBuiltIn)),
+            (_, other) => panic!("{other:?}"),
+        }
+    }
 }

@@ -55,6 +55,7 @@ fn forms_that_old_suites_take() {
             "bm Nh6, am Ngxe5 Ncxe5",
         ),
         ("k7/8/8/8/8/8/2K5/2R5 w - - - ; bm Kc3; id x", "x", "bm Kc3"),
+        ("4k3/8/8/8/8/8/8/4K2R w K -1 12 ; bm O-O;", "7", "bm O-O"),
         (
             "4k3/8/8/8/8/8/8/4K2R w K - bm 0-0 e1d1, Ke2!?;",
             "7",

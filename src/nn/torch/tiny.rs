@@ -4,7 +4,6 @@ use super::Module;
 use crate::encode::POLICY_SIZE;
 use crate::nn::metadata::tests::metadata;
 use crate::nn::{Metadata, tensor_hash};
-use std::path::{Path, PathBuf};
 use tch::{Device, Kind, Tensor};
 
 const WIDTH: i64 = 16;
@@ -72,11 +71,4 @@ pub(crate) fn file(forward: &str, metadata: Option<&Metadata>) -> Vec<u8> {
     let path = folder.path().join("tiny.pt");
     module.save(&path).unwrap();
     std::fs::read(&path).unwrap()
-}
-
-/// The network's file in a folder.
-pub(crate) fn write(folder: &Path) -> PathBuf {
-    let path = folder.join("tiny.pt");
-    std::fs::write(&path, network(&honest_metadata("wdl"))).unwrap();
-    path
 }

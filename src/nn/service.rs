@@ -1,0 +1,219 @@
+//! A backend that gathers what many threads ask into larger batches.
+
+use super::{Backend, BackendError, Batch, Evaluations, Properties};
+use crossbeam::channel::{Receiver, Sender, bounded, unbounded};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// Evaluates on threads of its own what is asked on others: while one batch is
+/// computed, requests come in; the next batch is all of them. A device that is
+/// only fast on many positions at once stays busy so.
+#[derive(Debug)]
+pub struct Service {
+    properties: Properties,
+    /// `None` only while the service is being dropped.
+    requests: Option<Sender<Request>>,
+    servers: Vec<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Request {
+    batch: Batch,
+    reply: Sender<Result<Evaluations, BackendError>>,
+}
+
+impl Service {
+    /// Serves `inner` from so many threads (at least one), in batches of at
+    /// most `largest` positions (at least one).
+    #[must_use]
+    pub fn new(inner: impl Backend + 'static, largest: usize, threads: usize) -> Service {
+        let (requests, inbox) = unbounded();
+        let properties = inner.properties().clone();
+        let inner = Arc::new(inner);
+        let serve = |number| {
+            let (inner, inbox) = (Arc::clone(&inner), inbox.clone());
+            std::thread::Builder::new()
+                .name(format!("evaluation {number}"))
+                .spawn(move || serve(&inner, &inbox, largest.max(1)))
+        };
+        Service {
+            properties,
+            requests: Some(requests),
+            // Where the system has no thread left, fewer serve; with none at
+            // all, requests say that the service has stopped.
+            servers: (0..threads.max(1)).flat_map(serve).collect(),
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.requests = None;
+        for server in self.servers.drain(..) {
+            // A server that panicked has told its callers.
+            let _ = server.join();
+        }
+    }
+}
+
+impl Backend for Service {
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+        let (reply, answer) = bounded(1);
+        let batch = batch.clone();
+        self.requests
+            .as_ref()
+            .and_then(|requests| requests.send(Request { batch, reply }).ok())
+            .ok_or(BackendError::Stopped)?;
+        *out = answer.recv().map_err(|_| BackendError::Stopped)??;
+        Ok(())
+    }
+}
+
+/// Answers requests until nobody is left to ask.
+fn serve(backend: &impl Backend, inbox: &Receiver<Request>, largest: usize) {
+    while let Ok(first) = inbox.recv() {
+        let mut waiting = first.batch.len();
+        let mut requests = vec![first];
+        while waiting < largest {
+            let Ok(request) = inbox.try_recv() else { break };
+            waiting += request.batch.len();
+            requests.push(request);
+        }
+        answer(backend, requests, largest);
+    }
+}
+
+fn answer(backend: &impl Backend, requests: Vec<Request>, largest: usize) {
+    let answers: Vec<_> = match evaluate(backend, &requests, largest) {
+        Ok(answers) => answers.into_iter().map(Ok).collect(),
+        Err(error) => requests.iter().map(|_| Err(error.clone())).collect(),
+    };
+    for (request, answer) in requests.into_iter().zip(answers) {
+        // Whoever asked may have gone.
+        let _ = request.reply.send(answer);
+    }
+}
+
+/// One answer for each request, computed in batches of at most `largest`
+/// positions regardless of who asked for them.
+fn evaluate(
+    backend: &impl Backend,
+    requests: &[Request],
+    largest: usize,
+) -> Result<Vec<Evaluations>, BackendError> {
+    let mut answers = vec![Evaluations::default(); requests.len()];
+    let mut positions = requests
+        .iter()
+        .enumerate()
+        .flat_map(|(request, asked)| (0..asked.batch.len()).map(move |index| (request, index)));
+    let mut merged = Batch::default();
+    let mut evaluations = Evaluations::default();
+    loop {
+        let chunk: Vec<(usize, usize)> = positions.by_ref().take(largest).collect();
+        if chunk.is_empty() {
+            return Ok(answers);
+        }
+        merged.clear();
+        for &(request, index) in &chunk {
+            merged.push_from(&requests[request].batch, index);
+        }
+        backend.evaluate(&merged, &mut evaluations)?;
+        for (place, &(request, _)) in chunk.iter().enumerate() {
+            let logits = evaluations.logits(place).iter().copied();
+            answers[request].push(evaluations.value(place), logits);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::Random;
+    use crate::nn::tests::{Counting, assert_same, positions};
+    use proptest::prelude::*;
+
+    /// Fails on a batch of one position, panics on one of two.
+    struct Moody(Random);
+
+    impl Backend for Moody {
+        fn properties(&self) -> &Properties {
+            self.0.properties()
+        }
+
+        fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+            match batch.len() {
+                1 => Err(BackendError::Torch("out of memory".to_owned())),
+                2 => panic!("as the test wants"),
+                _ => self.0.evaluate(batch, out),
+            }
+        }
+    }
+
+    #[test]
+    fn large_batches_are_split() {
+        let counting = Arc::new(Counting::new(Random::new(1)));
+        let service = Service::new(Arc::clone(&counting), 8, 1);
+        assert_same(&service, &Random::new(1), &positions(30, true));
+        assert_same(&service, &Random::new(1), &Batch::default());
+        assert_eq!((counting.positions(), counting.largest()), (30, 8));
+    }
+
+    #[test]
+    fn requests_that_wait_are_merged() {
+        let batch = positions(9, true);
+        let (reply, replies) = unbounded();
+        let ask = || Request {
+            batch: batch.clone(),
+            reply: reply.clone(),
+        };
+        let counting = Counting::new(Random::new(1));
+        answer(&counting, vec![ask(), ask(), ask()], 16);
+        assert_eq!((counting.positions(), counting.largest()), (27, 16));
+        let lengths: Vec<usize> = replies
+            .try_iter()
+            .map(|reply| reply.unwrap().len())
+            .collect();
+        assert_eq!(lengths, [9, 9, 9]);
+    }
+
+    #[test]
+    fn failures_reach_those_who_asked() {
+        let service = Service::new(Moody(Random::new(1)), 8, 1);
+        let mut out = Evaluations::default();
+        let failed = service.evaluate(&positions(1, true), &mut out);
+        assert!(matches!(failed, Err(BackendError::Torch(reason)) if reason == "out of memory"));
+        assert_same(&service, &Random::new(1), &positions(3, true));
+        for size in [2, 3] {
+            let stopped = service.evaluate(&positions(size, true), &mut out);
+            assert!(matches!(stopped, Err(BackendError::Stopped)));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn it_says_what_the_inner_backend_says(
+            sizes in proptest::collection::vec(0..40usize, 1..20),
+            largest in 0..50usize,
+            servers in 0..3usize,
+            threads in 1..6usize,
+        ) {
+            let service = Service::new(Random::new(3), largest, servers);
+            let batches: Vec<Batch> = sizes.iter().map(|&size| positions(size, true)).collect();
+            std::thread::scope(|scope| {
+                for _ in 0..threads {
+                    scope.spawn(|| {
+                        for batch in &batches {
+                            assert_same(&service, &Random::new(3), batch);
+                        }
+                    });
+                }
+            });
+        }
+    }
+}

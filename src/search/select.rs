@@ -67,12 +67,11 @@ pub(crate) fn share_out(
             }
         }
         // An untried move counts if it could come first or second.
-        if fpu + exploration * untried.bound() > second {
-            if let Some(candidate) = untried.next() {
+        if fpu + exploration * untried.bound() > second
+            && let Some(candidate) = untried.next() {
                 candidates.push(candidate);
                 continue;
             }
-        }
         let Some(best) = best else {
             // Every move is proven: let the values decide.
             candidates

@@ -79,11 +79,10 @@ impl<'a> Watch<'a> {
     }
 
     fn is_over(&mut self) -> bool {
-        if self.clock_since.is_none() {
-            if let Some(hit) = self.control.ponder_hit_at() {
+        if self.clock_since.is_none()
+            && let Some(hit) = self.control.ponder_hit_at() {
                 self.start_clock(hit);
             }
-        }
         let root = self.shared.tree.root();
         if root.visits() == 0 {
             return false;
@@ -118,7 +117,7 @@ impl<'a> Watch<'a> {
             Outcome::Unknown => false,
             Outcome::Loss | Outcome::Draw => true,
             Outcome::Win => {
-                let short_enough = |moves| (u32::from(shape.plies()) + 1) / 2 <= moves;
+                let short_enough = |moves| u32::from(shape.plies()).div_ceil(2) <= moves;
                 let enough = !self.limits.infinite && self.limits.mate.is_none_or(short_enough);
                 let proven = |child: Node<'_>| child.shape().outcome() != Outcome::Unknown;
                 enough

@@ -1,4 +1,5 @@
-//! perft of every suite in the shared data to depth 5: `cargo bench --bench perft`.
+//! perft of every suite in the shared data to depth 5: `cargo bench --bench perft`,
+//! or to another depth: `cargo bench --bench perft -- 4`. A suite's name picks it.
 
 use shakmaty::CastlingMode;
 use std::path::PathBuf;
@@ -6,13 +7,19 @@ use std::process::ExitCode;
 use std::time::Instant;
 use tessera::eval::perft::{Outcome, read};
 
-const DEPTH: u32 = 5;
+const DEFAULT_DEPTH: u32 = 5;
 const SUITES: [&str; 3] = ["perftsuite.epd", "frcperftsuite.epd", "perft-marcel.epd.gz"];
 
 fn main() -> ExitCode {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/data/epd");
+    // Cargo adds `--bench` of its own.
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let depth = arguments.iter().find_map(|argument| argument.parse().ok());
+    let depth = depth.unwrap_or(DEFAULT_DEPTH);
+    let named = |name: &str| arguments.iter().any(|argument| argument == name);
+    let all = !SUITES.into_iter().any(named);
     let mut failed = false;
-    for name in SUITES {
+    for name in SUITES.into_iter().filter(|name| all || named(name)) {
         let path = folder.join(name);
         if !path.exists() {
             println!("skipped: {} is not there", path.display());
@@ -33,7 +40,7 @@ fn main() -> ExitCode {
         let clock = Instant::now();
         let (mut right, mut wrong, mut refused, mut leaves) = (0, 0, 0, 0);
         for entry in &entries {
-            match entry.check(mode, DEPTH, u64::MAX) {
+            match entry.check(mode, depth, u64::MAX) {
                 Outcome::Right(counted) => {
                     right += 1;
                     leaves += counted;
@@ -43,22 +50,20 @@ fn main() -> ExitCode {
                     println!("refused: {reason}");
                 }
                 Outcome::Wrong {
-                    depth,
+                    depth: at,
                     expected,
                     counted,
                 } => {
                     wrong += 1;
-                    println!(
-                        "wrong: {} at depth {depth}: {counted} in place of {expected}",
-                        entry.fen
-                    );
+                    let fen = &entry.fen;
+                    println!("wrong: {fen} at depth {at}: {counted} in place of {expected}");
                 }
             }
         }
         failed |= wrong > 0;
         let seconds = clock.elapsed().as_secs_f64();
         println!(
-            "{name}: {} positions to depth {DEPTH}: {right} right, {wrong} wrong, {refused} refused; \
+            "{name}: {} positions to depth {depth}: {right} right, {wrong} wrong, {refused} refused; \
              {leaves} leaves in {seconds:.1} s, {:.0} million a second",
             entries.len(),
             leaves as f64 / seconds / 1e6

@@ -5,16 +5,17 @@
 //! through [`Control`].
 
 mod immediate;
+mod mcts;
 mod policy;
 mod value;
 
 pub use immediate::Immediate;
 
-use immediate::ImmediateAgent;
-
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError};
 use crate::search::Parameters;
+use immediate::ImmediateAgent;
+use mcts::MctsAgent;
 use parking_lot::{Condvar, Mutex};
 use shakmaty::Move;
 use std::sync::Arc;
@@ -222,7 +223,7 @@ impl AgentKind {
     pub fn build(self, backend: Arc<dyn Backend>, parameters: &Parameters) -> Box<dyn Agent> {
         match self.immediate() {
             Some(immediate) => Box::new(ImmediateAgent::new(immediate, backend, parameters)),
-            None => unimplemented!(),
+            None => Box::new(MctsAgent::new(backend, parameters)),
         }
     }
 }

@@ -14,6 +14,8 @@ mod players;
 mod puzzles;
 
 use clap::{Parser, Subcommand};
+use std::io::{stdin, stdout};
+use tessera::uci::{self, Settings};
 
 /// A UCI chess engine whose whole search runs on Chessformer networks.
 ///
@@ -41,7 +43,7 @@ impl Cli {
     /// Does what the command line says.
     pub fn run(self) -> anyhow::Result<()> {
         match self.command {
-            None => anyhow::bail!("UCI is not there yet"),
+            None => Ok(uci::serve(stdin().lock(), stdout(), Settings::default())?),
             Some(Command::Bench(arguments)) => arguments.run(),
             Some(Command::Perft(arguments)) => arguments.run(),
             Some(Command::Backendbench(arguments)) => arguments.run(),

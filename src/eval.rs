@@ -6,7 +6,7 @@
 //! | [`puzzles`] | players on Lichess puzzles |
 //! | [`epd`] | players on suites in the EPD format |
 //! | [`exam`] | nothing itself: puts many positions to players at once |
-//! | [`bench`] | the search: its signature and its speed |
+//! | [`mod@bench`] | the search: its signature and its speed |
 //! | [`throughput`] | a backend: evaluations a second by batch size |
 //! | [`perft`] | move generation against suites of known counts |
 

@@ -1,5 +1,314 @@
-//! To come.
+//! PUCT: Monte-Carlo tree search guided by a backend's priors and values.
+//!
+//! Threads share one tree of atomics in a slab of fixed size. Each gathers a
+//! batch of leaves in descents that bring many visits at once, evaluates it
+//! without holding anything, and backs the values up. What the rules decide is
+//! proven upwards: a claimed mate is a mate.
+//!
+//! | part | holds |
+//! |---|---|
+//! | `arena`, `prior`, `node`, `children`, `tree`, `evict` | memory: words, priors in a byte each, nodes and where they lie, the tree, and what leaves it |
+//! | `select`, `walk`, `backup` | a visit: PUCT, the way down, the way back |
+//! | `shared`, `latency`, `time`, `watch` | a search: what threads share, how long it takes, when it ends |
+//! | `report` | what is told of it |
 
+mod arena;
+mod backup;
+mod children;
+mod evict;
+mod latency;
+mod node;
+mod numeric;
 mod parameters;
+mod prior;
+mod report;
+mod select;
+mod shared;
+mod time;
+mod tree;
+mod walk;
+mod watch;
 
 pub use parameters::Parameters;
+
+use crate::agent::{Choice, Control, Limits, MoveStatistics, Report};
+use crate::chess::Game;
+use crate::nn::{Backend, BackendError};
+use latency::Latency;
+use node::pack_move;
+use parking_lot::{Mutex, RwLock};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use shakmaty::{Move, MoveList, Position};
+use shared::{MAX_VISITS, Progress, Shared};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tree::Tree;
+use walk::Walker;
+use watch::Watch;
+
+/// Most leaves a thread gathers before it evaluates them.
+const MAX_BATCH: usize = 1024;
+
+/// A search tree with all it takes to grow it, kept from move to move.
+pub struct Search {
+    backend: Arc<dyn Backend>,
+    parameters: Parameters,
+    threads: usize,
+    tree: Tree,
+    /// What the root stands for: the game, and the moves that were asked for.
+    root: Option<(Game, Vec<Move>)>,
+    helpers: Option<ThreadPool>,
+    latency: Latency,
+}
+
+impl Search {
+    /// An empty tree of [`Parameters::hash`] MiB. The memory is taken from the
+    /// system as the tree grows.
+    #[must_use]
+    pub fn new(backend: Arc<dyn Backend>, parameters: &Parameters) -> Search {
+        let threads = match parameters.threads {
+            0 => backend.properties().recommended_threads,
+            threads => threads,
+        };
+        Search {
+            backend,
+            parameters: parameters.clone(),
+            threads: threads.max(1),
+            tree: Tree::new(parameters.hash),
+            root: None,
+            helpers: None,
+            latency: Latency::default(),
+        }
+    }
+
+    /// Forgets the tree.
+    pub fn clear(&mut self) {
+        self.tree.clear();
+        self.root = None;
+    }
+
+    /// Bytes that the tree takes up.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.tree.bytes()
+    }
+
+    /// Searches `game` within `limits`; what [`crate::agent::Agent::choose`]
+    /// promises holds here.
+    ///
+    /// # Errors
+    /// [`BackendError`] if an evaluation failed; the tree is then as it was
+    /// before that batch.
+    pub fn run(
+        &mut self,
+        game: &Game,
+        limits: &Limits,
+        control: &Control,
+        tell: &mut dyn FnMut(&Report),
+    ) -> Result<Choice, BackendError> {
+        let began = Instant::now();
+        let mut root_moves = game.position().legal_moves();
+        if !limits.search_moves.is_empty() {
+            root_moves.retain(|mv| limits.search_moves.contains(mv));
+        }
+        if root_moves.is_empty() {
+            wait(limits, control);
+            return Ok(Choice::default());
+        }
+        self.enter(game, &limits.search_moves);
+        let shared = self.share(game, root_moves, limits, began);
+        let before = shared.tree.root().visits();
+        let mut watch = Watch::new(&shared, limits, control, tell);
+        let helpers = self.helpers.as_ref();
+        match helpers.filter(|_| shared.remaining.load(Relaxed) > shared.batch_size() as u64) {
+            Some(helpers) => helpers.in_place_scope(|scope| {
+                for _ in 1..self.threads {
+                    scope.spawn(|_| work(&shared, || shared.stop.load(Relaxed)));
+                }
+                work(&shared, || watch.look());
+            }),
+            None => work(&shared, || watch.look()),
+        }
+        if let Some(error) = shared.failure.lock().take() {
+            return Err(error);
+        }
+        debug_assert_eq!(shared.tree.root().in_flight(), 0);
+        debug_assert!(shared.tree.root().visits() >= before);
+        let (report, statistics) = report::report(&shared);
+        tell(&report);
+        wait(limits, control);
+        let (best, ponder) = self.choose(game, &report, &statistics);
+        Ok(Choice {
+            best,
+            ponder,
+            report,
+            statistics,
+        })
+    }
+
+    /// Brings the root to the game's position, with what is known of it.
+    fn enter(&mut self, game: &Game, search_moves: &[Move]) {
+        let kept = self.root.take().is_some_and(|(before, searched)| {
+            let Some(played) = plies_since(&before, game) else {
+                return false;
+            };
+            // A tree of some moves is not one of all, except below them.
+            let complete = match played {
+                0 => searched == search_moves,
+                _ => search_moves.is_empty(),
+            };
+            let plies = game.plies();
+            complete
+                && plies[plies.len() - played..].iter().all(|ply| {
+                    ply.played
+                        .is_some_and(|mv| self.tree.advance(pack_move(mv)))
+                })
+        });
+        if kept {
+            self.tree.settle_root();
+        } else {
+            self.tree.clear();
+        }
+        self.root = Some((game.clone(), search_moves.to_vec()));
+        if self.threads > 1 && self.helpers.is_none() {
+            let helpers = ThreadPoolBuilder::new()
+                .num_threads(self.threads - 1)
+                .thread_name(|number| format!("search {}", number + 2))
+                .build();
+            self.helpers = helpers
+                .inspect_err(|error| tracing::warn!("searching with one thread: {error}"))
+                .ok();
+        }
+    }
+
+    fn share<'a>(
+        &'a self,
+        game: &'a Game,
+        root_moves: MoveList,
+        limits: &Limits,
+        began: Instant,
+    ) -> Shared<'a> {
+        let visits = limits.nodes.unwrap_or(MAX_VISITS).clamp(1, MAX_VISITS);
+        let batch = match self.parameters.minibatch {
+            0 => self.backend.properties().recommended_batch,
+            batch => batch,
+        };
+        let overhead = Duration::from_millis(self.parameters.move_overhead);
+        Shared {
+            tree: &self.tree,
+            parameters: &self.parameters,
+            backend: &*self.backend,
+            latency: &self.latency,
+            game,
+            root_moves,
+            batch: batch.clamp(1, MAX_BATCH),
+            grace: limits.time.unwrap_or_default().min(overhead) / 2,
+            gate: RwLock::new(()),
+            stop: AtomicBool::new(false),
+            failure: Mutex::new(None),
+            progress: Progress::default(),
+            began,
+            deadline: AtomicU64::new(u64::MAX),
+            remaining: AtomicU64::new(visits.saturating_sub(self.tree.root().visits().into())),
+        }
+    }
+
+    /// The move to play and the reply expected: the best, or at a temperature
+    /// one drawn by its visits.
+    fn choose(
+        &self,
+        game: &Game,
+        report: &Report,
+        statistics: &[MoveStatistics],
+    ) -> (Option<Move>, Option<Move>) {
+        let best = report.lines.first().map(|line| &line.moves);
+        let ponder = best.and_then(|moves| moves.get(1).copied());
+        let best = best.and_then(|moves| moves.first().copied());
+        let temperature = self.parameters.temperature;
+        let proven = report
+            .lines
+            .first()
+            .is_some_and(|line| matches!(line.score, crate::agent::Score::Mate(_)));
+        if temperature <= 0.0 || proven {
+            return (best, ponder);
+        }
+        let most = statistics.iter().map(|statistics| statistics.visits).max();
+        let most = most.unwrap_or(0).max(1) as f64;
+        let weight = |statistics: &MoveStatistics| {
+            (statistics.visits as f64 / most).powf(1.0 / f64::from(temperature))
+        };
+        let ply = game.plies().len() as u64;
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(self.parameters.seed ^ ply << 48);
+        let share = (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        let mut left = share * statistics.iter().map(weight).sum::<f64>();
+        let drawn = statistics.iter().find(|statistics| {
+            left -= weight(statistics);
+            left < 0.0
+        });
+        match drawn {
+            Some(drawn) if Some(drawn.mv) != best => (Some(drawn.mv), None),
+            _ => (best, ponder),
+        }
+    }
+}
+
+/// How many plies `now` has been played on from `before`; `None` if it is not
+/// the same game.
+fn plies_since(before: &Game, now: &Game) -> Option<usize> {
+    let (old, new) = (before.plies(), now.plies());
+    let played = new.len().checked_sub(old.len())?;
+    let same_start = before.from_initial_position() == now.from_initial_position()
+        && old[0].position.halfmoves() == new[0].position.halfmoves();
+    let same = same_start && old.iter().zip(new).all(|(old, new)| old.key == new.key);
+    same.then_some(played)
+}
+
+/// Keeps back an answer that may not be given yet.
+fn wait(limits: &Limits, control: &Control) {
+    if limits.infinite || limits.ponder {
+        control.wait(!limits.infinite);
+    }
+}
+
+/// What every thread does until `is_over`.
+fn work(shared: &Shared<'_>, mut is_over: impl FnMut() -> bool) {
+    let mut walker = Walker::new(shared);
+    while !is_over() {
+        if shared.tree.is_low() {
+            let _alone = shared.gate.write();
+            shared.tree.evict();
+        }
+        let began = Instant::now();
+        let want = shared.affordable_batch();
+        if want == 0 {
+            shared.stop.store(true, Relaxed);
+            break;
+        }
+        let gathered = {
+            let _inside = shared.gate.read();
+            walker.gather(want)
+        };
+        match walker.evaluate() {
+            Ok(()) => {
+                let _inside = shared.gate.read();
+                walker.finish();
+            }
+            Err(error) => {
+                let _inside = shared.gate.read();
+                walker.abandon();
+                shared.fail(error);
+            }
+        }
+        if gathered > 0 {
+            shared.latency.record(gathered, began.elapsed());
+        } else if shared.remaining.load(Relaxed) == 0 {
+            break;
+        } else {
+            std::thread::yield_now();
+        }
+    }
+    walker.retire();
+}

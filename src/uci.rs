@@ -1,1 +1,131 @@
-//! To come.
+//! The protocol between the engine and chess programs: parsing, the option
+//! table, the session, info lines.
+//!
+//! One thread reads the input and obeys; another, the worker, loads networks
+//! and thinks. A command never waits for the worker, and the worker's job holds
+//! copies of all that it depends on. Hence what happens during a search:
+//!
+//! - `isready` and `uci` are answered at once.
+//! - `position`, `ucinewgame` and `setoption` count from the next `go` on. The
+//!   search that runs does not notice.
+//! - A second `go` begins when the first search has ended and given its
+//!   `bestmove`. Where the first would not end by itself (`infinite`, or
+//!   pondering) it is stopped. `stop` stops both. (Stockfish does not read on
+//!   in this case, and Lc0 leaves out the first `bestmove`.)
+//! - `quit` and the end of the input stop it. Its `bestmove` is waited for, for
+//!   a second at most.
+//!
+//! Every `go` is answered by one `bestmove`. It is `(none)` where there is no
+//! legal move, or no network to choose it with, which an `info string` then
+//! explains; nothing is put in the place of a network that cannot be loaded.
+//! `go perft` ends in `Nodes searched` alone, as in Stockfish.
+//!
+//! What is wrong with a command is said in an `info string`, and what was set
+//! before stays: a position, each option. A limit of `go` that cannot be read
+//! is left out; if no other remains the answer comes at once.
+
+mod display;
+mod go;
+mod info;
+pub mod options;
+mod output;
+mod parse;
+mod perft;
+mod session;
+mod settings;
+mod task;
+mod worker;
+
+pub use info::centipawns;
+pub use settings::Settings;
+
+use output::Output;
+use session::{Rest, Session};
+use std::io::{self, BufRead, Read, Write};
+use std::sync::Arc;
+use worker::{Engine, Factory};
+
+/// Longer lines are passed over, so that no input fills the memory. The longest
+/// game of chess takes a twentieth.
+const LONGEST_LINE: u64 = 1 << 20;
+
+/// Speaks UCI until `quit` or the end of `input`. `settings` hold until the
+/// client sets others.
+///
+/// Made to be the last thing that a process does: where a search does not heed
+/// its stop within a second (a large batch on a slow device, a network that is
+/// still loading), this function ends the process, successfully, instead of
+/// returning.
+///
+/// # Errors
+/// If input or output break, or no thread can be had.
+pub fn serve(
+    input: impl BufRead,
+    output: impl Write + Send + 'static,
+    settings: Settings,
+) -> io::Result<()> {
+    match serve_with(Engine, input, output, settings)? {
+        Rest::Reached => Ok(()),
+        Rest::Missed => leave(),
+    }
+}
+
+fn serve_with(
+    factory: impl Factory,
+    mut input: impl BufRead,
+    output: impl Write + Send + 'static,
+    settings: Settings,
+) -> io::Result<Rest> {
+    let output = Arc::new(Output::new(output));
+    let mut session = Session::start(output.clone(), factory, settings)?;
+    let mut line = Vec::new();
+    let mut read = Ok(true);
+    while !output.is_broken() {
+        read = read_line(&mut input, &mut line);
+        if !matches!(read, Ok(true)) {
+            break;
+        }
+        if line.len() as u64 > LONGEST_LINE {
+            output.info_string("a line of more than a megabyte is ignored");
+        } else if session
+            .handle(String::from_utf8_lossy(&line).trim_end())
+            .is_break()
+        {
+            break;
+        }
+    }
+    match session.end()? {
+        Rest::Reached => read.map(|_| Rest::Reached),
+        Rest::Missed => Ok(Rest::Missed),
+    }
+}
+
+/// Ends the process without its exit handlers. Those of libtorch destroy what
+/// the worker is still computing with: half of the processes that returned from
+/// `main` in the middle of an evaluation ended in a segmentation fault.
+fn leave() -> ! {
+    unsafe extern "C" {
+        fn _exit(status: std::ffi::c_int) -> !;
+    }
+    // SAFETY: `_exit` is the C library's, on Unix and Windows alike, and may be
+    // called at any time. What it leaves out is nothing we need: every line of
+    // output has been flushed.
+    unsafe { _exit(0) }
+}
+
+/// Reads a line into `line`, of an overlong one just enough to see that;
+/// whether there was one.
+fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    input
+        .by_ref()
+        .take(LONGEST_LINE + 1)
+        .read_until(b'\n', line)?;
+    if line.len() as u64 > LONGEST_LINE && !line.ends_with(b"\n") {
+        input.skip_until(b'\n')?;
+    }
+    Ok(!line.is_empty())
+}
+
+#[cfg(test)]
+mod tests;

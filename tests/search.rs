@@ -2,6 +2,10 @@
 
 #[path = "search/backends.rs"]
 mod backends;
+#[path = "search/limits.rs"]
+mod limits;
+#[path = "search/mcts.rs"]
+mod mcts;
 #[path = "search/one_ply.rs"]
 mod one_ply;
 

@@ -5,7 +5,7 @@ use super::output::{print, print_json};
 use serde_json::json;
 use std::time::Duration;
 use tessera::eval::throughput::{measure, positions};
-use tessera::nn::BackendKind;
+use tessera::nn::{self, BackendKind};
 
 /// Different positions evaluated in turn; more than any batch holds.
 const POSITIONS: usize = 4096;
@@ -45,7 +45,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
         // No cache: it would answer in the network's place.
-        let backend = self.network.load(self.backend, self.threads, 0)?;
+        let backend = nn::load(&self.network.options(self.backend, self.threads))?;
         let properties = backend.properties();
         let threads = match self.threads {
             0 => properties.recommended_threads,

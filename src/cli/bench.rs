@@ -1,6 +1,6 @@
 //! `tessera bench`: the search's signature and speed.
 
-use super::options::NetworkArguments;
+use super::options::SearchArguments;
 use super::output::{print, print_json, progress};
 use anyhow::Context;
 use serde_json::json;
@@ -8,8 +8,11 @@ use shakmaty::CastlingMode;
 use tessera::agent::{AgentKind, Limits};
 use tessera::chess::Game;
 use tessera::eval::bench::{POSITIONS, SIGNATURE_DEPTH, run};
-use tessera::nn::BackendKind;
-use tessera::search::Parameters;
+use tessera::nn::{self, BackendKind};
+use tessera::search::Search;
+
+/// Memory of tree and evaluation cache unless set otherwise, in MiB.
+const HASH: usize = 1024;
 
 /// Measure the search on 34 fixed positions
 ///
@@ -28,10 +31,7 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value_t = BackendKind::Random)]
     backend: BackendKind,
     #[command(flatten)]
-    network: NetworkArguments,
-    /// Threads of the search
-    #[arg(long, default_value_t = 1)]
-    threads: usize,
+    search: SearchArguments,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -46,29 +46,24 @@ impl Arguments {
                 .map(|fen| Game::from_fen(fen, CastlingMode::Standard))
                 .collect::<Result<_, _>>()?,
         };
-        let backend = self.network.load(self.backend, self.threads, 0)?;
-        let parameters = Parameters {
-            threads: self.threads,
-            ..Parameters::default()
-        };
-        let mut agent = AgentKind::Mcts.build(backend, &parameters);
+        let settings = self.search.settings(AgentKind::Mcts, self.backend, HASH)?;
+        let mut search = Search::new(nn::load(&settings.backend)?, &settings.parameters);
         let limits = Limits {
             nodes: self.nodes,
             depth: self.nodes.is_none().then_some(SIGNATURE_DEPTH),
             ..Limits::default()
         };
         let bar = progress(games.len(), "positions");
-        let sum = run(&mut *agent, &games, &limits, || bar.inc(1))?;
+        let sum = run(&mut search, &games, &limits, || bar.inc(1))?;
         bar.finish_and_clear();
         let (nodes, nps) = (sum.nodes, sum.nodes_per_second());
         if self.json {
-            let bytes = sum.memory_use * (parameters.hash << 20) as f64;
             return print_json(&json!({
                 "nodes": nodes,
                 "nps": nps,
                 "seconds": sum.elapsed.as_secs_f64(),
                 "cpu_seconds": sum.cpu.as_secs_f64(),
-                "bytes_per_node": bytes / nodes.max(1) as f64,
+                "bytes_per_node": sum.bytes as f64 / nodes.max(1) as f64,
             }));
         }
         print(&format!("{nodes} nodes {nps} nps\n"))

@@ -1,7 +1,7 @@
 //! `tessera epd`: a player on a test suite.
 
 use super::output::{print, print_json, progress};
-use super::players::PlayerArguments;
+use super::players::{Description, PlayerArguments};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -33,9 +33,8 @@ pub struct Arguments {
 
 #[derive(Serialize)]
 struct Output {
-    network: String,
     #[serde(flatten)]
-    player: serde_json::Value,
+    player: Description,
     #[serde(flatten)]
     summary: Summary,
     refused: usize,
@@ -83,8 +82,7 @@ impl Arguments {
         bar.finish_and_clear();
         let positions = attempts.iter().filter(|_| self.details);
         let output = Output {
-            network: crew.network,
-            player: self.player.describe(),
+            player: crew.description,
             summary: summarise(&attempts),
             refused: refused.len(),
             seconds: clock.elapsed().as_secs_f64(),
@@ -112,6 +110,6 @@ fn table(output: &Output) -> anyhow::Result<String> {
     if summary.most_points > 0 {
         writeln!(text, "{} of {} points", summary.points, summary.most_points)?;
     }
-    writeln!(text, "{}, {:.1} s", output.network, output.seconds)?;
+    writeln!(text, "{}, {:.1} s", output.player.network, output.seconds)?;
     Ok(text)
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, json};
 use shakmaty::Position;
 use shakmaty::fen::Fen;
 use std::fmt::Write;
-use tessera::nn::{BackendKind, Batch, Evaluations, softmax};
+use tessera::nn::{self, BackendKind, Batch, Evaluations, softmax};
 
 /// Evaluate one position: win, draw and loss, and the policy move by move
 #[derive(clap::Args)]
@@ -34,7 +34,7 @@ impl Arguments {
             let mv = game.parse_move(text).context("--moves")?;
             game.play(mv);
         }
-        let backend = self.network.load(self.backend, 1, 0)?;
+        let backend = nn::load(&self.network.options(self.backend, 1))?;
         let properties = backend.properties();
         let moves = game.position().legal_moves();
         let mut batch = Batch::default();

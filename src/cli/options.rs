@@ -4,9 +4,10 @@ use anyhow::Context;
 use clap::Args;
 use shakmaty::CastlingMode;
 use std::path::PathBuf;
-use std::sync::Arc;
+use tessera::agent::AgentKind;
 use tessera::chess::Game;
-use tessera::nn::{self, Backend, BackendKind, BackendOptions, DeviceChoice, Precision};
+use tessera::nn::{BackendKind, BackendOptions, DeviceChoice, Precision};
+use tessera::uci::Settings;
 
 /// Which network is evaluated, and where.
 #[derive(Args, Clone, Debug)]
@@ -23,27 +24,61 @@ pub struct NetworkArguments {
 }
 
 impl NetworkArguments {
-    /// The options of a backend that `threads` threads call at once.
-    pub fn options(&self, kind: BackendKind, threads: usize, cache: usize) -> BackendOptions {
+    /// The options of a backend that `threads` threads call at once (0 leaves
+    /// their number to the backend) and that remembers nothing.
+    pub fn options(&self, kind: BackendKind, threads: usize) -> BackendOptions {
         BackendOptions {
             kind,
             net: self.net.clone(),
             device: self.device,
             precision: self.precision,
             threads,
-            cache,
+            cache: 0,
             seed: 0,
         }
     }
+}
 
-    /// Loads the backend.
-    pub fn load(
+/// How positions are searched.
+#[derive(Args, Clone, Debug)]
+pub struct SearchArguments {
+    #[command(flatten)]
+    pub network: NetworkArguments,
+    /// Threads of a search
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: u16,
+    /// Set an option of UCI, such as CPuct=2; may be repeated
+    #[arg(long = "set", value_name = "OPTION=VALUE", value_parser = option)]
+    options: Vec<(String, String)>,
+}
+
+fn option(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or("write the option's name, `=` and its value")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+impl SearchArguments {
+    /// The settings, for searches that have `hash` MiB unless set otherwise.
+    pub fn settings(
         &self,
+        agent: AgentKind,
         kind: BackendKind,
-        threads: usize,
-        cache: usize,
-    ) -> anyhow::Result<Arc<dyn Backend>> {
-        Ok(nn::load(&self.options(kind, threads, cache))?)
+        hash: usize,
+    ) -> anyhow::Result<Settings> {
+        let threads = usize::from(self.threads);
+        let mut settings = Settings {
+            agent,
+            backend: self.network.options(kind, threads),
+            ..Settings::default()
+        };
+        settings.set_threads(threads);
+        settings.set_hash(hash);
+        for (name, value) in &self.options {
+            settings.set(name, value).context("--set")?;
+        }
+        Ok(settings)
     }
 }
 

@@ -1,20 +1,20 @@
 //! Who is measured by the commands that measure players.
 
-use super::options::NetworkArguments;
+use super::options::SearchArguments;
 use clap::{Args, ValueEnum};
-use serde_json::json;
+use serde::Serialize;
 use std::sync::Arc;
 use tessera::agent::{AgentKind, Limits};
 use tessera::eval::exam::Player;
-use tessera::nn::{Backend, BackendKind, Properties};
-use tessera::search::Parameters;
+use tessera::nn::{self, Backend, BackendKind};
+use tessera::uci::Settings;
 
 /// Memory of one searching player's tree, in MiB: room for a hundred thousand nodes
 /// and more.
 const HASH: usize = 64;
 /// Searching players for each so many positions of the backend's recommended
 /// batch: each gathers a few positions at a time and the backend puts them together.
-const BATCH_SHARE: usize = 4;
+const BATCH_SHARE: usize = 8;
 /// Legal moves of a usual position, each of which `value` has evaluated.
 const MOVES: usize = 32;
 
@@ -31,72 +31,77 @@ pub struct PlayerArguments {
     #[arg(long, value_enum, default_value_t)]
     backend: BackendKind,
     #[command(flatten)]
-    network: NetworkArguments,
-    /// Threads of each search
-    #[arg(long, default_value_t = 1)]
-    threads: usize,
+    search: SearchArguments,
     /// Positions searched at once, each by a player of its own; 0 suits the device
     #[arg(long, default_value_t = 0)]
     parallel: usize,
 }
 
-/// Players of one kind, and what they think with.
+/// Players of one kind, and what a result has to say of them.
 pub struct Crew {
     pub players: Vec<Player>,
+    pub description: Description,
+}
+
+#[derive(Serialize)]
+pub struct Description {
+    agent: String,
+    /// `None` for players that do not search.
+    nodes: Option<u64>,
     pub network: String,
 }
 
 impl PlayerArguments {
     /// The players for so many tasks.
     pub fn crew(&self, tasks: usize) -> anyhow::Result<Crew> {
-        let backend = self.network.load(self.backend, self.parallel, 0)?;
-        let count = self.count(backend.properties()).min(tasks).max(1);
-        Ok(Crew {
-            players: (0..count).map(|_| self.player(&backend)).collect(),
-            network: backend.properties().name.clone(),
-        })
-    }
-
-    /// What a result has to say of who brought it about.
-    pub fn describe(&self) -> serde_json::Value {
-        let agent = self.agent.to_possible_value();
-        let nodes = (self.agent == AgentKind::Mcts).then_some(self.nodes);
-        json!({"agent": agent.map(|agent| agent.get_name().to_owned()), "nodes": nodes})
-    }
-
-    fn count(&self, properties: &Properties) -> usize {
-        match (self.parallel, self.agent.immediate()) {
+        let mut settings = self.search.settings(self.agent, self.backend, HASH)?;
+        let immediate = settings.agent.immediate();
+        settings.backend.threads = self.parallel * settings.parameters.threads;
+        if immediate.is_some() {
+            // They do not see a position twice.
+            settings.backend.cache = 0;
+        }
+        let backend = nn::load(&settings.backend)?;
+        let properties = backend.properties();
+        let count = match (self.parallel, immediate) {
             (0, Some(_)) => properties.recommended_threads,
             (0, None) => properties
                 .recommended_threads
                 .max(properties.recommended_batch / BATCH_SHARE),
             (parallel, _) => parallel,
-        }
+        };
+        let count = count.min(tasks).max(1);
+        let agent = settings.agent.to_possible_value();
+        Ok(Crew {
+            players: (0..count)
+                .map(|_| self.player(&backend, &settings))
+                .collect(),
+            description: Description {
+                agent: agent.map_or_else(String::new, |agent| agent.get_name().to_owned()),
+                nodes: immediate.is_none().then_some(self.nodes),
+                network: properties.name.clone(),
+            },
+        })
     }
 
-    fn player(&self, backend: &Arc<dyn Backend>) -> Player {
+    fn player(&self, backend: &Arc<dyn Backend>, settings: &Settings) -> Player {
         let backend = backend.clone();
-        if let Some(immediate) = self.agent.immediate() {
-            let batch = backend.properties().recommended_batch;
-            return Player::Batched {
-                width: match self.agent {
-                    AgentKind::Value => batch.div_ceil(MOVES),
-                    _ => batch,
+        let Some(immediate) = settings.agent.immediate() else {
+            return Player::Thinker {
+                agent: settings.agent.build(backend, &settings.parameters),
+                limits: Limits {
+                    nodes: Some(self.nodes),
+                    ..Limits::default()
                 },
-                choose: Box::new(move |games| immediate.choose(&*backend, games)),
             };
-        }
-        let parameters = Parameters {
-            threads: self.threads,
-            hash: HASH,
-            ..Parameters::default()
         };
-        Player::Thinker {
-            agent: self.agent.build(backend, &parameters),
-            limits: Limits {
-                nodes: Some(self.nodes),
-                ..Limits::default()
+        let batch = backend.properties().recommended_batch;
+        Player::Batched {
+            width: match settings.agent {
+                AgentKind::Value => batch.div_ceil(MOVES),
+                _ => batch,
             },
+            choose: Box::new(move |games| immediate.choose(&*backend, games)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `tessera puzzles`: a player on Lichess puzzles.
 
 use super::output::{print, print_json, progress};
-use super::players::PlayerArguments;
+use super::players::{Description, PlayerArguments};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -31,9 +31,8 @@ pub struct Arguments {
 
 #[derive(Serialize)]
 struct Output {
-    network: String,
     #[serde(flatten)]
-    player: serde_json::Value,
+    player: Description,
     #[serde(flatten)]
     summary: Summary,
     seconds: f64,
@@ -59,8 +58,7 @@ impl Arguments {
         })?;
         bar.finish_and_clear();
         let output = Output {
-            network: crew.network,
-            player: self.player.describe(),
+            player: crew.description,
             summary: summarise(&attempts),
             seconds: clock.elapsed().as_secs_f64(),
         };
@@ -88,7 +86,7 @@ fn table(output: &Output) -> anyhow::Result<String> {
         row(&name, &band.score)?;
     }
     row("all", &output.summary.score)?;
-    let (network, seconds) = (&output.network, output.seconds);
+    let (network, seconds) = (&output.player.network, output.seconds);
     writeln!(text, "{network}, {seconds:.1} s")?;
     Ok(text)
 }

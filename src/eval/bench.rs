@@ -6,13 +6,15 @@
 //! of nodes then depends on the search and on nothing else. It is the
 //! signature that tells whether a change of the code changed the search.
 
-use crate::agent::{Agent, AgentError, Control, Limits};
+use crate::agent::{Control, Limits};
 use crate::chess::Game;
+use crate::nn::BackendError;
+use crate::search::Search;
 use cpu_time::ProcessTime;
 use std::time::{Duration, Instant};
 
 /// Mean leaf depth to which the signature's positions are searched.
-pub const SIGNATURE_DEPTH: u32 = 6;
+pub const SIGNATURE_DEPTH: u32 = 5;
 
 /// The positions: openings, middlegames, endgames.
 pub const POSITIONS: [&str; 34] = [
@@ -62,7 +64,7 @@ pub const POSITIONS: [&str; 34] = [
 ];
 
 /// What the searches took together.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Measurement {
     /// Visits at the roots.
     pub nodes: u64,
@@ -70,9 +72,8 @@ pub struct Measurement {
     pub elapsed: Duration,
     /// Time all processors spent in them.
     pub cpu: Duration,
-    /// Sum over the searches of the share of the agent's memory in use at the
-    /// end.
-    pub memory_use: f64,
+    /// Memory of the trees at the ends of the searches, in bytes.
+    pub bytes: u64,
 }
 
 impl Measurement {
@@ -83,26 +84,27 @@ impl Measurement {
     }
 }
 
-/// Lets `agent` search every one of `games` within `limits`, each from a fresh
-/// start. `done` is called after each.
+/// Searches every one of `games` within `limits`, each in an empty tree. `done`
+/// is called after each.
 ///
 /// # Errors
-/// [`AgentError`] if the agent has no answer.
+/// [`BackendError`] if an evaluation failed.
 pub fn run(
-    agent: &mut dyn Agent,
+    search: &mut Search,
     games: &[Game],
     limits: &Limits,
     mut done: impl FnMut(),
-) -> Result<Measurement, AgentError> {
+) -> Result<Measurement, BackendError> {
     let mut sum = Measurement::default();
     for game in games {
-        agent.new_game();
+        search.clear();
+        let empty = search.bytes();
         let (clock, cpu) = (Instant::now(), ProcessTime::now());
-        let choice = agent.choose(game, limits, &Control::default(), &mut |_| {})?;
+        let choice = search.run(game, limits, &Control::default(), &mut |_| {})?;
         sum.elapsed += clock.elapsed();
         sum.cpu += cpu.elapsed();
         sum.nodes += choice.report.nodes;
-        sum.memory_use += f64::from(choice.report.memory_use);
+        sum.bytes += search.bytes().saturating_sub(empty) as u64;
         done();
     }
     Ok(sum)

@@ -7,7 +7,7 @@ mod shim;
 #[cfg(test)]
 pub(crate) mod tiny;
 
-pub use device::{DeviceChoice, DeviceError, ParseDeviceError, Precision};
+pub use device::{DeviceChoice, DeviceError, ParseDeviceError, Precision, device};
 pub use module::{Module, TorchError};
 pub use process::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
 
@@ -87,6 +87,8 @@ pub struct TorchBackend {
     words: Option<Vec<usize>>,
     device: Device,
     kind: Kind,
+    /// Positions that go through the network at once, at most.
+    largest: usize,
 }
 
 /// Where the outputs that players use stand in the tuple.
@@ -102,8 +104,13 @@ struct Heads {
 
 /// Positions a CPU core evaluates at once for nearly all of its speed.
 const CPU_BATCH: usize = 32;
+/// Positions beyond which a CPU core slows down, as the activations fall out
+/// of its cache.
+const CPU_LARGEST: usize = 64;
 /// Positions a CUDA device evaluates at once for nearly all of its speed.
 const CUDA_BATCH: usize = 256;
+/// Positions whose activations fit beside a large network in any device.
+const CUDA_LARGEST: usize = 1024;
 /// Callers that keep a CUDA device busy: one batch is gathered as the other is
 /// computed.
 const CUDA_THREADS: usize = 2;
@@ -132,9 +139,9 @@ impl TorchBackend {
         // The fuser compiles CUDA kernels at run time, anew for many a batch
         // size, with a library of its own to install.
         tch::jit::set_tensor_expr_fuser_enabled(false);
-        let (recommended_batch, callers) = match device {
-            Device::Cpu => (CPU_BATCH, process::threads()),
-            _ => (CUDA_BATCH, CUDA_THREADS),
+        let (recommended_batch, largest, callers) = match device {
+            Device::Cpu => (CPU_BATCH, CPU_LARGEST, process::threads()),
+            _ => (CUDA_BATCH, CUDA_LARGEST, CUDA_THREADS),
         };
         let heads = Heads::new(&metadata);
         let backend = TorchBackend {
@@ -152,6 +159,7 @@ impl TorchBackend {
             metadata,
             device,
             kind,
+            largest,
         };
         backend.warm_up()?;
         Ok(backend)
@@ -176,8 +184,7 @@ impl TorchBackend {
     }
 
     /// libtorch records the types of the first calls and optimises for them:
-    /// up to 80 ms that no search should pay for. Checks the shapes that come
-    /// out, too.
+    /// up to 80 ms that no search should pay for.
     fn warm_up(&self) -> Result<(), NetworkError> {
         let input = Input::encode(&Game::default());
         let largest = match self.device {
@@ -186,47 +193,49 @@ impl TorchBackend {
             _ => self.properties.recommended_batch,
         };
         for batch in [1, 2, largest, 1] {
-            let outputs = self.forward(&vec![input; batch])?;
-            for (index, name) in self.metadata.outputs.iter().enumerate() {
-                let found = outputs.get(index).map(Tensor::size).unwrap_or_default();
-                let rows = batch as i64;
-                let expected = match name.as_str() {
-                    "policy" => vec![rows, POLICY_SIZE as i64],
-                    "wdl" => vec![rows, 3],
-                    _ if self.heads.reads(index) => vec![rows],
-                    _ => continue,
-                };
-                if found != expected {
-                    let name = name.clone();
-                    return Err(NetworkError::Output {
-                        name,
-                        found,
-                        expected,
-                    });
-                }
-            }
+            self.forward(&vec![input; batch])?;
         }
         Ok(())
     }
 
     /// The network's outputs for positions, in its order: f32 on the CPU,
-    /// contiguous.
+    /// contiguous, of the shapes that players rely on.
     ///
     /// # Errors
-    /// [`TorchError`] if libtorch fails.
-    pub fn forward(&self, inputs: &[Input]) -> Result<Vec<Tensor>, TorchError> {
-        let input = self.input(inputs)?.f_to_device(self.device)?;
-        self.module
-            .forward(&input)?
+    /// [`NetworkError`] if libtorch fails or the shapes are others.
+    pub fn forward(&self, inputs: &[Input]) -> Result<Vec<Tensor>, NetworkError> {
+        let on_device = self.input(inputs)?.f_to_device(self.device);
+        let outputs = self
+            .module
+            .forward(&on_device.map_err(TorchError::from)?)?
             .into_iter()
             .map(|output| {
                 let output = output.f_to_device(Device::Cpu)?;
-                Ok(output.f_to_kind(Kind::Float)?.f_contiguous()?)
+                output.f_to_kind(Kind::Float)?.f_contiguous()
             })
-            .collect()
+            .collect::<Result<Vec<Tensor>, tch::TchError>>()
+            .map_err(TorchError::from)?;
+        for (index, name) in self.metadata.outputs.iter().enumerate() {
+            let rows = inputs.len() as i64;
+            let expected = match name.as_str() {
+                "policy" => vec![rows, POLICY_SIZE as i64],
+                "wdl" => vec![rows, 3],
+                _ if self.heads.reads(index) => vec![rows],
+                _ => continue,
+            };
+            let found = outputs.get(index).map(Tensor::size).unwrap_or_default();
+            if found != expected {
+                return Err(NetworkError::Output {
+                    name: name.clone(),
+                    found,
+                    expected,
+                });
+            }
+        }
+        Ok(outputs)
     }
 
-    /// The words that the network reads, [B, width] i64.
+    /// The words that the network reads, [B, width] of i64.
     fn input(&self, inputs: &[Input]) -> Result<Tensor, TorchError> {
         let all: &[i64] = bytemuck::cast_slice(inputs);
         let (tensor, width) = match &self.words {
@@ -271,24 +280,23 @@ impl Backend for TorchBackend {
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
         out.clear();
-        if batch.is_empty() {
-            return Ok(());
-        }
         if batch.inputs().len() != batch.len() {
             let reason = "the positions were not encoded".to_owned();
             return Err(BackendError::Torch(reason));
         }
-        let tensors = self
-            .forward(batch.inputs())
-            .map_err(|error| BackendError::Torch(error.to_string()))?;
-        let outputs: Vec<&[f32]> = tensors.iter().map(module::floats).collect();
-        let policy = outputs[self.heads.policy];
-        for index in 0..batch.len() {
-            let logits = &policy[index * POLICY_SIZE..][..POLICY_SIZE];
-            let logits = batch.moves(index).iter().map(|&mv| logits[usize::from(mv)]);
-            match self.value(&outputs, index) {
-                Some(value) if logits.clone().all(f32::is_finite) => out.push(value, logits),
-                _ => return Err(BackendError::NotFinite(self.metadata.name.clone())),
+        let mut moves = (0..batch.len()).map(|index| batch.moves(index));
+        for inputs in batch.inputs().chunks(self.largest) {
+            let tensors = self
+                .forward(inputs)
+                .map_err(|error| BackendError::Torch(error.to_string()))?;
+            let outputs: Vec<&[f32]> = tensors.iter().map(module::floats).collect();
+            let policies = outputs[self.heads.policy].chunks_exact(POLICY_SIZE);
+            for (index, (policy, moves)) in policies.zip(&mut moves).enumerate() {
+                let logits = moves.iter().map(|&mv| policy[usize::from(mv)]);
+                match self.value(&outputs, index) {
+                    Some(value) if logits.clone().all(f32::is_finite) => out.push(value, logits),
+                    _ => return Err(BackendError::NotFinite(self.metadata.name.clone())),
+                }
             }
         }
         Ok(())

@@ -13,7 +13,7 @@ pub struct Parameters {
     pub minibatch: usize,
     /// Time kept back a move for the client and the wire, in milliseconds.
     pub move_overhead: u64,
-    /// Seed of everything random in the search.
+    /// Seed of the moves drawn at a temperature.
     pub seed: u64,
     /// Exploration at a node without visits (Lc0: CPuct).
     pub cpuct: f32,
@@ -26,6 +26,23 @@ pub struct Parameters {
     pub fpu_value: f32,
     /// Softmax temperature of the policy (Lc0: PolicyTemperature).
     pub policy_temperature: f32,
+    /// Whether a position that occurred before within the tree counts as a draw
+    /// (Lc0: TwoFoldDraws); otherwise only the third occurrence does.
+    pub two_fold_draws: bool,
+    /// Visits that may come to nothing while a batch is gathered, because the
+    /// leaf is being evaluated already; reached as the tree grows to 145,000
+    /// nodes (Lc0: MaxCollisionVisits).
+    pub max_collisions: u32,
+    /// Visits to leaves of known value while a batch is gathered, as a multiple
+    /// of the batch (Lc0: MaxOutOfOrderEvalsFactor).
+    pub out_of_order: f32,
+    /// How readily a search under a clock ends early: when the visits still to
+    /// come, divided by this, are fewer than the best move's lead. 0 always
+    /// thinks to the end (Lc0: SmartPruningFactor).
+    pub smart_pruning: f32,
+    /// Temperature at which the move is drawn by visits; 0 plays the best
+    /// (Lc0: Temperature).
+    pub temperature: f32,
 }
 
 impl Default for Parameters {
@@ -42,6 +59,11 @@ impl Default for Parameters {
             cpuct_factor: 3.894,
             fpu_value: 0.33,
             policy_temperature: 1.359,
+            two_fold_draws: true,
+            max_collisions: 80_000,
+            out_of_order: 2.4,
+            smart_pruning: 1.33,
+            temperature: 0.0,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Backends whose answers a test knows.
 
+use shakmaty::Color;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,12 +11,16 @@ use tessera::nn::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 /// the logits of its moves.
 type Script = dyn Fn(u64, &[u16]) -> (Value, Vec<f32>) + Send + Sync;
 
+type TurnScript = dyn Fn(Color, &[u16]) -> (Value, Vec<f32>) + Send + Sync;
+
 /// Answers by a function of the position's key, after a delay.
 pub struct Scripted {
     properties: Properties,
     script: Box<Script>,
+    by_turn: Option<Box<TurnScript>>,
     delay: Duration,
-    failing_from: usize,
+    delay_each: Duration,
+    failing: Range<usize>,
     calls: AtomicUsize,
 }
 
@@ -32,10 +38,22 @@ impl Scripted {
                 recommended_threads: 1,
             },
             script: Box::new(script),
+            by_turn: None,
             delay: Duration::ZERO,
-            failing_from: usize::MAX,
+            delay_each: Duration::ZERO,
+            failing: 0..0,
             calls: AtomicUsize::new(0),
         }
+    }
+
+    /// Answers by the side to move, which it reads off the encoded position.
+    pub fn with_turn(
+        script: impl Fn(Color, &[u16]) -> (Value, Vec<f32>) + Send + Sync + 'static,
+    ) -> Scripted {
+        let mut scripted = Scripted::new(|_, moves| (Value::default(), vec![0.0; moves.len()]));
+        scripted.properties.reads_input = true;
+        scripted.by_turn = Some(Box::new(script));
+        scripted
     }
 
     /// Every call takes this long.
@@ -44,9 +62,15 @@ impl Scripted {
         self
     }
 
-    /// Every call from this one on (counted from 0) fails.
-    pub fn failing_from(mut self, call: usize) -> Scripted {
-        self.failing_from = call;
+    /// Every position of a call takes this long.
+    pub fn delayed_each(mut self, delay: Duration) -> Scripted {
+        self.delay_each = delay;
+        self
+    }
+
+    /// Calls of these numbers, counted from 0, fail.
+    pub fn failing(mut self, calls: Range<usize>) -> Scripted {
+        self.failing = calls;
         self
     }
 
@@ -61,13 +85,17 @@ impl Backend for Scripted {
     }
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
-        if self.calls.fetch_add(1, Ordering::Relaxed) >= self.failing_from {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        if self.failing.contains(&call) {
             return Err(BackendError::Stopped);
         }
-        std::thread::sleep(self.delay);
+        std::thread::sleep(self.delay + self.delay_each * batch.len() as u32);
         out.clear();
         for (index, &key) in batch.keys().iter().enumerate() {
-            let (value, logits) = (self.script)(key, batch.moves(index));
+            let (value, logits) = match &self.by_turn {
+                Some(script) => script(batch.inputs()[index].turn(), batch.moves(index)),
+                None => (self.script)(key, batch.moves(index)),
+            };
             out.push(value, logits);
         }
         Ok(())

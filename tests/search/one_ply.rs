@@ -168,7 +168,7 @@ fn an_early_answer_is_kept_back_while_pondering_or_infinite() {
 fn a_failing_backend_is_an_error() {
     let game = game("startpos", "");
     for kind in [AgentKind::Policy, AgentKind::Value] {
-        let mut agent = kind.build(uniform().failing_from(0).shared(), &Parameters::default());
+        let mut agent = kind.build(uniform().failing(0..9).shared(), &Parameters::default());
         let limits = Limits::default();
         let answer = agent.choose(&game, &limits, &Control::default(), &mut |_| {});
         assert!(answer.is_err());

@@ -30,11 +30,12 @@ fn difference(left: &Evaluations, right: &Evaluations) -> f32 {
 
 #[test]
 fn a_position_is_worth_the_same_in_every_batch() {
-    let all = positions(64, true);
+    // More than go through the network at once.
+    let all = positions(CPU_LARGEST + 6, true);
     for (precision, tolerance) in [(Precision::F32, 1e-5), (Precision::Bf16, 0.02)] {
         let backend = backend("wdl", precision);
         let whole = evaluate(&backend, &all);
-        for size in [1, 7] {
+        for size in [1, 7, CPU_LARGEST] {
             let mut out = Evaluations::default();
             for start in (0..all.len()).step_by(size) {
                 let mut batch = Batch::default();
@@ -155,18 +156,44 @@ fn what_cannot_be_evaluated_is_an_error() {
     backend.evaluate(&Batch::default(), &mut out).unwrap();
     assert!(out.is_empty());
 
-    // Returns what is no number, but for the small batches of the warm-up.
-    let forward = "
+    // What goes wrong only on batches larger than those of the warm-up.
+    for (forward, message) in [
+        (
+            "return p, w / 0 * 0, s, s, s",
+            "returned values that are not finite",
+        ),
+        (
+            "return p / 0, w, s, s, s",
+            "returned values that are not finite",
+        ),
+        (
+            "return p[1:], w, s, s, s",
+            "`policy` has the shape [2, 1858]",
+        ),
+        ("return p, w, s[1:], s, s", "`moves_left` has the shape [2]"),
+        (
+            "return p, w[s], s, s, s",
+            "the network could not be evaluated",
+        ),
+    ] {
+        let forward = format!(
+            "
 def forward(self, x):
     b = x.size(0)
-    bad = 0.0 if b <= 2 else float('nan')
-    y = torch.zeros([b, 1858], dtype=self.heads.dtype) + self.heads[0, 0] * 0
-    return y, y[:, :3] + bad, y[:, 0], y[:, 0], y[:, 0]
-";
-    let file = tiny::file(forward, Some(&tiny::honest_metadata("wdl")));
-    let broken = TorchBackend::new(&file, DeviceChoice::Cpu, Precision::F32, 0).unwrap();
-    let result = broken.evaluate(&positions(3, true), &mut out);
-    assert!(matches!(result, Err(BackendError::NotFinite(name)) if name == "tiny"));
+    p = torch.zeros([b, 1858], dtype=self.heads.dtype) + self.heads[0, 0]
+    w = p[:, :3]
+    s = p[:, 0]
+    if b > 2:
+        {forward}
+    return p, w, s, s, s
+"
+        );
+        let file = tiny::file(&forward, Some(&tiny::honest_metadata("wdl")));
+        let broken = TorchBackend::new(&file, DeviceChoice::Cpu, Precision::F32, 0).unwrap();
+        broken.evaluate(&positions(2, true), &mut out).unwrap();
+        let error = broken.evaluate(&positions(3, true), &mut out).unwrap_err();
+        assert!(error.to_string().contains(message), "{error}");
+    }
 }
 
 #[test]

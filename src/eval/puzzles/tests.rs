@@ -1,0 +1,150 @@
+use super::*;
+use proptest::prelude::*;
+
+const HEADER: &str = "PuzzleId,FEN,Moves,Rating,RatingDeviation\n";
+/// A mate in two.
+const MATE_IN_TWO: &str =
+    "dhs2l,6rk/p1b2p1p/5Pr1/q7/2p1N2Q/7R/P1P4P/R6K b - - 7 31,h7h6 h4h6 g6h6 h3h6,438,83\n";
+/// White mates by the rook or by the queen; the solution names one.
+const TWO_MATES: &str = "twice,6k1/2p2ppp/8/8/8/8/5PPP/QR4K1 b - - 0 1,c7c6 b1b8,2900,1\n";
+
+fn read_text(text: &str) -> Result<Vec<Puzzle>, SuiteError> {
+    parse(text.as_bytes(), Path::new("test.csv"))
+}
+
+fn attempt(row: &str) -> Attempt {
+    Attempt::new(read_text(&format!("{HEADER}{row}")).unwrap().remove(0))
+}
+
+fn play(attempt: &mut Attempt, mv: &str) -> bool {
+    let best = Some(attempt.game().parse_move(mv).unwrap());
+    attempt.answer(&Choice {
+        best,
+        ..Choice::default()
+    })
+}
+
+#[test]
+fn the_opponent_moves_first_and_every_move_must_be_found() {
+    let mut attempt = attempt(MATE_IN_TWO);
+    assert_eq!(attempt.game().plies().len(), 2);
+    assert!(play(&mut attempt, "h4h6"));
+    assert!(!attempt.solved());
+    assert!(!play(&mut attempt, "h3h6"));
+    assert!(attempt.solved());
+}
+
+#[test]
+fn a_wrong_move_fails_the_whole_puzzle() {
+    let mut first = attempt(MATE_IN_TWO);
+    assert!(!play(&mut first, "h3g3"));
+    assert!(!first.solved());
+    let mut second = attempt(MATE_IN_TWO);
+    assert!(play(&mut second, "h4h6"));
+    assert!(!play(&mut second, "e4g5"));
+    assert!(!second.solved());
+    let mut none = attempt(MATE_IN_TWO);
+    assert!(!none.answer(&Choice::default()));
+    assert!(!none.solved());
+}
+
+#[test]
+fn another_mate_solves_and_nothing_else_does() {
+    let mut other = attempt(TWO_MATES);
+    assert!(!play(&mut other, "a1a8"));
+    assert!(other.solved());
+    let mut quiet = attempt(TWO_MATES);
+    assert!(!play(&mut quiet, "a1a7"));
+    assert!(!quiet.solved());
+}
+
+#[test]
+fn faults_name_their_line() {
+    for (text, expected) in [
+        ("PuzzleId,FEN,Moves\n", "line 1: the column `Rating`"),
+        ("", "line 1: the column `PuzzleId`"),
+        (
+            &format!("{HEADER}a,nonsense,e2e4 e7e5,1,1\n"),
+            "line 2: `nonsense`",
+        ),
+        (&format!("{HEADER}{TWO_MATES}a,b\n"), "line 3"),
+        (
+            &format!("{HEADER}{}", TWO_MATES.replace("c7c6", "c7c2")),
+            "line 2: `c7c2`",
+        ),
+        (
+            &format!("{HEADER}{}", TWO_MATES.replace(" b1b8", "")),
+            "line 2: a puzzle",
+        ),
+        (
+            &format!("{HEADER}{}", TWO_MATES.replace("2900", "high")),
+            "line 2",
+        ),
+    ] {
+        let error = read_text(text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    assert!(matches!(read_text(HEADER), Err(SuiteError::Empty { .. })));
+}
+
+fn rated(ratings: &[u32]) -> Vec<Puzzle> {
+    let rows: String = ratings
+        .iter()
+        .enumerate()
+        .map(|(index, rating)| {
+            TWO_MATES
+                .replace("2900", &rating.to_string())
+                .replace("twice", &index.to_string())
+        })
+        .collect();
+    read_text(&format!("{HEADER}{rows}")).unwrap()
+}
+
+#[test]
+fn samples_are_even_over_bands_and_repeat() {
+    let ratings: Vec<u32> = (0..100).map(|_| 450).chain([1000, 2850, 2999]).collect();
+    let ids = |limit| -> Vec<String> {
+        let puzzles = sample(rated(&ratings), limit);
+        puzzles.into_iter().map(|puzzle| puzzle.id).collect()
+    };
+    let drawn = sample(rated(&ratings), 9);
+    let of = |band| drawn.iter().filter(|puzzle| puzzle.band() == band).count();
+    assert_eq!((of(400), of(1000), of(2800)), (6, 1, 2));
+    assert_eq!(ids(9), ids(9));
+    assert_eq!(ids(1000).len(), ratings.len());
+    assert_ne!(ids(9)[0], "0");
+}
+
+#[test]
+fn summaries_by_band() {
+    let mut attempts: Vec<Attempt> = rated(&[399, 400, 599, 2800, 3100])
+        .into_iter()
+        .map(Attempt::new)
+        .collect();
+    for index in [1, 3, 4] {
+        play(&mut attempts[index], "b1b8");
+    }
+    let summary = summarise(&attempts);
+    assert_eq!((summary.score.solved, summary.score.total), (3, 5));
+    let bands: Vec<_> = summary
+        .bands
+        .iter()
+        .map(|band| (band.from, band.to, band.score.solved, band.score.total))
+        .collect();
+    let expected = [
+        (200, Some(399), 0, 1),
+        (400, Some(599), 1, 2),
+        (2800, None, 2, 2),
+    ];
+    assert_eq!(bands, expected);
+    assert_eq!(summary.bands[1].score.accuracy, 0.5);
+}
+
+proptest! {
+    #[test]
+    fn reading_never_panics(text in "\\PC{0,200}", row in "[a-z0-9 /,\"-]{0,80}") {
+        let _ = read_text(&text);
+        let _ = read_text(&format!("{HEADER}{row}\n"));
+        let _ = read_text(&format!("{HEADER}{}", MATE_IN_TWO.replace("h4h6", &row)));
+    }
+}

@@ -1,0 +1,219 @@
+//! The memory of the tree: one slab of 64-bit words, addressed by `u32`.
+//!
+//! Everything the tree holds lies in it, so that its size is the bound on the
+//! tree. The system commits its pages as they are first touched. Each thread
+//! cuts blocks from a span of its own; blocks given back are kept in lists by
+//! size, and used once no fresh memory is left.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// Position of a word in the [`Arena`]. The root lies at 0, so that elsewhere 0
+/// can mean nothing.
+pub(crate) type Index = u32;
+
+/// Words a thread takes from the common memory at a time.
+const SPAN: usize = 1 << 12;
+/// Longest block, in words: the priors of 254 moves.
+pub(crate) const MAX_BLOCK: usize = 32;
+
+/// The slab.
+pub(crate) struct Arena {
+    words: Box<[AtomicU64]>,
+    next: AtomicUsize,
+}
+
+/// A stretch of fresh memory that belongs to one thread.
+#[derive(Default)]
+pub(crate) struct Span {
+    next: usize,
+    end: usize,
+}
+
+impl Span {
+    /// What is left of it.
+    pub(crate) fn rest(self) -> Option<(Index, usize)> {
+        let length = self.end - self.next;
+        (length > 0).then_some((self.next as Index, length))
+    }
+}
+
+impl Arena {
+    /// A slab of `mebibytes`, less where the addresses or the system's address
+    /// space end before.
+    pub(crate) fn new(mebibytes: usize) -> Arena {
+        let mut length = mebibytes
+            .max(1)
+            .saturating_mul(1 << 17)
+            .min(u32::MAX as usize);
+        let words = loop {
+            match bytemuck::allocation::try_zeroed_slice_box(length) {
+                Ok(words) => break words,
+                Err(()) => length /= 2,
+            }
+        };
+        Arena {
+            words,
+            next: AtomicUsize::new(0),
+        }
+    }
+
+    /// Words there are.
+    pub(crate) fn capacity(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Words handed out since the last [`Arena::reset`].
+    pub(crate) fn taken(&self) -> usize {
+        self.next.load(Relaxed).min(self.capacity())
+    }
+
+    /// Forgets everything but the first `reserved` words.
+    pub(crate) fn reset(&mut self, reserved: usize) {
+        *self.next.get_mut() = reserved;
+    }
+
+    pub(crate) fn word(&self, index: Index) -> &AtomicU64 {
+        &self.words[index as usize]
+    }
+
+    pub(crate) fn block<const N: usize>(&self, index: Index) -> &[AtomicU64; N] {
+        let start = index as usize;
+        self.words[start..start + N]
+            .first_chunk()
+            .expect("the slice has this length")
+    }
+
+    pub(crate) fn slice(&self, index: Index, length: usize) -> &[AtomicU64] {
+        &self.words[index as usize..index as usize + length]
+    }
+
+    /// A block of fresh memory, unless there is none left.
+    pub(crate) fn cut(&self, span: &mut Span, length: usize) -> Option<Index> {
+        if span.end - span.next < length {
+            let want = SPAN.max(length);
+            let start = self.next.fetch_add(want, Relaxed);
+            if start + want > self.capacity() {
+                // The counter stays past the end: nothing fresh is left.
+                return None;
+            }
+            *span = Span {
+                next: start,
+                end: start + want,
+            };
+        }
+        let start = span.next;
+        span.next += length;
+        Some(start as Index)
+    }
+}
+
+/// Blocks given back, in intrusive lists by length.
+#[derive(Default)]
+pub(crate) struct FreeLists {
+    /// The first block of each length from 1 on.
+    heads: [Index; MAX_BLOCK],
+    words: usize,
+}
+
+impl FreeLists {
+    /// Words in the lists.
+    pub(crate) fn words(&self) -> usize {
+        self.words
+    }
+
+    /// Gives a block back; a long one goes in pieces.
+    pub(crate) fn give(&mut self, arena: &Arena, mut index: Index, mut length: usize) {
+        self.words += length;
+        while length > 0 {
+            let piece = length.min(MAX_BLOCK);
+            let head = &mut self.heads[piece - 1];
+            arena.word(index).store((*head).into(), Relaxed);
+            *head = index;
+            index += piece as Index;
+            length -= piece;
+        }
+    }
+
+    /// Makes one block of those that lie side by side.
+    pub(crate) fn merge(&mut self, arena: &Arena) {
+        let mut blocks = Vec::new();
+        for (head, length) in self.heads.into_iter().zip(1..) {
+            let mut index = head;
+            while index != 0 {
+                blocks.push((index, length));
+                index = arena.word(index).load(Relaxed) as Index;
+            }
+        }
+        blocks.sort_unstable();
+        *self = FreeLists::default();
+        let mut merged: Option<(Index, usize)> = None;
+        for (index, length) in blocks {
+            merged = match merged {
+                Some((first, so_far)) if first + so_far as Index == index => {
+                    Some((first, so_far + length))
+                }
+                before => {
+                    if let Some((first, length)) = before {
+                        self.give(arena, first, length);
+                    }
+                    Some((index, length))
+                }
+            };
+        }
+        if let Some((first, length)) = merged {
+            self.give(arena, first, length);
+        }
+    }
+
+    /// Takes a block of this length, or cuts it off the shortest longer one.
+    pub(crate) fn take(&mut self, arena: &Arena, length: usize) -> Option<Index> {
+        let found = (length..=MAX_BLOCK).find(|&length| self.heads[length - 1] != 0)?;
+        let index = self.heads[found - 1];
+        self.heads[found - 1] = arena.word(index).load(Relaxed) as Index;
+        self.words -= found;
+        self.give(arena, index + length as Index, found - length);
+        Some(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_come_back_whole_or_in_parts() {
+        let mut arena = Arena::new(1);
+        arena.reset(4);
+        let mut span = Span::default();
+        let mut blocks = Vec::new();
+        while let Some(index) = arena.cut(&mut span, 30) {
+            blocks.push(index);
+        }
+        assert!(blocks.len() * 31 > arena.capacity() - 2 * SPAN);
+        let mut free = FreeLists::default();
+        assert_eq!(free.take(&arena, 1), None);
+        free.give(&arena, blocks[0], 300);
+        let mut taken = Vec::new();
+        while let Some(index) = free.take(&arena, 7) {
+            taken.push(index);
+        }
+        taken.sort_unstable();
+        taken.dedup();
+        assert!(taken.len() >= 36, "{}", taken.len());
+        for pair in taken.windows(2) {
+            assert!(pair[0] + 7 <= pair[1]);
+        }
+        assert!(taken[0] >= blocks[0] && taken[taken.len() - 1] + 7 <= blocks[0] + 300);
+        assert_eq!(free.words(), 300 - 7 * taken.len());
+        // Given back in any order, neighbours become long blocks again.
+        taken.reverse();
+        for &index in &taken {
+            free.give(&arena, index, 7);
+        }
+        free.merge(&arena);
+        assert_eq!(free.words(), 300);
+        for _ in 0..300 / MAX_BLOCK {
+            assert!(free.take(&arena, MAX_BLOCK).is_some());
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! How long a batch takes, learnt from the batches before.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Predictions are raised by this much.
+const CAUTION: f32 = 1.25;
+/// How fast old observations are forgotten, a batch.
+const FADING: f32 = 0.2;
+
+/// The time of a batch as a constant and a slope, both on the high side.
+/// Written by all threads; a lost update does no harm.
+#[derive(Debug, Default)]
+pub(crate) struct Latency {
+    /// Seconds for the smallest batch, as bits.
+    least: AtomicU32,
+    /// Seconds for each further position, as bits.
+    slope: AtomicU32,
+}
+
+impl Latency {
+    /// Learns that a batch took so long.
+    pub(crate) fn record(&self, positions: usize, taken: Duration) {
+        let taken = taken.as_secs_f32();
+        let before = load(&self.least);
+        let least = if before == 0.0 || taken < before {
+            taken
+        } else if positions == 1 {
+            before + FADING * (taken - before)
+        } else {
+            before
+        };
+        store(&self.least, least);
+        if positions > 1 {
+            let slope = (taken - least).max(0.0) / (positions - 1) as f32;
+            store(&self.slope, slope.max(load(&self.slope) * (1.0 - FADING)));
+        } else if load(&self.slope) == 0.0 {
+            // Until a larger batch has been seen: as if batching gained nothing.
+            store(&self.slope, least);
+        }
+    }
+
+    /// What a batch of one is expected to take.
+    pub(crate) fn of_one(&self) -> Duration {
+        Duration::from_secs_f32(load(&self.least) * CAUTION)
+    }
+
+    /// The largest batch, up to `wanted`, that should be done within `left`.
+    pub(crate) fn affordable(&self, left: Duration, wanted: usize) -> usize {
+        let left = left.as_secs_f32() / CAUTION - load(&self.least);
+        let slope = load(&self.slope);
+        if left < 0.0 {
+            0
+        } else if slope <= 0.0 {
+            wanted
+        } else {
+            // Casting saturates.
+            ((left / slope) as usize).saturating_add(1).min(wanted)
+        }
+    }
+}
+
+fn load(cell: &AtomicU32) -> f32 {
+    f32::from_bits(cell.load(Relaxed))
+}
+
+fn store(cell: &AtomicU32, seconds: f32) {
+    cell.store(seconds.to_bits(), Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    #[test]
+    fn batches_shrink_as_the_time_runs_out() {
+        let latency = Latency::default();
+        assert_eq!(latency.affordable(MS(0), 64), 64, "nothing is known yet");
+        latency.record(1, MS(4));
+        assert_eq!(latency.affordable(MS(1), 64), 0);
+        assert!((2..=10).contains(&latency.affordable(MS(50), 64)));
+        latency.record(64, MS(36));
+        for _ in 0..100 {
+            latency.record(64, MS(36));
+        }
+        let (less, more) = (
+            latency.affordable(MS(20), 64),
+            latency.affordable(MS(200), 64),
+        );
+        assert!(less > 8 && less < 32, "{less}");
+        assert_eq!(more, 64);
+    }
+
+    #[test]
+    fn a_slow_first_batch_is_forgotten() {
+        let latency = Latency::default();
+        latency.record(1, MS(900));
+        for _ in 0..100 {
+            latency.record(32, MS(5));
+        }
+        assert!(latency.affordable(MS(30), 32) > 16);
+    }
+}

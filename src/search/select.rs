@@ -1,0 +1,224 @@
+//! Selection: how the visits that reach a node are shared out among its moves.
+//!
+//! The rule is PUCT as Lc0 has it. One descent brings many visits, and each
+//! move gets as many at once as it would get one by one, an idea that Lc0 took
+//! from Ceres.
+
+use super::Parameters;
+use super::numeric::ln;
+
+/// A move that visits may go to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate {
+    /// Value for the mover; that of an unvisited move is the FPU.
+    pub(crate) q: f32,
+    pub(crate) prior: f32,
+    /// Visits made and in flight.
+    pub(crate) started: u32,
+    /// Visits given to it now.
+    pub(crate) given: u32,
+    /// Whether it is worth a visit at all: a proven move is not.
+    pub(crate) open: bool,
+}
+
+/// Exploration at a node: cpuct(N)·√max(N − 1, 1), cpuct growing with the
+/// logarithm of the visits.
+pub(crate) fn exploration(parameters: &Parameters, visits: u32) -> f32 {
+    let n = visits as f32;
+    let base = parameters.cpuct_base;
+    let cpuct = parameters.cpuct + parameters.cpuct_factor * ln((n + base) / base);
+    cpuct * (n - 1.0).max(1.0).sqrt()
+}
+
+/// First-play urgency: what a move without visits is taken to be worth, below
+/// the position's own value the more, the more policy has been tried.
+pub(crate) fn first_play_urgency(parameters: &Parameters, own: f32, visited_policy: f32) -> f32 {
+    own - parameters.fpu_value * visited_policy.sqrt()
+}
+
+/// Moves that have no visits yet, in descending order of their priors.
+pub(crate) trait Untried {
+    /// An upper bound on the prior of the next.
+    fn bound(&self) -> f32;
+    /// The next.
+    fn next(&mut self) -> Option<Candidate>;
+}
+
+/// Shares `visits` out among the candidates, to which untried moves are added
+/// as they come into reach.
+pub(crate) fn share_out(
+    candidates: &mut Vec<Candidate>,
+    untried: &mut impl Untried,
+    fpu: f32,
+    exploration: f32,
+    mut visits: u32,
+) {
+    while visits > 0 {
+        let (mut best, mut first, mut second) = (None, f32::NEG_INFINITY, f32::NEG_INFINITY);
+        for (number, candidate) in candidates.iter().enumerate() {
+            if candidate.open {
+                let score = candidate.score(exploration);
+                if score > first {
+                    (second, first) = (first, score);
+                    best = Some(number);
+                } else if score > second {
+                    second = score;
+                }
+            }
+        }
+        // An untried move counts if it could come first or second.
+        if fpu + exploration * untried.bound() > second {
+            if let Some(candidate) = untried.next() {
+                candidates.push(candidate);
+                continue;
+            }
+        }
+        let Some(best) = best else {
+            // Every move is proven: let the values decide.
+            candidates
+                .iter_mut()
+                .for_each(|candidate| candidate.open = true);
+            if candidates.is_empty() {
+                return;
+            }
+            continue;
+        };
+        let candidate = &mut candidates[best];
+        let given = candidate.visits_until(second, exploration).min(visits);
+        candidate.started += given;
+        candidate.given += given;
+        visits -= given;
+    }
+}
+
+impl Candidate {
+    fn score(&self, exploration: f32) -> f32 {
+        self.q + exploration * self.prior / (1 + self.started) as f32
+    }
+
+    /// Visits after which this candidate no longer scores above `rival`.
+    fn visits_until(&self, rival: f32, exploration: f32) -> u32 {
+        if self.q >= rival {
+            return u32::MAX;
+        }
+        let total = exploration * self.prior / (rival - self.q);
+        let more = total - (1 + self.started) as f32;
+        // Casting saturates, and one visit is always due.
+        (more as u32).saturating_add(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    struct List {
+        moves: std::vec::IntoIter<Candidate>,
+        bound: f32,
+    }
+
+    impl Untried for List {
+        fn bound(&self) -> f32 {
+            self.bound
+        }
+
+        fn next(&mut self) -> Option<Candidate> {
+            let next = self.moves.next();
+            self.bound = next.map_or(f32::NEG_INFINITY, |candidate| candidate.prior);
+            next
+        }
+    }
+
+    fn one_by_one(all: &[Candidate], exploration: f32, visits: u32) -> Vec<u32> {
+        let mut all = all.to_vec();
+        for _ in 0..visits {
+            let mut best = 0;
+            for number in 1..all.len() {
+                if all[number].score(exploration) > all[best].score(exploration) {
+                    best = number;
+                }
+            }
+            all[best].started += 1;
+            all[best].given += 1;
+        }
+        all.iter().map(|candidate| candidate.given).collect()
+    }
+
+    proptest! {
+        /// Many at once is the same as one by one, and unvisited moves are
+        /// looked at only where that changes nothing.
+        #[test]
+        fn sharing_out_equals_visiting_one_by_one(
+            tried in prop::collection::vec((-1.0f32..1.0, 1u32..50), 0..8),
+            untried in 0usize..8,
+            visits in 0u32..200,
+            exploration in 0.1f32..40.0,
+        ) {
+            let fpu = -0.2;
+            let total = tried.len() + untried;
+            prop_assume!(total > 0);
+            let prior = |number: usize| 0.4 / (1.0 + number as f32);
+            let mut all: Vec<Candidate> = tried
+                .iter()
+                .enumerate()
+                .map(|(number, &(q, started))| Candidate {
+                    q, prior: prior(number), started, given: 0, open: true,
+                })
+                .collect();
+            all.extend((tried.len()..total).map(|number| Candidate {
+                q: fpu, prior: prior(number), started: 0, given: 0, open: true,
+            }));
+            let mut candidates = all[..tried.len()].to_vec();
+            let mut list = List {
+                moves: all[tried.len()..].to_vec().into_iter(),
+                bound: 1.0,
+            };
+            share_out(&mut candidates, &mut list, fpu, exploration, visits);
+            let given: u32 = candidates.iter().map(|candidate| candidate.given).sum();
+            prop_assert_eq!(given, visits);
+            let expected = one_by_one(&all, exploration, visits);
+            // Rounding may hand a single visit over a tie to the neighbour.
+            for (candidate, expected) in candidates.iter().zip(&expected) {
+                prop_assert!(candidate.given.abs_diff(*expected) <= 1);
+            }
+            for &expected in &expected[candidates.len()..] {
+                prop_assert!(expected <= 1);
+            }
+        }
+    }
+
+    #[test]
+    fn proven_moves_get_nothing_while_others_are_open() {
+        let lost = Candidate {
+            q: 0.9,
+            prior: 0.9,
+            started: 0,
+            given: 0,
+            open: false,
+        };
+        let other = Candidate {
+            q: -0.9,
+            open: true,
+            ..lost
+        };
+        let mut none = List {
+            moves: Vec::new().into_iter(),
+            bound: f32::NEG_INFINITY,
+        };
+        let mut candidates = vec![lost, other];
+        share_out(&mut candidates, &mut none, 0.0, 1.0, 5);
+        assert_eq!((candidates[0].given, candidates[1].given), (0, 5));
+    }
+
+    #[test]
+    fn lc0s_constants_give_lc0s_numbers() {
+        let parameters = Parameters::default();
+        // 1.745 + 3.894·ln((10000 + 38739) / 38739), times √9999.
+        let expected = (1.745 + 3.894 * (48739.0f32 / 38739.0).ln()) * 9999f32.sqrt();
+        assert!((exploration(&parameters, 10_000) - expected).abs() < 1e-2);
+        assert_eq!(exploration(&parameters, 0), parameters.cpuct);
+        let fpu = first_play_urgency(&parameters, 0.1, 0.25);
+        assert!((fpu - (0.1 - 0.33 * 0.5)).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,144 @@
+//! What the threads of one search have in common.
+
+use super::Parameters;
+use super::latency::Latency;
+use super::tree::Tree;
+use crate::chess::Game;
+use crate::nn::{Backend, BackendError};
+use parking_lot::{Mutex, RwLock};
+use shakmaty::MoveList;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Most visits a root can have.
+pub(crate) const MAX_VISITS: u64 = 4_000_000_000;
+
+/// One search, seen by its threads.
+pub(crate) struct Shared<'a> {
+    pub(crate) tree: &'a Tree,
+    pub(crate) parameters: &'a Parameters,
+    pub(crate) backend: &'a dyn Backend,
+    pub(crate) latency: &'a Latency,
+    pub(crate) game: &'a Game,
+    /// The moves considered at the root.
+    pub(crate) root_moves: MoveList,
+    /// Leaves a thread gathers where time does not press.
+    pub(crate) batch: usize,
+    /// How far the root's evaluation, without which there is no move, may go
+    /// past the deadline.
+    pub(crate) grace: Duration,
+    /// Held for reading by whoever is in the tree, for writing to evict.
+    pub(crate) gate: RwLock<()>,
+    pub(crate) stop: AtomicBool,
+    pub(crate) failure: Mutex<Option<BackendError>>,
+    pub(crate) progress: Progress,
+    /// When the search began.
+    pub(crate) began: Instant,
+    /// When it must have ended, in microseconds since then.
+    pub(crate) deadline: AtomicU64,
+    /// Visits that may still be made.
+    pub(crate) remaining: AtomicU64,
+}
+
+impl Shared<'_> {
+    /// Allots up to `wanted` of the remaining visits.
+    pub(crate) fn grant(&self, wanted: u32) -> u32 {
+        let mut granted = 0;
+        let _ = self.remaining.fetch_update(Relaxed, Relaxed, |remaining| {
+            granted = remaining.min(wanted.into());
+            (granted > 0).then_some(remaining - granted)
+        });
+        granted as u32
+    }
+
+    /// Takes visits back that came for nothing.
+    pub(crate) fn refund(&self, visits: u32) {
+        if visits > 0 {
+            self.remaining.fetch_add(visits.into(), Relaxed);
+        }
+    }
+
+    pub(crate) fn set_deadline(&self, deadline: Instant) {
+        let after = deadline.saturating_duration_since(self.began);
+        self.deadline.store(after.as_micros() as u64, Relaxed);
+    }
+
+    /// Time to the deadline; `None` if there is none.
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        let deadline = self.deadline.load(Relaxed);
+        (deadline < u64::MAX)
+            .then(|| Duration::from_micros(deadline).saturating_sub(self.began.elapsed()))
+    }
+
+    /// Leaves to gather where time does not press.
+    pub(crate) fn batch_size(&self) -> usize {
+        self.batch
+    }
+
+    /// Leaves to gather so that the batch is done before the deadline.
+    pub(crate) fn affordable_batch(&self) -> usize {
+        let Some(left) = self.time_left() else {
+            return self.batch;
+        };
+        let affordable = self.latency.affordable(left, self.batch);
+        let rootless = self.tree.root().visits() == 0;
+        if rootless && self.latency.of_one() <= left + self.grace {
+            affordable.max(1)
+        } else {
+            affordable
+        }
+    }
+
+    /// Ends the search, with an error.
+    pub(crate) fn fail(&self, error: BackendError) {
+        self.failure.lock().get_or_insert(error);
+        self.stop.store(true, Relaxed);
+    }
+}
+
+/// What has been visited in this search.
+#[derive(Default)]
+pub(crate) struct Progress {
+    visits: AtomicU64,
+    depth: AtomicU64,
+    deepest: AtomicU32,
+}
+
+/// A part of it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Tally {
+    visits: u64,
+    depth: u64,
+    deepest: u32,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, visits: u32, depth: u32) {
+        self.visits += u64::from(visits);
+        self.depth += u64::from(visits) * u64::from(depth);
+        self.deepest = self.deepest.max(depth);
+    }
+}
+
+impl Progress {
+    pub(crate) fn add(&self, tally: Tally) {
+        self.visits.fetch_add(tally.visits, Relaxed);
+        self.depth.fetch_add(tally.depth, Relaxed);
+        self.deepest.fetch_max(tally.deepest, Relaxed);
+    }
+
+    /// Visits added at the root.
+    pub(crate) fn visits(&self) -> u64 {
+        self.visits.load(Relaxed)
+    }
+
+    /// Mean depth of the leaves in plies.
+    pub(crate) fn mean_depth(&self) -> f64 {
+        self.depth.load(Relaxed) as f64 / self.visits().max(1) as f64
+    }
+
+    /// Depth of the deepest leaf in plies.
+    pub(crate) fn deepest(&self) -> u32 {
+        self.deepest.load(Relaxed)
+    }
+}

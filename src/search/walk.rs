@@ -1,0 +1,452 @@
+//! Walking the tree: from the root down to the leaves that a batch is made of.
+
+use super::arena::{Index, Span};
+use super::backup::Backup;
+use super::node::{MAX_IN_FLIGHT, Node, Outcome, Stage, Statistics, pack_move, unpack_move};
+use super::prior::{self, Rank};
+use super::select::{Candidate, Untried, exploration, first_play_urgency, share_out};
+use super::tree::{ROOT, Tree};
+use super::{Parameters, shared::Shared};
+use crate::chess::{CLAIMABLE_RULE50, Game};
+use crate::nn::{Batch, Evaluations, Value};
+use shakmaty::{Move, MoveList, Position};
+
+/// No line is followed further than this; a leaf there is evaluated again on
+/// each visit.
+const MAX_DEPTH: usize = 500;
+
+/// Where visits ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Arrival {
+    /// At a leaf to be evaluated, in this place of the batch. `again`: all its
+    /// earlier visits were wrong and take the new value too.
+    Leaf { slot: usize, again: bool },
+    /// At a position whose value is known for good. `news`: by this very visit.
+    Known { news: bool },
+    /// At a position whose value is taken to be this.
+    Valued(Statistics),
+    /// At a leaf that is being evaluated already: for nothing.
+    Collision,
+}
+
+/// Visits that took the same path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pick {
+    /// The path's place in [`Picks::paths`].
+    pub(crate) start: usize,
+    pub(crate) length: usize,
+    pub(crate) visits: u32,
+    pub(crate) arrival: Arrival,
+}
+
+/// What descents brought, in the order of the tree.
+#[derive(Default)]
+pub(crate) struct Picks {
+    pub(crate) list: Vec<Pick>,
+    pub(crate) paths: Vec<Index>,
+}
+
+impl Picks {
+    pub(crate) fn path(&self, pick: &Pick) -> &[Index] {
+        &self.paths[pick.start..pick.start + pick.length]
+    }
+
+    fn clear(&mut self) {
+        self.list.clear();
+        self.paths.clear();
+    }
+}
+
+/// One thread's way through the tree.
+pub(crate) struct Walker<'a> {
+    shared: &'a Shared<'a>,
+    tree: &'a Tree,
+    parameters: &'a Parameters,
+    game: Game,
+    encode: bool,
+    span: Span,
+    path: Vec<Index>,
+    candidates: Vec<Candidate>,
+    ranks: Vec<Rank>,
+    branches: Vec<Branch>,
+    picks: Picks,
+    backup: Backup,
+    batch: Batch,
+    evaluations: Evaluations,
+    scratch: Vec<f32>,
+}
+
+/// Visits on their way into a child.
+#[derive(Clone, Copy)]
+struct Branch {
+    child: Index,
+    visits: u32,
+}
+
+impl<'a> Walker<'a> {
+    pub(crate) fn new(shared: &'a Shared<'a>) -> Walker<'a> {
+        Walker {
+            shared,
+            tree: shared.tree,
+            parameters: shared.parameters,
+            game: shared.game.clone(),
+            encode: shared.backend.properties().reads_input,
+            span: Span::default(),
+            path: Vec::with_capacity(64),
+            candidates: Vec::with_capacity(256),
+            ranks: Vec::with_capacity(256),
+            branches: Vec::with_capacity(256),
+            picks: Picks::default(),
+            backup: Backup::default(),
+            batch: Batch::default(),
+            evaluations: Evaluations::default(),
+            scratch: Vec::with_capacity(256),
+        }
+    }
+
+    /// Fills the batch with up to `want` leaves. Visits that end at known
+    /// values are backed up at once. Returns the leaves found.
+    pub(crate) fn gather(&mut self, want: usize) -> usize {
+        self.picks.clear();
+        self.batch.clear();
+        let root = self.tree.root();
+        let mut collisions = collision_allowance(self.parameters, root.visits(), want);
+        let mut at_once = self.parameters.out_of_order.max(0.0) * want as f32;
+        while self.batch.len() < want && collisions > 0 && at_once >= 0.0 {
+            let room = (want - self.batch.len()) as u32;
+            let granted = self.shared.grant(room);
+            if granted == 0 {
+                break;
+            }
+            if root.in_flight() + granted > MAX_IN_FLIGHT {
+                self.shared.refund(granted);
+                break;
+            }
+            let first = self.picks.list.len();
+            root.start(granted);
+            self.path.clear();
+            self.path.push(ROOT);
+            self.descend(ROOT, granted);
+            let mut collided = 0;
+            for pick in &self.picks.list[first..] {
+                match pick.arrival {
+                    Arrival::Collision => collided += pick.visits,
+                    Arrival::Leaf { .. } => {}
+                    Arrival::Known { .. } | Arrival::Valued(_) => at_once -= pick.visits as f32,
+                }
+            }
+            self.shared.refund(collided);
+            collisions = collisions.saturating_sub(collided);
+            self.backup
+                .known(self.tree, &mut self.picks, first, self.shared);
+        }
+        self.batch.len()
+    }
+
+    /// Evaluates the batch.
+    pub(crate) fn evaluate(&mut self) -> Result<(), crate::nn::BackendError> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        self.shared
+            .backend
+            .evaluate(&self.batch, &mut self.evaluations)
+    }
+
+    /// Opens the evaluated leaves and backs everything up.
+    pub(crate) fn finish(&mut self) {
+        for pick in &self.picks.list {
+            if let Arrival::Leaf { slot, .. } = pick.arrival {
+                let leaf = self
+                    .tree
+                    .node(self.picks.paths[pick.start + pick.length - 1]);
+                let logits = self.evaluations.logits(slot);
+                let temperature = self.parameters.policy_temperature;
+                self.tree
+                    .expand(&mut self.span, leaf, logits, temperature, &mut self.scratch);
+            }
+        }
+        self.backup
+            .all(self.tree, &self.picks, &self.evaluations, self.shared);
+    }
+
+    /// Undoes what [`Walker::gather`] did: the evaluation failed.
+    pub(crate) fn abandon(&mut self) {
+        for pick in &mut self.picks.list {
+            if let Arrival::Leaf { .. } = pick.arrival {
+                let leaf = self
+                    .tree
+                    .node(self.picks.paths[pick.start + pick.length - 1]);
+                leaf.reshape(|shape| Some(shape.with_stage(Stage::New)));
+                pick.arrival = Arrival::Collision;
+            }
+        }
+        self.backup
+            .all(self.tree, &self.picks, &self.evaluations, self.shared);
+    }
+
+    /// Gives back what memory is left over.
+    pub(crate) fn retire(self) {
+        self.tree.retire(self.span);
+    }
+
+    fn arrive(&mut self, visits: u32, arrival: Arrival) {
+        let start = self.picks.paths.len();
+        self.picks.paths.extend_from_slice(&self.path);
+        self.picks.list.push(Pick {
+            start,
+            length: self.path.len(),
+            visits,
+            arrival,
+        });
+    }
+
+    /// Takes `visits`, already in flight through this node, on to leaves. The
+    /// game stands at the node's position.
+    fn descend(&mut self, index: Index, visits: u32) {
+        let node = self.tree.node(index);
+        let shape = node.shape();
+        let depth = self.path.len() - 1;
+        if depth > 0 && shape.outcome() != Outcome::Unknown {
+            return self.arrive(visits, Arrival::Known { news: false });
+        }
+        let again = match shape.stage() {
+            Stage::Expanded => return self.branch_out(node, visits),
+            Stage::Pending => return self.arrive(visits, Arrival::Collision),
+            Stage::Repeated if self.repeats_within(depth) => {
+                return self.arrive(visits, Arrival::Valued(DRAWN));
+            }
+            // The root has moved past the position that this one repeats.
+            Stage::Repeated => true,
+            Stage::New => false,
+        };
+        let claim = |now: super::node::Shape| {
+            (now.stage() == shape.stage()).then_some(now.with_stage(Stage::Pending))
+        };
+        if node.reshape(claim).is_none() {
+            return self.arrive(visits, Arrival::Collision);
+        }
+        if depth == 0 {
+            let shared = self.shared;
+            return self.leaf(&shared.root_moves, visits, again);
+        }
+        let moves = self.game.position().legal_moves();
+        let known = self.rules(&moves);
+        if let Some((outcome, plies)) = known {
+            node.prove(outcome, plies);
+            node.reshape(|shape| Some(shape.with_stage(Stage::New)));
+            self.arrive(visits, Arrival::Known { news: true });
+        } else if self.repeats_within(depth) {
+            node.reshape(|shape| Some(shape.with_stage(Stage::Repeated)));
+            self.arrive(visits, Arrival::Valued(DRAWN));
+        } else {
+            self.leaf(&moves, visits, again);
+        }
+    }
+
+    /// One visit evaluates the leaf, the others come for nothing.
+    fn leaf(&mut self, moves: &[Move], visits: u32, again: bool) {
+        let slot = self.batch.len();
+        self.batch.push(&self.game, moves, self.encode);
+        self.arrive(1, Arrival::Leaf { slot, again });
+        if visits > 1 {
+            self.arrive(visits - 1, Arrival::Collision);
+        }
+    }
+
+    /// What the rules say of the position: the outcome for the side to move.
+    fn rules(&self, moves: &MoveList) -> Option<(Outcome, u8)> {
+        let position = self.game.position();
+        if moves.is_empty() {
+            return Some(match position.is_check() {
+                true => (Outcome::Loss, 0),
+                false => (Outcome::Draw, 0),
+            });
+        }
+        let drawn = self.game.current().repetitions >= 2
+            || self.game.rule50() >= CLAIMABLE_RULE50
+            || position.is_insufficient_material();
+        drawn.then_some((Outcome::Draw, 0))
+    }
+
+    /// Whether the position has stood on the board since the root, itself
+    /// included: whoever could bring that about can do it again.
+    fn repeats_within(&self, depth: usize) -> bool {
+        let ply = self.game.current();
+        self.parameters.two_fold_draws && ply.repetitions > 0 && usize::from(ply.cycle) <= depth
+    }
+
+    fn branch_out(&mut self, node: Node<'a>, visits: u32) {
+        if self.path.len() > MAX_DEPTH {
+            return self.arrive(visits, Arrival::Valued(node.statistics()));
+        }
+        let first = self.branches.len();
+        if !self.select(node, visits) {
+            // No memory for the next child: this node's own value stands in.
+            self.branches.truncate(first);
+            return self.arrive(visits, Arrival::Valued(node.statistics()));
+        }
+        let last = self.branches.len();
+        for number in first..last {
+            let Branch { child, visits } = self.branches[number];
+            let child_node = self.tree.node(child);
+            let board = self.game.position().board();
+            let mv = unpack_move(child_node.mv(), board);
+            child_node.start(visits);
+            self.game.play(mv);
+            self.path.push(child);
+            self.descend(child, visits);
+            self.path.pop();
+            self.game.undo();
+        }
+        self.branches.truncate(first);
+    }
+
+    /// Shares the visits out and puts a branch for each move that gets any on
+    /// the stack; false if the memory does not suffice.
+    fn select(&mut self, node: Node<'a>, visits: u32) -> bool {
+        let shape = node.shape();
+        let table = prior::table();
+        let (own_visits, own_q) = node.visits_and_q();
+        let mut visited_policy = 0.0;
+        let mut last = Rank::TOP;
+        self.candidates.clear();
+        for child in self.tree.children(shape) {
+            let (child_visits, q) = child.visits_and_q();
+            last = child.rank();
+            let prior = table[usize::from(last.code())];
+            if child_visits > 0 {
+                visited_policy += prior;
+            }
+            self.candidates.push(Candidate {
+                q,
+                prior,
+                started: child_visits + child.in_flight(),
+                given: child_visits.min(1),
+                open: matches!(child.shape().outcome(), Outcome::Unknown | Outcome::Draw),
+            });
+        }
+        let fpu = first_play_urgency(self.parameters, -own_q, visited_policy);
+        for candidate in &mut self.candidates {
+            // `given` has served as the mark of a visited child.
+            if std::mem::take(&mut candidate.given) == 0 {
+                candidate.q = fpu;
+            }
+        }
+        let tried = self.candidates.len();
+        self.ranks.clear();
+        let mut untried = Unvisited {
+            tree: self.tree,
+            node,
+            shape,
+            last,
+            fpu,
+            exhausted: false,
+            ranks: &mut self.ranks,
+        };
+        let scale = exploration(self.parameters, own_visits);
+        share_out(&mut self.candidates, &mut untried, fpu, scale, visits);
+        let mut moves = None;
+        for number in 0..self.candidates.len() {
+            let visits = self.candidates[number].given;
+            if visits == 0 {
+                continue;
+            }
+            let child = if number < tried {
+                self.tree.child(shape, number as u32)
+            } else {
+                let rank = self.ranks[number - tried];
+                let moves = moves.get_or_insert_with(|| self.moves_here());
+                let mv = pack_move(moves[usize::from(rank.number())]);
+                let added = self
+                    .tree
+                    .add_child(&mut self.span, node, number as u32, mv, rank);
+                match added {
+                    Ok(child) => child,
+                    Err(_) => return false,
+                }
+            };
+            self.branches.push(Branch { child, visits });
+        }
+        true
+    }
+
+    /// The moves of the node the game stands at, in the order of their numbers.
+    fn moves_here(&self) -> MoveList {
+        if self.path.len() == 1 {
+            self.shared.root_moves.clone()
+        } else {
+            self.game.position().legal_moves()
+        }
+    }
+}
+
+/// A draw, as visits to it are valued.
+const DRAWN: Statistics = Statistics {
+    visits: 0,
+    q: 0.0,
+    d: 1.0,
+    m: 0.0,
+};
+
+/// The moves of a node that are no children yet.
+struct Unvisited<'a> {
+    tree: &'a Tree,
+    node: Node<'a>,
+    shape: super::node::Shape,
+    last: Rank,
+    fpu: f32,
+    exhausted: bool,
+    ranks: &'a mut Vec<Rank>,
+}
+
+impl Untried for Unvisited<'_> {
+    fn bound(&self) -> f32 {
+        if self.exhausted {
+            f32::NEG_INFINITY
+        } else {
+            prior::table()[usize::from(self.last.code())]
+        }
+    }
+
+    fn next(&mut self) -> Option<Candidate> {
+        let next = self.tree.next_rank(self.node, self.shape, self.last);
+        let Some(rank) = next else {
+            self.exhausted = true;
+            return None;
+        };
+        self.last = rank;
+        self.ranks.push(rank);
+        Some(Candidate {
+            q: self.fpu,
+            prior: prior::table()[usize::from(rank.code())],
+            started: 0,
+            given: 0,
+            open: true,
+        })
+    }
+}
+
+/// Visits that may come for nothing while a batch is gathered. Lc0's curve: few
+/// while the tree is small and every visit should know of those before, many
+/// when it is large; and never so many that gathering crawls.
+fn collision_allowance(parameters: &Parameters, visits: u32, want: usize) -> u32 {
+    const START: f32 = 28.0;
+    const END: f32 = 145_000.0;
+    const POWER: f32 = 1.25;
+    let grown = ((visits as f32 - START) / (END - START)).clamp(0.0, 1.0);
+    let most = parameters.max_collisions.max(1) as f32;
+    let allowed =
+        1.0 + (most - 1.0) * super::numeric::exp2(POWER * super::numeric::log2(grown.max(1e-9)));
+    (allowed as u32).min(8 * want as u32).max(1)
+}
+
+/// A leaf's value as its node keeps it: for the side that moved there.
+pub(crate) fn mirrored(value: Value) -> Statistics {
+    Statistics {
+        visits: 0,
+        q: f64::from(-value.q),
+        d: f64::from(value.d),
+        m: f64::from(value.moves_left),
+    }
+}

@@ -1,0 +1,185 @@
+//! The watch over a search: when it has to end, when there is news.
+//!
+//! Kept by the thread that called, between its batches.
+
+use super::node::{Node, Outcome};
+use super::report::{best_child, compare, report};
+use super::shared::Shared;
+use super::time::{Allotment, Situation, is_decided};
+use crate::agent::{Control, Limits, Report};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// Reports come at least this far apart, …
+const NEWS_INTERVAL: Duration = Duration::from_millis(100);
+/// … and at most this far if nothing changes.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+pub(crate) struct Watch<'a> {
+    shared: &'a Shared<'a>,
+    limits: &'a Limits,
+    control: &'a Control,
+    tell: &'a mut dyn FnMut(&Report),
+    allotment: Option<Allotment>,
+    /// Since when our clock runs; `None` while pondering.
+    clock_since: Option<Instant>,
+    /// What the search before thought of the position now at the root.
+    expected: Option<f64>,
+    best: Option<u16>,
+    best_since: Instant,
+    told: Instant,
+    told_best: Option<u16>,
+}
+
+impl<'a> Watch<'a> {
+    pub(crate) fn new(
+        shared: &'a Shared<'a>,
+        limits: &'a Limits,
+        control: &'a Control,
+        tell: &'a mut dyn FnMut(&Report),
+    ) -> Watch<'a> {
+        let overhead = Duration::from_millis(shared.parameters.move_overhead);
+        let root = shared.tree.root();
+        let mut watch = Watch {
+            shared,
+            limits,
+            control,
+            tell,
+            allotment: Allotment::new(limits, overhead),
+            clock_since: None,
+            expected: (root.visits() > 0).then(|| -root.statistics().q),
+            best: None,
+            best_since: shared.began,
+            told: shared.began,
+            told_best: None,
+        };
+        if !limits.ponder {
+            watch.start_clock(shared.began);
+        }
+        watch
+    }
+
+    fn start_clock(&mut self, since: Instant) {
+        self.clock_since = Some(since);
+        if let Some(allotment) = self.allotment {
+            self.shared.set_deadline(since + allotment.hard);
+        }
+    }
+
+    /// Whether the search must end; tells the news if there is any.
+    pub(crate) fn look(&mut self) -> bool {
+        let stop = self.shared.stop.load(Relaxed) || self.control.stopped() || {
+            let _inside = self.shared.gate.read();
+            self.is_over()
+        };
+        if stop {
+            self.shared.stop.store(true, Relaxed);
+        }
+        stop
+    }
+
+    fn is_over(&mut self) -> bool {
+        if self.clock_since.is_none() {
+            if let Some(hit) = self.control.ponder_hit_at() {
+                self.start_clock(hit);
+            }
+        }
+        let root = self.shared.tree.root();
+        if root.visits() == 0 {
+            return false;
+        }
+        let now = Instant::now();
+        let best = best_child(self.shared, root);
+        let mv = best.map(Node::mv);
+        if mv != self.best {
+            self.best = mv;
+            self.best_since = now;
+        }
+        self.tell_news(now);
+        self.is_proven(root) || self.is_deep_enough() || self.is_time_up(root, best, now)
+    }
+
+    fn tell_news(&mut self, now: Instant) {
+        let since = now - self.told;
+        let changed = self.best != self.told_best;
+        if self.best.is_some() && (since >= INTERVAL || changed && since >= NEWS_INTERVAL) {
+            self.told = now;
+            self.told_best = self.best;
+            let (report, _) = report(self.shared);
+            (self.tell)(&report);
+        }
+    }
+
+    /// Whether more visits cannot change the answer: a win is proven (for `go
+    /// mate`, a short enough one), or every move is.
+    fn is_proven(&self, root: Node<'_>) -> bool {
+        let shape = root.shape();
+        match shape.outcome() {
+            Outcome::Unknown => false,
+            Outcome::Loss | Outcome::Draw => true,
+            Outcome::Win => {
+                let short_enough = |moves| (u32::from(shape.plies()) + 1) / 2 <= moves;
+                let enough = !self.limits.infinite && self.limits.mate.is_none_or(short_enough);
+                let proven = |child: Node<'_>| child.shape().outcome() != Outcome::Unknown;
+                enough
+                    || shape.count() == u32::from(shape.moves())
+                        && self.shared.tree.children(shape).all(proven)
+            }
+        }
+    }
+
+    fn is_deep_enough(&self) -> bool {
+        self.limits
+            .depth
+            .is_some_and(|depth| self.shared.progress.mean_depth() >= f64::from(depth))
+    }
+
+    fn is_time_up(&self, root: Node<'_>, best: Option<Node<'_>>, now: Instant) -> bool {
+        let (Some(allotment), Some(since)) = (self.allotment, self.clock_since) else {
+            return false;
+        };
+        let elapsed = now.saturating_duration_since(since);
+        if elapsed >= allotment.hard {
+            return true;
+        }
+        if !allotment.flexible {
+            return false;
+        }
+        if self.shared.root_moves.len() == 1 {
+            return true;
+        }
+        let Some(best) = best else { return false };
+        let searched = (now - self.shared.began).as_secs_f64();
+        let situation = Situation {
+            best_share: f64::from(best.visits()) / f64::from(root.visits()),
+            stable: (now - self.best_since).as_secs_f64() / searched.max(1e-9),
+            fallen: self
+                .expected
+                .map_or(0.0, |expected| (expected + root.statistics().q).max(0.0)),
+        };
+        let limit = allotment
+            .soft
+            .mul_f64(situation.factor())
+            .min(allotment.hard);
+        if elapsed >= limit {
+            return true;
+        }
+        let runner_up = self
+            .shared
+            .tree
+            .children(root.shape())
+            .filter(|child| child.mv() != best.mv())
+            .min_by(|&a, &b| compare(a, b))
+            .map_or(0, Node::visits);
+        let lead = u64::from(best.visits().saturating_sub(runner_up));
+        let visits = self.shared.progress.visits();
+        // The first batches say nothing of the speed.
+        visits > 2 * self.shared.batch_size() as u64
+            && is_decided(
+                lead,
+                visits as f64 / searched,
+                limit - elapsed,
+                self.shared.parameters.smart_pruning.into(),
+            )
+    }
+}

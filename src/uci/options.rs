@@ -1,0 +1,408 @@
+//! The options: one table from which everything follows, what `uci` lists, what
+//! `setoption` accepts, and the page a user reads.
+
+mod table;
+
+use super::output::excerpt;
+use super::settings::Settings;
+use table::TABLE;
+use vampirc_uci::UciOptionConfig;
+
+/// Characters of what a user wrote that an answer repeats.
+const LONGEST_ECHO: usize = 100;
+
+/// One option.
+struct Entry {
+    /// As clients see it; they may write it in any case.
+    name: &'static str,
+    /// What it takes, and how it reaches the settings.
+    kind: Kind,
+    /// What it does, in a sentence or two of Markdown.
+    help: &'static str,
+}
+
+/// What an option takes, with its way into and out of [`Settings`].
+enum Kind {
+    Check {
+        get: fn(&Settings) -> bool,
+        set: fn(&mut Settings, bool),
+    },
+    Spin {
+        min: u64,
+        max: u64,
+        get: fn(&Settings) -> u64,
+        set: fn(&mut Settings, u64),
+    },
+    /// UCI has no type for fractions; clients see a string.
+    Decimal {
+        min: f32,
+        max: f32,
+        get: fn(&Settings) -> f32,
+        set: fn(&mut Settings, f32),
+    },
+    Combo {
+        values: fn() -> Vec<String>,
+        get: fn(&Settings) -> String,
+        /// Called with one of the values.
+        set: fn(&mut Settings, &str),
+    },
+    Text {
+        get: fn(&Settings) -> String,
+        /// What is wrong with the value, if something is.
+        set: fn(&mut Settings, &str) -> Result<(), &'static str>,
+    },
+    Button(Button),
+}
+
+/// What a button does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Button {
+    /// Forget everything that was searched and evaluated.
+    ClearHash,
+}
+
+/// Why an option was not set; its previous value holds.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OptionError {
+    /// There is no option of that name.
+    #[error("there is no option `{0}`; `uci` lists those there are")]
+    Unknown(String),
+    /// The option takes other values.
+    #[error("{name} is set to {wanted}, not to `{value}`; it stays {kept}")]
+    Value {
+        /// The option.
+        name: &'static str,
+        /// The value as given.
+        value: String,
+        /// What the option takes.
+        wanted: String,
+        /// The value that holds.
+        kept: String,
+    },
+}
+
+/// Sets the option `name`, in any case, to `value`; the button that was pressed,
+/// if it is one.
+///
+/// # Errors
+/// [`OptionError`]; `settings` are then as they were.
+pub(crate) fn set(
+    settings: &mut Settings,
+    name: &str,
+    value: Option<&str>,
+) -> Result<Option<Button>, OptionError> {
+    let entry = TABLE
+        .iter()
+        .find(|entry| entry.name.eq_ignore_ascii_case(name))
+        .ok_or_else(|| OptionError::Unknown(excerpt(name, LONGEST_ECHO)))?;
+    if let Kind::Button(button) = entry.kind {
+        return Ok(Some(button));
+    }
+    // UCI writes the empty string so.
+    let value = value.filter(|&value| value != "<empty>").unwrap_or("");
+    entry
+        .kind
+        .set(settings, value)
+        .map(|()| None)
+        .map_err(|wanted| OptionError::Value {
+            name: entry.name,
+            value: excerpt(value, LONGEST_ECHO),
+            wanted,
+            kept: entry.kind.get(settings).unwrap_or_default(),
+        })
+}
+
+impl Settings {
+    /// Sets an option as `setoption` does, its name in any case; pressing a
+    /// button changes nothing.
+    ///
+    /// # Errors
+    /// [`OptionError`]; the settings are then as they were.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
+        set(self, name, Some(value)).map(|_| ())
+    }
+}
+
+/// The options as `uci` lists them.
+pub(crate) fn list() -> impl Iterator<Item = UciOptionConfig> {
+    let defaults = Settings::default();
+    TABLE.iter().map(move |entry| entry.describe(&defaults))
+}
+
+/// The page on all options: a table in Markdown with defaults, bounds and
+/// meaning.
+#[must_use]
+pub fn markdown() -> String {
+    let defaults = Settings::default();
+    let mut page = String::from(
+        "| option | type | default | values | what it does |\n|---|---|---|---|---|\n",
+    );
+    for entry in TABLE {
+        let default = entry.kind.get(&defaults).map_or_else(String::new, |value| {
+            if value.is_empty() {
+                "empty".to_owned()
+            } else {
+                format!("`{value}`")
+            }
+        });
+        page.push_str(&format!(
+            "| `{}` | {} | {default} | {} | {} |\n",
+            entry.name,
+            entry.kind.name(),
+            entry.kind.values(),
+            entry.help
+        ));
+    }
+    page
+}
+
+impl Entry {
+    fn describe(&self, defaults: &Settings) -> UciOptionConfig {
+        let name = self.name.to_owned();
+        match &self.kind {
+            Kind::Check { get, .. } => UciOptionConfig::Check {
+                name,
+                default: Some(get(defaults)),
+            },
+            Kind::Spin { min, max, get, .. } => UciOptionConfig::Spin {
+                name,
+                default: Some(get(defaults) as i64),
+                min: Some(*min as i64),
+                max: Some(*max as i64),
+            },
+            Kind::Combo { values, get, .. } => UciOptionConfig::Combo {
+                name,
+                default: Some(get(defaults)),
+                var: values(),
+            },
+            Kind::Decimal { .. } | Kind::Text { .. } => UciOptionConfig::String {
+                name,
+                default: self.kind.get(defaults).map(|value| {
+                    if value.is_empty() {
+                        "<empty>".to_owned()
+                    } else {
+                        value
+                    }
+                }),
+            },
+            Kind::Button(_) => UciOptionConfig::Button { name },
+        }
+    }
+}
+
+impl Kind {
+    fn name(&self) -> &'static str {
+        match self {
+            Kind::Check { .. } => "check",
+            Kind::Spin { .. } => "spin",
+            Kind::Combo { .. } => "combo",
+            Kind::Decimal { .. } | Kind::Text { .. } => "string",
+            Kind::Button(_) => "button",
+        }
+    }
+
+    /// The value in `settings` as it would be written; a button has none.
+    fn get(&self, settings: &Settings) -> Option<String> {
+        match self {
+            Kind::Check { get, .. } => Some(get(settings).to_string()),
+            Kind::Spin { get, .. } => Some(get(settings).to_string()),
+            Kind::Decimal { get, .. } => Some(get(settings).to_string()),
+            Kind::Combo { get, .. } | Kind::Text { get, .. } => Some(get(settings)),
+            Kind::Button(_) => None,
+        }
+    }
+
+    /// Reads and sets a value; else says what would have been one.
+    fn set(&self, settings: &mut Settings, value: &str) -> Result<(), String> {
+        match self {
+            Kind::Check { set, .. } => {
+                let value = value.to_ascii_lowercase().parse().ok();
+                value.map(|value| set(settings, value))
+            }
+            Kind::Spin { min, max, set, .. } => {
+                let value = value
+                    .parse()
+                    .ok()
+                    .filter(|value| (min..=max).contains(&value));
+                value.map(|value| set(settings, value))
+            }
+            Kind::Decimal { min, max, set, .. } => {
+                let value = value
+                    .parse()
+                    .ok()
+                    .filter(|value| (min..=max).contains(&value));
+                value.map(|value| set(settings, value))
+            }
+            Kind::Combo { values, set, .. } => values()
+                .iter()
+                .find(|known| known.eq_ignore_ascii_case(value))
+                .map(|known| set(settings, known)),
+            Kind::Text { set, .. } => return set(settings, value).map_err(str::to_owned),
+            Kind::Button(_) => Some(()),
+        }
+        .ok_or_else(|| self.values())
+    }
+
+    /// What can be set, in words.
+    fn values(&self) -> String {
+        match self {
+            Kind::Check { .. } => "true or false".to_owned(),
+            Kind::Spin { min, max, .. } => format!("{min} to {max}"),
+            Kind::Decimal { min, max, .. } => format!("{min} to {max}"),
+            Kind::Combo { values, .. } => values().join(", "),
+            Kind::Text { .. } | Kind::Button(_) => String::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::AgentKind;
+    use crate::nn::DeviceChoice;
+    use proptest::prelude::*;
+    use std::path::PathBuf;
+    use vampirc_uci::Serializable;
+
+    fn after(options: &[(&str, &str)]) -> Settings {
+        let mut settings = Settings::default();
+        for (name, value) in options {
+            set(&mut settings, name, Some(value)).unwrap();
+        }
+        settings
+    }
+
+    #[test]
+    fn options_reach_the_settings() {
+        let settings = after(&[
+            ("agent", "VALUE"),
+            ("Hash", "1000"),
+            ("move overhead", "35"),
+            ("CPuct", "2.5"),
+            ("Device", "cuda:1"),
+            ("Net", "my nets/best one.pt"),
+            ("Seed", "7"),
+            ("UCI_Chess960", "True"),
+        ]);
+        assert_eq!(settings.agent, AgentKind::Value);
+        assert_eq!(
+            (settings.parameters.hash, settings.backend.cache),
+            (750, 250)
+        );
+        assert_eq!(settings.parameters.move_overhead, 35);
+        assert_eq!(settings.parameters.cpuct, 2.5);
+        assert_eq!(settings.backend.device, DeviceChoice::Cuda(1));
+        assert_eq!(
+            settings.backend.net,
+            Some(PathBuf::from("my nets/best one.pt"))
+        );
+        assert_eq!((settings.backend.seed, settings.parameters.seed), (7, 7));
+        assert!(settings.chess960);
+        let settings = after(&[
+            ("Net", "x.pt"),
+            ("Net", "<built-in>"),
+            ("LogFile", "<empty>"),
+        ]);
+        assert_eq!((settings.backend.net, settings.log_file), (None, None));
+    }
+
+    #[test]
+    fn analysis_thinks_to_the_end() {
+        assert!(after(&[]).search_parameters().smart_pruning > 0.0);
+        let analysis = after(&[("UCI_AnalyseMode", "true")]);
+        assert_eq!(analysis.search_parameters().smart_pruning, 0.0);
+    }
+
+    #[test]
+    fn every_default_can_be_set_and_changes_nothing() {
+        let defaults = Settings::default();
+        for entry in TABLE {
+            let mut settings = defaults.clone();
+            let value = entry.kind.get(&defaults);
+            set(&mut settings, entry.name, value.as_deref()).unwrap();
+            assert_eq!(settings, defaults, "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn every_option_can_be_changed() {
+        for entry in TABLE {
+            let defaults = Settings::default();
+            let other = match &entry.kind {
+                Kind::Check { get, .. } => (!get(&defaults)).to_string(),
+                Kind::Spin { max, .. } => max.to_string(),
+                Kind::Decimal { max, .. } => max.to_string(),
+                Kind::Combo { values, .. } => values().pop().unwrap(),
+                Kind::Text { .. } => "cpu".to_owned(),
+                Kind::Button(button) => {
+                    let pressed = set(&mut defaults.clone(), entry.name, None);
+                    assert_eq!(pressed, Ok(Some(*button)));
+                    continue;
+                }
+            };
+            let mut settings = defaults.clone();
+            set(&mut settings, entry.name, Some(&other)).unwrap();
+            assert_ne!(settings, defaults, "{}", entry.name);
+            assert_eq!(entry.kind.get(&settings), Some(other));
+        }
+    }
+
+    #[test]
+    fn what_is_refused_changes_nothing_and_says_why() {
+        for (name, value, why) in [
+            ("Hashes", "1", "no option `Hashes`"),
+            ("Hash", "0", "1 to "),
+            ("Hash", "-5", "1 to "),
+            ("Hash", "64 MB", "64 MB"),
+            ("Hash", "", "it stays 256"),
+            ("Threads", "99999999999999999999", "0 to 1024"),
+            ("Ponder", "maybe", "true or false"),
+            ("Agent", "human", "mcts, policy, value"),
+            ("CPuct", "NaN", "0 to 100"),
+            ("CPuct", "inf", "0 to 100"),
+            ("PolicyTemperature", "0", "0.01 to 100"),
+            ("Device", "gpu", "cuda"),
+        ] {
+            let mut settings = Settings::default();
+            let error = set(&mut settings, name, Some(value)).unwrap_err();
+            assert!(error.to_string().contains(why), "{error}");
+            assert_eq!(settings, Settings::default());
+        }
+    }
+
+    #[test]
+    fn the_list_is_what_clients_read() {
+        let lines: Vec<String> = list().map(|option| option.serialize()).collect();
+        assert!(lines.contains(
+            &"option name Agent type combo default mcts var mcts var policy var value".to_owned()
+        ));
+        assert!(
+            lines.contains(&"option name Hash type spin default 256 min 1 max 1048576".to_owned())
+        );
+        assert!(lines.contains(&"option name LogFile type string default <empty>".to_owned()));
+        assert!(lines.contains(&"option name Net type string default <built-in>".to_owned()));
+        assert!(lines.contains(&"option name Clear Hash type button".to_owned()));
+        assert!(lines.contains(&"option name UCI_Chess960 type check default false".to_owned()));
+        assert!(lines.contains(&"option name CPuct type string default 1.745".to_owned()));
+    }
+
+    #[test]
+    fn the_page_has_a_row_for_every_option() {
+        let page = markdown();
+        assert_eq!(page.lines().count(), TABLE.len() + 2);
+        for line in page.lines() {
+            assert_eq!(line.matches('|').count(), 6, "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_value_breaks_an_option(index in 0..TABLE.len(), value in "\\PC{0,20}|-?[0-9.e]{1,25}") {
+            let mut settings = Settings::default();
+            let before = settings.clone();
+            if set(&mut settings, TABLE[index].name, Some(&value)).is_err() {
+                prop_assert_eq!(settings, before);
+            }
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The session: what each command does.
+//!
+//! It runs on the thread that reads the input and never waits for the worker,
+//! so that every command is answered at once.
+
+use super::go::{Go, ends_by_itself};
+use super::options::{self, Button};
+use super::output::Output;
+use super::parse::{Command, parse};
+use super::settings::Settings;
+use super::task::{Job, Kind, Search, Setup, Task, Work};
+use super::worker::{Factory, READY, Worker};
+use super::{display, info};
+use crate::chess::Game;
+use crossbeam::channel::{Sender, unbounded};
+use shakmaty::{CastlingMode, EnPassantMode, Position};
+use std::io;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+use vampirc_uci::UciMessage;
+
+/// How long the end waits for a search that was told to stop.
+const SEARCH_GRACE: Duration = Duration::from_secs(1);
+/// How long the end waits for a `perft` or an `isready`: scripts that pipe
+/// `go perft 5` and `quit` want to see the count.
+const WORK_GRACE: Duration = Duration::from_secs(10);
+
+const HELP: &str = "Tessera speaks UCI, the protocol between chess programs, and is meant to be \
+run by one: plug it into a chess client.\n\
+By hand: `position startpos moves e2e4`, `go nodes 100`, `go movetime 1000`, `stop`, `quit`.\n\
+Further: `d` shows the position, `go perft 4` counts moves, `uci` lists the options, and \
+`setoption name VerboseMoveStats value true` shows every move in numbers.";
+
+/// Whether the worker has come to rest when a session ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    Reached,
+    Missed,
+}
+
+pub(crate) struct Session {
+    output: Arc<Output>,
+    jobs: Sender<Job>,
+    /// What the worker has not finished, the oldest first.
+    tasks: Vec<Arc<Task>>,
+    setup: Setup,
+    game: Game,
+    debug: bool,
+}
+
+impl Session {
+    /// Begins a session with a worker of its own.
+    ///
+    /// # Errors
+    /// If the system has no thread for the worker.
+    pub(crate) fn start(
+        output: Arc<Output>,
+        factory: impl Factory,
+        settings: Settings,
+    ) -> io::Result<Session> {
+        let (jobs, queue) = unbounded();
+        let worker = Worker::new(output.clone(), factory);
+        thread::Builder::new()
+            .name("worker".to_owned())
+            .spawn(move || worker.run(queue))?;
+        let mut session = Session {
+            output,
+            jobs,
+            tasks: Vec::new(),
+            setup: Setup {
+                settings,
+                game: 0,
+                clearing: 0,
+            },
+            game: Game::default(),
+            debug: false,
+        };
+        session.write_castling();
+        session.open_log(None);
+        Ok(session)
+    }
+
+    /// Obeys a line of input; breaks on `quit`.
+    pub(crate) fn handle(&mut self, line: &str) -> ControlFlow<()> {
+        self.output.received(line);
+        self.tasks.retain(|task| !task.is_finished());
+        let parsed = parse(line);
+        for complaint in &parsed.complaints {
+            self.output.info_string(complaint);
+        }
+        let unknown = parsed.command.is_none() && parsed.complaints.is_empty();
+        if !parsed.skipped.is_empty() && (unknown || self.debug) {
+            self.output.info_string(&format!(
+                "unknown and ignored: {} (`help` says what is known)",
+                parsed.skipped.join(" ")
+            ));
+        }
+        match parsed.command {
+            Some(Command::Quit) => return ControlFlow::Break(()),
+            Some(command) => self.obey(command),
+            None => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Uci => self.introduce(),
+            Command::Debug(on) => self.debug = on,
+            Command::IsReady => self.ready(),
+            Command::SetOption { name, value } => self.set_option(&name, value.as_deref()),
+            Command::NewGame => {
+                if !self.setup.settings.analyse_mode {
+                    self.setup.game += 1;
+                }
+            }
+            Command::Position { fen, moves } => match self.game_from(fen.as_deref(), &moves) {
+                Ok(game) => self.game = game,
+                Err(reason) => self
+                    .output
+                    .info_string(&format!("the previous position stays: {reason}")),
+            },
+            Command::Go(go) => self.go(&go),
+            Command::Perft(depth) => {
+                self.stop_the_endless();
+                let game = self.game.clone();
+                self.submit(Kind::Perft, Work::Perft { game, depth });
+            }
+            Command::Stop => {
+                for task in &self.tasks {
+                    task.control.stop();
+                }
+            }
+            Command::PonderHit => {
+                let ponders =
+                    |task: &&Arc<Task>| matches!(task.kind, Kind::Search { ponders: true, .. });
+                if let Some(task) = self.tasks.iter().rfind(ponders) {
+                    task.control.ponder_hit();
+                }
+            }
+            Command::Display => self.output.line(&display::display(&self.game)),
+            Command::Help => {
+                for line in HELP.lines() {
+                    self.output.info_string(line);
+                }
+            }
+            // There is nothing to register, and `quit` has been seen to.
+            Command::Register | Command::Quit => {}
+        }
+    }
+
+    /// Waits until nothing is going on.
+    #[cfg(test)]
+    pub(crate) fn finish(&mut self) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        for task in self.tasks.drain(..) {
+            task.wait_until(deadline);
+        }
+        self.output.settle(deadline).expect("the output holds");
+    }
+
+    /// Ends what is going on, as `quit` and the end of the input do: at once,
+    /// but for the moment that it takes to answer what was asked.
+    ///
+    /// # Errors
+    /// If the output broke and the worker is at rest.
+    pub(crate) fn end(self) -> io::Result<Rest> {
+        let now = Instant::now();
+        let mut deadline = now + SEARCH_GRACE;
+        for task in &self.tasks {
+            match task.kind {
+                Kind::Search { .. } => task.control.stop(),
+                Kind::Ready | Kind::Perft => deadline = now + WORK_GRACE,
+            }
+        }
+        for task in &self.tasks {
+            task.wait_until(deadline);
+        }
+        let settled = self.output.settle(deadline);
+        if self.tasks.iter().all(|task| task.is_finished()) {
+            settled.map(|()| Rest::Reached)
+        } else {
+            Ok(Rest::Missed)
+        }
+    }
+
+    fn introduce(&self) {
+        let name = format!("Tessera {}", env!("CARGO_PKG_VERSION"));
+        self.output.message(&UciMessage::id_name(&name));
+        self.output
+            .message(&UciMessage::id_author("the Tessera developers"));
+        for option in options::list() {
+            self.output.message(&UciMessage::Option(option));
+        }
+        self.output.message(&UciMessage::UciOk);
+    }
+
+    /// `isready`: at once where something is going on, else after loading.
+    fn ready(&mut self) {
+        let busy = |task: &Arc<Task>| !matches!(task.kind, Kind::Ready);
+        if self.tasks.iter().any(busy) {
+            self.output.line(READY);
+        } else {
+            let setup = self.setup.clone();
+            self.submit(Kind::Ready, Work::Ready(setup));
+        }
+    }
+
+    fn set_option(&mut self, name: &str, value: Option<&str>) {
+        let before = self.setup.settings.clone();
+        match options::set(&mut self.setup.settings, name, value) {
+            Ok(Some(Button::ClearHash)) => self.setup.clearing += 1,
+            Ok(None) => {
+                if self.setup.settings.chess960 != before.chess960 {
+                    self.write_castling();
+                }
+                self.open_log(before.log_file);
+            }
+            Err(error) => self.output.info_string(&error.to_string()),
+        }
+    }
+
+    /// Turns to the log file that the settings name; if that cannot be opened,
+    /// back to the one `before`.
+    fn open_log(&mut self, before: Option<PathBuf>) {
+        let settings = &mut self.setup.settings;
+        if settings.log_file == before {
+            return;
+        }
+        if let Err(error) = self.output.set_log(settings.log_file.as_deref()) {
+            self.output
+                .info_string(&format!("the log file cannot be opened: {error}"));
+            settings.log_file = before;
+        }
+    }
+
+    /// Has the game write castling as the settings say; without the option, as
+    /// its first position needs it.
+    fn write_castling(&mut self) {
+        let mode = if self.setup.settings.chess960 {
+            CastlingMode::Chess960
+        } else {
+            let first = self.game.plies()[0].position.clone();
+            CastlingMode::detect(&first.to_setup(EnPassantMode::Legal))
+        };
+        self.game.set_mode(mode);
+    }
+
+    fn game_from(&self, fen: Option<&str>, moves: &[String]) -> Result<Game, String> {
+        let mode = CastlingMode::from_chess960(self.setup.settings.chess960);
+        let mut game = match fen {
+            Some(fen) => Game::from_fen(fen, mode).map_err(|error| error.to_string())?,
+            None => Game::new(shakmaty::Chess::default(), mode),
+        };
+        for (index, text) in moves.iter().enumerate() {
+            let mv = game
+                .parse_move(&text.to_ascii_lowercase())
+                .map_err(|error| format!("{error}; it is move {} of the list", index + 1))?;
+            game.play(mv);
+        }
+        Ok(game)
+    }
+
+    fn go(&mut self, go: &Go) {
+        let mut search_moves = Vec::new();
+        let mut illegal = Vec::new();
+        for text in &go.search_moves {
+            match self.game.parse_move(&text.to_ascii_lowercase()) {
+                Ok(mv) if search_moves.contains(&mv) => {}
+                Ok(mv) => search_moves.push(mv),
+                Err(_) => illegal.push(text.as_str()),
+            }
+        }
+        if !illegal.is_empty() {
+            let consequence = if search_moves.is_empty() {
+                "all moves are searched"
+            } else {
+                "the others are searched"
+            };
+            self.output.info_string(&format!(
+                "{consequence}: not legal here, among the searchmoves: {}",
+                illegal.join(" ")
+            ));
+        }
+        let limits = go.limits(self.game.position().turn(), search_moves);
+        self.stop_the_endless();
+        let kind = Kind::Search {
+            ponders: limits.ponder,
+            limited: ends_by_itself(&limits),
+        };
+        let search = Search {
+            setup: self.setup.clone(),
+            game: self.game.clone(),
+            limits,
+            received: Instant::now(),
+        };
+        self.submit(kind, Work::Search(Box::new(search)));
+    }
+
+    /// Makes way for what would otherwise wait for ever.
+    fn stop_the_endless(&self) {
+        for task in self.tasks.iter().filter(|task| task.is_endless()) {
+            task.control.stop();
+        }
+    }
+
+    fn submit(&mut self, kind: Kind, work: Work) {
+        let task = Task::new(kind);
+        self.tasks.push(task.clone());
+        if self.jobs.send(Job { task, work }).is_ok() {
+            return;
+        }
+        // The worker is to outlive the session. If it is gone nevertheless, the
+        // answer must come from here.
+        self.output
+            .info_string("the worker has stopped: start the engine again");
+        match self.tasks.pop().as_deref().map(|task| &task.kind) {
+            Some(Kind::Search { .. }) => self.output.line(info::NO_MOVE),
+            Some(Kind::Ready) => self.output.line(READY),
+            Some(Kind::Perft) | None => {}
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What the session asks of the worker, and how it follows it up.
+
+use super::settings::Settings;
+use crate::agent::{Control, Limits};
+use crate::chess::Game;
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Something to do, with all that it depends on: commands that arrive later
+/// cannot reach it.
+pub(crate) struct Job {
+    pub task: Arc<Task>,
+    pub work: Work,
+}
+
+pub(crate) enum Work {
+    /// Load what `setup` wants, for `isready`.
+    Ready(Setup),
+    /// Choose a move, for `go`.
+    Search(Box<Search>),
+    /// Count leaves, for `go perft`.
+    Perft { game: Game, depth: u32 },
+}
+
+/// What a player is to be like and what it may remember.
+#[derive(Clone)]
+pub(crate) struct Setup {
+    pub settings: Settings,
+    /// Counts games: another number, and the tree is forgotten.
+    pub game: u64,
+    /// Counts `Clear Hash`: another number, and everything is forgotten.
+    pub clearing: u64,
+}
+
+pub(crate) struct Search {
+    pub setup: Setup,
+    pub game: Game,
+    pub limits: Limits,
+    /// When `go` arrived, which is when the clock began to run.
+    pub received: Instant,
+}
+
+/// The session's end of a job.
+pub(crate) struct Task {
+    pub kind: Kind,
+    pub control: Control,
+    finished: Mutex<bool>,
+    changed: Condvar,
+}
+
+pub(crate) enum Kind {
+    Ready,
+    Search {
+        /// Whether it waits for `ponderhit`.
+        ponders: bool,
+        /// Whether it then ends by itself.
+        limited: bool,
+    },
+    Perft,
+}
+
+impl Task {
+    pub(crate) fn new(kind: Kind) -> Arc<Task> {
+        Arc::new(Task {
+            kind,
+            control: Control::default(),
+            finished: Mutex::new(false),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// Whether it could go on for ever.
+    pub(crate) fn is_endless(&self) -> bool {
+        match self.kind {
+            Kind::Ready | Kind::Perft => false,
+            Kind::Search { ponders, limited } => {
+                !limited || ponders && self.control.ponder_hit_at().is_none()
+            }
+        }
+    }
+
+    pub(crate) fn finish(&self) {
+        *self.finished.lock() = true;
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        *self.finished.lock()
+    }
+
+    /// Sleeps until it is finished, at most until `deadline`.
+    pub(crate) fn wait_until(&self, deadline: Instant) {
+        let mut finished = self.finished.lock();
+        while !*finished && !self.changed.wait_until(&mut finished, deadline).timed_out() {}
+    }
+}

@@ -1,0 +1,240 @@
+//! A client at a session in this process, and the scripted player behind it.
+
+use super::super::output::Output;
+use super::super::session::{Rest, Session};
+use super::super::settings::Settings;
+use super::super::worker::Factory;
+use crate::agent::{
+    Agent, AgentError, AgentKind, Choice, Control, Limits, Line, MoveStatistics, Report, Score,
+};
+use crate::chess::Game;
+use crate::nn::{Backend, BackendError, BackendOptions, Batch, Evaluations, LoadError, Properties};
+use crate::search::Parameters;
+use crossbeam::channel::{Receiver, Sender, unbounded};
+use parking_lot::Mutex;
+use shakmaty::Position;
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// `go nodes` with these numbers make the scripted player fail.
+pub(super) const BACKEND_FAILS: u64 = 666;
+pub(super) const PANICS: u64 = 667;
+pub(super) const FAILS_AT_ONCE: u64 = 668;
+
+/// What was asked of the scripted factory and player, in order.
+#[derive(Clone, Default)]
+pub(super) struct Journal(Arc<Mutex<Vec<String>>>);
+
+impl Journal {
+    fn note(&self, entry: impl Into<String>) {
+        self.0.lock().push(entry.into());
+    }
+
+    /// What was noted since the last call.
+    pub(super) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock())
+    }
+}
+
+/// Makes scripted players. A network of the name `missing` cannot be loaded.
+#[derive(Clone, Default)]
+pub(super) struct Script(pub(super) Journal);
+
+struct Nothing(Properties);
+
+impl Backend for Nothing {
+    fn properties(&self) -> &Properties {
+        &self.0
+    }
+
+    fn evaluate(&self, _: &Batch, _: &mut Evaluations) -> Result<(), BackendError> {
+        Err(BackendError::Stopped)
+    }
+}
+
+impl Factory for Script {
+    fn load(&self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
+        self.0.note("load");
+        match &options.net {
+            Some(path) if path.ends_with("missing") => Err(LoadError::Read {
+                path: path.clone(),
+                source: io::ErrorKind::NotFound.into(),
+            }),
+            _ => Ok(Arc::new(Nothing(Properties {
+                name: "nothing".to_owned(),
+                reads_input: false,
+                has_moves_left: false,
+                has_error: false,
+                recommended_batch: 1,
+                recommended_threads: 1,
+            }))),
+        }
+    }
+
+    fn build(&self, kind: AgentKind, _: Arc<dyn Backend>, _: &Parameters) -> Box<dyn Agent> {
+        self.0.note(format!("build {kind:?}"));
+        Box::new(Player(self.0.clone()))
+    }
+}
+
+/// Plays the first move that it may; takes exactly the time it is given.
+struct Player(Journal);
+
+impl Agent for Player {
+    fn new_game(&mut self) {
+        self.0.note("new game");
+    }
+
+    fn choose(
+        &mut self,
+        game: &Game,
+        limits: &Limits,
+        control: &Control,
+        report: &mut dyn FnMut(&Report),
+    ) -> Result<Choice, AgentError> {
+        let begun = Instant::now();
+        let legal = game.position().legal_moves();
+        let best = *limits.search_moves.first().unwrap_or(&legal[0]);
+        if limits.nodes == Some(FAILS_AT_ONCE) {
+            return Err(BackendError::Stopped.into());
+        }
+        let thought = Report {
+            depth: 1,
+            selective_depth: 1,
+            nodes: limits.nodes.unwrap_or(1),
+            lines: vec![Line {
+                score: Score::Expected(0.1),
+                wdl: [0.4, 0.3, 0.3],
+                moves_left: None,
+                moves: vec![best],
+            }],
+            ..Report::default()
+        };
+        report(&thought);
+        match limits.nodes {
+            Some(BACKEND_FAILS) => return Err(BackendError::Stopped.into()),
+            Some(PANICS) => panic!("scripted"),
+            _ => {}
+        }
+        while limits.move_time.is_some_and(|time| begun.elapsed() < time) && !control.stopped() {
+            sleep(Duration::from_millis(1));
+        }
+        if limits.infinite {
+            control.wait(false);
+        } else if limits.ponder {
+            control.wait(true);
+        }
+        Ok(Choice {
+            best: Some(best),
+            ponder: None,
+            statistics: vec![MoveStatistics {
+                mv: best,
+                visits: 1,
+                prior: 1.0,
+                q: 0.1,
+                wdl: thought.lines[0].wdl,
+            }],
+            report: thought,
+        })
+    }
+}
+
+/// Hands on whole lines.
+struct Lines {
+    partial: Vec<u8>,
+    lines: Sender<String>,
+}
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.partial.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let text = String::from_utf8(std::mem::take(&mut self.partial)).expect("UTF-8");
+        assert!(text.ends_with('\n'), "an incomplete line was flushed");
+        for line in text.lines() {
+            // The client may have left.
+            let _ = self.lines.send(line.to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Writes to a session and reads from it.
+pub(super) struct Client {
+    session: Session,
+    lines: Receiver<String>,
+    pub(super) journal: Journal,
+}
+
+impl Client {
+    pub(super) fn new() -> Client {
+        let (sender, lines) = unbounded();
+        let output = Arc::new(Output::new(Lines {
+            partial: Vec::new(),
+            lines: sender,
+        }));
+        let script = Script::default();
+        let journal = script.0.clone();
+        let session =
+            Session::start(output, script, Settings::default()).expect("a thread can be had");
+        Client {
+            session,
+            lines,
+            journal,
+        }
+    }
+
+    pub(super) fn send(&mut self, line: &str) -> ControlFlow<()> {
+        self.session.handle(line)
+    }
+
+    /// Sends lines none of which is `quit`.
+    pub(super) fn say(&mut self, lines: &[&str]) {
+        for line in lines {
+            assert!(self.send(line).is_continue(), "{line}");
+        }
+    }
+
+    /// Waits for a line that begins so; it and what came before it.
+    pub(super) fn wait_for(&self, beginning: &str) -> Vec<String> {
+        let mut seen = Vec::new();
+        loop {
+            match self.lines.recv_timeout(Duration::from_secs(20)) {
+                Ok(line) => {
+                    let found = line.starts_with(beginning);
+                    seen.push(line);
+                    if found {
+                        return seen;
+                    }
+                }
+                Err(_) => panic!("no `{beginning}` after {seen:?}"),
+            }
+        }
+    }
+
+    /// Everything said once all tasks are done: stops them first.
+    pub(super) fn settle(&mut self) -> Vec<String> {
+        self.say(&["stop", "isready"]);
+        let mut seen = self.wait_for("readyok");
+        // Where something was going on, that was too early to be the end.
+        self.session.finish();
+        seen.extend(self.lines.try_iter());
+        seen
+    }
+
+    /// What has been said so far.
+    pub(super) fn said(&self) -> Vec<String> {
+        self.lines.try_iter().collect()
+    }
+
+    pub(super) fn end(self) -> Vec<String> {
+        assert_eq!(self.session.end().expect("the output holds"), Rest::Reached);
+        self.lines.try_iter().collect()
+    }
+}

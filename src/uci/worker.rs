@@ -1,0 +1,272 @@
+//! The thread that loads networks and thinks, one job after another.
+
+use super::info;
+use super::output::Output;
+use super::perft::perft;
+use super::settings::Settings;
+use super::task::{Job, Search, Setup, Work};
+use crate::agent::{Agent, AgentKind, Control, Limits, Report};
+use crate::nn::{self, Backend, BackendOptions, LoadError};
+use crate::search::Parameters;
+use crossbeam::channel::Receiver;
+use shakmaty::Position;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Where backends and players come from.
+pub(crate) trait Factory: Send + 'static {
+    fn load(&self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError>;
+
+    fn build(
+        &self,
+        kind: AgentKind,
+        backend: Arc<dyn Backend>,
+        parameters: &Parameters,
+    ) -> Box<dyn Agent>;
+}
+
+/// The engine's own.
+pub(crate) struct Engine;
+
+impl Factory for Engine {
+    fn load(&self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
+        nn::load(options)
+    }
+
+    fn build(
+        &self,
+        kind: AgentKind,
+        backend: Arc<dyn Backend>,
+        parameters: &Parameters,
+    ) -> Box<dyn Agent> {
+        kind.build(backend, parameters)
+    }
+}
+
+pub(crate) struct Worker<F> {
+    output: Arc<Output>,
+    factory: F,
+    loaded: Option<Loaded>,
+    player: Option<Player>,
+    /// The last report of the search at hand: what to fall back on.
+    latest: Option<Report>,
+}
+
+/// A backend, and what it was made from.
+struct Loaded {
+    options: BackendOptions,
+    clearing: u64,
+    backend: Arc<dyn Backend>,
+}
+
+/// A player, and what it was made from.
+struct Player {
+    kind: AgentKind,
+    parameters: Parameters,
+    game: u64,
+    agent: Box<dyn Agent>,
+}
+
+impl<F: Factory> Worker<F> {
+    pub(crate) fn new(output: Arc<Output>, factory: F) -> Worker<F> {
+        Worker {
+            output,
+            factory,
+            loaded: None,
+            player: None,
+            latest: None,
+        }
+    }
+
+    /// Does the jobs in their order until no more can come.
+    pub(crate) fn run(mut self, jobs: Receiver<Job>) {
+        for Job { task, work } in jobs {
+            // A panic is a mistake in the program. Whoever waits for an answer
+            // gets one all the same, and the session goes on.
+            let answer = catch_unwind(AssertUnwindSafe(|| self.work(&work, &task.control)))
+                .unwrap_or_else(|panic| self.recover(&work, panic.as_ref()));
+            self.output.last_line(&answer, || task.finish());
+        }
+    }
+
+    /// Does a job; the line that ends it.
+    fn work(&mut self, work: &Work, control: &Control) -> String {
+        match work {
+            Work::Ready(setup) => {
+                if let Err(error) = self.prepare(setup) {
+                    self.output.info_string(&error.to_string());
+                }
+                READY.to_owned()
+            }
+            Work::Search(search) => self.search(search, control),
+            Work::Perft { game, depth } => {
+                let counted = perft(game, *depth, control, |mv, leaves| {
+                    self.output
+                        .line(&format!("{}: {leaves}", game.format_move(mv)));
+                });
+                match counted {
+                    Some(leaves) => format!("\nNodes searched: {leaves}\n"),
+                    None => "info string perft was stopped before its end".to_owned(),
+                }
+            }
+        }
+    }
+
+    fn recover(&mut self, work: &Work, panic: &(dyn Any + Send)) -> String {
+        let message = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("no message");
+        self.output
+            .info_string(&format!("internal error, please report it: {message}"));
+        self.player = None;
+        self.loaded = None;
+        match work {
+            Work::Ready(_) => READY.to_owned(),
+            Work::Search(search) => self.best_so_far(search),
+            Work::Perft { .. } => "info string perft failed".to_owned(),
+        }
+    }
+
+    fn search(&mut self, search: &Search, control: &Control) -> String {
+        self.latest = None;
+        let settings = &search.setup.settings;
+        if search.game.position().legal_moves().is_empty() {
+            self.output.message(&info::no_moves(&search.game, settings));
+            hold_answer(&search.limits, control);
+            return info::NO_MOVE.to_owned();
+        }
+        if let Err(error) = self.prepare(&search.setup) {
+            self.output.info_string(&error.to_string());
+            hold_answer(&search.limits, control);
+            return info::NO_MOVE.to_owned();
+        }
+        self.think(search, control)
+    }
+
+    fn think(&mut self, search: &Search, control: &Control) -> String {
+        let Some(player) = &mut self.player else {
+            return info::NO_MOVE.to_owned();
+        };
+        let Search { setup, game, .. } = search;
+        let limits = charged(&search.limits, search.received.elapsed());
+        let (output, latest) = (&self.output, &mut self.latest);
+        let mut publish = |report: &Report| {
+            for message in info::report(report, game, &setup.settings) {
+                output.message(&message);
+            }
+            *latest = Some(report.clone());
+        };
+        match player.agent.choose(game, &limits, control, &mut publish) {
+            Ok(choice) => {
+                if self.latest.as_ref() != Some(&choice.report) {
+                    for message in info::report(&choice.report, game, &setup.settings) {
+                        self.output.message(&message);
+                    }
+                }
+                if setup.settings.verbose_move_stats {
+                    for line in info::statistics(&choice.statistics, game) {
+                        self.output.info_string(&line);
+                    }
+                }
+                info::best_move(&choice, game, &setup.settings)
+            }
+            Err(error) => {
+                self.output.info_string(&error.to_string());
+                hold_answer(&limits, control);
+                self.best_so_far(search)
+            }
+        }
+    }
+
+    /// The answer where a search broke off: what it last reported as best.
+    fn best_so_far(&mut self, search: &Search) -> String {
+        let latest = self.latest.take().unwrap_or_default();
+        let best = latest.lines.first().and_then(|line| line.moves.first());
+        match best {
+            Some(&best) => format!("bestmove {}", search.game.format_move(best)),
+            None => info::NO_MOVE.to_owned(),
+        }
+    }
+
+    /// Sees to it that the player that `setup` wants is there, and knows what
+    /// it may know. What has not changed stays loaded.
+    fn prepare(&mut self, setup: &Setup) -> Result<(), LoadError> {
+        let Settings {
+            backend: options,
+            agent: kind,
+            ..
+        } = &setup.settings;
+        let parameters = setup.settings.search_parameters();
+        let fits =
+            |loaded: &Loaded| loaded.options == *options && loaded.clearing == setup.clearing;
+        let backend = match self.loaded.take().filter(fits) {
+            Some(loaded) => self.loaded.insert(loaded),
+            None => {
+                // The old network makes room before the new one comes.
+                self.player = None;
+                let begun = Instant::now();
+                let backend = self.factory.load(options)?;
+                self.output.info_string(&format!(
+                    "{} loaded in {:.1} s",
+                    backend.properties().name,
+                    begun.elapsed().as_secs_f64()
+                ));
+                self.loaded.insert(Loaded {
+                    options: options.clone(),
+                    clearing: setup.clearing,
+                    backend,
+                })
+            }
+        };
+        let fits = |player: &Player| player.kind == *kind && player.parameters == parameters;
+        match self.player.take().filter(fits) {
+            Some(player) => {
+                let player = self.player.insert(player);
+                if player.game != setup.game {
+                    player.agent.new_game();
+                    player.game = setup.game;
+                }
+            }
+            None => {
+                let agent = self
+                    .factory
+                    .build(*kind, backend.backend.clone(), &parameters);
+                self.player = Some(Player {
+                    kind: *kind,
+                    parameters,
+                    game: setup.game,
+                    agent,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The answer to `isready`.
+pub(crate) const READY: &str = "readyok";
+
+/// Sleeps as long as UCI forbids an answer.
+fn hold_answer(limits: &Limits, control: &Control) {
+    if limits.infinite {
+        control.wait(false);
+    } else if limits.ponder {
+        control.wait(true);
+    }
+}
+
+/// The limits after `waited` since `go` arrived, be it for an earlier search to
+/// end or for the network to load: the clock ran meanwhile.
+fn charged(limits: &Limits, waited: Duration) -> Limits {
+    let mut limits = limits.clone();
+    if !limits.ponder {
+        for time in [&mut limits.time, &mut limits.move_time] {
+            *time = time.map(|time| time.saturating_sub(waited));
+        }
+    }
+    limits
+}

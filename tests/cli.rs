@@ -1,0 +1,304 @@
+//! The command line of the real binary: results, errors, pipes.
+
+#[path = "cli/network.rs"]
+mod network;
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::Stdio;
+use tempfile::TempDir;
+use tessera::encode::policy_index;
+
+const TESSERA: &str = env!("CARGO_BIN_EXE_tessera");
+
+/// A mate in two, then twice a mate in one that another move gives as well.
+const PUZZLES: &str = "\
+PuzzleId,FEN,Moves,Rating,RatingDeviation,Popularity,NbPlays,Themes,GameUrl,OpeningTags
+dhs2l,6rk/p1b2p1p/5Pr1/q7/2p1N2Q/7R/P1P4P/R6K b - - 7 31,h7h6 h4h6 g6h6 h3h6,438,83,81,206,,,
+one,6k1/2p2ppp/8/8/8/8/5PPP/QR4K1 b - - 0 1,c7c6 b1b8,1500,83,81,206,,,
+two,6k1/2p2ppp/8/8/8/8/5PPP/QR4K1 b - - 0 1,c7c5 a1a8,2900,83,81,206,,,
+";
+const SUITE: &str = "\
+6k1/2p2ppp/8/8/8/8/5PPP/QR4K1 w - - bm Rb8#; id \"mate\";
+this is no position
+6k1/2p2ppp/8/8/8/8/5PPP/QR4K1 w - - bm Kh1; id \"odd\"; c0 \"Kh1=10, Rb8#=3, Qa8#=3\";
+";
+
+fn tessera(arguments: &[&str]) -> Command {
+    let mut command = Command::new(TESSERA);
+    command.args(arguments);
+    command
+}
+
+/// The last line that the command prints, as JSON.
+fn json(arguments: &[&str]) -> Value {
+    let output = tessera(arguments).arg("--json").assert().success();
+    let text = String::from_utf8(output.get_output().stdout.clone()).unwrap();
+    serde_json::from_str(text.lines().last().unwrap()).unwrap()
+}
+
+/// What a failing command says, after its exit status.
+fn failure(arguments: &[&str]) -> (i32, String) {
+    let output = tessera(arguments).assert().failure();
+    let output = output.get_output();
+    assert!(output.stdout.is_empty());
+    let text = String::from_utf8(output.stderr.clone()).unwrap();
+    (output.status.code().unwrap(), text)
+}
+
+/// A file with `text` in a folder that is deleted with the first value.
+fn file(name: &str, text: &str) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    (folder, path)
+}
+
+#[test]
+fn help_and_version() {
+    let output = tessera(&["--help"]).assert().success();
+    let text = String::from_utf8(output.get_output().stdout.clone()).unwrap();
+    for command in [
+        "bench",
+        "perft",
+        "backendbench",
+        "puzzles",
+        "epd",
+        "eval",
+        "describe",
+    ] {
+        assert!(text.contains(&format!("\n  {command} ")), "{text}");
+        let output = tessera(&[command, "--help"]).assert().success();
+        let text = String::from_utf8(output.get_output().stdout.clone()).unwrap();
+        assert!(text.contains("--json"), "{text}");
+    }
+    let output = tessera(&["--version"]).assert().success();
+    let version = concat!("tessera ", env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!(output.get_output().stdout, version.as_bytes());
+}
+
+#[test]
+fn a_wrong_command_line_is_told_and_exits_with_2() {
+    for (arguments, expected) in [
+        (&["perft"][..], "<DEPTH>"),
+        (&["perft", "0"], "1..=30"),
+        (&["fly"], "fly"),
+        (&["bench", "--nodes", "0"], "--nodes"),
+        (&["puzzles", "x.csv", "--agent", "nobody"], "policy"),
+        (&["backendbench", "--batch", "0"], "--batch"),
+        (&["backendbench", "--device", "tpu"], "cuda:1"),
+        (&["epd", "x.epd", "--set", "CPuct"], "="),
+    ] {
+        let (status, text) = failure(arguments);
+        assert_eq!(status, 2, "{text}");
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_told_in_one_line_and_exits_with_1() {
+    let (_folder, bad_csv) = file("bad.csv", &PUZZLES.replace("c7c6", "c7c2"));
+    let (_folder, no_rating) = file("short.csv", "PuzzleId,FEN,Moves\n");
+    let (_folder, bad_epd) = file("bad.epd", "this is no position\n");
+    let [bad_csv, no_rating, bad_epd] = [&bad_csv, &no_rating, &bad_epd].map(|path| {
+        path.to_str()
+            .expect("temporary folders have plain names here")
+    });
+    let empty_board = "8/8/8/8/8/8/8/8 w - - 0 1";
+    for (arguments, expected) in [
+        (&["puzzles", "missing.csv"][..], "cannot read missing.csv"),
+        (&["puzzles", bad_csv], "bad.csv, line 3: `c7c2`"),
+        (&["puzzles", no_rating], "line 1: the column `Rating`"),
+        (&["epd", "missing.epd"], "cannot read missing.epd"),
+        (&["epd", bad_epd], "bad.epd, line 1: `this is no position`"),
+        (
+            &["perft", "3", "--fen", empty_board],
+            "not a legal position",
+        ),
+        (&["bench", "--fen", "nonsense"], "`nonsense` is not a FEN"),
+        (&["bench", "--set", "CPut=2"], "CPut"),
+        (&["bench", "--set", "CPuct=many"], "CPuct"),
+        (&["eval", "--moves", "e2e5"], "`e2e5` is not a legal move"),
+        (&["eval", "--net", "missing.pt"], "missing.pt"),
+        (&["describe", bad_epd], "bad.epd"),
+    ] {
+        let (status, text) = failure(arguments);
+        assert_eq!(status, 1, "{text}");
+        assert!(
+            text.starts_with("error: ") && text.contains(expected),
+            "{text}"
+        );
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn perft() {
+    let result = json(&["perft", "3"]);
+    assert_eq!(result["nodes"], 8902);
+    assert_eq!(result["moves"]["e2e4"], 600);
+    assert_eq!(result["moves"].as_object().unwrap().len(), 20);
+    let castling = "k7/8/8/8/8/8/8/1RK3R1 w GB - 0 1";
+    let result = json(&["perft", "1", "--fen", castling]);
+    assert_eq!(result["moves"]["c1g1"], 1, "king takes rook");
+    let text = tessera(&["perft", "2"]).assert().success();
+    let text = String::from_utf8(text.get_output().stdout.clone()).unwrap();
+    assert!(text.lines().last().unwrap().starts_with("400 nodes "));
+}
+
+#[test]
+fn puzzles_by_players_that_do_not_search() {
+    let (_folder, path) = file("puzzles.csv", PUZZLES);
+    let path = path.to_str().unwrap();
+    let run = |agent, rest: &[&str]| {
+        let arguments = ["puzzles", path, "--agent", agent, "--backend", "uniform"];
+        json(&[&arguments, rest].concat())
+    };
+    // To the uniform backend every move is alike but a mate: the player that
+    // looks one move ahead sees both mates in one.
+    let value = run("value", &[]);
+    assert_eq!((&value["solved"], &value["total"]), (&2.into(), &3.into()));
+    assert_eq!(value["agent"], "value");
+    let bands = value["bands"].as_array().unwrap();
+    let from: Vec<u64> = bands.iter().map(|b| b["from"].as_u64().unwrap()).collect();
+    assert_eq!(from, [400, 1400, 2800]);
+    assert_eq!(bands[2]["to"], Value::Null);
+    assert_eq!(bands[1]["accuracy"], 1.0);
+    assert_eq!(run("policy", &[])["solved"], 0);
+    assert_eq!(run("value", &["--limit", "2"])["total"], 2);
+    let table = tessera(&["puzzles", path, "--agent", "value", "--backend", "uniform"]);
+    let table = { table }.assert().success();
+    let table = String::from_utf8(table.get_output().stdout.clone()).unwrap();
+    assert!(
+        table.contains("1400–1599       1      1   100.0 %"),
+        "{table}"
+    );
+    assert!(
+        table.contains("all             2      3    66.7 %"),
+        "{table}"
+    );
+}
+
+#[test]
+fn suites_by_a_player_that_does_not_search() {
+    let (_folder, path) = file("suite.epd", SUITE);
+    let path = path.to_str().unwrap();
+    let arguments = ["epd", path, "--agent", "value", "--backend", "uniform"];
+    let result = json(&[&arguments[..], &["--details"]].concat());
+    assert_eq!(
+        (&result["solved"], &result["total"]),
+        (&1.into(), &2.into())
+    );
+    assert_eq!(
+        (&result["points"], &result["most_points"]),
+        (&3.into(), &10.into())
+    );
+    assert_eq!(result["refused"], 1);
+    assert_eq!(result["positions"][0]["solved"], true);
+    assert_eq!(result["positions"][1]["question"], "bm Kh1");
+    let table = tessera(&arguments).assert().success();
+    let output = table.get_output();
+    let table = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(
+        table.starts_with("1 of 2 solved, 50.0 %\n3 of 10 points\n"),
+        "{table}"
+    );
+    let left_out = String::from_utf8(output.stderr.clone()).unwrap();
+    assert!(left_out.contains("line 2"), "{left_out}");
+}
+
+#[test]
+fn a_network_is_described_evaluated_and_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("opinion.pt");
+    let game = tessera::chess::Game::default();
+    let favourite = policy_index(game.parse_move("g1f3").unwrap(), shakmaty::Color::White);
+    network::write(&path, favourite.into(), [2.0, 1.0, 0.0]);
+    let net = path.to_str().unwrap();
+
+    let described = json(&["describe", net]);
+    assert_eq!(described["name"], "opinion");
+    assert_eq!(described["outputs"], serde_json::json!(["policy", "wdl"]));
+    let text = tessera(&["describe", net]).assert().success();
+    let text = String::from_utf8(text.get_output().stdout.clone()).unwrap();
+    assert!(text.contains("architecture.layers: 0\n"), "{text}");
+    assert!(text.contains("outputs: policy, wdl\n"), "{text}");
+
+    let evaluated = json(&[
+        "eval",
+        "--net",
+        net,
+        "--device",
+        "cpu",
+        "--precision",
+        "f32",
+    ]);
+    let number = |value: &Value| value.as_f64().unwrap();
+    let wdl: Vec<f64> = evaluated["wdl"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(number)
+        .collect();
+    assert!((wdl.iter().sum::<f64>() - 1.0).abs() < 1e-6);
+    // Softmax of 2, 1, 0.
+    assert!((wdl[0] - 0.66524).abs() < 1e-4 && (wdl[2] - 0.09003).abs() < 1e-4);
+    assert!((number(&evaluated["value"]) - (wdl[0] - wdl[2])).abs() < 1e-6);
+    assert_eq!(evaluated["moves_left"], Value::Null);
+    let policy = evaluated["policy"].as_object().unwrap();
+    assert_eq!(policy.len(), 20);
+    assert!((policy.values().map(number).sum::<f64>() - 1.0).abs() < 1e-5);
+    let best = 5f64.exp() / (5f64.exp() + 19.0);
+    assert!((number(&policy["g1f3"]) - best).abs() < 1e-4);
+    let moves = [
+        "eval", "--net", net, "--device", "cpu", "--moves", "e2e4", "e7e5",
+    ];
+    let fen = json(&moves)["fen"].clone();
+    assert_eq!(
+        fen,
+        "rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - 0 2"
+    );
+
+    let measured = json(&[
+        "backendbench",
+        "--net",
+        net,
+        "--device",
+        "cpu",
+        "--threads",
+        "2",
+        "--batch",
+        "1,16",
+        "--seconds",
+        "0.1",
+    ]);
+    assert_eq!(measured["threads"], 2);
+    let results = measured["results"].as_array().unwrap();
+    let batches: Vec<&Value> = results.iter().map(|result| &result["batch"]).collect();
+    assert_eq!(batches, [&Value::from(1), &Value::from(16)]);
+    for result in results {
+        assert!(number(&result["evaluations_per_second"]) > 0.0);
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut child = std::process::Command::new(TESSERA)
+        .args(["backendbench", "--backend", "uniform", "--seconds", "0.2"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    assert!(line.starts_with("uniform"), "{line}");
+    drop(output);
+    let mut errors = String::new();
+    let mut stderr = child.stderr.take().unwrap();
+    stderr.read_to_string(&mut errors).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(errors, "");
+}

@@ -1,0 +1,47 @@
+//! A network that knows one thing: it likes a move, and it likes White or Black
+//! as much as it is told.
+
+use std::path::Path;
+use tch::{Device, Kind, Tensor};
+use tessera::encode::{HISTORY, POLICY_SIZE, SCALARS};
+use tessera::nn::torch::Module;
+use tessera::nn::{CONTRACT, INPUT_FORMAT, Metadata, tensor_hash};
+
+const FORWARD: &str = "
+def forward(self, x):
+    rows = torch.zeros([x.size(0), 1], dtype=self.wdl.dtype, device=x.device)
+    return rows + self.policy, rows + self.wdl
+";
+
+/// Writes a network that gives the policy index `favourite` a logit of 5 and
+/// all others 0, and every position these logits of win, draw and loss.
+pub fn write(path: &Path, favourite: usize, wdl: [f32; 3]) {
+    let policy = Tensor::zeros([POLICY_SIZE as i64], (Kind::Float, Device::Cpu));
+    let _ = policy.get(favourite as i64).fill_(5.0);
+    let tensors = [("policy", policy), ("wdl", Tensor::from_slice(&wdl))];
+    let mut module = Module::create("Opinion").unwrap();
+    for (name, tensor) in &tensors {
+        module.register_parameter(name, tensor).unwrap();
+    }
+    let metadata = Metadata {
+        contract: CONTRACT,
+        name: "opinion".to_owned(),
+        architecture: serde_json::json!({"layers": 0}),
+        input_format: INPUT_FORMAT,
+        history: HISTORY as u32,
+        scalars: SCALARS.map(str::to_owned).to_vec(),
+        outputs: vec!["policy".to_owned(), "wdl".to_owned()],
+        search_value: "wdl".to_owned(),
+        parameters: POLICY_SIZE as u64 + 3,
+        macs: 0,
+        training: serde_json::Value::Null,
+        licence: "CC0-1.0".to_owned(),
+        hash: tensor_hash(tensors.map(|(name, tensor)| (name.to_owned(), tensor))),
+    };
+    let json = serde_json::to_string(&metadata).unwrap();
+    module.define(FORWARD).unwrap();
+    module
+        .define(&format!("def meta(self):\n    return {json:?}"))
+        .unwrap();
+    module.save(path).unwrap();
+}

@@ -1,0 +1,233 @@
+//! When the searching player answers.
+
+use crate::backends::{Scripted, hashed, uniform};
+use crate::{choose, game, uci};
+use std::time::{Duration, Instant};
+use tessera::agent::{Agent, AgentKind, Choice, Control, Limits, Report};
+use tessera::chess::Game;
+use tessera::search::Parameters;
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+fn mcts(backend: Scripted, threads: usize) -> Box<dyn Agent> {
+    let parameters = Parameters {
+        threads,
+        hash: 16,
+        move_overhead: 10,
+        ..Parameters::default()
+    };
+    AgentKind::Mcts.build(backend.shared(), &parameters)
+}
+
+/// Runs a search while `steer` acts on it from another thread.
+fn steered(
+    agent: &mut dyn Agent,
+    game: &Game,
+    limits: &Limits,
+    steer: impl FnOnce(&Control) + Send,
+) -> (Choice, Duration) {
+    let control = Control::default();
+    let began = Instant::now();
+    let choice = std::thread::scope(|scope| {
+        scope.spawn(|| steer(&control));
+        agent.choose(game, limits, &control, &mut |_| {}).unwrap()
+    });
+    (choice, began.elapsed())
+}
+
+#[test]
+fn stop_is_heard_within_a_batch() {
+    for threads in [1, 2] {
+        let mut agent = mcts(hashed().delayed(MS(5)), threads);
+        let mut told = None;
+        let limits = Limits {
+            infinite: true,
+            ..Limits::default()
+        };
+        let (choice, _) = steered(&mut *agent, &Game::default(), &limits, |control| {
+            std::thread::sleep(MS(150));
+            control.stop();
+            told = Some(Instant::now());
+        });
+        let delay = told.unwrap().elapsed();
+        assert!(delay < MS(300), "{delay:?}");
+        assert!(choice.report.nodes > 10);
+    }
+}
+
+#[test]
+fn depth_is_the_mean_depth_of_the_leaves() {
+    let limits = Limits {
+        depth: Some(4),
+        ..Limits::default()
+    };
+    let choice = choose(&mut *mcts(hashed(), 1), &Game::default(), &limits);
+    assert_eq!(choice.report.depth, 4);
+    assert!(choice.report.selective_depth > 4);
+}
+
+#[test]
+fn a_fixed_time_is_kept() {
+    let limits = Limits {
+        move_time: Some(MS(200)),
+        ..Limits::default()
+    };
+    let began = Instant::now();
+    let choice = choose(
+        &mut *mcts(hashed().delayed(MS(2)), 1),
+        &Game::default(),
+        &limits,
+    );
+    let taken = began.elapsed();
+    assert!(taken > MS(120) && taken < MS(320), "{taken:?}");
+    assert!(choice.best.is_some());
+}
+
+#[test]
+fn the_clock_is_respected_even_when_it_runs_out() {
+    for (time, within) in [(10, 120), (100, 160), (1000, 700)] {
+        let limits = Limits {
+            time: Some(MS(time)),
+            opponent_time: Some(MS(time)),
+            ..Limits::default()
+        };
+        let mut agent = mcts(hashed().delayed(MS(3)), 1);
+        let mut game = Game::default();
+        for _ in 0..2 {
+            let began = Instant::now();
+            let choice = choose(&mut *agent, &game, &limits);
+            let taken = began.elapsed();
+            assert!(taken < MS(within), "{time}: {taken:?}");
+            game.play(choice.best.unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_slow_network_does_not_cost_the_game() {
+    // A batch of 16 takes longer than the clock has: batches must shrink.
+    let backend = hashed().delayed_each(MS(4));
+    let mut agent = mcts(backend, 1);
+    let limits = Limits {
+        time: Some(MS(400)),
+        ..Limits::default()
+    };
+    let began = Instant::now();
+    choose(&mut *agent, &Game::default(), &limits);
+    assert!(began.elapsed() < MS(400), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_forced_move_is_played_at_once() {
+    let game = game("k7/8/8/8/8/8/8/1R2K3 b - - 0 1", "");
+    let limits = Limits {
+        time: Some(MS(60_000)),
+        ..Limits::default()
+    };
+    let began = Instant::now();
+    let choice = choose(&mut *mcts(hashed(), 1), &game, &limits);
+    assert_eq!(choice.statistics.len(), 1);
+    assert!(began.elapsed() < MS(500));
+}
+
+#[test]
+fn pondering_ends_with_the_hit_and_its_own_time() {
+    let limits = Limits {
+        ponder: true,
+        time: Some(MS(5000)),
+        ..Limits::default()
+    };
+    let (choice, taken) = steered(
+        &mut *mcts(hashed(), 1),
+        &Game::default(),
+        &limits,
+        |control| {
+            std::thread::sleep(MS(100));
+            control.ponder_hit();
+        },
+    );
+    assert!(taken >= MS(100) && taken < MS(2800), "{taken:?}");
+    assert!(choice.best.is_some());
+    // Without a hit it takes a stop, whatever other limits have been reached.
+    let limits = Limits {
+        ponder: true,
+        nodes: Some(50),
+        ..Limits::default()
+    };
+    let (choice, taken) = steered(
+        &mut *mcts(hashed(), 1),
+        &Game::default(),
+        &limits,
+        |control| {
+            std::thread::sleep(MS(80));
+            control.stop();
+        },
+    );
+    assert!(taken >= MS(80));
+    assert_eq!(choice.report.nodes, 50);
+}
+
+#[test]
+fn infinite_waits_even_when_all_is_proven() {
+    let game = game("6k1/8/6K1/8/8/8/8/R7 b - - 0 1", "");
+    let limits = Limits {
+        infinite: true,
+        ..Limits::default()
+    };
+    let (choice, taken) = steered(&mut *mcts(uniform(), 1), &game, &limits, |control| {
+        std::thread::sleep(MS(300));
+        control.stop();
+    });
+    assert!(taken >= MS(300));
+    assert!(choice.best.is_some());
+}
+
+#[test]
+fn a_failing_backend_ends_the_search_and_can_be_asked_again() {
+    for threads in [1, 3] {
+        let mut agent = mcts(hashed().failing(5..12), threads);
+        let limits = Limits {
+            nodes: Some(5000),
+            ..Limits::default()
+        };
+        let game = Game::default();
+        let mut failures = 0;
+        let choice = loop {
+            match agent.choose(&game, &limits, &Control::default(), &mut |_| {}) {
+                Ok(choice) => break choice,
+                Err(_) => failures += 1,
+            }
+        };
+        assert!(failures > 0);
+        assert_eq!(choice.report.nodes, 5000);
+        let visits: u64 = choice.statistics.iter().map(|move_| move_.visits).sum();
+        assert_eq!(visits, 4999);
+    }
+}
+
+#[test]
+fn news_are_told_as_the_search_goes_on() {
+    let limits = Limits {
+        move_time: Some(MS(1500)),
+        ..Limits::default()
+    };
+    let mut reports: Vec<Report> = Vec::new();
+    let control = Control::default();
+    let game = Game::default();
+    let choice = mcts(hashed().delayed(MS(1)), 1)
+        .choose(&game, &limits, &control, &mut |report| {
+            reports.push(report.clone());
+        })
+        .unwrap();
+    assert!((2..=15).contains(&reports.len()), "{}", reports.len());
+    assert_eq!(reports.last(), Some(&choice.report));
+    assert!(
+        reports
+            .windows(2)
+            .all(|pair| pair[0].nodes <= pair[1].nodes)
+    );
+    assert_eq!(
+        uci(&game, choice.best),
+        uci(&game, choice.report.lines[0].moves.first().copied())
+    );
+}

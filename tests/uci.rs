@@ -1,0 +1,374 @@
+//! The real program over pipes, as a chess client runs it.
+
+#[path = "../src/uci/tests/mutate.rs"]
+mod mutate;
+
+use rand::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Beyond this an answer counts as missing.
+const PATIENCE: Duration = Duration::from_secs(60);
+const ITALIAN: &str = "position startpos moves e2e4 e7e5 g1f3 b8c6 f1c4 f8c5";
+
+struct Engine {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+}
+
+fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tessera"));
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    command
+}
+
+impl Engine {
+    fn start() -> Engine {
+        let mut child = command().spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        thread::spawn(move || {
+            for line in output.lines() {
+                // The test may have ended.
+                let _ = sender.send(line.unwrap());
+            }
+        });
+        Engine {
+            input: child.stdin.take(),
+            child,
+            lines,
+        }
+    }
+
+    /// An engine that needs no network.
+    fn random() -> Engine {
+        let mut engine = Engine::start();
+        engine.say("setoption name Backend value random");
+        engine.say("isready");
+        engine.wait_for("readyok");
+        engine
+    }
+
+    fn say(&mut self, line: &str) {
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    /// The next line that begins so, and those before it.
+    fn wait_for(&self, beginning: &str) -> Vec<String> {
+        let mut seen = Vec::new();
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) => {
+                    let found = line.starts_with(beginning);
+                    seen.push(line);
+                    if found {
+                        return seen;
+                    }
+                }
+                Err(_) => panic!("no `{beginning}` after {seen:?}"),
+            }
+        }
+    }
+
+    /// What is said until everything so far has been dealt with.
+    fn settle(&mut self) -> Vec<String> {
+        self.say("isready");
+        self.wait_for("readyok")
+    }
+
+    fn best_move(&self) -> String {
+        let line = self.wait_for("bestmove ").pop().unwrap();
+        line.split(' ').nth(1).unwrap().to_owned()
+    }
+
+    /// Waits for the end; how long it took, and what was said.
+    fn ends(&mut self) -> (Duration, Vec<String>) {
+        let asked = Instant::now();
+        let status = self.child.wait().unwrap();
+        let took = asked.elapsed();
+        assert!(status.success(), "{status}");
+        (took, self.lines.iter().collect())
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // Only a test that fails finds it still there.
+        let _ = self.child.kill();
+    }
+}
+
+/// Pipes a script into the program, as shells do.
+fn pipe(script: &str) -> Output {
+    let mut child = command().spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(script.as_bytes()).unwrap();
+    drop(input);
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn every_form_of_go_has_one_answer_from_every_agent() {
+    let mut engine = Engine::random();
+    for agent in ["mcts", "policy", "value"] {
+        engine.say(&format!("setoption name Agent value {agent}"));
+        engine.say("setoption name Ponder value false");
+        engine.say(ITALIAN);
+        for go in [
+            "go nodes 1",
+            "go nodes 200",
+            "go depth 2",
+            "go movetime 30",
+            "go movetime 0",
+            "go wtime 500 btime 500",
+            "go btime 500",
+            "go wtime 500 btime 500 winc 50 binc 50 movestogo 5",
+            "go wtime -20 btime 1000",
+            "go mate 1 movetime 50",
+            "go nodes 50 depth 300 mate 300",
+            "go nodes 5 searchmoves b1c3 d2d3",
+        ] {
+            engine.say(go);
+            let lines = engine.wait_for("bestmove ");
+            let [.., info, answer] = &lines[..] else {
+                panic!("{agent}, {go}: {lines:?}");
+            };
+            assert!(info.contains(" score "), "{agent}, {go}: {info}");
+            assert_eq!(answer.len(), "bestmove e2e4".len(), "{agent}, {go}");
+        }
+        for (go, end) in [
+            ("go infinite", "stop"),
+            ("go ponder wtime 500 btime 500", "ponderhit"),
+            ("go ponder wtime 500 btime 500", "stop"),
+        ] {
+            engine.say(go);
+            thread::sleep(Duration::from_millis(50));
+            let early = engine.settle();
+            assert!(!early.iter().any(|line| line.starts_with("bestmove")));
+            engine.say(end);
+            engine.best_move();
+        }
+        engine.say("stop");
+        assert_eq!(engine.settle(), ["readyok"], "{agent}");
+    }
+}
+
+#[test]
+fn searchmoves_and_multipv_are_heeded() {
+    let mut engine = Engine::random();
+    engine.say("setoption name MultiPV value 5");
+    engine.say(ITALIAN);
+    engine.say("go nodes 300 searchmoves b1c3 d2d3 e1g1");
+    let lines = engine.wait_for("bestmove");
+    assert!(lines.iter().any(|line| line.contains(" multipv 3 ")));
+    assert!(!lines.iter().any(|line| line.contains(" multipv 4 ")));
+    for line in &lines {
+        if let Some((_, pv)) = line.split_once(" pv ") {
+            let first = pv.split(' ').next().unwrap();
+            assert!(["b1c3", "d2d3", "e1g1"].contains(&first), "{line}");
+        }
+    }
+}
+
+#[test]
+fn mate_in_one_is_seen_and_told() {
+    let mut engine = Engine::random();
+    engine.say("position fen 6k1/5ppp/8/8/8/8/8/R3K3 w - - 0 1");
+    for agent in ["mcts", "value"] {
+        engine.say(&format!("setoption name Agent value {agent}"));
+        engine.say("go nodes 500");
+        let lines = engine.wait_for("bestmove");
+        assert!(
+            lines.last().unwrap().starts_with("bestmove a1a8"),
+            "{agent}: {lines:?}"
+        );
+        assert!(
+            lines.iter().any(|line| line.contains(" score mate 1 ")),
+            "{agent}: {lines:?}"
+        );
+    }
+}
+
+#[test]
+fn isready_is_answered_at_once_while_it_thinks() {
+    let mut engine = Engine::random();
+    engine.say("go infinite");
+    engine.wait_for("info depth");
+    // The best of some, since the machine may be busy with other tests.
+    let quickest = (0..20).map(|_| {
+        let asked = Instant::now();
+        engine.settle();
+        asked.elapsed()
+    });
+    let quickest = quickest.min().unwrap();
+    assert!(quickest < Duration::from_millis(20), "{quickest:?}");
+    engine.say("stop");
+    engine.best_move();
+}
+
+#[test]
+fn quit_and_the_end_of_input_end_it_at_once() {
+    for (go, quit) in [
+        ("go infinite", true),
+        ("go infinite", false),
+        ("go movetime 600000", true),
+        ("go ponder wtime 600000 btime 600000", false),
+    ] {
+        let mut engine = Engine::random();
+        engine.say(go);
+        engine.wait_for("info depth");
+        if quit {
+            engine.say("quit");
+        } else {
+            drop(engine.input.take());
+        }
+        let (took, said) = engine.ends();
+        assert!(took < Duration::from_secs(2), "{took:?}");
+        let answers = said.iter().filter(|line| line.starts_with("bestmove "));
+        assert_eq!(answers.count(), 1, "{go}");
+    }
+}
+
+#[test]
+fn scripts_can_be_piped() {
+    let output = pipe(
+        "uci\nisready\nposition fen r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq -\n\
+         go perft 3\nposition startpos\ngo perft 4\nquit\n",
+    );
+    assert!(output.status.success());
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("uciok\n") && said.contains("readyok\n"));
+    assert!(said.contains("\nNodes searched: 97862\n"), "{said}");
+    assert!(said.contains("\nNodes searched: 197281\n"), "{said}");
+}
+
+#[test]
+fn a_net_that_cannot_be_loaded_is_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let corrupt = folder.path().join("corrupt net.pt");
+    std::fs::write(&corrupt, "no network at all").unwrap();
+    let missing = folder.path().join("missing.pt");
+    for net in [corrupt, missing] {
+        let mut engine = Engine::start();
+        engine.say(&format!("setoption name Net value {}", net.display()));
+        let name = net.file_name().unwrap().to_str().unwrap();
+        let explained = |lines: &[String]| {
+            let explains = |line: &String| line.starts_with("info string") && line.contains(name);
+            lines.iter().any(explains)
+        };
+        assert!(explained(&engine.settle()));
+        engine.say("position startpos");
+        engine.say("go nodes 5");
+        let lines = engine.wait_for("bestmove");
+        assert!(explained(&lines), "{lines:?}");
+        assert_eq!(lines.last().unwrap(), "bestmove (none)");
+        engine.say("setoption name Backend value uniform");
+        engine.say("go nodes 5");
+        assert_ne!(engine.best_move(), "(none)");
+    }
+}
+
+#[test]
+fn positions_without_moves_have_no_best_one() {
+    let mut engine = Engine::random();
+    for (fen, score) in [
+        ("R5k1/5ppp/8/8/8/8/8/4K3 b - - 0 1", "score mate 0"),
+        ("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", "score cp 0"),
+    ] {
+        for agent in ["mcts", "policy", "value"] {
+            engine.say(&format!("setoption name Agent value {agent}"));
+            engine.say(&format!("position fen {fen}"));
+            engine.say("go wtime 1000 btime 1000");
+            let lines = engine.wait_for("bestmove");
+            assert!(lines.iter().any(|line| line.contains(score)));
+            assert_eq!(lines.last().unwrap(), "bestmove (none)");
+        }
+    }
+}
+
+#[test]
+fn what_comes_during_a_search_does_not_disturb_it() {
+    let mut engine = Engine::random();
+    engine.say(ITALIAN);
+    engine.say("go infinite searchmoves d2d3");
+    for line in [
+        "position fen 4k3/8/8/8/8/8/8/4K2R w K - 0 1",
+        "setoption name MultiPV value 2",
+        "setoption name Hash value 1",
+        "setoption name Backend value uniform",
+        "setoption name Clear Hash",
+        "ucinewgame",
+        "uci",
+        "position fen rubbish",
+    ] {
+        engine.say(line);
+    }
+    engine.wait_for("uciok");
+    engine.say("go nodes 20 searchmoves e1g1");
+    assert_eq!(engine.best_move(), "d2d3");
+    assert_eq!(engine.best_move(), "e1g1");
+    engine.say("stop");
+    assert_eq!(engine.settle(), ["readyok"]);
+}
+
+#[test]
+fn chess960_games_castle() {
+    let mut engine = Engine::random();
+    engine.say("setoption name UCI_Chess960 value true");
+    let start = "position fen bnrkrqnb/pppppppp/8/8/8/8/PPPPPPPP/BNRKRQNB w ECec - 0 1";
+    engine.say(start);
+    engine.say("go nodes 20 searchmoves d1c1");
+    assert_eq!(engine.best_move(), "d1c1");
+    engine.say(&format!("{start} moves d1c1"));
+    engine.say("d");
+    let lines = engine.settle();
+    assert!(
+        lines.iter().any(|line| line.contains("/BNKRRQNB b ")),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn statistics_tell_of_every_move() {
+    let mut engine = Engine::random();
+    engine.say("setoption name VerboseMoveStats value true");
+    for agent in ["mcts", "policy", "value"] {
+        engine.say(&format!("setoption name Agent value {agent}"));
+        engine.say("position startpos");
+        engine.say("go nodes 100");
+        let lines = engine.wait_for("bestmove");
+        let moves = lines.iter().filter(|line| line.contains(" (P: "));
+        assert_eq!(moves.count(), 20, "{agent}: {lines:?}");
+    }
+}
+
+#[test]
+fn mutated_input_is_survived() {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(2);
+    let mut engine = Engine::random();
+    engine.say("setoption name Hash value 16");
+    for _ in 0..20 {
+        for _ in 0..250 {
+            // Some of what a client could set makes this slow without need.
+            let line = mutate::mutated(&mut random).replace("Clear Hash", "Clear");
+            engine.say(&line);
+        }
+        engine.say("stop");
+        engine.settle();
+    }
+    engine.say("setoption name Net value");
+    engine.say("position startpos");
+    engine.say("stop");
+    engine.say("go nodes 1 searchmoves e2e4");
+    while engine.best_move() != "e2e4" {}
+    engine.say("quit");
+    engine.ends();
+}

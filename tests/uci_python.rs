@@ -1,0 +1,27 @@
+//! python-chess, a client that many tools stand on, plays the real program.
+
+use std::process::Command;
+
+#[test]
+fn python_chess_plays_analyses_and_ponders() {
+    let python = if cfg!(windows) { "python" } else { "python3" };
+    let has_chess = Command::new(python)
+        .args(["-c", "import chess.engine"])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !has_chess {
+        println!("skipped: {python} has no python-chess (`pip install chess`)");
+        return;
+    }
+    let output = Command::new(python)
+        .arg(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/python/uci_client.py"
+        ))
+        .arg(env!("CARGO_BIN_EXE_tessera"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}{complaints}");
+}

@@ -1,0 +1,48 @@
+# The engine on Windows: sets up and builds whatever is missing, then is
+# `tessera` with the arguments given. GUIs take target\release\tessera.exe, beside
+# which this puts the libraries it needs. Not tested on Windows yet.
+$ErrorActionPreference = 'Stop'
+$root = Split-Path -Parent $PSScriptRoot
+$release = Join-Path $root 'target\release'
+$engine = Join-Path $release 'tessera.exe'
+$stamp = Join-Path $release 'tessera.built'
+
+function Fail($text) {
+    [Console]::Error.WriteLine("tessera: error: $text")
+    exit 1
+}
+
+# What the build says must not reach standard output, which belongs to UCI.
+function Invoke-Step($reason, $command) {
+    & $command | ForEach-Object { [Console]::Error.WriteLine($_) }
+    if ($LASTEXITCODE -ne 0) { Fail $reason }
+}
+
+function Test-Fresh {
+    if (-not (Test-Path $engine) -or -not (Test-Path $stamp)) { return $false }
+    if ((Get-Content $stamp -TotalCount 1) -ne "LIBTORCH=$env:LIBTORCH") { return $false }
+    $built = (Get-Item $stamp).LastWriteTime
+    $sources = 'src', 'nets', '.cargo', 'Cargo.toml', 'Cargo.lock', 'build.rs' |
+        ForEach-Object { Join-Path $root $_ } | Where-Object { Test-Path $_ }
+    $newer = Get-ChildItem $sources -Recurse -File | Where-Object { $_.LastWriteTime -gt $built }
+    return $null -eq ($newer | Select-Object -First 1)
+}
+
+if (-not (Test-Fresh)) {
+    if (-not (Get-Command python -ErrorAction SilentlyContinue)) {
+        Fail 'Python 3 is missing (with pip, it fetches libtorch)'
+    }
+    $begun = Get-Date
+    Invoke-Step 'the set-up failed: its reason is above' { python (Join-Path $root 'tools\setup') }
+    Push-Location $root
+    Invoke-Step 'the build failed: its reason is above' {
+        cargo build --release --bins --target-dir (Join-Path $root 'target')
+    }
+    Pop-Location
+    $libtorch = if ($env:LIBTORCH) { $env:LIBTORCH } else { Join-Path $root '.libtorch\torch' }
+    Copy-Item (Join-Path $libtorch 'lib\*.dll') $release
+    Set-Content $stamp "LIBTORCH=$env:LIBTORCH"
+    (Get-Item $stamp).LastWriteTime = $begun
+}
+& $engine @args
+exit $LASTEXITCODE

@@ -5,10 +5,15 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// Our C++: what tch does not reach of libtorch. One line a file.
-const CPP: [&str; 2] = ["src/nn/torch/module.cpp", "src/nn/torch/process.cpp"];
+const CPP: [&str; 4] = [
+    "src/model/trace.cpp",
+    "src/nn/torch/fuse.cpp",
+    "src/nn/torch/module.cpp",
+    "src/nn/torch/process.cpp",
+];
 
 /// Headers those files include.
-const HEADERS: [&str; 1] = ["src/nn/torch/shim.h"];
+const HEADERS: [&str; 2] = ["src/nn/torch/fuse.h", "src/nn/torch/shim.h"];
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
@@ -37,9 +42,10 @@ fn compile(libtorch: Option<&Path>) {
         .define("_GLIBCXX_USE_CXX11_ABI", "1")
         .include(libtorch.join("include"))
         .include(libtorch.join("include/torch/csrc/api/include"))
-        // libtorch's headers warn; nothing in these files is on a hot path.
+        // libtorch's headers warn.
         .warnings(false)
-        .opt_level(1)
+        // Ours holds the loops of inference, in every profile of cargo's.
+        .opt_level(3)
         .debug(false)
         .files(CPP)
         .compile("tessera_shim");

@@ -4,6 +4,7 @@
 mod backendbench;
 mod bench;
 mod describe;
+mod doctor;
 mod epd;
 mod eval;
 mod options;
@@ -34,6 +35,7 @@ enum Command {
     Puzzles(puzzles::Arguments),
     Epd(epd::Arguments),
     Eval(eval::Arguments),
+    Doctor(doctor::Arguments),
     Describe(describe::Arguments),
 }
 
@@ -48,6 +50,7 @@ impl Cli {
             Some(Command::Puzzles(arguments)) => arguments.run(),
             Some(Command::Epd(arguments)) => arguments.run(),
             Some(Command::Eval(arguments)) => arguments.run(),
+            Some(Command::Doctor(arguments)) => arguments.run(),
             Some(Command::Describe(arguments)) => arguments.run(),
         }
     }

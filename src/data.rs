@@ -1,1 +1,27 @@
-//! To come.
+//! Training records: from games and engines' chunks to the batches a trainer
+//! consumes.
+//!
+//! [`pgn`] reads games into [`record::Record`]s, trees of moves with the
+//! engines' scores. [`shard`] keeps millions of them in one file at about a
+//! byte a sample. [`label`] says which of a record's moves are training
+//! targets and what their values are; [`replay`] plays a record through and
+//! yields a [`Sample`] for each. [`loader`] mixes shards into shuffled batches
+//! in an order that can be resumed exactly. [`v6`] reads the training chunks
+//! of Lc0, which hold ready samples instead of games. [`statistics`] says what
+//! all this data consists of.
+
+pub mod curve;
+pub mod label;
+pub mod legal;
+pub mod loader;
+pub mod pgn;
+pub mod record;
+pub mod replay;
+pub mod sample;
+pub mod shard;
+pub mod statistics;
+pub mod v6;
+
+pub use curve::Curve;
+pub use legal::Legal;
+pub use sample::{Policy, Sample, Wdl};

@@ -6,7 +6,7 @@
 
 mod cache;
 mod load;
-mod metadata;
+pub mod metadata;
 mod random;
 mod service;
 pub mod torch;

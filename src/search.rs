@@ -7,13 +7,15 @@
 //!
 //! | part | holds |
 //! |---|---|
-//! | `arena`, `prior`, `node`, `tree` | memory: words, priors in a byte each, nodes, the tree and its eviction |
+//! | `arena`, `prior`, `node`, `children`, `tree`, `evict` | memory: words, priors in a byte each, nodes and where they lie, the tree, and what leaves it |
 //! | `select`, `walk`, `backup` | a visit: PUCT, the way down, the way back |
 //! | `shared`, `latency`, `time`, `watch` | a search: what threads share, how long it takes, when it ends |
 //! | `report` | what is told of it |
 
 mod arena;
 mod backup;
+mod children;
+mod evict;
 mod latency;
 mod node;
 mod numeric;

@@ -40,7 +40,7 @@ pub use info::centipawns;
 pub use settings::Settings;
 
 use output::Output;
-use session::Session;
+use session::{Rest, Session};
 use std::io::{self, BufRead, Read, Write};
 use std::sync::Arc;
 use worker::{Engine, Factory};
@@ -52,8 +52,10 @@ const LONGEST_LINE: u64 = 1 << 20;
 /// Speaks UCI until `quit` or the end of `input`. `settings` hold until the
 /// client sets others.
 ///
-/// A worker that does not heed its stop within a second is left behind, so the
-/// process should end after this.
+/// Made to be the last thing that a process does: where a search does not heed
+/// its stop within a second (a large batch on a slow device, a network that is
+/// still loading), this function ends the process, successfully, instead of
+/// returning.
 ///
 /// # Errors
 /// If input or output break, or no thread can be had.
@@ -62,7 +64,10 @@ pub fn serve(
     output: impl Write + Send + 'static,
     settings: Settings,
 ) -> io::Result<()> {
-    serve_with(Engine, input, output, settings)
+    match serve_with(Engine, input, output, settings)? {
+        Rest::Reached => Ok(()),
+        Rest::Missed => leave(),
+    }
 }
 
 fn serve_with(
@@ -70,11 +75,16 @@ fn serve_with(
     mut input: impl BufRead,
     output: impl Write + Send + 'static,
     settings: Settings,
-) -> io::Result<()> {
+) -> io::Result<Rest> {
     let output = Arc::new(Output::new(output));
     let mut session = Session::start(output.clone(), factory, settings)?;
     let mut line = Vec::new();
-    while !output.is_broken() && read_line(&mut input, &mut line)? {
+    let mut read = Ok(true);
+    while !output.is_broken() {
+        read = read_line(&mut input, &mut line);
+        if !matches!(read, Ok(true)) {
+            break;
+        }
         if line.len() as u64 > LONGEST_LINE {
             output.info_string("a line of more than a megabyte is ignored");
         } else if session
@@ -84,7 +94,23 @@ fn serve_with(
             break;
         }
     }
-    session.end()
+    match session.end()? {
+        Rest::Reached => read.map(|_| Rest::Reached),
+        Rest::Missed => Ok(Rest::Missed),
+    }
+}
+
+/// Ends the process without its exit handlers. Those of libtorch destroy what
+/// the worker is still computing with: half of the processes that returned from
+/// `main` in the middle of an evaluation ended in a segmentation fault.
+fn leave() -> ! {
+    unsafe extern "C" {
+        fn _exit(status: std::ffi::c_int) -> !;
+    }
+    // SAFETY: `_exit` is the C library's, on Unix and Windows alike, and may be
+    // called at any time. What it leaves out is nothing we need: every line of
+    // output has been flushed.
+    unsafe { _exit(0) }
 }
 
 /// Reads a line into `line`, of an overlong one just enough to see that;

@@ -34,9 +34,9 @@ pub struct Metadata {
     pub scalars: Vec<String>,
     /// Names of the outputs, in the order of the tuple that it returns.
     ///
-    /// `policy` [B, 1858] and `wdl` [B, 3], both logits, are always there.
-    /// Known besides: `moves_left` [B] in plies, `q` and `st` [B] in −1…1,
-    /// `q_error` and `st_error` [B], expected squared errors.
+    /// `policy` (B × 1858) and `wdl` (B × 3), both logits, are always there.
+    /// Known besides: `moves_left` (B) in plies, `q` and `st` in −1…1,
+    /// `q_error` and `st_error`, expected squared errors.
     pub outputs: Vec<String>,
     /// Which output ranks moves, one of [`SEARCH_VALUES`].
     pub search_value: String,

@@ -7,7 +7,7 @@ mod shim;
 #[cfg(test)]
 pub(crate) mod tiny;
 
-pub use device::{DeviceChoice, DeviceError, ParseDeviceError, Precision};
+pub use device::{DeviceChoice, DeviceError, ParseDeviceError, Precision, device};
 pub use module::{Module, TorchError};
 pub use process::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
 
@@ -235,7 +235,7 @@ impl TorchBackend {
         Ok(outputs)
     }
 
-    /// The words that the network reads, [B, width] i64.
+    /// The words that the network reads, [B, width] of i64.
     fn input(&self, inputs: &[Input]) -> Result<Tensor, TorchError> {
         let all: &[i64] = bytemuck::cast_slice(inputs);
         let (tensor, width) = match &self.words {

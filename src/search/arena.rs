@@ -13,10 +13,8 @@ pub(crate) type Index = u32;
 
 /// Words a thread takes from the common memory at a time.
 const SPAN: usize = 1 << 12;
-/// Longest block with a list for its exact length.
-const EXACT: usize = 64;
-/// Lists: one for every length up to [`EXACT`], then 128, 256 and 512 words.
-const LISTS: usize = EXACT + 4;
+/// Longest block, in words: the priors of 254 moves.
+pub(crate) const MAX_BLOCK: usize = 32;
 
 /// The slab.
 pub(crate) struct Arena {
@@ -110,18 +108,11 @@ impl Arena {
 }
 
 /// Blocks given back, in intrusive lists by length.
+#[derive(Default)]
 pub(crate) struct FreeLists {
-    heads: [Index; LISTS],
+    /// The first block of each length from 1 on.
+    heads: [Index; MAX_BLOCK],
     words: usize,
-}
-
-impl Default for FreeLists {
-    fn default() -> FreeLists {
-        FreeLists {
-            heads: [0; LISTS],
-            words: 0,
-        }
-    }
 }
 
 impl FreeLists {
@@ -130,52 +121,58 @@ impl FreeLists {
         self.words
     }
 
-    /// Gives a block back.
+    /// Gives a block back; a long one goes in pieces.
     pub(crate) fn give(&mut self, arena: &Arena, mut index: Index, mut length: usize) {
         self.words += length;
         while length > 0 {
-            let piece = if list_of(length).is_some() {
-                length
-            } else {
-                EXACT
-            };
-            let list = list_of(piece).unwrap_or(EXACT);
-            arena
-                .word(index)
-                .store(u64::from(self.heads[list]), Relaxed);
-            self.heads[list] = index;
+            let piece = length.min(MAX_BLOCK);
+            let head = &mut self.heads[piece - 1];
+            arena.word(index).store((*head).into(), Relaxed);
+            *head = index;
             index += piece as Index;
             length -= piece;
         }
     }
 
-    /// Takes a block of this length, or what a longer one leaves of itself.
+    /// Makes one block of those that lie side by side.
+    pub(crate) fn merge(&mut self, arena: &Arena) {
+        let mut blocks = Vec::new();
+        for (head, length) in self.heads.into_iter().zip(1..) {
+            let mut index = head;
+            while index != 0 {
+                blocks.push((index, length));
+                index = arena.word(index).load(Relaxed) as Index;
+            }
+        }
+        blocks.sort_unstable();
+        *self = FreeLists::default();
+        let mut merged: Option<(Index, usize)> = None;
+        for (index, length) in blocks {
+            merged = match merged {
+                Some((first, so_far)) if first + so_far as Index == index => {
+                    Some((first, so_far + length))
+                }
+                before => {
+                    if let Some((first, length)) = before {
+                        self.give(arena, first, length);
+                    }
+                    Some((index, length))
+                }
+            };
+        }
+        if let Some((first, length)) = merged {
+            self.give(arena, first, length);
+        }
+    }
+
+    /// Takes a block of this length, or cuts it off the shortest longer one.
     pub(crate) fn take(&mut self, arena: &Arena, length: usize) -> Option<Index> {
-        let list = (list_of(length)?..LISTS).find(|&list| self.heads[list] != 0)?;
-        let index = self.heads[list];
-        self.heads[list] = arena.word(index).load(Relaxed) as Index;
-        let found = length_of(list);
+        let found = (length..=MAX_BLOCK).find(|&length| self.heads[length - 1] != 0)?;
+        let index = self.heads[found - 1];
+        self.heads[found - 1] = arena.word(index).load(Relaxed) as Index;
         self.words -= found;
         self.give(arena, index + length as Index, found - length);
         Some(index)
-    }
-}
-
-/// The list that holds blocks of exactly this length.
-fn list_of(length: usize) -> Option<usize> {
-    match length {
-        0..=EXACT => Some(length),
-        128 => Some(EXACT + 1),
-        256 => Some(EXACT + 2),
-        512 => Some(EXACT + 3),
-        _ => None,
-    }
-}
-
-fn length_of(list: usize) -> usize {
-    match list {
-        0..=EXACT => list,
-        _ => EXACT << (list - EXACT),
     }
 }
 
@@ -189,24 +186,34 @@ mod tests {
         arena.reset(4);
         let mut span = Span::default();
         let mut blocks = Vec::new();
-        while let Some(index) = arena.cut(&mut span, 512) {
+        while let Some(index) = arena.cut(&mut span, 30) {
             blocks.push(index);
         }
-        assert!(blocks.len() * 512 > arena.capacity() - 2 * SPAN);
+        assert!(blocks.len() * 31 > arena.capacity() - 2 * SPAN);
         let mut free = FreeLists::default();
         assert_eq!(free.take(&arena, 1), None);
-        free.give(&arena, blocks[0], 512);
+        free.give(&arena, blocks[0], 300);
         let mut taken = Vec::new();
         while let Some(index) = free.take(&arena, 7) {
             taken.push(index);
         }
         taken.sort_unstable();
         taken.dedup();
-        assert!(taken.len() >= 64, "{}", taken.len());
+        assert!(taken.len() >= 36, "{}", taken.len());
         for pair in taken.windows(2) {
             assert!(pair[0] + 7 <= pair[1]);
         }
-        assert!(taken[0] >= blocks[0] && taken[taken.len() - 1] + 7 <= blocks[0] + 512);
-        assert_eq!(free.words(), 512 - 7 * taken.len());
+        assert!(taken[0] >= blocks[0] && taken[taken.len() - 1] + 7 <= blocks[0] + 300);
+        assert_eq!(free.words(), 300 - 7 * taken.len());
+        // Given back in any order, neighbours become long blocks again.
+        taken.reverse();
+        for &index in &taken {
+            free.give(&arena, index, 7);
+        }
+        free.merge(&arena);
+        assert_eq!(free.words(), 300);
+        for _ in 0..300 / MAX_BLOCK {
+            assert!(free.take(&arena, MAX_BLOCK).is_some());
+        }
     }
 }

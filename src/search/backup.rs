@@ -140,14 +140,17 @@ impl Backup {
         for depth in (down_to..path.len()).rev() {
             let mut pending = std::mem::take(&mut self.pending[depth]);
             let node = tree.node(path[depth]);
+            let shape = node.shape();
             let mut proven = pending.news && pending.settled.is_some();
-            if pending.news && pending.settled.is_none() {
-                let known_before = node.shape().outcome() != Outcome::Unknown;
-                let proof = tree.proof(node);
-                if let Some((outcome, plies)) = proof {
+            if shape.outcome() != Outcome::Unknown {
+                // Visits that were under way when the proof came change nothing.
+                pending.settled = Some(known(shape.outcome(), shape.plies()));
+            }
+            if pending.news && !proven {
+                if let Some((outcome, plies)) = tree.proof(node) {
                     node.prove(outcome, plies);
                     pending.settled = Some(known(outcome, plies));
-                    proven = !known_before;
+                    proven = shape.outcome() == Outcome::Unknown;
                 }
             }
             let mut flow = pending.sums;

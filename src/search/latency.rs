@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Predictions are raised by this much.
 const CAUTION: f32 = 1.25;
 /// How fast old observations are forgotten, a batch.
-const FADING: f32 = 0.05;
+const FADING: f32 = 0.2;
 
 /// The time of a batch as a constant and a slope, both on the high side.
 /// Written by all threads; a lost update does no harm.
@@ -22,9 +22,13 @@ impl Latency {
     /// Learns that a batch took so long.
     pub(crate) fn record(&self, positions: usize, taken: Duration) {
         let taken = taken.as_secs_f32();
-        let least = match load(&self.least) {
-            0.0 => taken,
-            least => taken.min(least * (1.0 + FADING)),
+        let before = load(&self.least);
+        let least = if before == 0.0 || taken < before {
+            taken
+        } else if positions == 1 {
+            before + FADING * (taken - before)
+        } else {
+            before
         };
         store(&self.least, least);
         if positions > 1 {

@@ -217,7 +217,7 @@ mod tests {
         // 1.745 + 3.894·ln((10000 + 38739) / 38739), times √9999.
         let expected = (1.745 + 3.894 * (48739.0f32 / 38739.0).ln()) * 9999f32.sqrt();
         assert!((exploration(&parameters, 10_000) - expected).abs() < 1e-2);
-        assert_eq!(exploration(&parameters, 0), exploration(&parameters, 1));
+        assert_eq!(exploration(&parameters, 0), parameters.cpuct);
         let fpu = first_play_urgency(&parameters, 0.1, 0.25);
         assert!((fpu - (0.1 - 0.33 * 0.5)).abs() < 1e-6);
     }

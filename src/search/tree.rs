@@ -1,53 +1,26 @@
 //! The tree: nodes and priors in an [`Arena`], and what becomes of them when
 //! the game moves on or the memory ends.
 
-use super::arena::{Arena, FreeLists, Index, Span};
+use super::arena::{Arena, Index, Span};
+use super::evict::{Contents, Reclaim};
 use super::node::{NODE, Node, Outcome, Shape, Stage};
 use super::prior::{self, Rank};
 use parking_lot::Mutex;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The root's place.
 pub(crate) const ROOT: Index = 0;
-
-/// Children lie in chunks of 2, 2, 4, 8, …, 128, so that a node has at most
-/// about twice the memory its children need and none of them ever moves. Up to
-/// two children the node points to the chunk itself, from then on to a
-/// directory of eight chunks.
-const FIRST_CHUNK: u32 = 2;
-const DIRECTORY: usize = 4;
-
-/// A subtree with more visits than this is not evicted whole.
-const EVICTED_VISITS: u32 = 256;
-/// Evict when less than this share of the memory is left, …
-const RESERVE_SHARE: usize = 64;
-/// … or less than so many words: a longer pause would be felt.
-const MAX_RESERVE: usize = 1 << 17;
 
 /// The memory for a node or its priors has run out.
 #[derive(Debug)]
 pub(crate) struct Full;
 
-/// What a node owns beyond itself.
-#[derive(Clone, Copy)]
-struct Contents {
-    shape: Shape,
-    priors: Index,
-}
-
-/// Memory to be used again.
-#[derive(Default)]
-struct Reclaim {
-    lists: FreeLists,
-    /// Owners of subtrees nobody can reach any more. They are taken apart when
-    /// their memory is needed, so that moving the root costs nothing.
-    garbage: Vec<Contents>,
-}
-
 /// A search tree.
 pub(crate) struct Tree {
     arena: Arena,
     reclaim: Mutex<Reclaim>,
+    /// Whether a block was asked for and not found.
+    starved: AtomicBool,
 }
 
 impl Tree {
@@ -56,6 +29,7 @@ impl Tree {
         let mut tree = Tree {
             arena: Arena::new(mebibytes),
             reclaim: Mutex::default(),
+            starved: AtomicBool::new(false),
         };
         tree.clear();
         tree
@@ -66,6 +40,18 @@ impl Tree {
         self.arena.reset(NODE);
         *self.reclaim.get_mut() = Reclaim::default();
         self.root().clear(0, Rank::TOP);
+    }
+
+    pub(crate) fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
+    pub(crate) fn reclaim(&self) -> &Mutex<Reclaim> {
+        &self.reclaim
+    }
+
+    pub(crate) fn starved(&self) -> &AtomicBool {
+        &self.starved
     }
 
     #[inline]
@@ -87,28 +73,6 @@ impl Tree {
         (self.bytes() as f64 / (self.arena.capacity() * 8) as f64) as f32
     }
 
-    /// Child `number` of a node of this shape, in the order of their ranks.
-    #[inline]
-    pub(crate) fn child(&self, shape: Shape, number: u32) -> Index {
-        let (chunk, first) = if shape.count() <= FIRST_CHUNK {
-            (shape.children(), 0)
-        } else {
-            let slot = if number < FIRST_CHUNK {
-                0
-            } else {
-                number.ilog2()
-            };
-            let first = if slot == 0 { 0 } else { 1 << slot };
-            (self.chunk(shape.children(), slot), first)
-        };
-        chunk + (number - first) * NODE as Index
-    }
-
-    /// The node's children, the greatest prior first.
-    pub(crate) fn children(&self, shape: Shape) -> impl Iterator<Item = Node<'_>> {
-        (0..shape.count()).map(move |number| self.node(self.child(shape, number)))
-    }
-
     /// The rank of the move to become a child after the last one.
     pub(crate) fn next_rank(&self, node: Node<'_>, shape: Shape, last: Rank) -> Option<Rank> {
         last.next(&self.arena, node.priors(), shape.moves())
@@ -123,82 +87,6 @@ impl Tree {
             .iter()
             .flat_map(|word| word.load(Relaxed).to_le_bytes());
         bytes.take(moves).collect()
-    }
-
-    /// Makes the move of this rank child `number` of the node, unless another
-    /// thread has already done so.
-    pub(crate) fn add_child(
-        &self,
-        span: &mut Span,
-        parent: Node<'_>,
-        number: u32,
-        mv: u16,
-        rank: Rank,
-    ) -> Result<Index, Full> {
-        let shape = loop {
-            let shape = parent.shape();
-            if shape.count() > number {
-                return Ok(self.child(shape, number));
-            }
-            let free = |shape: Shape| (!shape.locked()).then_some(shape.lock());
-            if let Some(before) = parent.reshape(free) {
-                if before.count() == number {
-                    break before;
-                }
-                parent.reshape(|shape| Some(shape.unlock()));
-            }
-            std::hint::spin_loop();
-        };
-        let children = self.room_for(span, shape);
-        let count = number + u32::from(children.is_some());
-        let children = children.unwrap_or(shape.children());
-        let grown = shape.with_children(children, count);
-        if count > number {
-            self.node(self.child(grown, number)).clear(mv, rank);
-        }
-        parent.reshape(|shape| Some(shape.with_children(children, count).unlock()));
-        if count > number {
-            Ok(self.child(grown, number))
-        } else {
-            Err(Full)
-        }
-    }
-
-    /// Memory for one more child; where the children are then. The node is
-    /// locked.
-    fn room_for(&self, span: &mut Span, shape: Shape) -> Option<Index> {
-        let count = shape.count();
-        if count == 0 {
-            return self.allocate(span, FIRST_CHUNK as usize * NODE);
-        }
-        if count < FIRST_CHUNK || !count.is_power_of_two() {
-            return Some(shape.children());
-        }
-        let chunk = self.allocate(span, count as usize * NODE)?;
-        let directory = if count == FIRST_CHUNK {
-            let Some(directory) = self.allocate(span, DIRECTORY) else {
-                self.give(chunk, count as usize * NODE);
-                return None;
-            };
-            self.set_chunk(directory, 0, shape.children());
-            directory
-        } else {
-            shape.children()
-        };
-        self.set_chunk(directory, count.ilog2(), chunk);
-        Some(directory)
-    }
-
-    fn chunk(&self, directory: Index, slot: u32) -> Index {
-        let word = self.arena.word(directory + slot / 2).load(Acquire);
-        (word >> (32 * (slot % 2))) as Index
-    }
-
-    fn set_chunk(&self, directory: Index, slot: u32, chunk: Index) {
-        let word = self.arena.word(directory + slot / 2);
-        let shift = 32 * (slot % 2);
-        let kept = word.load(Relaxed) & !(0xffff_ffff << shift);
-        word.store(kept | u64::from(chunk) << shift, Release);
     }
 
     /// Gives a pending node the priors of these logits. Without memory for them
@@ -231,7 +119,7 @@ impl Tree {
         }
     }
 
-    fn allocate(&self, span: &mut Span, length: usize) -> Option<Index> {
+    pub(crate) fn allocate(&self, span: &mut Span, length: usize) -> Option<Index> {
         if let Some(index) = self.arena.cut(span, length) {
             return Some(index);
         }
@@ -241,41 +129,14 @@ impl Tree {
                 return Some(index);
             }
             if !self.reclaim_one(&mut reclaim) {
+                self.starved.store(true, Relaxed);
                 return None;
             }
         }
     }
 
-    fn give(&self, index: Index, length: usize) {
+    pub(crate) fn give(&self, index: Index, length: usize) {
         self.reclaim.lock().lists.give(&self.arena, index, length);
-    }
-
-    /// Takes one unreachable node apart; false if there is none.
-    fn reclaim_one(&self, reclaim: &mut Reclaim) -> bool {
-        let Some(Contents { shape, priors }) = reclaim.garbage.pop() else {
-            return false;
-        };
-        let lists = &mut reclaim.lists;
-        for child in self.children(shape) {
-            let shape = child.shape();
-            if shape.moves() > 0 {
-                let priors = child.priors();
-                reclaim.garbage.push(Contents { shape, priors });
-            }
-        }
-        lists.give(&self.arena, priors, prior::words(shape.moves().into()));
-        let count = shape.count();
-        if count > FIRST_CHUNK {
-            for slot in 0..=(count - 1).ilog2() {
-                let children = if slot == 0 { FIRST_CHUNK } else { 1 << slot };
-                let chunk = self.chunk(shape.children(), slot);
-                lists.give(&self.arena, chunk, children as usize * NODE);
-            }
-            lists.give(&self.arena, shape.children(), DIRECTORY);
-        } else if count > 0 {
-            lists.give(&self.arena, shape.children(), FIRST_CHUNK as usize * NODE);
-        }
-        true
     }
 
     /// Makes the child that `mv` leads to the root and forgets the rest; false,
@@ -300,54 +161,6 @@ impl Tree {
         if root.shape().moves() == 0 {
             let rank = root.rank();
             root.clear(root.mv(), rank);
-        }
-    }
-
-    /// Whether eviction is due.
-    pub(crate) fn is_low(&self) -> bool {
-        let capacity = self.arena.capacity();
-        let reserve = (capacity / RESERVE_SHARE).min(MAX_RESERVE);
-        if self.arena.taken() + reserve < capacity {
-            return false;
-        }
-        let reclaim = self.reclaim.lock();
-        reclaim.garbage.is_empty() && reclaim.lists.words() < reserve / 2
-    }
-
-    /// Forgets least-visited subtrees until twice the reserve is free. Their
-    /// roots keep their statistics and are evaluated again when a visit comes
-    /// by. No thread may be in the tree; nodes with visits in flight stay.
-    pub(crate) fn evict(&self) {
-        let goal = 2 * (self.arena.capacity() / RESERVE_SHARE).min(MAX_RESERVE);
-        let mut reclaim = self.reclaim.lock();
-        while reclaim.lists.words() < goal {
-            if self.reclaim_one(&mut reclaim) {
-                continue;
-            }
-            let Some(victim) = self.victim() else { break };
-            let (shape, priors) = (victim.shape(), victim.priors());
-            victim.strip();
-            reclaim.garbage.push(Contents { shape, priors });
-        }
-    }
-
-    /// From the root on always to the least-visited child that owns anything,
-    /// down to a subtree small enough to go.
-    fn victim(&self) -> Option<Node<'_>> {
-        let mut victim = None;
-        let mut node = self.root();
-        loop {
-            let owner = |child: &Node<'_>| child.shape().moves() > 0 && child.in_flight() == 0;
-            let least = self
-                .children(node.shape())
-                .filter(owner)
-                .min_by_key(|child| child.visits());
-            let Some(child) = least else { return victim };
-            victim = Some(child);
-            if child.visits() <= EVICTED_VISITS {
-                return victim;
-            }
-            node = child;
         }
     }
 
@@ -377,15 +190,17 @@ impl Tree {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod testing {
     use super::*;
 
-    fn expanded(tree: &Tree, span: &mut Span, index: Index, moves: usize) {
+    /// Gives a node so many moves.
+    pub(crate) fn expanded(tree: &Tree, span: &mut Span, index: Index, moves: usize) {
         let logits: Vec<f32> = (0..moves).map(|number| number as f32 * 0.01).collect();
         tree.expand(span, tree.node(index), &logits, 1.0, &mut Vec::new());
     }
 
-    fn grow(tree: &Tree, span: &mut Span, index: Index) -> Result<Index, Full> {
+    /// Gives a node one more child.
+    pub(crate) fn grow(tree: &Tree, span: &mut Span, index: Index) -> Result<Index, Full> {
         let node = tree.node(index);
         let shape = node.shape();
         let last = match shape.count() {
@@ -396,23 +211,12 @@ mod tests {
         let mv = u16::from(rank.number());
         tree.add_child(span, node, shape.count(), mv, rank)
     }
+}
 
-    #[test]
-    fn children_stay_where_they_are_while_more_come() {
-        let tree = Tree::new(1);
-        let mut span = Span::default();
-        expanded(&tree, &mut span, ROOT, 218);
-        let indices: Vec<_> = (0..218)
-            .map(|_| grow(&tree, &mut span, ROOT).unwrap())
-            .collect();
-        let shape = tree.root().shape();
-        assert_eq!(shape.count(), 218);
-        for (number, &index) in indices.iter().enumerate() {
-            assert_eq!(tree.child(shape, number as u32), index);
-        }
-        let ranks: Vec<_> = tree.children(shape).map(Node::rank).collect();
-        assert!(ranks.windows(2).all(|pair| pair[0] > pair[1]));
-    }
+#[cfg(test)]
+mod tests {
+    use super::testing::{expanded, grow};
+    use super::*;
 
     #[test]
     fn memory_ends_gently_and_is_used_again_when_the_root_moves() {
@@ -444,6 +248,9 @@ mod tests {
         let mv = tree.node(tree.child(tree.root().shape(), 1)).mv();
         assert!(!tree.advance(999));
         assert!(tree.advance(mv));
+        assert!(tree.is_low(), "a request has just failed");
+        tree.evict();
+        assert!(!tree.is_low());
         let more = fill(&tree);
         assert!(more > first / 2, "{more}");
         tree.clear();

@@ -307,6 +307,13 @@ mod tests {
     }
 
     #[test]
+    fn analysis_thinks_to_the_end() {
+        assert!(after(&[]).search_parameters().smart_pruning > 0.0);
+        let analysis = after(&[("UCI_AnalyseMode", "true")]);
+        assert_eq!(analysis.search_parameters().smart_pruning, 0.0);
+    }
+
+    #[test]
     fn every_default_can_be_set_and_changes_nothing() {
         let defaults = Settings::default();
         for entry in TABLE {

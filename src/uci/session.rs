@@ -34,6 +34,13 @@ By hand: `position startpos moves e2e4`, `go nodes 100`, `go movetime 1000`, `st
 Further: `d` shows the position, `go perft 4` counts moves, `uci` lists the options, and \
 `setoption name VerboseMoveStats value true` shows every move in numbers.";
 
+/// Whether the worker has come to rest when a session ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    Reached,
+    Missed,
+}
+
 pub(crate) struct Session {
     output: Arc<Output>,
     jobs: Sender<Job>,
@@ -134,11 +141,7 @@ impl Session {
                     task.control.ponder_hit();
                 }
             }
-            Command::Display => {
-                for line in display::display(&self.game).lines() {
-                    self.output.line(line);
-                }
-            }
+            Command::Display => self.output.line(&display::display(&self.game)),
             Command::Help => {
                 for line in HELP.lines() {
                     self.output.info_string(line);
@@ -163,8 +166,8 @@ impl Session {
     /// but for the moment that it takes to answer what was asked.
     ///
     /// # Errors
-    /// If the output broke.
-    pub(crate) fn end(self) -> io::Result<()> {
+    /// If the output broke and the worker is at rest.
+    pub(crate) fn end(self) -> io::Result<Rest> {
         let now = Instant::now();
         let mut deadline = now + SEARCH_GRACE;
         for task in &self.tasks {
@@ -176,7 +179,12 @@ impl Session {
         for task in &self.tasks {
             task.wait_until(deadline);
         }
-        self.output.settle(deadline)
+        let settled = self.output.settle(deadline);
+        if self.tasks.iter().all(|task| task.is_finished()) {
+            settled.map(|()| Rest::Reached)
+        } else {
+            Ok(Rest::Missed)
+        }
     }
 
     fn introduce(&self) {

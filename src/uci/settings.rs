@@ -25,7 +25,8 @@ pub struct Settings {
     pub show_wdl: bool,
     /// Whether scores come with the expected length of the game.
     pub show_moves_left: bool,
-    /// Whether `ucinewgame` leaves the search tree alone.
+    /// Whether to analyse: to think to the end, and to keep the search tree
+    /// through `ucinewgame`.
     pub analyse_mode: bool,
     /// Whether every root move is reported in numbers before `bestmove`.
     pub verbose_move_stats: bool,
@@ -53,6 +54,16 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// What steers the search in the mode that is set.
+    #[must_use]
+    pub fn search_parameters(&self) -> Parameters {
+        let mut parameters = self.parameters.clone();
+        if self.analyse_mode {
+            parameters.smart_pruning = 0.0;
+        }
+        parameters
+    }
+
     /// Memory of tree and remembered evaluations together, in MiB.
     #[must_use]
     pub fn hash(&self) -> usize {

@@ -198,9 +198,9 @@ impl<F: Factory> Worker<F> {
         let Settings {
             backend: options,
             agent: kind,
-            parameters,
             ..
         } = &setup.settings;
+        let parameters = setup.settings.search_parameters();
         let fits =
             |loaded: &Loaded| loaded.options == *options && loaded.clearing == setup.clearing;
         let backend = match self.loaded.take().filter(fits) {
@@ -222,7 +222,7 @@ impl<F: Factory> Worker<F> {
                 })
             }
         };
-        let fits = |player: &Player| player.kind == *kind && player.parameters == *parameters;
+        let fits = |player: &Player| player.kind == *kind && player.parameters == parameters;
         match self.player.take().filter(fits) {
             Some(player) => {
                 let player = self.player.insert(player);
@@ -232,13 +232,14 @@ impl<F: Factory> Worker<F> {
                 }
             }
             None => {
+                let agent = self
+                    .factory
+                    .build(*kind, backend.backend.clone(), &parameters);
                 self.player = Some(Player {
                     kind: *kind,
-                    parameters: parameters.clone(),
+                    parameters,
                     game: setup.game,
-                    agent: self
-                        .factory
-                        .build(*kind, backend.backend.clone(), parameters),
+                    agent,
                 });
             }
         }

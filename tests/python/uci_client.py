@@ -71,7 +71,7 @@ def analyses(path):
         for line in lines:
             assert line["pv"][0] in board.legal_moves
             assert line["nodes"] > 0 and "depth" in line and "nps" in line
-            assert line["wdl"].total() == 1000
+            assert line["wdl"].relative.total() == 1000
 
         with engine.analysis(board, root_moves=[chess.Move.from_uci("d2d3")]) as analysis:
             for info in analysis:

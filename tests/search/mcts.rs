@@ -230,7 +230,10 @@ fn white_stands(q: f32) -> Scripted {
 fn a_repetition_is_sought_by_the_losing_side_only() {
     for (q, wanted) in [(-0.6, true), (0.6, false)] {
         let mut game = game("4k3/8/8/8/8/8/8/R3K3 w - - 0 1", "");
-        play(&mut game, "a1b1 e8e7 b1a1 e7e8 a1b1 e8e7");
+        play(
+            &mut game,
+            "a1b1 e8e7 b1a1 e7e8 a1b1 e8e7 b1a1 e7e8 a1b1 e8e7",
+        );
         let mut agent = mcts(white_stands(q), &parameters());
         let choice = choose(&mut *agent, &game, &nodes(3000));
         let repeats = uci(&game, choice.best) == "b1a1";
@@ -380,7 +383,8 @@ fn the_hash_bounds_the_tree_and_the_search_goes_on() {
         for _ in 0..2 {
             let choice = choose(&mut *agent, &game, &nodes(limit));
             assert_eq!(choice.report.nodes, limit);
-            assert!(choice.report.memory_use > 0.9 && choice.report.memory_use <= 1.0);
+            let memory = choice.report.memory_use;
+            assert!(memory > 0.8 && memory <= 1.0, "{memory}");
             game.play(choice.best.unwrap());
         }
     }

@@ -1,1 +1,50 @@
-fn main() {}
+//! `train` turns games into networks.
+
+mod describe;
+mod device;
+mod eval;
+mod export;
+mod pack;
+mod report;
+mod run;
+mod stats;
+
+use clap::{Parser, Subcommand};
+
+/// The trainer of Tessera: games in, networks out.
+#[derive(Parser)]
+#[command(version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Pack games (PGN, also gzip or zstd) into a shard for training.
+    Pack(pack::Pack),
+    /// Say what shards and chunks hold.
+    Stats(stats::Stats),
+    /// Print how large an architecture is.
+    Describe(describe::Describe),
+    /// Train a network, or go on training it.
+    Run(run::Run),
+    /// Measure a run's network on the games kept for validation.
+    Eval(eval::Eval),
+    /// Write a run's network as the TorchScript file that the engine loads.
+    Export(export::Export),
+    /// Draw a run's metrics.
+    Report(report::Report),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse().command {
+        Command::Pack(pack) => pack.run(),
+        Command::Stats(stats) => stats.run(),
+        Command::Describe(describe) => describe.run(),
+        Command::Run(run) => run.run(),
+        Command::Eval(eval) => eval.run(),
+        Command::Export(export) => export.run(),
+        Command::Report(report) => report.run(),
+    }
+}

@@ -93,6 +93,14 @@ pub enum DeviceError {
     Fp16OnCpu,
 }
 
+/// The device that is meant, on this machine; readies libtorch for it.
+///
+/// # Errors
+/// [`DeviceError`], saying what is missing and how to get it.
+pub fn device(choice: DeviceChoice) -> Result<Device, DeviceError> {
+    resolve(choice, Precision::F32).map(|(device, _)| device)
+}
+
 /// The device and format that are meant, on this machine.
 pub(super) fn resolve(
     choice: DeviceChoice,

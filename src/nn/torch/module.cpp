@@ -1,5 +1,6 @@
 // TorchScript modules: loading from memory, several outputs, casting of the
 // floating parameters alone, freezing.
+#include "fuse.h"
 #include "shim.h"
 
 #include <ATen/core/Tensor.h>
@@ -134,6 +135,9 @@ char* tessera_module_freeze(Module* module, int device, int scalar_type) {
       convert(buffer);
     }
     *module = torch::jit::freeze(*module);
+    if (place.is_cpu()) {
+      tessera::fuse(module->get_method("forward").graph());
+    }
   });
 }
 

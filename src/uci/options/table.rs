@@ -139,8 +139,8 @@ pub(super) const TABLE: &[Entry] = &[
             get: |settings| settings.analyse_mode,
             set: |settings, value| settings.analyse_mode = value,
         },
-        help: "For analysis: `ucinewgame` leaves the search tree alone, so that stepping between \
-               games loses nothing.",
+        help: "For analysis: no search ends before its time because its best move cannot be \
+               overtaken, and `ucinewgame` leaves the search tree alone.",
     },
     Entry {
         name: "Move Overhead",
@@ -173,7 +173,7 @@ pub(super) const TABLE: &[Entry] = &[
             get: |settings| settings.parameters.seed,
             set: |settings, value| settings.set_seed(value),
         },
-        help: "Seed of the random backend and of all that is random in the search.",
+        help: "Seed of the random backend and of the moves drawn at a temperature.",
     },
     Entry {
         name: "CPuct",
@@ -227,6 +227,58 @@ pub(super) const TABLE: &[Entry] = &[
         },
         help: "Softmax temperature of the network's policy; above 1 the search looks at more \
                moves.",
+    },
+    Entry {
+        name: "SmartPruningFactor",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 10.0,
+            get: |settings| settings.parameters.smart_pruning,
+            set: |settings, value| settings.parameters.smart_pruning = value,
+        },
+        help: "How readily a search under a clock ends early: when the visits still to come, \
+               divided by this, are fewer than the best move's lead. 0 always thinks to the end.",
+    },
+    Entry {
+        name: "TwoFoldDraws",
+        kind: Kind::Check {
+            get: |settings| settings.parameters.two_fold_draws,
+            set: |settings, value| settings.parameters.two_fold_draws = value,
+        },
+        help: "Whether a position that occurs a second time within the search counts as a draw; \
+               otherwise only the third occurrence does.",
+    },
+    Entry {
+        name: "MaxCollisionVisits",
+        kind: Kind::Spin {
+            min: 1,
+            max: 1_000_000,
+            get: |settings| u64::from(settings.parameters.max_collisions),
+            set: |settings, value| settings.parameters.max_collisions = value as u32,
+        },
+        help: "Visits that may come to nothing while a batch is gathered, because the leaf is \
+               being evaluated already, in a large tree; in a small one fewer.",
+    },
+    Entry {
+        name: "MaxOutOfOrderEvalsFactor",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 100.0,
+            get: |settings| settings.parameters.out_of_order,
+            set: |settings, value| settings.parameters.out_of_order = value,
+        },
+        help: "Visits to leaves of known value while a batch is gathered, as a multiple of the \
+               batch.",
+    },
+    Entry {
+        name: "Temperature",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 100.0,
+            get: |settings| settings.parameters.temperature,
+            set: |settings, value| settings.parameters.temperature = value,
+        },
+        help: "Temperature at which the move is drawn by its visits; 0 plays the best.",
     },
     Entry {
         name: "VerboseMoveStats",

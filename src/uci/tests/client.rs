@@ -1,7 +1,7 @@
 //! A client at a session in this process, and the scripted player behind it.
 
 use super::super::output::Output;
-use super::super::session::Session;
+use super::super::session::{Rest, Session};
 use super::super::settings::Settings;
 use super::super::worker::Factory;
 use crate::agent::{
@@ -234,7 +234,7 @@ impl Client {
     }
 
     pub(super) fn end(self) -> Vec<String> {
-        self.session.end().expect("the output holds");
+        assert_eq!(self.session.end().expect("the output holds"), Rest::Reached);
         self.lines.try_iter().collect()
     }
 }

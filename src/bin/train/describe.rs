@@ -1,0 +1,56 @@
+//! `train describe`: how large a network is, before it is trained.
+
+use clap::Args;
+use std::path::PathBuf;
+use tch::Device;
+use tessera::model::{Chessformer, ModelConfig, PRESETS};
+use tessera::train::TrainConfig;
+
+/// What `train describe` is asked to do.
+#[derive(Args)]
+pub struct Describe {
+    /// An architecture by name.
+    #[arg(long, value_parser = PRESETS, required_unless_present = "config")]
+    preset: Option<String>,
+    /// The architecture of a training configuration.
+    #[arg(long, value_name = "FILE.toml", conflicts_with = "preset")]
+    config: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// List every parameter with its shape.
+    #[arg(long, conflicts_with = "json")]
+    parameters: bool,
+}
+
+impl Describe {
+    /// Prints the sizes.
+    pub fn run(self) -> anyhow::Result<()> {
+        let config = match (&self.preset, &self.config) {
+            (Some(preset), _) => ModelConfig::preset(preset)?,
+            (None, Some(path)) => TrainConfig::read(path)?.architecture()?,
+            (None, None) => unreachable!("clap asks for one of them"),
+        };
+        let model = Chessformer::new(&config, Device::Cpu)?;
+        let size = model.size();
+        if self.json {
+            println!("{}", serde_json::to_string(&size)?);
+            return Ok(());
+        }
+        print!("{}", toml::to_string(&config)?);
+        println!();
+        println!("parameters  {:>14}", size.parameters);
+        println!(
+            "macs        {:>14}  dense layers of body, embedding's feed-forward, policy",
+            size.macs
+        );
+        println!("macs_total  {:>14}  everything", size.macs_total);
+        if self.parameters {
+            println!();
+            for parameter in model.parameters() {
+                println!("{:<48} {:?}", parameter.name, parameter.shape);
+            }
+        }
+        Ok(())
+    }
+}

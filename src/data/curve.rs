@@ -1,0 +1,62 @@
+//! From an engine's score in pawns to the value it stands for.
+
+use serde::{Deserialize, Serialize};
+
+/// How a score in centipawns becomes q = W − L in −1…1. Engines scale their
+/// scores differently; the curve that fits is named when games are packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Curve {
+    /// The win percentage of Lichess, a logistic fit to the games of its
+    /// players; Ruoss et al. (2024) train on it.
+    Lichess,
+    /// The inverse of Lc0's centipawns, cp = 90 · tan(1.5637541897 · q).
+    Lc0,
+    /// The win–draw–loss model of Stockfish 15.1 at move 32, where a score of
+    /// one pawn wins half of its games against itself.
+    Stockfish,
+}
+
+impl Curve {
+    /// q of a score, both from the same player's view.
+    #[must_use]
+    pub fn q(self, centipawns: i16) -> f32 {
+        let centipawns = f64::from(centipawns);
+        let q = match self {
+            Curve::Lichess => 2.0 / (1.0 + (-0.003_682_08 * centipawns).exp()) - 1.0,
+            Curve::Lc0 => (centipawns / 90.0).atan() / 1.563_754_189_7,
+            Curve::Stockfish => {
+                let wins = |pawns: f64| 1.0 / (1.0 + ((1.0 - pawns) / 0.183).exp());
+                let pawns = centipawns / 100.0;
+                wins(pawns) - wins(-pawns)
+            }
+        };
+        q.clamp(-1.0, 1.0) as f32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curves_are_odd_and_rise() {
+        for curve in [Curve::Lichess, Curve::Lc0, Curve::Stockfish] {
+            let mut before = -1.0;
+            for centipawns in (-32_000..=32_000).step_by(10) {
+                let q = curve.q(centipawns);
+                assert!(q >= before && q <= 1.0, "{curve:?} at {centipawns}");
+                assert!((q + curve.q(-centipawns)).abs() < 1e-6);
+                before = q;
+            }
+        }
+    }
+
+    #[test]
+    fn known_points() {
+        let near = |q: f32, expected: f32| assert!((q - expected).abs() < 1e-3, "{q}");
+        near(Curve::Lichess.q(100), 0.1821);
+        near(Curve::Lc0.q(90), 0.5022);
+        near(Curve::Stockfish.q(100), 0.5);
+    }
+}

@@ -1,0 +1,267 @@
+//! Which moves of a game are training targets, and what its scores and its
+//! result say of its positions.
+//!
+//! PGN leaves open what a score after a move judges, so the user names the
+//! [`Reading`]. Each label is a sample of its own: a position on the game's
+//! line that also starts variations has several, which are never merged.
+//!
+//! # Injected random moves
+//! A source may play random moves into engines' games to reach unusual
+//! positions. They are the moves of the own line without a score after the
+//! first that has one. In a game with such a move neither the result nor its
+//! distance is a target anywhere: before such a move the result is its doing
+//! rather than the position's, and after it comes from a game that play would
+//! not have reached, in which more of them may follow.
+//!
+//! # Short-term value
+//! An exponential average of the values that follow on the own line, as in
+//! Lc0's rescorer: st(t) = q(t)/6 − 5/6 · st(t + 1), each from its mover's
+//! view. Past the last move stands the result. Where the chain of scores
+//! breaks or there is no result, it starts anew from st = q.
+
+use serde::{Deserialize, Serialize};
+use shakmaty::Color;
+
+use super::curve::Curve;
+use super::record::{Eval, Record, StrayNode};
+use super::sample::Wdl;
+
+/// Share of the position's own value in its short-term value.
+const SHORT_TERM_STEP: f32 = 1.0 / 6.0;
+
+/// What a score in a PGN belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Evals {
+    /// The engine that chose the move wrote the score: both are targets of the
+    /// position before the move. In variations every move is, with the last
+    /// score on the way.
+    Chooser,
+    /// An analysis of a game already played, as Lichess writes it: the score
+    /// judges the position after the move. Variations are ignored.
+    Analysis,
+}
+
+/// How a source's games are to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    /// What scores belong to; `None` ignores them.
+    pub evals: Option<Evals>,
+    /// Whether every move of the own line is a target, whoever chose it.
+    pub played: bool,
+    /// Whether the games contain injected random moves.
+    pub noise: bool,
+    /// The curve from scores to values.
+    pub curve: Curve,
+}
+
+/// What is known of the position before a move, from its mover's view.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Label {
+    /// Whether the move is the policy's target.
+    pub(crate) is_target: bool,
+    pub(crate) q: Option<f32>,
+    pub(crate) short_term: Option<f32>,
+    pub(crate) result: Option<Wdl>,
+    pub(crate) moves_left: Option<f32>,
+}
+
+/// A node's place in its game and what is known there; no label, no sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Labelled {
+    /// Plies before the move.
+    pub(crate) ply: usize,
+    /// Plies since the variation left the own line; `None` on it.
+    pub(crate) off_line: Option<usize>,
+    pub(crate) label: Option<Label>,
+}
+
+impl Reading {
+    /// The labels of a record, one entry a node.
+    ///
+    /// # Errors
+    /// [`StrayNode`] if the record's depths do not describe a tree.
+    pub(crate) fn label(&self, record: &Record) -> Result<Vec<Labelled>, StrayNode> {
+        let places = record.places()?;
+        let first_mover = record.first_mover();
+        let own = self.own_line(record, first_mover);
+        let labelled = places.into_iter().map(|place| {
+            let label = match place.off_line {
+                None => own[place.ply],
+                Some(_) => (self.evals == Some(Evals::Chooser)).then(|| Label {
+                    is_target: true,
+                    q: place
+                        .eval
+                        .map(|eval| self.q(eval, mover(first_mover, place.ply))),
+                    short_term: None,
+                    result: None,
+                    moves_left: None,
+                }),
+            };
+            Labelled {
+                ply: place.ply,
+                off_line: place.off_line,
+                label,
+            }
+        });
+        Ok(labelled.collect())
+    }
+
+    /// How many samples a record gives; none if it describes no tree.
+    #[must_use]
+    pub fn samples(&self, record: &Record) -> u64 {
+        let labelled = self.label(record).unwrap_or_default();
+        let samples = labelled.iter().filter(|place| place.label.is_some());
+        samples.count() as u64
+    }
+
+    /// The labels of the own line, by ply.
+    fn own_line(&self, record: &Record, first_mover: Color) -> Vec<Option<Label>> {
+        let evals: Vec<Option<Eval>> = record.own_line().map(|node| node.eval).collect();
+        let scored = evals.iter().position(Option::is_some);
+        let has_random_move =
+            self.noise && scored.is_some_and(|first| evals[first..].iter().any(Option::is_none));
+        let result = record.result.filter(|_| !has_random_move);
+        let result_for = |ply| match mover(first_mover, ply) {
+            Color::White => result,
+            Color::Black => result.map(Wdl::reversed),
+        };
+        let q_at = |ply: usize| {
+            let eval = match self.evals? {
+                Evals::Chooser => evals[ply],
+                Evals::Analysis => evals[ply.checked_sub(1)?],
+            };
+            eval.map(|eval| self.q(eval, mover(first_mover, ply)))
+        };
+        let mut labels = vec![None; evals.len()];
+        // The short-term value one ply later, from that position's mover.
+        let mut following = result_for(evals.len()).map(Wdl::q);
+        for ply in (0..evals.len()).rev() {
+            let q = q_at(ply);
+            let short_term = q.map(|q| match following {
+                Some(following) => SHORT_TERM_STEP * q - (1.0 - SHORT_TERM_STEP) * following,
+                None => q,
+            });
+            following = short_term;
+            let chosen = self.evals == Some(Evals::Chooser) && evals[ply].is_some();
+            let is_target = chosen || self.played;
+            if is_target || q.is_some() {
+                let result = result_for(ply);
+                labels[ply] = Some(Label {
+                    is_target,
+                    q,
+                    short_term,
+                    result,
+                    moves_left: result.map(|_| (evals.len() - ply) as f32),
+                });
+            }
+        }
+        labels
+    }
+
+    /// The value of a score for `mover`.
+    fn q(&self, eval: Eval, mover: Color) -> f32 {
+        let white = match eval {
+            Eval::Centipawns(centipawns) => self.curve.q(centipawns),
+            Eval::Mate(moves) => f32::from(moves.signum()),
+        };
+        mover.fold_wb(white, -white)
+    }
+}
+
+/// Who moves after so many plies.
+fn mover(first: Color, ply: usize) -> Color {
+    if ply % 2 == 0 { first } else { !first }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::record::Node;
+
+    const READING: Reading = Reading {
+        evals: Some(Evals::Chooser),
+        played: false,
+        noise: false,
+        curve: Curve::Lc0,
+    };
+
+    fn game(evals: &[Option<i16>], result: Wdl) -> Record {
+        let node = |&eval: &Option<i16>| Node {
+            ordinal: 0,
+            depth: 0,
+            starts_line: false,
+            eval: eval.map(Eval::Centipawns),
+        };
+        Record {
+            fen: None,
+            result: Some(result),
+            nodes: evals.iter().map(node).collect(),
+        }
+    }
+
+    fn labels(reading: Reading, record: &Record) -> Vec<Option<Label>> {
+        let labelled = reading.label(record).unwrap();
+        labelled.into_iter().map(|place| place.label).collect()
+    }
+
+    #[test]
+    fn a_chooser_s_score_is_the_value_before_its_move() {
+        let record = game(&[None, Some(90), Some(-90)], Wdl::Win);
+        let labels = labels(READING, &record);
+        let half = Curve::Lc0.q(90);
+        assert_eq!(labels[0], None);
+        let [black, white] = [labels[1].unwrap(), labels[2].unwrap()];
+        assert_eq!((black.q, white.q), (Some(-half), Some(-half)));
+        assert_eq!(black.result, Some(Wdl::Loss));
+        assert_eq!((black.moves_left, white.moves_left), (Some(2.0), Some(1.0)));
+        let last = -half / 6.0 + 5.0 / 6.0;
+        assert!((white.short_term.unwrap() - last).abs() < 1e-6);
+        let before = -half / 6.0 - 5.0 / 6.0 * last;
+        assert!((black.short_term.unwrap() - before).abs() < 1e-6);
+    }
+
+    #[test]
+    fn an_analyst_s_score_is_the_value_after_the_move() {
+        let reading = Reading {
+            evals: Some(Evals::Analysis),
+            ..READING
+        };
+        let record = game(&[Some(90), Some(0), None], Wdl::Draw);
+        let found = labels(reading, &record);
+        assert_eq!(found[0], None);
+        assert_eq!(found[1].unwrap().q, Some(-Curve::Lc0.q(90)));
+        assert!(!found[1].unwrap().is_target);
+        let played = Reading {
+            played: true,
+            ..reading
+        };
+        let found = labels(played, &record);
+        assert!(found.iter().all(|label| label.unwrap().is_target));
+        assert_eq!(found[0].unwrap().q, None);
+    }
+
+    #[test]
+    fn a_random_move_takes_the_result_and_breaks_the_chain() {
+        let noise = Reading {
+            noise: true,
+            ..READING
+        };
+        let record = game(&[None, Some(90), None, Some(180)], Wdl::Win);
+        let found = labels(noise, &record);
+        assert!(found[2].is_none());
+        for label in [found[1].unwrap(), found[3].unwrap()] {
+            assert_eq!((label.result, label.moves_left), (None, None));
+            assert_eq!(label.short_term, label.q);
+        }
+        let quiet = labels(noise, &game(&[None, Some(90), Some(180)], Wdl::Win));
+        assert_eq!(quiet[2].unwrap().result, Some(Wdl::Win));
+    }
+
+    #[test]
+    fn mates_are_certain() {
+        let mut record = game(&[Some(0)], Wdl::Win);
+        record.nodes[0].eval = Some(Eval::Mate(-3));
+        assert_eq!(labels(READING, &record)[0].unwrap().q, Some(-1.0));
+    }
+}

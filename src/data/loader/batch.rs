@@ -1,0 +1,123 @@
+//! Samples side by side, ready to become tensors.
+
+use crate::data::legal::Legal;
+use crate::data::sample::{Policy, Sample, Wdl};
+use crate::encode::Input;
+
+use super::Position;
+
+/// Policy targets as a sparse matrix [B, 1858] in coordinates: entry `i` is
+/// `probability[i]` at (`row[i]`, `index[i]`). Rows ascend; a row without
+/// entries has no policy target, one with a single entry is one-hot.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PolicyTargets {
+    /// The sample in the batch.
+    pub row: Vec<i64>,
+    /// The policy index.
+    pub index: Vec<i64>,
+    /// The target probability.
+    pub probability: Vec<f32>,
+}
+
+/// B samples as columns, everything from the mover's view.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// The positions; as tensor [B, 111] of i64, see [`Batch::input_words`].
+    pub inputs: Vec<Input>,
+    /// The legal moves; as tensor [B, 30] of i64, see [`Batch::legal_words`].
+    pub legal: Vec<Legal>,
+    /// The policy targets.
+    pub policy: PolicyTargets,
+    /// The game's result: 0 win, 1 draw, 2 loss, −1 where it is no target.
+    pub result: Vec<i64>,
+    /// Value W − L in −1…1; NaN where it is no target.
+    pub q: Vec<f32>,
+    /// Short-term value in −1…1; NaN where it is no target.
+    pub short_term: Vec<f32>,
+    /// Plies to the end of the game; NaN where it is no target.
+    pub moves_left: Vec<f32>,
+    /// How much each sample counts.
+    pub weight: Vec<f32>,
+    /// Where the batches after this one begin.
+    pub next: Position,
+}
+
+impl Batch {
+    /// How many samples the batch holds.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// Whether it holds none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.inputs.is_empty()
+    }
+
+    /// The inputs' words, row after row.
+    #[must_use]
+    pub fn input_words(&self) -> &[i64] {
+        bytemuck::cast_slice(&self.inputs)
+    }
+
+    /// The words of the sets of legal moves, row after row: index `i` is bit
+    /// `i % 64`, counted from the lowest, of a row's word `i / 64`.
+    #[must_use]
+    pub fn legal_words(&self) -> &[i64] {
+        bytemuck::cast_slice(&self.legal)
+    }
+
+    /// Samples as columns.
+    pub(super) fn gather<'a>(
+        samples: impl ExactSizeIterator<Item = &'a Sample>,
+        next: Position,
+    ) -> Batch {
+        let size = samples.len();
+        let mut batch = Batch {
+            inputs: Vec::with_capacity(size),
+            legal: Vec::with_capacity(size),
+            policy: PolicyTargets::default(),
+            result: Vec::with_capacity(size),
+            q: Vec::with_capacity(size),
+            short_term: Vec::with_capacity(size),
+            moves_left: Vec::with_capacity(size),
+            weight: Vec::with_capacity(size),
+            next,
+        };
+        for sample in samples {
+            batch.push(sample);
+        }
+        batch
+    }
+
+    fn push(&mut self, sample: &Sample) {
+        let row = self.inputs.len() as i64;
+        let mut target = |index: u16, probability| {
+            self.policy.row.push(row);
+            self.policy.index.push(index.into());
+            self.policy.probability.push(probability);
+        };
+        match &sample.policy {
+            Policy::Unknown => {}
+            Policy::Move(index) => target(*index, 1.0),
+            Policy::Distribution(moves) => {
+                for &(index, probability) in moves {
+                    target(index, probability);
+                }
+            }
+        }
+        self.inputs.push(sample.input);
+        self.legal.push(sample.legal);
+        self.result.push(match sample.result {
+            Some(Wdl::Win) => 0,
+            Some(Wdl::Draw) => 1,
+            Some(Wdl::Loss) => 2,
+            None => -1,
+        });
+        self.q.push(sample.q.unwrap_or(f32::NAN));
+        self.short_term.push(sample.short_term.unwrap_or(f32::NAN));
+        self.moves_left.push(sample.moves_left.unwrap_or(f32::NAN));
+        self.weight.push(sample.weight);
+    }
+}

@@ -1,0 +1,129 @@
+//! Samples that are shuffled together.
+
+use std::ops::Range;
+
+use rand::Rng;
+use rand::seq::SliceRandom;
+use rayon::prelude::*;
+
+use crate::data::replay::replay;
+use crate::data::sample::Sample;
+use crate::data::shard::ShardError;
+
+use super::plan::{BlockId, Plan, Purpose};
+use super::{LoaderError, Position, Split};
+
+/// The decoded samples of one group.
+pub(super) struct Group {
+    blocks: Vec<Vec<Sample>>,
+    /// Block and place in it of every sample, in the order in which they are
+    /// handed out. The samples themselves, a kilobyte each, stay where they are.
+    order: Vec<(u32, u32)>,
+    epoch: u64,
+    number: u64,
+    is_last: bool,
+}
+
+impl Group {
+    /// Decodes `blocks` on the threads of the current pool. The order of the
+    /// samples does not depend on which thread is done first.
+    pub(super) fn decode(
+        plan: &Plan,
+        epoch: u64,
+        number: u64,
+        is_last: bool,
+        blocks: &[BlockId],
+    ) -> Result<Group, LoaderError> {
+        let blocks = blocks
+            .par_iter()
+            .map(|&block| decode_block(plan, epoch, block))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut order: Vec<(u32, u32)> = (0..)
+            .zip(&blocks)
+            .flat_map(|(block, samples)| (0..samples.len() as u32).map(move |at| (block, at)))
+            .collect();
+        if plan.split() == Split::Train {
+            order.shuffle(&mut plan.random(Purpose::Samples, [epoch, number, 0]));
+        }
+        Ok(Group {
+            blocks,
+            order,
+            epoch,
+            number,
+            is_last,
+        })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Whether the epoch ends with this group.
+    pub(super) fn is_last(&self) -> bool {
+        self.is_last
+    }
+
+    /// The samples at some places of the group's order.
+    pub(super) fn samples(&self, places: Range<usize>) -> impl ExactSizeIterator<Item = &Sample> {
+        let order = &self.order[places];
+        order
+            .iter()
+            .map(|&(block, at)| &self.blocks[block as usize][at as usize])
+    }
+
+    /// The position after the group's first `offset` samples.
+    pub(super) fn position(&self, offset: usize) -> Position {
+        Position {
+            epoch: self.epoch,
+            group: self.number,
+            offset: offset as u64,
+        }
+    }
+
+    /// The position after the group.
+    pub(super) fn end(&self) -> Position {
+        match self.is_last {
+            true => Position {
+                epoch: self.epoch + 1,
+                group: 0,
+                offset: 0,
+            },
+            false => Position {
+                epoch: self.epoch,
+                group: self.number + 1,
+                offset: 0,
+            },
+        }
+    }
+}
+
+/// The samples of a block that belong to the split and are drawn this epoch.
+fn decode_block(plan: &Plan, epoch: u64, id: BlockId) -> Result<Vec<Sample>, ShardError> {
+    let shard = &plan.shards[id.shard];
+    let rate = plan.sampling.shards[id.shard].rate;
+    let place = [epoch, id.shard as u64, id.block as u64];
+    let mut random = plan.random(Purpose::Draw, place);
+    // Room for what is drawn on average and a little more, so that megabytes
+    // are not moved as the vector grows.
+    let expected = plan.expected(id) as usize;
+    let mut samples = Vec::with_capacity(expected + expected / 16);
+    for (game, record) in shard.read(id.block)?.iter().enumerate() {
+        if !plan.admits(record) {
+            continue;
+        }
+        replay(
+            record,
+            &shard.header().reading,
+            plan.sampling.variations(),
+            || rate >= 1.0 || random.random::<f64>() < rate,
+            |sample| samples.push(sample),
+        )
+        .map_err(|source| ShardError::Replay {
+            path: shard.path().to_owned(),
+            block: id.block,
+            game,
+            source,
+        })?;
+    }
+    Ok(samples)
+}

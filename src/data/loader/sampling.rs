@@ -1,0 +1,128 @@
+//! What to load, as a training configuration says it.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::replay::VariationWeight;
+
+use super::LoaderError;
+
+/// One shard and how much of it to use.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// The shard.
+    pub path: PathBuf,
+    /// Share of its samples that an epoch uses, above 0 and at most 1; each
+    /// epoch draws anew.
+    #[serde(default = "Source::whole")]
+    pub rate: f64,
+}
+
+impl Source {
+    fn whole() -> f64 {
+        1.0
+    }
+}
+
+/// What to train on: the part of a training configuration that this module
+/// reads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Sampling {
+    /// The shards.
+    pub shards: Vec<Source>,
+    /// Weight of a variation's first move, next to 1 for a game's own moves.
+    pub variation_weight: f32,
+    /// Factor on that weight for each further ply of the variation.
+    pub variation_decay: f32,
+    /// Share of the games kept for validation, by the hash of their moves, so
+    /// that equal games always fall on the same side.
+    pub validation: f64,
+    /// Samples that are shuffled together. Two groups lie in memory at a time,
+    /// at about 1.2 kB a sample.
+    pub group: u64,
+    /// Seed of every random choice.
+    pub seed: u64,
+}
+
+impl Default for Sampling {
+    fn default() -> Sampling {
+        Sampling {
+            shards: Vec::new(),
+            variation_weight: 0.5,
+            variation_decay: 0.95,
+            validation: 1.0 / 200.0,
+            group: 1_000_000,
+            seed: 0,
+        }
+    }
+}
+
+impl Sampling {
+    pub(super) fn variations(&self) -> VariationWeight {
+        VariationWeight {
+            first: self.variation_weight,
+            decay: self.variation_decay,
+        }
+    }
+
+    /// Whether batches can be made by these settings.
+    pub(super) fn check(&self, batch_size: usize) -> Result<(), LoaderError> {
+        const POSITIVE: &str = "at least 1";
+        const SHARE: &str = "above 0 and at most 1";
+        const BELOW_ONE: &str = "at least 0 and below 1";
+        const WEIGHT: &str = "a number of at least 0";
+        let size = batch_size as f64;
+        let shards = self.shards.len() as f64;
+        let group = self.group as f64;
+        let validation = self.validation;
+        let mut settings = vec![
+            ("the batch size", size, size >= 1.0, POSITIVE),
+            ("the number of shards", shards, shards >= 1.0, POSITIVE),
+            ("group", group, group >= 1.0, POSITIVE),
+            (
+                "validation",
+                validation,
+                (0.0..1.0).contains(&validation),
+                BELOW_ONE,
+            ),
+        ];
+        for source in &self.shards {
+            let rate = source.rate;
+            settings.push(("rate", rate, rate > 0.0 && rate <= 1.0, SHARE));
+        }
+        for (name, weight) in [
+            ("variation_weight", self.variation_weight),
+            ("variation_decay", self.variation_decay),
+        ] {
+            let is_weight = weight.is_finite() && weight >= 0.0;
+            settings.push((name, weight.into(), is_weight, WEIGHT));
+        }
+        match settings.into_iter().find(|&(_, _, holds, _)| !holds) {
+            None => Ok(()),
+            Some((name, value, _, expected)) => Err(LoaderError::Setting {
+                name,
+                value,
+                expected,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_with_defaults_and_without_tolerance() {
+        let text =
+            "seed = 3\n[[shards]]\npath = \"a.shard\"\n[[shards]]\npath = \"b.shard\"\nrate = 0.5";
+        let sampling: Sampling = toml::from_str(text).unwrap();
+        let rates: Vec<f64> = sampling.shards.iter().map(|source| source.rate).collect();
+        assert_eq!((sampling.seed, rates), (3, vec![1.0, 0.5]));
+        assert_eq!(sampling.group, Sampling::default().group);
+        assert!(toml::from_str::<Sampling>("sed = 3").is_err());
+    }
+}

@@ -1,0 +1,213 @@
+//! Records back to positions: playing a game's tree through.
+
+use shakmaty::{CastlingMode, Move, Position};
+
+use crate::chess::{FenError, Game};
+use crate::encode::{Input, policy_index};
+
+use super::label::{Labelled, Reading};
+use super::legal::Legal;
+use super::record::{Record, StrayNode};
+use super::sample::{Policy, Sample};
+
+/// Why a record cannot be played through.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The game starts from no position.
+    #[error(transparent)]
+    Fen(#[from] FenError),
+    /// Its moves form no tree.
+    #[error(transparent)]
+    Stray(#[from] StrayNode),
+    /// A move is not among the legal ones.
+    #[error("move {node} of the game's tree asks for legal move {ordinal} of {legal}")]
+    Ordinal {
+        /// The move's place in the record, from 0.
+        node: usize,
+        /// The legal move it names, from 0.
+        ordinal: u8,
+        /// How many legal moves there are.
+        legal: usize,
+    },
+}
+
+/// How much a variation's samples count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct VariationWeight {
+    /// Weight of a variation's first move.
+    pub first: f32,
+    /// Factor for each ply further from the game.
+    pub decay: f32,
+}
+
+/// Plays `record` through and hands every labelled position to `emit`, in the
+/// record's order, for as long as `keep`, called once for each, says so.
+///
+/// # Errors
+/// [`ReplayError`] if the record does not describe a game; samples before the
+/// fault have been handed out.
+pub fn replay(
+    record: &Record,
+    reading: &Reading,
+    variations: VariationWeight,
+    mut keep: impl FnMut() -> bool,
+    mut emit: impl FnMut(Sample),
+) -> Result<(), ReplayError> {
+    let places = reading.label(record)?;
+    let mut game = match &record.fen {
+        None => Game::default(),
+        Some(fen) => Game::from_fen(fen, CastlingMode::Standard)?,
+    };
+    // The latest move of each depth. It is played only when its line goes on,
+    // so that the alternatives in between start from the position before it.
+    let mut latest: Vec<Move> = Vec::new();
+    for (index, (node, place)) in record.nodes.iter().zip(places).enumerate() {
+        let depth = usize::from(node.depth);
+        if node.starts_line || index == 0 {
+            game.truncate(place.ply + 1);
+        } else {
+            game.truncate(place.ply);
+            game.play(latest[depth]);
+        }
+        let turn = game.position().turn();
+        let moves = game.position().legal_moves();
+        let legal = Legal::of(&moves, turn);
+        let chosen = legal.nth(node.ordinal.into()).and_then(|target| {
+            let mv = moves.iter().find(|&&mv| policy_index(mv, turn) == target)?;
+            Some((*mv, target))
+        });
+        let (mv, target) = chosen.ok_or(ReplayError::Ordinal {
+            node: index,
+            ordinal: node.ordinal,
+            legal: moves.len(),
+        })?;
+        latest.truncate(depth);
+        latest.push(mv);
+        if place.label.is_some() && keep() {
+            emit(sample(&game, legal, target, place, variations));
+        }
+    }
+    Ok(())
+}
+
+fn sample(
+    game: &Game,
+    legal: Legal,
+    target: u16,
+    place: Labelled,
+    variations: VariationWeight,
+) -> Sample {
+    let label = place.label;
+    Sample {
+        input: Input::encode(game),
+        legal,
+        policy: match label {
+            Some(label) if label.is_target => Policy::Move(target),
+            _ => Policy::Unknown,
+        },
+        result: label.and_then(|label| label.result),
+        q: label.and_then(|label| label.q),
+        short_term: label.and_then(|label| label.short_term),
+        moves_left: label.and_then(|label| label.moves_left),
+        weight: match place.off_line {
+            None => 1.0,
+            Some(plies) => variations.first * variations.decay.powi(plies as i32),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::curve::Curve;
+    use crate::data::label::Evals;
+    use crate::data::pgn::parse_game;
+    use crate::data::record::Node;
+    use crate::data::sample::Wdl;
+    use proptest::prelude::*;
+
+    const READING: Reading = Reading {
+        evals: Some(Evals::Chooser),
+        played: false,
+        noise: false,
+        curve: Curve::Lichess,
+    };
+    const VARIATIONS: VariationWeight = VariationWeight {
+        first: 0.5,
+        decay: 0.5,
+    };
+
+    fn samples(record: &Record) -> Result<Vec<Sample>, ReplayError> {
+        let mut samples = Vec::new();
+        replay(
+            record,
+            &READING,
+            VARIATIONS,
+            || true,
+            |sample| samples.push(sample),
+        )?;
+        Ok(samples)
+    }
+
+    /// The game after `moves` in UCI notation.
+    fn after(moves: &str) -> Game {
+        let mut game = Game::default();
+        for mv in moves.split_whitespace() {
+            let mv = game.parse_move(mv).unwrap();
+            game.play(mv);
+        }
+        game
+    }
+
+    #[test]
+    fn every_label_stands_at_its_position() {
+        let text = "[Result \"0-1\"]\n\n1. e4 c5 {[%eval 0.3]} (1... e5 {[%eval 0.2]} 2. Nf3 \
+                    (2. f4 {[%eval -0.5]} 2... exf4) 2... Nc6) 2. Nf3 {[%eval 0.4]} 0-1";
+        let samples = samples(&parse_game(text.as_bytes()).unwrap()).unwrap();
+        let q = |centipawns| Some(Curve::Lichess.q(centipawns));
+        let expected = [
+            ("e2e4", "c7c5", q(-30), Some(Wdl::Win), 1.0),
+            ("e2e4", "e7e5", q(-20), None, 0.5),
+            ("e2e4 e7e5", "g1f3", q(20), None, 0.25),
+            ("e2e4 e7e5", "f2f4", q(-50), None, 0.25),
+            ("e2e4 e7e5 f2f4", "e5f4", q(50), None, 0.125),
+            ("e2e4 e7e5 g1f3", "b8c6", q(-20), None, 0.125),
+            ("e2e4 c7c5", "g1f3", q(40), Some(Wdl::Loss), 1.0),
+        ];
+        assert_eq!(samples.len(), expected.len());
+        for (sample, (moves, target, q, result, weight)) in samples.iter().zip(expected) {
+            let game = after(moves);
+            let turn = game.position().turn();
+            let index = policy_index(game.parse_move(target).unwrap(), turn);
+            assert_eq!(sample.input, Input::encode(&game), "{moves}");
+            assert_eq!(
+                sample.legal,
+                Legal::of(&game.position().legal_moves(), turn)
+            );
+            assert_eq!(sample.policy, Policy::Move(index), "{moves} {target}");
+            assert_eq!((sample.q, sample.result), (q, result), "{moves} {target}");
+            assert_eq!(sample.weight, weight);
+            assert_eq!(sample.short_term.is_some(), weight == 1.0);
+            assert_eq!(sample.moves_left.is_some(), weight == 1.0);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_record_panics(
+            nodes in proptest::collection::vec((0u8..40, 0u8..3, any::<bool>()), 0..60),
+        ) {
+            let node = |(ordinal, depth, starts_line)| Node {
+                ordinal,
+                depth,
+                starts_line,
+                eval: None,
+            };
+            let record = Record {
+                nodes: nodes.into_iter().map(node).collect(),
+                ..Record::default()
+            };
+            let _ = samples(&record);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! One position with what a network should say of it.
+
+use crate::encode::Input;
+
+use super::legal::Legal;
+
+/// How a game ended for one of its players.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Wdl {
+    /// The player won.
+    Win,
+    /// Neither did.
+    Draw,
+    /// The player lost.
+    Loss,
+}
+
+impl Wdl {
+    /// The same ending as the opponent sees it.
+    #[must_use]
+    pub fn reversed(self) -> Wdl {
+        match self {
+            Wdl::Win => Wdl::Loss,
+            Wdl::Draw => Wdl::Draw,
+            Wdl::Loss => Wdl::Win,
+        }
+    }
+
+    /// W − L: 1, 0 or −1.
+    #[must_use]
+    pub fn q(self) -> f32 {
+        match self {
+            Wdl::Win => 1.0,
+            Wdl::Draw => 0.0,
+            Wdl::Loss => -1.0,
+        }
+    }
+}
+
+/// What the policy should be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Policy {
+    /// Nothing is known.
+    Unknown,
+    /// One move is right: its policy index.
+    Move(u16),
+    /// Probabilities by policy index, adding up to one; other moves have none.
+    Distribution(Vec<(u16, f32)>),
+}
+
+/// One position with its targets, all from the mover's view.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// The position and its history.
+    pub input: Input,
+    /// The legal moves.
+    pub legal: Legal,
+    /// The target of the policy.
+    pub policy: Policy,
+    /// The game's result, where it tells something about the position.
+    pub result: Option<Wdl>,
+    /// The position's value W − L in −1…1, as an engine judged it.
+    pub q: Option<f32>,
+    /// The short-term value in −1…1: a moving average of the values that
+    /// follow in the game, see [`super::label`].
+    pub short_term: Option<f32>,
+    /// Plies to the end of the game.
+    pub moves_left: Option<f32>,
+    /// How much the sample counts; 1 for a game's own moves.
+    pub weight: f32,
+}

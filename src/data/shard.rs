@@ -1,0 +1,125 @@
+//! Our file of packed games.
+//!
+//! A shard is a header, blocks of games and an index:
+//!
+//! ```text
+//! "TESSHARD"  version u32  length u32  crc u32  header (JSON)
+//! block …                                             (see `columns`)
+//! index (JSON): offset, length, crc, games and samples of each block
+//! length u64  crc u32  "TESSEND\n"
+//! ```
+//!
+//! Integers are little-endian, checksums CRC-32. Blocks are independent, so
+//! that a loader reads them in any order and on any thread. The header says
+//! how the games are to be read; values are computed when samples are made,
+//! and the shard holds the scores as the engines wrote them.
+
+mod columns;
+mod reader;
+mod writer;
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::label::Reading;
+use super::replay::ReplayError;
+
+pub use columns::ColumnError;
+pub use reader::Shard;
+pub use writer::{Block, SAMPLES_PER_BLOCK, ShardWriter};
+
+const MAGIC: [u8; 8] = *b"TESSHARD";
+const END: [u8; 8] = *b"TESSEND\n";
+/// Version of the format written and read.
+pub const VERSION: u32 = 1;
+/// Bytes before the header: magic, version, length, checksum.
+const PREAMBLE: usize = 8 + 4 + 4 + 4;
+/// Bytes after the index: length, checksum, end mark.
+const TRAILER: usize = 8 + 4 + 8;
+
+/// What a shard says of its games.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// Names of the files that the games came from.
+    pub sources: Vec<String>,
+    /// How the games are to be read.
+    #[serde(flatten)]
+    pub reading: Reading,
+}
+
+/// One block's entry in the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockEntry {
+    /// Where the block begins in the file.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub length: u64,
+    /// CRC-32 of its bytes.
+    pub crc: u32,
+    /// Games in it.
+    pub games: u64,
+    /// Samples that its games give.
+    pub samples: u64,
+}
+
+/// Why a shard could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ShardError {
+    /// The system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The shard.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file is something else.
+    #[error("{} is not a shard; `train pack` makes one from games", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another version of this program wrote it.
+    #[error(
+        "{} is a shard of version {found}, this program reads version {VERSION}; \
+         pack its games again",
+        path.display()
+    )]
+    Version {
+        /// The shard.
+        path: PathBuf,
+        /// The version it says it is.
+        found: u32,
+    },
+    /// Bytes are missing or not as they were written.
+    #[error("{} is damaged: {part}; pack its games again", path.display())]
+    Damaged {
+        /// The shard.
+        path: PathBuf,
+        /// What is wrong with which part.
+        part: String,
+    },
+    /// A block's columns do not fit together.
+    #[error("{}, block {block}: {source}", path.display())]
+    Columns {
+        /// The shard.
+        path: PathBuf,
+        /// The block, from 0.
+        block: usize,
+        /// What does not fit.
+        source: ColumnError,
+    },
+    /// A game cannot be played through.
+    #[error("{}, block {block}, game {game}: {source}", path.display())]
+    Replay {
+        /// The shard.
+        path: PathBuf,
+        /// The block, from 0.
+        block: usize,
+        /// The game in the block, from 0.
+        game: usize,
+        /// What is wrong with it.
+        source: ReplayError,
+    },
+}

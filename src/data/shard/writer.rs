@@ -1,0 +1,143 @@
+//! Writing a shard.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::data::record::Record;
+
+use super::{BlockEntry, END, Header, MAGIC, ShardError, VERSION, columns};
+
+/// Samples that a block should hold: enough for its columns to compress, few
+/// enough that a loader mixes many blocks.
+pub const SAMPLES_PER_BLOCK: u64 = 1 << 15;
+
+/// Games compressed, ready to be written.
+pub struct Block {
+    bytes: Vec<u8>,
+    games: u64,
+    samples: u64,
+}
+
+impl Block {
+    /// Compresses games that give `samples` samples.
+    ///
+    /// # Errors
+    /// What the compressor says, which only lack of memory can cause.
+    pub fn new(records: &[Record], samples: u64) -> std::io::Result<Block> {
+        Ok(Block {
+            bytes: columns::encode(records)?,
+            games: records.len() as u64,
+            samples,
+        })
+    }
+}
+
+/// A shard being written. It appears under its name when it is finished, whole
+/// or not at all.
+pub struct ShardWriter {
+    path: PathBuf,
+    file: BufWriter<NamedTempFile>,
+    offset: u64,
+    index: Vec<BlockEntry>,
+}
+
+impl ShardWriter {
+    /// Begins a shard that will appear as `path`.
+    ///
+    /// # Errors
+    /// [`ShardError::Io`] if the folder cannot be written to.
+    pub fn create(path: &Path, header: &Header) -> Result<ShardWriter, ShardError> {
+        let io = |source| ShardError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let file = temporary_file(folder).map_err(io)?;
+        let mut writer = ShardWriter {
+            path: path.to_owned(),
+            file: BufWriter::new(file),
+            offset: 0,
+            index: Vec::new(),
+        };
+        let header = serde_json::to_vec(header).map_err(|error| io(error.into()))?;
+        writer.write(&MAGIC)?;
+        writer.write(&VERSION.to_le_bytes())?;
+        writer.write(&(header.len() as u32).to_le_bytes())?;
+        writer.write(&crc32fast::hash(&header).to_le_bytes())?;
+        writer.write(&header)?;
+        Ok(writer)
+    }
+
+    /// Appends a block.
+    ///
+    /// # Errors
+    /// [`ShardError::Io`] if it cannot be written.
+    pub fn append(&mut self, block: &Block) -> Result<(), ShardError> {
+        self.index.push(BlockEntry {
+            offset: self.offset,
+            length: block.bytes.len() as u64,
+            crc: crc32fast::hash(&block.bytes),
+            games: block.games,
+            samples: block.samples,
+        });
+        self.write(&block.bytes)
+    }
+
+    /// Writes the index, brings everything to the disk and gives the shard its
+    /// name. Returns its size in bytes.
+    ///
+    /// # Errors
+    /// [`ShardError::Io`] if any of this fails; nothing is left behind then.
+    pub fn finish(mut self) -> Result<u64, ShardError> {
+        let index = serde_json::to_vec(&self.index).map_err(|error| self.io(error.into()))?;
+        self.write(&index)?;
+        self.write(&(index.len() as u64).to_le_bytes())?;
+        self.write(&crc32fast::hash(&index).to_le_bytes())?;
+        self.write(&END)?;
+        let ShardWriter {
+            path, file, offset, ..
+        } = self;
+        let persist = || {
+            let file = file
+                .into_inner()
+                .map_err(std::io::IntoInnerError::into_error)?;
+            file.as_file().sync_all()?;
+            file.persist(&path).map_err(|error| error.error)
+        };
+        match persist() {
+            Ok(_) => Ok(offset),
+            Err(source) => Err(ShardError::Io { path, source }),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), ShardError> {
+        let written = self.file.write_all(bytes);
+        written.map_err(|source| self.io(source))?;
+        self.offset += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn io(&self, source: std::io::Error) -> ShardError {
+        ShardError::Io {
+            path: self.path.clone(),
+            source,
+        }
+    }
+}
+
+/// A file in `folder` that vanishes unless it is given a name.
+fn temporary_file(folder: &Path) -> std::io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    // Temporary files are their owner's alone; a shard is a file like any
+    // other, for which the user's umask decides.
+    #[cfg(unix)]
+    let mode = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666);
+    #[cfg(unix)]
+    builder.permissions(mode);
+    builder.prefix(".shard-").tempfile_in(folder)
+}

@@ -1,0 +1,226 @@
+//! One record, field by field, and what our types make of it.
+
+use shakmaty::{EnPassantMode, Position};
+
+use crate::data::legal::Legal;
+use crate::data::sample::{Policy, Sample, Wdl};
+use crate::encode::{BOARDS, Input, POLICY_SIZE, WIDTH};
+
+use super::V6Fault;
+
+/// Bytes of a record.
+pub const RECORD_SIZE: usize = size_of::<V6Record>();
+/// The version of records read.
+pub const VERSION: u32 = 6;
+/// The input format read: the classical 112 planes.
+pub const FORMAT: u32 = 1;
+
+const _: () = assert!(RECORD_SIZE == 8356);
+// The record is read by reinterpreting its bytes.
+const _: () = assert!(cfg!(target_endian = "little"));
+
+/// A record as it lies in a chunk. Values are from the mover's view; Q is
+/// W − L, D the probability of a draw, M the plies that are left.
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C, packed(4))]
+pub struct V6Record {
+    /// Always [`VERSION`].
+    pub version: u32,
+    /// Always [`FORMAT`].
+    pub input_format: u32,
+    /// Share of the visits by policy index; −1 for what is not legal.
+    pub probabilities: [f32; POLICY_SIZE],
+    /// The history's bitboards in the order of [`Input`], with the files of
+    /// each rank in reverse: the a-file is a byte's highest bit.
+    pub planes: [u64; BOARDS],
+    /// Whether the mover may castle queenside.
+    pub castling_us_queenside: u8,
+    /// Whether the mover may castle kingside.
+    pub castling_us_kingside: u8,
+    /// Whether the opponent may castle queenside.
+    pub castling_them_queenside: u8,
+    /// Whether the opponent may castle kingside.
+    pub castling_them_kingside: u8,
+    /// 1 where Black is to move.
+    pub black_to_move: u8,
+    /// Plies since the last capture or pawn move.
+    pub rule50: u8,
+    /// Flags: 7 side to move, 6 marked for deletion, 5 adjudicated, 4 longest
+    /// game reached, 3 best move proven; 2–0 the board's transform.
+    pub invariance_info: u8,
+    /// Unused; once the result.
+    pub dummy: u8,
+    /// Q of the root.
+    pub root_q: f32,
+    /// Q of the best move.
+    pub best_q: f32,
+    /// D of the root.
+    pub root_d: f32,
+    /// D of the best move.
+    pub best_d: f32,
+    /// M of the root.
+    pub root_m: f32,
+    /// M of the best move.
+    pub best_m: f32,
+    /// Plies to the end of the game.
+    pub plies_left: f32,
+    /// Q of the result: 1, 0, −1.
+    pub result_q: f32,
+    /// D of the result: 1 for a draw.
+    pub result_d: f32,
+    /// Q of the move played.
+    pub played_q: f32,
+    /// D of the move played.
+    pub played_d: f32,
+    /// M of the move played.
+    pub played_m: f32,
+    /// Q that the network gave; NaN where unknown, as the next two.
+    pub orig_q: f32,
+    /// D that the network gave.
+    pub orig_d: f32,
+    /// M that the network gave.
+    pub orig_m: f32,
+    /// Visits of the root.
+    pub visits: u32,
+    /// Policy index of the move played.
+    pub played_idx: u16,
+    /// Policy index of the best move.
+    pub best_idx: u16,
+    /// Kullback–Leibler divergence of the visits from the network's policy.
+    pub policy_kld: f32,
+    /// Short-term Q; 0 until a rescorer fills it in.
+    pub q_st: f32,
+}
+
+impl V6Record {
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// [`V6Fault::Version`] or [`V6Fault::Format`] if it is of another kind.
+    pub fn from_bytes(bytes: &[u8; RECORD_SIZE]) -> Result<V6Record, V6Fault> {
+        let record: V6Record = bytemuck::pod_read_unaligned(bytes);
+        match (record.version, record.input_format) {
+            (VERSION, FORMAT) => Ok(record),
+            (VERSION, format) => Err(V6Fault::Format(format)),
+            (version, _) => Err(V6Fault::Version(version)),
+        }
+    }
+
+    /// The record's bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; RECORD_SIZE] {
+        bytemuck::cast_ref(self)
+    }
+
+    /// The position and its history.
+    ///
+    /// Castling rights here belong to the outermost rook on their side of the
+    /// king, as in X-FEN, and the en-passant square follows from the history.
+    ///
+    /// # Errors
+    /// [`V6Fault`] if the planes show no position.
+    pub fn input(&self) -> Result<Input, V6Fault> {
+        let mut words = [0; WIDTH];
+        let planes = self.planes;
+        for (word, plane) in words.iter_mut().zip(planes) {
+            *word = mirror_files(plane);
+        }
+        let (ours, theirs) = (0, 6);
+        let rook = |right: u8, side: usize, back_rank: u64, is_queenside: bool| {
+            if right == 0 {
+                return Ok(0);
+            }
+            let [rooks, king] = [words[side + 3], words[side + 5]];
+            outermost_rook(rooks & back_rank, king & back_rank, is_queenside)
+        };
+        let (first, last) = (0xff, 0xff << 56);
+        let scalars = [
+            rook(self.castling_us_queenside, ours, first, true)?,
+            rook(self.castling_us_kingside, ours, first, false)?,
+            rook(self.castling_them_queenside, theirs, last, true)?,
+            rook(self.castling_them_kingside, theirs, last, false)?,
+            u64::from(self.black_to_move != 0),
+            u64::from(self.rule50),
+        ];
+        words[BOARDS..BOARDS + scalars.len()].copy_from_slice(&scalars);
+        let position = Input::from_words(words).position()?;
+        let en_passant = position.ep_square(EnPassantMode::PseudoLegal);
+        words[WIDTH - 1] = en_passant.map_or(0, |square| {
+            let square = position.turn().fold_wb(square, square.flip_vertical());
+            1 << u32::from(square)
+        });
+        Ok(Input::from_words(words))
+    }
+
+    /// Overwrites the position and its history; [`V6Record::input`] reversed.
+    pub fn set_input(&mut self, input: &Input) {
+        let (planes, scalars) = input.words().split_at(BOARDS);
+        self.planes = std::array::from_fn(|plane| mirror_files(planes[plane]));
+        self.castling_us_queenside = u8::from(scalars[0] != 0);
+        self.castling_us_kingside = u8::from(scalars[1] != 0);
+        self.castling_them_queenside = u8::from(scalars[2] != 0);
+        self.castling_them_kingside = u8::from(scalars[3] != 0);
+        self.black_to_move = u8::from(input.turn().is_black());
+        self.rule50 = u8::try_from(input.rule50()).unwrap_or(u8::MAX);
+    }
+
+    /// The legal moves: those with a probability.
+    #[must_use]
+    pub fn legal(&self) -> Legal {
+        let probabilities = self.probabilities;
+        (0..POLICY_SIZE as u16)
+            .filter(|&index| probabilities[usize::from(index)] >= 0.0)
+            .collect()
+    }
+
+    /// The record as a training sample: the visits as policy, the best move's
+    /// Q as value, and the short-term value where a rescorer has filled it in.
+    ///
+    /// # Errors
+    /// [`V6Fault`] if the planes show no position.
+    pub fn sample(&self) -> Result<Sample, V6Fault> {
+        let probabilities = self.probabilities;
+        let moves: Vec<(u16, f32)> = (0..POLICY_SIZE as u16)
+            .map(|index| (index, probabilities[usize::from(index)]))
+            .filter(|&(_, probability)| probability > 0.0)
+            .collect();
+        let finite = |value: f32| value.is_finite().then_some(value);
+        Ok(Sample {
+            input: self.input()?,
+            legal: self.legal(),
+            policy: match moves.is_empty() {
+                true => Policy::Unknown,
+                false => Policy::Distribution(moves),
+            },
+            result: match self.result_q {
+                _ if self.result_d > 0.5 => Some(Wdl::Draw),
+                q if q > 0.0 => Some(Wdl::Win),
+                q if q < 0.0 => Some(Wdl::Loss),
+                _ => None,
+            },
+            q: finite(self.best_q),
+            short_term: finite(self.q_st).filter(|&q| q != 0.0),
+            moves_left: finite(self.plies_left),
+            weight: 1.0,
+        })
+    }
+}
+
+/// Reverses the files of every rank; its own inverse.
+fn mirror_files(plane: u64) -> u64 {
+    plane.reverse_bits().swap_bytes()
+}
+
+/// The rook, among those on a back rank, that a castling right belongs to.
+fn outermost_rook(rooks: u64, king: u64, is_queenside: bool) -> Result<u64, V6Fault> {
+    if king == 0 || rooks == 0 {
+        return Err(V6Fault::Castling);
+    }
+    let lowest = 1 << rooks.trailing_zeros();
+    let highest = 1 << (63 - rooks.leading_zeros());
+    match is_queenside {
+        true if lowest < king => Ok(lowest),
+        false if highest > king => Ok(highest),
+        _ => Err(V6Fault::Castling),
+    }
+}

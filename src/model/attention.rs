@@ -1,0 +1,134 @@
+//! Self-attention over the 64 squares.
+
+use super::config::ModelConfig;
+use super::layers::{Linear, Norm};
+use super::parameters::{Builder, Dense, Slot, Weights};
+use super::position::PositionEncoding;
+use super::size::Part;
+use tch::{Kind, Tensor};
+
+/// A block that adds multi-head attention to its input and normalises.
+#[derive(Debug)]
+pub(super) struct Attention {
+    heads: i64,
+    head_width: i64,
+    residual_gain: f64,
+    query_key: Linear,
+    value: Linear,
+    output: Linear,
+    norm: Norm,
+    position: PositionEncoding,
+}
+
+impl Attention {
+    /// `gains` are DeepNorm's: the scale of the block's output, and the scale at
+    /// which values and output projection start. `generator` as in
+    /// [`PositionEncoding::build`].
+    pub fn build(
+        builder: &mut Builder,
+        config: &ModelConfig,
+        (residual_gain, initial_gain): (f64, f64),
+        generator: Option<Slot>,
+    ) -> Attention {
+        let width = config.width;
+        let square = Dense::per_token(width, width);
+        // Xavier's deviation is meant for each projection by itself: the joint
+        // matrix is taller, so its deviation is raised to that of a square one.
+        let joint = Dense::per_token(width, 2 * width).with_gain((3.0f64 / 2.0).sqrt());
+        builder.count_macs(2 * 64 * 64 * width);
+        Attention {
+            heads: config.heads,
+            head_width: config.head_width(),
+            residual_gain,
+            query_key: builder.linear("query_key", joint.without_bias(), Part::Main),
+            value: builder.linear(
+                "value",
+                square.without_bias().with_gain(initial_gain),
+                Part::Main,
+            ),
+            output: builder.linear("output", square.with_gain(initial_gain), Part::Main),
+            norm: builder.body_norm("norm", config),
+            position: PositionEncoding::build(builder, config, generator),
+        }
+    }
+
+    /// Tokens [B, 64, width] to tokens; `displacements` are the pairs' indices
+    /// into position tables.
+    pub fn forward(&self, weights: &Weights, x: &Tensor, displacements: &Tensor) -> Tensor {
+        let (heads, head_width) = (self.heads, self.head_width);
+        let placed = match &self.position {
+            PositionEncoding::Absolute { offset } => x + &weights[*offset],
+            _ => x.shallow_clone(),
+        };
+        let query_key = self
+            .query_key
+            .forward(weights, &placed)
+            .view([-1, 64, 2, heads, head_width])
+            .permute([2, 0, 3, 1, 4]);
+        let query = query_key.select(0, 0);
+        let key = query_key.select(0, 1);
+        let value = self
+            .value
+            .forward(weights, &placed)
+            .view([-1, 64, heads, head_width])
+            .transpose(1, 2);
+        let scale = 1.0 / (head_width as f64).sqrt();
+
+        let flat = |x: &Tensor| x.reshape([-1, 64, head_width]);
+        let product = |bias: Option<Tensor>| {
+            let (query, key) = (flat(&query), flat(&key).transpose(1, 2));
+            let logits = match bias {
+                // One pass over the memory adds, scales and multiplies.
+                Some(bias) => bias.baddbmm(&query, &key, 1.0, scale),
+                None => query.bmm(&key) * scale,
+            };
+            logits.view([-1, heads, 64, 64])
+        };
+        let logits = match &self.position {
+            PositionEncoding::Absolute { .. } => product(None),
+            PositionEncoding::Relative { bias } => {
+                let table = weights[*bias].index_select(0, displacements);
+                product(None) + table.view([64, 64, heads]).permute([2, 0, 1])
+            }
+            PositionEncoding::Gab(gab) => product(Some(gab.biases(weights, x))),
+            PositionEncoding::Shaw {
+                query: q, key: k, ..
+            } => {
+                let (q, k) = (
+                    self.table(weights, *q, displacements),
+                    self.table(weights, *k, displacements),
+                );
+                let of_query = contract(&query, &k.permute([0, 1, 3, 2]));
+                let of_key = contract(&key, &q.permute([0, 2, 3, 1])).transpose(2, 3);
+                let constant = (&q * &k).sum_dim_intlist([-1i64].as_slice(), false, None::<Kind>);
+                product(None) + (of_query + of_key + constant) * scale
+            }
+        };
+        let attention = logits.softmax(-1, None::<Kind>);
+        let mut seen = attention.matmul(&value);
+        if let PositionEncoding::Shaw { value, .. } = &self.position {
+            seen = seen + contract(&attention, &self.table(weights, *value, displacements));
+        }
+        let joined = seen.transpose(1, 2).reshape([-1, 64, heads * head_width]);
+        let y = self
+            .output
+            .forward_scaled(weights, &joined, self.residual_gain);
+        self.norm.forward(weights, &(x + y))
+    }
+
+    /// A table of position vectors as [h, 64 (i), 64 (j), head width].
+    fn table(&self, weights: &Weights, slot: Slot, displacements: &Tensor) -> Tensor {
+        weights[slot]
+            .index_select(0, displacements)
+            .view([64, 64, self.heads, self.head_width])
+            .permute([2, 0, 1, 3])
+    }
+}
+
+/// Multiplies each square's vectors by that square's own matrix: x [B, h, 64, n]
+/// and matrices [h, 64, n, m] give [B, h, 64, m].
+fn contract(x: &Tensor, matrices: &Tensor) -> Tensor {
+    x.permute([1, 2, 0, 3])
+        .matmul(matrices)
+        .permute([2, 0, 1, 3])
+}

@@ -1,0 +1,330 @@
+//! The whole network: embedding, encoder, heads.
+
+use super::attention::Attention;
+use super::config::{ConfigError, ModelConfig, PositionConfig};
+use super::embedding::{Embedding, FeedForward, features};
+use super::heads::{
+    MovesLeftHead, PolicyHead, ResultHead, RewardHead, RewardOutputs, policy_gather,
+};
+use super::layers::Linear;
+use super::parameters::{Builder, Dense, Parameter, Weights, initialise};
+use super::position::{Gab, displacements};
+use super::size::{Part, Size};
+use tch::{Device, Tensor};
+
+/// What a network says of B positions; logits and rewards are f32 and for the
+/// side to move.
+#[derive(Debug)]
+pub struct Outputs {
+    /// Policy logits [B, 1858]; illegal moves are not masked.
+    pub policy: Tensor,
+    /// Logits of the softened policy [B, 1858], if the network has that head
+    /// and it was asked for.
+    pub policy_soft: Option<Tensor>,
+    /// Logits of win, draw and loss [B, 3].
+    pub wdl: Tensor,
+    /// The reward that a search would find.
+    pub q: RewardOutputs,
+    /// The reward a few moves on.
+    pub short_term: RewardOutputs,
+    /// Plies to the end of the game [B].
+    pub moves_left: Tensor,
+}
+
+/// Index tensors that the forward pass reads. They are no parameters: their
+/// type never changes, and in an exported network they are buffers.
+#[derive(Debug)]
+pub(super) struct Constants {
+    /// u8 0…7.
+    pub shifts: Tensor,
+    /// i64 [1858]: see [`policy_gather`].
+    pub policy: Tensor,
+    /// i64 [4096]: see [`displacements`].
+    pub displacements: Tensor,
+}
+
+impl Constants {
+    fn new(device: Device) -> Constants {
+        let shifts: Vec<u8> = (0..8).collect();
+        Constants {
+            shifts: Tensor::from_slice(&shifts).to_device(device),
+            policy: Tensor::from_slice(&policy_gather()).to_device(device),
+            displacements: Tensor::from_slice(&displacements()).to_device(device),
+        }
+    }
+}
+
+/// One encoder layer: attention and feed-forward, each normalised after its
+/// residual (post-LN).
+#[derive(Debug)]
+struct EncoderLayer {
+    attention: Attention,
+    feed_forward: FeedForward,
+}
+
+/// The structure of a network. Its tensors are [`Weights`].
+#[derive(Debug)]
+pub struct Chessformer {
+    config: ModelConfig,
+    parameters: Vec<Parameter>,
+    size: Size,
+    constants: Constants,
+    embedding: Embedding,
+    layers: Vec<EncoderLayer>,
+    policy_embedding: Linear,
+    policy: PolicyHead,
+    policy_soft: Option<PolicyHead>,
+    result: ResultHead,
+    q: RewardHead,
+    short_term: RewardHead,
+    moves_left: MovesLeftHead,
+}
+
+impl Chessformer {
+    /// Builds the structure that `config` describes, for weights on `device`.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the sizes do not fit each other.
+    pub fn new(config: &ModelConfig, device: Device) -> Result<Chessformer, ConfigError> {
+        config.check()?;
+        let width = config.width;
+        // DeepNorm's gains for an encoder of N layers: α = (2N)^¼ on the residual,
+        // here 1/α on the other branch as Lc0 does, and β = (8N)^−¼ at the start.
+        let depth = config.layers as f64;
+        let gains = ((2.0 * depth).powf(-0.25), (8.0 * depth).powf(-0.25));
+        let mut builder = Builder::default();
+        let embedding = Embedding::build(&mut builder, config, gains);
+        let layers = builder.scope("encoder", |builder| {
+            let generator = match config.position {
+                PositionConfig::Gab { generator, .. } => {
+                    Some(Gab::build_generator(builder, generator))
+                }
+                _ => None,
+            };
+            (0..config.layers)
+                .map(|layer| {
+                    builder.scope(layer.to_string(), |builder| EncoderLayer {
+                        attention: builder.scope("attention", |builder| {
+                            Attention::build(builder, config, gains, generator)
+                        }),
+                        feed_forward: builder.scope("feed_forward", |builder| {
+                            FeedForward::build(builder, config, config.feed_forward, gains)
+                        }),
+                    })
+                })
+                .collect()
+        });
+        let (policy_embedding, policy, policy_soft) = builder.scope("policy", |builder| {
+            let embedding = builder.linear("embedding", Dense::per_token(width, width), Part::Main);
+            let vanilla = PolicyHead::build(builder, "vanilla", config, Part::Main);
+            let soft = config
+                .soft_policy
+                .then(|| PolicyHead::build(builder, "soft", config, Part::Other));
+            (embedding, vanilla, soft)
+        });
+        let (result, q, short_term) = builder.scope("value", |builder| {
+            let result = ResultHead::build(builder, config);
+            let q = RewardHead::build(builder, "q", config);
+            (result, q, RewardHead::build(builder, "short_term", config))
+        });
+        let moves_left = MovesLeftHead::build(&mut builder, config);
+        let (parameters, size) = builder.finish();
+        Ok(Chessformer {
+            config: config.clone(),
+            parameters,
+            size,
+            constants: Constants::new(device),
+            embedding,
+            layers,
+            policy_embedding,
+            policy,
+            policy_soft,
+            result,
+            q,
+            short_term,
+            moves_left,
+        })
+    }
+
+    pub(super) fn constants(&self) -> &Constants {
+        &self.constants
+    }
+
+    /// What it was built from.
+    #[must_use]
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// Its parameters, in the order of its weights.
+    #[must_use]
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    /// How large it is.
+    #[must_use]
+    pub fn size(&self) -> Size {
+        self.size
+    }
+
+    /// Fresh parameters, end to end in one f32 vector on the CPU; decided by
+    /// libtorch's seed alone.
+    #[must_use]
+    pub fn initial_weights(&self) -> Tensor {
+        initialise(&self.parameters)
+    }
+
+    /// Evaluates `rows`, i64 [B, 111] as [`crate::encode::Input`] lays them out.
+    /// `soft` asks for [`Outputs::policy_soft`].
+    #[must_use]
+    pub fn forward(&self, weights: &Weights, rows: &Tensor, soft: bool) -> Outputs {
+        let constants = &self.constants;
+        let like = &weights.tensors()[0];
+        let features = features(rows, &constants.shifts, like);
+        let mut x = self.embedding.forward(weights, &features);
+        for layer in &self.layers {
+            x = layer
+                .attention
+                .forward(weights, &x, &constants.displacements);
+            x = layer.feed_forward.forward(weights, &x);
+        }
+        let moves = self.policy_embedding.forward(weights, &x).mish();
+        let policy = |head: &PolicyHead| head.forward(weights, &moves, &constants.policy);
+        Outputs {
+            policy: policy(&self.policy),
+            policy_soft: self.policy_soft.as_ref().filter(|_| soft).map(policy),
+            wdl: self.result.forward(weights, &x),
+            q: self.q.forward(weights, &x),
+            short_term: self.short_term.forward(weights, &x),
+            moves_left: self.moves_left.forward(weights, &x),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::Game;
+    use crate::encode::{Input, WIDTH};
+    use crate::model::PRESETS;
+    use tch::Kind;
+
+    fn rows() -> Tensor {
+        let mut game = Game::default();
+        let mut words: Vec<i64> = Vec::new();
+        for mv in ["e2e4", "e7e5", "g1f3"] {
+            words.extend(bytemuck::cast_slice::<u64, i64>(
+                Input::encode(&game).words(),
+            ));
+            game.play(game.parse_move(mv).unwrap());
+        }
+        Tensor::from_slice(&words).view([-1, WIDTH as i64])
+    }
+
+    /// The planes as Lc0 defines them, computed square by square.
+    #[test]
+    fn features_are_lc0s_planes() {
+        let rows = rows();
+        let shifts = Constants::new(Device::Cpu).shifts;
+        let like = Tensor::zeros([1], (Kind::Float, Device::Cpu));
+        let features = features(&rows, &shifts, &like);
+        assert_eq!(features.size(), [3, 64, 112]);
+        let at = |position, square, plane| features.double_value(&[position, square, plane]);
+        for square in 0..64 {
+            assert_eq!(
+                at(0, square, 0),
+                f64::from(u8::from((8..16).contains(&square)))
+            );
+            assert_eq!(at(1, square, 108), 1.0);
+            assert_eq!(at(0, square, 108), 0.0);
+            assert_eq!(at(2, square, 111), 1.0);
+            assert_eq!(at(2, square, 107), 1.0);
+        }
+        assert_eq!(at(1, 4, 5), 1.0);
+        assert_eq!(at(1, 36, 6), 1.0);
+    }
+
+    #[test]
+    fn sizes_are_the_papers() {
+        let size = |name: &str| {
+            let config = ModelConfig::preset(name).unwrap();
+            Chessformer::new(&config, Device::Cpu).unwrap().size()
+        };
+        let within = |value: i64, target: f64, tolerance: f64| {
+            let off = (value as f64 / target - 1.0).abs();
+            assert!(
+                off <= tolerance,
+                "{value} is {:.1} % off {target}",
+                off * 100.0
+            );
+        };
+        for name in ["cf-6m-gab", "cf-6m-shaw"] {
+            within(size(name).parameters, 6e6, 0.1);
+            within(size(name).macs, 214e6, 0.02);
+        }
+        for name in ["cf-240m-gab", "cf-240m-shaw"] {
+            within(size(name).parameters, 243e6, 0.02);
+            within(size(name).macs, 12.8e9, 0.02);
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_counts_add_up() {
+        for name in PRESETS {
+            let config = ModelConfig::preset(name).unwrap();
+            let model = Chessformer::new(&config, Device::Cpu).unwrap();
+            let mut names: Vec<&str> = model.parameters().iter().map(|p| p.name.as_str()).collect();
+            let count = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), count, "{name}");
+            let sum: i64 = model.parameters().iter().map(Parameter::count).sum();
+            assert_eq!(sum, model.size().parameters);
+        }
+    }
+
+    #[test]
+    fn every_position_encoding_evaluates_and_learns() {
+        let positions = [
+            PositionConfig::Absolute,
+            PositionConfig::Relative,
+            PositionConfig::Shaw,
+            PositionConfig::Gab {
+                compress: 4,
+                hidden: 16,
+                generator: 8,
+            },
+        ];
+        for position in positions {
+            let mut config = ModelConfig::preset("cf-1m-gab").unwrap();
+            config.layers = 2;
+            config.width = 32;
+            config.position = position;
+            let model = Chessformer::new(&config, Device::Cpu).unwrap();
+            tch::manual_seed(1);
+            let flat = model.initial_weights().set_requires_grad(true);
+            let weights = Weights::from_flat(&flat, model.parameters());
+            let outputs = model.forward(&weights, &rows(), true);
+            assert_eq!(outputs.policy.size(), [3, 1858]);
+            assert_eq!(outputs.q.categorical.size(), [3, 32]);
+            let loss = outputs
+                .policy
+                .log_softmax(-1, None::<Kind>)
+                .mean(None::<Kind>)
+                + outputs.policy_soft.unwrap().square().mean(None::<Kind>)
+                + outputs.wdl.square().mean(None::<Kind>)
+                + (outputs.q.scalar + outputs.q.error).mean(None::<Kind>)
+                + outputs.q.categorical.square().mean(None::<Kind>)
+                + (outputs.short_term.scalar + outputs.short_term.error).mean(None::<Kind>)
+                + outputs.short_term.categorical.square().mean(None::<Kind>)
+                + outputs.moves_left.mean(None::<Kind>);
+            loss.backward();
+            let gradient = Weights::from_flat(&flat.grad(), model.parameters());
+            for (parameter, gradient) in model.parameters().iter().zip(gradient.tensors()) {
+                let reached = gradient.abs().sum(None::<Kind>).double_value(&[]);
+                assert!(reached > 0.0, "{:?}: {}", config.position, parameter.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Every size of a network, as a configuration file states it.
+
+use serde::{Deserialize, Serialize};
+
+/// How encoder layers normalise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NormKind {
+    /// Root mean square, without centring or bias: the paper's.
+    #[default]
+    Rms,
+    /// Layer norm with bias: what Lc0's native format can express.
+    Layer,
+}
+
+/// How attention learns where the squares are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum PositionConfig {
+    /// A learned vector added to each token before every attention (eq. 4).
+    Absolute,
+    /// A learned bias for each head and displacement (eq. 5, in two dimensions).
+    Relative,
+    /// Learned vectors for each displacement, added to queries, keys and values
+    /// (Shaw et al.; eq. 6 and 7).
+    Shaw,
+    /// A bias h × 64 × 64 generated from the whole board (GAB, smolgen).
+    Gab {
+        /// Features kept of each square.
+        compress: i64,
+        /// Width of the board's summary.
+        hidden: i64,
+        /// Width a head from which its 64 × 64 biases are generated, by weights
+        /// that all layers share.
+        generator: i64,
+    },
+}
+
+/// How 112 features a square become a token.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum EmbeddingConfig {
+    /// One projection, shared by all squares.
+    #[default]
+    Token,
+    /// Each square also sees the whole board: the 12 × 64 piece planes through
+    /// one dense layer, and a feed-forward block after the projection.
+    Global {
+        /// Features of the whole board that each square receives.
+        board: i64,
+        /// Width of the feed-forward block.
+        feed_forward: i64,
+    },
+}
+
+/// A network's architecture.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelConfig {
+    /// Encoder layers.
+    pub layers: i64,
+    /// Width of a token.
+    pub width: i64,
+    /// Attention heads; they divide the width.
+    pub heads: i64,
+    /// Width of the feed-forward blocks.
+    pub feed_forward: i64,
+    /// How encoder layers normalise.
+    #[serde(default)]
+    pub norm: NormKind,
+    /// How attention learns where the squares are.
+    pub position: PositionConfig,
+    /// How features become tokens.
+    #[serde(default)]
+    pub embedding: EmbeddingConfig,
+    /// Features of each square that a value head reads (d_value in the paper).
+    #[serde(default = "default_value_features")]
+    pub value_features: i64,
+    /// Width of a value head's hidden layer.
+    #[serde(default = "default_value_hidden")]
+    pub value_hidden: i64,
+    /// Buckets of −1…1 into which the categorical value heads sort rewards.
+    #[serde(default = "default_buckets")]
+    pub buckets: i64,
+    /// Whether there is a head for the softened policy.
+    #[serde(default = "default_soft_policy")]
+    pub soft_policy: bool,
+}
+
+fn default_value_features() -> i64 {
+    32
+}
+
+fn default_value_hidden() -> i64 {
+    128
+}
+
+fn default_buckets() -> i64 {
+    32
+}
+
+fn default_soft_policy() -> bool {
+    true
+}
+
+/// Why an architecture cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A size is zero or negative.
+    #[error("model.{field} is {value}, but must be at least 1")]
+    NotPositive {
+        /// The field's name in the configuration.
+        field: &'static str,
+        /// What it was.
+        value: i64,
+    },
+    /// The heads do not divide the width.
+    #[error("model.width ({width}) is not a multiple of model.heads ({heads})")]
+    Heads {
+        /// Width of a token.
+        width: i64,
+        /// Attention heads.
+        heads: i64,
+    },
+    /// No preset has this name.
+    #[error("there is no preset `{0}`; there are: {list}", list = PRESETS.join(", "))]
+    Preset(String),
+}
+
+/// The architectures known by name.
+pub const PRESETS: [&str; 6] = [
+    "cf-1m-gab",
+    "cf-2m-gab",
+    "cf-6m-gab",
+    "cf-6m-shaw",
+    "cf-240m-gab",
+    "cf-240m-shaw",
+];
+
+impl ModelConfig {
+    /// An architecture by name: the paper's two sizes with either position
+    /// encoding, and smaller ones.
+    ///
+    /// # Errors
+    /// [`ConfigError::Preset`], naming what there is.
+    pub fn preset(name: &str) -> Result<ModelConfig, ConfigError> {
+        let gab = |compress, hidden, generator| PositionConfig::Gab {
+            compress,
+            hidden,
+            generator,
+        };
+        let model = |layers, width, heads, feed_forward, position| ModelConfig {
+            layers,
+            width,
+            heads,
+            feed_forward,
+            norm: NormKind::Rms,
+            position,
+            embedding: EmbeddingConfig::Token,
+            value_features: default_value_features(),
+            value_hidden: default_value_hidden(),
+            buckets: default_buckets(),
+            soft_policy: default_soft_policy(),
+        };
+        let global = |config| ModelConfig {
+            embedding: EmbeddingConfig::Global {
+                board: 512,
+                feed_forward: 4096,
+            },
+            ..config
+        };
+        Ok(match name {
+            "cf-1m-gab" => model(4, 128, 4, 128, gab(8, 64, 32)),
+            "cf-2m-gab" => model(6, 192, 6, 192, gab(8, 96, 32)),
+            "cf-6m-gab" => model(8, 256, 8, 256, gab(16, 128, 32)),
+            "cf-6m-shaw" => model(8, 256, 8, 256, PositionConfig::Shaw),
+            "cf-240m-gab" => global(model(15, 1024, 32, 4096, gab(32, 128, 128))),
+            "cf-240m-shaw" => global(model(15, 1024, 32, 4096, PositionConfig::Shaw)),
+            _ => return Err(ConfigError::Preset(name.to_owned())),
+        })
+    }
+
+    /// Width of one attention head.
+    #[must_use]
+    pub fn head_width(&self) -> i64 {
+        self.width / self.heads
+    }
+
+    /// Checks that the sizes fit each other.
+    ///
+    /// # Errors
+    /// [`ConfigError`] naming the field.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let mut sizes = vec![
+            ("layers", self.layers),
+            ("width", self.width),
+            ("heads", self.heads),
+            ("feed_forward", self.feed_forward),
+            ("value_features", self.value_features),
+            ("value_hidden", self.value_hidden),
+            ("buckets", self.buckets),
+        ];
+        if let PositionConfig::Gab {
+            compress,
+            hidden,
+            generator,
+        } = self.position
+        {
+            sizes.push(("position.compress", compress));
+            sizes.push(("position.hidden", hidden));
+            sizes.push(("position.generator", generator));
+        }
+        if let EmbeddingConfig::Global {
+            board,
+            feed_forward,
+        } = self.embedding
+        {
+            sizes.push(("embedding.board", board));
+            sizes.push(("embedding.feed_forward", feed_forward));
+        }
+        if let Some(&(field, value)) = sizes.iter().find(|(_, value)| *value < 1) {
+            return Err(ConfigError::NotPositive { field, value });
+        }
+        if self.width % self.heads != 0 {
+            return Err(ConfigError::Heads {
+                width: self.width,
+                heads: self.heads,
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_survive_toml_and_pass_their_check() {
+        for name in PRESETS {
+            let config = ModelConfig::preset(name).unwrap();
+            config.check().unwrap();
+            let text = toml::to_string(&config).unwrap();
+            assert_eq!(toml::from_str::<ModelConfig>(&text).unwrap(), config);
+        }
+        let error = ModelConfig::preset("cf-7m").unwrap_err();
+        assert!(error.to_string().contains("cf-6m-gab"));
+    }
+
+    #[test]
+    fn sizes_that_do_not_fit_are_named() {
+        let mut config = ModelConfig::preset("cf-1m-gab").unwrap();
+        config.heads = 5;
+        assert!(
+            config
+                .check()
+                .unwrap_err()
+                .to_string()
+                .contains("model.heads")
+        );
+        config.heads = 0;
+        assert!(
+            config
+                .check()
+                .unwrap_err()
+                .to_string()
+                .contains("model.heads")
+        );
+    }
+}

@@ -1,0 +1,148 @@
+//! From rows of bitboards to tokens.
+
+use super::config::{EmbeddingConfig, ModelConfig};
+use super::layers::{Linear, Norm};
+use super::parameters::{Builder, Dense, Initial, Slot, Weights};
+use super::size::Part;
+use crate::encode::{BOARDS, PLANES_PER_BOARD};
+use tch::{Kind, Tensor};
+
+/// Features of a square before the embedding: Lc0's 112 input planes.
+pub(super) const FEATURES: i64 = 112;
+
+/// Piece planes of the current position, which the global embedding reads.
+const PIECES: i64 = PLANES_PER_BOARD as i64 - 1;
+
+/// The 112 planes of rows i64 [B, 111], as [B, 64, 112] in the weights' type.
+///
+/// A bitboard's byte r is rank r. `shifts` is the vector u8 0…7: words are
+/// shifted to bytes and bytes to bits, because shifting words to bits at once
+/// moves eight times the memory (and looking at words as bytes cannot be
+/// traced).
+pub(super) fn features(rows: &Tensor, shifts: &Tensor, like: &Tensor) -> Tensor {
+    let boards = BOARDS as i64;
+    let bits = rows
+        .narrow(1, 0, boards)
+        .unsqueeze(2)
+        .bitwise_right_shift(&(shifts.to_kind(Kind::Int64) * 8))
+        .bitwise_and(0xff)
+        .to_kind(Kind::Uint8)
+        .unsqueeze(3)
+        .bitwise_right_shift(shifts)
+        .bitwise_and(1)
+        .view([-1, boards, 64])
+        .type_as(like)
+        .transpose(1, 2);
+    let castling = rows.narrow(1, boards, 4).ne(0).type_as(like);
+    let black_to_move = rows.narrow(1, boards + 4, 1).type_as(like);
+    // Lc0 counts plies here; the paper divides by 100.
+    let rule50 = rows.narrow(1, boards + 5, 1).type_as(like) * 0.01;
+    let zeros = black_to_move.zeros_like();
+    let ones = black_to_move.ones_like();
+    let scalars = Tensor::cat(&[castling, black_to_move, rule50, zeros, ones], 1)
+        .unsqueeze(1)
+        .expand([-1, 64, -1], false);
+    Tensor::cat(&[bits, scalars], 2)
+}
+
+/// A block that adds a feed-forward network to its input and normalises.
+#[derive(Debug)]
+pub(super) struct FeedForward {
+    widen: Linear,
+    narrow: Linear,
+    norm: Norm,
+    residual_gain: f64,
+}
+
+impl FeedForward {
+    /// `name` is the scope of its parameters; the weights start with DeepNorm's
+    /// `initial_gain`, the block's output is scaled by `residual_gain`.
+    pub fn build(
+        builder: &mut Builder,
+        config: &ModelConfig,
+        width: i64,
+        (residual_gain, initial_gain): (f64, f64),
+    ) -> FeedForward {
+        let dense = |input, output| Dense::per_token(input, output).with_gain(initial_gain);
+        FeedForward {
+            widen: builder.linear("widen", dense(config.width, width), Part::Main),
+            narrow: builder.linear("narrow", dense(width, config.width), Part::Main),
+            norm: builder.body_norm("norm", config),
+            residual_gain,
+        }
+    }
+
+    pub fn forward(&self, weights: &Weights, x: &Tensor) -> Tensor {
+        let hidden = self.widen.forward(weights, x).mish();
+        let y = self
+            .narrow
+            .forward_scaled(weights, &hidden, self.residual_gain);
+        self.norm.forward(weights, &(x + y))
+    }
+}
+
+/// Tokens [B, 64, width] from features [B, 64, 112].
+#[derive(Debug)]
+pub(super) struct Embedding {
+    board: Option<Linear>,
+    project: Linear,
+    multiply: Slot,
+    add: Slot,
+    feed_forward: Option<FeedForward>,
+}
+
+impl Embedding {
+    pub fn build(builder: &mut Builder, config: &ModelConfig, gains: (f64, f64)) -> Embedding {
+        builder.scope("embedding", |builder| {
+            let extra = match config.embedding {
+                EmbeddingConfig::Token => 0,
+                EmbeddingConfig::Global { board, .. } => board,
+            };
+            let board = (extra > 0).then(|| {
+                let dense = Dense::per_board(64 * PIECES, 64 * extra);
+                builder.linear("board", dense, Part::Other)
+            });
+            let dense = Dense::per_token(FEATURES + extra, config.width);
+            let project = builder.linear("project", dense, Part::Other);
+            let shape = [64, config.width];
+            let multiply = builder.add("multiply", &shape, Initial::Ones);
+            let add = builder.add("add", &shape, Initial::Zeros);
+            let feed_forward = match config.embedding {
+                EmbeddingConfig::Token => None,
+                EmbeddingConfig::Global { feed_forward, .. } => {
+                    Some(builder.scope("feed_forward", |builder| {
+                        FeedForward::build(builder, config, feed_forward, gains)
+                    }))
+                }
+            };
+            Embedding {
+                board,
+                project,
+                multiply,
+                add,
+                feed_forward,
+            }
+        })
+    }
+
+    pub fn forward(&self, weights: &Weights, features: &Tensor) -> Tensor {
+        let projected = match &self.board {
+            None => self.project.forward(weights, features),
+            Some(board) => {
+                let pieces = features.narrow(2, 0, PIECES).flatten(1, 2);
+                let seen = board.forward(weights, &pieces).view([
+                    -1,
+                    64,
+                    weights[board.weight].size()[0] / 64,
+                ]);
+                let wide = Tensor::cat(&[features, &seen], 2);
+                self.project.forward(weights, &wide)
+            }
+        };
+        let placed = projected * &weights[self.multiply] + &weights[self.add];
+        match &self.feed_forward {
+            None => placed,
+            Some(block) => block.forward(weights, &placed),
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! How large a network is.
+
+use serde::Serialize;
+
+/// What a dense layer belongs to, as far as counting is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The encoder's projections and feed-forward blocks, the embedding's
+    /// feed-forward block, the main policy head: what the paper's figures count.
+    Main,
+    /// Everything else.
+    Other,
+}
+
+/// How large a network is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Size {
+    /// Learned numbers.
+    pub parameters: i64,
+    /// Multiply–accumulates an evaluation spends in the dense layers of the
+    /// body, the embedding's feed-forward block and the main policy head; the
+    /// paper's operation counts are these.
+    pub macs: i64,
+    /// Multiply–accumulates of everything: attention products, position
+    /// encodings, embedding and all heads too.
+    pub macs_total: i64,
+}
+
+impl Size {
+    pub(super) fn count(&mut self, part: Part, macs: i64) {
+        self.macs_total += macs;
+        if part == Part::Main {
+            self.macs += macs;
+        }
+    }
+}

@@ -1,0 +1,122 @@
+// Turns a forward pass written in Rust into a TorchScript module: the pass runs
+// once under libtorch's tracer, over tensors that are registered as the
+// module's named parameters and buffers, so that the graph refers to them by
+// name instead of holding copies. tch's own tracing bakes them in as constants
+// and allows a single output.
+
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/frontend/tracer.h>
+#include <torch/csrc/jit/serialization/export.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using torch::jit::Module;
+
+// Runs the forward pass over `input` and writes `count` new tensors to
+// `outputs`; returns 0 on success.
+using Forward = int (*)(void* context, at::Tensor* input, at::Tensor** outputs, size_t count);
+
+// The submodule that holds the attribute `path`, made where it is missing, and
+// the attribute's own name.
+std::pair<Module, std::string> place(Module module, const std::string& path) {
+  size_t start = 0;
+  for (size_t dot; (dot = path.find('.', start)) != std::string::npos; start = dot + 1) {
+    const std::string name = path.substr(start, dot - start);
+    if (!module.hasattr(name)) {
+      // The path in one word: "0", a layer's name, is no name for a class.
+      std::string type = path.substr(0, dot);
+      std::replace(type.begin(), type.end(), '.', '_');
+      module.register_module(name, Module("__torch__." + type));
+    }
+    module = module.attr(name).toModule();
+  }
+  return {module, path.substr(start)};
+}
+
+}  // namespace
+
+extern "C" {
+
+// Traces, stores floating parameters as `kind` (a c10::ScalarType) and writes
+// the file. Returns null, or an error message that the caller frees by
+// tessera_trace_free.
+char* tessera_trace(
+    const char* const* names,
+    at::Tensor* const* tensors,
+    size_t parameters,
+    size_t buffers,
+    const char* metadata,
+    at::Tensor* example,
+    Forward forward,
+    void* context,
+    size_t outputs,
+    int kind,
+    const char* path) {
+  try {
+    Module module("__torch__.Chessformer");
+    for (size_t i = 0; i < parameters + buffers; ++i) {
+      auto [owner, name] = place(module, names[i]);
+      if (i < parameters) {
+        owner.register_parameter(name, *tensors[i], /*is_buffer=*/false);
+      } else {
+        owner.register_buffer(name, *tensors[i]);
+      }
+    }
+    auto run = [&](torch::jit::Stack inputs) -> torch::jit::Stack {
+      at::Tensor input = inputs.at(0).toTensor();
+      std::vector<at::Tensor*> slots(outputs, nullptr);
+      if (forward(context, &input, slots.data(), outputs) != 0) {
+        throw std::runtime_error("the forward pass failed under the tracer");
+      }
+      std::vector<c10::IValue> results;
+      for (at::Tensor* slot : slots) {
+        results.emplace_back(*slot);
+        delete slot;
+      }
+      return {c10::ivalue::Tuple::create(std::move(results))};
+    };
+    auto traced = torch::jit::tracer::trace(
+        {*example}, run, [](const torch::autograd::Variable&) { return std::string(); },
+        /*strict=*/true, /*force_outplace=*/false, &module, {"rows"});
+    auto function = module._ivalue()->compilation_unit()->create_function(
+        c10::QualifiedName(*module.type()->name(), "forward"), traced.first->graph);
+    module.type()->addMethod(function);
+
+    module.register_attribute("metadata", c10::StringType::get(), std::string(metadata));
+    module.define("def meta(self) -> str:\n  return self.metadata\n");
+
+    for (const auto& parameter : module.parameters()) {
+      at::Tensor stored = parameter;
+      stored.set_requires_grad(false);
+      if (stored.is_floating_point()) {
+        stored.set_data(stored.to(static_cast<c10::ScalarType>(kind)));
+      }
+    }
+    module.eval();
+    // To a stream, because a path would leave its name inside the file.
+    std::ofstream file(path, std::ios::binary);
+    module.save(file);
+    file.close();
+    if (!file) {
+      throw std::runtime_error("the file could not be written");
+    }
+    return nullptr;
+  } catch (const c10::Error& error) {
+    return strdup(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return strdup(error.what());
+  } catch (...) {
+    return strdup("unknown C++ exception");
+  }
+}
+
+void tessera_trace_free(char* message) {
+  free(message);
+}
+}

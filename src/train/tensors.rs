@@ -1,0 +1,67 @@
+//! Batches as tensors on the device that trains.
+
+use crate::data::loader::Batch;
+use crate::encode::{POLICY_SIZE, WIDTH};
+use tch::{Device, Kind, Tensor};
+
+/// What B positions should have been evaluated to, from the mover's view.
+#[derive(Debug)]
+pub(super) struct Targets {
+    /// Which moves are legal, bool [B, 1858].
+    pub legal: Tensor,
+    /// Probabilities of the policy, f32 [B, 1858]; a row of zeros is no target.
+    pub policy: Tensor,
+    /// 0 win, 1 draw, 2 loss, −1 no target; i64 [B].
+    pub result: Tensor,
+    /// In −1…1, NaN is no target; f32 [B].
+    pub q: Tensor,
+    /// In −1…1, NaN is no target; f32 [B].
+    pub short_term: Tensor,
+    /// Plies, NaN is no target; f32 [B].
+    pub moves_left: Tensor,
+    /// How much each sample counts, f32 [B].
+    pub weight: Tensor,
+}
+
+/// Rows i64 [B, 111] and their targets.
+pub(super) fn upload(batch: &Batch, device: Device) -> (Tensor, Targets) {
+    let count = batch.len() as i64;
+    let send = |tensor: Tensor| match device {
+        // From pinned memory the copy waits for nothing and nothing for it.
+        Device::Cuda(_) => {
+            let kind = tensor.kind();
+            tensor
+                .pin_memory(device)
+                .to_device_(device, kind, true, false)
+        }
+        _ => tensor,
+    };
+    let integers = |values: &[i64]| send(Tensor::from_slice(values));
+    let floats = |values: &[f32]| send(Tensor::from_slice(values));
+
+    let bits = Tensor::arange(64, (Kind::Int64, device));
+    let legal = integers(batch.legal_words())
+        .view([count, -1, 1])
+        .bitwise_right_shift(&bits)
+        .bitwise_and(1)
+        .view([count, -1])
+        .narrow(1, 0, POLICY_SIZE as i64)
+        .to_kind(Kind::Bool);
+    let mut policy = Tensor::zeros([count, POLICY_SIZE as i64], (Kind::Float, device));
+    let places = [
+        Some(integers(&batch.policy.row)),
+        Some(integers(&batch.policy.index)),
+    ];
+    let _ = policy.index_put_(&places, &floats(&batch.policy.probability), false);
+    let targets = Targets {
+        legal,
+        policy,
+        result: integers(&batch.result),
+        q: floats(&batch.q),
+        short_term: floats(&batch.short_term),
+        moves_left: floats(&batch.moves_left),
+        weight: floats(&batch.weight),
+    };
+    let rows = integers(batch.input_words()).view([count, WIDTH as i64]);
+    (rows, targets)
+}

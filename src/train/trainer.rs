@@ -1,0 +1,439 @@
+//! The loop that makes a network.
+
+use super::checkpoint::{self, Checkpoint, CheckpointError, State};
+use super::config::{ConfigError, Precision, TrainConfig};
+use super::loss::{Losses, NAMES, losses};
+use super::metrics::{Averages, Metrics};
+use super::optimizer::{Memory, Optimizer};
+use super::plot::{PlotError, plot};
+use super::tensors::upload;
+use crate::data::loader::{Loader, LoaderError, Position, Split};
+use crate::model::{Chessformer, Weights};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tch::{Device, Kind, Tensor};
+
+/// Where a run's folder keeps its checkpoints.
+pub(super) const CHECKPOINTS: &str = "checkpoints";
+
+const METRICS: &str = "metrics.jsonl";
+const PICTURE: &str = "metrics.svg";
+
+/// What a run is told besides its configuration.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Where checkpoints, metrics and picture go.
+    pub folder: PathBuf,
+    /// Threads that decode samples.
+    pub threads: usize,
+    /// Stop (with a checkpoint) after so long; the run can go on later.
+    pub time: Option<Duration>,
+}
+
+/// How far a run is.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// Steps taken.
+    pub step: u64,
+    /// Steps in all.
+    pub steps: u64,
+    /// Samples a second, averaged since the last report.
+    pub samples_per_second: f64,
+    /// Average policy loss since the last report.
+    pub policy_loss: f64,
+    /// Share of validation moves found, where this report follows a validation.
+    pub validation_accuracy: Option<f64>,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// Steps taken, all sessions together.
+    pub step: u64,
+    /// Samples seen, all sessions together.
+    pub samples: u64,
+    /// Whether all steps are done.
+    pub finished: bool,
+    /// The newest checkpoint.
+    pub checkpoint: PathBuf,
+}
+
+/// Why training stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainError {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// There are no samples.
+    #[error(transparent)]
+    Loader(#[from] LoaderError),
+    /// A checkpoint cannot be written or read.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The checkpoint belongs to another network.
+    #[error(
+        "the checkpoint in {0} is of another architecture: train into another folder, or restore the configuration"
+    )]
+    Architecture(PathBuf),
+    /// Metrics cannot be written.
+    #[error("cannot write {path}: {source}")]
+    Metrics {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The picture cannot be drawn.
+    #[error(transparent)]
+    Plot(#[from] PlotError),
+    /// The loss is no number any more.
+    #[error(
+        "the loss is no longer finite at step {0}: lower schedule.peak, and go on from the last checkpoint"
+    )]
+    NotFinite(u64),
+}
+
+/// A network being trained.
+pub struct Trainer {
+    config: TrainConfig,
+    device: Device,
+    model: Chessformer,
+    parameters: Tensor,
+    average: Tensor,
+    optimizer: Optimizer,
+    step: u64,
+    samples: u64,
+    seconds: f64,
+    position: Position,
+}
+
+impl Trainer {
+    /// Begins a run from fresh weights.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the configuration does not fit together.
+    pub fn new(config: &TrainConfig, device: Device) -> Result<Trainer, TrainError> {
+        config.check()?;
+        let model = Chessformer::new(&config.architecture()?, device).map_err(ConfigError::from)?;
+        tch::manual_seed(config.seed);
+        let parameters = model.initial_weights().to_device(device);
+        let memory = Memory::new(model.size().parameters, device);
+        Ok(Trainer {
+            optimizer: Optimizer::new(&config.optimizer, model.parameters(), memory),
+            config: config.clone(),
+            device,
+            average: parameters.copy(),
+            parameters: parameters.set_requires_grad(true),
+            model,
+            step: 0,
+            samples: 0,
+            seconds: 0.0,
+            position: Position::default(),
+        })
+    }
+
+    /// Goes on from a checkpoint with `config`, which may differ from the
+    /// checkpoint's in all but the architecture.
+    ///
+    /// # Errors
+    /// [`TrainError`] if the configuration does not fit together or is of
+    /// another network; `source` names where the checkpoint is from.
+    pub fn resume(
+        config: &TrainConfig,
+        checkpoint: &Checkpoint,
+        source: &Path,
+        device: Device,
+    ) -> Result<Trainer, TrainError> {
+        let mut trainer = Trainer::new(config, device)?;
+        let state = &checkpoint.state;
+        let same = state.config.architecture()? == config.architecture()?
+            && checkpoint.parameters.size() == trainer.parameters.size();
+        if !same {
+            return Err(TrainError::Architecture(source.to_owned()));
+        }
+        trainer.parameters = checkpoint
+            .parameters
+            .to_device(device)
+            .set_requires_grad(true);
+        trainer.average = checkpoint.average.to_device(device);
+        let memory = checkpoint.memory(device);
+        trainer.optimizer = Optimizer::new(&config.optimizer, trainer.model.parameters(), memory);
+        trainer.step = state.step;
+        trainer.samples = state.samples;
+        trainer.seconds = state.seconds;
+        trainer.position = state.position;
+        Ok(trainer)
+    }
+
+    /// Begins a run in `options.folder`, or goes on with the one that is there.
+    ///
+    /// # Errors
+    /// As [`Trainer::new`] and [`Trainer::resume`].
+    pub fn open(
+        config: &TrainConfig,
+        options: &RunOptions,
+        device: Device,
+    ) -> Result<Trainer, TrainError> {
+        let folder = options.folder.join(CHECKPOINTS);
+        if checkpoint::exists(&folder)? {
+            let checkpoint = Checkpoint::read(&folder)?;
+            Trainer::resume(config, &checkpoint, &folder, device)
+        } else {
+            Trainer::new(config, device)
+        }
+    }
+
+    /// Steps taken so far.
+    #[must_use]
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// The network's structure.
+    #[must_use]
+    pub fn model(&self) -> &Chessformer {
+        &self.model
+    }
+
+    /// Trains until all steps are done or the time is up. `report` is called
+    /// every [`TrainConfig::log_every`] steps.
+    ///
+    /// # Errors
+    /// [`TrainError`]; the last checkpoint then stands.
+    pub fn run(
+        &mut self,
+        options: &RunOptions,
+        report: &mut dyn FnMut(&Progress),
+    ) -> Result<Summary, TrainError> {
+        let path = options.folder.join(METRICS);
+        let unwritable = |source| TrainError::Metrics {
+            path: path.clone(),
+            source,
+        };
+        std::fs::create_dir_all(&options.folder).map_err(unwritable)?;
+        let mut metrics = Metrics::open(&path, self.step).map_err(unwritable)?;
+        let started = Instant::now();
+        let earlier = self.seconds;
+        let mut window = Window::new(self.device);
+        let mut batches = Loader::new(
+            &self.config.data,
+            Split::Train,
+            self.config.batch,
+            self.position,
+            options.threads,
+        )?;
+        while self.step < self.config.steps {
+            let Some(batch) = batches.next() else { break };
+            let batch = batch?;
+            let (rows, targets) = upload(&batch, self.device);
+            let losses = {
+                let outputs = self.forward(&self.parameters, &rows);
+                losses(&outputs, &targets, &self.config.loss)
+            };
+            losses.total.backward();
+            let norm = self.descend();
+            window.add(&losses, &norm, batch.len());
+            self.step += 1;
+            self.samples += batch.len() as u64;
+            self.position = batch.next;
+            self.seconds = earlier + started.elapsed().as_secs_f64();
+
+            let due = |every: u64| self.step % every == 0 || self.step == self.config.steps;
+            let validation = if due(self.config.validate_every) {
+                Some(self.validate(options.threads)?)
+            } else {
+                None
+            };
+            if let Some(validation) = &validation {
+                let written = metrics.write("validation", self.step, validation, &[]);
+                written.map_err(unwritable)?;
+            }
+            if due(self.config.log_every) || validation.is_some() {
+                let report_of = window.close(self.step)?;
+                let rate = self.config.schedule.rate(self.step - 1, self.config.steps);
+                let more = [
+                    ("samples", self.samples as f64),
+                    ("rate", rate),
+                    ("gradient_norm", report_of.norm),
+                    ("samples_per_second", report_of.speed),
+                    ("seconds", self.seconds),
+                ];
+                let written = metrics.write("train", self.step, &report_of.averages, &more);
+                written.map_err(unwritable)?;
+                report(&Progress {
+                    step: self.step,
+                    steps: self.config.steps,
+                    samples_per_second: report_of.speed,
+                    policy_loss: report_of.averages[0].unwrap_or(f64::NAN),
+                    validation_accuracy: validation.and_then(|averages| averages[POLICY_ACCURACY]),
+                });
+            }
+            let time_is_up = options.time.is_some_and(|time| started.elapsed() >= time);
+            if time_is_up || due(self.config.checkpoint_every) {
+                window.check(self.step)?;
+                self.checkpoint().write(&options.folder.join(CHECKPOINTS))?;
+            }
+            if time_is_up {
+                break;
+            }
+        }
+        plot(&path, &options.folder.join(PICTURE))?;
+        Ok(Summary {
+            step: self.step,
+            samples: self.samples,
+            finished: self.step >= self.config.steps,
+            checkpoint: self.checkpoint().write(&options.folder.join(CHECKPOINTS))?,
+        })
+    }
+
+    /// Averages over the validation games of the losses of the averaged
+    /// weights, in the order of [`NAMES`].
+    fn validate(&self, threads: usize) -> Result<Averages, TrainError> {
+        let _guard = tch::no_grad_guard();
+        let mut window = Window::new(self.device);
+        let batches = Loader::new(
+            &self.config.data,
+            Split::Validation,
+            self.config.batch,
+            Position::default(),
+            threads,
+        )?;
+        for batch in batches {
+            let batch = batch?;
+            let (rows, targets) = upload(&batch, self.device);
+            let outputs = self.forward(&self.average, &rows);
+            let losses = losses(&outputs, &targets, &self.config.loss);
+            window.add(&losses, &losses.total, batch.len());
+            if window.samples >= self.config.validation_samples {
+                break;
+            }
+        }
+        Ok(window.close(self.step)?.averages)
+    }
+
+    /// Validates as a run does: each loss by name, where it had a target.
+    ///
+    /// # Errors
+    /// [`TrainError`] if the data cannot be read.
+    pub fn evaluate(&self, threads: usize) -> Result<Vec<(&'static str, Option<f64>)>, TrainError> {
+        Ok(NAMES.into_iter().zip(self.validate(threads)?).collect())
+    }
+
+    fn forward(&self, parameters: &Tensor, rows: &Tensor) -> crate::model::Outputs {
+        let kind = match self.config.precision {
+            Precision::F32 => Kind::Float,
+            Precision::Bf16 => Kind::BFloat16,
+        };
+        let weights = Weights::from_flat(&parameters.to_kind(kind), self.model.parameters());
+        let soft = self.config.loss.policy_soft > 0.0;
+        self.model.forward(&weights, rows, soft)
+    }
+
+    /// Moves the parameters against their gradient and the average after them;
+    /// returns the gradient's length.
+    fn descend(&mut self) -> Tensor {
+        let _guard = tch::no_grad_guard();
+        let gradient = self.parameters.grad();
+        let rate = self.config.schedule.rate(self.step, self.config.steps);
+        let norm = self.optimizer.step(&mut self.parameters, &gradient, rate);
+        self.parameters.zero_grad();
+        // The first average would remember the random start for 1/(1 − decay) steps.
+        let young = (self.step as f64 + 1.0) / (self.step as f64 + 10.0);
+        let decay = self.config.average_decay.min(young);
+        let _ = self.average.lerp_(&self.parameters.detach(), 1.0 - decay);
+        norm
+    }
+
+    /// The run as it stands.
+    #[must_use]
+    pub fn checkpoint(&self) -> Checkpoint {
+        let memory = self.optimizer.memory();
+        Checkpoint {
+            state: State {
+                config: self.config.clone(),
+                step: self.step,
+                samples: self.samples,
+                seconds: self.seconds,
+                position: self.position,
+                optimizer_steps: memory.steps,
+                momentum_product: memory.momentum_product,
+            },
+            parameters: self.parameters.detach().copy(),
+            average: self.average.copy(),
+            mean: memory.mean.copy(),
+            square: memory.square.copy(),
+            momentum: memory.momentum.copy(),
+        }
+    }
+}
+
+/// Where the share of moves found stands among [`NAMES`].
+const POLICY_ACCURACY: usize = 10;
+
+/// Sums on the device since the last report, so that steps wait for nothing.
+struct Window {
+    sums: Tensor,
+    carried: Tensor,
+    norm: Tensor,
+    steps: u64,
+    samples: usize,
+    started: Instant,
+}
+
+/// What a window saw.
+struct WindowReport {
+    averages: Averages,
+    norm: f64,
+    speed: f64,
+}
+
+impl Window {
+    fn new(device: Device) -> Window {
+        let zeros = |count: usize| Tensor::zeros([count as i64], (Kind::Float, device));
+        Window {
+            sums: zeros(NAMES.len()),
+            carried: zeros(NAMES.len()),
+            norm: zeros(1),
+            steps: 0,
+            samples: 0,
+            started: Instant::now(),
+        }
+    }
+
+    fn add(&mut self, losses: &Losses, norm: &Tensor, samples: usize) {
+        let _guard = tch::no_grad_guard();
+        self.sums += &losses.values * &losses.carried;
+        self.carried += &losses.carried;
+        self.norm += norm;
+        self.steps += 1;
+        self.samples += samples;
+    }
+
+    /// Whether all that was seen is finite.
+    fn check(&self, step: u64) -> Result<(), TrainError> {
+        let sum = self.sums.sum(Kind::Float) + &self.norm;
+        if sum.isfinite().all().int64_value(&[]) == 0 {
+            return Err(TrainError::NotFinite(step));
+        }
+        Ok(())
+    }
+
+    /// Fetches the averages and begins anew.
+    fn close(&mut self, step: u64) -> Result<WindowReport, TrainError> {
+        self.check(step)?;
+        let fetch = |tensor: &Tensor| -> Vec<f32> {
+            Vec::try_from(tensor.to_device(Device::Cpu)).expect("a vector of floats")
+        };
+        let (sums, carried) = (fetch(&self.sums), fetch(&self.carried));
+        let averages = sums.iter().zip(&carried);
+        let report = WindowReport {
+            averages: averages
+                .map(|(&sum, &carried)| (carried > 0.0).then(|| f64::from(sum / carried)))
+                .collect(),
+            norm: f64::from(fetch(&self.norm)[0]) / self.steps.max(1) as f64,
+            speed: self.samples as f64 / self.started.elapsed().as_secs_f64().max(1e-9),
+        };
+        *self = Window::new(self.sums.device());
+        Ok(report)
+    }
+}

@@ -1,0 +1,287 @@
+//! The loader over shards made of real games.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use tessera::data::Curve;
+use tessera::data::label::{Evals, Reading};
+use tessera::data::loader::{Batch, Loader, LoaderError, Position, Sampling, Source, Split};
+use tessera::data::pgn::{open, parse_game};
+use tessera::data::shard::{Block, Header, ShardWriter};
+
+/// A shard of `games` with a block for every two of them.
+fn shard(folder: &Path, games: &str, noise: bool) -> PathBuf {
+    let reading = Reading {
+        evals: Some(Evals::Chooser),
+        played: false,
+        noise,
+        curve: Curve::Lichess,
+    };
+    let header = Header {
+        sources: vec![games.to_owned()],
+        reading,
+    };
+    let input = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/games")
+        .join(games);
+    let records: Vec<_> = open(&input, |file| file)
+        .unwrap()
+        .map(|text| parse_game(&text.unwrap()).unwrap())
+        .collect();
+    let path = folder.join(games).with_extension("shard");
+    let mut writer = ShardWriter::create(&path, &header).unwrap();
+    for pair in records.chunks(2) {
+        let samples = pair.iter().map(|record| reading.samples(record)).sum();
+        writer.append(&Block::new(pair, samples).unwrap()).unwrap();
+    }
+    writer.finish().unwrap();
+    path
+}
+
+fn sampling(folder: &Path) -> Sampling {
+    let shards = [
+        ("tcec-standard.pgn", false),
+        ("tcec-chess960.pgn", false),
+        ("stockfish-noise.pgn", true),
+    ];
+    let source = |(games, noise)| Source {
+        path: shard(folder, games, noise),
+        rate: 1.0,
+    };
+    Sampling {
+        shards: shards.map(source).into(),
+        validation: 0.2,
+        group: 800,
+        seed: 7,
+        ..Sampling::default()
+    }
+}
+
+/// Everything in a batch, comparable although it may hold NaN.
+fn contents(batch: &Batch) -> (Vec<i64>, Vec<i64>, Vec<u32>) {
+    let mut floats = Vec::new();
+    for column in [
+        &batch.policy.probability,
+        &batch.q,
+        &batch.short_term,
+        &batch.moves_left,
+        &batch.weight,
+    ] {
+        floats.extend(column.iter().map(|value| value.to_bits()));
+    }
+    let integers = [&batch.policy.row, &batch.policy.index, &batch.result];
+    let words = [batch.input_words(), batch.legal_words()].concat();
+    (
+        words,
+        integers.into_iter().flatten().copied().collect(),
+        floats,
+    )
+}
+
+fn load(sampling: &Sampling, position: Position, threads: usize) -> Loader {
+    Loader::new(sampling, Split::Train, 64, position, threads).unwrap()
+}
+
+#[test]
+fn every_position_resumes_with_the_batches_that_would_have_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let sampling = sampling(folder.path());
+    let batches: Vec<Batch> = load(&sampling, Position::default(), 1)
+        .map(Result::unwrap)
+        .take_while(|batch| batch.next.epoch < 3)
+        .collect();
+    let groups = batches.iter().map(|batch| batch.next.group).max().unwrap();
+    assert!(
+        groups >= 2 && batches.len() > 40,
+        "{groups} groups, {} batches",
+        batches.len()
+    );
+    for (place, batch) in batches.iter().enumerate().step_by(3) {
+        let resumed = load(&sampling, batch.next, 3);
+        for (expected, found) in batches[place + 1..].iter().zip(resumed).take(4) {
+            let found = found.unwrap();
+            assert_eq!(found.next, expected.next);
+            assert_eq!(contents(&found), contents(expected));
+        }
+    }
+}
+
+#[test]
+fn an_epoch_holds_every_training_sample_once_and_another_order_next_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let sampling = Sampling {
+        group: 1_000_000,
+        ..sampling(folder.path())
+    };
+    let count = |loader: Loader, epoch| {
+        let mut counts = HashMap::new();
+        let mut first = None;
+        for batch in loader
+            .map(Result::unwrap)
+            .take_while(|batch| batch.next.epoch <= epoch)
+        {
+            first.get_or_insert_with(|| contents(&batch));
+            for (row, &index) in batch.policy.row.iter().zip(&batch.policy.index) {
+                let input = batch.inputs[*row as usize];
+                *counts.entry((*input.words(), index)).or_insert(0) += 1;
+            }
+        }
+        (counts, first)
+    };
+    let single = |split, epoch| {
+        let position = Position {
+            epoch,
+            ..Position::default()
+        };
+        Loader::new(&sampling, split, 1, position, 2).unwrap()
+    };
+    let (train, first) = count(single(Split::Train, 0), 0);
+    let (again, other) = count(single(Split::Train, 1), 1);
+    let (validation, _) = count(single(Split::Validation, 0), u64::MAX);
+    assert!(!validation.is_empty() && train.len() > validation.len());
+    assert_ne!(first, other);
+    // The epoch's last batch is the one that ends it, so all but it were counted.
+    let (total, total_again): (i32, i32) = (train.values().sum(), again.values().sum());
+    assert_eq!(total, total_again);
+    let missing = train
+        .iter()
+        .filter(|(key, count)| again.get(key) != Some(count))
+        .count();
+    assert!(missing <= 2, "{missing} samples differ between epochs");
+    // Games are apart, though book positions and repetitions may be shared.
+    let shared = validation
+        .keys()
+        .filter(|&key| train.contains_key(key))
+        .count();
+    assert!(
+        shared * 20 < validation.len(),
+        "{shared} of {}",
+        validation.len()
+    );
+}
+
+#[test]
+fn rates_thin_a_source_and_are_drawn_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sampling = sampling(folder.path());
+    let whole = load(&sampling, Position::default(), 1).samples_per_epoch();
+    for source in &mut sampling.shards {
+        source.rate = 0.25;
+    }
+    let loader = Loader::new(&sampling, Split::Train, 1, Position::default(), 2).unwrap();
+    let batches: Vec<Batch> = loader
+        .map(Result::unwrap)
+        .take_while(|batch| batch.next.epoch < 2)
+        .collect();
+    let of = |epoch| -> Vec<_> {
+        let samples = batches.iter().filter(|batch| batch.next.epoch == epoch);
+        let mut samples: Vec<_> = samples.map(contents).collect();
+        samples.sort();
+        samples
+    };
+    let (first, second) = (of(0), of(1));
+    let share = first.len() as f64 / whole as f64;
+    assert!((share - 0.25).abs() < 0.05, "{share}");
+    assert_ne!(first, second);
+}
+
+#[test]
+fn validation_ends_and_keeps_its_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let sampling = sampling(folder.path());
+    let run = |batch_size, threads| -> Vec<Vec<i64>> {
+        Loader::new(
+            &sampling,
+            Split::Validation,
+            batch_size,
+            Position::default(),
+            threads,
+        )
+        .unwrap()
+        .flat_map(|batch| {
+            let batch = batch.unwrap();
+            let inputs = batch.inputs.iter();
+            inputs
+                .map(|input| bytemuck::cast_slice(input.words()).to_vec())
+                .collect::<Vec<_>>()
+        })
+        .collect()
+    };
+    let expected = run(1, 1);
+    assert!(expected.len() > 100);
+    assert_eq!(run(64, 3), expected);
+    assert_eq!(run(1_000_000, 2), expected);
+}
+
+#[test]
+fn settings_that_make_no_sense_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = sampling(folder.path());
+    let error = |change: &dyn Fn(&mut Sampling), batch_size, position| {
+        let mut sampling = good.clone();
+        change(&mut sampling);
+        match Loader::new(&sampling, Split::Train, batch_size, position, 1) {
+            Ok(_) => panic!("accepted"),
+            Err(error) => error,
+        }
+    };
+    let start = Position::default();
+    for (name, change) in [
+        (
+            "rate",
+            &(|s: &mut Sampling| s.shards[1].rate = 0.0) as &dyn Fn(&mut Sampling),
+        ),
+        ("rate", &|s| s.shards[0].rate = f64::NAN),
+        ("validation", &|s| s.validation = 1.0),
+        ("group", &|s| s.group = 0),
+        ("variation_decay", &|s| s.variation_decay = -1.0),
+        ("the number of shards", &|s| s.shards.clear()),
+    ] {
+        assert!(
+            error(change, 64, start).to_string().starts_with(name),
+            "{name}"
+        );
+    }
+    assert!(matches!(
+        error(&|_| (), 1 << 20, start),
+        LoaderError::TooFew { .. }
+    ));
+    let past = Position { group: 99, ..start };
+    assert!(matches!(
+        error(&|_| (), 64, past),
+        LoaderError::Position { .. }
+    ));
+    let lost = error(
+        &|s| s.shards[0].path = folder.path().join("lost"),
+        64,
+        start,
+    );
+    assert!(lost.to_string().contains("lost"));
+}
+
+/// Samples a second from shards of one's own: `TESSERA_SHARDS="a.shard b.shard"
+/// cargo test --release --test data_loader -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn throughput() {
+    let Ok(shards) = std::env::var("TESSERA_SHARDS") else {
+        eprintln!("skipped: TESSERA_SHARDS names no shards");
+        return;
+    };
+    let source = |path: &str| Source {
+        path: path.into(),
+        rate: 1.0,
+    };
+    let sampling = Sampling {
+        shards: shards.split_whitespace().map(source).collect(),
+        group: 250_000,
+        ..Sampling::default()
+    };
+    let threads = std::thread::available_parallelism().unwrap().get();
+    let start = std::time::Instant::now();
+    let loader = Loader::new(&sampling, Split::Train, 1024, Position::default(), threads).unwrap();
+    let samples: usize = loader.take(2_000).map(|batch| batch.unwrap().len()).sum();
+    let rate = samples as f64 / start.elapsed().as_secs_f64();
+    eprintln!("{samples} samples, {rate:.0} a second on {threads} threads");
+    assert!(rate > 60_000.0 / 16.0 * threads as f64);
+}

@@ -1,0 +1,274 @@
+//! `train pack` and `train stats` over real games, and the shards they leave.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use serde_json::Value;
+use shakmaty::Position;
+use tessera::data::pgn::{open, parse_game};
+use tessera::data::record::Record;
+use tessera::data::replay::{VariationWeight, replay};
+use tessera::data::shard::{Shard, ShardError};
+use tessera::data::{Legal, Policy};
+
+const GAMES: [(&str, &[&str]); 4] = [
+    ("tcec-standard.pgn", &["--evals", "chooser"]),
+    (
+        "tcec-chess960.pgn",
+        &["--evals", "chooser", "--curve", "stockfish"],
+    ),
+    (
+        "stockfish-noise.pgn",
+        &["--evals", "chooser", "--noise", "--curve", "lc0"],
+    ),
+    ("master-games.pgn", &["--played"]),
+];
+
+fn games(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/games")
+        .join(name)
+}
+
+fn train() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_train"))
+}
+
+/// Packs a file; returns the shard and what was said on standard error.
+fn pack(input: &Path, output: &Path, options: &[&str]) -> (Shard, String) {
+    let mut command = train();
+    command
+        .arg("pack")
+        .arg(input)
+        .arg("-o")
+        .arg(output)
+        .args(options);
+    let assert = command.assert().success();
+    let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+    (Shard::open(output).unwrap(), said)
+}
+
+fn records(shard: &Shard) -> Vec<Record> {
+    let blocks = 0..shard.blocks().len();
+    blocks
+        .flat_map(|block| shard.read(block).unwrap())
+        .collect()
+}
+
+fn parsed(input: &Path) -> Vec<Record> {
+    let games = open(input, |file| file).unwrap();
+    games
+        .map(|text| parse_game(&text.unwrap()).unwrap())
+        .collect()
+}
+
+#[test]
+fn shards_hold_the_games_and_every_sample_is_a_legal_move_of_its_position() {
+    let folder = tempfile::tempdir().unwrap();
+    let weights = VariationWeight {
+        first: 0.5,
+        decay: 0.95,
+    };
+    for (name, options) in GAMES {
+        let (shard, _) = pack(&games(name), &folder.path().join("games.shard"), options);
+        let records = records(&shard);
+        assert_eq!(records, parsed(&games(name)), "{name}");
+        assert_eq!(shard.header().sources, [name]);
+        let mut samples = 0;
+        let mut agreement = 0.0;
+        let check = |sample: tessera::data::Sample| {
+            samples += 1;
+            let position = sample.input.position().unwrap();
+            assert_eq!(
+                Legal::of(&position.legal_moves(), position.turn()),
+                sample.legal
+            );
+            let Policy::Move(index) = sample.policy else {
+                panic!("{name}: a sample without a move");
+            };
+            assert!(sample.legal.contains(index));
+            for value in [sample.q, sample.short_term].into_iter().flatten() {
+                assert!((-1.0..=1.0).contains(&value));
+            }
+            if let (Some(q), Some(result)) = (sample.q, sample.result) {
+                agreement += q * result.q();
+            }
+        };
+        let mut check = check;
+        for record in &records {
+            replay(
+                record,
+                &shard.header().reading,
+                weights,
+                || true,
+                &mut check,
+            )
+            .unwrap();
+        }
+        let promised: u64 = shard.blocks().iter().map(|block| block.samples).sum();
+        assert_eq!(samples, promised, "{name}");
+        // Whoever stands better by the engines' scores tends to win.
+        assert_eq!(
+            agreement > 10.0,
+            name.starts_with("tcec"),
+            "{name}: {agreement}"
+        );
+        // The target is the whole of our data in a fifth of what PGN takes.
+        let size = std::fs::metadata(shard.path()).unwrap().len();
+        assert!(
+            size < 4 * promised,
+            "{name}: {size} bytes for {promised} samples"
+        );
+    }
+}
+
+#[test]
+fn compressed_games_are_the_same_games() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = std::fs::read(games("master-games.pgn")).unwrap();
+    let gzip = folder.path().join("games.pgn.gz");
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packer.write_all(&text).unwrap();
+    std::fs::write(&gzip, packer.finish().unwrap()).unwrap();
+    let zstd = folder.path().join("games.pgn.zst");
+    std::fs::write(&zstd, zstd::bulk::compress(&text, 3).unwrap()).unwrap();
+    for input in [gzip, zstd] {
+        let (shard, _) = pack(&input, &folder.path().join("out.shard"), &["--played"]);
+        assert_eq!(records(&shard), parsed(&games("master-games.pgn")));
+    }
+    let limited = ["--played", "--limit-games", "3"];
+    let (shard, _) = pack(
+        &games("master-games.pgn"),
+        &folder.path().join("few.shard"),
+        &limited,
+    );
+    assert_eq!(records(&shard).len(), 3);
+}
+
+#[test]
+fn bad_games_are_skipped_by_name_or_stop_a_strict_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("games.pgn");
+    let game = |moves| format!("[Event \"?\"]\n[Result \"1-0\"]\n\n{moves} 1-0\n\n");
+    let text = [game("1. e4 e5"), game("1. e4 Ke5"), game("1. d4")].concat();
+    std::fs::write(&input, text).unwrap();
+    let output = folder.path().join("out.shard");
+    let (shard, said) = pack(&input, &output, &["--played"]);
+    assert_eq!(records(&shard).len(), 2);
+    assert!(
+        said.contains("game 2: `Ke5` at ply 1 is not a legal move"),
+        "{said}"
+    );
+
+    let before = std::fs::read(&output).unwrap();
+    let mut strict = train();
+    strict
+        .arg("pack")
+        .arg(&input)
+        .arg("-o")
+        .arg(&output)
+        .args(["--played", "--strict"]);
+    let strict = strict.assert().failure();
+    let said = String::from_utf8_lossy(&strict.get_output().stderr).into_owned();
+    assert!(said.contains("game 2"), "{said}");
+    assert_eq!(std::fs::read(&output).unwrap(), before);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn mistakes_of_the_user_get_one_clear_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("out.shard");
+    let says = |arguments: &[&str], expected: &str| {
+        let assert = train().args(arguments).assert().failure();
+        let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        assert!(said.contains(expected), "{said}");
+    };
+    let (input, output) = (
+        games("master-games.pgn"),
+        output.to_str().unwrap().to_owned(),
+    );
+    let input = input.to_str().unwrap();
+    says(&["pack", input, "-o", &output], "--evals");
+    says(
+        &["pack", input, "-o", &output, "--evals", "chooser"],
+        "hold no training target",
+    );
+    says(
+        &["pack", "nowhere.pgn", "-o", &output, "--played"],
+        "nowhere.pgn",
+    );
+    says(
+        &["pack", input, "-o", &output, "--played", "--noise"],
+        "cannot be used with",
+    );
+    says(&["stats", input], "is not a shard");
+    assert!(!Path::new(&output).exists());
+}
+
+#[test]
+fn damage_anywhere_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("games.shard");
+    let (shard, _) = pack(&games("tcec-standard.pgn"), &path, GAMES[0].1);
+    let blocks = shard.blocks().len();
+    let sound = std::fs::read(&path).unwrap();
+    let read = |bytes: &[u8]| -> Result<(), ShardError> {
+        std::fs::write(&path, bytes).unwrap();
+        let shard = Shard::open(&path)?;
+        (0..blocks).try_for_each(|block| shard.read(block).map(drop))
+    };
+    read(&sound).unwrap();
+    for at in (0..sound.len())
+        .step_by(97)
+        .chain(sound.len() - 30..sound.len())
+    {
+        let mut damaged = sound.clone();
+        damaged[at] ^= 0x41;
+        assert!(read(&damaged).is_err(), "byte {at}");
+        assert!(read(&sound[..at]).is_err(), "cut at {at}");
+    }
+    let mut newer = sound.clone();
+    newer[8] = 9;
+    assert!(matches!(
+        read(&newer),
+        Err(ShardError::Version { found: 9, .. })
+    ));
+    assert!(matches!(
+        read(b"1. e4 e5 *"),
+        Err(ShardError::Foreign { .. })
+    ));
+}
+
+#[test]
+fn statistics_add_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("games.shard");
+    let (shard, _) = pack(&games("stockfish-noise.pgn"), &output, GAMES[2].1);
+    let stats = |files: &[&Path]| -> Value {
+        let assert = train()
+            .arg("stats")
+            .args(files)
+            .arg("--json")
+            .assert()
+            .success();
+        serde_json::from_slice(&assert.get_output().stdout).unwrap()
+    };
+    let once = stats(&[&output]);
+    let samples: u64 = shard.blocks().iter().map(|block| block.samples).sum();
+    assert_eq!(once["samples"], samples);
+    assert_eq!(once["games"], 6);
+    assert_eq!(once["duplicate_games"], 0);
+    assert_eq!(once["targets"]["policy_move"], samples);
+    // Five of the six games have random moves, so their results are no targets.
+    assert_eq!(once["targets"]["result"], 117);
+    let bars = once["q_histogram"].as_array().unwrap();
+    let sum: u64 = bars.iter().map(|bar| bar.as_u64().unwrap()).sum();
+    assert_eq!(sum, once["targets"]["q"].as_u64().unwrap());
+    let twice = stats(&[&output, &output]);
+    assert_eq!(twice["duplicate_games"], 6);
+    let repeated = once["duplicate_positions"].as_u64().unwrap();
+    assert_eq!(twice["duplicate_positions"], samples + repeated);
+    train().arg("stats").arg(&output).assert().success();
+}

@@ -1,0 +1,75 @@
+//! `tessera doctor` on this machine, as it is and with something wrong.
+
+use serde_json::Value;
+use std::fs;
+use std::process::{Command, Output};
+
+fn doctor(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tessera"))
+        .arg("doctor")
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+/// The JSON object in the last line, having checked that it agrees with the
+/// exit status and that whatever is wrong has a remedy.
+fn diagnosis(arguments: &[&str]) -> Value {
+    let output = doctor(&[arguments, &["--json"]].concat());
+    let said = String::from_utf8(output.stdout).unwrap();
+    let diagnosis: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+    let findings = diagnosis["findings"].as_array().unwrap();
+    for finding in findings {
+        assert!(!finding["found"].as_str().unwrap().is_empty());
+        assert_eq!(finding["ok"] == true, finding["mend"].is_null());
+    }
+    let well = findings.iter().all(|finding| finding["ok"] == true);
+    assert_eq!(diagnosis["ok"], well);
+    assert_eq!(output.status.success(), well);
+    diagnosis
+}
+
+fn finding<'a>(diagnosis: &'a Value, subject: &str) -> &'a Value {
+    let findings = diagnosis["findings"].as_array().unwrap();
+    findings
+        .iter()
+        .find(|finding| finding["subject"] == subject)
+        .unwrap()
+}
+
+#[test]
+fn the_libtorch_of_the_build_is_well() {
+    let diagnosis = diagnosis(&[]);
+    assert_eq!(finding(&diagnosis, "libtorch")["ok"], true);
+    assert_eq!(
+        diagnosis["libtorch"]["found"],
+        diagnosis["libtorch"]["expected"]
+    );
+    assert!(diagnosis["cpu"]["threads"].as_u64().unwrap() > 0);
+    // A machine with a driver but without libtorch's CUDA part is told so.
+    let gpus = diagnosis["gpus"].as_array().map_or(0, Vec::len);
+    let used = diagnosis["cuda_devices"].as_u64().unwrap();
+    assert_eq!(finding(&diagnosis, "CUDA")["ok"], gpus == 0 || used > 0);
+}
+
+#[test]
+fn a_network_that_is_none_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("broken.pt");
+    fs::write(&file, "no TorchScript").unwrap();
+    let file = file.to_str().unwrap();
+    let diagnosis = diagnosis(&["--net", file]);
+    let network = finding(&diagnosis, "network");
+    assert_eq!(network["ok"], false);
+    assert!(network["found"].as_str().unwrap().contains(file));
+    assert!(diagnosis["network"].is_null());
+
+    let output = doctor(&["--net", file]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(!output.status.success());
+    assert!(
+        said.lines()
+            .any(|line| line.starts_with("wrong") && line.contains(file))
+    );
+    assert!(said.contains("mend it: "));
+}

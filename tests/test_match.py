@@ -1,0 +1,222 @@
+"""tools/match against engines that behave, and engines that do not."""
+
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+try:
+    import chess
+    import chess.pgn
+except ImportError:
+    raise unittest.SkipTest("python-chess is missing: run tools/venv") from None
+
+from arbiter.openings import Openings
+from arbiter.player import Entrant, Thinking, TimeControl
+from arbiter.standings import Standings, elo
+
+# Plays the legal move that sorts last, until its third move: then it does what
+# its argument says.
+ENGINE = textwrap.dedent(
+    """
+    import sys, time, chess
+    fault, moves, board = sys.argv[1], 0, chess.Board()
+    for line in sys.stdin:
+        words = line.split()
+        if words[0] == "uci":
+            print("id name fake\\noption name Level type spin default 1 min 1 max 9\\nuciok", flush=True)
+        elif words[0] == "isready":
+            print("readyok", flush=True)
+        elif words[0] == "ucinewgame":
+            moves = 0
+        elif words[0] == "position":
+            fen, _, played = line.partition(" moves ")
+            board = chess.Board() if "startpos" in fen else chess.Board(fen.split("fen ")[1])
+            for move in played.split():
+                board.push_uci(move)
+        elif words[0] == "go":
+            moves += 1
+            best = max(move.uci() for move in board.legal_moves)
+            if moves == 3 and fault == "illegal":
+                best = "a1h7"
+            elif moves == 3 and fault == "none":
+                best = "(none)"
+            elif moves == 3 and fault == "slow":
+                time.sleep(1.5)
+            elif moves == 3 and fault == "crash":
+                sys.exit(3)
+            elif moves == 3 and fault == "hang":
+                time.sleep(100)
+            print(f"info depth 1 score cp 900\\nbestmove {best}", flush=True)
+        elif words[0] == "quit":
+            break
+    """
+)
+
+
+class MatchTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (self.folder / "fake.py").write_text(ENGINE)
+
+    def enterContext(self, context):  # unittest has it from Python 3.11 on
+        value = context.__enter__()
+        self.addCleanup(context.__exit__, None, None, None)
+        return value
+
+    def engine(self, name, fault="well", extra=""):
+        return ["--engine", f"name={name},cmd={sys.executable} fake.py {fault}{extra}"]
+
+    def match(self, *arguments, status=0):
+        done = subprocess.run(
+            [sys.executable, ROOT / "tools/match", *arguments, "--json"],
+            cwd=self.folder, capture_output=True, text=True, timeout=120,
+        )
+        self.assertEqual(done.returncode, status, done.stderr)
+        return json.loads(done.stdout.splitlines()[-1]) if status == 0 else done.stderr
+
+    def games(self, name="games.pgn"):
+        with open(self.folder / name) as file:
+            return list(iter(lambda: chess.pgn.read_game(file), None))
+
+    def test_each_fault_loses_and_is_counted(self):
+        kinds = {"illegal": "illegal move", "none": "no move", "slow": "time loss", "crash": "crash"}
+        for fault, kind in kinds.items():
+            with self.subTest(fault):
+                result = self.match(
+                    *self.engine("good"), *self.engine("bad", fault),
+                    "--games", "2", "--time", "1", "--pgn", f"{fault}.pgn",
+                )
+                self.assertEqual((result["wins"], result["losses"]), (2, 0))
+                self.assertEqual(result["faults"]["bad"][kind], 2)
+                self.assertEqual(sum(result["faults"]["good"].values()), 0)
+                self.assertEqual(result["endings"], {kind: 2})
+                for game in self.games(f"{fault}.pgn"):
+                    loser = "White" if game.headers["White"] == "bad" else "Black"
+                    self.assertTrue(game.headers["Reason"].startswith(f"{loser}: {kind}"))
+                    self.assertEqual(game.errors, [])
+
+    def test_a_hang_ends_the_engine_and_not_the_match(self):
+        before = time.monotonic()
+        result = self.match(
+            *self.engine("good"), *self.engine("bad", "hang"), "--games", "2", "--nodes", "5", "--patience", "1",
+        )
+        self.assertLess(time.monotonic() - before, 30)
+        self.assertEqual(result["faults"]["bad"]["hang"], 2)
+
+    def test_colours_change_over_each_opening(self):
+        book = "1. e4 c5 *", "1. d4 d5 *", "1. c4 e5 *"
+        (self.folder / "book.pgn").write_text("".join(f'[Event "?"]\n\n{moves}\n\n' for moves in book))
+        self.match(
+            *self.engine("one"), *self.engine("two"), "--games", "6", "--nodes", "1", "--concurrency", "2",
+            "--openings", "book.pgn", "--seed", "5", "--max-plies", "8", "--pgn", "games.pgn",
+        )
+        games = sorted(self.games(), key=lambda game: int(game.headers["Round"]))
+        openings = [" ".join(move.uci() for move in list(game.mainline_moves())[:2]) for game in games]
+        self.assertEqual(openings[::2], openings[1::2])
+        self.assertEqual(set(openings), {"e2e4 c7c5", "d2d4 d7d5", "c2c4 e7e5"})
+        self.assertEqual([game.headers["White"] for game in games], ["one", "two"] * 3)
+
+    def test_an_interrupted_match_goes_on(self):
+        conditions = [*self.engine("one"), *self.engine("two"), "--nodes", "1", "--max-plies", "20"]
+        conditions += ["--pgn", "games.pgn"]
+        self.match(*conditions, "--games", "2")
+        self.assertIn("--resume", self.match(*conditions, "--games", "4", status=2))
+        first = (self.folder / "games.pgn").read_text()
+        (self.folder / "games.pgn").write_text(first + '[Event "?"]\n[Round "3"]\n\n1. e4')
+        result = self.match(*conditions, "--games", "4", "--resume")
+        self.assertEqual(result["games"], 4)
+        self.assertTrue((self.folder / "games.pgn").read_text().startswith(first))
+        self.assertEqual([game.headers["Round"] for game in self.games()], list("1234"))
+        other = self.match(*conditions, "--max-plies", "30", "--games", "4", "--resume", status=2)
+        self.assertIn("other conditions", other)
+
+    def test_adjudication(self):
+        # Both claim +9.00: nobody resigns, but low limits call it a draw.
+        pair = [*self.engine("one"), *self.engine("two"), "--games", "2", "--nodes", "1"]
+        drawn = self.match(*pair, "--resign", "2,500", "--draw", "3,2,900")
+        self.assertEqual(drawn["endings"], {"adjudication: drawn scores": 2})
+        resigned = self.match(*pair, "--resign", "2,-900")
+        self.assertEqual(resigned["endings"], {"adjudication: resigned": 2})
+
+    def test_mistakes_are_told_in_one_line(self):
+        good = self.engine("good")
+        for arguments, expected in (
+            ([*good, *good, "--nodes", "1"], "both engines are named"),
+            ([*good, "--engine", "name=x,cmd=/nonexistent", "--nodes", "1"], "x does not start"),
+            ([*good, *self.engine("x", extra=",option.No=1"), "--nodes", "1"], "does not support option No"),
+            ([*good, *self.engine("x")], "to think with"),
+            ([*good, *self.engine("x"), "--tc", "fast"], "no time control"),
+            ([*good, *self.engine("x"), "--nodes", "1", "--openings", "no.epd"], "no.epd"),
+        ):
+            with self.subTest(expected):
+                said = self.match(*arguments, status=2)
+                self.assertIn(expected, said)
+                self.assertEqual(len(said.splitlines()), 1, said)
+
+    def test_stockfish_plays_itself_on_a_clock(self):
+        stockfish = shutil.which("stockfish", path=os.environ["PATH"] + ":/usr/games")
+        if stockfish is None:
+            self.skipTest("stockfish is not installed")
+        result = self.match(
+            "--engine", f"name=weak,cmd={stockfish},option.Skill Level=0,tc=2+0.02",
+            "--engine", f"name=strong,cmd={stockfish},tc=2+0.02", "--games", "2", "--pgn", "games.pgn",
+        )
+        self.assertEqual(sum(n for faults in result["faults"].values() for n in faults.values()), 0)
+        self.assertEqual(result["wins"] + result["draws"] + result["losses"], 2)
+        self.assertEqual([game.errors for game in self.games()], [[], []])
+
+
+class PartsTest(unittest.TestCase):
+    def test_entrant(self):
+        words = ["name=A,cmd=sh -c 'x, y',option.Move Overhead=5,option.Net=a,b.pt", "tc=40/60+0.5"]
+        entrant = Entrant.parse(words, Thinking(nodes=1))
+        self.assertEqual(entrant.command, ["sh", "-c", "x, y"])
+        self.assertEqual(entrant.options, {"Move Overhead": "5", "Net": "a,b.pt"})
+        self.assertEqual(entrant.thinking.clock, TimeControl(60, 0.5, 40))
+
+    def test_elo_of_known_scores(self):
+        self.assertAlmostEqual(elo(0.75), 190.8485, places=4)
+        self.assertAlmostEqual(elo(0.5), 0)
+        self.assertIsNone(elo(1.0))
+
+    def test_standings_of_pairs_and_of_single_games(self):
+        scores = dict(enumerate([1, 0.5, 1, 1, 0.5, 0.5, 0, 1]))
+        paired = Standings.of(scores)
+        self.assertEqual((paired.wins, paired.draws, paired.losses), (4, 3, 1))
+        self.assertEqual(paired.pentanomial, [0, 0, 2, 1, 1])
+        # Pair means ½, ¾, 1, ½: mean 11/16, sample variance 0.05729.
+        deviation = math.sqrt(0.057291667 / 4)
+        expected = (elo(0.6875 + 1.959964 * deviation) - elo(0.6875 - 1.959964 * deviation)) / 2
+        self.assertAlmostEqual(paired.elo_error, expected, places=4)
+        single = Standings.of({0: 1, 1: 0.5, 2: 0})
+        self.assertIsNone(single.pentanomial)
+        self.assertAlmostEqual(single.elo, 0)
+        self.assertIsNone(Standings.of({}).score)
+        self.assertIsNone(Standings.of({0: 1, 1: 1}).elo)
+
+    def test_books(self):
+        data = ROOT.parent / "shared/data/books"
+        if not data.is_dir():
+            self.skipTest("../shared/data/books is absent")
+        for name, chess960 in (
+            ("8moves_v3.pgn.zip", False), ("UHO_4060_v3.epd.zip", False), ("FRC_openings.epd.zip", True),
+        ):
+            book = Openings(data / name, seed=1, chess960=chess960)
+            boards = [book.board(number) for number in range(20)]
+            self.assertEqual(len({board.fen() for board in boards}), 20)
+            self.assertEqual(boards[0].fen(), Openings(data / name, 1, chess960).board(0).fen())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,159 @@
+"""One game between two players, by the rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import chess
+import chess.engine
+import chess.pgn
+
+from .player import Forfeit
+
+MATE_SCORE = 100_000
+
+
+@dataclass(frozen=True)
+class Adjudication:
+    """When a game ends before the rules end it; by default never.
+
+    `resign` is (moves, centipawns): a side whose own score was at or below
+    −centipawns for so many of its moves has lost. `draw` is (first move,
+    moves, centipawns): drawn when from that move number on both sides' scores
+    stayed within ±centipawns for so many moves each. `plies` ends a game in a
+    draw at that length.
+    """
+
+    resign: tuple | None = None
+    draw: tuple | None = None
+    plies: int | None = None
+
+    def verdict(self, board, scores):
+        """Result and reason after a move; `scores` by colour, the mover's view."""
+        mover = not board.turn
+        if self.resign:
+            moves, limit = self.resign
+            last = scores[mover][-moves:]
+            if len(last) == moves and all(score is not None and score <= -limit for score in last):
+                return ("0-1" if mover == chess.WHITE else "1-0"), "adjudication: resigned"
+        if self.draw:
+            first, moves, limit = self.draw
+            last = scores[chess.WHITE][-moves:] + scores[chess.BLACK][-moves:]
+            quiet = all(score is not None and abs(score) <= limit for score in last)
+            if board.fullmove_number >= first and len(last) == 2 * moves and quiet:
+                return "1/2-1/2", "adjudication: drawn scores"
+        if self.plies and board.ply() >= self.plies:
+            return "1/2-1/2", "adjudication: length"
+        return None
+
+
+def by_the_rules(board):
+    """Result and reason where the game is over, else None.
+
+    The third repetition and the fiftieth move end the game without a claim, as
+    in other match tools.
+    """
+    if board.is_checkmate():
+        return ("0-1" if board.turn == chess.WHITE else "1-0"), "checkmate"
+    if board.is_stalemate():
+        return "1/2-1/2", "stalemate"
+    if board.is_insufficient_material():
+        return "1/2-1/2", "insufficient material"
+    if board.is_repetition(3):
+        return "1/2-1/2", "threefold repetition"
+    if board.halfmove_clock >= 100:
+        return "1/2-1/2", "fifty moves"
+    return None
+
+
+class Clocks:
+    """Both sides' time; a side without a time control has none."""
+
+    def __init__(self, thinking):
+        self.thinking = thinking
+        self.left = {side: plan.clock and plan.clock.base for side, plan in thinking.items()}
+        self.played = {chess.WHITE: 0, chess.BLACK: 0}
+
+    def limit(self, side):
+        """What `go` says to this side, and the seconds it has (None: no clock)."""
+        plan = self.thinking[side]
+        if not plan.clock:
+            return chess.engine.Limit(plan.time, plan.depth, plan.nodes), plan.time
+        # An opponent without a clock is given the mover's: engines expect both.
+        left = {s: max(self.left[side if self.left[s] is None else s], 0.001) for s in self.left}
+        increment = {s: (self.thinking[s].clock or plan.clock).increment for s in self.left}
+        return chess.engine.Limit(
+            white_clock=left[chess.WHITE],
+            black_clock=left[chess.BLACK],
+            white_inc=increment[chess.WHITE],
+            black_inc=increment[chess.BLACK],
+            remaining_moves=(plan.clock.moves - self.played[side] % plan.clock.moves)
+            if plan.clock.moves
+            else None,
+        ), self.left[side]
+
+    def spend(self, side, seconds):
+        """Takes a move's time, which may be a little over within the margin."""
+        self.played[side] += 1
+        control = self.thinking[side].clock
+        if control:
+            self.left[side] = max(self.left[side] - seconds, 0.0) + control.increment
+            if control.moves and self.played[side] % control.moves == 0:
+                self.left[side] += control.base
+
+
+async def play(board, players, adjudication):
+    """Plays on from `board`, its moves being the opening.
+
+    `players` by colour. Returns the game with its headers Result, Reason and
+    Termination.
+    """
+    record = chess.pgn.Game.from_board(board)
+    node = record.end()
+    clocks = Clocks({side: player.entrant.thinking for side, player in players.items()})
+    scores = {chess.WHITE: [], chess.BLACK: []}
+    board = board.copy()
+    fault = None
+    verdict = by_the_rules(board)
+    while verdict is None:
+        side = board.turn
+        limit, allowed = clocks.limit(side)
+        try:
+            # The record stands for the game: a new one begins with ucinewgame.
+            result, seconds = await players[side].think(board, limit, allowed, id(record))
+        except Forfeit as forfeit:
+            fault = forfeit
+            loser = "White" if side == chess.WHITE else "Black"
+            verdict = ("0-1" if side == chess.WHITE else "1-0"), f"{loser}: {forfeit}"
+            break
+        clocks.spend(side, seconds)
+        board.push(result.move)
+        node = node.add_variation(result.move, comment=comment(result.info, side, seconds))
+        score = result.info.get("score")
+        scores[side].append(score and score.pov(side).score(mate_score=MATE_SCORE))
+        verdict = by_the_rules(board) or adjudication.verdict(board, scores)
+    record.headers["Result"], record.headers["Reason"] = verdict
+    record.headers["Termination"] = termination(verdict[1], fault)
+    record.headers["PlyCount"] = str(board.ply() - record.board().ply())
+    return record
+
+
+def comment(info, side, seconds):
+    """Score, depth and time in the form that other match tools write."""
+    score = info.get("score")
+    if score is None:
+        return f"{seconds:.3f}s"
+    score = score.pov(side)
+    if score.is_mate():
+        text = f"{'+' if score.mate() > 0 else '-'}M{abs(score.mate())}"
+    else:
+        text = f"{score.score() / 100:+.2f}"
+    return f"{text}/{info.get('depth', 0)} {seconds:.3f}s"
+
+
+def termination(reason, fault):
+    """The value of PGN's Termination tag."""
+    if fault:
+        kinds = {Forfeit.TIME: "time forfeit", Forfeit.HANG: "abandoned", Forfeit.CRASH: "abandoned"}
+        return kinds.get(fault.kind, "rules infraction")
+    return "adjudication" if reason.startswith("adjudication") else "normal"

@@ -1,0 +1,64 @@
+"""The PGN of a match: written game by game, read to go on with it."""
+
+import os
+import re
+from pathlib import Path
+
+from . import MatchError
+from .player import Forfeit
+
+SCORES = {"1-0": 1.0, "1/2-1/2": 0.5, "0-1": 0.0}
+TAG = re.compile(r'^\[(\w+) "(.*)"\]$', re.MULTILINE)
+
+
+class Record:
+    """Scores, faults and endings of the finished games, kept in step with a file.
+
+    `scores` holds the first player's by game number: it has White in the even
+    ones. `match` names the conditions: a file of others is not gone on with.
+    """
+
+    def __init__(self, names, match, path=None, resume=False):
+        self.names, self.match, self.path = names, match, path and Path(path)
+        self.scores = {}
+        self.faults = {name: dict.fromkeys(Forfeit.KINDS, 0) for name in names}
+        self.endings = {}
+        if self.path and self.path.exists() and self.path.stat().st_size:
+            if not resume:
+                raise MatchError(f"{path} exists: go on with it by --resume, or name another file")
+            self.read()
+
+    def read(self):
+        """Takes in the games of the file, and cuts off one that was never finished."""
+        text = self.path.read_bytes().decode()
+        # A game ends in a line that ends in its result, and an empty line.
+        complete = [end.end() for end in re.finditer(r"(?:1-0|0-1|1/2-1/2)\n\n", text)]
+        kept = text[: complete[-1]] if complete else ""
+        for game in re.split(r"^(?=\[Event )", kept, flags=re.MULTILINE)[1:]:
+            tags = dict(TAG.findall(game.split("\n\n", 1)[0]))
+            if tags.get("Match") != self.match:
+                raise MatchError(f"{self.path} is of a match under other conditions: name another file")
+            self.count(int(tags["Round"]) - 1, tags["Result"], tags["Reason"])
+        if len(kept) < len(text):
+            os.truncate(self.path, len(kept.encode()))
+
+    def count(self, number, result, reason):
+        """Adds one game, whose number counts from 0."""
+        white = number % 2
+        self.scores[number] = SCORES[result] if white == 0 else 1 - SCORES[result]
+        kind = reason
+        for side, name in (("White: ", self.names[white]), ("Black: ", self.names[1 - white])):
+            if reason.startswith(side):
+                kind = reason.removeprefix(side).split(" (")[0]
+                self.faults[name][kind] += 1
+        self.endings[kind] = self.endings.get(kind, 0) + 1
+
+    def add(self, number, game):
+        """Adds a game and writes it, whole or not at all as far as a reader sees."""
+        game.headers["Round"], game.headers["Match"] = str(number + 1), self.match
+        self.count(number, game.headers["Result"], game.headers["Reason"])
+        if self.path:
+            with open(self.path, "ab") as file:
+                file.write(f"{game}\n\n".encode())
+                file.flush()
+                os.fsync(file.fileno())

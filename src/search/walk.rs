@@ -67,6 +67,8 @@ pub(crate) struct Walker<'a> {
     span: Span,
     path: Vec<Index>,
     candidates: Vec<Candidate>,
+    /// Children among them without visits.
+    unvisited: Vec<usize>,
     ranks: Vec<Rank>,
     branches: Vec<Branch>,
     picks: Picks,
@@ -94,6 +96,7 @@ impl<'a> Walker<'a> {
             span: Span::default(),
             path: Vec::with_capacity(64),
             candidates: Vec::with_capacity(256),
+            unvisited: Vec::with_capacity(256),
             ranks: Vec::with_capacity(256),
             branches: Vec::with_capacity(256),
             picks: Picks::default(),
@@ -308,30 +311,32 @@ impl<'a> Walker<'a> {
         let shape = node.shape();
         let table = prior::table();
         let (own_visits, own_q) = node.visits_and_q();
+        let scale = exploration(self.parameters, own_visits);
         let mut visited_policy = 0.0;
         let mut last = Rank::TOP;
         self.candidates.clear();
-        for child in self.tree.children(shape) {
+        self.unvisited.clear();
+        for (number, child) in self.tree.children(shape).enumerate() {
             let (child_visits, q) = child.visits_and_q();
             last = child.rank();
             let prior = table[usize::from(last.code())];
-            if child_visits > 0 {
+            let mut candidate = Candidate::new(q, prior, child_visits + child.in_flight());
+            if child_visits == 0 {
+                self.unvisited.push(number);
+            } else {
                 visited_policy += prior;
+                // A move proven to win or to lose needs no visits.
+                if matches!(child.shape().outcome(), Outcome::Unknown | Outcome::Draw) {
+                    candidate.rate(scale);
+                }
             }
-            self.candidates.push(Candidate {
-                q,
-                prior,
-                started: child_visits + child.in_flight(),
-                given: child_visits.min(1),
-                open: matches!(child.shape().outcome(), Outcome::Unknown | Outcome::Draw),
-            });
+            self.candidates.push(candidate);
         }
         let fpu = first_play_urgency(self.parameters, -own_q, visited_policy);
-        for candidate in &mut self.candidates {
-            // `given` has served as the mark of a visited child.
-            if std::mem::take(&mut candidate.given) == 0 {
-                candidate.q = fpu;
-            }
+        for &number in &self.unvisited {
+            let candidate = &mut self.candidates[number];
+            candidate.q = fpu;
+            candidate.rate(scale);
         }
         let tried = self.candidates.len();
         self.ranks.clear();
@@ -340,11 +345,9 @@ impl<'a> Walker<'a> {
             node,
             shape,
             last,
-            fpu,
             exhausted: false,
             ranks: &mut self.ranks,
         };
-        let scale = exploration(self.parameters, own_visits);
         share_out(&mut self.candidates, &mut untried, fpu, scale, visits);
         let mut moves = None;
         for number in 0..self.candidates.len() {
@@ -395,7 +398,6 @@ struct Unvisited<'a> {
     node: Node<'a>,
     shape: super::node::Shape,
     last: Rank,
-    fpu: f32,
     exhausted: bool,
     ranks: &'a mut Vec<Rank>,
 }
@@ -409,7 +411,7 @@ impl Untried for Unvisited<'_> {
         }
     }
 
-    fn next(&mut self) -> Option<Candidate> {
+    fn next(&mut self) -> Option<f32> {
         let next = self.tree.next_rank(self.node, self.shape, self.last);
         let Some(rank) = next else {
             self.exhausted = true;
@@ -417,13 +419,7 @@ impl Untried for Unvisited<'_> {
         };
         self.last = rank;
         self.ranks.push(rank);
-        Some(Candidate {
-            q: self.fpu,
-            prior: prior::table()[usize::from(rank.code())],
-            started: 0,
-            given: 0,
-            open: true,
-        })
+        Some(prior::table()[usize::from(rank.code())])
     }
 }
 

@@ -118,7 +118,7 @@ impl<'a> Watch<'a> {
             Outcome::Unknown => false,
             Outcome::Loss | Outcome::Draw => true,
             Outcome::Win => {
-                let short_enough = |moves| (u32::from(shape.plies()) + 1) / 2 <= moves;
+                let short_enough = |moves| u32::from(shape.plies()).div_ceil(2) <= moves;
                 let enough = !self.limits.infinite && self.limits.mate.is_none_or(short_enough);
                 let proven = |child: Node<'_>| child.shape().outcome() != Outcome::Unknown;
                 enough

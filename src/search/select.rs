@@ -25,7 +25,7 @@ pub(crate) struct Candidate {
 /// logarithm of the visits.
 pub(crate) fn exploration(parameters: &Parameters, visits: u32) -> f32 {
     let n = visits as f32;
-    let base = parameters.cpuct_base;
+    let base = parameters.cpuct_base.max(1.0);
     let cpuct = parameters.cpuct + parameters.cpuct_factor * ln((n + base) / base);
     cpuct * (n - 1.0).max(1.0).sqrt()
 }

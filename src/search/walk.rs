@@ -2,7 +2,8 @@
 
 use super::arena::{Index, Span};
 use super::backup::Backup;
-use super::node::{MAX_IN_FLIGHT, Node, Outcome, Stage, Statistics, pack_move, unpack_move};
+use super::node::{MAX_IN_FLIGHT, Node, Outcome, Shape, Stage, Statistics, pack_move, unpack_move};
+use super::numeric::{exp2, log2};
 use super::prior::{self, Rank};
 use super::select::{Candidate, Untried, exploration, first_play_urgency, share_out};
 use super::tree::{ROOT, Tree};
@@ -213,29 +214,35 @@ impl<'a> Walker<'a> {
         if depth > 0 && shape.outcome() != Outcome::Unknown {
             return self.arrive(visits, Arrival::Known { news: false });
         }
-        let again = match shape.stage() {
-            Stage::Expanded => return self.branch_out(node, visits),
-            Stage::Pending => return self.arrive(visits, Arrival::Collision),
+        match shape.stage() {
+            Stage::Expanded => self.branch_out(node, visits),
+            Stage::Pending => self.arrive(visits, Arrival::Collision),
             Stage::Repeated if self.repeats_within(depth) => {
-                return self.arrive(visits, Arrival::Valued(DRAWN));
+                self.arrive(visits, Arrival::Valued(DRAWN));
             }
-            // The root has moved past the position that this one repeats.
-            Stage::Repeated => true,
-            Stage::New => false,
-        };
-        let claim = |now: super::node::Shape| {
-            (now.stage() == shape.stage()).then_some(now.with_stage(Stage::Pending))
-        };
+            // The root has moved past the position that a node repeats: what is
+            // known of it is wrong.
+            stage @ (Stage::New | Stage::Repeated) => self.explore(node, stage, visits),
+        }
+    }
+
+    /// Sees what kind of leaf this is. Not inlined: the list of moves would
+    /// weigh on every level of the recursion.
+    #[inline(never)]
+    fn explore(&mut self, node: Node<'a>, stage: Stage, visits: u32) {
+        let claim =
+            |shape: Shape| (shape.stage() == stage).then_some(shape.with_stage(Stage::Pending));
         if node.reshape(claim).is_none() {
             return self.arrive(visits, Arrival::Collision);
         }
+        let again = stage == Stage::Repeated;
+        let depth = self.path.len() - 1;
         if depth == 0 {
             let shared = self.shared;
             return self.leaf(&shared.root_moves, visits, again);
         }
         let moves = self.game.position().legal_moves();
-        let known = self.rules(&moves);
-        if let Some((outcome, plies)) = known {
+        if let Some((outcome, plies)) = self.rules(&moves) {
             node.prove(outcome, plies);
             node.reshape(|shape| Some(shape.with_stage(Stage::New)));
             self.arrive(visits, Arrival::Known { news: true });
@@ -396,7 +403,7 @@ const DRAWN: Statistics = Statistics {
 struct Unvisited<'a> {
     tree: &'a Tree,
     node: Node<'a>,
-    shape: super::node::Shape,
+    shape: Shape,
     last: Rank,
     exhausted: bool,
     ranks: &'a mut Vec<Rank>,

@@ -83,9 +83,10 @@ impl Metadata {
         let value: serde_json::Value = serde_json::from_str(json)?;
         // Another version may lack fields of this one: it must be told first.
         if let Some(contract) = value.get("contract")
-            && contract != CONTRACT {
-                return Err(unknown("contract", contract, CONTRACT));
-            }
+            && contract != CONTRACT
+        {
+            return Err(unknown("contract", contract, CONTRACT));
+        }
         let metadata: Metadata = serde_json::from_value(value)?;
         metadata.check()?;
         Ok(metadata)

@@ -3,7 +3,7 @@
 use super::arena::{Index, Span};
 use super::backup::Backup;
 use super::node::{MAX_IN_FLIGHT, Node, Outcome, Shape, Stage, Statistics, pack_move, unpack_move};
-use super::numeric::{exp2, log2};
+
 use super::prior::{self, Rank};
 use super::select::{Candidate, Untried, exploration, first_play_urgency, share_out};
 use super::tree::{ROOT, Tree};

@@ -78,10 +78,8 @@ fn link(libtorch: Option<&Path>) {
 fn embed(root: &Path) {
     let nets = root.join("nets");
     let named = nets.join("default");
-    // A path that does not exist would make cargo build this anew each time.
-    if let Some(watched) = [&named, &nets].into_iter().find(|path| path.exists()) {
-        println!("cargo:rerun-if-changed={}", watched.display());
-    }
+    let watched = if named.exists() { &named } else { &nets };
+    println!("cargo:rerun-if-changed={}", watched.display());
     let embedded = match fs::read_to_string(&named) {
         Ok(name) => {
             let file = nets.join(name.trim());

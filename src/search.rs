@@ -35,7 +35,7 @@ use crate::agent::{Choice, Control, Limits, MoveStatistics, Report};
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError};
 use latency::Latency;
-use node::pack_move;
+use node::{MAX_IN_FLIGHT, pack_move};
 use parking_lot::{Mutex, RwLock};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
@@ -204,7 +204,9 @@ impl Search {
             latency: &self.latency,
             game,
             root_moves,
-            batch: batch.clamp(1, MAX_BATCH),
+            batch: batch
+                .min(MAX_IN_FLIGHT as usize / self.threads)
+                .clamp(1, MAX_BATCH),
             grace: limits.time.unwrap_or_default().min(overhead) / 2,
             gate: RwLock::new(()),
             stop: AtomicBool::new(false),
@@ -279,7 +281,9 @@ fn work(shared: &Shared<'_>, mut is_over: impl FnMut() -> bool) {
     while !is_over() {
         if shared.tree.is_low() {
             let _alone = shared.gate.write();
-            shared.tree.evict();
+            if shared.tree.is_low() {
+                shared.tree.evict();
+            }
         }
         let began = Instant::now();
         let want = shared.affordable_batch();

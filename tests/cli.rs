@@ -302,3 +302,63 @@ fn a_reader_that_goes_away_is_no_error() {
     assert!(child.wait().unwrap().success());
     assert_eq!(errors, "");
 }
+
+#[test]
+fn the_signature_repeats_and_tells_another_search() {
+    let run = |set: &'static [&'static str]| {
+        std::thread::spawn(move || json(&[&["bench"], set].concat()))
+    };
+    let [first, again, other] = [&[][..], &[], &["--set", "CPuct=2"]]
+        .map(run)
+        .map(|bench| bench.join().unwrap());
+    assert_eq!(first["nodes"], again["nodes"]);
+    assert_ne!(first["nodes"], other["nodes"]);
+    let nodes = first["nodes"].as_u64().unwrap();
+    assert!(nodes > 34 * 1000, "{nodes}");
+    assert!(first["cpu_seconds"].as_f64().unwrap() > 0.0);
+    let bytes = first["bytes_per_node"].as_f64().unwrap();
+    assert!((16.0..1024.0).contains(&bytes), "{bytes}");
+}
+
+#[test]
+fn bench_visits_as_many_nodes_as_it_is_told() {
+    let output = tessera(&["bench", "--nodes", "50", "--threads", "2"]);
+    let output = { output }.assert().success();
+    let text = String::from_utf8(output.get_output().stdout.clone()).unwrap();
+    let words: Vec<&str> = text.lines().last().unwrap().split(' ').collect();
+    assert_eq!((words[0], words[1], words[3]), ("1700", "nodes", "nps"));
+    assert!(words[2].parse::<u64>().unwrap() > 0);
+    let start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
+    let one = json(&[
+        "bench",
+        "--nodes",
+        "77",
+        "--backend",
+        "uniform",
+        "--fen",
+        start,
+    ]);
+    assert_eq!(one["nodes"], 77);
+}
+
+#[test]
+fn the_search_solves_puzzles_and_suites() {
+    let (_folder, puzzles) = file("puzzles.csv", PUZZLES);
+    let (_folder, suite) = file("suite.epd", "6k1/2p2ppp/8/8/8/8/5PPP/QR4K1 w - - bm #1;\n");
+    let [puzzles, suite] = [&puzzles, &suite].map(|path| path.to_str().unwrap());
+    let search = ["--nodes", "3000", "--backend", "uniform"];
+    let solved = json(&[&["puzzles", puzzles, "--parallel", "2"], &search[..]].concat());
+    assert_eq!(
+        (&solved["solved"], &solved["total"]),
+        (&3.into(), &3.into())
+    );
+    assert_eq!(
+        (&solved["agent"], &solved["nodes"]),
+        (&"mcts".into(), &3000.into())
+    );
+    let solved = json(&[&["epd", suite], &search[..]].concat());
+    assert_eq!(
+        (&solved["solved"], &solved["total"]),
+        (&1.into(), &1.into())
+    );
+}

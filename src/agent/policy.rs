@@ -1,70 +1,98 @@
 //! The move that the policy likes best.
 
-use super::immediate::Question;
-use super::{AgentError, Choice, Line, MoveStatistics, Report, Score};
-use crate::nn::{Backend, Batch, Evaluations, Value, softmax};
-use shakmaty::{Move, Position};
+use super::{
+    Agent, AgentError, Choice, Control, Limits, Line, MoveStatistics, Report, Score, candidates,
+    wait_until_allowed,
+};
+use crate::chess::Game;
+use crate::nn::{Backend, Batch, Evaluations, softmax};
+use crate::search::Parameters;
+use shakmaty::Position;
 use std::cmp::Ordering;
+use std::sync::Arc;
+use std::time::Instant;
 
-/// Chooses the moves with the greatest priors: one evaluation a position.
-pub(super) fn answer(
-    backend: &dyn Backend,
-    lines: usize,
-    questions: &[Question],
-) -> Result<Vec<Choice>, AgentError> {
-    let encode = backend.properties().reads_input;
-    let mut batch = Batch::default();
-    let legal: Vec<_> = questions
-        .iter()
-        .map(|question| question.game.position().legal_moves())
-        .collect();
-    for (question, legal) in questions.iter().zip(&legal) {
-        batch.push(question.game, legal, encode);
-    }
-    let mut evaluations = Evaluations::default();
-    backend.evaluate(&batch, &mut evaluations)?;
-    let choices = questions.iter().zip(&legal).enumerate();
-    Ok(choices
-        .map(|(index, (question, legal))| {
-            let mut priors = evaluations.logits(index).to_vec();
-            softmax(&mut priors, 1.0);
-            let priors = legal.iter().copied().zip(priors);
-            let allowed = priors.filter(|(mv, _)| question.moves.contains(mv));
-            choose(evaluations.value(index), lines, allowed)
-        })
-        .collect())
+/// Plays the move with the greatest prior: one evaluation, no search, whatever
+/// the clock says.
+pub(super) struct PolicyAgent {
+    backend: Arc<dyn Backend>,
+    multi_pv: usize,
 }
 
-/// The choice among moves with their priors.
-fn choose(value: Value, lines: usize, priors: impl Iterator<Item = (Move, f32)>) -> Choice {
-    let mut statistics: Vec<_> = priors
-        .map(|(mv, prior)| MoveStatistics {
-            mv,
-            visits: 0,
-            prior,
-            q: value.q,
-            wdl: value.wdl(),
-        })
-        .collect();
-    statistics.sort_by(|a, b| b.prior.partial_cmp(&a.prior).unwrap_or(Ordering::Equal));
-    let best = statistics.iter().take(lines);
-    let lines = best.map(|statistics| Line {
-        score: Score::Expected(statistics.q),
-        wdl: statistics.wdl,
-        moves_left: None,
-        moves: vec![statistics.mv],
-    });
-    Choice {
-        best: statistics.first().map(|best| best.mv),
-        report: Report {
-            depth: 1,
-            selective_depth: 1,
-            nodes: 1,
-            new_nodes: 1,
-            lines: lines.collect(),
-            ..Report::default()
-        },
-        statistics,
-        ..Choice::default()
+impl PolicyAgent {
+    pub(super) fn new(backend: Arc<dyn Backend>, parameters: &Parameters) -> PolicyAgent {
+        PolicyAgent {
+            backend,
+            multi_pv: parameters.multi_pv,
+        }
+    }
+
+    /// The candidates with their priors, the likeliest first.
+    fn rank(&self, game: &Game, limits: &Limits) -> Result<Vec<MoveStatistics>, AgentError> {
+        let properties = self.backend.properties();
+        let moves = game.position().legal_moves();
+        let mut batch = Batch::default();
+        batch.push(game, &moves, properties.reads_input);
+        let mut evaluations = Evaluations::default();
+        self.backend.evaluate(&batch, &mut evaluations)?;
+        let value = evaluations.value(0);
+        let mut priors = evaluations.logits(0).to_vec();
+        softmax(&mut priors, 1.0);
+        let allowed = candidates(game, limits);
+        let mut statistics: Vec<_> = moves
+            .iter()
+            .zip(priors)
+            .filter(|(mv, _)| allowed.contains(mv))
+            .map(|(&mv, prior)| MoveStatistics {
+                mv,
+                visits: 0,
+                prior,
+                q: value.q,
+                wdl: value.wdl(),
+            })
+            .collect();
+        statistics.sort_by(|a, b| b.prior.partial_cmp(&a.prior).unwrap_or(Ordering::Equal));
+        Ok(statistics)
+    }
+}
+
+impl Agent for PolicyAgent {
+    fn new_game(&mut self) {}
+
+    fn choose(
+        &mut self,
+        game: &Game,
+        limits: &Limits,
+        control: &Control,
+        report: &mut dyn FnMut(&Report),
+    ) -> Result<Choice, AgentError> {
+        let began = Instant::now();
+        let mut choice = Choice::default();
+        if !candidates(game, limits).is_empty() {
+            choice.statistics = self.rank(game, limits)?;
+            choice.best = choice.statistics.first().map(|best| best.mv);
+            choice.report = Report {
+                depth: 1,
+                selective_depth: 1,
+                nodes: 1,
+                new_nodes: 1,
+                elapsed: began.elapsed(),
+                lines: choice
+                    .statistics
+                    .iter()
+                    .take(self.multi_pv.max(1))
+                    .map(|statistics| Line {
+                        score: Score::Expected(statistics.q),
+                        wdl: statistics.wdl,
+                        moves_left: None,
+                        moves: vec![statistics.mv],
+                    })
+                    .collect(),
+                ..Report::default()
+            };
+            report(&choice.report);
+        }
+        wait_until_allowed(limits, control);
+        Ok(choice)
     }
 }

@@ -1,11 +1,16 @@
 //! The move after which the network likes the position best.
 
-use super::immediate::Question;
-use super::{AgentError, Choice, Line, MoveStatistics, Report, Score};
+use super::{
+    Agent, AgentError, Choice, Control, Limits, Line, MoveStatistics, Report, Score, candidates,
+    wait_until_allowed,
+};
 use crate::chess::{Ending, Game};
 use crate::nn::{Backend, Batch, Evaluations, Value};
+use crate::search::Parameters;
 use shakmaty::{Move, Position};
 use std::cmp::Ordering;
+use std::sync::Arc;
+use std::time::Instant;
 
 const DRAW: Value = Value {
     q: 0.0,
@@ -14,143 +19,89 @@ const DRAW: Value = Value {
     error: 0.0,
 };
 
-/// Looks one move ahead: evaluates the position after every move, all in one
-/// batch, and chooses the best. What the rules decide is scored by the rules;
-/// among equals the first move wins.
-pub(super) fn answer(
-    backend: &dyn Backend,
-    lines: usize,
-    questions: &[Question],
-) -> Result<Vec<Choice>, AgentError> {
-    let properties = backend.properties();
-    let mut batch = Batch::default();
-    let gathered: Vec<Vec<Candidate>> = questions
-        .iter()
-        .map(|question| gather(question, &mut batch, properties.reads_input))
-        .collect();
-    let mut evaluations = Evaluations::default();
-    if !batch.is_empty() {
-        backend.evaluate(&batch, &mut evaluations)?;
-    }
-    let has_moves_left = properties.has_moves_left;
-    let choices = gathered.into_iter();
-    Ok(choices
-        .map(|candidates| choose(candidates, &evaluations, lines, has_moves_left))
-        .collect())
+/// Looks one move ahead: evaluates the position after every move in one batch
+/// and plays the best, whatever the clock says. What the rules decide is scored
+/// by the rules; among equals the first move wins.
+pub(super) struct ValueAgent {
+    backend: Arc<dyn Backend>,
+    multi_pv: usize,
 }
 
-/// A move and where its worth to the mover comes from.
+/// A move and what the mover gets by it.
 struct Candidate {
     mv: Move,
-    outcome: Outcome,
+    value: Value,
+    mates: bool,
 }
 
-enum Outcome {
-    /// The rules say what it is worth.
-    Known(Value),
-    /// The network is asked at this place of the batch; `drawable` if the
-    /// opponent can claim a draw.
-    Asked { index: usize, drawable: bool },
-}
-
-impl Candidate {
-    fn mates(&self) -> bool {
-        matches!(self.outcome, Outcome::Known(value) if value.q > 0.0)
-    }
-
-    fn value(&self, evaluations: &Evaluations) -> Value {
-        match self.outcome {
-            Outcome::Known(value) => value,
-            Outcome::Asked { index, drawable } => {
-                let theirs = evaluations.value(index);
-                if drawable && theirs.q < 0.0 {
-                    return DRAW;
-                }
-                Value {
-                    q: -theirs.q,
-                    moves_left: theirs.moves_left + 1.0,
-                    ..theirs
-                }
-            }
+impl ValueAgent {
+    pub(super) fn new(backend: Arc<dyn Backend>, parameters: &Parameters) -> ValueAgent {
+        ValueAgent {
+            backend,
+            multi_pv: parameters.multi_pv,
         }
     }
-}
 
-/// Plays every move in turn and puts the positions that the rules leave open
-/// into the batch.
-fn gather(question: &Question, batch: &mut Batch, encode: bool) -> Vec<Candidate> {
-    let mut game = question.game.clone();
-    let mut candidates = Vec::with_capacity(question.moves.len());
-    for &mv in &question.moves {
-        game.play(mv);
-        let outcome = known_value(&game).map_or_else(
-            || {
+    /// The candidates, the best first.
+    fn rank(&self, game: &Game, moves: &[Move]) -> Result<Vec<Candidate>, AgentError> {
+        let encode = self.backend.properties().reads_input;
+        let mut game = game.clone();
+        let mut batch = Batch::default();
+        let mut ranked = Vec::with_capacity(moves.len());
+        let mut unknown = Vec::with_capacity(moves.len());
+        for &mv in moves {
+            game.play(mv);
+            let value = known_value(&game);
+            if value.is_none() {
                 batch.push(&game, &game.position().legal_moves(), encode);
-                Outcome::Asked {
-                    index: batch.len() - 1,
-                    drawable: can_be_repeated(&mut game),
-                }
-            },
-            Outcome::Known,
-        );
-        candidates.push(Candidate { mv, outcome });
-        game.undo();
-    }
-    candidates
-}
-
-/// The choice among the candidates of one position.
-fn choose(
-    candidates: Vec<Candidate>,
-    evaluations: &Evaluations,
-    lines: usize,
-    has_moves_left: bool,
-) -> Choice {
-    let mut ranked: Vec<(Move, bool, Value)> = candidates
-        .iter()
-        .map(|candidate| {
-            let value = candidate.value(evaluations);
-            (candidate.mv, candidate.mates(), value)
-        })
-        .collect();
-    // A stable sort: among equals the order of generation stays.
-    ranked.sort_by(|&(_, a_mates, a), &(_, b_mates, b)| {
-        let (a, b) = ((a_mates, a.q), (b_mates, b.q));
-        b.partial_cmp(&a).unwrap_or(Ordering::Equal)
-    });
-    let best = ranked.iter().take(lines);
-    let lines = best.map(|&(mv, mates, value)| Line {
-        score: if mates {
-            Score::Mate(1)
-        } else {
-            Score::Expected(value.q)
-        },
-        wdl: value.wdl(),
-        moves_left: has_moves_left.then_some(value.moves_left),
-        moves: vec![mv],
-    });
-    let nodes = ranked.len() as u64;
-    Choice {
-        best: ranked.first().map(|&(mv, ..)| mv),
-        report: Report {
-            depth: 1,
-            selective_depth: 1,
-            nodes,
-            new_nodes: nodes,
-            lines: lines.collect(),
-            ..Report::default()
-        },
-        statistics: ranked
-            .iter()
-            .map(|&(mv, _, value)| MoveStatistics {
+                unknown.push((ranked.len(), can_be_repeated(&mut game)));
+            }
+            ranked.push(Candidate {
                 mv,
-                visits: 1,
-                prior: 0.0,
-                q: value.q,
-                wdl: value.wdl(),
-            })
-            .collect(),
-        ..Choice::default()
+                value: value.unwrap_or_default(),
+                mates: value.is_some_and(|value| value.q > 0.0),
+            });
+            game.undo();
+        }
+        if !batch.is_empty() {
+            let mut evaluations = Evaluations::default();
+            self.backend.evaluate(&batch, &mut evaluations)?;
+            for (index, &(candidate, drawable)) in unknown.iter().enumerate() {
+                let theirs = evaluations.value(index);
+                ranked[candidate].value = if drawable && theirs.q < 0.0 {
+                    DRAW
+                } else {
+                    Value {
+                        q: -theirs.q,
+                        moves_left: theirs.moves_left + 1.0,
+                        ..theirs
+                    }
+                };
+            }
+        }
+        // A stable sort: among equals the order of generation stays.
+        ranked.sort_by(|a, b| {
+            let (a, b) = ((a.mates, a.value.q), (b.mates, b.value.q));
+            b.partial_cmp(&a).unwrap_or(Ordering::Equal)
+        });
+        Ok(ranked)
+    }
+
+    fn line(&self, candidate: &Candidate) -> Line {
+        Line {
+            score: if candidate.mates {
+                Score::Mate(1)
+            } else {
+                Score::Expected(candidate.value.q)
+            },
+            wdl: candidate.value.wdl(),
+            moves_left: self
+                .backend
+                .properties()
+                .has_moves_left
+                .then_some(candidate.value.moves_left),
+            moves: vec![candidate.mv],
+        }
     }
 }
 
@@ -183,4 +134,50 @@ fn can_be_repeated(game: &mut Game) -> bool {
         game.undo();
         third
     })
+}
+
+impl Agent for ValueAgent {
+    fn new_game(&mut self) {}
+
+    fn choose(
+        &mut self,
+        game: &Game,
+        limits: &Limits,
+        control: &Control,
+        report: &mut dyn FnMut(&Report),
+    ) -> Result<Choice, AgentError> {
+        let began = Instant::now();
+        let mut choice = Choice::default();
+        let moves = candidates(game, limits);
+        if !moves.is_empty() {
+            let ranked = self.rank(game, &moves)?;
+            choice.best = ranked.first().map(|best| best.mv);
+            choice.statistics = ranked
+                .iter()
+                .map(|candidate| MoveStatistics {
+                    mv: candidate.mv,
+                    visits: 1,
+                    prior: 0.0,
+                    q: candidate.value.q,
+                    wdl: candidate.value.wdl(),
+                })
+                .collect();
+            choice.report = Report {
+                depth: 1,
+                selective_depth: 1,
+                nodes: moves.len() as u64,
+                new_nodes: moves.len() as u64,
+                elapsed: began.elapsed(),
+                lines: ranked
+                    .iter()
+                    .take(self.multi_pv.max(1))
+                    .map(|candidate| self.line(candidate))
+                    .collect(),
+                ..Report::default()
+            };
+            report(&choice.report);
+        }
+        wait_until_allowed(limits, control);
+        Ok(choice)
+    }
 }

@@ -96,7 +96,7 @@ impl Arguments {
 
     /// Milliseconds of one evaluation of the initial position.
     fn evaluate(&self) -> anyhow::Result<f64> {
-        let backend = self.network.load(BackendKind::Torch, 1, 0)?;
+        let backend = nn::load(&self.network.options(BackendKind::Torch, 1))?;
         let game = Game::default();
         let mut batch = Batch::default();
         batch.push(&game, &[], backend.properties().reads_input);

@@ -171,7 +171,7 @@ impl Reading {
 
 /// Who moves after so many plies.
 fn mover(first: Color, ply: usize) -> Color {
-    if ply % 2 == 0 { first } else { !first }
+    if ply.is_multiple_of(2) { first } else { !first }
 }
 
 #[cfg(test)]

@@ -224,11 +224,10 @@ fn before_double_push(position: &Chess) -> Board {
     if let Some(square) = position.maybe_ep_square() {
         let mover = !position.turn();
         let (from, to) = mover.fold_wb((-8, 8), (8, -8));
-        if let (Some(from), Some(to)) = (square.offset(from), square.offset(to)) {
-            if let Some(pawn) = board.remove_piece_at(to) {
+        if let (Some(from), Some(to)) = (square.offset(from), square.offset(to))
+            && let Some(pawn) = board.remove_piece_at(to) {
                 board.set_piece_at(from, pawn);
             }
-        }
     }
     board
 }

@@ -113,8 +113,11 @@ pub fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nn::Random;
+    use crate::search::Parameters;
     use shakmaty::{CastlingMode, Position};
     use std::collections::HashSet;
+    use std::sync::Arc;
 
     #[test]
     fn the_positions_are_legal_alive_and_all_different() {
@@ -126,5 +129,32 @@ mod tests {
             assert!(game.position().legal_moves().len() > 1, "{fen}");
             assert!(keys.insert(game.current().key), "{fen}");
         }
+    }
+
+    #[test]
+    fn searches_are_measured_each_on_its_own() {
+        let games: Vec<Game> = [POSITIONS[0], POSITIONS[8], POSITIONS[0]]
+            .map(|fen| Game::from_fen(fen, CastlingMode::Standard).unwrap())
+            .into();
+        let measure = |games: &[Game]| {
+            let parameters = Parameters {
+                threads: 1,
+                ..Parameters::default()
+            };
+            let mut search = Search::new(Arc::new(Random::new(0)), &parameters);
+            let limits = Limits {
+                depth: Some(3),
+                ..Limits::default()
+            };
+            let mut done = 0;
+            let sum = run(&mut search, games, &limits, || done += 1).unwrap();
+            assert_eq!(done, games.len());
+            assert!(sum.bytes > sum.nodes && sum.elapsed > Duration::ZERO);
+            sum.nodes
+        };
+        // No search profits from one before it.
+        let [first, second, third] = [0, 1, 2].map(|index| measure(&games[index..=index]));
+        assert_eq!(first, third);
+        assert_eq!(measure(&games), first + second + third);
     }
 }

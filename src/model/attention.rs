@@ -107,7 +107,7 @@ impl Attention {
         let attention = logits.softmax(-1, None::<Kind>);
         let mut seen = attention.matmul(&value);
         if let PositionEncoding::Shaw { value, .. } = &self.position {
-            seen = seen + contract(&attention, &self.table(weights, *value, displacements));
+            seen += contract(&attention, &self.table(weights, *value, displacements));
         }
         let joined = seen.transpose(1, 2).reshape([-1, 64, heads * head_width]);
         let y = self

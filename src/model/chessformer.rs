@@ -170,7 +170,6 @@ impl Chessformer {
 
     /// Fresh parameters, end to end in one f32 vector on the CPU; decided by
     /// libtorch's seed alone.
-    #[must_use]
     pub fn initial_weights(&self) -> Tensor {
         initialise(&self.parameters)
     }

@@ -182,7 +182,6 @@ impl RewardHead {
 }
 
 /// The bucket of −1…1 into which each reward f32 [B] falls, i64 [B].
-#[must_use]
 pub fn bucket_of(reward: &Tensor, buckets: i64) -> Tensor {
     let scaled = (reward + 1.0) * (buckets as f64 / 2.0);
     scaled

@@ -193,7 +193,6 @@ impl Weights {
     }
 
     /// The tensors.
-    #[must_use]
     pub fn tensors(&self) -> &[Tensor] {
         &self.0
     }

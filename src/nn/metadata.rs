@@ -82,11 +82,10 @@ impl Metadata {
     pub fn parse(json: &str) -> Result<Metadata, ContractError> {
         let value: serde_json::Value = serde_json::from_str(json)?;
         // Another version may lack fields of this one: it must be told first.
-        if let Some(contract) = value.get("contract") {
-            if contract != CONTRACT {
+        if let Some(contract) = value.get("contract")
+            && contract != CONTRACT {
                 return Err(unknown("contract", contract, CONTRACT));
             }
-        }
         let metadata: Metadata = serde_json::from_value(value)?;
         metadata.check()?;
         Ok(metadata)

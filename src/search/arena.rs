@@ -13,7 +13,7 @@ pub(crate) type Index = u32;
 
 /// Words a thread takes from the common memory at a time.
 const SPAN: usize = 1 << 12;
-/// Longest block, in words: the priors of 254 moves.
+/// Longest block, in words: as much as any priors take.
 pub(crate) const MAX_BLOCK: usize = 32;
 
 /// The slab.

@@ -21,8 +21,9 @@ use std::sync::atomic::{
 
 /// Words of a node.
 pub(crate) const NODE: usize = 4;
-/// Visits that may be in flight through one node.
-pub(crate) const MAX_IN_FLIGHT: u32 = 60_000;
+/// Visits in flight through the root at which no thread starts more. Their
+/// number has 16 bits; the other half is for what all threads start at once.
+pub(crate) const MAX_IN_FLIGHT: u32 = 1 << 15;
 
 const VALUE_UNIT: f64 = (1u64 << 30) as f64;
 const DRAW_UNIT: f64 = ((1u64 << 24) - 1) as f64;

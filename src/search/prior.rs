@@ -11,6 +11,9 @@ use std::f32::consts::LOG2_E;
 use std::sync::LazyLock;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// Moves that can have priors. No legal position has more than 218; invented
+/// ones may.
+pub(crate) const MAX_MOVES: usize = 248;
 /// Binary orders of magnitude that the codes span.
 const RANGE: f32 = 13.0;
 const STEPS: f32 = 255.0;
@@ -39,17 +42,23 @@ pub(crate) fn write(
 ) {
     let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let scale = LOG2_E / temperature;
+    // Eight lanes at a time; what fills the last of them has no weight.
     scratch.clear();
     scratch.extend(logits.iter().map(|&logit| (logit - top) * scale));
-    let sum: f32 = scratch.iter().map(|&power| exp2(power)).sum();
-    let shift = STEPS + 0.5 - log2(sum) * (STEPS / RANGE);
-    let block = arena.slice(index, words(logits.len()));
-    for (word, powers) in block.iter().zip(scratch.chunks(8)) {
-        let mut bytes = [0; 8];
-        for (byte, &power) in bytes.iter_mut().zip(powers) {
-            *byte = (power * (STEPS / RANGE) + shift) as u8;
+    scratch.resize(words(logits.len()) * 8, f32::NEG_INFINITY);
+    let (lanes, _) = scratch.as_chunks::<8>();
+    let mut sums = [0.0; 8];
+    for powers in lanes {
+        for (sum, &power) in sums.iter_mut().zip(powers) {
+            *sum += exp2(power);
         }
-        word.store(u64::from_le_bytes(bytes), Relaxed);
+    }
+    let sum: f32 = sums.iter().sum();
+    let shift = STEPS + 0.5 - log2(sum) * (STEPS / RANGE);
+    let block = arena.slice(index, lanes.len());
+    for (word, powers) in block.iter().zip(lanes) {
+        let codes = powers.map(|power| (power * (STEPS / RANGE) + shift) as u8);
+        word.store(u64::from_le_bytes(codes), Relaxed);
     }
 }
 
@@ -81,21 +90,21 @@ impl Rank {
 
     /// The highest-ranking of `moves` moves below this one.
     pub(crate) fn next(self, arena: &Arena, index: Index, moves: u8) -> Option<Rank> {
-        let mut best = None;
-        let mut number = 0;
+        // In eight lanes. What fills the last word ranks below all moves, by
+        // its code of 0 and its number.
+        let mut best = [0; 8];
+        let mut first = 254u16;
         for word in arena.slice(index, words(moves.into())) {
-            for code in word.load(Relaxed).to_le_bytes() {
-                if number == moves {
-                    break;
-                }
-                let rank = Rank::new(code, number);
-                if rank < self {
-                    best = best.max(Some(rank));
-                }
-                number += 1;
+            let codes = word.load(Relaxed).to_le_bytes();
+            for (lane, (best, code)) in best.iter_mut().zip(codes).enumerate() {
+                let rank = u16::from(code) << 8 | (first - lane as u16);
+                let below = if rank < self.0 { rank } else { 0 };
+                *best = below.max(*best);
             }
+            first -= 8;
         }
-        best
+        let best = best.into_iter().max().map_or(Rank(0), Rank);
+        (best.0 > 0 && best.number() < moves).then_some(best)
     }
 }
 

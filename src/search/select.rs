@@ -17,15 +17,15 @@ pub(crate) struct Candidate {
     pub(crate) started: u32,
     /// Visits given to it now.
     pub(crate) given: u32,
-    /// Whether it is worth a visit at all: a proven move is not.
-    pub(crate) open: bool,
+    /// What selection maximises; −∞ for a proven move, which is worth no visit.
+    score: f32,
 }
 
 /// Exploration at a node: cpuct(N)·√max(N − 1, 1), cpuct growing with the
 /// logarithm of the visits.
 pub(crate) fn exploration(parameters: &Parameters, visits: u32) -> f32 {
     let n = visits as f32;
-    let base = parameters.cpuct_base;
+    let base = parameters.cpuct_base.max(1.0);
     let cpuct = parameters.cpuct + parameters.cpuct_factor * ln((n + base) / base);
     cpuct * (n - 1.0).max(1.0).sqrt()
 }
@@ -40,8 +40,8 @@ pub(crate) fn first_play_urgency(parameters: &Parameters, own: f32, visited_poli
 pub(crate) trait Untried {
     /// An upper bound on the prior of the next.
     fn bound(&self) -> f32;
-    /// The next.
-    fn next(&mut self) -> Option<Candidate>;
+    /// The prior of the next.
+    fn next(&mut self) -> Option<f32>;
 }
 
 /// Shares `visits` out among the candidates, to which untried moves are added
@@ -56,28 +56,28 @@ pub(crate) fn share_out(
     while visits > 0 {
         let (mut best, mut first, mut second) = (None, f32::NEG_INFINITY, f32::NEG_INFINITY);
         for (number, candidate) in candidates.iter().enumerate() {
-            if candidate.open {
-                let score = candidate.score(exploration);
-                if score > first {
-                    (second, first) = (first, score);
-                    best = Some(number);
-                } else if score > second {
-                    second = score;
-                }
+            let score = candidate.score;
+            if score > first {
+                (second, first) = (first, score);
+                best = Some(number);
+            } else if score > second {
+                second = score;
             }
         }
         // An untried move counts if it could come first or second.
         if fpu + exploration * untried.bound() > second {
-            if let Some(candidate) = untried.next() {
+            if let Some(prior) = untried.next() {
+                let mut candidate = Candidate::new(fpu, prior, 0);
+                candidate.rate(exploration);
                 candidates.push(candidate);
                 continue;
             }
         }
         let Some(best) = best else {
             // Every move is proven: let the values decide.
-            candidates
-                .iter_mut()
-                .for_each(|candidate| candidate.open = true);
+            for candidate in candidates.iter_mut() {
+                candidate.rate(exploration);
+            }
             if candidates.is_empty() {
                 return;
             }
@@ -87,13 +87,27 @@ pub(crate) fn share_out(
         let given = candidate.visits_until(second, exploration).min(visits);
         candidate.started += given;
         candidate.given += given;
+        candidate.rate(exploration);
         visits -= given;
     }
 }
 
 impl Candidate {
-    fn score(&self, exploration: f32) -> f32 {
-        self.q + exploration * self.prior / (1 + self.started) as f32
+    /// A move with so many visits made and in flight. It gets none before it is
+    /// rated.
+    pub(crate) fn new(q: f32, prior: f32, started: u32) -> Candidate {
+        Candidate {
+            q,
+            prior,
+            started,
+            given: 0,
+            score: f32::NEG_INFINITY,
+        }
+    }
+
+    /// Brings the score up to date: Q + U.
+    pub(crate) fn rate(&mut self, exploration: f32) {
+        self.score = self.q + exploration * self.prior / (1 + self.started) as f32;
     }
 
     /// Visits after which this candidate no longer scores above `rival`.
@@ -114,7 +128,7 @@ mod tests {
     use proptest::prelude::*;
 
     struct List {
-        moves: std::vec::IntoIter<Candidate>,
+        priors: std::vec::IntoIter<f32>,
         bound: f32,
     }
 
@@ -123,9 +137,9 @@ mod tests {
             self.bound
         }
 
-        fn next(&mut self) -> Option<Candidate> {
-            let next = self.moves.next();
-            self.bound = next.map_or(f32::NEG_INFINITY, |candidate| candidate.prior);
+        fn next(&mut self) -> Option<f32> {
+            let next = self.priors.next();
+            self.bound = next.unwrap_or(f32::NEG_INFINITY);
             next
         }
     }
@@ -135,12 +149,13 @@ mod tests {
         for _ in 0..visits {
             let mut best = 0;
             for number in 1..all.len() {
-                if all[number].score(exploration) > all[best].score(exploration) {
+                if all[number].score > all[best].score {
                     best = number;
                 }
             }
             all[best].started += 1;
             all[best].given += 1;
+            all[best].rate(exploration);
         }
         all.iter().map(|candidate| candidate.given).collect()
     }
@@ -162,16 +177,14 @@ mod tests {
             let mut all: Vec<Candidate> = tried
                 .iter()
                 .enumerate()
-                .map(|(number, &(q, started))| Candidate {
-                    q, prior: prior(number), started, given: 0, open: true,
-                })
+                .map(|(number, &(q, started))| Candidate::new(q, prior(number), started))
                 .collect();
-            all.extend((tried.len()..total).map(|number| Candidate {
-                q: fpu, prior: prior(number), started: 0, given: 0, open: true,
-            }));
+            let priors: Vec<f32> = (tried.len()..total).map(prior).collect();
+            all.extend(priors.iter().map(|&prior| Candidate::new(fpu, prior, 0)));
+            all.iter_mut().for_each(|candidate| candidate.rate(exploration));
             let mut candidates = all[..tried.len()].to_vec();
             let mut list = List {
-                moves: all[tried.len()..].to_vec().into_iter(),
+                priors: priors.into_iter(),
                 bound: 1.0,
             };
             share_out(&mut candidates, &mut list, fpu, exploration, visits);
@@ -190,20 +203,11 @@ mod tests {
 
     #[test]
     fn proven_moves_get_nothing_while_others_are_open() {
-        let lost = Candidate {
-            q: 0.9,
-            prior: 0.9,
-            started: 0,
-            given: 0,
-            open: false,
-        };
-        let other = Candidate {
-            q: -0.9,
-            open: true,
-            ..lost
-        };
+        let lost = Candidate::new(0.9, 0.9, 0);
+        let mut other = Candidate::new(-0.9, 0.9, 0);
+        other.rate(1.0);
         let mut none = List {
-            moves: Vec::new().into_iter(),
+            priors: Vec::new().into_iter(),
             bound: f32::NEG_INFINITY,
         };
         let mut candidates = vec![lost, other];

@@ -99,8 +99,7 @@ impl Tree {
         temperature: f32,
         scratch: &mut Vec<f32>,
     ) {
-        // No legal position has more than 218 moves; invented ones may.
-        let moves = logits.len().min(254);
+        let moves = logits.len().min(prior::MAX_MOVES);
         match self.allocate(span, prior::words(moves)) {
             Some(priors) => {
                 prior::write(&self.arena, priors, &logits[..moves], temperature, scratch);

@@ -2,7 +2,8 @@
 
 use super::arena::{Index, Span};
 use super::backup::Backup;
-use super::node::{MAX_IN_FLIGHT, Node, Outcome, Stage, Statistics, pack_move, unpack_move};
+use super::node::{MAX_IN_FLIGHT, Node, Outcome, Shape, Stage, Statistics, pack_move, unpack_move};
+use super::numeric::{exp2, log2};
 use super::prior::{self, Rank};
 use super::select::{Candidate, Untried, exploration, first_play_urgency, share_out};
 use super::tree::{ROOT, Tree};
@@ -67,6 +68,8 @@ pub(crate) struct Walker<'a> {
     span: Span,
     path: Vec<Index>,
     candidates: Vec<Candidate>,
+    /// Children among them without visits.
+    unvisited: Vec<usize>,
     ranks: Vec<Rank>,
     branches: Vec<Branch>,
     picks: Picks,
@@ -94,6 +97,7 @@ impl<'a> Walker<'a> {
             span: Span::default(),
             path: Vec::with_capacity(64),
             candidates: Vec::with_capacity(256),
+            unvisited: Vec::with_capacity(256),
             ranks: Vec::with_capacity(256),
             branches: Vec::with_capacity(256),
             picks: Picks::default(),
@@ -210,29 +214,35 @@ impl<'a> Walker<'a> {
         if depth > 0 && shape.outcome() != Outcome::Unknown {
             return self.arrive(visits, Arrival::Known { news: false });
         }
-        let again = match shape.stage() {
-            Stage::Expanded => return self.branch_out(node, visits),
-            Stage::Pending => return self.arrive(visits, Arrival::Collision),
+        match shape.stage() {
+            Stage::Expanded => self.branch_out(node, visits),
+            Stage::Pending => self.arrive(visits, Arrival::Collision),
             Stage::Repeated if self.repeats_within(depth) => {
-                return self.arrive(visits, Arrival::Valued(DRAWN));
+                self.arrive(visits, Arrival::Valued(DRAWN));
             }
-            // The root has moved past the position that this one repeats.
-            Stage::Repeated => true,
-            Stage::New => false,
-        };
-        let claim = |now: super::node::Shape| {
-            (now.stage() == shape.stage()).then_some(now.with_stage(Stage::Pending))
-        };
+            // The root has moved past the position that a node repeats: what is
+            // known of it is wrong.
+            stage @ (Stage::New | Stage::Repeated) => self.explore(node, stage, visits),
+        }
+    }
+
+    /// Sees what kind of leaf this is. Not inlined: the list of moves would
+    /// weigh on every level of the recursion.
+    #[inline(never)]
+    fn explore(&mut self, node: Node<'a>, stage: Stage, visits: u32) {
+        let claim =
+            |shape: Shape| (shape.stage() == stage).then_some(shape.with_stage(Stage::Pending));
         if node.reshape(claim).is_none() {
             return self.arrive(visits, Arrival::Collision);
         }
+        let again = stage == Stage::Repeated;
+        let depth = self.path.len() - 1;
         if depth == 0 {
             let shared = self.shared;
             return self.leaf(&shared.root_moves, visits, again);
         }
         let moves = self.game.position().legal_moves();
-        let known = self.rules(&moves);
-        if let Some((outcome, plies)) = known {
+        if let Some((outcome, plies)) = self.rules(&moves) {
             node.prove(outcome, plies);
             node.reshape(|shape| Some(shape.with_stage(Stage::New)));
             self.arrive(visits, Arrival::Known { news: true });
@@ -308,30 +318,32 @@ impl<'a> Walker<'a> {
         let shape = node.shape();
         let table = prior::table();
         let (own_visits, own_q) = node.visits_and_q();
+        let scale = exploration(self.parameters, own_visits);
         let mut visited_policy = 0.0;
         let mut last = Rank::TOP;
         self.candidates.clear();
-        for child in self.tree.children(shape) {
+        self.unvisited.clear();
+        for (number, child) in self.tree.children(shape).enumerate() {
             let (child_visits, q) = child.visits_and_q();
             last = child.rank();
             let prior = table[usize::from(last.code())];
-            if child_visits > 0 {
+            let mut candidate = Candidate::new(q, prior, child_visits + child.in_flight());
+            if child_visits == 0 {
+                self.unvisited.push(number);
+            } else {
                 visited_policy += prior;
+                // A move proven to win or to lose needs no visits.
+                if matches!(child.shape().outcome(), Outcome::Unknown | Outcome::Draw) {
+                    candidate.rate(scale);
+                }
             }
-            self.candidates.push(Candidate {
-                q,
-                prior,
-                started: child_visits + child.in_flight(),
-                given: child_visits.min(1),
-                open: matches!(child.shape().outcome(), Outcome::Unknown | Outcome::Draw),
-            });
+            self.candidates.push(candidate);
         }
         let fpu = first_play_urgency(self.parameters, -own_q, visited_policy);
-        for candidate in &mut self.candidates {
-            // `given` has served as the mark of a visited child.
-            if std::mem::take(&mut candidate.given) == 0 {
-                candidate.q = fpu;
-            }
+        for &number in &self.unvisited {
+            let candidate = &mut self.candidates[number];
+            candidate.q = fpu;
+            candidate.rate(scale);
         }
         let tried = self.candidates.len();
         self.ranks.clear();
@@ -340,11 +352,9 @@ impl<'a> Walker<'a> {
             node,
             shape,
             last,
-            fpu,
             exhausted: false,
             ranks: &mut self.ranks,
         };
-        let scale = exploration(self.parameters, own_visits);
         share_out(&mut self.candidates, &mut untried, fpu, scale, visits);
         let mut moves = None;
         for number in 0..self.candidates.len() {
@@ -393,9 +403,8 @@ const DRAWN: Statistics = Statistics {
 struct Unvisited<'a> {
     tree: &'a Tree,
     node: Node<'a>,
-    shape: super::node::Shape,
+    shape: Shape,
     last: Rank,
-    fpu: f32,
     exhausted: bool,
     ranks: &'a mut Vec<Rank>,
 }
@@ -409,7 +418,7 @@ impl Untried for Unvisited<'_> {
         }
     }
 
-    fn next(&mut self) -> Option<Candidate> {
+    fn next(&mut self) -> Option<f32> {
         let next = self.tree.next_rank(self.node, self.shape, self.last);
         let Some(rank) = next else {
             self.exhausted = true;
@@ -417,13 +426,7 @@ impl Untried for Unvisited<'_> {
         };
         self.last = rank;
         self.ranks.push(rank);
-        Some(Candidate {
-            q: self.fpu,
-            prior: prior::table()[usize::from(rank.code())],
-            started: 0,
-            given: 0,
-            open: true,
-        })
+        Some(prior::table()[usize::from(rank.code())])
     }
 }
 

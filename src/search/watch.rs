@@ -68,17 +68,23 @@ impl<'a> Watch<'a> {
 
     /// Whether the search must end; tells the news if there is any.
     pub(crate) fn look(&mut self) -> bool {
-        let stop = self.shared.stop.load(Relaxed) || self.control.stopped() || {
+        let (over, news) = {
             let _inside = self.shared.gate.read();
-            self.is_over()
+            (self.is_over(), self.news())
         };
-        if stop {
+        if let Some(news) = news {
+            (self.tell)(&news);
+        }
+        if over {
             self.shared.stop.store(true, Relaxed);
         }
-        stop
+        over
     }
 
     fn is_over(&mut self) -> bool {
+        if self.shared.stop.load(Relaxed) || self.control.stopped() {
+            return true;
+        }
         if self.clock_since.is_none() {
             if let Some(hit) = self.control.ponder_hit_at() {
                 self.start_clock(hit);
@@ -95,19 +101,19 @@ impl<'a> Watch<'a> {
             self.best = mv;
             self.best_since = now;
         }
-        self.tell_news(now);
         self.is_proven(root) || self.is_deep_enough() || self.is_time_up(root, best, now)
     }
 
-    fn tell_news(&mut self, now: Instant) {
-        let since = now - self.told;
+    /// A report, if it is time for one.
+    fn news(&mut self) -> Option<Report> {
+        let since = self.told.elapsed();
         let changed = self.best != self.told_best;
-        if self.best.is_some() && (since >= INTERVAL || changed && since >= NEWS_INTERVAL) {
-            self.told = now;
+        let due = since >= INTERVAL || changed && since >= NEWS_INTERVAL;
+        (due && self.best.is_some()).then(|| {
+            self.told = Instant::now();
             self.told_best = self.best;
-            let (report, _) = report(self.shared);
-            (self.tell)(&report);
-        }
+            report(self.shared).0
+        })
     }
 
     /// Whether more visits cannot change the answer: a win is proven (for `go
@@ -118,7 +124,7 @@ impl<'a> Watch<'a> {
             Outcome::Unknown => false,
             Outcome::Loss | Outcome::Draw => true,
             Outcome::Win => {
-                let short_enough = |moves| (u32::from(shape.plies()) + 1) / 2 <= moves;
+                let short_enough = |moves| u32::from(shape.plies()).div_ceil(2) <= moves;
                 let enough = !self.limits.infinite && self.limits.mate.is_none_or(short_enough);
                 let proven = |child: Node<'_>| child.shape().outcome() != Outcome::Unknown;
                 enough

@@ -238,7 +238,7 @@ impl Trainer {
             self.position = batch.next;
             self.seconds = earlier + started.elapsed().as_secs_f64();
 
-            let due = |every: u64| self.step % every == 0 || self.step == self.config.steps;
+            let due = |every: u64| self.step.is_multiple_of(every) || self.step == self.config.steps;
             let validation = if due(self.config.validate_every) {
                 Some(self.validate(options.threads)?)
             } else {

@@ -391,6 +391,24 @@ fn the_hash_bounds_the_tree_and_the_search_goes_on() {
 }
 
 #[test]
+fn many_threads_share_a_memory_that_is_too_small() {
+    let parameters = Parameters {
+        threads: 4,
+        minibatch: 32,
+        hash: 1,
+        ..parameters()
+    };
+    let mut agent = mcts(hashed(), &parameters);
+    let mut game = Game::default();
+    for limit in [40_000, 60_000, 80_000] {
+        let choice = choose(&mut *agent, &game, &nodes(limit));
+        assert_eq!(choice.report.nodes, limit);
+        check_visits(&choice);
+        game.play(choice.best.unwrap());
+    }
+}
+
+#[test]
 fn every_one_of_218_moves_is_considered() {
     let game = game("R6R/3Q4/1Q4Q1/4Q3/2Q4Q/Q4Q2/pp1Q4/kBNN1KB1 w - - 0 1", "");
     let mut agent = mcts(hashed(), &parameters());

@@ -16,11 +16,14 @@
 #include <limits>
 
 // One body, compiled for several instruction sets; the program's start chooses.
-#if defined(__x86_64__) && defined(__gnu_linux__)
+// GCC before 12 and Clang know these by single features only.
+#if !defined(__x86_64__) || !defined(__gnu_linux__)
+#define TESSERA_CLONES
+#elif !defined(__clang__) && __GNUC__ >= 12
 #define TESSERA_CLONES \
   __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
-#define TESSERA_CLONES
+#define TESSERA_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #endif
 #if defined(_MSC_VER)
 #define TESSERA_INLINE static __forceinline

@@ -94,6 +94,14 @@ impl Control {
             self.changed.wait(&mut state);
         }
     }
+
+    /// Keeps an answer back for as long as [`Limits::infinite`] or
+    /// [`Limits::ponder`] forbid to give it.
+    pub(crate) fn hold_back(&self, limits: &Limits) {
+        if limits.infinite || limits.ponder {
+            self.wait(!limits.infinite);
+        }
+    }
 }
 
 /// The worth of a line to the side to move at the root.
@@ -233,12 +241,4 @@ fn candidates(game: &Game, limits: &Limits) -> Vec<Move> {
         .into_iter()
         .filter(allowed)
         .collect()
-}
-
-/// Keeps back an answer that [`Limits::infinite`] or [`Limits::ponder`] forbid
-/// to give yet.
-fn wait_until_allowed(limits: &Limits, control: &Control) {
-    if limits.infinite || limits.ponder {
-        control.wait(!limits.infinite);
-    }
 }

@@ -2,7 +2,6 @@
 
 use super::{
     Agent, AgentError, Choice, Control, Limits, Line, MoveStatistics, Report, Score, candidates,
-    wait_until_allowed,
 };
 use crate::chess::Game;
 use crate::nn::{Backend, Batch, Evaluations, softmax};
@@ -92,7 +91,7 @@ impl Agent for PolicyAgent {
             };
             report(&choice.report);
         }
-        wait_until_allowed(limits, control);
+        control.hold_back(limits);
         Ok(choice)
     }
 }

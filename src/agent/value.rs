@@ -2,7 +2,6 @@
 
 use super::{
     Agent, AgentError, Choice, Control, Limits, Line, MoveStatistics, Report, Score, candidates,
-    wait_until_allowed,
 };
 use crate::chess::{Ending, Game};
 use crate::nn::{Backend, Batch, Evaluations, Value};
@@ -177,7 +176,7 @@ impl Agent for ValueAgent {
             };
             report(&choice.report);
         }
-        wait_until_allowed(limits, control);
+        control.hold_back(limits);
         Ok(choice)
     }
 }

@@ -8,8 +8,9 @@
 //! of directories for the 25th child and those after.
 
 use super::arena::{Index, Span};
-use super::node::{NODE, Node, Shape};
+use super::node::{NODE, Node};
 use super::prior::Rank;
+use super::shape::Shape;
 use super::tree::{Full, Tree};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 

@@ -23,6 +23,8 @@ mod packed;
 mod parameters;
 mod picks;
 mod prior;
+#[cfg(test)]
+mod reference;
 mod report;
 mod select;
 mod shape;

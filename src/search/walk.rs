@@ -2,14 +2,15 @@
 
 use super::arena::{Index, Span};
 use super::backup::Backup;
+use super::children::Unvisited;
 use super::node::{MAX_IN_FLIGHT, Node};
 use super::numeric::{exp2, log2};
 use super::packed::{pack_move, unpack_move};
 use super::picks::{Arrival, DRAWN, Pick, Picks};
 use super::prior::{self, Rank};
-use super::select::{Candidate, Untried, exploration, first_play_urgency, share_out};
+use super::select::{Candidate, exploration, first_play_urgency, share_out};
 use super::shape::{Outcome, Shape, Stage};
-use super::tree::{ROOT, Tree};
+use super::tree::{Full, ROOT, Tree};
 use super::{Parameters, shared::Shared};
 use crate::chess::{CLAIMABLE_RULE50, Game};
 use crate::nn::{BackendError, Batch, Evaluations};
@@ -323,37 +324,35 @@ impl<'a> Walker<'a> {
             candidate.rate(scale);
         }
         let tried = self.candidates.len();
-        self.ranks.clear();
-        let mut untried = Unvisited {
-            tree: self.tree,
-            node,
-            shape,
-            last,
-            exhausted: false,
-            ranks: &mut self.ranks,
-        };
+        let mut untried = Unvisited::new(self.tree, node, shape, last, &mut self.ranks);
         share_out(&mut self.candidates, &mut untried, fpu, scale, visits);
-        let mut moves = None;
-        for number in 0..self.candidates.len() {
+        for number in 0..tried {
+            let visits = self.candidates[number].given;
+            if visits > 0 {
+                let child = self.tree.child(shape, number as u32);
+                self.branches.push(Branch { child, visits });
+            }
+        }
+        // Untried moves come in order, so the first tells of all.
+        let fresh = self.candidates.get(tried);
+        fresh.is_none_or(|candidate| candidate.given == 0) || self.add_children(node, tried)
+    }
+
+    /// Makes children of the untried moves that were given visits; false if the
+    /// memory does not suffice.
+    fn add_children(&mut self, node: Node<'_>, tried: usize) -> bool {
+        let moves = self.moves_here();
+        for (&rank, number) in self.ranks.iter().zip(tried..) {
             let visits = self.candidates[number].given;
             if visits == 0 {
-                continue;
+                break;
             }
-            let child = if number < tried {
-                self.tree.child(shape, number as u32)
-            } else {
-                let rank = self.ranks[number - tried];
-                let moves = moves.get_or_insert_with(|| self.moves_here());
-                let mv = pack_move(moves[usize::from(rank.number())]);
-                let added = self
-                    .tree
-                    .add_child(&mut self.span, node, number as u32, mv, rank);
-                match added {
-                    Ok(child) => child,
-                    Err(_) => return false,
-                }
-            };
-            self.branches.push(Branch { child, visits });
+            let mv = pack_move(moves[usize::from(rank.number())]);
+            let number = number as u32;
+            match self.tree.add_child(&mut self.span, node, number, mv, rank) {
+                Ok(child) => self.branches.push(Branch { child, visits }),
+                Err(Full) => return false,
+            }
         }
         true
     }
@@ -365,37 +364,6 @@ impl<'a> Walker<'a> {
         } else {
             self.game.position().legal_moves()
         }
-    }
-}
-
-/// The moves of a node that are no children yet.
-struct Unvisited<'a> {
-    tree: &'a Tree,
-    node: Node<'a>,
-    shape: Shape,
-    last: Rank,
-    exhausted: bool,
-    ranks: &'a mut Vec<Rank>,
-}
-
-impl Untried for Unvisited<'_> {
-    fn bound(&self) -> f32 {
-        if self.exhausted {
-            f32::NEG_INFINITY
-        } else {
-            prior::table()[usize::from(self.last.code())]
-        }
-    }
-
-    fn next(&mut self) -> Option<f32> {
-        let next = self.tree.next_rank(self.node, self.shape, self.last);
-        let Some(rank) = next else {
-            self.exhausted = true;
-            return None;
-        };
-        self.last = rank;
-        self.ranks.push(rank);
-        Some(prior::table()[usize::from(rank.code())])
     }
 }
 

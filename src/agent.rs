@@ -99,6 +99,14 @@ impl Control {
             self.changed.wait(&mut state);
         }
     }
+
+    /// Keeps an answer back for as long as [`Limits::infinite`] or
+    /// [`Limits::ponder`] forbid to give it.
+    pub(crate) fn hold_back(&self, limits: &Limits) {
+        if limits.infinite || limits.ponder {
+            self.wait(!limits.infinite);
+        }
+    }
 }
 
 /// The worth of a line to the side to move at the root.

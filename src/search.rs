@@ -7,8 +7,8 @@
 //!
 //! | part | holds |
 //! |---|---|
-//! | `arena`, `prior`, `node`, `children`, `tree`, `evict` | memory: words, priors in a byte each, nodes and where they lie, the tree, and what leaves it |
-//! | `select`, `walk`, `backup` | a visit: PUCT, the way down, the way back |
+//! | `arena`, `prior`, `packed`, `node`, `shape`, `children`, `tree`, `evict` | memory: words, priors and moves in few bits, nodes and where they lie, the tree, and what leaves it |
+//! | `select`, `walk`, `picks`, `backup` | a visit: PUCT, the way down, the way back |
 //! | `shared`, `latency`, `time`, `watch` | a search: what threads share, how long it takes, when it ends |
 //! | `report` | what is told of it |
 
@@ -19,10 +19,15 @@ mod evict;
 mod latency;
 mod node;
 mod numeric;
+mod packed;
 mod parameters;
+mod picks;
 mod prior;
+#[cfg(test)]
+mod reference;
 mod report;
 mod select;
+mod shape;
 mod shared;
 mod time;
 mod tree;
@@ -35,7 +40,8 @@ use crate::agent::{Choice, Control, Limits, MoveStatistics, Report};
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError};
 use latency::Latency;
-use node::{MAX_IN_FLIGHT, pack_move};
+use node::MAX_IN_FLIGHT;
+use packed::pack_move;
 use parking_lot::{Mutex, RwLock};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
@@ -51,6 +57,8 @@ use watch::Watch;
 
 /// Most leaves a thread gathers before it evaluates them.
 const MAX_BATCH: usize = 1024;
+/// How long a thread waits that found no leaf for itself.
+const IDLE: Duration = Duration::from_micros(50);
 
 /// A search tree with all it takes to grow it, kept from move to move.
 pub struct Search {
@@ -115,7 +123,7 @@ impl Search {
             root_moves.retain(|mv| limits.search_moves.contains(mv));
         }
         if root_moves.is_empty() {
-            wait(limits, control);
+            control.hold_back(limits);
             return Ok(Choice::default());
         }
         self.enter(game, &limits.search_moves);
@@ -139,7 +147,7 @@ impl Search {
         debug_assert!(shared.tree.root().visits() >= before);
         let (report, statistics) = report::report(&shared);
         tell(&report);
-        wait(limits, control);
+        control.hold_back(limits);
         let (best, ponder) = self.choose(game, &report, &statistics);
         Ok(Choice {
             best,
@@ -268,13 +276,6 @@ fn plies_since(before: &Game, now: &Game) -> Option<usize> {
     same.then_some(played)
 }
 
-/// Keeps back an answer that may not be given yet.
-fn wait(limits: &Limits, control: &Control) {
-    if limits.infinite || limits.ponder {
-        control.wait(!limits.infinite);
-    }
-}
-
 /// What every thread does until `is_over`.
 fn work(shared: &Shared<'_>, mut is_over: impl FnMut() -> bool) {
     let mut walker = Walker::new(shared);
@@ -306,12 +307,13 @@ fn work(shared: &Shared<'_>, mut is_over: impl FnMut() -> bool) {
                 shared.fail(error);
             }
         }
-        if gathered > 0 {
-            shared.latency.record(gathered, began.elapsed());
+        if gathered.leaves > 0 {
+            shared.latency.record(gathered.leaves, began.elapsed());
         } else if shared.remaining.load(Relaxed) == 0 {
             break;
-        } else {
-            std::thread::yield_now();
+        } else if gathered.visits == 0 {
+            // Every leaf in reach is being evaluated by others.
+            std::thread::sleep(IDLE);
         }
     }
     walker.retire();

@@ -8,6 +8,8 @@ mod limits;
 mod mcts;
 #[path = "search/one_ply.rs"]
 mod one_ply;
+#[path = "search/proofs.rs"]
+mod proofs;
 
 use shakmaty::{CastlingMode, Move};
 use tessera::agent::{Agent, Choice, Control, Limits, Report};

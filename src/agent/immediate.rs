@@ -129,9 +129,7 @@ impl Agent for ImmediateAgent {
             choice.report.elapsed = began.elapsed();
             report(&choice.report);
         }
-        if limits.infinite || limits.ponder {
-            control.wait(!limits.infinite);
-        }
+        control.hold_back(limits);
         Ok(choice)
     }
 }

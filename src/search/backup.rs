@@ -4,10 +4,11 @@
 //! paths. Each node is written once for all neighbouring visits through it.
 
 use super::arena::Index;
-use super::node::{Outcome, Statistics, Sums};
+use super::node::{Statistics, Sums};
+use super::picks::{Arrival, Pick, Picks, mirrored};
+use super::shape::Outcome;
 use super::shared::{Shared, Tally};
 use super::tree::{ROOT, Tree};
-use super::walk::{Arrival, Pick, Picks, mirrored};
 use crate::nn::Evaluations;
 
 /// What is to be added to one node of the current path.

@@ -8,8 +8,10 @@
 //! of directories for the 25th child and those after.
 
 use super::arena::{Index, Span};
-use super::node::{NODE, Node, Shape};
-use super::prior::Rank;
+use super::node::{NODE, Node};
+use super::prior::{Rank, table};
+use super::select::Untried;
+use super::shape::Shape;
 use super::tree::{Full, Tree};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -189,6 +191,59 @@ impl Tree {
         if count > DIRECT {
             give(top, DIRECTORY);
         }
+    }
+}
+
+/// The moves of a node that are no children yet.
+pub(crate) struct Unvisited<'a> {
+    tree: &'a Tree,
+    node: Node<'a>,
+    shape: Shape,
+    last: Rank,
+    exhausted: bool,
+    ranks: &'a mut Vec<Rank>,
+}
+
+impl<'a> Unvisited<'a> {
+    /// Those after the move of rank `last`; `ranks` becomes a list of the ones
+    /// asked for.
+    pub(crate) fn new(
+        tree: &'a Tree,
+        node: Node<'a>,
+        shape: Shape,
+        last: Rank,
+        ranks: &'a mut Vec<Rank>,
+    ) -> Unvisited<'a> {
+        ranks.clear();
+        Unvisited {
+            tree,
+            node,
+            shape,
+            last,
+            exhausted: false,
+            ranks,
+        }
+    }
+}
+
+impl Untried for Unvisited<'_> {
+    fn bound(&self) -> f32 {
+        if self.exhausted {
+            f32::NEG_INFINITY
+        } else {
+            table()[usize::from(self.last.code())]
+        }
+    }
+
+    fn next(&mut self) -> Option<f32> {
+        let next = self.tree.next_rank(self.node, self.shape, self.last);
+        let Some(rank) = next else {
+            self.exhausted = true;
+            return None;
+        };
+        self.last = rank;
+        self.ranks.push(rank);
+        Some(table()[usize::from(rank.code())])
     }
 }
 

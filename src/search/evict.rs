@@ -1,8 +1,9 @@
 //! Memory that nobody needs any more, or not as much as others do.
 
 use super::arena::{FreeLists, Index};
-use super::node::{Node, Shape};
+use super::node::Node;
 use super::prior;
+use super::shape::Shape;
 use super::tree::Tree;
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -13,7 +13,7 @@
 
 use super::arena::Index;
 use super::prior::Rank;
-use shakmaty::{Board, Move, Role, Square};
+use super::shape::{Outcome, Shape, Stage};
 use std::sync::atomic::{
     AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
@@ -31,116 +31,6 @@ const DRAW_UNIT: f64 = ((1u64 << 24) - 1) as f64;
 const LENGTH_UNIT: f64 = (1u64 << 15) as f64;
 const MASK24: u64 = (1 << 24) - 1;
 const RANK: u64 = 0xffff << 48;
-
-/// How far a node has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// Without moves or priors: to be evaluated by its next visit.
-    New,
-    /// A thread is evaluating it.
-    Pending,
-    /// Its moves have priors.
-    Expanded,
-    /// The position has occurred before within the tree: worth a draw.
-    Repeated,
-}
-
-/// What has been proven of a position, for the side to move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Unknown,
-    Win,
-    Draw,
-    Loss,
-}
-
-impl Outcome {
-    /// The value for the side that moved here.
-    pub(crate) fn value(self) -> f64 {
-        match self {
-            Outcome::Win => -1.0,
-            Outcome::Draw | Outcome::Unknown => 0.0,
-            Outcome::Loss => 1.0,
-        }
-    }
-}
-
-/// What a node consists of: word 2.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape(u64);
-
-const LOCK: u64 = 1 << 52;
-
-impl Shape {
-    /// Where the children are: see [`super::tree::Tree::child`].
-    pub(crate) fn children(self) -> Index {
-        self.0 as Index
-    }
-
-    /// Children there are.
-    pub(crate) fn count(self) -> u32 {
-        (self.0 >> 32) as u32 & 0xff
-    }
-
-    /// Legal moves that have priors.
-    pub(crate) fn moves(self) -> u8 {
-        (self.0 >> 40) as u8
-    }
-
-    pub(crate) fn stage(self) -> Stage {
-        match (self.0 >> 48) & 3 {
-            0 => Stage::New,
-            1 => Stage::Pending,
-            2 => Stage::Expanded,
-            _ => Stage::Repeated,
-        }
-    }
-
-    pub(crate) fn outcome(self) -> Outcome {
-        match (self.0 >> 50) & 3 {
-            0 => Outcome::Unknown,
-            1 => Outcome::Win,
-            2 => Outcome::Draw,
-            _ => Outcome::Loss,
-        }
-    }
-
-    /// Plies to the proven end.
-    pub(crate) fn plies(self) -> u8 {
-        (self.0 >> 56) as u8
-    }
-
-    /// Whether a thread is adding a child.
-    pub(crate) fn locked(self) -> bool {
-        self.0 & LOCK != 0
-    }
-
-    pub(crate) fn lock(self) -> Shape {
-        Shape(self.0 | LOCK)
-    }
-
-    pub(crate) fn unlock(self) -> Shape {
-        Shape(self.0 & !LOCK)
-    }
-
-    pub(crate) fn with_children(self, children: Index, count: u32) -> Shape {
-        let kept = self.0 & !0xff_ffff_ffff;
-        Shape(kept | u64::from(count) << 32 | u64::from(children))
-    }
-
-    pub(crate) fn with_moves(self, moves: u8) -> Shape {
-        Shape(self.0 & !(0xff << 40) | u64::from(moves) << 40)
-    }
-
-    pub(crate) fn with_stage(self, stage: Stage) -> Shape {
-        Shape(self.0 & !(3 << 48) | (stage as u64) << 48)
-    }
-
-    pub(crate) fn with_outcome(self, outcome: Outcome, plies: u8) -> Shape {
-        let kept = self.0 & !(3 << 50 | 0xff << 56);
-        Shape(kept | (outcome as u64) << 50 | u64::from(plies) << 56)
-    }
-}
 
 /// Means over the visits of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -346,51 +236,9 @@ fn unpack_q(word: u64) -> f64 {
     f64::from((word >> 32) as i32) / VALUE_UNIT
 }
 
-/// A move in 16 bits: origin, target, and what is special about it.
-pub(crate) fn pack_move(mv: Move) -> u16 {
-    let (from, to, kind) = match mv {
-        Move::Normal {
-            from,
-            to,
-            promotion,
-            ..
-        } => (from, to, promotion.map_or(0, u16::from)),
-        Move::Castle { king, rook } => (king, rook, CASTLE),
-        Move::EnPassant { from, to } => (from, to, EN_PASSANT),
-        // Drops belong to other variants; shakmaty never generates one here.
-        Move::Put { to, .. } => (to, to, 0),
-    };
-    u16::from(u8::from(from)) | u16::from(u8::from(to)) << 6 | kind << 12
-}
-
-const CASTLE: u16 = 14;
-const EN_PASSANT: u16 = 15;
-
-/// The move that [`pack_move`] packed, on the board it was legal on.
-pub(crate) fn unpack_move(packed: u16, board: &Board) -> Move {
-    let from = Square::new(u32::from(packed) & 63);
-    let to = Square::new(u32::from(packed) >> 6 & 63);
-    match packed >> 12 {
-        CASTLE => Move::Castle {
-            king: from,
-            rook: to,
-        },
-        EN_PASSANT => Move::EnPassant { from, to },
-        promotion => Move::Normal {
-            role: board.role_at(from).unwrap_or(Role::Pawn),
-            from,
-            capture: board.role_at(to),
-            to,
-            promotion: Role::try_from(promotion).ok(),
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chess::Game;
-    use shakmaty::{CastlingMode, Position};
 
     fn words() -> [AtomicU64; NODE] {
         std::array::from_fn(|_| AtomicU64::new(0))
@@ -446,42 +294,5 @@ mod tests {
         assert!((flow.q - 3.0).abs() < 1e-8);
         assert!((flow.d + 0.4).abs() < 1e-5);
         assert!((flow.m + 40.0).abs() < 1e-3);
-    }
-
-    #[test]
-    fn shapes_keep_their_parts_apart() {
-        let shape = Shape(0)
-            .with_children(0xdead_beef, 218)
-            .with_moves(219)
-            .with_stage(Stage::Repeated)
-            .with_outcome(Outcome::Loss, 200)
-            .lock();
-        assert_eq!((shape.children(), shape.count()), (0xdead_beef, 218));
-        assert_eq!((shape.moves(), shape.plies()), (219, 200));
-        assert_eq!(shape.stage(), Stage::Repeated);
-        assert_eq!(shape.outcome(), Outcome::Loss);
-        assert!(shape.locked() && !shape.unlock().locked());
-        let other = shape
-            .with_stage(Stage::Pending)
-            .with_outcome(Outcome::Win, 1);
-        assert_eq!(
-            (other.stage(), other.outcome()),
-            (Stage::Pending, Outcome::Win)
-        );
-        assert_eq!((other.children(), other.moves()), (0xdead_beef, 219));
-    }
-
-    #[test]
-    fn every_kind_of_move_survives_packing() {
-        for fen in [
-            "r3k2r/pPppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
-            "4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1",
-            "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
-        ] {
-            let game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
-            for mv in game.position().legal_moves() {
-                assert_eq!(unpack_move(pack_move(mv), game.position().board()), mv);
-            }
-        }
     }
 }

@@ -5,11 +5,12 @@
 pub struct Parameters {
     /// Threads that walk the tree; 0 asks the backend.
     pub threads: usize,
-    /// Memory of the tree, in MiB.
+    /// Memory of the tree, in MiB; of more than 32 GiB the rest stays unused.
     pub hash: usize,
     /// Lines to report.
     pub multi_pv: usize,
-    /// Positions a thread gathers before it evaluates them; 0 asks the backend.
+    /// Positions a thread gathers before it evaluates them, at most 1,024;
+    /// 0 asks the backend.
     pub minibatch: usize,
     /// Time kept back a move for the client and the wire, in milliseconds.
     pub move_overhead: u64,

@@ -1,8 +1,10 @@
 //! What the tree says: moves in the order of choice, lines, scores.
 
-use super::node::{Node, Outcome, Statistics, unpack_move};
+use super::node::{Node, Statistics};
+use super::packed::unpack_move;
 use super::prior;
 use super::select::first_play_urgency;
+use super::shape::Outcome;
 use super::shared::Shared;
 use crate::agent::{Line, MoveStatistics, Report, Score};
 use shakmaty::{Chess, Move, Position};

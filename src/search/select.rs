@@ -74,14 +74,12 @@ pub(crate) fn share_out(
             }
         }
         let Some(best) = best else {
-            // Every move is proven: let the values decide.
-            for candidate in candidates.iter_mut() {
-                candidate.rate(exploration);
+            // Every move is proven: the best of them takes what is left.
+            let best = candidates.iter_mut().max_by(|a, b| a.q.total_cmp(&b.q));
+            if let Some(best) = best {
+                best.given += visits;
             }
-            if candidates.is_empty() {
-                return;
-            }
-            continue;
+            return;
         };
         let candidate = &mut candidates[best];
         let given = candidate.visits_until(second, exploration).min(visits);

@@ -3,8 +3,9 @@
 
 use super::arena::{Arena, Index, Span};
 use super::evict::{Contents, Reclaim};
-use super::node::{NODE, Node, Outcome, Shape, Stage};
+use super::node::{NODE, Node};
 use super::prior::{self, Rank};
+use super::shape::{Outcome, Shape, Stage};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 

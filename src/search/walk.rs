@@ -2,61 +2,23 @@
 
 use super::arena::{Index, Span};
 use super::backup::Backup;
-use super::node::{MAX_IN_FLIGHT, Node, Outcome, Shape, Stage, Statistics, pack_move, unpack_move};
-
+use super::children::Unvisited;
+use super::node::{MAX_IN_FLIGHT, Node};
+use super::numeric::{exp2, log2};
+use super::packed::{pack_move, unpack_move};
+use super::picks::{Arrival, DRAWN, Pick, Picks};
 use super::prior::{self, Rank};
-use super::select::{Candidate, Untried, exploration, first_play_urgency, share_out};
-use super::tree::{ROOT, Tree};
+use super::select::{Candidate, exploration, first_play_urgency, share_out};
+use super::shape::{Outcome, Shape, Stage};
+use super::tree::{Full, ROOT, Tree};
 use super::{Parameters, shared::Shared};
 use crate::chess::{CLAIMABLE_RULE50, Game};
-use crate::nn::{Batch, Evaluations, Value};
+use crate::nn::{BackendError, Batch, Evaluations};
 use shakmaty::{Move, MoveList, Position};
 
 /// No line is followed further than this; a leaf there is evaluated again on
 /// each visit.
 const MAX_DEPTH: usize = 500;
-
-/// Where visits ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Arrival {
-    /// At a leaf to be evaluated, in this place of the batch. `again`: all its
-    /// earlier visits were wrong and take the new value too.
-    Leaf { slot: usize, again: bool },
-    /// At a position whose value is known for good. `news`: by this very visit.
-    Known { news: bool },
-    /// At a position whose value is taken to be this.
-    Valued(Statistics),
-    /// At a leaf that is being evaluated already: for nothing.
-    Collision,
-}
-
-/// Visits that took the same path.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pick {
-    /// The path's place in [`Picks::paths`].
-    pub(crate) start: usize,
-    pub(crate) length: usize,
-    pub(crate) visits: u32,
-    pub(crate) arrival: Arrival,
-}
-
-/// What descents brought, in the order of the tree.
-#[derive(Default)]
-pub(crate) struct Picks {
-    pub(crate) list: Vec<Pick>,
-    pub(crate) paths: Vec<Index>,
-}
-
-impl Picks {
-    pub(crate) fn path(&self, pick: &Pick) -> &[Index] {
-        &self.paths[pick.start..pick.start + pick.length]
-    }
-
-    fn clear(&mut self) {
-        self.list.clear();
-        self.paths.clear();
-    }
-}
 
 /// One thread's way through the tree.
 pub(crate) struct Walker<'a> {
@@ -77,6 +39,15 @@ pub(crate) struct Walker<'a> {
     batch: Batch,
     evaluations: Evaluations,
     scratch: Vec<f32>,
+}
+
+/// What a thread has gathered.
+pub(crate) struct Gathered {
+    /// Leaves in the batch.
+    pub(crate) leaves: usize,
+    /// Visits that did not collide: those of the leaves and those that ended at
+    /// known values.
+    pub(crate) visits: u32,
 }
 
 /// Visits on their way into a child.
@@ -109,15 +80,18 @@ impl<'a> Walker<'a> {
     }
 
     /// Fills the batch with up to `want` leaves. Visits that end at known
-    /// values are backed up at once. Returns the leaves found.
-    pub(crate) fn gather(&mut self, want: usize) -> usize {
+    /// values are backed up at once.
+    pub(crate) fn gather(&mut self, want: usize) -> Gathered {
         self.picks.clear();
         self.batch.clear();
         let root = self.tree.root();
         let mut collisions = collision_allowance(self.parameters, root.visits(), want);
         let mut at_once = self.parameters.out_of_order.max(0.0) * want as f32;
+        let mut visits = 0;
         while self.batch.len() < want && collisions > 0 && at_once >= 0.0 {
-            let room = (want - self.batch.len()) as u32;
+            // All visits of a descent might collide, as Lc0 reckons too: in a
+            // small tree they are sent one by one.
+            let room = collisions.min((want - self.batch.len()) as u32);
             let granted = self.shared.grant(room);
             if granted == 0 {
                 break;
@@ -139,16 +113,20 @@ impl<'a> Walker<'a> {
                     Arrival::Known { .. } | Arrival::Valued(_) => at_once -= pick.visits as f32,
                 }
             }
+            visits += granted - collided;
             self.shared.refund(collided);
             collisions = collisions.saturating_sub(collided);
             self.backup
                 .known(self.tree, &mut self.picks, first, self.shared);
         }
-        self.batch.len()
+        Gathered {
+            leaves: self.batch.len(),
+            visits,
+        }
     }
 
     /// Evaluates the batch.
-    pub(crate) fn evaluate(&mut self) -> Result<(), crate::nn::BackendError> {
+    pub(crate) fn evaluate(&mut self) -> Result<(), BackendError> {
         if self.batch.is_empty() {
             return Ok(());
         }
@@ -346,37 +324,35 @@ impl<'a> Walker<'a> {
             candidate.rate(scale);
         }
         let tried = self.candidates.len();
-        self.ranks.clear();
-        let mut untried = Unvisited {
-            tree: self.tree,
-            node,
-            shape,
-            last,
-            exhausted: false,
-            ranks: &mut self.ranks,
-        };
+        let mut untried = Unvisited::new(self.tree, node, shape, last, &mut self.ranks);
         share_out(&mut self.candidates, &mut untried, fpu, scale, visits);
-        let mut moves = None;
-        for number in 0..self.candidates.len() {
+        for number in 0..tried {
+            let visits = self.candidates[number].given;
+            if visits > 0 {
+                let child = self.tree.child(shape, number as u32);
+                self.branches.push(Branch { child, visits });
+            }
+        }
+        // Untried moves come in order, so the first tells of all.
+        let fresh = self.candidates.get(tried);
+        fresh.is_none_or(|candidate| candidate.given == 0) || self.add_children(node, tried)
+    }
+
+    /// Makes children of the untried moves that were given visits; false if the
+    /// memory does not suffice.
+    fn add_children(&mut self, node: Node<'_>, tried: usize) -> bool {
+        let moves = self.moves_here();
+        for (&rank, number) in self.ranks.iter().zip(tried..) {
             let visits = self.candidates[number].given;
             if visits == 0 {
-                continue;
+                break;
             }
-            let child = if number < tried {
-                self.tree.child(shape, number as u32)
-            } else {
-                let rank = self.ranks[number - tried];
-                let moves = moves.get_or_insert_with(|| self.moves_here());
-                let mv = pack_move(moves[usize::from(rank.number())]);
-                let added = self
-                    .tree
-                    .add_child(&mut self.span, node, number as u32, mv, rank);
-                match added {
-                    Ok(child) => child,
-                    Err(_) => return false,
-                }
-            };
-            self.branches.push(Branch { child, visits });
+            let mv = pack_move(moves[usize::from(rank.number())]);
+            let number = number as u32;
+            match self.tree.add_child(&mut self.span, node, number, mv, rank) {
+                Ok(child) => self.branches.push(Branch { child, visits }),
+                Err(Full) => return false,
+            }
         }
         true
     }
@@ -391,45 +367,6 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// A draw, as visits to it are valued.
-const DRAWN: Statistics = Statistics {
-    visits: 0,
-    q: 0.0,
-    d: 1.0,
-    m: 0.0,
-};
-
-/// The moves of a node that are no children yet.
-struct Unvisited<'a> {
-    tree: &'a Tree,
-    node: Node<'a>,
-    shape: Shape,
-    last: Rank,
-    exhausted: bool,
-    ranks: &'a mut Vec<Rank>,
-}
-
-impl Untried for Unvisited<'_> {
-    fn bound(&self) -> f32 {
-        if self.exhausted {
-            f32::NEG_INFINITY
-        } else {
-            prior::table()[usize::from(self.last.code())]
-        }
-    }
-
-    fn next(&mut self) -> Option<f32> {
-        let next = self.tree.next_rank(self.node, self.shape, self.last);
-        let Some(rank) = next else {
-            self.exhausted = true;
-            return None;
-        };
-        self.last = rank;
-        self.ranks.push(rank);
-        Some(prior::table()[usize::from(rank.code())])
-    }
-}
-
 /// Visits that may come for nothing while a batch is gathered. Lc0's curve: few
 /// while the tree is small and every visit should know of those before, many
 /// when it is large; and never so many that gathering crawls.
@@ -439,17 +376,6 @@ fn collision_allowance(parameters: &Parameters, visits: u32, want: usize) -> u32
     const POWER: f32 = 1.25;
     let grown = ((visits as f32 - START) / (END - START)).clamp(0.0, 1.0);
     let most = parameters.max_collisions.max(1) as f32;
-    let allowed =
-        1.0 + (most - 1.0) * super::numeric::exp2(POWER * super::numeric::log2(grown.max(1e-9)));
+    let allowed = 1.0 + (most - 1.0) * exp2(POWER * log2(grown.max(1e-9)));
     (allowed as u32).min(8 * want as u32).max(1)
-}
-
-/// A leaf's value as its node keeps it: for the side that moved there.
-pub(crate) fn mirrored(value: Value) -> Statistics {
-    Statistics {
-        visits: 0,
-        q: f64::from(-value.q),
-        d: f64::from(value.d),
-        m: f64::from(value.moves_left),
-    }
 }

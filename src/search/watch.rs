@@ -2,8 +2,9 @@
 //!
 //! Kept by the thread that called, between its batches.
 
-use super::node::{Node, Outcome};
+use super::node::Node;
 use super::report::{best_child, compare, report};
+use super::shape::Outcome;
 use super::shared::Shared;
 use super::time::{Allotment, Situation, is_decided};
 use crate::agent::{Control, Limits, Report};

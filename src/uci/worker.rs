@@ -136,12 +136,12 @@ impl<F: Factory> Worker<F> {
         let settings = &search.setup.settings;
         if search.game.position().legal_moves().is_empty() {
             self.output.message(&info::no_moves(&search.game, settings));
-            hold_answer(&search.limits, control);
+            control.hold_back(&search.limits);
             return info::NO_MOVE.to_owned();
         }
         if let Err(error) = self.prepare(&search.setup) {
             self.output.info_string(&error.to_string());
-            hold_answer(&search.limits, control);
+            control.hold_back(&search.limits);
             return info::NO_MOVE.to_owned();
         }
         self.think(search, control)
@@ -176,7 +176,7 @@ impl<F: Factory> Worker<F> {
             }
             Err(error) => {
                 self.output.info_string(&error.to_string());
-                hold_answer(&limits, control);
+                control.hold_back(&limits);
                 self.best_so_far(search)
             }
         }
@@ -249,15 +249,6 @@ impl<F: Factory> Worker<F> {
 
 /// The answer to `isready`.
 pub(crate) const READY: &str = "readyok";
-
-/// Sleeps as long as UCI forbids an answer.
-fn hold_answer(limits: &Limits, control: &Control) {
-    if limits.infinite {
-        control.wait(false);
-    } else if limits.ponder {
-        control.wait(true);
-    }
-}
 
 /// The limits after `waited` since `go` arrived, be it for an earlier search to
 /// end or for the network to load: the clock ran meanwhile.

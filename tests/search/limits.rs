@@ -231,3 +231,50 @@ fn news_are_told_as_the_search_goes_on() {
         uci(&game, choice.report.lines[0].moves.first().copied())
     );
 }
+
+#[test]
+fn interruptions_leave_the_tree_whole() {
+    let parameters = Parameters {
+        threads: 4,
+        minibatch: 8,
+        hash: 1,
+        ..Parameters::default()
+    };
+    let mut agent = AgentKind::Mcts.build(hashed().shared(), &parameters);
+    let mut game = Game::default();
+    for round in 0..60u64 {
+        if game.ending().is_some() {
+            game = Game::default();
+        }
+        let limits = match round % 3 {
+            0 => Limits {
+                infinite: true,
+                ..Limits::default()
+            },
+            1 => Limits {
+                ponder: true,
+                time: Some(MS(300)),
+                ..Limits::default()
+            },
+            _ => Limits {
+                time: Some(MS(400)),
+                increment: MS(1),
+                ..Limits::default()
+            },
+        };
+        let (choice, _) = steered(&mut *agent, &game, &limits, |control| {
+            std::thread::sleep(MS(round * 7 % 40));
+            match round % 2 {
+                0 => control.ponder_hit(),
+                _ => control.stop(),
+            }
+            std::thread::sleep(MS(round * 3 % 20));
+            control.stop();
+        });
+        let best = choice.best.unwrap();
+        assert!(shakmaty::Position::legal_moves(game.position()).contains(&best));
+        let visits: u64 = choice.statistics.iter().map(|move_| move_.visits).sum();
+        assert!(visits < choice.report.nodes.max(1));
+        game.play(best);
+    }
+}

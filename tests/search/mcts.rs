@@ -403,7 +403,9 @@ fn many_threads_share_a_memory_that_is_too_small() {
     for limit in [40_000, 60_000, 80_000] {
         let choice = choose(&mut *agent, &game, &nodes(limit));
         assert_eq!(choice.report.nodes, limit);
-        check_visits(&choice);
+        // A root that had been evicted once has visits that no child has.
+        let visits: u64 = choice.statistics.iter().map(|move_| move_.visits).sum();
+        assert!(visits > 0 && visits < limit);
         game.play(choice.best.unwrap());
     }
 }

@@ -1,0 +1,163 @@
+//! PUCT in its plainest form, one visit at a time, against which the search is
+//! held.
+
+use super::arena::Arena;
+use super::{Parameters, Search, prior};
+use crate::agent::{Control, Limits};
+use crate::chess::Game;
+use crate::nn::{Backend, BackendError, Batch, Evaluations, Properties, Value};
+use shakmaty::{CastlingMode, Move, Position};
+use std::sync::Arc;
+
+struct Hashed(Properties);
+
+fn hashed() -> Hashed {
+    Hashed(Properties {
+        name: "hashed".to_owned(),
+        reads_input: false,
+        has_moves_left: false,
+        has_error: false,
+        recommended_batch: 1,
+        recommended_threads: 1,
+    })
+}
+
+fn unit(key: u64) -> f32 {
+    let mixed = (key ^ (key >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (mixed >> 40) as f32 / (1 << 24) as f32
+}
+
+impl Backend for Hashed {
+    fn properties(&self) -> &Properties {
+        &self.0
+    }
+
+    fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+        out.clear();
+        for (index, &key) in batch.keys().iter().enumerate() {
+            let q = unit(key) * 1.6 - 0.8;
+            let value = Value {
+                q,
+                ..Value::default()
+            };
+            let logit = |&mv: &u16| unit(key.wrapping_add(u64::from(mv) << 40)) * 4.0;
+            out.push(value, batch.moves(index).iter().map(logit));
+        }
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Plain {
+    visits: u32,
+    /// Sum of the values for the side that moved here.
+    sum: f64,
+    edges: Vec<(Move, f32, Plain)>,
+}
+
+impl Plain {
+    /// One visit; returns its value for the side that moved here.
+    fn visit(&mut self, game: &mut Game, depth: usize, parameters: &Parameters) -> f64 {
+        let value = if self.visits > 0 && !self.edges.is_empty() {
+            let best = self.select(parameters);
+            let (mv, _, child) = &mut self.edges[best];
+            game.play(*mv);
+            let value = -child.visit(game, depth + 1, parameters);
+            game.undo();
+            value
+        } else {
+            self.leaf(game, depth, parameters)
+        };
+        self.visits += 1;
+        self.sum += value;
+        value
+    }
+
+    fn leaf(&mut self, game: &Game, depth: usize, parameters: &Parameters) -> f64 {
+        let ply = game.current();
+        if depth > 0 {
+            assert!(!game.position().is_checkmate(), "too simple for mates");
+            if game.ending().is_some() || ply.repetitions > 0 && usize::from(ply.cycle) <= depth {
+                return 0.0;
+            }
+        }
+        let moves = game.position().legal_moves();
+        let (mut batch, mut evaluations) = (Batch::default(), Evaluations::default());
+        batch.push(game, &moves, false);
+        hashed().evaluate(&batch, &mut evaluations).unwrap();
+        let arena = Arena::new(1);
+        let logits = evaluations.logits(0);
+        let temperature = parameters.policy_temperature;
+        prior::write(&arena, 8, logits, temperature, &mut Vec::new());
+        let mut rank = prior::Rank::TOP;
+        while let Some(next) = rank.next(&arena, 8, moves.len() as u8) {
+            let mv = moves[usize::from(next.number())];
+            let prior = prior::table()[usize::from(next.code())];
+            self.edges.push((mv, prior, Plain::default()));
+            rank = next;
+        }
+        -f64::from(evaluations.value(0).q)
+    }
+
+    fn select(&self, parameters: &Parameters) -> usize {
+        let n = self.visits as f32;
+        let base = parameters.cpuct_base;
+        let cpuct = parameters.cpuct + parameters.cpuct_factor * ((n + base) / base).ln();
+        let scale = cpuct * (n - 1.0).max(1.0).sqrt();
+        let tried = self.edges.iter().filter(|edge| edge.2.visits > 0);
+        let policy: f32 = tried.map(|edge| edge.1).sum();
+        let own = -(self.sum / f64::from(self.visits)) as f32;
+        let fpu = own - parameters.fpu_value * policy.sqrt();
+        let score = |(_, prior, child): &(Move, f32, Plain)| {
+            let q = match child.visits {
+                0 => fpu,
+                visits => (child.sum / f64::from(visits)) as f32,
+            };
+            q + scale * prior / (1 + child.visits) as f32
+        };
+        let mut best = 0;
+        for number in 1..self.edges.len() {
+            if score(&self.edges[number]) > score(&self.edges[best]) {
+                best = number;
+            }
+        }
+        best
+    }
+}
+
+#[test]
+fn batches_of_one_are_plain_puct() {
+    let parameters = Parameters {
+        threads: 1,
+        minibatch: 1,
+        hash: 4,
+        ..Parameters::default()
+    };
+    for fen in [
+        "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
+        "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 10",
+        "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 11",
+    ] {
+        let game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
+        let mut plain = Plain::default();
+        for _ in 0..1500 {
+            plain.visit(&mut game.clone(), 0, &parameters);
+        }
+        let limits = Limits {
+            nodes: Some(1500),
+            ..Limits::default()
+        };
+        let choice = Search::new(Arc::new(hashed()), &parameters)
+            .run(&game, &limits, &Control::default(), &mut |_| {})
+            .unwrap();
+        for found in &choice.statistics {
+            let (_, prior, child) = plain.edges.iter().find(|edge| edge.0 == found.mv).unwrap();
+            assert_eq!(found.prior, *prior);
+            assert_eq!(found.visits, u64::from(child.visits), "{fen} {}", found.mv);
+            if child.visits > 0 {
+                let q = child.sum / f64::from(child.visits);
+                assert!((f64::from(found.q) - q).abs() < 1e-5);
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What a node consists of and what is proven of it: its word 2, see
+//! [`super::node`].
+
+use super::arena::Index;
+
+/// How far a node has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Without moves or priors: to be evaluated by its next visit.
+    New,
+    /// A thread is evaluating it.
+    Pending,
+    /// Its moves have priors.
+    Expanded,
+    /// The position has occurred before within the tree: worth a draw.
+    Repeated,
+}
+
+/// What has been proven of a position, for the side to move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Unknown,
+    Win,
+    Draw,
+    Loss,
+}
+
+impl Outcome {
+    /// The value for the side that moved here.
+    pub(crate) fn value(self) -> f64 {
+        match self {
+            Outcome::Win => -1.0,
+            Outcome::Draw | Outcome::Unknown => 0.0,
+            Outcome::Loss => 1.0,
+        }
+    }
+}
+
+/// What a node consists of: word 2.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape(pub(super) u64);
+
+const LOCK: u64 = 1 << 52;
+
+impl Shape {
+    /// Where the children are: see [`super::tree::Tree::child`].
+    pub(crate) fn children(self) -> Index {
+        self.0 as Index
+    }
+
+    /// Children there are.
+    pub(crate) fn count(self) -> u32 {
+        (self.0 >> 32) as u32 & 0xff
+    }
+
+    /// Legal moves that have priors.
+    pub(crate) fn moves(self) -> u8 {
+        (self.0 >> 40) as u8
+    }
+
+    pub(crate) fn stage(self) -> Stage {
+        match (self.0 >> 48) & 3 {
+            0 => Stage::New,
+            1 => Stage::Pending,
+            2 => Stage::Expanded,
+            _ => Stage::Repeated,
+        }
+    }
+
+    pub(crate) fn outcome(self) -> Outcome {
+        match (self.0 >> 50) & 3 {
+            0 => Outcome::Unknown,
+            1 => Outcome::Win,
+            2 => Outcome::Draw,
+            _ => Outcome::Loss,
+        }
+    }
+
+    /// Plies to the proven end.
+    pub(crate) fn plies(self) -> u8 {
+        (self.0 >> 56) as u8
+    }
+
+    /// Whether a thread is adding a child.
+    pub(crate) fn locked(self) -> bool {
+        self.0 & LOCK != 0
+    }
+
+    pub(crate) fn lock(self) -> Shape {
+        Shape(self.0 | LOCK)
+    }
+
+    pub(crate) fn unlock(self) -> Shape {
+        Shape(self.0 & !LOCK)
+    }
+
+    pub(crate) fn with_children(self, children: Index, count: u32) -> Shape {
+        let kept = self.0 & !0xff_ffff_ffff;
+        Shape(kept | u64::from(count) << 32 | u64::from(children))
+    }
+
+    pub(crate) fn with_moves(self, moves: u8) -> Shape {
+        Shape(self.0 & !(0xff << 40) | u64::from(moves) << 40)
+    }
+
+    pub(crate) fn with_stage(self, stage: Stage) -> Shape {
+        Shape(self.0 & !(3 << 48) | (stage as u64) << 48)
+    }
+
+    pub(crate) fn with_outcome(self, outcome: Outcome, plies: u8) -> Shape {
+        let kept = self.0 & !(3 << 50 | 0xff << 56);
+        Shape(kept | (outcome as u64) << 50 | u64::from(plies) << 56)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_keep_their_parts_apart() {
+        let shape = Shape(0)
+            .with_children(0xdead_beef, 218)
+            .with_moves(219)
+            .with_stage(Stage::Repeated)
+            .with_outcome(Outcome::Loss, 200)
+            .lock();
+        assert_eq!((shape.children(), shape.count()), (0xdead_beef, 218));
+        assert_eq!((shape.moves(), shape.plies()), (219, 200));
+        assert_eq!(shape.stage(), Stage::Repeated);
+        assert_eq!(shape.outcome(), Outcome::Loss);
+        assert!(shape.locked() && !shape.unlock().locked());
+        let other = shape
+            .with_stage(Stage::Pending)
+            .with_outcome(Outcome::Win, 1);
+        assert_eq!(
+            (other.stage(), other.outcome()),
+            (Stage::Pending, Outcome::Win)
+        );
+        assert_eq!((other.children(), other.moves()), (0xdead_beef, 219));
+    }
+}

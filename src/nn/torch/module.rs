@@ -57,8 +57,13 @@ impl Module {
     pub fn load(file: &[u8]) -> Result<Module, TorchError> {
         let mut module = ptr::null_mut();
         // SAFETY: the bytes outlive the call, which copies what it keeps.
-        check(unsafe {
+        let loaded = check(unsafe {
             shim::tessera_module_load(file.as_ptr().cast(), file.len(), &raw mut module)
+        });
+        // Behind the first sentence libtorch guesses at length what may be wrong.
+        loaded.map_err(|TorchError(message)| {
+            let first = message.split(". ").next().unwrap_or_default();
+            TorchError(first.to_owned())
         })?;
         owned(module)
     }

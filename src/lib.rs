@@ -27,6 +27,7 @@ pub mod chess;
 pub mod data;
 pub mod encode;
 pub mod eval;
+mod files;
 pub mod model;
 pub mod nn;
 pub mod search;

@@ -4,6 +4,7 @@ use super::chessformer::{Chessformer, Constants, Outputs};
 use super::parameters::Weights;
 use crate::chess::Game;
 use crate::encode::{HISTORY, Input, SCALARS, WIDTH};
+use crate::files;
 use crate::nn::metadata::{CONTRACT, INPUT_FORMAT, Metadata, tensor_hash};
 use std::ffi::{CStr, CString, NulError, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -144,11 +145,7 @@ pub fn export(
         path: path.to_owned(),
         source,
     };
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let unfinished = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    let unfinished = files::unfinished(path).map_err(failed)?;
     let json = serde_json::to_string(&metadata).expect("plain data");
     trace(model, &weights, &json, export.precision, unfinished.path())?;
     unfinished.as_file().sync_all().map_err(failed)?;

@@ -8,6 +8,7 @@
 use super::config::TrainConfig;
 use super::optimizer::Memory;
 use crate::data::loader::Position;
+use crate::files;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use tch::{Device, Kind, Tensor};
@@ -107,7 +108,7 @@ impl Checkpoint {
             ("momentum", &self.momentum),
         ]
         .map(|(name, tensor)| (name, tensor.to_device(Device::Cpu)));
-        let unfinished = tempfile::NamedTempFile::new_in(folder).map_err(failed("write", &path))?;
+        let unfinished = files::unfinished(&path).map_err(failed("write", &path))?;
         Tensor::write_safetensors(&tensors, unfinished.path())
             .map_err(std::io::Error::other)
             .map_err(failed("write", &path))?;

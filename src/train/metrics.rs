@@ -1,6 +1,7 @@
 //! What a run measured, line by line in a file, and as a picture.
 
 use super::loss::NAMES;
+use crate::files;
 use serde_json::{Map, Value, json};
 use std::io::Write;
 use std::path::Path;
@@ -29,8 +30,7 @@ impl Metrics {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(error),
         };
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let mut fresh = tempfile::NamedTempFile::new_in(folder)?;
+        let mut fresh = files::unfinished(path)?;
         fresh.write_all(kept.concat().as_bytes())?;
         fresh.persist(path)?;
         Ok(Metrics {

@@ -1,5 +1,6 @@
 //! Writing a shard.
 
+use crate::files;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -53,11 +54,7 @@ impl ShardWriter {
             path: path.to_owned(),
             source,
         };
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let file = temporary_file(folder).map_err(io)?;
+        let file = files::unfinished(path).map_err(io)?;
         let mut writer = ShardWriter {
             path: path.to_owned(),
             file: BufWriter::new(file),
@@ -128,16 +125,4 @@ impl ShardWriter {
             source,
         }
     }
-}
-
-/// A file in `folder` that vanishes unless it is given a name.
-fn temporary_file(folder: &Path) -> std::io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    // Temporary files are their owner's alone; a shard is a file like any
-    // other, for which the user's umask decides.
-    #[cfg(unix)]
-    let mode = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666);
-    #[cfg(unix)]
-    builder.permissions(mode);
-    builder.prefix(".shard-").tempfile_in(folder)
 }

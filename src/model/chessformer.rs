@@ -27,7 +27,7 @@ pub struct Outputs {
     pub q: RewardOutputs,
     /// The reward a few moves on.
     pub short_term: RewardOutputs,
-    /// Plies to the end of the game [B].
+    /// Plies to the end of the game, f32 `[B]`.
     pub moves_left: Tensor,
 }
 

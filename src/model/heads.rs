@@ -135,11 +135,11 @@ impl ResultHead {
 /// What a head predicts of a reward in −1…1.
 #[derive(Debug)]
 pub struct RewardOutputs {
-    /// The reward, f32 [B].
+    /// The reward, f32 `[B]`.
     pub scalar: Tensor,
     /// Logits of the bucket it falls into, f32 [B, buckets].
     pub categorical: Tensor,
-    /// The squared error to expect of `scalar`, f32 [B].
+    /// The squared error to expect of `scalar`, f32 `[B]`.
     pub error: Tensor,
 }
 
@@ -181,7 +181,7 @@ impl RewardHead {
     }
 }
 
-/// The bucket of −1…1 into which each reward f32 [B] falls, i64 [B].
+/// The bucket of −1…1 into which each reward f32 `[B]` falls, i64 `[B]`.
 pub fn bucket_of(reward: &Tensor, buckets: i64) -> Tensor {
     let scaled = (reward + 1.0) * (buckets as f64 / 2.0);
     scaled
@@ -206,7 +206,7 @@ impl MovesLeftHead {
         })
     }
 
-    /// Plies f32 [B], never negative.
+    /// Plies f32 `[B]`, never negative.
     pub fn forward(&self, weights: &Weights, x: &Tensor) -> Tensor {
         let summary = self.summary.forward(weights, x);
         let plies = self.plies.forward(weights, &summary).squeeze_dim(1);

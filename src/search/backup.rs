@@ -147,12 +147,13 @@ impl Backup {
                 // Visits that were under way when the proof came change nothing.
                 pending.settled = Some(known(shape.outcome(), shape.plies()));
             }
-            if pending.news && !proven {
-                if let Some((outcome, plies)) = tree.proof(node) {
-                    node.prove(outcome, plies);
-                    pending.settled = Some(known(outcome, plies));
-                    proven = shape.outcome() == Outcome::Unknown;
-                }
+            if pending.news
+                && !proven
+                && let Some((outcome, plies)) = tree.proof(node)
+            {
+                node.prove(outcome, plies);
+                pending.settled = Some(known(outcome, plies));
+                proven = shape.outcome() == Outcome::Unknown;
             }
             let mut flow = pending.sums;
             if pending.sums.visits > 0 {

@@ -130,7 +130,7 @@ impl Tree {
                 self.set_slot(top, count / 4 + 1, self.allocate(span, QUAD)?);
                 Some(top)
             }
-            _ if count > NEAR && (count - NEAR) % 4 == 0 => {
+            _ if count > NEAR && (count - NEAR).is_multiple_of(4) => {
                 let (far, number) = ((count - NEAR) / FAR, (count - NEAR) % FAR);
                 let above = self.slot(top, FAR_SLOT);
                 if number == 0 {

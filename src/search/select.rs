@@ -65,13 +65,13 @@ pub(crate) fn share_out(
             }
         }
         // An untried move counts if it could come first or second.
-        if fpu + exploration * untried.bound() > second {
-            if let Some(prior) = untried.next() {
-                let mut candidate = Candidate::new(fpu, prior, 0);
-                candidate.rate(exploration);
-                candidates.push(candidate);
-                continue;
-            }
+        if fpu + exploration * untried.bound() > second
+            && let Some(prior) = untried.next()
+        {
+            let mut candidate = Candidate::new(fpu, prior, 0);
+            candidate.rate(exploration);
+            candidates.push(candidate);
+            continue;
         }
         let Some(best) = best else {
             // Every move is proven: the best of them takes what is left.

@@ -86,10 +86,10 @@ impl<'a> Watch<'a> {
         if self.shared.stop.load(Relaxed) || self.control.stopped() {
             return true;
         }
-        if self.clock_since.is_none() {
-            if let Some(hit) = self.control.ponder_hit_at() {
-                self.start_clock(hit);
-            }
+        if self.clock_since.is_none()
+            && let Some(hit) = self.control.ponder_hit_at()
+        {
+            self.start_clock(hit);
         }
         let root = self.shared.tree.root();
         if root.visits() == 0 {

@@ -44,9 +44,9 @@ pub struct State {
 pub struct Checkpoint {
     /// What the vectors belong to.
     pub state: State,
-    /// The parameters, f32 [parameters].
+    /// The parameters, f32 `[parameters]`.
     pub parameters: Tensor,
-    /// Their exponential average, f32 [parameters].
+    /// Their exponential average, f32 `[parameters]`.
     pub average: Tensor,
     pub(super) mean: Tensor,
     pub(super) square: Tensor,

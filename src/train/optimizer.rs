@@ -29,11 +29,11 @@ pub(super) struct Optimizer {
 /// What the optimizer remembers between steps; saved in checkpoints.
 #[derive(Debug)]
 pub(super) struct Memory {
-    /// Average of the gradients, f32 [parameters].
+    /// Average of the gradients, f32 `[parameters]`.
     pub mean: Tensor,
-    /// Average of the squared gradients, f32 [parameters].
+    /// Average of the squared gradients, f32 `[parameters]`.
     pub square: Tensor,
-    /// Muon's momentum, f32 [parameters]; zero outside its matrices.
+    /// Muon's momentum, f32 `[parameters]`; zero outside its matrices.
     pub momentum: Tensor,
     /// Steps taken.
     pub steps: u64,
@@ -104,7 +104,7 @@ impl Optimizer {
         &self.memory
     }
 
-    /// Moves `flat` one step against `gradient`; both f32 [parameters].
+    /// Moves `flat` one step against `gradient`; both f32 `[parameters]`.
     /// Returns the gradient's length before clipping, as a tensor so that
     /// nothing waits for the device.
     pub fn step(&mut self, flat: &mut Tensor, gradient: &Tensor, rate: f64) -> Tensor {

@@ -83,7 +83,7 @@ impl<'a> Watch<'a> {
     }
 
     fn is_over(&mut self) -> bool {
-        if self.shared.stop.load(Relaxed) || self.control.stopped() {
+        if self.shared.stop.load(Relaxed) {
             return true;
         }
         if self.clock_since.is_none()
@@ -92,8 +92,12 @@ impl<'a> Watch<'a> {
             self.start_clock(hit);
         }
         let root = self.shared.tree.root();
+        // Even one that is stopped before it begins looks at the position once.
         if root.visits() == 0 {
             return false;
+        }
+        if self.control.stopped() {
+            return true;
         }
         let now = Instant::now();
         let best = best_child(self.shared, root);

@@ -2,7 +2,7 @@
 
 use crate::backends::{Scripted, hashed, uniform};
 use crate::{choose, game, play, uci};
-use tessera::agent::{Agent, AgentKind, Choice, Limits, Score};
+use tessera::agent::{Agent, AgentKind, Choice, Control, Limits, Score};
 use tessera::chess::Game;
 use tessera::encode::policy_index;
 use tessera::nn::Value;
@@ -73,6 +73,23 @@ fn one_node_is_the_policy() {
         e / (e + 19.0)
     };
     assert!((prior / exact - 1.0).abs() < 0.02);
+}
+
+#[test]
+fn a_search_stopped_before_it_begins_plays_the_policys_move() {
+    let game = game("startpos", "");
+    let favourite = policy_index(game.parse_move("g1f3").unwrap(), shakmaty::Color::White);
+    let backend = Scripted::new(move |_, moves| {
+        let logit = |&mv: &u16| if mv == favourite { 1.0 } else { 0.0 };
+        (Value::default(), moves.iter().map(logit).collect())
+    });
+    let control = Control::default();
+    control.stop();
+    let choice = mcts(backend, &parameters())
+        .choose(&game, &Limits::default(), &control, &mut |_| {})
+        .unwrap();
+    assert_eq!(uci(&game, choice.best), "g1f3");
+    assert!(choice.report.nodes >= 1);
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub struct State {
     pub step: u64,
     /// Samples seen.
     pub samples: u64,
-    /// Seconds spent in training, all sessions of the run together.
+    /// Seconds spent in training, interruptions left out.
     pub seconds: f64,
     /// Where the next batch begins.
     pub position: Position,

@@ -48,9 +48,9 @@ pub struct Progress {
 /// What came of a run.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// Steps taken, all sessions together.
+    /// Steps taken since the run began.
     pub step: u64,
-    /// Samples seen, all sessions together.
+    /// Samples seen since the run began.
     pub samples: u64,
     /// Whether all steps are done.
     pub finished: bool,

@@ -22,12 +22,13 @@ pub(super) struct Attention {
 
 impl Attention {
     /// `gains` are DeepNorm's: the scale of the block's output, and the scale at
-    /// which values and output projection start. `generator` as in
+    /// which values and output projection start. `layer` and `generator` as in
     /// [`PositionEncoding::build`].
     pub fn build(
         builder: &mut Builder,
         config: &ModelConfig,
         (residual_gain, initial_gain): (f64, f64),
+        layer: i64,
         generator: Option<Slot>,
     ) -> Attention {
         let width = config.width;
@@ -48,7 +49,7 @@ impl Attention {
             ),
             output: builder.linear("output", square.with_gain(initial_gain), Part::Main),
             norm: builder.body_norm("norm", config),
-            position: PositionEncoding::build(builder, config, generator),
+            position: PositionEncoding::build(builder, config, layer, generator),
         }
     }
 

@@ -105,7 +105,7 @@ impl Chessformer {
                 .map(|layer| {
                     builder.scope(layer.to_string(), |builder| EncoderLayer {
                         attention: builder.scope("attention", |builder| {
-                            Attention::build(builder, config, gains, generator)
+                            Attention::build(builder, config, gains, layer, generator)
                         }),
                         feed_forward: builder.scope("feed_forward", |builder| {
                             FeedForward::build(builder, config, config.feed_forward, gains)

@@ -10,6 +10,11 @@ use tch::{Kind, Tensor};
 /// Features of a square before the embedding: Lc0's 112 input planes.
 pub(super) const FEATURES: i64 = 112;
 
+/// Scale of the first projection at the start. Of a square's features a dozen
+/// are not zero: at Xavier's scale, made for dense inputs, tokens would begin so
+/// short that the first attention cannot tell pieces apart.
+const INITIAL_GAIN: f64 = 3.0;
+
 /// Piece planes of the current position, which the global embedding reads.
 const PIECES: i64 = PLANES_PER_BOARD as i64 - 1;
 
@@ -102,7 +107,7 @@ impl Embedding {
                 let dense = Dense::per_board(64 * PIECES, 64 * extra);
                 builder.linear("board", dense, Part::Other)
             });
-            let dense = Dense::per_token(FEATURES + extra, config.width);
+            let dense = Dense::per_token(FEATURES + extra, config.width).with_gain(INITIAL_GAIN);
             let project = builder.linear("project", dense, Part::Other);
             let shape = [64, config.width];
             let multiply = builder.add("multiply", &shape, Initial::Ones);

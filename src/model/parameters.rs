@@ -8,7 +8,7 @@ use std::ops::Index;
 use tch::{Device, Kind, Tensor};
 
 /// How a parameter starts.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Initial {
     /// All zeros.
     Zeros,
@@ -16,6 +16,8 @@ pub enum Initial {
     Ones,
     /// Normal with this standard deviation.
     Normal(f64),
+    /// These values, plus normal ones with this standard deviation.
+    Around(Vec<f32>, f64),
 }
 
 /// One parameter of a network.
@@ -95,11 +97,25 @@ impl Builder {
 
     /// Adds a norm over the last `width` features, with a bias where `centred`.
     pub fn norm(&mut self, name: &str, width: i64, centred: bool, epsilon: f64) -> Norm {
+        let bias = centred.then_some(Initial::Zeros);
+        self.norm_from(name, width, epsilon, Initial::Ones, bias)
+    }
+
+    /// Adds a norm whose weight and bias start as said; without bias it does
+    /// not centre.
+    pub fn norm_from(
+        &mut self,
+        name: &str,
+        width: i64,
+        epsilon: f64,
+        weight: Initial,
+        bias: Option<Initial>,
+    ) -> Norm {
         self.scope(name, |builder| Norm {
             width,
             epsilon,
-            weight: builder.add("weight", &[width], Initial::Ones),
-            bias: centred.then(|| builder.add("bias", &[width], Initial::Zeros)),
+            weight: builder.add("weight", &[width], weight),
+            bias: bias.map(|bias| builder.add("bias", &[width], bias)),
         })
     }
 
@@ -218,10 +234,14 @@ pub(super) fn initialise(parameters: &[Parameter]) -> Tensor {
     let options = (Kind::Float, Device::Cpu);
     let parts: Vec<Tensor> = parameters
         .iter()
-        .map(|parameter| match parameter.initial {
+        .map(|parameter| match &parameter.initial {
             Initial::Zeros => Tensor::zeros([parameter.count()], options),
             Initial::Ones => Tensor::ones([parameter.count()], options),
-            Initial::Normal(deviation) => Tensor::randn([parameter.count()], options) * deviation,
+            Initial::Normal(deviation) => Tensor::randn([parameter.count()], options) * *deviation,
+            Initial::Around(values, deviation) => {
+                Tensor::randn([parameter.count()], options) * *deviation
+                    + Tensor::from_slice(values)
+            }
         })
         .collect();
     Tensor::cat(&parts, 0)

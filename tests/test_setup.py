@@ -107,6 +107,8 @@ class Sandbox(unittest.TestCase):
             [self.root / "tools" / tool, *arguments],
             cwd="/", env={**self.environment, **environment}, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            # A shell's background jobs, these tests perhaps among them, ignore Ctrl-C.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def run_tool(self, tool, *arguments, said="", **environment):

@@ -1,6 +1,6 @@
 //! A claimed mate is a mate: proofs against exhaustive search.
 
-use crate::backends::hashed;
+use crate::backends::{hashed, uniform};
 use crate::{choose, game};
 use shakmaty::Position;
 use tessera::agent::{AgentKind, Limits, Score};
@@ -90,4 +90,56 @@ fn every_claimed_mate_stands_up_to_exhaustive_search() {
         }
     }
     assert!(wins > 20 && losses > 5, "{wins} {losses}");
+}
+
+/// mates2000.epd gives each position's shortest mate: no claim may beat it.
+#[test]
+fn no_claim_is_shorter_than_the_shortest_mate() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../shared/data/epd/mates2000.epd"
+    );
+    let Ok(suite) = std::fs::read_to_string(path) else {
+        println!("skipped: {path} is not there");
+        return;
+    };
+    let parameters = Parameters {
+        threads: 1,
+        minibatch: 8,
+        hash: 4,
+        ..Parameters::default()
+    };
+    let limits = Limits {
+        nodes: Some(20_000),
+        ..Limits::default()
+    };
+    let mut agent = AgentKind::Mcts.build(uniform().shared(), &parameters);
+    let (mut tried, mut found) = (0, 0);
+    for line in suite.lines() {
+        let Some((fen, mate)) = line.split_once(" bm #") else {
+            continue;
+        };
+        let shortest: i32 = mate.trim_end_matches(';').trim().parse().unwrap();
+        // The longer ones take a network to find.
+        if shortest.abs() > 3 {
+            continue;
+        }
+        let game = game(fen, "");
+        agent.new_game();
+        tried += 1;
+        let choice = choose(&mut *agent, &game, &limits);
+        let Score::Mate(moves) = choice.report.lines[0].score else {
+            continue;
+        };
+        assert_eq!(moves.signum(), shortest.signum(), "{line}");
+        assert!(moves.abs() >= shortest.abs(), "{line}: {moves}");
+        found += 1;
+        let mut end = game.clone();
+        choice.report.lines[0]
+            .moves
+            .iter()
+            .for_each(|&mv| end.play(mv));
+        assert_eq!(end.ending(), Some(Ending::Checkmate), "{line}");
+    }
+    assert!(tried >= 50 && 3 * found >= tried, "{found} of {tried}");
 }

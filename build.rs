@@ -5,15 +5,20 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// Our C++: what tch does not reach of libtorch. One line a file.
-const CPP: [&str; 4] = [
+const CPP: [&str; 5] = [
     "src/model/trace.cpp",
     "src/nn/torch/fuse.cpp",
+    "src/nn/torch/mish.cpp",
     "src/nn/torch/module.cpp",
     "src/nn/torch/process.cpp",
 ];
 
 /// Headers those files include.
-const HEADERS: [&str; 2] = ["src/nn/torch/fuse.h", "src/nn/torch/shim.h"];
+const HEADERS: [&str; 3] = [
+    "src/nn/torch/fuse.h",
+    "src/nn/torch/kernels.h",
+    "src/nn/torch/shim.h",
+];
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -21,12 +21,14 @@
 //! | [`data`] | training records: PGN, Lc0 chunks, packed shards; sampling and statistics |
 //! | [`train`] | losses, optimizer, schedules, checkpoints, metrics |
 //! | [`eval`] | measuring players: puzzles, test suites, the bench |
+//! | [`failure`] | how the binaries tell what went wrong |
 
 pub mod agent;
 pub mod chess;
 pub mod data;
 pub mod encode;
 pub mod eval;
+pub mod failure;
 mod files;
 pub mod model;
 pub mod nn;

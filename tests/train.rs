@@ -8,7 +8,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Games of pseudo-random moves, every move scored as an engine would.
+/// Games whose players hurry to the far side of the board, which a network can
+/// learn: one of the two longest strides is drawn. Every move is scored as an
+/// engine would, at random.
 fn games(count: usize) -> String {
     let mut state = 1u64;
     let mut draw = move || {
@@ -27,11 +29,13 @@ fn games(count: usize) -> String {
         .unwrap();
         let mut position = Chess::default();
         for ply in 0..60 {
-            let moves = position.legal_moves();
+            let mut moves = position.legal_moves();
             if moves.is_empty() {
                 break;
             }
-            let mv: Move = moves[draw() % moves.len()];
+            let turn = position.turn();
+            moves.sort_by_key(|mv| (turn.relative_rank(mv.to().rank()), mv.to(), mv.from()));
+            let mv: Move = moves[moves.len() - 1 - draw() % moves.len().min(2)];
             let number = position.fullmoves();
             let dots = if position.turn().is_white() {
                 "."
@@ -161,13 +165,16 @@ fn a_killed_run_goes_on_as_if_nothing_had_happened() {
     succeed(&mut run(folder, "killed"));
     assert_eq!(metrics(folder, "killed"), whole);
 
-    let first = whole[0]["policy"].as_f64().unwrap();
-    let last = whole
-        .iter()
-        .rev()
-        .find(|line| line["split"] == "train")
-        .unwrap();
-    assert!(last["q"].as_f64().unwrap() < 0.5 && last["policy"].as_f64().unwrap() < first);
+    let losses = |name: &str| -> Vec<f64> {
+        let lines = whole.iter().filter(|line| line["split"] == "train");
+        lines.map(|line| line[name].as_f64().unwrap()).collect()
+    };
+    let mean = |losses: &[f64]| losses.iter().sum::<f64>() / losses.len() as f64;
+    for name in ["policy", "q"] {
+        let losses = losses(name);
+        let (first, last) = (mean(&losses[..5]), mean(&losses[35..]));
+        assert!(last < 0.8 * first, "{name}: from {first} to {last}");
+    }
     assert!(folder.join("whole/metrics.svg").exists());
 }
 
@@ -211,11 +218,12 @@ fn mistakes_get_one_line() {
     ];
     for (text, named) in cases {
         std::fs::write(folder.join("tiny.toml"), text).unwrap();
-        let output = run(folder, "wrong").output().unwrap();
+        let mut wrong = run(folder, "wrong");
+        let output = wrong.env("RUST_BACKTRACE", "1").output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success());
         assert!(
-            errors.contains(named) && !errors.contains("panicked"),
+            errors.contains(named) && errors.starts_with("error: "),
             "{errors}"
         );
     }

@@ -10,6 +10,8 @@ mod run;
 mod stats;
 
 use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+use tessera::failure;
 
 /// The trainer of Tessera: games in, networks out.
 #[derive(Parser)]
@@ -37,8 +39,8 @@ enum Command {
     Report(report::Report),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Arguments::parse().command {
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
         Command::Pack(pack) => pack.run(),
         Command::Stats(stats) => stats.run(),
         Command::Describe(describe) => describe.run(),
@@ -46,5 +48,9 @@ fn main() -> anyhow::Result<()> {
         Command::Eval(eval) => eval.run(),
         Command::Export(export) => export.run(),
         Command::Report(report) => report.run(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failure::report(error.as_ref()),
     }
 }

@@ -81,10 +81,14 @@ impl Run {
                 format!(", validation accuracy {:.2} %", accuracy * 100.0)
             });
             bar.set_position(progress.step);
-            bar.set_message(format!(
+            let message = format!(
                 "{:.0} positions/s, policy loss {:.4}{validated}",
                 progress.samples_per_second, progress.policy_loss,
-            ));
+            );
+            if bar.is_hidden() && progress.validation_accuracy.is_some() {
+                eprintln!("step {}: {message}", progress.step);
+            }
+            bar.set_message(message);
         })?;
         bar.abandon();
         let state = if summary.finished {

@@ -78,6 +78,11 @@ pub(super) struct Process {
 pub(super) fn prepare() -> &'static Process {
     static PROCESS: LazyLock<Process> = LazyLock::new(|| {
         let cuda = load_cuda();
+        // SAFETY: the call has no conditions, and the text is then ours.
+        let failure = unsafe { take_text(shim::tessera_replace_kernels()) };
+        if let Some(failure) = failure {
+            tracing::warn!("libtorch keeps its slower kernels: {failure}");
+        }
         let mut cpu_features: Vec<String> = text(shim::tessera_cpu_features)
             .lines()
             .map(str::to_owned)
@@ -177,5 +182,75 @@ mod tests {
             environment.cpu_bf16,
             std::arch::is_x86_feature_detected!("avx512bf16")
         );
+    }
+    /// Mish and its slope, in f64.
+    fn mish(x: f64) -> (f64, f64) {
+        let tanh = x.exp().ln_1p().tanh();
+        let sigmoid = 1.0 / (1.0 + (-x).exp());
+        (x * tanh, tanh + x * sigmoid * (1.0 - tanh * tanh))
+    }
+
+    #[test]
+    fn mish_and_its_slope_are_right() {
+        prepare();
+        let count = 20_000;
+        let points = Tensor::linspace(-100, 100, count, (Kind::Double, Device::Cpu));
+        let gradient = Tensor::linspace(-2, 2, count, (Kind::Double, Device::Cpu));
+        for (kind, tolerance) in [(Kind::Float, 1e-6), (Kind::BFloat16, 0.01)] {
+            for turned in [false, true] {
+                let shaped = |x: &Tensor| {
+                    let x = x.to_kind(kind).view([100, -1]);
+                    if turned { x.transpose(0, 1) } else { x }
+                };
+                let (x, gradient) = (shaped(&points), shaped(&gradient));
+                let leaf = x.copy().set_requires_grad(true);
+                // Through a view, so that what is turned is not laid out anew.
+                let y = if turned {
+                    leaf.transpose(0, 1).mish().transpose(0, 1)
+                } else {
+                    leaf.mish()
+                };
+                (&y * &gradient).sum(Kind::Float).backward();
+                let numbers = |x: &Tensor| -> Vec<f64> {
+                    let x = x.detach().to_kind(Kind::Double).contiguous();
+                    x.view([-1]).try_into().unwrap()
+                };
+                let grad = numbers(&leaf.grad());
+                for (((x, gradient), y), slope) in numbers(&x)
+                    .into_iter()
+                    .zip(numbers(&gradient))
+                    .zip(numbers(&y))
+                    .zip(grad)
+                {
+                    let expected = mish(x);
+                    let close = |a: f64, b: f64| (a - b).abs() <= tolerance * b.abs().max(1.0);
+                    assert!(close(y, expected.0), "mish({x}): {y}");
+                    assert!(close(slope, gradient * expected.1), "slope at {x}: {slope}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn mish_keeps_what_is_no_number() {
+        prepare();
+        let odd = [
+            f32::NAN,
+            f32::INFINITY,
+            f32::NEG_INFINITY,
+            -1e30,
+            1e30,
+            -0.0,
+            -95.0,
+        ];
+        for kind in [Kind::Float, Kind::BFloat16] {
+            let out = Tensor::from_slice(&odd).to_kind(kind).mish();
+            let out: Vec<f32> = out.to_kind(Kind::Float).try_into().unwrap();
+            assert!(out[0].is_nan() && out[1] == f32::INFINITY && out[4] > 0.99e30);
+            assert!(
+                !out[2].is_finite() && [out[3], out[5], out[6]].iter().all(|x| x.abs() < 1e-6),
+                "{out:?}"
+            );
+        }
     }
 }

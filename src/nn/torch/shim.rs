@@ -59,6 +59,7 @@ unsafe extern "C" {
 
     pub(super) safe fn tessera_mkl_asked() -> bool;
     pub(super) safe fn tessera_keep_memory() -> bool;
+    pub(super) fn tessera_replace_kernels() -> *mut c_char;
     pub(super) fn tessera_torch_configuration(out: *mut *mut c_char) -> *mut c_char;
     pub(super) fn tessera_cpu_features(out: *mut *mut c_char) -> *mut c_char;
 }

@@ -1,0 +1,67 @@
+//! How the programs tell what went wrong.
+
+use std::error::Error;
+use std::io;
+use std::iter::successors;
+use std::process::ExitCode;
+
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    successors(Some(error), |error| (*error).source())
+}
+
+/// The error and its causes in one line; a cause that the error already quotes
+/// is not told twice.
+#[must_use]
+pub fn one_line(error: &(dyn Error + 'static)) -> String {
+    let mut line = String::new();
+    for cause in chain(error).map(ToString::to_string) {
+        if line.is_empty() {
+            line = cause;
+        } else if !line.contains(&cause) {
+            line.push_str(": ");
+            line.push_str(&cause);
+        }
+    }
+    line
+}
+
+/// Tells the error on standard error and gives the exit status that belongs to
+/// it. Where output went to a program that has read enough, as `head` does, that
+/// is success.
+#[must_use]
+pub fn report(error: &(dyn Error + 'static)) -> ExitCode {
+    let is_broken_pipe = chain(error).any(|cause| {
+        let cause = cause.downcast_ref::<io::Error>();
+        cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+    });
+    if is_broken_pipe {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("error: {}", one_line(error));
+    ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("cannot open {name}{}", if *.quotes { format!(": {}", .source) } else { String::new() })]
+    struct Failure {
+        name: &'static str,
+        quotes: bool,
+        source: io::Error,
+    }
+
+    #[test]
+    fn causes_are_told_once() {
+        for quotes in [false, true] {
+            let error = Failure {
+                name: "a",
+                quotes,
+                source: io::Error::other("gone"),
+            };
+            assert_eq!(one_line(&error), "cannot open a: gone");
+        }
+    }
+}

@@ -223,7 +223,10 @@ fn mistakes_get_one_line() {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success());
         assert!(
-            errors.contains(named) && errors.starts_with("error: "),
+            errors
+                .lines()
+                .last()
+                .is_some_and(|line| line.starts_with("error: ") && line.contains(named)),
             "{errors}"
         );
     }

@@ -67,7 +67,7 @@ pub struct BlockEntry {
 #[derive(Debug, thiserror::Error)]
 pub enum ShardError {
     /// The system refused.
-    #[error("{}: {source}", path.display())]
+    #[error("cannot use the shard {}: {source}", path.display())]
     Io {
         /// The shard.
         path: PathBuf,

@@ -7,14 +7,18 @@
 //!
 //! | part | holds |
 //! |---|---|
-//! | `arena`, `prior`, `packed`, `node`, `shape`, `children`, `tree`, `evict` | memory: words, priors and moves in few bits, nodes and where they lie, the tree, and what leaves it |
+//! | `arena`, `prior`, `packed` | memory: words, priors and moves in few bits |
+//! | `node`, `shape`, `block`, `edge`, `edges`, `table` | positions, what they own, the moves between them, where all that lies |
+//! | `tree`, `worth`, `evict` | the tree, what its nodes are worth, what leaves it |
 //! | `select`, `walk`, `picks`, `backup` | a visit: PUCT, the way down, the way back |
 //! | `shared`, `latency`, `time`, `watch` | a search: what threads share, how long it takes, when it ends |
 //! | `report` | what is told of it |
 
 mod arena;
 mod backup;
-mod children;
+mod block;
+mod edge;
+mod edges;
 mod evict;
 mod latency;
 mod node;
@@ -29,10 +33,12 @@ mod report;
 mod select;
 mod shape;
 mod shared;
+mod table;
 mod time;
 mod tree;
 mod walk;
 mod watch;
+mod worth;
 
 pub use parameters::Parameters;
 
@@ -40,7 +46,6 @@ use crate::agent::{Choice, Control, Limits, MoveStatistics, Report};
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError};
 use latency::Latency;
-use node::MAX_IN_FLIGHT;
 use packed::pack_move;
 use parking_lot::{Mutex, RwLock};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -51,7 +56,7 @@ use shared::{MAX_VISITS, Progress, Shared};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use tree::Tree;
+use tree::{MAX_IN_FLIGHT, Tree};
 use walk::Walker;
 use watch::Watch;
 
@@ -128,7 +133,6 @@ impl Search {
         }
         self.enter(game, &limits.search_moves);
         let shared = self.share(game, root_moves, limits, began);
-        let before = shared.tree.root().visits();
         let mut watch = Watch::new(&shared, limits, control, tell);
         let helpers = self.helpers.as_ref();
         match helpers.filter(|_| shared.remaining.load(Relaxed) > shared.batch_size() as u64) {
@@ -143,8 +147,9 @@ impl Search {
         if let Some(error) = shared.failure.lock().take() {
             return Err(error);
         }
-        debug_assert_eq!(shared.tree.root().in_flight(), 0);
-        debug_assert!(shared.tree.root().visits() >= before);
+        debug_assert_eq!(shared.tree.in_flight().load(Relaxed), 0);
+        // Threads that worked it out at once may have missed each other's last visits.
+        shared.tree.refresh(shared.tree.root());
         let (report, statistics) = report::report(&shared);
         tell(&report);
         control.hold_back(limits);
@@ -283,7 +288,7 @@ fn work(shared: &Shared<'_>, mut is_over: impl FnMut() -> bool) {
         if shared.tree.is_low() {
             let _alone = shared.gate.write();
             if shared.tree.is_low() {
-                shared.tree.evict();
+                shared.tree.evict(|| shared.stop.load(Relaxed));
             }
         }
         let began = Instant::now();

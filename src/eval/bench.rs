@@ -14,7 +14,7 @@ use cpu_time::ProcessTime;
 use std::time::{Duration, Instant};
 
 /// Mean leaf depth to which the signature's positions are searched.
-pub const SIGNATURE_DEPTH: u32 = 5;
+pub const SIGNATURE_DEPTH: u32 = 4;
 
 /// The positions: openings, middlegames, endgames.
 pub const POSITIONS: [&str; 34] = [

@@ -7,14 +7,14 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Position of a word in the [`Arena`]. The root lies at 0, so that elsewhere 0
-/// can mean nothing.
+/// Position of a word in the [`Arena`]. Nothing lies at 0, so that it can mean
+/// nothing.
 pub(crate) type Index = u32;
 
 /// Words a thread takes from the common memory at a time.
-const SPAN: usize = 1 << 12;
-/// Longest block, in words: as much as any priors take.
-pub(crate) const MAX_BLOCK: usize = 32;
+pub(crate) const PAGE: usize = 1 << 12;
+/// Longest block, in words: as much as any node owns in one piece.
+const MAX_BLOCK: usize = super::block::LONGEST;
 
 /// The slab.
 pub(crate) struct Arena {
@@ -30,6 +30,11 @@ pub(crate) struct Span {
 }
 
 impl Span {
+    /// Where what is left of it begins.
+    pub(crate) fn start(&self) -> Index {
+        self.next as Index
+    }
+
     /// What is left of it.
     pub(crate) fn rest(self) -> Option<(Index, usize)> {
         let length = self.end - self.next;
@@ -89,30 +94,46 @@ impl Arena {
 
     /// A block of fresh memory, unless there is none left.
     pub(crate) fn cut(&self, span: &mut Span, length: usize) -> Option<Index> {
-        if span.end - span.next < length {
-            let want = SPAN.max(length);
-            let start = self.next.fetch_add(want, Relaxed);
-            if start + want > self.capacity() {
-                // The counter stays past the end: nothing fresh is left.
-                return None;
-            }
-            *span = Span {
-                next: start,
-                end: start + want,
-            };
+        if let Some(index) = self.cut_from(span, length) {
+            return Some(index);
         }
-        let start = span.next;
-        span.next += length;
-        Some(start as Index)
+        *span = self.cut_page()?;
+        self.cut_from(span, length)
+    }
+
+    /// A block of what is left of the span.
+    pub(crate) fn cut_from(&self, span: &mut Span, length: usize) -> Option<Index> {
+        (span.end - span.next >= length).then(|| {
+            let start = span.next;
+            span.next += length;
+            start as Index
+        })
+    }
+
+    /// A page of fresh memory. Its first word is at a multiple of a node's
+    /// length.
+    pub(crate) fn cut_page(&self) -> Option<Span> {
+        let next = self.next.fetch_add(PAGE, Relaxed);
+        let end = next + PAGE;
+        // The counter stays past the end: nothing fresh is left.
+        (end <= self.capacity()).then_some(Span { next, end })
     }
 }
 
 /// Blocks given back, in intrusive lists by length.
-#[derive(Default)]
 pub(crate) struct FreeLists {
     /// The first block of each length from 1 on.
     heads: [Index; MAX_BLOCK],
     words: usize,
+}
+
+impl Default for FreeLists {
+    fn default() -> FreeLists {
+        FreeLists {
+            heads: [0; MAX_BLOCK],
+            words: 0,
+        }
+    }
 }
 
 impl FreeLists {
@@ -189,7 +210,7 @@ mod tests {
         while let Some(index) = arena.cut(&mut span, 30) {
             blocks.push(index);
         }
-        assert!(blocks.len() * 31 > arena.capacity() - 2 * SPAN);
+        assert!(blocks.len() * 31 > arena.capacity() - 2 * PAGE);
         let mut free = FreeLists::default();
         assert_eq!(free.take(&arena, 1), None);
         free.give(&arena, blocks[0], 300);

@@ -1,56 +1,97 @@
 //! Memory that nobody needs any more, or not as much as others do.
+//!
+//! When memory runs low the search stops for a moment, and nodes that cannot be
+//! reached from the root any more go. Where that is not enough, least-visited
+//! nodes lose what lies below them; they keep what they are worth, and are
+//! evaluated again when a visit comes by.
 
-use super::arena::{FreeLists, Index};
-use super::node::Node;
-use super::prior;
-use super::shape::Shape;
+use super::arena::{Arena, FreeLists, Index, PAGE};
+use super::node::{NODE, Node};
+use super::shape::{Shape, Stage};
 use super::tree::Tree;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A subtree with more visits than this is not evicted whole.
-const EVICTED_VISITS: u32 = 256;
 /// Evict when less than this share of the memory is left, …
 const RESERVE_SHARE: usize = 64;
 /// … or less than so many words: a longer pause would be felt.
 const MAX_RESERVE: usize = 1 << 17;
+/// Share of the memory that an eviction leaves free, at least.
+const FREED_SHARE: usize = 8;
+/// Nodes looked at between two looks at whether the search is to end.
+const PATIENCE: usize = 1 << 14;
 
-/// What a node owns beyond itself.
-#[derive(Clone, Copy)]
-pub(crate) struct Contents {
-    pub(crate) shape: Shape,
-    pub(crate) priors: Index,
-}
-
-/// Memory to be used again.
+/// Memory to be used again, and where the nodes are.
 #[derive(Default)]
 pub(crate) struct Reclaim {
     pub(crate) lists: FreeLists,
-    /// Owners of subtrees nobody can reach any more. They are taken apart when
-    /// their memory is needed, so that moving the root costs nothing.
-    pub(crate) garbage: Vec<Contents>,
+    /// Pages of nodes.
+    pages: Vec<Index>,
+    /// The first of the free nodes; each leads to the next.
+    free: Index,
+    free_nodes: usize,
+}
+
+impl Reclaim {
+    /// Words that wait to be used.
+    pub(crate) fn free_words(&self) -> usize {
+        self.lists.words() + self.free_nodes * NODE
+    }
+
+    /// Takes note of a page of nodes that are all free.
+    pub(crate) fn add_page(&mut self, arena: &Arena, page: Index) {
+        for index in nodes_of(page) {
+            Node::new(arena.block(index)).free();
+        }
+        self.pages.push(page);
+    }
+
+    pub(crate) fn take_node(&mut self, arena: &Arena) -> Option<Index> {
+        let index = self.free;
+        (index != 0).then(|| {
+            self.free = arena.word(index).load(Relaxed) as Index;
+            self.free_nodes -= 1;
+            index
+        })
+    }
+
+    pub(crate) fn give_node(&mut self, arena: &Arena, index: Index) {
+        Node::new(arena.block(index)).free();
+        arena.word(index).store(self.free.into(), Relaxed);
+        self.free = index;
+        self.free_nodes += 1;
+    }
+}
+
+fn nodes_of(page: Index) -> impl Iterator<Item = Index> {
+    (page..page + PAGE as Index).step_by(NODE)
+}
+
+/// What stays when nodes with few visits lose what is below them.
+struct Survey {
+    /// A bit for each node that can still be reached.
+    reached: Vec<u64>,
+    nodes: usize,
+    /// Words of what these nodes own.
+    words: usize,
+}
+
+impl Survey {
+    /// Notes that a node is reached; false if that was known.
+    fn reach(&mut self, index: Index) -> bool {
+        let number = index as usize / NODE;
+        let (word, bit) = (&mut self.reached[number / 64], 1 << (number % 64));
+        let new = *word & bit == 0;
+        *word |= bit;
+        new
+    }
+
+    fn reaches(&self, index: Index) -> bool {
+        let number = index as usize / NODE;
+        self.reached[number / 64] & 1 << (number % 64) != 0
+    }
 }
 
 impl Tree {
-    /// Takes one unreachable node apart; false if there is none.
-    pub(crate) fn reclaim_one(&self, reclaim: &mut Reclaim) -> bool {
-        let Some(Contents { shape, priors }) = reclaim.garbage.pop() else {
-            return false;
-        };
-        let lists = &mut reclaim.lists;
-        for child in self.children(shape) {
-            let shape = child.shape();
-            if shape.moves() > 0 {
-                let priors = child.priors();
-                reclaim.garbage.push(Contents { shape, priors });
-            }
-        }
-        lists.give(self.arena(), priors, prior::words(shape.moves().into()));
-        self.blocks_of(shape, |index, length| {
-            lists.give(self.arena(), index, length)
-        });
-        true
-    }
-
     /// Whether eviction is due.
     pub(crate) fn is_low(&self) -> bool {
         if self.starved().load(Relaxed) {
@@ -62,46 +103,96 @@ impl Tree {
             return false;
         }
         let reclaim = self.reclaim().lock();
-        reclaim.garbage.is_empty() && reclaim.lists.words() < reserve / 2
+        reclaim.lists.words() < reserve / 2 || reclaim.free_nodes * NODE < reserve / 4
     }
 
-    /// Forgets least-visited subtrees until there is some memory more. Their
-    /// roots keep their statistics and are evaluated again when a visit comes
-    /// by. No thread may be in the tree; nodes with visits in flight stay.
-    pub(crate) fn evict(&self) {
-        let reserve = (self.arena().capacity() / RESERVE_SHARE).min(MAX_RESERVE);
+    /// Makes room. No other thread may be in the tree; nodes with visits in
+    /// flight stay. False, and nothing changed, if `hurry` said to leave it.
+    pub(crate) fn evict(&self, hurry: impl Fn() -> bool) -> bool {
         let mut reclaim = self.reclaim().lock();
-        let goal = reclaim.lists.words() + reserve;
-        while reclaim.lists.words() < goal {
-            if self.reclaim_one(&mut reclaim) {
-                continue;
+        let node_words = reclaim.pages.len() * PAGE;
+        let block_words = self.arena().capacity().saturating_sub(node_words);
+        let enough = |survey: &Survey| {
+            survey.nodes * NODE <= node_words - node_words / FREED_SHARE
+                && survey.words <= block_words - block_words / FREED_SHARE
+        };
+        let most = self.root().visits();
+        let mut visits = 0;
+        let survey = loop {
+            let Some(survey) = self.survey(visits, &hurry) else {
+                return false;
+            };
+            if enough(&survey) || visits > most {
+                break survey;
             }
-            let Some(victim) = self.victim() else { break };
-            let (shape, priors) = (victim.shape(), victim.priors());
-            victim.strip();
-            reclaim.garbage.push(Contents { shape, priors });
+            visits = (visits * 2).max(1);
+        };
+        for page in std::mem::take(&mut reclaim.pages) {
+            for index in nodes_of(page) {
+                let node = self.node(index);
+                let shape = node.shape();
+                if shape.stage() == Stage::Free {
+                    continue;
+                }
+                let kept = survey.reaches(index);
+                if kept && !self.is_expendable(index, shape, visits) {
+                    continue;
+                }
+                let lists = &mut reclaim.lists;
+                self.contents(shape, |index, length| {
+                    lists.give(self.arena(), index, length);
+                });
+                if kept {
+                    node.strip();
+                } else {
+                    self.table().remove(node.key(), index);
+                    reclaim.give_node(self.arena(), index);
+                }
+            }
+            reclaim.pages.push(page);
         }
         reclaim.lists.merge(self.arena());
         self.starved().store(false, Relaxed);
+        true
     }
 
-    /// From the root on always to the least-visited child that owns anything,
-    /// down to a subtree small enough to go.
-    fn victim(&self) -> Option<Node<'_>> {
-        let mut victim = None;
-        let mut node = self.root();
-        loop {
-            let owner = |child: &Node<'_>| child.shape().moves() > 0 && child.in_flight() == 0;
-            let least = self
-                .children(node.shape())
-                .filter(owner)
-                .min_by_key(|child| child.visits());
-            let Some(child) = least else { return victim };
-            victim = Some(child);
-            if child.visits() <= EVICTED_VISITS {
-                return victim;
+    /// Goes from the root to everything that stays if what is below nodes with
+    /// up to so many visits goes. `None` if there is a hurry.
+    fn survey(&self, visits: u32, hurry: &impl Fn() -> bool) -> Option<Survey> {
+        let mut survey = Survey {
+            reached: vec![0; self.arena().taken() / NODE / 64 + 1],
+            nodes: 0,
+            words: 0,
+        };
+        let mut stack = vec![self.root_index()];
+        survey.reach(self.root_index());
+        while let Some(index) = stack.pop() {
+            survey.nodes += 1;
+            if survey.nodes.is_multiple_of(PATIENCE) && hurry() {
+                return None;
             }
-            node = child;
+            let shape = self.node(index).shape();
+            if self.is_expendable(index, shape, visits) {
+                continue;
+            }
+            survey.words += self.content_words(shape);
+            for edge in self.edges(shape) {
+                let to = edge.node();
+                if to != 0 && survey.reach(to) {
+                    stack.push(to);
+                }
+            }
         }
+        Some(survey)
+    }
+
+    /// Whether what a node owns can go when nodes with up to so many visits are
+    /// to lose it.
+    fn is_expendable(&self, index: Index, shape: Shape, visits: u32) -> bool {
+        visits > 0
+            && index != self.root_index()
+            && shape.stage() == Stage::Expanded
+            && self.node(index).visits() <= visits
+            && self.edges(shape).all(|edge| edge.in_flight() == 0)
     }
 }

@@ -30,6 +30,9 @@ pub struct Parameters {
     /// Whether a position that occurred before within the tree counts as a draw
     /// (Lc0: TwoFoldDraws); otherwise only the third occurrence does.
     pub two_fold_draws: bool,
+    /// Whether all ways to a position lead to one node, and what is learnt on one
+    /// counts on all (KataGo: useGraphSearch).
+    pub transpositions: bool,
     /// Visits that may come to nothing while a batch is gathered, because the
     /// leaf is being evaluated already; reached as the tree grows to 145,000
     /// nodes (Lc0: MaxCollisionVisits).
@@ -61,6 +64,7 @@ impl Default for Parameters {
             fpu_value: 0.33,
             policy_temperature: 1.359,
             two_fold_draws: true,
+            transpositions: true,
             max_collisions: 80_000,
             out_of_order: 2.4,
             smart_pruning: 1.33,

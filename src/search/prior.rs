@@ -73,10 +73,20 @@ impl Rank {
     /// Above every move.
     pub(crate) const TOP: Rank = Rank(u16::MAX);
 
+    #[cfg(test)]
     pub(crate) fn new(code: u8, number: u8) -> Rank {
         // Of equal priors the move generated first ranks higher. No number is
         // above 254, so nothing equals the top.
         Rank(u16::from(code) << 8 | u16::from(254u8.wrapping_sub(number)))
+    }
+
+    /// As 16 bits, and back by [`Rank::from_bits`].
+    pub(crate) fn bits(self) -> u16 {
+        self.0
+    }
+
+    pub(crate) fn from_bits(bits: u16) -> Rank {
+        Rank(bits)
     }
 
     pub(crate) fn code(self) -> u8 {

@@ -131,6 +131,7 @@ fn batches_of_one_are_plain_puct() {
         threads: 1,
         minibatch: 1,
         hash: 4,
+        transpositions: false,
         ..Parameters::default()
     };
     for fen in [

@@ -1,11 +1,14 @@
 //! What the tree says: moves in the order of choice, lines, scores.
 
+use super::edge::Edge;
 use super::node::{Node, Statistics};
 use super::packed::unpack_move;
 use super::prior;
 use super::select::first_play_urgency;
-use super::shape::Outcome;
+use super::shape::{Outcome, Shape};
 use super::shared::Shared;
+use super::tree::Tree;
+use super::worth::blend;
 use crate::agent::{Line, MoveStatistics, Report, Score};
 use shakmaty::{Chess, Move, Position};
 use std::cmp::Ordering;
@@ -19,7 +22,7 @@ struct Ranked<'a> {
     prior: f32,
     /// For the side to move at the root; the FPU without visits.
     statistics: Statistics,
-    node: Option<Node<'a>>,
+    edge: Option<Edge<'a>>,
 }
 
 /// Everything to be told of the tree at this moment.
@@ -55,31 +58,46 @@ pub(crate) fn report(shared: &Shared<'_>) -> (Report, Vec<MoveStatistics>) {
     (report, statistics)
 }
 
+/// What is known of the position that an edge leads to.
+fn destination(tree: &Tree, edge: Edge<'_>) -> Shape {
+    match edge.node() {
+        0 => Shape::default(),
+        node => tree.node(node).shape(),
+    }
+}
+
+/// What a move is worth to the player, with its visits.
+fn worth(tree: &Tree, edge: Edge<'_>) -> Statistics {
+    let (visits, node) = edge.visits_and_node();
+    let worth = match node {
+        0 => blend(&Statistics::default(), 1.0),
+        node => blend(&tree.node(node).statistics(), edge.drawn()),
+    };
+    Statistics { visits, ..worth }
+}
+
 /// The order of choice, the better first: a proven win (the shorter), then
 /// visits, value and prior, then a proven loss (the longer).
-pub(crate) fn compare(a: Node<'_>, b: Node<'_>) -> Ordering {
-    let key = |node: Node<'_>| {
-        let shape = node.shape();
+pub(crate) fn compare(tree: &Tree, a: Edge<'_>, b: Edge<'_>) -> Ordering {
+    let key = |edge: Edge<'_>| {
+        let shape = destination(tree, edge);
         let plies = i32::from(shape.plies());
         let (class, urgency) = match shape.outcome() {
             Outcome::Loss => (2, -plies),
             Outcome::Win => (0, plies),
             Outcome::Unknown | Outcome::Draw => (1, 0),
         };
-        let (visits, q) = node.visits_and_q();
-        let visits = if class == 1 { visits } else { 0 };
-        (class, urgency, visits, q, node.rank())
+        let visits = if class == 1 { edge.visits() } else { 0 };
+        (class, urgency, visits, worth(tree, edge).q, edge.rank())
     };
     key(b).partial_cmp(&key(a)).unwrap_or(Ordering::Equal)
 }
 
-/// The best child, if any has been visited.
-pub(crate) fn best_child<'a>(shared: &Shared<'a>, node: Node<'_>) -> Option<Node<'a>> {
-    shared
-        .tree
-        .children(node.shape())
-        .filter(|child| child.visits() > 0)
-        .min_by(|&a, &b| compare(a, b))
+/// The best edge, if any has been visited.
+pub(crate) fn best_edge<'a>(tree: &'a Tree, node: Node<'_>) -> Option<Edge<'a>> {
+    tree.edges(node.shape())
+        .filter(|edge| edge.visits() > 0)
+        .min_by(|&a, &b| compare(tree, a, b))
 }
 
 /// The root moves in the order of choice: the visited ones, then the others by
@@ -89,19 +107,16 @@ fn ranked<'a>(shared: &Shared<'a>) -> Vec<Ranked<'a>> {
     let root = tree.root();
     let shape = root.shape();
     let board = shared.game.position().board();
-    let mut nodes: Vec<Node<'a>> = tree
-        .children(shape)
-        .filter(|child| child.visits() > 0)
-        .collect();
-    let visited_policy = nodes.iter().map(|node| prior_of(*node)).sum();
-    nodes.sort_by(|&a, &b| compare(a, b));
-    let mut ranked: Vec<Ranked<'a>> = nodes
+    let mut edges: Vec<Edge<'a>> = tree.edges(shape).filter(|edge| edge.visits() > 0).collect();
+    let visited_policy = edges.iter().map(|edge| prior_of(*edge)).sum();
+    edges.sort_by(|&a, &b| compare(tree, a, b));
+    let mut ranked: Vec<Ranked<'a>> = edges
         .into_iter()
-        .map(|node| Ranked {
-            mv: unpack_move(node.mv(), board),
-            prior: prior_of(node),
-            statistics: node.statistics(),
-            node: Some(node),
+        .map(|edge| Ranked {
+            mv: unpack_move(edge.mv(), board),
+            prior: prior_of(edge),
+            statistics: worth(tree, edge),
+            edge: Some(edge),
         })
         .collect();
     let own = root.statistics();
@@ -115,7 +130,7 @@ fn ranked<'a>(shared: &Shared<'a>) -> Vec<Ranked<'a>> {
     let even = 1.0 / shared.root_moves.len().max(1) as f32;
     let mut rest: Vec<(Move, f32)> = Vec::new();
     let seen: Vec<Move> = ranked.iter().map(|ranked| ranked.mv).collect();
-    let codes = (shape.moves() > 0).then(|| tree.prior_codes(root, shape));
+    let codes = (shape.moves() > 0).then(|| tree.prior_codes(shape));
     for (number, &mv) in shared.root_moves.iter().enumerate() {
         if !seen.contains(&mv) {
             let code = codes.as_ref().and_then(|codes| codes.get(number));
@@ -128,46 +143,47 @@ fn ranked<'a>(shared: &Shared<'a>) -> Vec<Ranked<'a>> {
         mv,
         prior,
         statistics: unvisited,
-        node: None,
+        edge: None,
     }));
     // A move proven lost stands behind the moves not tried.
     ranked.sort_by_key(|ranked| {
         ranked
-            .node
-            .is_some_and(|node| node.shape().outcome() == Outcome::Win)
+            .edge
+            .is_some_and(|edge| destination(tree, edge).outcome() == Outcome::Win)
     });
     ranked
 }
 
-fn prior_of(node: Node<'_>) -> f32 {
-    prior::table()[usize::from(node.rank().code())]
+fn prior_of(edge: Edge<'_>) -> f32 {
+    prior::table()[usize::from(edge.rank().code())]
 }
 
 fn line(shared: &Shared<'_>, first: &Ranked<'_>, has_moves_left: bool) -> Line {
     let mut moves = vec![first.mv];
     let mut position: Chess = shared.game.position().clone();
     position.play_unchecked(first.mv);
-    let mut node = first.node;
-    while let Some(next) = node.and_then(|node| best_child(shared, node)) {
-        if moves.len() == MAX_LINE {
+    let tree = shared.tree;
+    let mut node = first.edge.map_or(0, Edge::node);
+    while node != 0 && moves.len() < MAX_LINE {
+        let Some(next) = best_edge(tree, tree.node(node)) else {
             break;
-        }
+        };
         let mv = unpack_move(next.mv(), position.board());
         position.play_unchecked(mv);
         moves.push(mv);
-        node = Some(next);
+        node = next.node();
     }
     Line {
-        score: score(first),
+        score: score(tree, first),
         wdl: wdl(&first.statistics),
         moves_left: has_moves_left.then_some(first.statistics.m as f32 + 1.0),
         moves,
     }
 }
 
-fn score(ranked: &Ranked<'_>) -> Score {
+fn score(tree: &Tree, ranked: &Ranked<'_>) -> Score {
     let expected = Score::Expected(ranked.statistics.q as f32);
-    let Some(shape) = ranked.node.map(Node::shape) else {
+    let Some(shape) = ranked.edge.map(|edge| destination(tree, edge)) else {
         return expected;
     };
     let plies = i32::from(shape.plies());

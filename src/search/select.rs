@@ -5,11 +5,14 @@
 //! from Ceres.
 
 use super::Parameters;
+use super::arena::Index;
 use super::numeric::ln;
 
 /// A move that visits may go to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
+    /// Its edge; 0 if it has none yet.
+    pub(crate) edge: Index,
     /// Value for the mover; that of an unvisited move is the FPU.
     pub(crate) q: f32,
     pub(crate) prior: f32,
@@ -68,7 +71,8 @@ pub(crate) fn share_out(
         if fpu + exploration * untried.bound() > second
             && let Some(prior) = untried.next()
         {
-            let mut candidate = Candidate::new(fpu, prior, 0);
+            let mut candidate = Candidate::new(0, prior, 0);
+            candidate.q = fpu;
             candidate.rate(exploration);
             candidates.push(candidate);
             continue;
@@ -91,11 +95,12 @@ pub(crate) fn share_out(
 }
 
 impl Candidate {
-    /// A move with so many visits made and in flight. It gets none before it is
-    /// rated.
-    pub(crate) fn new(q: f32, prior: f32, started: u32) -> Candidate {
+    /// A move with so many visits made and in flight, worth a draw. It gets none
+    /// before it is rated.
+    pub(crate) fn new(edge: Index, prior: f32, started: u32) -> Candidate {
         Candidate {
-            q,
+            edge,
+            q: 0.0,
             prior,
             started,
             given: 0,
@@ -142,6 +147,13 @@ mod tests {
         }
     }
 
+    fn candidate(q: f32, prior: f32, started: u32) -> Candidate {
+        Candidate {
+            q,
+            ..Candidate::new(0, prior, started)
+        }
+    }
+
     fn one_by_one(all: &[Candidate], exploration: f32, visits: u32) -> Vec<u32> {
         let mut all = all.to_vec();
         for _ in 0..visits {
@@ -175,10 +187,10 @@ mod tests {
             let mut all: Vec<Candidate> = tried
                 .iter()
                 .enumerate()
-                .map(|(number, &(q, started))| Candidate::new(q, prior(number), started))
+                .map(|(number, &(q, started))| candidate(q, prior(number), started))
                 .collect();
             let priors: Vec<f32> = (tried.len()..total).map(prior).collect();
-            all.extend(priors.iter().map(|&prior| Candidate::new(fpu, prior, 0)));
+            all.extend(priors.iter().map(|&prior| candidate(fpu, prior, 0)));
             all.iter_mut().for_each(|candidate| candidate.rate(exploration));
             let mut candidates = all[..tried.len()].to_vec();
             let mut list = List {
@@ -201,8 +213,8 @@ mod tests {
 
     #[test]
     fn proven_moves_get_nothing_while_others_are_open() {
-        let lost = Candidate::new(0.9, 0.9, 0);
-        let mut other = Candidate::new(-0.9, 0.9, 0);
+        let lost = candidate(0.9, 0.9, 0);
+        let mut other = candidate(-0.9, 0.9, 0);
         other.rate(1.0);
         let mut none = List {
             priors: Vec::new().into_iter(),

@@ -1,4 +1,4 @@
-//! What a node consists of and what is proven of it: its word 2, see
+//! What a node consists of and what is proven of it: its word 3, see
 //! [`super::node`].
 
 use super::arena::Index;
@@ -12,8 +12,8 @@ pub(crate) enum Stage {
     Pending,
     /// Its moves have priors.
     Expanded,
-    /// The position has occurred before within the tree: worth a draw.
-    Repeated,
+    /// Nothing: the memory waits for a node.
+    Free,
 }
 
 /// What has been proven of a position, for the side to move.
@@ -36,19 +36,21 @@ impl Outcome {
     }
 }
 
-/// What a node consists of: word 2.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// What a node consists of, in one word: its block (32 bits), edges, legal moves,
+/// state and plies to the end (8 bits each).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shape(pub(super) u64);
 
 const LOCK: u64 = 1 << 52;
 
 impl Shape {
-    /// Where the children are: see [`super::tree::Tree::child`].
-    pub(crate) fn children(self) -> Index {
+    /// Where its evaluation, its priors and the way to its edges are, once it is
+    /// expanded: see [`super::block`].
+    pub(crate) fn block(self) -> Index {
         self.0 as Index
     }
 
-    /// Children there are.
+    /// Edges there are.
     pub(crate) fn count(self) -> u32 {
         (self.0 >> 32) as u32 & 0xff
     }
@@ -63,7 +65,7 @@ impl Shape {
             0 => Stage::New,
             1 => Stage::Pending,
             2 => Stage::Expanded,
-            _ => Stage::Repeated,
+            _ => Stage::Free,
         }
     }
 
@@ -81,7 +83,7 @@ impl Shape {
         (self.0 >> 56) as u8
     }
 
-    /// Whether a thread is adding a child.
+    /// Whether a thread is adding an edge.
     pub(crate) fn locked(self) -> bool {
         self.0 & LOCK != 0
     }
@@ -94,9 +96,12 @@ impl Shape {
         Shape(self.0 & !LOCK)
     }
 
-    pub(crate) fn with_children(self, children: Index, count: u32) -> Shape {
-        let kept = self.0 & !0xff_ffff_ffff;
-        Shape(kept | u64::from(count) << 32 | u64::from(children))
+    pub(crate) fn with_block(self, block: Index) -> Shape {
+        Shape(self.0 & !0xffff_ffff | u64::from(block))
+    }
+
+    pub(crate) fn with_count(self, count: u32) -> Shape {
+        Shape(self.0 & !(0xff << 32) | u64::from(count) << 32)
     }
 
     pub(crate) fn with_moves(self, moves: u8) -> Shape {
@@ -120,14 +125,15 @@ mod tests {
     #[test]
     fn shapes_keep_their_parts_apart() {
         let shape = Shape(0)
-            .with_children(0xdead_beef, 218)
+            .with_block(0xdead_beef)
+            .with_count(218)
             .with_moves(219)
-            .with_stage(Stage::Repeated)
+            .with_stage(Stage::Free)
             .with_outcome(Outcome::Loss, 200)
             .lock();
-        assert_eq!((shape.children(), shape.count()), (0xdead_beef, 218));
+        assert_eq!((shape.block(), shape.count()), (0xdead_beef, 218));
         assert_eq!((shape.moves(), shape.plies()), (219, 200));
-        assert_eq!(shape.stage(), Stage::Repeated);
+        assert_eq!(shape.stage(), Stage::Free);
         assert_eq!(shape.outcome(), Outcome::Loss);
         assert!(shape.locked() && !shape.unlock().locked());
         let other = shape
@@ -137,6 +143,6 @@ mod tests {
             (other.stage(), other.outcome()),
             (Stage::Pending, Outcome::Win)
         );
-        assert_eq!((other.children(), other.moves()), (0xdead_beef, 219));
+        assert_eq!((other.block(), other.moves()), (0xdead_beef, 219));
     }
 }

@@ -100,6 +100,7 @@ impl Shared<'_> {
 #[derive(Default)]
 pub(crate) struct Progress {
     visits: AtomicU64,
+    arrived: AtomicU64,
     depth: AtomicU64,
     deepest: AtomicU32,
 }
@@ -108,21 +109,30 @@ pub(crate) struct Progress {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Tally {
     visits: u64,
+    arrived: u64,
     depth: u64,
     deepest: u32,
 }
 
 impl Tally {
-    pub(crate) fn add(&mut self, visits: u32, depth: u32) {
-        self.visits += u64::from(visits);
+    /// Adds visits that arrived at a leaf at this depth.
+    pub(crate) fn arrive(&mut self, visits: u32, depth: u32) {
+        self.pass(visits);
+        self.arrived += u64::from(visits);
         self.depth += u64::from(visits) * u64::from(depth);
         self.deepest = self.deepest.max(depth);
+    }
+
+    /// Adds visits that ended on their way.
+    pub(crate) fn pass(&mut self, visits: u32) {
+        self.visits += u64::from(visits);
     }
 }
 
 impl Progress {
     pub(crate) fn add(&self, tally: Tally) {
         self.visits.fetch_add(tally.visits, Relaxed);
+        self.arrived.fetch_add(tally.arrived, Relaxed);
         self.depth.fetch_add(tally.depth, Relaxed);
         self.deepest.fetch_max(tally.deepest, Relaxed);
     }
@@ -134,7 +144,7 @@ impl Progress {
 
     /// Mean depth of the leaves in plies.
     pub(crate) fn mean_depth(&self) -> f64 {
-        self.depth.load(Relaxed) as f64 / self.visits().max(1) as f64
+        self.depth.load(Relaxed) as f64 / self.arrived.load(Relaxed).max(1) as f64
     }
 
     /// Depth of the deepest leaf in plies.

@@ -1,24 +1,41 @@
-//! The tree: nodes and priors in an [`Arena`], and what becomes of them when
-//! the game moves on or the memory ends.
+//! The tree: nodes, edges and priors in an [`Arena`], the way to them by
+//! position in a [`Table`], and what becomes of them when the game moves on.
+//!
+//! With transpositions it is a graph: several edges may lead to one node, and
+//! even back to where one came from; but no descent follows a position twice.
 
 use super::arena::{Arena, Index, Span};
-use super::evict::{Contents, Reclaim};
-use super::node::{NODE, Node};
+use super::block::{self, priors};
+use super::evict::Reclaim;
+use super::node::{NODE, Node, Statistics};
 use super::prior::{self, Rank};
 use super::shape::{Outcome, Shape, Stage};
+use super::table::Table;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-/// The root's place.
-pub(crate) const ROOT: Index = 0;
+/// Visits in flight through the root at which no thread starts more. An edge
+/// counts them in 16 bits; the other half is for what all threads start at once.
+pub(crate) const MAX_IN_FLIGHT: u32 = 1 << 15;
 
-/// The memory for a node or its priors has run out.
+/// Words kept back at the start, so that no index is 0.
+const RESERVED: usize = NODE;
+
+/// Share of the memory that the table takes: as much as an eighth of what it
+/// leads to.
+const TABLE_SHARE: usize = 8;
+
+/// The memory for a node, an edge or priors has run out.
 #[derive(Debug)]
 pub(crate) struct Full;
 
 /// A search tree.
 pub(crate) struct Tree {
     arena: Arena,
+    table: Table,
+    root: Index,
+    /// Visits in flight through the root.
+    in_flight: AtomicU32,
     reclaim: Mutex<Reclaim>,
     /// Whether a block was asked for and not found.
     starved: AtomicBool,
@@ -27,8 +44,12 @@ pub(crate) struct Tree {
 impl Tree {
     /// A tree in so many MiB, with a root that has not been visited.
     pub(crate) fn new(mebibytes: usize) -> Tree {
+        let table = (mebibytes / TABLE_SHARE).max(1);
         let mut tree = Tree {
-            arena: Arena::new(mebibytes),
+            arena: Arena::new(mebibytes.saturating_sub(table).max(1)),
+            table: Table::new(table),
+            root: 0,
+            in_flight: AtomicU32::new(0),
             reclaim: Mutex::default(),
             starved: AtomicBool::new(false),
         };
@@ -38,13 +59,29 @@ impl Tree {
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
-        self.arena.reset(NODE);
+        self.arena.reset(RESERVED);
+        self.table.clear();
         *self.reclaim.get_mut() = Reclaim::default();
-        self.root().clear(0, Rank::TOP);
+        *self.starved.get_mut() = false;
+        self.root = self.fresh_root();
+    }
+
+    /// A root of its own, which no other way leads to.
+    fn fresh_root(&mut self) -> Index {
+        let mut span = Span::default();
+        let root = self.add_node(&mut span, 0);
+        self.retire(span, Span::default());
+        // Even the least memory holds a page of nodes; of an old tree that fills
+        // it all, the root is done with.
+        root.unwrap_or(self.root)
     }
 
     pub(crate) fn arena(&self) -> &Arena {
         &self.arena
+    }
+
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
     }
 
     pub(crate) fn reclaim(&self) -> &Mutex<Reclaim> {
@@ -55,18 +92,26 @@ impl Tree {
         &self.starved
     }
 
+    pub(crate) fn in_flight(&self) -> &AtomicU32 {
+        &self.in_flight
+    }
+
     #[inline]
     pub(crate) fn node(&self, index: Index) -> Node<'_> {
         Node::new(self.arena.block(index))
     }
 
-    pub(crate) fn root(&self) -> Node<'_> {
-        self.node(ROOT)
+    pub(crate) fn root_index(&self) -> Index {
+        self.root
     }
 
-    /// Bytes in use, what waits to be reclaimed included.
+    pub(crate) fn root(&self) -> Node<'_> {
+        self.node(self.root)
+    }
+
+    /// Bytes in use, what is lost by eviction excluded.
     pub(crate) fn bytes(&self) -> usize {
-        (self.arena.taken() - self.reclaim.lock().lists.words()) * 8
+        (self.arena.taken() - self.reclaim.lock().free_words()) * 8
     }
 
     /// Share of the memory in use, in 0…1.
@@ -74,37 +119,42 @@ impl Tree {
         (self.bytes() as f64 / (self.arena.capacity() * 8) as f64) as f32
     }
 
-    /// The rank of the move to become a child after the last one.
-    pub(crate) fn next_rank(&self, node: Node<'_>, shape: Shape, last: Rank) -> Option<Rank> {
-        last.next(&self.arena, node.priors(), shape.moves())
+    /// The rank of the move to get an edge after the last one.
+    pub(crate) fn next_rank(&self, shape: Shape, last: Rank) -> Option<Rank> {
+        last.next(&self.arena, priors(shape.block()), shape.moves())
     }
 
     /// The codes of the priors of all moves of a node, in the order in which
     /// the moves are generated.
-    pub(crate) fn prior_codes(&self, node: Node<'_>, shape: Shape) -> Vec<u8> {
+    pub(crate) fn prior_codes(&self, shape: Shape) -> Vec<u8> {
         let moves = usize::from(shape.moves());
-        let words = self.arena.slice(node.priors(), prior::words(moves));
+        let words = self.arena.slice(priors(shape.block()), prior::words(moves));
         let bytes = words
             .iter()
             .flat_map(|word| word.load(Relaxed).to_le_bytes());
         bytes.take(moves).collect()
     }
 
-    /// Gives a pending node the priors of these logits. Without memory for them
-    /// it becomes new again: its next visit evaluates it again.
+    /// Gives a pending node its evaluation and the priors of these logits.
+    /// Without memory for them it becomes new again, worth the evaluation: its
+    /// next visit evaluates it again.
     pub(crate) fn expand(
         &self,
         span: &mut Span,
         node: Node<'_>,
+        own: &Statistics,
         logits: &[f32],
         temperature: f32,
         scratch: &mut Vec<f32>,
     ) {
         let moves = logits.len().min(prior::MAX_MOVES);
-        match self.allocate(span, prior::words(moves)) {
-            Some(priors) => {
-                prior::write(&self.arena, priors, &logits[..moves], temperature, scratch);
-                node.expand(priors, moves as u8);
+        node.set(own);
+        match self.allocate(span, block::words(moves)) {
+            Some(index) => {
+                let logits = &logits[..moves];
+                prior::write(&self.arena, priors(index), logits, temperature, scratch);
+                block::Block::new(&self.arena, index).clear(own);
+                node.expand(index, moves as u8);
             }
             None => {
                 node.reshape(|shape| Some(shape.with_stage(Stage::New)));
@@ -112,66 +162,107 @@ impl Tree {
         }
     }
 
-    /// Ends a thread's use of its span.
-    pub(crate) fn retire(&self, span: Span) {
-        if let Some((index, length)) = span.rest() {
+    /// Makes a node.
+    pub(crate) fn add_node(&self, span: &mut Span, key: u64) -> Result<Index, Full> {
+        let index = match self.arena.cut_from(span, NODE) {
+            Some(index) => index,
+            None => self.find_node(span).ok_or(Full)?,
+        };
+        self.node(index).clear(key);
+        Ok(index)
+    }
+
+    /// A free node, or the first of a new page of them.
+    fn find_node(&self, span: &mut Span) -> Option<Index> {
+        let mut reclaim = self.reclaim.lock();
+        if let Some(index) = reclaim.take_node(&self.arena) {
+            return Some(index);
+        }
+        let Some(page) = self.arena.cut_page() else {
+            self.starved.store(true, Relaxed);
+            return None;
+        };
+        reclaim.add_page(&self.arena, page.start());
+        *span = page;
+        self.arena.cut_from(span, NODE)
+    }
+
+    /// Takes back a node that nothing leads to.
+    pub(crate) fn give_node(&self, index: Index) {
+        self.reclaim.lock().give_node(&self.arena, index);
+    }
+
+    /// Ends a thread's use of its spans, that of nodes and that of blocks.
+    pub(crate) fn retire(&self, mut nodes: Span, blocks: Span) {
+        while let Some(index) = self.arena.cut_from(&mut nodes, NODE) {
+            self.give_node(index);
+        }
+        if let Some((index, length)) = blocks.rest() {
             self.give(index, length);
         }
     }
 
     pub(crate) fn allocate(&self, span: &mut Span, length: usize) -> Option<Index> {
-        if let Some(index) = self.arena.cut(span, length) {
-            return Some(index);
+        let found = self
+            .arena
+            .cut(span, length)
+            .or_else(|| self.reclaim.lock().lists.take(&self.arena, length));
+        if found.is_none() {
+            self.starved.store(true, Relaxed);
         }
-        let mut reclaim = self.reclaim.lock();
-        loop {
-            if let Some(index) = reclaim.lists.take(&self.arena, length) {
-                return Some(index);
-            }
-            if !self.reclaim_one(&mut reclaim) {
-                self.starved.store(true, Relaxed);
-                return None;
-            }
-        }
+        found
     }
 
     pub(crate) fn give(&self, index: Index, length: usize) {
         self.reclaim.lock().lists.give(&self.arena, index, length);
     }
 
-    /// Makes the child that `mv` leads to the root and forgets the rest; false,
-    /// and nothing changed, if there is no such child.
+    /// Makes the node that `mv` leads to the root; false, and nothing changed,
+    /// if there is none.
     pub(crate) fn advance(&mut self, mv: u16) -> bool {
-        let root = self.root();
-        let shape = root.shape();
-        let Some(child) = self.children(shape).find(|child| child.mv() == mv) else {
-            return false;
-        };
-        let priors = root.priors();
-        root.copy_from(child);
-        // What the new root owns is no longer the old child's.
-        child.strip();
-        self.reclaim.lock().garbage.push(Contents { shape, priors });
-        true
+        let shape = self.root().shape();
+        let edge = self.edges(shape).find(|edge| edge.mv() == mv);
+        match edge.map(|edge| edge.node()) {
+            None | Some(0) => false,
+            Some(node) => {
+                self.root = node;
+                true
+            }
+        }
     }
 
     /// Readies the root for a search: it must be open to descents or new.
     pub(crate) fn settle_root(&mut self) {
-        let root = self.root();
-        if root.shape().moves() == 0 {
-            let rank = root.rank();
-            root.clear(root.mv(), rank);
+        let shape = self.root().shape();
+        if shape.moves() == 0 {
+            self.root = self.fresh_root();
+            return;
         }
+        // What was a repetition of a position since the old root may be none
+        // since this one.
+        for edge in self.edges(shape) {
+            edge.forget_draws();
+            if edge.node() != 0 {
+                let reply = self.node(edge.node());
+                self.edges(reply.shape())
+                    .for_each(|edge| edge.forget_draws());
+                self.refresh(reply);
+            }
+        }
+        self.refresh(self.root());
     }
 
-    /// What the children prove of a node: the outcome and the plies to it.
+    /// What the edges prove of a node: the outcome and the plies to it.
     pub(crate) fn proof(&self, node: Node<'_>) -> Option<(Outcome, u8)> {
         let shape = node.proven_shape();
         let mut win: Option<u8> = None;
         let (mut drawn, mut longest) = (false, 0);
         let mut open = shape.count() < u32::from(shape.moves());
-        for child in self.children(shape) {
-            let child = child.proven_shape();
+        for edge in self.edges(shape) {
+            let child = match edge.node() {
+                0 => Shape::default(),
+                to => self.node(to).proven_shape(),
+            };
             let plies = child.plies().saturating_add(1);
             match child.outcome() {
                 Outcome::Loss => win = Some(win.map_or(plies, |best| best.min(plies))),
@@ -194,22 +285,23 @@ pub(crate) mod testing {
     use super::*;
 
     /// Gives a node so many moves.
-    pub(crate) fn expanded(tree: &Tree, span: &mut Span, index: Index, moves: usize) {
+    pub(crate) fn expanded(tree: &Tree, span: &mut Span, node: Node<'_>, moves: usize) {
         let logits: Vec<f32> = (0..moves).map(|number| number as f32 * 0.01).collect();
-        tree.expand(span, tree.node(index), &logits, 1.0, &mut Vec::new());
+        let own = Statistics {
+            visits: 1,
+            weight: 1.0,
+            ..Statistics::default()
+        };
+        tree.expand(span, node, &own, &logits, 1.0, &mut Vec::new());
     }
 
-    /// Gives a node one more child.
-    pub(crate) fn grow(tree: &Tree, span: &mut Span, index: Index) -> Result<Index, Full> {
-        let node = tree.node(index);
+    /// Gives a node one more edge.
+    pub(crate) fn grow(tree: &Tree, span: &mut Span, node: Node<'_>) -> Result<Index, Full> {
         let shape = node.shape();
-        let last = match shape.count() {
-            0 => Rank::TOP,
-            count => tree.node(tree.child(shape, count - 1)).rank(),
-        };
-        let rank = tree.next_rank(node, shape, last).unwrap();
+        let last = tree.last_edge(shape).map_or(Rank::TOP, |edge| edge.rank());
+        let rank = tree.next_rank(shape, last).unwrap();
         let mv = u16::from(rank.number());
-        tree.add_child(span, node, shape.count(), mv, rank)
+        tree.add_edge(span, node, shape.count(), mv, rank)
     }
 }
 
@@ -218,42 +310,98 @@ mod tests {
     use super::testing::{expanded, grow};
     use super::*;
 
+    /// Fills the memory with a tree of three moves at each node; nodes made.
+    fn fill(tree: &Tree) -> usize {
+        let (mut nodes, mut blocks) = (Span::default(), Span::default());
+        let mut made = 0;
+        let mut leaves = std::collections::VecDeque::from([tree.root_index()]);
+        'filling: while let Some(leaf) = leaves.pop_front() {
+            let leaf = tree.node(leaf);
+            if leaf.shape().stage() == Stage::New {
+                expanded(tree, &mut blocks, leaf, 30);
+            }
+            for _ in 0..3 {
+                if leaf.shape().stage() != Stage::Expanded {
+                    break 'filling;
+                }
+                let Ok(edge) = grow(tree, &mut blocks, leaf) else {
+                    break 'filling;
+                };
+                let Ok(node) = tree.add_node(&mut nodes, made) else {
+                    break 'filling;
+                };
+                tree.table().insert(made, node);
+                tree.edge(edge).link(node);
+                tree.edge(edge).add(1, 0);
+                leaves.push_back(node);
+                made += 1;
+            }
+        }
+        tree.retire(nodes, blocks);
+        made as usize
+    }
+
     #[test]
     fn memory_ends_gently_and_is_used_again_when_the_root_moves() {
-        let mut tree = Tree::new(1);
-        let mut span = Span::default();
-        let mut fill = |tree: &Tree| {
-            let mut grown = 0;
-            let mut leaves = vec![ROOT];
-            while let Some(leaf) = leaves.pop() {
-                if tree.node(leaf).shape().stage() == Stage::New {
-                    expanded(tree, &mut span, leaf, 30);
-                }
-                for _ in 0..3 {
-                    match tree.node(leaf).shape().stage() {
-                        Stage::Expanded => match grow(tree, &mut span, leaf) {
-                            Ok(child) => leaves.insert(0, child),
-                            Err(Full) => return grown,
-                        },
-                        _ => return grown,
-                    }
-                    grown += 1;
-                }
-            }
-            unreachable!("every leaf gets children");
-        };
+        let mut tree = Tree::new(2);
         let first = fill(&tree);
         assert!(first > 8_000, "{first}");
-        assert!(tree.fullness() > 0.98);
-        let mv = tree.node(tree.child(tree.root().shape(), 1)).mv();
+        assert!(tree.fullness() > 0.9, "{}", tree.fullness());
+        let shape = tree.root().shape();
+        let mv = tree.edges(shape).nth(1).unwrap().mv();
         assert!(!tree.advance(999));
         assert!(tree.advance(mv));
         assert!(tree.is_low(), "a request has just failed");
-        tree.evict();
+        assert!(tree.evict(|| false));
         assert!(!tree.is_low());
-        let more = fill(&tree);
-        assert!(more > first / 2, "{more}");
+        // Two thirds could no longer be reached.
+        assert!(tree.fullness() < 0.5, "{}", tree.fullness());
+        let kept = tree.edges(tree.root().shape()).count();
+        assert_eq!(kept, 3);
         tree.clear();
-        assert!(tree.fullness() < 0.01);
+        assert!(tree.fullness() < 0.05);
+        assert!(fill(&tree) > first * 9 / 10);
+    }
+
+    #[test]
+    fn a_position_is_worth_what_its_evaluation_and_its_moves_are() {
+        let tree = Tree::new(2);
+        let (mut nodes, mut blocks) = (Span::default(), Span::default());
+        let value = |q: f64, weight: f64| Statistics {
+            visits: 1,
+            q,
+            d: 0.5,
+            m: 10.0,
+            weight,
+            spread: 0.0,
+        };
+        let logits = [0.0; 3];
+        let mut scratch = Vec::new();
+        let mut evaluate = |node, own: &Statistics| {
+            tree.expand(&mut blocks, node, own, &logits, 1.0, &mut scratch);
+        };
+        let root = tree.root();
+        evaluate(root, &value(0.2, 1.0));
+        let child = tree.add_node(&mut nodes, 5).unwrap();
+        evaluate(tree.node(child), &value(0.8, 2.0));
+        let mut span = Span::default();
+        for (visits, drawn, linked) in [(3, 0, true), (2, 2, false)] {
+            let edge = tree.edge(grow(&tree, &mut span, root).unwrap());
+            if linked {
+                edge.link(child);
+            }
+            edge.add(visits, drawn);
+        }
+        tree.refresh(root);
+        let statistics = root.statistics();
+        // Weights: 1 for itself, 3·2 for the move, 2·1 for the draws.
+        assert_eq!(statistics.visits, 6);
+        assert!((statistics.weight - 9.0 / 6.0).abs() < 1e-3);
+        assert!((statistics.q - (0.2 - 6.0 * 0.8) / 9.0).abs() < 1e-6);
+        assert!((statistics.d - (0.5 + 3.0 + 2.0) / 9.0).abs() < 1e-4);
+        assert!((statistics.m - (10.0 + 6.0 * 11.0 + 2.0 * 1.0) / 9.0).abs() < 0.01);
+        let mean = statistics.q;
+        let squares = (0.2f64.powi(2) + 6.0 * 0.8f64.powi(2)) / 9.0;
+        assert!((statistics.spread - (squares - mean * mean).sqrt()).abs() < 1e-4);
     }
 }

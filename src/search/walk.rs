@@ -2,23 +2,28 @@
 
 use super::arena::{Index, Span};
 use super::backup::Backup;
-use super::children::Unvisited;
-use super::node::{MAX_IN_FLIGHT, Node};
+use super::edge::Edge;
+use super::edges::Unvisited;
+use super::node::{Node, Statistics};
 use super::numeric::{exp2, log2};
 use super::packed::{pack_move, unpack_move};
-use super::picks::{Arrival, DRAWN, Pick, Picks};
+use super::picks::{Arrival, Pick, Picks, Step};
 use super::prior::{self, Rank};
 use super::select::{Candidate, exploration, first_play_urgency, share_out};
 use super::shape::{Outcome, Shape, Stage};
-use super::tree::{Full, ROOT, Tree};
+use super::tree::{Full, MAX_IN_FLIGHT, Tree};
 use super::{Parameters, shared::Shared};
 use crate::chess::{CLAIMABLE_RULE50, Game};
-use crate::nn::{BackendError, Batch, Evaluations};
+use crate::nn::{BackendError, Batch, Evaluations, Value};
 use shakmaty::{Move, MoveList, Position};
+use std::sync::atomic::Ordering::Relaxed;
 
-/// No line is followed further than this; a leaf there is evaluated again on
-/// each visit.
+/// No line is followed further than this: what a position there is worth stands.
 const MAX_DEPTH: usize = 500;
+
+/// Plies towards the 50-move rule from which positions that differ in nothing
+/// else are different nodes: the rule is now in sight.
+const RULE50_IN_SIGHT: u32 = 60;
 
 /// One thread's way through the tree.
 pub(crate) struct Walker<'a> {
@@ -27,10 +32,11 @@ pub(crate) struct Walker<'a> {
     parameters: &'a Parameters,
     game: Game,
     encode: bool,
-    span: Span,
-    path: Vec<Index>,
+    nodes: Span,
+    blocks: Span,
+    path: Vec<Step>,
     candidates: Vec<Candidate>,
-    /// Children among them without visits.
+    /// Edges among them without visits.
     unvisited: Vec<usize>,
     ranks: Vec<Rank>,
     branches: Vec<Branch>,
@@ -50,10 +56,10 @@ pub(crate) struct Gathered {
     pub(crate) visits: u32,
 }
 
-/// Visits on their way into a child.
+/// Visits on their way along an edge.
 #[derive(Clone, Copy)]
 struct Branch {
-    child: Index,
+    edge: Index,
     visits: u32,
 }
 
@@ -65,7 +71,8 @@ impl<'a> Walker<'a> {
             parameters: shared.parameters,
             game: shared.game.clone(),
             encode: shared.backend.properties().reads_input,
-            span: Span::default(),
+            nodes: Span::default(),
+            blocks: Span::default(),
             path: Vec::with_capacity(64),
             candidates: Vec::with_capacity(256),
             unvisited: Vec::with_capacity(256),
@@ -96,21 +103,23 @@ impl<'a> Walker<'a> {
             if granted == 0 {
                 break;
             }
-            if root.in_flight() + granted > MAX_IN_FLIGHT {
+            let in_flight = self.tree.in_flight();
+            if in_flight.load(Relaxed) + granted > MAX_IN_FLIGHT {
                 self.shared.refund(granted);
                 break;
             }
             let first = self.picks.list.len();
-            root.start(granted);
+            in_flight.fetch_add(granted, Relaxed);
             self.path.clear();
-            self.path.push(ROOT);
-            self.descend(ROOT, granted);
+            let node = self.tree.root_index();
+            self.path.push(Step { edge: 0, node });
+            self.descend(node, granted);
             let mut collided = 0;
             for pick in &self.picks.list[first..] {
                 match pick.arrival {
                     Arrival::Collision => collided += pick.visits,
                     Arrival::Leaf { .. } => {}
-                    Arrival::Known { .. } | Arrival::Valued(_) => at_once -= pick.visits as f32,
+                    _ => at_once -= pick.visits as f32,
                 }
             }
             visits += granted - collided;
@@ -138,38 +147,36 @@ impl<'a> Walker<'a> {
     /// Opens the evaluated leaves and backs everything up.
     pub(crate) fn finish(&mut self) {
         for pick in &self.picks.list {
-            if let Arrival::Leaf { slot, .. } = pick.arrival {
-                let leaf = self
-                    .tree
-                    .node(self.picks.paths[pick.start + pick.length - 1]);
-                let logits = self.evaluations.logits(slot);
-                let temperature = self.parameters.policy_temperature;
-                self.tree
-                    .expand(&mut self.span, leaf, logits, temperature, &mut self.scratch);
+            if let Arrival::Leaf { slot } = pick.arrival {
+                self.tree.expand(
+                    &mut self.blocks,
+                    self.tree.node(self.picks.leaf(pick)),
+                    &own(self.evaluations.value(slot)),
+                    self.evaluations.logits(slot),
+                    self.parameters.policy_temperature,
+                    &mut self.scratch,
+                );
             }
         }
-        self.backup
-            .all(self.tree, &self.picks, &self.evaluations, self.shared);
+        self.backup.all(self.tree, &self.picks, self.shared);
     }
 
     /// Undoes what [`Walker::gather`] did: the evaluation failed.
     pub(crate) fn abandon(&mut self) {
         for pick in &mut self.picks.list {
             if let Arrival::Leaf { .. } = pick.arrival {
-                let leaf = self
-                    .tree
-                    .node(self.picks.paths[pick.start + pick.length - 1]);
+                let leaf = self.picks.paths[pick.start + pick.length - 1].node;
+                let leaf = self.tree.node(leaf);
                 leaf.reshape(|shape| Some(shape.with_stage(Stage::New)));
                 pick.arrival = Arrival::Collision;
             }
         }
-        self.backup
-            .all(self.tree, &self.picks, &self.evaluations, self.shared);
+        self.backup.all(self.tree, &self.picks, self.shared);
     }
 
     /// Gives back what memory is left over.
     pub(crate) fn retire(self) {
-        self.tree.retire(self.span);
+        self.tree.retire(self.nodes, self.blocks);
     }
 
     fn arrive(&mut self, visits: u32, arrival: Arrival) {
@@ -183,111 +190,165 @@ impl<'a> Walker<'a> {
         });
     }
 
-    /// Takes `visits`, already in flight through this node, on to leaves. The
-    /// game stands at the node's position.
+    /// Takes `visits`, already in flight on their way to this node, on to leaves.
+    /// The game stands at the node's position.
     fn descend(&mut self, index: Index, visits: u32) {
         let node = self.tree.node(index);
         let shape = node.shape();
-        let depth = self.path.len() - 1;
-        if depth > 0 && shape.outcome() != Outcome::Unknown {
+        if self.path.len() > 1 && shape.outcome() != Outcome::Unknown {
             return self.arrive(visits, Arrival::Known { news: false });
         }
         match shape.stage() {
             Stage::Expanded => self.branch_out(node, visits),
-            Stage::Pending => self.arrive(visits, Arrival::Collision),
-            Stage::Repeated if self.repeats_within(depth) => {
-                self.arrive(visits, Arrival::Valued(DRAWN));
-            }
-            // The root has moved past the position that a node repeats: what is
-            // known of it is wrong.
-            stage @ (Stage::New | Stage::Repeated) => self.explore(node, stage, visits),
+            Stage::New => self.explore(node, visits),
+            Stage::Pending | Stage::Free => self.arrive(visits, Arrival::Collision),
         }
     }
 
     /// Sees what kind of leaf this is. Not inlined: the list of moves would
     /// weigh on every level of the recursion.
     #[inline(never)]
-    fn explore(&mut self, node: Node<'a>, stage: Stage, visits: u32) {
-        let claim =
-            |shape: Shape| (shape.stage() == stage).then_some(shape.with_stage(Stage::Pending));
+    fn explore(&mut self, node: Node<'a>, visits: u32) {
+        let claim = |shape: Shape| {
+            (shape.stage() == Stage::New).then_some(shape.with_stage(Stage::Pending))
+        };
         if node.reshape(claim).is_none() {
             return self.arrive(visits, Arrival::Collision);
         }
-        let again = stage == Stage::Repeated;
-        let depth = self.path.len() - 1;
-        if depth == 0 {
+        if self.path.len() == 1 {
             let shared = self.shared;
-            return self.leaf(&shared.root_moves, visits, again);
+            return self.leaf(&shared.root_moves, visits);
         }
-        let moves = self.game.position().legal_moves();
-        if let Some((outcome, plies)) = self.rules(&moves) {
-            node.prove(outcome, plies);
-            node.reshape(|shape| Some(shape.with_stage(Stage::New)));
-            self.arrive(visits, Arrival::Known { news: true });
-        } else if self.repeats_within(depth) {
-            node.reshape(|shape| Some(shape.with_stage(Stage::Repeated)));
-            self.arrive(visits, Arrival::Valued(DRAWN));
-        } else {
-            self.leaf(&moves, visits, again);
-        }
+        let position = self.game.position();
+        let moves = position.legal_moves();
+        let outcome = match (moves.is_empty(), position.is_check()) {
+            (true, true) => Outcome::Loss,
+            (true, false) => Outcome::Draw,
+            (false, _) if position.is_insufficient_material() => Outcome::Draw,
+            (false, _) => return self.leaf(&moves, visits),
+        };
+        node.prove(outcome, 0);
+        node.reshape(|shape| Some(shape.with_stage(Stage::New)));
+        self.arrive(visits, Arrival::Known { news: true });
     }
 
     /// One visit evaluates the leaf, the others come for nothing.
-    fn leaf(&mut self, moves: &[Move], visits: u32, again: bool) {
+    fn leaf(&mut self, moves: &[Move], visits: u32) {
         let slot = self.batch.len();
         self.batch.push(&self.game, moves, self.encode);
-        self.arrive(1, Arrival::Leaf { slot, again });
+        self.arrive(1, Arrival::Leaf { slot });
         if visits > 1 {
             self.arrive(visits - 1, Arrival::Collision);
         }
     }
 
-    /// What the rules say of the position: the outcome for the side to move.
-    fn rules(&self, moves: &MoveList) -> Option<(Outcome, u8)> {
-        let position = self.game.position();
-        if moves.is_empty() {
-            return Some(match position.is_check() {
-                true => (Outcome::Loss, 0),
-                false => (Outcome::Draw, 0),
-            });
-        }
-        let drawn = self.game.current().repetitions >= 2
-            || self.game.rule50() >= CLAIMABLE_RULE50
-            || position.is_insufficient_material();
-        drawn.then_some((Outcome::Draw, 0))
+    /// Whether the moves before, and not the position, make this a draw, at a
+    /// depth of so many plies.
+    fn is_drawn_by_history(&self, depth: usize) -> bool {
+        let ply = self.game.current();
+        // Whoever could bring a position about twice can do it again.
+        let twice = self.parameters.two_fold_draws
+            && ply.repetitions > 0
+            && usize::from(ply.cycle) <= depth;
+        twice
+            || ply.repetitions >= 2
+            || self.game.rule50() >= CLAIMABLE_RULE50 && !self.game.position().is_checkmate()
     }
 
-    /// Whether the position has stood on the board since the root, itself
-    /// included: whoever could bring that about can do it again.
-    fn repeats_within(&self, depth: usize) -> bool {
+    /// The key of the position as a node: with what of its past will matter.
+    fn key(&self) -> u64 {
         let ply = self.game.current();
-        self.parameters.two_fold_draws && ply.repetitions > 0 && usize::from(ply.cycle) <= depth
+        let rule50 = self.game.rule50();
+        let mut past = u64::from(ply.repetitions);
+        if rule50 >= RULE50_IN_SIGHT {
+            past |= u64::from(rule50) << 8;
+        }
+        ply.key ^ past.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
     fn branch_out(&mut self, node: Node<'a>, visits: u32) {
-        if self.path.len() > MAX_DEPTH {
-            return self.arrive(visits, Arrival::Valued(node.statistics()));
-        }
         let first = self.branches.len();
-        if !self.select(node, visits) {
-            // No memory for the next child: this node's own value stands in.
+        if self.path.len() > MAX_DEPTH || !self.select(node, visits) {
+            // Without memory for the next edge this node's own worth stands in.
             self.branches.truncate(first);
-            return self.arrive(visits, Arrival::Valued(node.statistics()));
+            return self.arrive(visits, Arrival::Standing);
         }
         let last = self.branches.len();
         for number in first..last {
-            let Branch { child, visits } = self.branches[number];
-            let child_node = self.tree.node(child);
-            let board = self.game.position().board();
-            let mv = unpack_move(child_node.mv(), board);
-            child_node.start(visits);
-            self.game.play(mv);
-            self.path.push(child);
-            self.descend(child, visits);
-            self.path.pop();
-            self.game.undo();
+            let Branch { edge, visits } = self.branches[number];
+            self.follow(edge, visits);
         }
         self.branches.truncate(first);
+    }
+
+    /// Takes visits along an edge.
+    fn follow(&mut self, index: Index, visits: u32) {
+        let edge = self.tree.edge(index);
+        let started = edge.visits() + edge.in_flight();
+        edge.start(visits);
+        let mv = unpack_move(edge.mv(), self.game.position().board());
+        self.game.play(mv);
+        let drawn = self.is_drawn_by_history(self.path.len());
+        let node = match drawn {
+            true => Ok(0),
+            false => self.destination(edge),
+        };
+        self.path.push(Step {
+            edge: index,
+            node: *node.as_ref().unwrap_or(&0),
+        });
+        match node {
+            Ok(0) => self.arrive(visits, Arrival::Drawn),
+            Ok(node) => {
+                // Other ways have brought more visits here than this one: as many
+                // as it lags behind need not go further.
+                let ahead = self.tree.node(node).visits().saturating_sub(started);
+                let caught_up = match self.parameters.transpositions {
+                    true => ahead.min(visits),
+                    false => 0,
+                };
+                if caught_up > 0 {
+                    self.arrive(caught_up, Arrival::Standing);
+                }
+                if visits > caught_up {
+                    self.descend(node, visits - caught_up);
+                }
+            }
+            Err(Full) => self.arrive(visits, Arrival::Collision),
+        }
+        self.path.pop();
+        self.game.undo();
+    }
+
+    /// The node of the position on the board, to which the edge leads.
+    fn destination(&mut self, edge: Edge<'_>) -> Result<Index, Full> {
+        let known = edge.node();
+        if known != 0 {
+            return Ok(known);
+        }
+        let tree = self.tree;
+        let shared = self.parameters.transpositions;
+        let key = self.key();
+        let found = shared
+            .then(|| {
+                tree.table()
+                    .find(key, |index| tree.node(index).key() == key)
+            })
+            .flatten();
+        let node = match found {
+            Some(node) => node,
+            None => tree.add_node(&mut self.nodes, key)?,
+        };
+        let linked = edge.link(node);
+        if found.is_none() {
+            if linked != node {
+                // Another thread was first.
+                tree.give_node(node);
+            } else if shared {
+                tree.table().insert(key, node);
+            }
+        }
+        Ok(linked)
     }
 
     /// Shares the visits out and puts a branch for each move that gets any on
@@ -301,17 +362,25 @@ impl<'a> Walker<'a> {
         let mut last = Rank::TOP;
         self.candidates.clear();
         self.unvisited.clear();
-        for (number, child) in self.tree.children(shape).enumerate() {
-            let (child_visits, q) = child.visits_and_q();
-            last = child.rank();
+        for (number, index) in self.tree.edge_indices(shape).enumerate() {
+            let edge = self.tree.edge(index);
+            let (visits, to) = edge.visits_and_node();
+            last = edge.rank();
             let prior = table[usize::from(last.code())];
-            let mut candidate = Candidate::new(q, prior, child_visits + child.in_flight());
-            if child_visits == 0 {
+            let mut candidate = Candidate::new(index, prior, visits + edge.in_flight());
+            if visits == 0 {
                 self.unvisited.push(number);
             } else {
                 visited_policy += prior;
-                // A move proven to win or to lose needs no visits.
-                if matches!(child.shape().outcome(), Outcome::Unknown | Outcome::Draw) {
+                // Without a node all visits were draws.
+                let mut open = true;
+                if to != 0 {
+                    let child = self.tree.node(to);
+                    candidate.q = child.visits_and_q().1 * (1.0 - edge.drawn() as f32);
+                    // A move proven to win or to lose needs no visits.
+                    open = matches!(child.shape().outcome(), Outcome::Unknown | Outcome::Draw);
+                }
+                if open {
                     candidate.rate(scale);
                 }
             }
@@ -324,23 +393,24 @@ impl<'a> Walker<'a> {
             candidate.rate(scale);
         }
         let tried = self.candidates.len();
-        let mut untried = Unvisited::new(self.tree, node, shape, last, &mut self.ranks);
+        let mut untried = Unvisited::new(self.tree, shape, last, &mut self.ranks);
         share_out(&mut self.candidates, &mut untried, fpu, scale, visits);
-        for number in 0..tried {
-            let visits = self.candidates[number].given;
-            if visits > 0 {
-                let child = self.tree.child(shape, number as u32);
-                self.branches.push(Branch { child, visits });
+        for candidate in &self.candidates[..tried] {
+            if candidate.given > 0 {
+                self.branches.push(Branch {
+                    edge: candidate.edge,
+                    visits: candidate.given,
+                });
             }
         }
         // Untried moves come in order, so the first tells of all.
         let fresh = self.candidates.get(tried);
-        fresh.is_none_or(|candidate| candidate.given == 0) || self.add_children(node, tried)
+        fresh.is_none_or(|candidate| candidate.given == 0) || self.add_edges(node, tried)
     }
 
-    /// Makes children of the untried moves that were given visits; false if the
+    /// Makes edges of the untried moves that were given visits; false if the
     /// memory does not suffice.
-    fn add_children(&mut self, node: Node<'_>, tried: usize) -> bool {
+    fn add_edges(&mut self, node: Node<'_>, tried: usize) -> bool {
         let moves = self.moves_here();
         for (&rank, number) in self.ranks.iter().zip(tried..) {
             let visits = self.candidates[number].given;
@@ -349,8 +419,8 @@ impl<'a> Walker<'a> {
             }
             let mv = pack_move(moves[usize::from(rank.number())]);
             let number = number as u32;
-            match self.tree.add_child(&mut self.span, node, number, mv, rank) {
-                Ok(child) => self.branches.push(Branch { child, visits }),
+            match self.tree.add_edge(&mut self.blocks, node, number, mv, rank) {
+                Ok(edge) => self.branches.push(Branch { edge, visits }),
                 Err(Full) => return false,
             }
         }
@@ -364,6 +434,18 @@ impl<'a> Walker<'a> {
         } else {
             self.game.position().legal_moves()
         }
+    }
+}
+
+/// A leaf's evaluation as its node keeps it: for the side that moved there.
+fn own(value: Value) -> Statistics {
+    Statistics {
+        visits: 1,
+        q: f64::from(-value.q),
+        d: f64::from(value.d),
+        m: f64::from(value.moves_left),
+        weight: 1.0,
+        spread: 0.0,
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! Kept by the thread that called, between its batches.
 
+use super::edge::Edge;
 use super::node::Node;
-use super::report::{best_child, compare, report};
+use super::report::{best_edge, compare, report};
 use super::shape::Outcome;
 use super::shared::Shared;
 use super::time::{Allotment, Situation, is_decided};
@@ -100,8 +101,8 @@ impl<'a> Watch<'a> {
             return true;
         }
         let now = Instant::now();
-        let best = best_child(self.shared, root);
-        let mv = best.map(Node::mv);
+        let best = best_edge(self.shared.tree, root);
+        let mv = best.map(Edge::mv);
         if mv != self.best {
             self.best = mv;
             self.best_since = now;
@@ -131,10 +132,11 @@ impl<'a> Watch<'a> {
             Outcome::Win => {
                 let short_enough = |moves| u32::from(shape.plies()).div_ceil(2) <= moves;
                 let enough = !self.limits.infinite && self.limits.mate.is_none_or(short_enough);
-                let proven = |child: Node<'_>| child.shape().outcome() != Outcome::Unknown;
-                enough
-                    || shape.count() == u32::from(shape.moves())
-                        && self.shared.tree.children(shape).all(proven)
+                let tree = self.shared.tree;
+                let proven = |edge: Edge<'_>| {
+                    edge.node() != 0 && tree.node(edge.node()).shape().outcome() != Outcome::Unknown
+                };
+                enough || shape.count() == u32::from(shape.moves()) && tree.edges(shape).all(proven)
             }
         }
     }
@@ -145,7 +147,7 @@ impl<'a> Watch<'a> {
             .is_some_and(|depth| self.shared.progress.mean_depth() >= f64::from(depth))
     }
 
-    fn is_time_up(&self, root: Node<'_>, best: Option<Node<'_>>, now: Instant) -> bool {
+    fn is_time_up(&self, root: Node<'_>, best: Option<Edge<'_>>, now: Instant) -> bool {
         let (Some(allotment), Some(since)) = (self.allotment, self.clock_since) else {
             return false;
         };
@@ -175,13 +177,12 @@ impl<'a> Watch<'a> {
         if elapsed >= limit {
             return true;
         }
-        let runner_up = self
-            .shared
-            .tree
-            .children(root.shape())
-            .filter(|child| child.mv() != best.mv())
-            .min_by(|&a, &b| compare(a, b))
-            .map_or(0, Node::visits);
+        let tree = self.shared.tree;
+        let runner_up = tree
+            .edges(root.shape())
+            .filter(|edge| edge.mv() != best.mv())
+            .min_by(|&a, &b| compare(tree, a, b))
+            .map_or(0, Edge::visits);
         let lead = u64::from(best.visits().saturating_sub(runner_up));
         let visits = self.shared.progress.visits();
         // The first batches say nothing of the speed.

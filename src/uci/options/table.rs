@@ -249,6 +249,15 @@ pub(super) const TABLE: &[Entry] = &[
                otherwise only the third occurrence does.",
     },
     Entry {
+        name: "Transpositions",
+        kind: Kind::Check {
+            get: |settings| settings.parameters.transpositions,
+            set: |settings, value| settings.parameters.transpositions = value,
+        },
+        help: "Whether all ways to a position lead to one node of the tree, so that what is learnt \
+               on one counts on all.",
+    },
+    Entry {
         name: "MaxCollisionVisits",
         kind: Kind::Spin {
             min: 1,

@@ -1,0 +1,339 @@
+//! Where the edges of a node lie.
+//!
+//! In chunks of two and four, so that none ever moves, little is wasted, and
+//! memory given back fits the next node. The node's block points to the first
+//! two. With the third edge comes a directory of eight places: a chunk of two,
+//! five of four, and a directory of directories for the 25th edge and those
+//! after.
+
+use super::arena::{Index, Span};
+use super::block::{self, Block};
+use super::edge::{EDGE, Edge};
+use super::node::Node;
+use super::prior::{Rank, table};
+use super::select::Untried;
+use super::shape::Shape;
+use super::tree::{Full, Tree};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// Edges without a directory.
+const DIRECT: u32 = 2;
+/// Edges that the first directory itself leads to.
+const NEAR: u32 = 24;
+/// Place of the directory of directories in the first one.
+const FAR_SLOT: u32 = 7;
+/// Edges that each directory below that leads to.
+const FAR: u32 = 32;
+/// Words of a directory.
+const DIRECTORY: usize = 4;
+/// Words of a chunk of two.
+const PAIR: usize = 2 * EDGE;
+/// Words of a chunk of four.
+const QUAD: usize = 4 * EDGE;
+
+impl Tree {
+    pub(crate) fn block(&self, shape: Shape) -> Block<'_> {
+        Block::new(self.arena(), shape.block())
+    }
+
+    #[inline]
+    pub(crate) fn edge(&self, index: Index) -> Edge<'_> {
+        Edge::new(self.arena().block(index))
+    }
+
+    /// Where edge `number` of a node of this shape is, in the order of ranks.
+    #[inline]
+    fn edge_index(&self, shape: Shape, number: u32) -> Index {
+        let (pair, directory) = self.block(shape).ways();
+        let (chunk, place) = if number < DIRECT {
+            (pair, number)
+        } else if number < 4 {
+            (self.slot(directory, 1), number - DIRECT)
+        } else if number < NEAR {
+            (self.slot(directory, number / 4 + 1), number % 4)
+        } else {
+            let number = number - NEAR;
+            let far = self.slot(self.slot(directory, FAR_SLOT), number / FAR);
+            (self.slot(far, number % FAR / 4), number % 4)
+        };
+        chunk + place * EDGE as Index
+    }
+
+    /// Where the node's edges are, the greatest prior first.
+    #[inline]
+    pub(crate) fn edge_indices(&self, shape: Shape) -> impl Iterator<Item = Index> {
+        let mut index = 0;
+        (0..shape.count()).map(move |number| {
+            let begins_a_chunk = number % 4 == 0 || number == DIRECT;
+            index = match begins_a_chunk {
+                true => self.edge_index(shape, number),
+                false => index + EDGE as Index,
+            };
+            index
+        })
+    }
+
+    /// The node's edges, the greatest prior first.
+    #[inline]
+    pub(crate) fn edges(&self, shape: Shape) -> impl Iterator<Item = Edge<'_>> {
+        self.edge_indices(shape).map(|index| self.edge(index))
+    }
+
+    /// The edge of the least prior, if there is any.
+    #[cfg(test)]
+    pub(crate) fn last_edge(&self, shape: Shape) -> Option<Edge<'_>> {
+        let last = shape.count().checked_sub(1)?;
+        Some(self.edge(self.edge_index(shape, last)))
+    }
+
+    fn slot(&self, directory: Index, slot: u32) -> Index {
+        let word = self.arena().word(directory + slot / 2).load(Acquire);
+        (word >> (32 * (slot % 2))) as Index
+    }
+
+    fn set_slot(&self, directory: Index, slot: u32, index: Index) {
+        let word = self.arena().word(directory + slot / 2);
+        let shift = 32 * (slot % 2);
+        let kept = word.load(Relaxed) & !(0xffff_ffff << shift);
+        word.store(kept | u64::from(index) << shift, Release);
+    }
+
+    /// Makes the move of this rank edge `number` of the node, unless another
+    /// thread has already done so.
+    pub(crate) fn add_edge(
+        &self,
+        span: &mut Span,
+        node: Node<'_>,
+        number: u32,
+        mv: u16,
+        rank: Rank,
+    ) -> Result<Index, Full> {
+        let shape = loop {
+            let shape = node.shape();
+            if shape.count() > number {
+                return Ok(self.edge_index(shape, number));
+            }
+            let free = |shape: Shape| (!shape.locked()).then_some(shape.lock());
+            if let Some(before) = node.reshape(free) {
+                if before.count() == number {
+                    break before;
+                }
+                node.reshape(|shape| Some(shape.unlock()));
+            }
+            std::hint::spin_loop();
+        };
+        let room = self.make_room(span, shape);
+        if room.is_some() {
+            let edge = self.edge(self.edge_index(shape, number));
+            edge.clear(mv, rank);
+        }
+        let count = number + u32::from(room.is_some());
+        node.reshape(|shape| Some(shape.with_count(count).unlock()));
+        match room {
+            Some(()) => Ok(self.edge_index(shape, number)),
+            None => Err(Full),
+        }
+    }
+
+    /// Finds memory for one more edge. The node is locked.
+    fn make_room(&self, span: &mut Span, shape: Shape) -> Option<()> {
+        let block = self.block(shape);
+        let (pair, directory) = block.ways();
+        match shape.count() {
+            0 => block.set_ways(self.allocate(span, PAIR)?, 0),
+            DIRECT => {
+                let [directory, chunk] = self.allocate_all(span, [DIRECTORY, PAIR])?;
+                self.set_slot(directory, 1, chunk);
+                block.set_ways(pair, directory);
+            }
+            NEAR => {
+                let [above, below, chunk] =
+                    self.allocate_all(span, [DIRECTORY, DIRECTORY, QUAD])?;
+                self.set_slot(below, 0, chunk);
+                self.set_slot(above, 0, below);
+                self.set_slot(directory, FAR_SLOT, above);
+            }
+            count @ 4..NEAR if count % 4 == 0 => {
+                self.set_slot(directory, count / 4 + 1, self.allocate(span, QUAD)?);
+            }
+            count if count > NEAR && (count - NEAR).is_multiple_of(4) => {
+                let (far, number) = ((count - NEAR) / FAR, (count - NEAR) % FAR);
+                let above = self.slot(directory, FAR_SLOT);
+                if number == 0 {
+                    let [below, chunk] = self.allocate_all(span, [DIRECTORY, QUAD])?;
+                    self.set_slot(below, 0, chunk);
+                    self.set_slot(above, far, below);
+                } else {
+                    let chunk = self.allocate(span, QUAD)?;
+                    self.set_slot(self.slot(above, far), number / 4, chunk);
+                }
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// All of these blocks or none.
+    fn allocate_all<const N: usize>(
+        &self,
+        span: &mut Span,
+        lengths: [usize; N],
+    ) -> Option<[Index; N]> {
+        let mut blocks = [0; N];
+        for number in 0..N {
+            match self.allocate(span, lengths[number]) {
+                Some(block) => blocks[number] = block,
+                None => {
+                    for (&block, length) in blocks[..number].iter().zip(lengths) {
+                        self.give(block, length);
+                    }
+                    return None;
+                }
+            }
+        }
+        Some(blocks)
+    }
+
+    /// Calls `give` with the node's block and every chunk and directory of its
+    /// edges, and their lengths.
+    pub(crate) fn contents(&self, shape: Shape, mut give: impl FnMut(Index, usize)) {
+        let count = shape.count();
+        if shape.moves() == 0 {
+            return;
+        }
+        let (pair, directory) = self.block(shape).ways();
+        // Giving writes to what is given, so what leads on goes last.
+        for first in (4..count).step_by(4) {
+            give(self.edge_index(shape, first), QUAD);
+        }
+        if count > NEAR {
+            let above = self.slot(directory, FAR_SLOT);
+            for far in 0..=(count - 1 - NEAR) / FAR {
+                give(self.slot(above, far), DIRECTORY);
+            }
+            give(above, DIRECTORY);
+        }
+        if count > DIRECT {
+            give(self.slot(directory, 1), PAIR);
+            give(directory, DIRECTORY);
+        }
+        if count > 0 {
+            give(pair, PAIR);
+        }
+        give(shape.block(), block::words(shape.moves().into()));
+    }
+
+    /// Words of what [`Tree::contents`] tells.
+    pub(crate) fn content_words(&self, shape: Shape) -> usize {
+        if shape.moves() == 0 {
+            return 0;
+        }
+        let count = shape.count();
+        let quads = count.saturating_sub(4).div_ceil(4) as usize;
+        let directories = match count {
+            0..=DIRECT => 0,
+            ..=NEAR => 1,
+            _ => 3 + (count - 1 - NEAR) as usize / FAR as usize,
+        };
+        let pairs = usize::from(count > 0) + usize::from(count > DIRECT);
+        quads * QUAD + directories * DIRECTORY + pairs * PAIR + block::words(shape.moves().into())
+    }
+}
+
+/// The moves of a node that have no edges yet.
+pub(crate) struct Unvisited<'a> {
+    tree: &'a Tree,
+    shape: Shape,
+    last: Rank,
+    exhausted: bool,
+    ranks: &'a mut Vec<Rank>,
+}
+
+impl<'a> Unvisited<'a> {
+    /// Those after the move of rank `last`; `ranks` becomes a list of the ones
+    /// asked for.
+    pub(crate) fn new(
+        tree: &'a Tree,
+        shape: Shape,
+        last: Rank,
+        ranks: &'a mut Vec<Rank>,
+    ) -> Unvisited<'a> {
+        ranks.clear();
+        Unvisited {
+            tree,
+            shape,
+            last,
+            exhausted: false,
+            ranks,
+        }
+    }
+}
+
+impl Untried for Unvisited<'_> {
+    fn bound(&self) -> f32 {
+        if self.exhausted {
+            f32::NEG_INFINITY
+        } else {
+            table()[usize::from(self.last.code())]
+        }
+    }
+
+    fn next(&mut self) -> Option<f32> {
+        let next = self.tree.next_rank(self.shape, self.last);
+        let Some(rank) = next else {
+            self.exhausted = true;
+            return None;
+        };
+        self.last = rank;
+        self.ranks.push(rank);
+        Some(table()[usize::from(rank.code())])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::testing::{expanded, grow};
+    use super::*;
+
+    #[test]
+    fn edges_stay_where_they_are_while_more_come() {
+        let tree = Tree::new(1);
+        let mut span = Span::default();
+        expanded(&tree, &mut span, tree.root(), 218);
+        let indices: Vec<_> = (0..218)
+            .map(|_| grow(&tree, &mut span, tree.root()).unwrap())
+            .collect();
+        let shape = tree.root().shape();
+        assert_eq!(shape.count(), 218);
+        assert!(tree.edge_indices(shape).eq(indices));
+        let ranks: Vec<_> = tree.edges(shape).map(Edge::rank).collect();
+        assert!(ranks.windows(2).all(|pair| pair[0] > pair[1]));
+    }
+
+    #[test]
+    fn all_memory_of_the_edges_comes_back() {
+        for count in [0, 1, 2, 3, 4, 5, 8, 9, 24, 25, 28, 29, 56, 57, 100, 218] {
+            let tree = Tree::new(1);
+            let mut span = Span::default();
+            expanded(&tree, &mut span, tree.root(), 218);
+            for _ in 0..count {
+                grow(&tree, &mut span, tree.root()).unwrap();
+            }
+            let shape = tree.root().shape();
+            let mut blocks = Vec::new();
+            tree.contents(shape, |index, length| blocks.push((index, length)));
+            blocks.sort_unstable();
+            assert!(
+                blocks
+                    .windows(2)
+                    .all(|pair| pair[0].0 + pair[0].1 as u32 == pair[1].0)
+            );
+            let words: usize = blocks.iter().map(|block| block.1).sum();
+            assert_eq!(words, tree.content_words(shape), "{count}");
+            assert!(
+                words <= block::words(218) + 2 * EDGE * count + 2 * QUAD,
+                "{count} {words}"
+            );
+        }
+    }
+}

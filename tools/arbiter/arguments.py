@@ -2,6 +2,10 @@
 
 import argparse
 
+from .entrant import thinking
+from .game import Adjudication
+from .openings import Openings
+
 ENGINE_KEYS = "name, cmd, dir, option.NAME, and tc, time (or st), nodes or depth"
 
 
@@ -37,6 +41,12 @@ def numbers(names, counts):
     return read
 
 
+def add_conditions(parser):
+    add_thinking(parser)
+    add_openings(parser)
+    add_adjudication(parser)
+
+
 def add_thinking(parser):
     add = parser.add_argument_group("thinking, where an engine has no limits of its own").add_argument
     add("--time", "--st", metavar="SECONDS", help="seconds a move")
@@ -49,6 +59,10 @@ def add_thinking(parser):
         help="until a move hangs, where no clock runs (default 300)")
 
 
+def read_thinking(options):
+    return thinking({key: getattr(options, key) for key in ("tc", "time", "nodes", "depth")})
+
+
 def add_openings(parser):
     add = parser.add_argument_group("openings").add_argument
     add("--openings", metavar="FILE",
@@ -57,6 +71,11 @@ def add_openings(parser):
     add("--plies", type=count, help="of a PGN opening, take so many plies")
     add("--seed", type=int, default=0, help="of everything random (default 0)")
     add("--chess960", action="store_true", help="the openings are Chess960's")
+
+
+def read_openings(options):
+    seed = options.seed if options.order == "random" else None
+    return Openings(options.openings, seed, options.chess960, options.plies)
 
 
 def add_adjudication(parser):
@@ -73,9 +92,12 @@ def add_adjudication(parser):
     add("--max-plies", type=count, metavar="PLIES", help="drawn at this length, the opening included")
 
 
+def read_adjudication(options):
+    return Adjudication(options.resign, options.draw, options.max_plies)
+
+
 def add_running(parser):
     add = parser.add_argument_group("running").add_argument
     add("--concurrency", type=count, default=1, metavar="GAMES", help="games at once (default 1)")
     add("--log", metavar="FILE", help="for what the engines say on standard error")
     add("--json", action="store_true", help="the result as one JSON object on standard output")
-    return add

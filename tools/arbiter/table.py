@@ -31,6 +31,11 @@ class Table:
             game.headers[f"{colour}TimeControl"] = str(player.entrant.thinking)
         return game
 
+    async def configure(self, *options):
+        """Sets options of each engine."""
+        for player, own in zip(self.players, options):
+            await player.configure(own)
+
     async def close(self):
         for player in self.players:
             await player.close()

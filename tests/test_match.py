@@ -165,6 +165,15 @@ class PartsTest(unittest.TestCase):
         self.assertEqual(entrant.options, {"Move Overhead": "5", "Net": "a,b.pt"})
         self.assertEqual(entrant.thinking.clock, TimeControl(60, 0.5, 40))
 
+    def test_entrant_with_what_both_engines_share(self):
+        each = ["cmd=engine,dir=there,option.Hash=8,option.Threads=1,nodes=400"]
+        entrant = Entrant.parse(["name=A,option.Hash=16"], Thinking(depth=1), each)
+        self.assertEqual((entrant.command, entrant.directory), (["engine"], "there"))
+        self.assertEqual(entrant.options, {"Hash": "16", "Threads": "1"})
+        self.assertEqual(entrant.thinking, Thinking(nodes=400))
+        # Its own limits stand in place of all others, and `st` is `time`.
+        self.assertEqual(Entrant.parse(["name=A,st=0.5"], Thinking(), each).thinking, Thinking(time=0.5))
+
     def test_elo_of_known_scores(self):
         self.assertAlmostEqual(elo(0.75), 190.8485, places=4)
         self.assertAlmostEqual(elo(0.5), 0)

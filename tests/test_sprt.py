@@ -130,6 +130,9 @@ class LikelihoodTest(unittest.TestCase):
             self.assertAlmostEqual(Sprt(low, high, model=model).llr(counts), expected, delta=0.005)
 
     def test_scores_that_did_not_occur(self):
+        # They count as a thousandth, as in fishtest.
+        expected = best_trinomial([1e-3, 20, 5], expected_score(30)) - best_trinomial([1e-3, 20, 5], 0.5)
+        self.assertAlmostEqual(Sprt(0, 30).llr([0, 20, 5]), expected, places=6)
         for model in ("logistic", "normalised"):
             test = Sprt(0, 5, model=model)
             self.assertTrue(0 < test.llr([0, 0, 0, 0, 100]) < 10)
@@ -267,7 +270,7 @@ class MatchTest(ToolTest):
         played = whole["games"]
         last = "[Event " + self.text("games.pgn").split("[Event ")[-1]
         with open(self.folder / "games.pgn", "a") as file:
-            file.write(last.replace(f'[Round "{played}"]', f'[Round "{played + 2}"]'))
+            file.write(last.replace(f'[Round "{played}"]', f'[Round "{played + 4}"]'))
         resumed = self.match("--sprt", "0,60", "--pgn", "games.pgn", "--resume")
         self.assertEqual(resumed["games"], played + 2)
         self.assertEqual(resumed["sprt"], whole["sprt"])

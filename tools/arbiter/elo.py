@@ -12,7 +12,7 @@ NORMALISED = 800 / math.log(10)
 
 def elo(score: float) -> float | None:
     """Logistic Elo difference of an expected score; None where it is beyond measure."""
-    return -400 * math.log10(1 / score - 1) if 0 < score < 1 else None
+    return 400 * math.log10(score / (1 - score)) if 0 < score < 1 else None
 
 
 def expected_score(elo: float) -> float:

@@ -1,6 +1,7 @@
 """How a tool that plays games begins, is interrupted, and ends."""
 
 import asyncio
+import logging
 import signal
 import sys
 
@@ -13,6 +14,8 @@ def say(tool, text):
 
 def carry_out(tool, make, resumable=True):
     """Makes what plays, lets it play and report; returns the exit status."""
+    # Engines may say more than they are asked: python-chess would warn of every line.
+    logging.getLogger("chess.engine").setLevel(logging.ERROR)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         made = make()

@@ -88,7 +88,7 @@ def add_adjudication(parser):
         help="a side loses whose score was -CP or less for MOVES of its moves on end, as `3,600`")
     add("--draw", type=numbers("FROM,MOVES,CP", counts=1), metavar="FROM,MOVES,CP",
         help="drawn from move FROM on, when both sides' scores were within ±CP for MOVES moves of"
-        " each on end, as `40,8,10`")
+        " each on end, as `34,8,20`")
     add("--max-plies", type=count, metavar="PLIES", help="drawn at this length, the opening included")
 
 

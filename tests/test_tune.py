@@ -70,8 +70,10 @@ class SpsaTest(unittest.TestCase):
         self.assertEqual(
             Parameter.parse("Move Overhead=5,0,9,1,0.002"), Parameter("Move Overhead", 5, 0, 9, 1, 0.002)
         )
-        for text in ("X", "X=1,2,3", "X=5,0,4,1,1", "X=1,0,4,0,1", "X=1,0,4,1,-1", "X=1,1,1,1,1", "=1,0,4,1,1",
-                     "X=nan,0,4,1,1", "X=1,0,inf,1,1"):
+        for text in (
+            "X", "X=1,2,3", "X=5,0,4,1,1", "X=1,0,4,0,1", "X=1,0,4,1,-1", "X=1,1,1,1,1", "=1,0,4,1,1",
+            "X=nan,0,4,1,1", "X=1,0,inf,1,1",
+        ):
             with self.subTest(text), self.assertRaises(MatchError):
                 Parameter.parse(text)
 

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ try:
 except ImportError:
     raise unittest.SkipTest("python-chess is missing: run tools/venv") from None
 
-WEAK_ENGINE = f"{sys.executable} {ROOT / 'tests/python/weak_engine.py'}"
+WEAK_ENGINE = shlex.join([sys.executable, str(ROOT / "tests/python/weak_engine.py")])
 
 
 class ToolTest(unittest.TestCase):

@@ -1,28 +1,18 @@
 """tools/match against engines that behave, and engines that do not."""
 
-import json
 import math
 import os
 import shutil
-import subprocess
 import sys
-import tempfile
 import textwrap
 import time
 import unittest
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
+from tool_test import ROOT, ToolTest
 
-try:
-    import chess
-    import chess.pgn
-except ImportError:
-    raise unittest.SkipTest("python-chess is missing: run tools/venv") from None
-
+import chess.pgn
+from arbiter.entrant import Entrant, Thinking, TimeControl
 from arbiter.openings import Openings
-from arbiter.player import Entrant, Thinking, TimeControl
 from arbiter.standings import Standings, elo
 
 # Plays the legal move that sorts last, until its third move: then it does what
@@ -64,26 +54,16 @@ ENGINE = textwrap.dedent(
 )
 
 
-class MatchTest(unittest.TestCase):
+class MatchTest(ToolTest):
     def setUp(self):
-        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        super().setUp()
         (self.folder / "fake.py").write_text(ENGINE)
-
-    def enterContext(self, context):  # unittest has it from Python 3.11 on
-        value = context.__enter__()
-        self.addCleanup(context.__exit__, None, None, None)
-        return value
 
     def engine(self, name, fault="well", extra=""):
         return ["--engine", f"name={name},cmd={sys.executable} fake.py {fault}{extra}"]
 
     def match(self, *arguments, status=0):
-        done = subprocess.run(
-            [sys.executable, ROOT / "tools/match", *arguments, "--json"],
-            cwd=self.folder, capture_output=True, text=True, timeout=120,
-        )
-        self.assertEqual(done.returncode, status, done.stderr)
-        return json.loads(done.stdout.splitlines()[-1]) if status == 0 else done.stderr
+        return self.run_tool("match", *arguments, status=status)
 
     def games(self, name="games.pgn"):
         with open(self.folder / name) as file:
@@ -184,6 +164,15 @@ class PartsTest(unittest.TestCase):
         self.assertEqual(entrant.command, ["sh", "-c", "x, y"])
         self.assertEqual(entrant.options, {"Move Overhead": "5", "Net": "a,b.pt"})
         self.assertEqual(entrant.thinking.clock, TimeControl(60, 0.5, 40))
+
+    def test_entrant_with_what_both_engines_share(self):
+        each = ["cmd=engine,dir=there,option.Hash=8,option.Threads=1,nodes=400"]
+        entrant = Entrant.parse(["name=A,option.Hash=16"], Thinking(depth=1), each)
+        self.assertEqual((entrant.command, entrant.directory), (["engine"], "there"))
+        self.assertEqual(entrant.options, {"Hash": "16", "Threads": "1"})
+        self.assertEqual(entrant.thinking, Thinking(nodes=400))
+        # Its own limits stand in place of all others, and `st` is `time`.
+        self.assertEqual(Entrant.parse(["name=A,st=0.5"], Thinking(), each).thinking, Thinking(time=0.5))
 
     def test_elo_of_known_scores(self):
         self.assertAlmostEqual(elo(0.75), 190.8485, places=4)

@@ -120,7 +120,7 @@ async def play(board, players, adjudication):
         limit, allowed = clocks.limit(side)
         try:
             # The record stands for the game: a new one begins with ucinewgame.
-            result, seconds = await players[side].think(board, limit, allowed, id(record))
+            result, seconds = await players[side].think(board, limit, allowed, record)
         except Forfeit as forfeit:
             fault = forfeit
             loser = "White" if side == chess.WHITE else "Black"

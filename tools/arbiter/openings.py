@@ -31,7 +31,7 @@ class Openings:
     """Openings in the file's order, or shuffled by a seed."""
 
     def __init__(self, path=None, seed=None, chess960=False, plies=None):
-        self.path, self.chess960, self.plies = path, chess960, plies
+        self.path, self.seed, self.chess960, self.plies = path, seed, chess960, plies
         self.texts, self.is_pgn = [chess.STARTING_FEN], False
         if path:
             text, self.is_pgn = read_text(Path(path))

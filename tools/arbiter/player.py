@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
-import shlex
 import signal
 import time
-from dataclasses import dataclass, field
 
 import chess
 import chess.engine
@@ -21,100 +18,6 @@ START_SECONDS = 120
 # After its time has gone, an engine that says nothing for so long hangs.
 HANG_SECONDS = 10
 QUIT_SECONDS = 3
-
-
-@dataclass(frozen=True)
-class TimeControl:
-    """`base` seconds for `moves` moves (0: for all of them) and `increment` a move."""
-
-    base: float
-    increment: float = 0.0
-    moves: int = 0
-
-    @classmethod
-    def parse(cls, text):
-        """Reads `[moves/]seconds[+increment]`."""
-        found = re.fullmatch(r"(?:(\d+)/)?([\d.]+)(?:\+([\d.]+))?", text)
-        if not found:
-            raise ValueError(f"`{text}` is no time control: use [moves/]seconds[+increment]")
-        return cls(float(found[2]), float(found[3] or 0), int(found[1] or 0))
-
-
-@dataclass(frozen=True)
-class Thinking:
-    """How long a side thinks: a clock, or limits on each move."""
-
-    clock: TimeControl | None = None
-    time: float | None = None
-    nodes: int | None = None
-    depth: int | None = None
-
-    def __str__(self):
-        if self.clock:
-            moves = f"{self.clock.moves}/" if self.clock.moves else ""
-            return f"{moves}{self.clock.base:g}+{self.clock.increment:g}"
-        parts = [f"{self.time:g} s"] if self.time else []
-        parts += [f"{self.nodes} nodes"] if self.nodes else []
-        parts += [f"depth {self.depth}"] if self.depth else []
-        return ", ".join(parts) + " a move"
-
-
-@dataclass
-class Entrant:
-    """An engine as the command line describes it."""
-
-    name: str = ""
-    command: list = field(default_factory=list)
-    directory: str | None = None
-    options: dict = field(default_factory=dict)
-    thinking: Thinking = field(default_factory=Thinking)
-
-    @classmethod
-    def parse(cls, words, default):
-        """Reads `name=…,cmd=…,dir=…,option.X=Y,time=…,nodes=…,depth=…,tc=…`.
-
-        A comma ends a value only where one of these keys follows, so that
-        commands and option values may hold commas.
-        """
-        keys = r"name|cmd|dir|time|nodes|depth|tc|option\.[^=,]+"
-        entrant, limits = cls(), {}
-        for word in words:
-            for part in re.split(rf",(?=(?:{keys})=)", word):
-                key, equals, value = part.partition("=")
-                if not equals or not re.fullmatch(keys, key):
-                    raise MatchError(f"`{part}` is not one of {keys.replace('|', ', ')} with a value")
-                if key == "name":
-                    entrant.name = value
-                elif key == "cmd":
-                    entrant.command = shlex.split(value)
-                elif key == "dir":
-                    entrant.directory = value
-                elif key.startswith("option."):
-                    entrant.options[key.removeprefix("option.")] = value
-                else:
-                    limits[key] = value
-        if not entrant.command:
-            raise MatchError(f"the engine `{' '.join(words)}` has no cmd=")
-        entrant.name = entrant.name or os.path.basename(entrant.command[0])
-        entrant.thinking = thinking(limits) if limits else default
-        if entrant.thinking == Thinking():
-            raise MatchError(f"{entrant.name} has no time, nodes, depth or tc to think with")
-        return entrant
-
-
-def thinking(limits):
-    """Reads the texts of `tc`, `time`, `nodes` and `depth`."""
-    try:
-        read = {"tc": TimeControl.parse, "time": float, "nodes": int, "depth": int}
-        values = {key: read[key](text) for key, text in limits.items() if text is not None}
-    except ValueError as error:
-        raise MatchError(str(error)) from None
-    if any(value <= 0 for key, value in values.items() if key != "tc"):
-        raise MatchError("time, nodes and depth are above zero")
-    clock = values.pop("tc", None)
-    if clock and values:
-        raise MatchError("tc does not go together with time, nodes or depth")
-    return Thinking(clock=clock, **values)
 
 
 class Forfeit(Exception):
@@ -153,6 +56,7 @@ class Player:
 
     def __init__(self, entrant, margin, patience, log=None):
         self.entrant, self.margin, self.patience, self.log = entrant, margin, patience, log
+        self.options = dict(entrant.options)
         self.transport = self.protocol = None
 
     async def ready(self):
@@ -173,8 +77,19 @@ class Player:
 
     async def introduce(self):
         await self.protocol.initialize()
-        await self.protocol.configure(self.entrant.options)
+        await self.protocol.configure(self.options)
         await self.protocol.ping()
+
+    async def configure(self, options):
+        """Sets options, for this engine and for one started in its place."""
+        self.options.update(options)
+        if self.protocol is not None:
+            try:
+                await self.protocol.configure(options)
+            except chess.engine.EngineTerminatedError:
+                await self.close(kill=True)
+            except chess.engine.EngineError as error:
+                raise MatchError(f"{self.entrant.name}: {error}") from None
 
     async def think(self, board, limit, allowed, game):
         """The engine's move with what it said, and the seconds it took.

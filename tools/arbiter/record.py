@@ -11,6 +11,12 @@ SCORES = {"1-0": 1.0, "1/2-1/2": 0.5, "0-1": 0.0}
 TAG = re.compile(r'^\[(\w+) "(.*)"\]$', re.MULTILINE)
 
 
+def fault(reason):
+    """Colour and kind of the fault that a reason tells of, else None."""
+    colour, _, told = reason.partition(": ")
+    return (colour, told.split(" (")[0]) if colour in ("White", "Black") else None
+
+
 class Record:
     """Scores, faults and endings of the finished games, kept in step with a file.
 
@@ -46,11 +52,9 @@ class Record:
         """Adds one game, whose number counts from 0."""
         white = number % 2
         self.scores[number] = SCORES[result] if white == 0 else 1 - SCORES[result]
-        kind = reason
-        for side, name in (("White: ", self.names[white]), ("Black: ", self.names[1 - white])):
-            if reason.startswith(side):
-                kind = reason.removeprefix(side).split(" (")[0]
-                self.faults[name][kind] += 1
+        colour, kind = fault(reason) or (None, reason)
+        if colour:
+            self.faults[self.names[white if colour == "White" else 1 - white]][kind] += 1
         self.endings[kind] = self.endings.get(kind, 0) + 1
 
     def add(self, number, game):

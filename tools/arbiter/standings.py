@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from .elo import elo, normalised_elo
+
 # Two-sided 95 % of the normal distribution.
 NORMAL_95 = 1.959964
 
 
-def elo(score):
-    """Elo difference of an expected score; None where it is beyond measure."""
-    return -400 * math.log10(1 / score - 1) if 0 < score < 1 else None
-
-
 @dataclass(frozen=True)
 class Standings:
-    """A match as the first player sees it; Elo and its error are None where too
-    little was played, or too one-sidedly, to say."""
+    """A match as the first player sees it; Elo differences and errors are None where
+    too little was played, or too one-sidedly, to say."""
 
     wins: int
     draws: int
@@ -26,38 +23,29 @@ class Standings:
     score: float | None
     elo: float | None
     elo_error: float | None
+    nelo: float | None
+    nelo_error: float | None
     los: float | None
 
     @classmethod
-    def of(cls, scores):
+    def of(cls, scores, paired=True):
         """Reckons from scores (0, ½ or 1) by game number.
 
-        Games 2k and 2k + 1 share an opening with colours changed. Where every
-        game has its partner the variance is that of the pairs (pentanomial),
-        in which the opening's advantage cancels; else that of single games.
+        Games 2k and 2k + 1 of a `paired` match share an opening with colours changed.
+        Its estimates are those of the pairs (pentanomial), in which the opening's
+        advantage cancels, but for the games whose partners are being played; while
+        those are as many as the pairs, they are of single games.
         """
         values = list(scores.values())
         pairs = [(scores[n] + scores[n + 1]) / 2 for n in scores if n % 2 == 0 and n + 1 in scores]
-        paired = len(pairs) * 2 == len(values) and len(pairs) > 0
-        sample = pairs if paired else values
-        mean = sum(values) / len(values) if values else None
-        error = superiority = None
-        if len(sample) > 1:
-            variance = sum((value - mean) ** 2 for value in sample) / (len(sample) - 1)
-            deviation = math.sqrt(variance / len(sample))
-            bounds = [elo(mean + sign * NORMAL_95 * deviation) for sign in (-1, 1)]
-            if deviation > 0:
-                superiority = (1 + math.erf((mean - 0.5) / deviation / math.sqrt(2))) / 2
-                error = (bounds[1] - bounds[0]) / 2 if None not in bounds else None
+        paired = paired and len(pairs) > len(values) - 2 * len(pairs)
         return cls(
             wins=values.count(1),
             draws=values.count(0.5),
             losses=values.count(0),
             pentanomial=[pairs.count(quarters / 4) for quarters in range(5)] if paired else None,
-            score=mean,
-            elo=None if mean is None else elo(mean),
-            elo_error=error,
-            los=superiority,
+            score=sum(values) / len(values) if values else None,
+            **(estimates(pairs, 2) if paired else estimates(values, 1)),
         )
 
     def __str__(self):
@@ -65,8 +53,36 @@ class Standings:
         if not games:
             return "no game is finished"
         text = f"+{self.wins} ={self.draws} -{self.losses}, {self.score:.1%} of {games} games"
+        if self.pentanomial:
+            text += f", pairs {'-'.join(map(str, self.pentanomial))}"
         if self.elo is None:
             return f"{text}, Elo difference beyond measure"
         error = f"± {self.elo_error:.1f} (95 %)" if self.elo_error else "± beyond measure"
         text += f", Elo difference {self.elo:+.1f} {error}"
+        if self.nelo is not None:
+            text += f", nElo {self.nelo:+.1f} ± {self.nelo_error:.1f}"
         return text if self.los is None else f"{text}, LOS {self.los:.1%}"
+
+
+def estimates(sample, games):
+    """Elo differences, their errors and the likelihood of superiority, from the mean
+    scores of independent units of so many games each."""
+    known = dict.fromkeys(("elo", "elo_error", "nelo", "nelo_error", "los"))
+    if not sample:
+        return known
+    mean = sum(sample) / len(sample)
+    known["elo"] = elo(mean)
+    if len(sample) == 1:
+        return known
+    variance = sum((value - mean) ** 2 for value in sample) / (len(sample) - 1)
+    if variance == 0:
+        return known
+    error = math.sqrt(variance / len(sample))
+    bounds = [elo(mean + sign * NORMAL_95 * error) for sign in (-1, 1)]
+    if None not in bounds:
+        known["elo_error"] = (bounds[1] - bounds[0]) / 2
+    deviation = math.sqrt(games * variance)
+    known["nelo"] = normalised_elo(mean, deviation)
+    known["nelo_error"] = normalised_elo(0.5 + NORMAL_95 * error, deviation)
+    known["los"] = (1 + math.erf((mean - 0.5) / error / math.sqrt(2))) / 2
+    return known

@@ -1,0 +1,51 @@
+"""What the tests of the tools that play games share."""
+
+import json
+import random
+import shlex
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+try:
+    import chess
+except ImportError:
+    raise unittest.SkipTest("python-chess is missing: run tools/venv") from None
+
+WEAK_ENGINE = shlex.join([sys.executable, str(ROOT / "tests/python/weak_engine.py")])
+
+
+class ToolTest(unittest.TestCase):
+    """Runs tools in a folder of its own."""
+
+    def setUp(self):
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def enterContext(self, context):  # unittest has it from Python 3.11 on
+        value = context.__enter__()
+        self.addCleanup(context.__exit__, None, None, None)
+        return value
+
+    def run_tool(self, name, *arguments, status=0):
+        """The object that --json prints, or of a failure what is said."""
+        done = subprocess.run(
+            [sys.executable, ROOT / "tools" / name, *arguments, "--json"],
+            cwd=self.folder, capture_output=True, text=True, timeout=120,
+        )
+        self.assertEqual(done.returncode, status, done.stderr)
+        return json.loads(done.stdout.splitlines()[-1]) if status == 0 else done.stderr
+
+    def write_openings(self, name, count):
+        """Writes so many different positions after four random plies."""
+        draw, positions = random.Random(1), {}
+        while len(positions) < count:
+            board = chess.Board()
+            for _ in range(4):
+                board.push(draw.choice(list(board.legal_moves)))
+            positions[board.epd()] = None
+        (self.folder / name).write_text("".join(f"{epd}\n" for epd in positions))

@@ -1,0 +1,103 @@
+"""What a tool that plays games asks of its command line."""
+
+import argparse
+
+from .entrant import thinking
+from .game import Adjudication
+from .openings import Openings
+
+ENGINE_KEYS = "name, cmd, dir, option.NAME, and tc, time (or st), nodes or depth"
+
+
+class Parser(argparse.ArgumentParser):
+    """Tells a mistake in one line."""
+
+    def __init__(self, description):
+        super().__init__(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: error: {message}\n")
+
+
+def count(text):
+    """A whole number above zero."""
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"`{text}` is no whole number above zero")
+    return int(text)
+
+
+def numbers(names, counts):
+    """Whole numbers with commas between them; the one at index `counts` is a count."""
+
+    def read(text):
+        try:
+            values = tuple(map(int, text.split(",")))
+            if len(values) != len(names.split(",")) or values[counts] < 1:
+                raise ValueError
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"`{text}` is not {names} in whole numbers") from None
+        return values
+
+    return read
+
+
+def add_conditions(parser):
+    add_thinking(parser)
+    add_openings(parser)
+    add_adjudication(parser)
+
+
+def add_thinking(parser):
+    add = parser.add_argument_group("thinking, where an engine has no limits of its own").add_argument
+    add("--time", "--st", metavar="SECONDS", help="seconds a move")
+    add("--nodes", help="nodes a move")
+    add("--depth", help="depth of each move")
+    add("--tc", metavar="[MOVES/]SECONDS[+INCREMENT]", help="clock")
+    add("--margin", type=float, default=0.1, metavar="SECONDS",
+        help="over its time that lose no game (default 0.1)")
+    add("--patience", type=float, default=300, metavar="SECONDS",
+        help="until a move hangs, where no clock runs (default 300)")
+
+
+def read_thinking(options):
+    return thinking({key: getattr(options, key) for key in ("tc", "time", "nodes", "depth")})
+
+
+def add_openings(parser):
+    add = parser.add_argument_group("openings").add_argument
+    add("--openings", metavar="FILE",
+        help=".epd, .fen or .pgn, may be zipped; without it all games are from the start")
+    add("--order", choices=["random", "sequential"], default="random", help="default random")
+    add("--plies", type=count, help="of a PGN opening, take so many plies")
+    add("--seed", type=int, default=0, help="of everything random (default 0)")
+    add("--chess960", action="store_true", help="the openings are Chess960's")
+
+
+def read_openings(options):
+    seed = options.seed if options.order == "random" else None
+    return Openings(options.openings, seed, options.chess960, options.plies)
+
+
+def add_adjudication(parser):
+    add = parser.add_argument_group(
+        "adjudication, before the rules end a game (default never)",
+        "The scores are those that the engines report of their own moves, in centipawns; a mate\n"
+        "counts as beyond all limits, and a move without a score satisfies none.",
+    ).add_argument
+    add("--resign", type=numbers("MOVES,CP", counts=0), metavar="MOVES,CP",
+        help="a side loses whose score was -CP or less for MOVES of its moves on end, as `3,600`")
+    add("--draw", type=numbers("FROM,MOVES,CP", counts=1), metavar="FROM,MOVES,CP",
+        help="drawn from move FROM on, when both sides' scores were within ±CP for MOVES moves of"
+        " each on end, as `34,8,20`")
+    add("--max-plies", type=count, metavar="PLIES", help="drawn at this length, the opening included")
+
+
+def read_adjudication(options):
+    return Adjudication(options.resign, options.draw, options.max_plies)
+
+
+def add_running(parser):
+    add = parser.add_argument_group("running").add_argument
+    add("--concurrency", type=count, default=1, metavar="GAMES", help="games at once (default 1)")
+    add("--log", metavar="FILE", help="for what the engines say on standard error")
+    add("--json", action="store_true", help="the result as one JSON object on standard output")

@@ -1,0 +1,25 @@
+"""Elo differences: what a score is worth."""
+
+from __future__ import annotations
+
+import math
+
+# Normalised Elo is the score's distance from ½ in standard deviations of one game,
+# scaled so that it is near the logistic Elo difference where no game is drawn
+# (Van den Bergh, https://www.cantate.be/Fishtest/normalized_elo.pdf).
+NORMALISED = 800 / math.log(10)
+
+
+def elo(score: float) -> float | None:
+    """Logistic Elo difference of an expected score; None where it is beyond measure."""
+    return 400 * math.log10(score / (1 - score)) if 0 < score < 1 else None
+
+
+def expected_score(elo: float) -> float:
+    """Expected score of a logistic Elo difference."""
+    return 1 / (1 + 10 ** (-elo / 400))
+
+
+def normalised_elo(score: float, deviation: float) -> float:
+    """Normalised Elo difference of a score, given the standard deviation of one game's."""
+    return NORMALISED * (score - 0.5) / deviation

@@ -1,0 +1,136 @@
+"""An engine as the command line describes it, and how long it thinks."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shlex
+from dataclasses import dataclass
+
+from . import MatchError
+
+# `st` is what other match tools call `time`.
+LIMITS = {"tc": "tc", "time": "time", "st": "time", "nodes": "nodes", "depth": "depth"}
+KEYS = rf"name|cmd|dir|{'|'.join(LIMITS)}|option\.[^=,]+"
+
+
+@dataclass(frozen=True)
+class TimeControl:
+    """`base` seconds for `moves` moves (0: for all of them) and `increment` a move."""
+
+    base: float
+    increment: float = 0.0
+    moves: int = 0
+
+    @classmethod
+    def parse(cls, text):
+        """Reads `[moves/]seconds[+increment]`."""
+        found = re.fullmatch(r"(?:(\d+)/)?([\d.]+)(?:\+([\d.]+))?", text)
+        if not found:
+            raise ValueError(text)
+        return cls(float(found[2]), float(found[3] or 0), int(found[1] or 0))
+
+
+@dataclass(frozen=True)
+class Thinking:
+    """How long a side thinks: a clock, or limits on each move."""
+
+    clock: TimeControl | None = None
+    time: float | None = None
+    nodes: int | None = None
+    depth: int | None = None
+
+    def __bool__(self):
+        return self != Thinking()
+
+    def __str__(self):
+        if self.clock:
+            moves = f"{self.clock.moves}/" if self.clock.moves else ""
+            return f"{moves}{self.clock.base:g}+{self.clock.increment:g}"
+        parts = [f"{self.time:g} s"] if self.time else []
+        parts += [f"{self.nodes} nodes"] if self.nodes else []
+        parts += [f"depth {self.depth}"] if self.depth else []
+        return ", ".join(parts) + " a move"
+
+
+@dataclass
+class Entrant:
+    """What plays: a command, the options it gets and the time it has."""
+
+    name: str
+    command: list
+    directory: str | None
+    options: dict
+    thinking: Thinking
+
+    @classmethod
+    def parse(cls, words, default, each=()):
+        """Reads an engine's settings; what they leave open `each` says, then `default`.
+
+        An engine's own limits of thinking stand in place of all others.
+        """
+        common, own = settings(each), settings(words)
+        if "name" in common:
+            raise MatchError("a name is one engine's own: give it to --engine")
+        merged = {**common, **own}
+        command = arguments_of(merged.get("cmd", ""))
+        if not command:
+            raise MatchError(f"the engine `{' '.join(words)}` has no cmd=")
+        name = merged.get("name") or os.path.basename(command[0])
+        plan = thinking(limits(own) or limits(common)) or default
+        if not plan:
+            raise MatchError(f"{name} has no time, nodes, depth or tc to think with")
+        options = {
+            key.removeprefix("option."): value for key, value in merged.items() if key.startswith("option.")
+        }
+        return cls(name, command, merged.get("dir"), options, plan)
+
+
+def settings(words):
+    """Reads `name=…,cmd=…,dir=…,option.X=Y,time=…,nodes=…,depth=…,tc=…`.
+
+    A comma ends a value only where one of these keys follows, so that commands and
+    option values may hold commas.
+    """
+    read = {}
+    for word in words:
+        for part in re.split(rf",(?=(?:{KEYS})=)", word):
+            key, equals, value = part.partition("=")
+            if not equals or not re.fullmatch(KEYS, key):
+                keys = "name, cmd, dir, option.NAME, tc, time, st, nodes or depth"
+                raise MatchError(f"`{part}` is not {keys} with a value")
+            read[key] = value
+    return read
+
+
+def arguments_of(command):
+    """The words of a command line."""
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise MatchError(f"cmd `{command}`: {str(error).lower()}") from None
+
+
+def limits(settings):
+    """Those of an engine's settings that say how long it thinks."""
+    return {LIMITS[key]: value for key, value in settings.items() if key in LIMITS}
+
+
+def thinking(limits):
+    """Reads the texts of `tc`, `time`, `nodes` and `depth`."""
+    read = {"tc": TimeControl.parse, "time": float, "nodes": int, "depth": int}
+    values = {}
+    for key, text in limits.items():
+        if text is not None:
+            try:
+                values[key] = read[key](text)
+            except ValueError:
+                kind = "time control: use [moves/]seconds[+increment]" if key == "tc" else "number"
+                raise MatchError(f"{key} `{text}` is no {kind}") from None
+    clock = values.pop("tc", None)
+    if clock and values:
+        raise MatchError("tc does not go together with time, nodes or depth")
+    if not all(0 < value < math.inf for value in values.values()):
+        raise MatchError("time, nodes and depth are above zero")
+    return Thinking(clock=clock, **values)

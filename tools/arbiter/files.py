@@ -1,0 +1,15 @@
+"""Files that are there whole or not at all."""
+
+import os
+from pathlib import Path
+
+
+def write_whole(path, text):
+    """Writes a file in one step: a reader, and an interruption, finds the old or the new."""
+    path = Path(path)
+    partial = path.with_name(path.name + ".partial")
+    with open(partial, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)

@@ -1,0 +1,70 @@
+"""The likeliest distribution of scores where a hypothesis fixes its mean or t-value.
+
+Frequencies are of scores spread evenly from 0 to 1: loss, draw, win of single games
+(trinomial), or 0, ½, 1, 1½, 2 points of pairs of games (pentanomial). Both maxima are
+Michel Van den Bergh's, as fishtest and fastchess compute them:
+https://www.cantate.be/Fishtest/support_MLE_multinomial.pdf, proposition 1.1, for the mean;
+https://www.cantate.be/Fishtest/normalized_elo_practical.pdf, section 4.1, for the t-value.
+"""
+
+import math
+
+# Of a probability, and of a multiplier: what rounding may leave, and no test feels.
+PRECISION = 1e-9
+ROUNDING = 1e-13
+MOST_ITERATIONS = 200
+
+
+def scores(frequencies):
+    """The scores that the frequencies are of."""
+    return [index / (len(frequencies) - 1) for index in range(len(frequencies))]
+
+
+def mean_and_variance(frequencies):
+    values = scores(frequencies)
+    mean = sum(p * value for p, value in zip(frequencies, values))
+    return mean, sum(p * (value - mean) ** 2 for p, value in zip(frequencies, values))
+
+
+def given_mean(frequencies, mean):
+    """The likeliest distribution of this mean; no frequency is zero."""
+    return tilted(frequencies, [score - mean for score in scores(frequencies)])
+
+
+def given_t_value(frequencies, t):
+    """The likeliest distribution whose mean is `t` standard deviations above ½.
+
+    The constraint is not linear: it is linearised where the last step led, from the
+    uniform distribution on.
+    """
+    likeliest = [1 / len(frequencies)] * len(frequencies)
+    for _ in range(MOST_ITERATIONS):
+        mean, variance = mean_and_variance(likeliest)
+        sigma, last = math.sqrt(variance), likeliest
+        likeliest = tilted(frequencies, [
+            score - 0.5 - t * sigma * (1 + ((score - mean) / sigma) ** 2) / 2
+            for score in scores(frequencies)
+        ])
+        if max(abs(p - q) for p, q in zip(likeliest, last)) < PRECISION:
+            break
+    return likeliest
+
+
+def tilted(frequencies, deviations):
+    """The likeliest distribution in which the deviations average to zero.
+
+    By Lagrange's method it is pᵢ / (1 + x·dᵢ), where x solves Σ pᵢdᵢ / (1 + x·dᵢ) = 0.
+    The sum falls from +∞ to −∞ between the x that make a probability infinite: Newton's
+    steps, halving the interval where they would leave it, find the root.
+    """
+    low, high = -1 / max(deviations), -1 / min(deviations)
+    x = 0.0
+    for _ in range(MOST_ITERATIONS):
+        ratios = [d / (1 + x * d) for d in deviations]
+        value = sum(p * ratio for p, ratio in zip(frequencies, ratios))
+        step = value / sum(p * ratio * ratio for p, ratio in zip(frequencies, ratios))
+        if abs(step) <= ROUNDING * max(1, abs(x)):
+            break
+        low, high = (x, high) if value > 0 else (low, x)
+        x = x + step if low < x + step < high else (low + high) / 2
+    return [p / (1 + x * d) for p, d in zip(frequencies, deviations)]

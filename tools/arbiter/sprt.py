@@ -1,0 +1,124 @@
+"""The sequential probability ratio test: when a match has shown enough to stop.
+
+The generalised test compares two Elo differences by the likeliest distributions of
+scores that have them, as fishtest does (Van den Bergh,
+https://www.cantate.be/Fishtest/GSPRT_approximation.pdf; Wald 1945 for the bounds).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from . import MatchError
+from .elo import NORMALISED, expected_score
+from .likelihood import given_mean, given_t_value
+
+# A score that has not occurred counts as so many times, as in fishtest: without it one
+# hypothesis could be impossible.
+UNSEEN = 1e-3
+# The largest Elo difference that each model's likelihood is computed for.
+LARGEST = {"logistic": 1000, "normalised": 200}
+MODELS = tuple(LARGEST)
+
+
+@dataclass(frozen=True)
+class Sprt:
+    """Tests H1, that the Elo difference is `elo1`, against H0, that it is `elo0`.
+
+    `alpha` is the chance to accept H1 where H0 is true, `beta` the reverse.
+    """
+
+    elo0: float
+    elo1: float
+    alpha: float = 0.05
+    beta: float = 0.05
+    model: str = "logistic"
+
+    @classmethod
+    def parse(cls, text, model="logistic"):
+        """Reads `ELO0,ELO1[,ALPHA[,BETA]]`."""
+        try:
+            numbers = [float(word) for word in text.split(",")]
+            if not 2 <= len(numbers) <= 4:
+                raise ValueError
+        except ValueError:
+            raise MatchError(f"sprt `{text}`: use ELO0,ELO1[,ALPHA[,BETA]]") from None
+        test = cls(*numbers, model=model)
+        largest = LARGEST[model]
+        if not -largest <= test.elo0 < test.elo1 <= largest:
+            raise MatchError(f"sprt `{text}`: ELO0 is below ELO1, both within ±{largest} ({model})")
+        if not (test.alpha > 0 and test.beta > 0 and test.alpha + test.beta < 1):
+            raise MatchError(f"sprt `{text}`: ALPHA and BETA are above 0, together below 1")
+        return test
+
+    @property
+    def bounds(self):
+        """Wald's: at or below the first H0 is accepted, at or above the second H1."""
+        return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
+
+    def likeliest(self, frequencies, elo):
+        """The likeliest distribution of scores under this Elo difference."""
+        if self.model == "logistic":
+            return given_mean(frequencies, expected_score(elo))
+        # A pair's score is the mean of two games': its deviation is √2 times smaller.
+        games = 2 if len(frequencies) == 5 else 1
+        return given_t_value(frequencies, math.sqrt(games) * elo / NORMALISED)
+
+    def llr(self, counts):
+        """Log-likelihood ratio of H1 to H0, from trinomial or pentanomial counts."""
+        counts = [count or UNSEEN for count in counts]
+        frequencies = [count / sum(counts) for count in counts]
+        under = [self.likeliest(frequencies, elo) for elo in (self.elo0, self.elo1)]
+        return sum(count * math.log(p1 / p0) for count, p0, p1 in zip(counts, *under))
+
+    def accepted(self, llr):
+        """The hypothesis that is accepted, None while the test goes on."""
+        lower, upper = self.bounds
+        return "H0" if llr <= lower else "H1" if llr >= upper else None
+
+    def claim(self, accepted):
+        """What the acceptance of a hypothesis says."""
+        claimed, other = (self.elo0, self.elo1) if accepted == "H0" else (self.elo1, self.elo0)
+        return f"{self.model} Elo difference {claimed:g} rather than {other:g}"
+
+
+class Course:
+    """A test on its way through a match.
+
+    Pairs enter in the order of their openings, not as they finish: the verdict depends
+    neither on how many games run at once nor on interruptions, and short games have no
+    advantage. With `size` 1 the same holds of single games.
+    """
+
+    def __init__(self, test, size=2):
+        self.test, self.size = test, size
+        self.counts = [0] * (2 * size + 1)
+        self.llr, self.accepted = 0.0, None
+
+    def follow(self, scores):
+        """Takes in what has become complete of the scores by game number."""
+        while self.accepted is None:
+            first = sum(self.counts) * self.size
+            games = [scores.get(number) for number in range(first, first + self.size)]
+            if None in games:
+                return
+            self.counts[round(2 * sum(games))] += 1
+            self.llr = self.test.llr(self.counts)
+            self.accepted = self.test.accepted(self.llr)
+
+    def __str__(self):
+        lower, upper = self.test.bounds
+        text = f"LLR {self.llr:+.2f} ({lower:+.2f}, {upper:+.2f})"
+        if self.accepted is None:
+            return text
+        tested = f"{sum(self.counts)} {'pairs' if self.size == 2 else 'games'}"
+        return f"{text} after {tested}, {self.accepted} accepted: {self.test.claim(self.accepted)}"
+
+    def summary(self):
+        """The test as a program reads it."""
+        lower, upper = self.test.bounds
+        return {
+            **vars(self.test), "lower": lower, "upper": upper,
+            "llr": self.llr, "counts": self.counts, "accepted": self.accepted,
+        }

@@ -1,0 +1,112 @@
+"""Simultaneous perturbation stochastic approximation: tuning by self-play.
+
+Every parameter is moved by its step, up or down at random. The values moved play those
+moved the other way, and each parameter goes towards the side that won. Two games tell of
+all parameters at once (Spall, IEEE Transactions on Automatic Control 37, 1992).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+
+from . import MatchError
+
+# How steps and rates fall, and for how much of the pairs the rates are held back: Spall's
+# (IEEE Transactions on Aerospace and Electronic Systems 34, 1998), as in fishtest.
+ALPHA, GAMMA, STABILITY = 0.602, 0.101, 0.1
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An option of the engine to be tuned.
+
+    As in fishtest, `step_end` is the step at the last pair, and `rate_end` the share of
+    it by which a game won moves the value then, both in proportion larger before.
+    """
+
+    name: str
+    start: float
+    low: float
+    high: float
+    step_end: float
+    rate_end: float
+    whole: bool = False
+
+    @classmethod
+    def parse(cls, text):
+        """Reads `NAME=START,MIN,MAX,STEP_END,R_END`."""
+        name, _, numbers = text.rpartition("=")
+        try:
+            start, low, high, step, rate = map(float, numbers.split(","))
+        except ValueError:
+            raise MatchError(f"option `{text}`: use NAME=START,MIN,MAX,STEP_END,R_END") from None
+        if not name or not -math.inf < low <= start <= high < math.inf or low == high:
+            raise MatchError(f"option `{text}`: START is from MIN to MAX, which differ")
+        if not (0 < step < math.inf and 0 < rate < math.inf):
+            raise MatchError(f"option `{text}`: STEP_END and R_END are above zero")
+        return cls(name, start, low, high, step, rate)
+
+    def clipped(self, value):
+        return min(max(value, self.low), self.high)
+
+    def shown(self, value):
+        """A value to a thousandth of a step."""
+        return f"{value:.{max(0, 3 - math.floor(math.log10(self.step_end)))}f}"
+
+    def written(self, value):
+        """A value as the engine reads it."""
+        return str(math.floor(value + 0.5)) if self.whole else self.shown(value)
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """Which way each parameter is moved, and what the two sides get."""
+
+    signs: tuple
+    plus: dict
+    minus: dict
+
+
+class Spsa:
+    """The schedule of a tuning over so many pairs of games."""
+
+    def __init__(self, parameters, pairs, seed):
+        self.parameters, self.pairs, self.seed = parameters, pairs, seed
+        self.held_back = STABILITY * pairs
+
+    def step(self, parameter, pair):
+        """How far the parameter is moved at this pair; pairs count from 0."""
+        step = parameter.step_end * (self.pairs / (pair + 1)) ** GAMMA
+        # Below ½ both sides of a whole number could be the same, as OpenBench has it.
+        return max(step, 0.5) if parameter.whole else step
+
+    def gain(self, parameter, pair):
+        """What one game won at this pair adds to the parameter."""
+        ahead = (self.held_back + self.pairs) / (self.held_back + pair + 1)
+        gain = parameter.rate_end * parameter.step_end**2 * ahead**ALPHA
+        return gain / self.step(parameter, pair)
+
+    def perturb(self, values, pair):
+        """The perturbation at a pair, always the same for the same seed."""
+        draw = random.Random(f"{self.seed} {pair}")
+        signs, plus, minus = [], {}, {}
+        for parameter, value in zip(self.parameters, values):
+            sign, fraction = (1 if draw.random() < 0.5 else -1), draw.random()
+            signs.append(sign)
+            for side, way in ((plus, sign), (minus, -sign)):
+                moved = value + way * self.step(parameter, pair)
+                if parameter.whole:
+                    # Rounded at random, so that the mean is the value between.
+                    moved = math.floor(moved + fraction)
+                side[parameter.name] = parameter.written(parameter.clipped(moved))
+        return Perturbation(tuple(signs), plus, minus)
+
+    def learn(self, values, pair, signs, won):
+        """The values after games from this pair on, of which the plus side won so many more
+        than it lost."""
+        return [
+            parameter.clipped(value + self.gain(parameter, pair) * sign * won)
+            for parameter, value, sign in zip(self.parameters, values, signs)
+        ]

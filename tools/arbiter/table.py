@@ -1,0 +1,70 @@
+"""A table: two engines that play game after game, beside others at theirs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+
+import chess
+
+from .game import play
+from .player import Player
+
+
+class Table:
+    """The same two engines, started once, with colours as each game has them."""
+
+    def __init__(self, entrants, margin, patience, log=None):
+        self.players = [Player(entrant, margin, patience, log) for entrant in entrants]
+
+    async def play(self, board, white, adjudication):
+        """A game from `board`, in which the entrant of index `white` has White."""
+        sides = {chess.WHITE: self.players[white], chess.BLACK: self.players[1 - white]}
+        game = await play(board, sides, adjudication)
+        game.headers["Event"] = " - ".join(player.entrant.name for player in self.players)
+        game.headers["Site"] = "?"
+        game.headers["Date"] = datetime.date.today().strftime("%Y.%m.%d")
+        for side, player in sides.items():
+            colour = chess.COLOR_NAMES[side].capitalize()
+            game.headers[colour] = player.entrant.name
+            game.headers[f"{colour}TimeControl"] = str(player.entrant.thinking)
+        return game
+
+    async def configure(self, *options):
+        """Sets options of each engine."""
+        for player, own in zip(self.players, options):
+            await player.configure(own)
+
+    async def close(self):
+        for player in self.players:
+            await player.close()
+
+
+@contextlib.asynccontextmanager
+async def tables(count, entrants, options):
+    """So many tables, whose engines end with the block."""
+    with open(options.log, "ab") if options.log else contextlib.nullcontext() as log:
+        made = [Table(entrants, options.margin, options.patience, log) for _ in range(count)]
+        try:
+            yield made
+        finally:
+            await asyncio.gather(*(table.close() for table in made), return_exceptions=True)
+
+
+async def share(tables, numbers, play):
+    """Awaits play(table, number) for all numbers, each table taking the next one when
+    it is free. What fails at one table ends the games at all."""
+
+    async def work(table):
+        for number in numbers:
+            await play(table, number)
+
+    numbers = iter(numbers)
+    working = [asyncio.ensure_future(work(table)) for table in tables]
+    try:
+        await asyncio.gather(*working)
+    finally:
+        for task in working:
+            task.cancel()
+        await asyncio.gather(*working, return_exceptions=True)

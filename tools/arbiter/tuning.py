@@ -1,0 +1,82 @@
+"""How far a tuning has come, in a file that is whole after every game."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from . import MatchError
+from .files import write_whole
+from .player import Forfeit
+from .record import SCORES, fault
+
+# Rows of history that a tuning leaves, however long it is.
+HISTORY = 200
+
+
+class Tuning:
+    """Values, and the games since they last changed.
+
+    `settings` are the conditions: a file of others is not gone on with. `scores` holds the
+    plus side's by game number.
+    """
+
+    def __init__(self, settings, parameters, pairs, path, resume):
+        self.path, self.settings, self.all_pairs = Path(path), settings, pairs
+        self.names = [parameter.name for parameter in parameters]
+        self.pairs, self.values = 0, [parameter.start for parameter in parameters]
+        self.scores, self.history = {}, []
+        self.results = dict.fromkeys(SCORES.values(), 0)
+        self.faults = dict.fromkeys(Forfeit.KINDS, 0)
+        if self.path.exists():
+            if not resume:
+                raise MatchError(f"{path} exists: go on with it by --resume, or name another file")
+            self.read()
+
+    def read(self):
+        """Takes in the file."""
+        try:
+            state = json.loads(self.path.read_text(encoding="utf-8"))
+            for name, wanted in self.settings.items():
+                found = state["settings"].get(name)
+                if found != wanted:
+                    raise MatchError(f"{self.path} is of a tuning under other conditions: {name} {found}")
+            self.pairs, self.history, self.faults = state["pairs"], state["history"], state["faults"]
+            self.values = [state["values"][name] for name in self.names]
+            self.scores = {int(number): score for number, score in state["scores"].items()}
+            self.results = {float(score): games for score, games in state["results"].items()}
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise MatchError(f"{self.path} is no tuning's state") from None
+
+    def write(self):
+        write_whole(self.path, json.dumps({
+            "settings": self.settings,
+            "pairs": self.pairs,
+            "values": dict(zip(self.names, self.values)),
+            "scores": self.scores,
+            "results": self.results,
+            "faults": self.faults,
+            "history": self.history,
+        }, indent=1))
+
+    def add(self, number, game):
+        """Adds a finished game; in the even ones the plus side has White."""
+        white = SCORES[game.headers["Result"]]
+        self.scores[number] = white if number % 2 == 0 else 1 - white
+        self.results[self.scores[number]] += 1
+        found = fault(game.headers["Reason"])
+        if found:
+            self.faults[found[1]] += 1
+        self.write()
+
+    def won(self):
+        """Games that the plus side has won since the values changed, less those lost."""
+        return round(sum(2 * score - 1 for score in self.scores.values()))
+
+    def move(self, values, pairs):
+        """Changes the values, so many pairs being played."""
+        row = pairs * HISTORY // self.all_pairs
+        if row > self.pairs * HISTORY // self.all_pairs:
+            self.history.append({"pairs": pairs, "values": dict(zip(self.names, values))})
+        self.values, self.pairs, self.scores = values, pairs, {}
+        self.write()

@@ -2,10 +2,10 @@
 
 use super::info;
 use super::output::Output;
-use super::perft::perft;
 use super::settings::Settings;
 use super::task::{Job, Search, Setup, Work};
 use crate::agent::{Agent, AgentKind, Control, Limits, Report};
+use crate::chess::perft::divide;
 use crate::nn::{self, Backend, BackendOptions, LoadError};
 use crate::search::Parameters;
 use crossbeam::channel::Receiver;
@@ -102,7 +102,8 @@ impl<F: Factory> Worker<F> {
             }
             Work::Search(search) => self.search(search, control),
             Work::Perft { game, depth } => {
-                let counted = perft(game, *depth, control, |mv, leaves| {
+                let stopped = || control.stopped();
+                let counted = divide(game.position(), *depth, &stopped, |mv, leaves| {
                     self.output
                         .line(&format!("{}: {leaves}", game.format_move(mv)));
                 });

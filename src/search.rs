@@ -10,7 +10,7 @@
 //! | `arena`, `prior`, `packed` | memory: words, priors and moves in few bits |
 //! | `node`, `shape`, `block`, `edge`, `edges`, `table` | positions, what they own, the moves between them, where all that lies |
 //! | `tree`, `worth`, `evict` | the tree, what its nodes are worth, what leaves it |
-//! | `select`, `walk`, `picks`, `backup` | a visit: PUCT, the way down, the way back |
+//! | `select`, `utility`, `walk`, `picks`, `backup` | a visit: PUCT and what it maximises, the way down, the way back |
 //! | `shared`, `latency`, `time`, `watch` | a search: what threads share, how long it takes, when it ends |
 //! | `report` | what is told of it |
 
@@ -36,6 +36,7 @@ mod shared;
 mod table;
 mod time;
 mod tree;
+mod utility;
 mod walk;
 mod watch;
 mod worth;
@@ -59,6 +60,7 @@ use std::time::{Duration, Instant};
 use tree::{MAX_IN_FLIGHT, Tree};
 use walk::Walker;
 use watch::Watch;
+use worth::weight;
 
 /// Most leaves a thread gathers before it evaluates them.
 const MAX_BATCH: usize = 1024;
@@ -132,6 +134,8 @@ impl Search {
             return Ok(Choice::default());
         }
         self.enter(game, &limits.search_moves);
+        self.tree
+            .set_certain_weight(weight(&self.parameters, 0.0).into());
         let shared = self.share(game, root_moves, limits, began);
         let mut watch = Watch::new(&shared, limits, control, tell);
         let helpers = self.helpers.as_ref();

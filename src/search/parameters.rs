@@ -25,6 +25,31 @@ pub struct Parameters {
     /// Reduction of an unvisited move's value below its parent's, times the
     /// square root of the visited policy mass (Lc0: FpuValue).
     pub fpu_value: f32,
+    /// How much exploration grows with the spread of the values found below a
+    /// node, 0 not at all (KataGo: cpuctUtilityStdevScale).
+    pub cpuct_spread: f32,
+    /// What a draw is worth to the side to move at the root, in −1…1 (Lc0:
+    /// DrawScore).
+    pub draw_score: f32,
+    /// Most that the length of the game adds to or takes from a move's value
+    /// (Lc0: MovesLeftMaxEffect).
+    pub moves_left_max_effect: f32,
+    /// Certainty |q| of the result from which the length counts (Lc0:
+    /// MovesLeftThreshold).
+    pub moves_left_threshold: f32,
+    /// What a ply more or less is worth (Lc0: MovesLeftSlope).
+    pub moves_left_slope: f32,
+    /// The length's weight by certainty above the threshold: a constant (Lc0:
+    /// MovesLeftConstantFactor), …
+    pub moves_left_constant: f32,
+    /// … a linear part (Lc0: MovesLeftScaledFactor), …
+    pub moves_left_scaled: f32,
+    /// … and a quadratic one (Lc0: MovesLeftQuadraticFactor).
+    pub moves_left_quadratic: f32,
+    /// Lets evaluations count by how sure the network is of them: one of expected
+    /// error e weighs c / (e + c / 8), with this c; 0 lets all count alike
+    /// (KataGo: uncertaintyCoeff, 0.25 there).
+    pub uncertainty_coefficient: f32,
     /// Softmax temperature of the policy (Lc0: PolicyTemperature).
     pub policy_temperature: f32,
     /// Whether a position that occurred before within the tree counts as a draw
@@ -62,6 +87,15 @@ impl Default for Parameters {
             cpuct_base: 38739.0,
             cpuct_factor: 3.894,
             fpu_value: 0.33,
+            cpuct_spread: 0.0,
+            draw_score: 0.0,
+            moves_left_max_effect: 0.0345,
+            moves_left_threshold: 0.8,
+            moves_left_slope: 0.0027,
+            moves_left_constant: 0.0,
+            moves_left_scaled: 1.6521,
+            moves_left_quadratic: -0.6521,
+            uncertainty_coefficient: 0.0,
             policy_temperature: 1.359,
             two_fold_draws: true,
             transpositions: true,

@@ -12,6 +12,8 @@ use super::prior::{self, Rank};
 use super::select::{Candidate, exploration, first_play_urgency, share_out};
 use super::shape::{Outcome, Shape, Stage};
 use super::tree::{Full, MAX_IN_FLIGHT, Tree};
+use super::utility::Utility;
+use super::worth::{blend, weight};
 use super::{Parameters, shared::Shared};
 use crate::chess::{CLAIMABLE_RULE50, Game};
 use crate::nn::{BackendError, Batch, Evaluations, Value};
@@ -32,6 +34,8 @@ pub(crate) struct Walker<'a> {
     parameters: &'a Parameters,
     game: Game,
     encode: bool,
+    /// Whether the backend tells how long games last.
+    has_length: bool,
     nodes: Span,
     blocks: Span,
     path: Vec<Step>,
@@ -71,6 +75,7 @@ impl<'a> Walker<'a> {
             parameters: shared.parameters,
             game: shared.game.clone(),
             encode: shared.backend.properties().reads_input,
+            has_length: shared.backend.properties().has_moves_left,
             nodes: Span::default(),
             blocks: Span::default(),
             path: Vec::with_capacity(64),
@@ -151,7 +156,7 @@ impl<'a> Walker<'a> {
                 self.tree.expand(
                     &mut self.blocks,
                     self.tree.node(self.picks.leaf(pick)),
-                    &own(self.evaluations.value(slot)),
+                    &own(self.parameters, self.evaluations.value(slot)),
                     self.evaluations.logits(slot),
                     self.parameters.policy_temperature,
                     &mut self.scratch,
@@ -356,8 +361,10 @@ impl<'a> Walker<'a> {
     fn select(&mut self, node: Node<'a>, visits: u32) -> bool {
         let shape = node.shape();
         let table = prior::table();
-        let (own_visits, own_q) = node.visits_and_q();
-        let scale = exploration(self.parameters, own_visits);
+        let own = node.statistics();
+        let scale = exploration(self.parameters, own.visits, own.spread as f32);
+        let own_turn = self.path.len() % 2 == 1;
+        let utility = Utility::new(self.parameters, &own, own_turn, self.has_length);
         let mut visited_policy = 0.0;
         let mut last = Rank::TOP;
         self.candidates.clear();
@@ -372,11 +379,15 @@ impl<'a> Walker<'a> {
                 self.unvisited.push(number);
             } else {
                 visited_policy += prior;
-                // Without a node all visits were draws.
                 let mut open = true;
-                if to != 0 {
+                if to == 0 {
+                    candidate.q = utility.of(&blend(&own, 1.0));
+                } else {
                     let child = self.tree.node(to);
-                    candidate.q = child.visits_and_q().1 * (1.0 - edge.drawn() as f32);
+                    candidate.q = match utility.is_plain() {
+                        true => child.visits_and_q().1 * (1.0 - edge.drawn() as f32),
+                        false => utility.of(&blend(&child.statistics(), edge.drawn())),
+                    };
                     // A move proven to win or to lose needs no visits.
                     open = matches!(child.shape().outcome(), Outcome::Unknown | Outcome::Draw);
                 }
@@ -386,7 +397,7 @@ impl<'a> Walker<'a> {
             }
             self.candidates.push(candidate);
         }
-        let fpu = first_play_urgency(self.parameters, -own_q, visited_policy);
+        let fpu = first_play_urgency(self.parameters, utility.of_node(&own), visited_policy);
         for &number in &self.unvisited {
             let candidate = &mut self.candidates[number];
             candidate.q = fpu;
@@ -438,13 +449,14 @@ impl<'a> Walker<'a> {
 }
 
 /// A leaf's evaluation as its node keeps it: for the side that moved there.
-fn own(value: Value) -> Statistics {
+fn own(parameters: &Parameters, value: Value) -> Statistics {
+    let error = value.error.max(0.0).sqrt();
     Statistics {
         visits: 1,
         q: f64::from(-value.q),
         d: f64::from(value.d),
         m: f64::from(value.moves_left),
-        weight: 1.0,
+        weight: weight(parameters, error).into(),
         spread: 0.0,
     }
 }

@@ -207,6 +207,17 @@ pub(super) const TABLE: &[Entry] = &[
         help: "How fast exploration grows with the logarithm of the visits.",
     },
     Entry {
+        name: "CPuctSpread",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 10.0,
+            get: |settings| settings.parameters.cpuct_spread,
+            set: |settings, value| settings.parameters.cpuct_spread = value,
+        },
+        help: "How much exploration grows with the spread of the values found below a position; 0 \
+               not at all. KataGo's dynamic cpuct, 0.85 there.",
+    },
+    Entry {
         name: "FpuValue",
         kind: Kind::Decimal {
             min: -100.0,
@@ -216,6 +227,89 @@ pub(super) const TABLE: &[Entry] = &[
         },
         help: "First-play urgency: how far below its parent an unvisited move is thought to be, \
                times the root of the share of the policy that has been visited.",
+    },
+    Entry {
+        name: "DrawScore",
+        kind: Kind::Decimal {
+            min: -1.0,
+            max: 1.0,
+            get: |settings| settings.parameters.draw_score,
+            set: |settings, value| settings.parameters.draw_score = value,
+        },
+        help: "What a draw is worth to the side to move: below 0 the engine avoids it, above 0 it seeks \
+               it.",
+    },
+    Entry {
+        name: "MovesLeftMaxEffect",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 1.0,
+            get: |settings| settings.parameters.moves_left_max_effect,
+            set: |settings, value| settings.parameters.moves_left_max_effect = value,
+        },
+        help: "Most that the length of the game adds to a move's value: the winner hurries, the loser \
+               does not. 0 switches it off; so does a network that tells no length.",
+    },
+    Entry {
+        name: "MovesLeftThreshold",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 1.0,
+            get: |settings| settings.parameters.moves_left_threshold,
+            set: |settings, value| settings.parameters.moves_left_threshold = value,
+        },
+        help: "Certainty of the result, 0 to 1, from which the length of the game counts.",
+    },
+    Entry {
+        name: "MovesLeftSlope",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 1.0,
+            get: |settings| settings.parameters.moves_left_slope,
+            set: |settings, value| settings.parameters.moves_left_slope = value,
+        },
+        help: "What a ply more or less is worth.",
+    },
+    Entry {
+        name: "MovesLeftConstantFactor",
+        kind: Kind::Decimal {
+            min: -1.0,
+            max: 1.0,
+            get: |settings| settings.parameters.moves_left_constant,
+            set: |settings, value| settings.parameters.moves_left_constant = value,
+        },
+        help: "The length's weight, by certainty above the threshold: constant part.",
+    },
+    Entry {
+        name: "MovesLeftScaledFactor",
+        kind: Kind::Decimal {
+            min: -2.0,
+            max: 2.0,
+            get: |settings| settings.parameters.moves_left_scaled,
+            set: |settings, value| settings.parameters.moves_left_scaled = value,
+        },
+        help: "The same, linear part.",
+    },
+    Entry {
+        name: "MovesLeftQuadraticFactor",
+        kind: Kind::Decimal {
+            min: -2.0,
+            max: 2.0,
+            get: |settings| settings.parameters.moves_left_quadratic,
+            set: |settings, value| settings.parameters.moves_left_quadratic = value,
+        },
+        help: "The same, quadratic part.",
+    },
+    Entry {
+        name: "UncertaintyCoefficient",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 10.0,
+            get: |settings| settings.parameters.uncertainty_coefficient,
+            set: |settings, value| settings.parameters.uncertainty_coefficient = value,
+        },
+        help: "Evaluations count the more the surer the network is of them: c / (error + c / 8), with \
+               this c; 0 lets all count alike. KataGo's uncertainty weighting, 0.25 there.",
     },
     Entry {
         name: "PolicyTemperature",

@@ -98,11 +98,11 @@ impl Batch {
     }
 }
 
-/// What makes two positions alike to a network: the position, whether it is a
+/// What makes two positions alike, to a network and to a search: the position, whether it is a
 /// repetition, and the plies of the 50-move rule, exactly where a draw is near
 /// and in steps of eight before. The history beyond that is left out, as in
 /// Lc0's cache (CacheHistoryLength 0).
-fn evaluation_key(game: &Game) -> u64 {
+pub(crate) fn evaluation_key(game: &Game) -> u64 {
     let rule50 = u64::from(game.rule50());
     let rule50 = if rule50 < 64 { rule50 / 8 } else { rule50 };
     let repeated = u64::from(game.current().repetitions > 0);

@@ -16,16 +16,12 @@ use super::utility::Utility;
 use super::worth::{blend, weight};
 use super::{Parameters, shared::Shared};
 use crate::chess::{CLAIMABLE_RULE50, Game};
-use crate::nn::{BackendError, Batch, Evaluations, Value};
+use crate::nn::{BackendError, Batch, Evaluations, Value, evaluation_key};
 use shakmaty::{Move, MoveList, Position};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// No line is followed further than this: what a position there is worth stands.
 const MAX_DEPTH: usize = 500;
-
-/// Plies towards the 50-move rule from which positions that differ in nothing
-/// else are different nodes: the rule is now in sight.
-const RULE50_IN_SIGHT: u32 = 60;
 
 /// One thread's way through the tree.
 pub(crate) struct Walker<'a> {
@@ -260,17 +256,6 @@ impl<'a> Walker<'a> {
             || self.game.rule50() >= CLAIMABLE_RULE50 && !self.game.position().is_checkmate()
     }
 
-    /// The key of the position as a node: with what of its past will matter.
-    fn key(&self) -> u64 {
-        let ply = self.game.current();
-        let rule50 = self.game.rule50();
-        let mut past = u64::from(ply.repetitions);
-        if rule50 >= RULE50_IN_SIGHT {
-            past |= u64::from(rule50) << 8;
-        }
-        ply.key ^ past.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    }
-
     fn branch_out(&mut self, node: Node<'a>, visits: u32) {
         let first = self.branches.len();
         if self.path.len() > MAX_DEPTH || !self.select(node, visits) {
@@ -333,7 +318,7 @@ impl<'a> Walker<'a> {
         }
         let tree = self.tree;
         let shared = self.parameters.transpositions;
-        let key = self.key();
+        let key = evaluation_key(&self.game);
         let found = shared
             .then(|| {
                 tree.table()

@@ -17,7 +17,7 @@ pub use load::{BackendKind, BackendOptions, LoadError, describe, load, load_netw
 pub use metadata::{CONTRACT, ContractError, INPUT_FORMAT, Metadata, SEARCH_VALUES, tensor_hash};
 pub use random::Random;
 pub use service::Service;
-pub use torch::{DeviceChoice, ParseDeviceError, Precision};
+pub use torch::{DeviceChoice, Devices, ParseDeviceError, Precision};
 pub use uniform::Uniform;
 
 use crate::chess::Game;

@@ -48,16 +48,17 @@ pub(super) const TABLE: &[Entry] = &[
     Entry {
         name: "Device",
         kind: Kind::Text {
-            get: |settings| settings.backend.device.to_string(),
+            get: |settings| settings.backend.devices.to_string(),
             set: |settings, value| {
-                settings.backend.device = value
-                    .parse()
-                    .map_err(|_| "auto, cpu, cuda or cuda:1 (the device's number)")?;
+                settings.backend.devices = value.parse().map_err(
+                    |_| "auto, cpu, cuda, cuda:1 (the device's number) or cuda:0,cuda:1 (several)",
+                )?;
                 Ok(())
             },
         },
         help: "Where the network is computed: `auto` (CUDA if there is a device, else the CPU), \
-               `cpu`, `cuda`, or `cuda:1` and so on for a further device.",
+               `cpu`, `cuda`, `cuda:1` and so on for a further device, or several that share the \
+               work, `cuda:0,cuda:1`.",
     },
     Entry {
         name: "Precision",

@@ -226,6 +226,9 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// [`BackendError`]; `out` then holds nothing of use.
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError>;
+
+    /// Forgets earlier evaluations, where it remembers any.
+    fn forget(&self) {}
 }
 
 impl<B: Backend + ?Sized> Backend for Arc<B> {
@@ -235,6 +238,10 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
         (**self).evaluate(batch, out)
+    }
+
+    fn forget(&self) {
+        (**self).forget();
     }
 }
 

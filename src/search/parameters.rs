@@ -69,6 +69,20 @@ pub struct Parameters {
     /// come, divided by this, are fewer than the best move's lead. 0 always
     /// thinks to the end (Lc0: SmartPruningFactor).
     pub smart_pruning: f32,
+    /// Softmax temperature of the policy at the root; 0 leaves it to
+    /// `policy_temperature`.
+    pub root_policy_temperature: f32,
+    /// Share of Dirichlet noise in the root's policy, for self-play (Lc0:
+    /// DirichletNoiseEpsilon).
+    pub noise_epsilon: f32,
+    /// How even that noise is: the distribution's parameter (Lc0:
+    /// DirichletNoiseAlpha).
+    pub noise_alpha: f32,
+    /// Root moves that share the visits by Gumbel's selection, where their number
+    /// is limited; 0 leaves the root to PUCT (Danihelka et al. 2022).
+    pub gumbel_moves: u32,
+    /// How much values count against priors there (the paper's c_scale).
+    pub gumbel_scale: f32,
     /// Temperature at which the move is drawn by visits; 0 plays the best
     /// (Lc0: Temperature).
     pub temperature: f32,
@@ -102,6 +116,11 @@ impl Default for Parameters {
             max_collisions: 80_000,
             out_of_order: 2.4,
             smart_pruning: 1.33,
+            root_policy_temperature: 0.0,
+            noise_epsilon: 0.0,
+            noise_alpha: 0.3,
+            gumbel_moves: 0,
+            gumbel_scale: 1.0,
             temperature: 0.0,
         }
     }

@@ -242,6 +242,11 @@ impl Tree {
         }
     }
 
+    /// Gives the search a root of its own: nothing but what lies below it is kept.
+    pub(crate) fn renew_root(&mut self) {
+        self.root = self.fresh_root();
+    }
+
     /// Readies the root for a search: it must be open to descents or new.
     pub(crate) fn settle_root(&mut self) {
         let shape = self.root().shape();

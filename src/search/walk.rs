@@ -4,20 +4,23 @@ use super::arena::{Index, Span};
 use super::backup::Backup;
 use super::edge::Edge;
 use super::edges::Unvisited;
+use super::gumbel::Gumbel;
 use super::node::{Node, Statistics};
 use super::numeric::{exp2, log2};
 use super::packed::{pack_move, unpack_move};
 use super::picks::{Arrival, Pick, Picks, Step};
 use super::prior::{self, Rank};
+use super::report::contenders;
 use super::select::{Candidate, exploration, first_play_urgency, share_out};
 use super::shape::{Outcome, Shape, Stage};
 use super::tree::{Full, MAX_IN_FLIGHT, Tree};
 use super::utility::Utility;
 use super::worth::{blend, weight};
 use super::{Parameters, shared::Shared};
-use crate::chess::{CLAIMABLE_RULE50, Game};
+use crate::chess::{CLAIMABLE_RULE50, Game, mate_in_one};
 use crate::nn::{BackendError, Batch, Evaluations, Value, evaluation_key};
 use shakmaty::{Move, MoveList, Position};
+use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// No line is followed further than this: what a position there is worth stands.
@@ -149,11 +152,15 @@ impl<'a> Walker<'a> {
     pub(crate) fn finish(&mut self) {
         for pick in &self.picks.list {
             if let Arrival::Leaf { slot } = pick.arrival {
+                let logits = match pick.length {
+                    1 => self.shared.root.logits(self.evaluations.logits(slot)),
+                    _ => Cow::Borrowed(self.evaluations.logits(slot)),
+                };
                 self.tree.expand(
                     &mut self.blocks,
                     self.tree.node(self.picks.leaf(pick)),
                     &own(self.parameters, self.evaluations.value(slot)),
-                    self.evaluations.logits(slot),
+                    &logits,
                     self.parameters.policy_temperature,
                     &mut self.scratch,
                 );
@@ -222,13 +229,15 @@ impl<'a> Walker<'a> {
         }
         let position = self.game.position();
         let moves = position.legal_moves();
-        let outcome = match (moves.is_empty(), position.is_check()) {
-            (true, true) => Outcome::Loss,
-            (true, false) => Outcome::Draw,
-            (false, _) if position.is_insufficient_material() => Outcome::Draw,
+        let (outcome, plies) = match (moves.is_empty(), position.is_check()) {
+            (true, true) => (Outcome::Loss, 0),
+            (true, false) => (Outcome::Draw, 0),
+            (false, _) if position.is_insufficient_material() => (Outcome::Draw, 0),
+            // A network may think nothing of the move that mates.
+            (false, _) if mate_in_one(position, &moves).is_some() => (Outcome::Win, 1),
             (false, _) => return self.leaf(&moves, visits),
         };
-        node.prove(outcome, 0);
+        node.prove(outcome, plies);
         node.reshape(|shape| Some(shape.with_stage(Stage::New)));
         self.arrive(visits, Arrival::Known { news: true });
     }
@@ -344,6 +353,11 @@ impl<'a> Walker<'a> {
     /// Shares the visits out and puts a branch for each move that gets any on
     /// the stack; false if the memory does not suffice.
     fn select(&mut self, node: Node<'a>, visits: u32) -> bool {
+        if self.path.len() == 1
+            && let Some(gumbel) = &self.shared.root.gumbel
+        {
+            return self.select_by_gumbel(gumbel, node, visits);
+        }
         let shape = node.shape();
         let table = prior::table();
         let own = node.statistics();
@@ -402,6 +416,47 @@ impl<'a> Walker<'a> {
         // Untried moves come in order, so the first tells of all.
         let fresh = self.candidates.get(tried);
         fresh.is_none_or(|candidate| candidate.given == 0) || self.add_edges(node, tried)
+    }
+
+    /// The same at a root where Gumbel's selection rules.
+    fn select_by_gumbel(&mut self, gumbel: &Gumbel, node: Node<'a>, visits: u32) -> bool {
+        let mut last = Rank::TOP;
+        while let Some(rank) = self.tree.next_rank(node.shape(), last) {
+            let mv = pack_move(self.shared.root_moves[usize::from(rank.number())]);
+            let number = node.shape().count();
+            if self.tree.edges(node.shape()).all(|edge| edge.rank() > rank)
+                && self
+                    .tree
+                    .add_edge(&mut self.blocks, node, number, mv, rank)
+                    .is_err()
+            {
+                return false;
+            }
+            last = rank;
+        }
+        let shape = node.shape();
+        let own = -self.tree.block(shape).own().q as f32;
+        let mut contenders = contenders(self.tree, node);
+        let first = self.branches.len();
+        let edges = self.tree.edge_indices(shape);
+        self.branches
+            .extend(edges.map(|edge| Branch { edge, visits: 0 }));
+        for _ in 0..visits {
+            let Some(next) = gumbel.next(&contenders, own) else {
+                break;
+            };
+            contenders[next].started += 1;
+            self.branches[first + next].visits += 1;
+        }
+        let mut kept = first;
+        for number in first..self.branches.len() {
+            if self.branches[number].visits > 0 {
+                self.branches[kept] = self.branches[number];
+                kept += 1;
+            }
+        }
+        self.branches.truncate(kept);
+        true
     }
 
     /// Makes edges of the untried moves that were given visits; false if the

@@ -57,15 +57,15 @@ pub(crate) struct Worker<F> {
 /// A backend, and what it was made from.
 struct Loaded {
     options: BackendOptions,
-    clearing: u64,
     backend: Arc<dyn Backend>,
 }
 
-/// A player, and what it was made from.
+/// A player, and what it goes by.
 struct Player {
     kind: AgentKind,
     parameters: Parameters,
     game: u64,
+    clearing: u64,
     agent: Box<dyn Agent>,
 }
 
@@ -202,8 +202,7 @@ impl<F: Factory> Worker<F> {
             ..
         } = &setup.settings;
         let parameters = setup.settings.search_parameters();
-        let fits =
-            |loaded: &Loaded| loaded.options == *options && loaded.clearing == setup.clearing;
+        let fits = |loaded: &Loaded| loaded.options == *options;
         let backend = match self.loaded.take().filter(fits) {
             Some(loaded) => self.loaded.insert(loaded),
             None => {
@@ -218,31 +217,32 @@ impl<F: Factory> Worker<F> {
                 ));
                 self.loaded.insert(Loaded {
                     options: options.clone(),
-                    clearing: setup.clearing,
                     backend,
                 })
             }
         };
-        let fits = |player: &Player| player.kind == *kind && player.parameters == parameters;
-        match self.player.take().filter(fits) {
-            Some(player) => {
-                let player = self.player.insert(player);
-                if player.game != setup.game {
-                    player.agent.new_game();
-                    player.game = setup.game;
-                }
-            }
-            None => {
-                let agent = self
+        let player = match self.player.take().filter(|player| player.kind == *kind) {
+            Some(player) => self.player.insert(player),
+            None => self.player.insert(Player {
+                kind: *kind,
+                game: setup.game,
+                clearing: setup.clearing,
+                agent: self
                     .factory
-                    .build(*kind, backend.backend.clone(), &parameters);
-                self.player = Some(Player {
-                    kind: *kind,
-                    parameters,
-                    game: setup.game,
-                    agent,
-                });
-            }
+                    .build(*kind, backend.backend.clone(), &parameters),
+                parameters: parameters.clone(),
+            }),
+        };
+        if player.parameters != parameters {
+            player.agent.adjust(&parameters);
+            player.parameters = parameters;
+        }
+        if player.clearing != setup.clearing {
+            backend.backend.forget();
+        }
+        if (player.game, player.clearing) != (setup.game, setup.clearing) {
+            player.agent.new_game();
+            (player.game, player.clearing) = (setup.game, setup.clearing);
         }
         Ok(())
     }

@@ -375,6 +375,58 @@ pub(super) const TABLE: &[Entry] = &[
                batch.",
     },
     Entry {
+        name: "RootPolicyTemperature",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 100.0,
+            get: |settings| settings.parameters.root_policy_temperature,
+            set: |settings, value| settings.parameters.root_policy_temperature = value,
+        },
+        help: "Softmax temperature of the policy at the root; 0 leaves it to `PolicyTemperature`.",
+    },
+    Entry {
+        name: "DirichletNoiseEpsilon",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 1.0,
+            get: |settings| settings.parameters.noise_epsilon,
+            set: |settings, value| settings.parameters.noise_epsilon = value,
+        },
+        help: "Share of Dirichlet noise in the root's policy, for self-play.",
+    },
+    Entry {
+        name: "DirichletNoiseAlpha",
+        kind: Kind::Decimal {
+            min: 0.001,
+            max: 10000.0,
+            get: |settings| settings.parameters.noise_alpha,
+            set: |settings, value| settings.parameters.noise_alpha = value,
+        },
+        help: "How even that noise is.",
+    },
+    Entry {
+        name: "GumbelMoves",
+        kind: Kind::Spin {
+            min: 0,
+            max: 256,
+            get: |settings| u64::from(settings.parameters.gumbel_moves),
+            set: |settings, value| settings.parameters.gumbel_moves = value as u32,
+        },
+        help: "Moves that share the visits at the root by Gumbel's selection and sequential \
+               halving, under `go nodes`; 0 leaves the root to PUCT. For few visits: Danihelka et \
+               al. 2022.",
+    },
+    Entry {
+        name: "GumbelScale",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 100.0,
+            get: |settings| settings.parameters.gumbel_scale,
+            set: |settings, value| settings.parameters.gumbel_scale = value,
+        },
+        help: "How much values count against priors in Gumbel's selection.",
+    },
+    Entry {
         name: "Temperature",
         kind: Kind::Decimal {
             min: 0.0,

@@ -434,7 +434,22 @@ fn every_one_of_218_moves_is_considered() {
     let mut agent = mcts(hashed(), &parameters());
     let choice = choose(&mut *agent, &game, &nodes(20_000));
     assert_eq!(choice.statistics.len(), 218);
-    assert!(matches!(choice.report.lines[0].score, Score::Mate(_)));
+    assert_eq!(choice.report.lines[0].score, Score::Mate(1));
+
+    let mates = |mv| {
+        let mut after = game.clone();
+        after.play(mv);
+        shakmaty::Position::is_checkmate(after.position())
+    };
+    let mut others: Vec<_> = shakmaty::Position::legal_moves(game.position()).to_vec();
+    others.retain(|&mv| !mates(mv));
+    let limits = Limits {
+        search_moves: others.clone(),
+        ..nodes(20_000)
+    };
+    let choice = choose(&mut *agent, &game, &limits);
+    assert_eq!(choice.statistics.len(), others.len());
+    assert!(others.len() > 150, "{}", others.len());
     let prior: f32 = choice.statistics.iter().map(|move_| move_.prior).sum();
     assert!((prior - 1.0).abs() < 0.02, "{prior}");
 }

@@ -42,9 +42,10 @@ mod worth;
 
 pub use parameters::Parameters;
 
-use crate::agent::{Choice, Control, Limits, MoveStatistics, Report};
+use crate::agent::{Choice, Control, Limits, MoveStatistics, Report, Score};
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError};
+use crate::tablebase::RootMoves;
 use latency::Latency;
 use packed::pack_move;
 use parking_lot::{Mutex, RwLock};
@@ -71,7 +72,7 @@ pub struct Search {
     parameters: Parameters,
     threads: usize,
     tree: Tree,
-    /// What the root stands for: the game, and the moves that were asked for.
+    /// What the root stands for: the game, and the moves searched if not all are.
     root: Option<(Game, Vec<Move>)>,
     helpers: Option<ThreadPool>,
     latency: Latency,
@@ -124,6 +125,7 @@ impl Search {
     ) -> Result<Choice, BackendError> {
         let began = Instant::now();
         let mut root_moves = game.position().legal_moves();
+        let legal = root_moves.len();
         if !limits.search_moves.is_empty() {
             root_moves.retain(|mv| limits.search_moves.contains(mv));
         }
@@ -131,8 +133,13 @@ impl Search {
             control.hold_back(limits);
             return Ok(Choice::default());
         }
-        self.enter(game, &limits.search_moves);
-        let shared = self.share(game, root_moves, limits, began);
+        let known = self.parameters.tablebase.best_moves(game, &root_moves);
+        if let Some(known) = &known {
+            root_moves.retain(|mv| known.moves.contains(mv));
+        }
+        let restricted = root_moves.len() < legal;
+        self.enter(game, if restricted { &root_moves } else { &[] });
+        let shared = self.share(game, root_moves, known, limits, began);
         let mut watch = Watch::new(&shared, limits, control, tell);
         let helpers = self.helpers.as_ref();
         match helpers.filter(|_| shared.remaining.load(Relaxed) > shared.batch_size() as u64) {
@@ -162,7 +169,8 @@ impl Search {
         })
     }
 
-    /// Brings the root to the game's position, with what is known of it.
+    /// Brings the root to the game's position, with what is known of it. Where
+    /// not all moves are to be searched, `search_moves` are.
     fn enter(&mut self, game: &Game, search_moves: &[Move]) {
         let kept = self.root.take().is_some_and(|(before, searched)| {
             let Some(played) = plies_since(&before, game) else {
@@ -201,9 +209,12 @@ impl Search {
         &'a self,
         game: &'a Game,
         root_moves: MoveList,
+        known: Option<RootMoves>,
         limits: &Limits,
         began: Instant,
     ) -> Shared<'a> {
+        let progress = Progress::default();
+        progress.hit_tablebase(known.as_ref().map_or(0, |known| known.hits));
         let visits = limits.nodes.unwrap_or(MAX_VISITS).clamp(1, MAX_VISITS);
         let batch = match self.parameters.minibatch {
             0 => self.backend.properties().recommended_batch,
@@ -217,6 +228,7 @@ impl Search {
             latency: &self.latency,
             game,
             root_moves,
+            verdict: known.map(|known| known.verdict),
             batch: batch
                 .min(MAX_IN_FLIGHT as usize / self.threads)
                 .clamp(1, MAX_BATCH),
@@ -224,7 +236,7 @@ impl Search {
             gate: RwLock::new(()),
             stop: AtomicBool::new(false),
             failure: Mutex::new(None),
-            progress: Progress::default(),
+            progress,
             began,
             deadline: AtomicU64::new(u64::MAX),
             remaining: AtomicU64::new(visits.saturating_sub(self.tree.root().visits().into())),
@@ -246,7 +258,7 @@ impl Search {
         let proven = report
             .lines
             .first()
-            .is_some_and(|line| matches!(line.score, crate::agent::Score::Mate(_)));
+            .is_some_and(|line| !matches!(line.score, Score::Expected(_)));
         if temperature <= 0.0 || proven {
             return (best, ponder);
         }

@@ -1,5 +1,7 @@
 //! What steers the search.
 
+use crate::tablebase::Tablebase;
+
 /// Everything that steers the search; the defaults are the engine's own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
@@ -47,6 +49,9 @@ pub struct Parameters {
     /// Temperature at which the move is drawn by visits; 0 plays the best
     /// (Lc0: Temperature).
     pub temperature: f32,
+    /// Endgame tablebases to look positions up in (Stockfish: SyzygyPath,
+    /// Syzygy50MoveRule).
+    pub tablebase: Tablebase,
 }
 
 impl Default for Parameters {
@@ -69,6 +74,7 @@ impl Default for Parameters {
             out_of_order: 2.4,
             smart_pruning: 1.33,
             temperature: 0.0,
+            tablebase: Tablebase::default(),
         }
     }
 }

@@ -5,6 +5,7 @@ use super::latency::Latency;
 use super::tree::Tree;
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError};
+use crate::tablebase::Verdict;
 use parking_lot::{Mutex, RwLock};
 use shakmaty::MoveList;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -22,6 +23,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) game: &'a Game,
     /// The moves considered at the root.
     pub(crate) root_moves: MoveList,
+    /// What they all lead to, if a tablebase knows.
+    pub(crate) verdict: Option<Verdict>,
     /// Leaves a thread gathers where time does not press.
     pub(crate) batch: usize,
     /// How far the root's evaluation, without which there is no move, may go
@@ -103,6 +106,7 @@ pub(crate) struct Progress {
     arrived: AtomicU64,
     depth: AtomicU64,
     deepest: AtomicU32,
+    tablebase_hits: AtomicU64,
 }
 
 /// A part of it.
@@ -135,6 +139,16 @@ impl Progress {
         self.arrived.fetch_add(tally.arrived, Relaxed);
         self.depth.fetch_add(tally.depth, Relaxed);
         self.deepest.fetch_max(tally.deepest, Relaxed);
+    }
+
+    /// Notes positions that a tablebase knew.
+    pub(crate) fn hit_tablebase(&self, positions: u64) {
+        self.tablebase_hits.fetch_add(positions, Relaxed);
+    }
+
+    /// Positions that a tablebase knew.
+    pub(crate) fn tablebase_hits(&self) -> u64 {
+        self.tablebase_hits.load(Relaxed)
     }
 
     /// Visits added at the root.

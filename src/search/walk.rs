@@ -10,7 +10,7 @@ use super::packed::{pack_move, unpack_move};
 use super::picks::{Arrival, Pick, Picks, Step};
 use super::prior::{self, Rank};
 use super::select::{Candidate, exploration, first_play_urgency, share_out};
-use super::shape::{Outcome, Shape, Stage};
+use super::shape::{OUT_OF_SIGHT, Outcome, Shape, Stage};
 use super::tree::{Full, MAX_IN_FLIGHT, Tree};
 use super::{Parameters, shared::Shared};
 use crate::chess::{CLAIMABLE_RULE50, Game};
@@ -221,13 +221,19 @@ impl<'a> Walker<'a> {
         }
         let position = self.game.position();
         let moves = position.legal_moves();
-        let outcome = match (moves.is_empty(), position.is_check()) {
-            (true, true) => Outcome::Loss,
-            (true, false) => Outcome::Draw,
-            (false, _) if position.is_insufficient_material() => Outcome::Draw,
-            (false, _) => return self.leaf(&moves, visits),
+        let (outcome, plies) = match (moves.is_empty(), position.is_check()) {
+            (true, true) => (Outcome::Loss, 0),
+            (true, false) => (Outcome::Draw, 0),
+            (false, _) if position.is_insufficient_material() => (Outcome::Draw, 0),
+            (false, _) => match self.parameters.tablebase.probe(position) {
+                None => return self.leaf(&moves, visits),
+                Some(verdict) => {
+                    self.shared.progress.hit_tablebase(1);
+                    (verdict.into(), OUT_OF_SIGHT)
+                }
+            },
         };
-        node.prove(outcome, 0);
+        node.prove(outcome, plies);
         node.reshape(|shape| Some(shape.with_stage(Stage::New)));
         self.arrive(visits, Arrival::Known { news: true });
     }
@@ -262,6 +268,10 @@ impl<'a> Walker<'a> {
         let mut past = u64::from(ply.repetitions);
         if rule50 >= RULE50_IN_SIGHT {
             past |= u64::from(rule50) << 8;
+        }
+        // A tablebase's word holds just after a capture or pawn move only.
+        if rule50 == 0 && self.parameters.tablebase.covers(&ply.position) {
+            past |= 1 << 16;
         }
         ply.key ^ past.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }

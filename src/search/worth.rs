@@ -7,7 +7,7 @@
 //! Graph Search from First Principles", Wu 2023; Czech et al. 2021).
 
 use super::node::{Node, Statistics};
-use super::shape::{Outcome, Stage};
+use super::shape::{OUT_OF_SIGHT, Outcome, Stage};
 use super::tree::Tree;
 
 /// A draw, for either side.
@@ -20,13 +20,17 @@ const DRAWN: Statistics = Statistics {
     spread: 0.0,
 };
 
-/// What a proven position is worth to the side that moved there.
+/// What a proven position is worth to the side that moved there. Where the end is
+/// out of sight the game is as good as over.
 pub(crate) fn known(outcome: Outcome, plies: u8) -> Statistics {
     Statistics {
         visits: 1,
         q: outcome.value(),
         d: f64::from(u8::from(outcome == Outcome::Draw)),
-        m: f64::from(plies),
+        m: match plies {
+            OUT_OF_SIGHT => 0.0,
+            plies => plies.into(),
+        },
         ..DRAWN
     }
 }

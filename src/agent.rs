@@ -213,6 +213,10 @@ pub trait Agent: Send {
     /// Forgets what earlier positions taught (another game begins).
     fn new_game(&mut self);
 
+    /// Goes by these parameters from now on; what is known and still true stays
+    /// known.
+    fn adjust(&mut self, parameters: &Parameters);
+
     /// Chooses a move for the side to move in `game`, which has a legal move
     /// unless the choice is to be empty. `report` is called as the thinking
     /// goes on, from this thread.

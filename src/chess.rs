@@ -4,7 +4,10 @@
 //! Rules, move generation and notation are shakmaty's; its types are used as
 //! they are.
 
+mod mate;
 pub mod perft;
+
+pub use mate::mate_in_one;
 
 use shakmaty::fen::{Fen, ParseFenError};
 use shakmaty::uci::{IllegalUciMoveError, ParseUciMoveError, UciMove};

@@ -17,7 +17,7 @@ pub use load::{BackendKind, BackendOptions, LoadError, describe, load, load_netw
 pub use metadata::{CONTRACT, ContractError, INPUT_FORMAT, Metadata, SEARCH_VALUES, tensor_hash};
 pub use random::Random;
 pub use service::Service;
-pub use torch::{DeviceChoice, ParseDeviceError, Precision};
+pub use torch::{DeviceChoice, Devices, ParseDeviceError, Precision};
 pub use uniform::Uniform;
 
 use crate::chess::Game;
@@ -98,11 +98,11 @@ impl Batch {
     }
 }
 
-/// What makes two positions alike to a network: the position, whether it is a
+/// What makes two positions alike, to a network and to a search: the position, whether it is a
 /// repetition, and the plies of the 50-move rule, exactly where a draw is near
 /// and in steps of eight before. The history beyond that is left out, as in
 /// Lc0's cache (CacheHistoryLength 0).
-fn evaluation_key(game: &Game) -> u64 {
+pub(crate) fn evaluation_key(game: &Game) -> u64 {
     let rule50 = u64::from(game.rule50());
     let rule50 = if rule50 < 64 { rule50 / 8 } else { rule50 };
     let repeated = u64::from(game.current().repetitions > 0);
@@ -226,6 +226,9 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// [`BackendError`]; `out` then holds nothing of use.
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError>;
+
+    /// Forgets earlier evaluations, where it remembers any.
+    fn forget(&self) {}
 }
 
 impl<B: Backend + ?Sized> Backend for Arc<B> {
@@ -235,6 +238,10 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
         (**self).evaluate(batch, out)
+    }
+
+    fn forget(&self) {
+        (**self).forget();
     }
 }
 

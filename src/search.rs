@@ -10,7 +10,8 @@
 //! | `arena`, `prior`, `packed` | memory: words, priors and moves in few bits |
 //! | `node`, `shape`, `block`, `edge`, `edges`, `table` | positions, what they own, the moves between them, where all that lies |
 //! | `tree`, `worth`, `evict` | the tree, what its nodes are worth, what leaves it |
-//! | `select`, `walk`, `picks`, `backup` | a visit: PUCT, the way down, the way back |
+//! | `select`, `utility`, `walk`, `picks`, `backup` | a visit: PUCT and what it maximises, the way down, the way back |
+//! | `root`, `gumbel` | what steers at the root alone |
 //! | `shared`, `latency`, `time`, `watch` | a search: what threads share, how long it takes, when it ends |
 //! | `report` | what is told of it |
 
@@ -20,6 +21,7 @@ mod block;
 mod edge;
 mod edges;
 mod evict;
+mod gumbel;
 mod latency;
 mod node;
 mod numeric;
@@ -30,12 +32,14 @@ mod prior;
 #[cfg(test)]
 mod reference;
 mod report;
+mod root;
 mod select;
 mod shape;
 mod shared;
 mod table;
 mod time;
 mod tree;
+mod utility;
 mod walk;
 mod watch;
 mod worth;
@@ -46,13 +50,15 @@ use crate::agent::{Choice, Control, Limits, MoveStatistics, Report, Score};
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError};
 use crate::tablebase::RootMoves;
+use gumbel::Gumbel;
 use latency::Latency;
 use packed::pack_move;
 use parking_lot::{Mutex, RwLock};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::rand_core::RngCore;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use root::{Root, generator, is_peculiar};
 use shakmaty::{Move, MoveList, Position};
+use shape::{Outcome, Stage};
 use shared::{MAX_VISITS, Progress, Shared};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -60,6 +66,7 @@ use std::time::{Duration, Instant};
 use tree::{MAX_IN_FLIGHT, Tree};
 use walk::Walker;
 use watch::Watch;
+use worth::weight;
 
 /// Most leaves a thread gathers before it evaluates them.
 const MAX_BATCH: usize = 1024;
@@ -95,6 +102,27 @@ impl Search {
             root: None,
             helpers: None,
             latency: Latency::default(),
+        }
+    }
+
+    /// Goes by these parameters from now on. The tree is kept unless it would
+    /// have grown otherwise, or in other memory.
+    pub fn adjust(&mut self, parameters: &Parameters) {
+        let grown = |parameters: &Parameters| Parameters {
+            multi_pv: 0,
+            move_overhead: 0,
+            seed: 0,
+            minibatch: 0,
+            max_collisions: 0,
+            out_of_order: 0.0,
+            smart_pruning: 0.0,
+            temperature: 0.0,
+            ..parameters.clone()
+        };
+        if grown(&self.parameters) == grown(parameters) {
+            self.parameters = parameters.clone();
+        } else {
+            *self = Search::new(Arc::clone(&self.backend), parameters);
         }
     }
 
@@ -139,6 +167,8 @@ impl Search {
         }
         let restricted = root_moves.len() < legal;
         self.enter(game, if restricted { &root_moves } else { &[] });
+        self.tree
+            .set_certain_weight(weight(&self.parameters, 0.0).into());
         let shared = self.share(game, root_moves, known, limits, began);
         let mut watch = Watch::new(&shared, limits, control, tell);
         let helpers = self.helpers.as_ref();
@@ -160,7 +190,12 @@ impl Search {
         let (report, statistics) = report::report(&shared);
         tell(&report);
         control.hold_back(limits);
-        let (best, ponder) = self.choose(game, &report, &statistics);
+        let gumbel = shared.root.gumbel.as_ref();
+        let drawn = gumbel.and_then(|gumbel| self.drawn(gumbel, &shared.root_moves));
+        let (best, ponder) = match drawn {
+            Some(drawn) => (Some(drawn), None),
+            None => self.choose(game, &report, &statistics),
+        };
         Ok(Choice {
             best,
             ponder,
@@ -188,7 +223,9 @@ impl Search {
                         .is_some_and(|mv| self.tree.advance(pack_move(mv)))
                 })
         });
-        if kept {
+        if kept && is_peculiar(&self.parameters) {
+            self.tree.renew_root();
+        } else if kept {
             self.tree.settle_root();
         } else {
             self.tree.clear();
@@ -227,6 +264,7 @@ impl Search {
             backend: &*self.backend,
             latency: &self.latency,
             game,
+            root: Root::new(&self.parameters, game, &root_moves, limits),
             root_moves,
             verdict: known.map(|known| known.verdict),
             batch: batch
@@ -241,6 +279,19 @@ impl Search {
             deadline: AtomicU64::new(u64::MAX),
             remaining: AtomicU64::new(visits.saturating_sub(self.tree.root().visits().into())),
         }
+    }
+
+    /// The move that Gumbel's selection plays, unless a win is proven.
+    fn drawn(&self, gumbel: &Gumbel, moves: &[Move]) -> Option<Move> {
+        let root = self.tree.root();
+        let shape = root.shape();
+        if shape.outcome() != Outcome::Unknown || shape.stage() != Stage::Expanded {
+            return None;
+        }
+        let contenders = report::contenders(&self.tree, root);
+        let own = -self.tree.block(shape).own().q as f32;
+        let choice = gumbel.choice(&contenders, own)?;
+        moves.get(usize::from(contenders[choice].number)).copied()
     }
 
     /// The move to play and the reply expected: the best, or at a temperature
@@ -267,8 +318,7 @@ impl Search {
         let weight = |statistics: &MoveStatistics| {
             (statistics.visits as f64 / most).powf(1.0 / f64::from(temperature))
         };
-        let ply = game.plies().len() as u64;
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(self.parameters.seed ^ ply << 48);
+        let mut random = generator(&self.parameters, game);
         let share = (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
         let mut left = share * statistics.iter().map(weight).sum::<f64>();
         let drawn = statistics.iter().find(|statistics| {

@@ -30,7 +30,6 @@ mod info;
 pub mod options;
 mod output;
 mod parse;
-mod perft;
 mod session;
 mod settings;
 mod task;

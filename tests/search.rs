@@ -10,6 +10,8 @@ mod mcts;
 mod one_ply;
 #[path = "search/proofs.rs"]
 mod proofs;
+#[path = "search/transpositions.rs"]
+mod transpositions;
 
 use shakmaty::{CastlingMode, Move};
 use tessera::agent::{Agent, Choice, Control, Limits, Report};

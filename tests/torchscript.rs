@@ -1,12 +1,40 @@
-//! An exported network means the same to PyTorch as to us.
+//! An exported network means the same to the engine, to PyTorch, and to its
+//! formulas.
 
-use shakmaty::Position;
+use shakmaty::CastlingMode;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tch::{Device, Tensor};
+use tch::{Device, Kind, Tensor};
 use tessera::chess::Game;
-use tessera::encode::{Input, WIDTH};
-use tessera::model::{Chessformer, Export, ExportPrecision, ModelConfig, Weights, export};
+use tessera::encode::Input;
+use tessera::model::{
+    Chessformer, EmbeddingConfig, Export, ExportPrecision, ModelConfig, NormKind, PositionConfig,
+    export,
+};
+use tessera::nn::torch::TorchBackend;
+use tessera::nn::{DeviceChoice, Precision};
+
+/// Games, as a FEN and the moves from there, whose last positions set every
+/// plane that a network can see.
+const GAMES: [(&str, &str); 7] = [
+    (START, ""),
+    (START, "e2e4 e7e5 g1f3 b8c6 f1b5 g8f6 e1g1"),
+    // Each of the last eight positions repeats an earlier one.
+    (
+        START,
+        "g1f3 g8f6 f3g1 f6g8 g1f3 g8f6 f3g1 f6g8 g1f3 g8f6 f3g1",
+    ),
+    // Chess960: rooks on b1 and g1.
+    ("1rk3r1/p3pp1p/8/3pP3/8/2N5/P4PPP/1RK3R1 w GBgb d6 0 12", ""),
+    (
+        "1rk3r1/p3pp1p/8/3pP3/8/2N5/P4PPP/1RK3R1 w GBgb d6 0 12",
+        "c1g1 c8b8",
+    ),
+    ("r3k3/8/8/8/8/8/8/4K2R b Kq - 37 60", ""),
+    ("8/P6k/8/8/8/8/p6K/8 b - - 99 120", ""),
+];
+const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
 
 /// A Python that has PyTorch: the one `tools/test` prepares, or the user's own.
 fn python() -> Option<PathBuf> {
@@ -19,78 +47,127 @@ fn python() -> Option<PathBuf> {
         })
 }
 
-/// Rows i64 [count, 111] along one game.
-fn rows(count: usize) -> Vec<i64> {
-    let mut game = Game::default();
-    let mut words = Vec::new();
-    for _ in 0..count {
-        words.extend_from_slice(bytemuck::cast_slice::<u64, i64>(
-            Input::encode(&game).words(),
-        ));
-        let moves = game.position().legal_moves();
-        game.play(moves[game.plies().len() * 7 % moves.len()]);
-    }
-    words
-}
-
-fn bytes(tensor: &Tensor) -> Vec<u8> {
-    let values = Vec::<f32>::try_from(tensor.flatten(0, -1)).unwrap();
-    bytemuck::cast_slice(&values).to_vec()
-}
-
-#[test]
-fn pytorch_computes_the_same() {
-    let Some(python) = python() else {
-        eprintln!("skipped: no Python with PyTorch (tools/test prepares one)");
-        return;
+fn inputs() -> Vec<Input> {
+    let input = |(fen, moves): (&str, &str)| {
+        let mut game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
+        for mv in moves.split_whitespace() {
+            game.play(game.parse_move(mv).unwrap());
+        }
+        Input::encode(&game)
     };
-    let _guard = tch::no_grad_guard();
-    let model = Chessformer::new(&ModelConfig::preset("cf-1m-gab").unwrap(), Device::Cpu).unwrap();
+    GAMES.map(input).to_vec()
+}
+
+/// Small networks, one of every kind, by name. No two of their sizes are equal.
+fn networks() -> Vec<(String, ModelConfig)> {
+    let gab = PositionConfig::Gab {
+        compress: 4,
+        hidden: 10,
+        generator: 7,
+    };
+    let positions = [
+        ("absolute", PositionConfig::Absolute),
+        ("relative", PositionConfig::Relative),
+        ("shaw", PositionConfig::Shaw),
+        ("gab", gab),
+    ];
+    let norms = [("rms", NormKind::Rms), ("layer", NormKind::Layer)];
+    let global = EmbeddingConfig::Global {
+        board: 11,
+        feed_forward: 20,
+    };
+    let embeddings = [("token", EmbeddingConfig::Token), ("global", global)];
+    let mut networks = Vec::new();
+    for (position_name, position) in &positions {
+        for (norm_name, norm) in norms {
+            for (embedding_name, embedding) in &embeddings {
+                let config = ModelConfig {
+                    layers: 2,
+                    width: 18,
+                    heads: 3,
+                    feed_forward: 24,
+                    norm,
+                    position: position.clone(),
+                    embedding: embedding.clone(),
+                    value_features: 5,
+                    value_hidden: 14,
+                    buckets: 9,
+                    soft_policy: true,
+                };
+                let name = format!("{position_name}-{norm_name}-{embedding_name}");
+                networks.push((name, config));
+            }
+        }
+    }
+    networks
+}
+
+/// Exports a network all of whose parameters are random: biases and norms too,
+/// which start at zeros and ones and would not be missed.
+fn export_random(name: &str, config: &ModelConfig, path: &Path) {
+    let model = Chessformer::new(config, Device::Cpu).unwrap();
     tch::manual_seed(5);
-    let flat = model.initial_weights();
-    let folder = tempfile::tempdir().unwrap();
-    let place = |name: &str| folder.path().join(name);
+    let initial = model.initial_weights();
+    let noise = Tensor::randn(initial.size(), (Kind::Float, Device::Cpu));
     let how = Export {
-        name: "same".to_owned(),
+        name: name.to_owned(),
         precision: ExportPrecision::F32,
         search_value: "q".to_owned(),
         training: serde_json::Value::Null,
         licence: "GPL-3.0-or-later".to_owned(),
     };
-    export(&model, &flat, &how, &place("net.pt")).unwrap();
+    export(&model, &(initial + noise.sign() * 0.05), &how, path).unwrap();
+}
 
-    let words = rows(5);
-    std::fs::write(place("rows"), bytemuck::cast_slice::<i64, u8>(&words)).unwrap();
-    let weights = Weights::from_flat(&flat, model.parameters());
-    let rows = Tensor::from_slice(&words).view([-1, WIDTH as i64]);
-    let outputs = model.forward(&weights, &rows, false);
-    let expected: Vec<u8> = [
-        &outputs.policy,
-        &outputs.wdl,
-        &outputs.moves_left,
-        &outputs.q.scalar,
-        &outputs.q.error,
-        &outputs.short_term.scalar,
-        &outputs.short_term.error,
-    ]
-    .into_iter()
-    .flat_map(bytes)
-    .collect();
-    std::fs::write(place("expected"), expected).unwrap();
+/// What the engine computes, one output after another.
+fn evaluate(network: &Path, inputs: &[Input]) -> Vec<f32> {
+    let file = fs::read(network).unwrap();
+    let backend = TorchBackend::new(&file, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
+    let outputs = backend.forward(inputs).unwrap();
+    let floats = |output: &Tensor| Vec::<f32>::try_from(output.flatten(0, -1)).unwrap();
+    outputs.iter().flat_map(floats).collect()
+}
 
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/same_outputs.py");
+#[test]
+fn engine_pytorch_and_formulas_agree() {
+    let Some(python) = python() else {
+        eprintln!("skipped: no Python with PyTorch (tools/test prepares one)");
+        return;
+    };
+    let _guard = tch::no_grad_guard();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+
+    let inputs = inputs();
+    fs::write(place("rows"), bytemuck::cast_slice::<Input, u8>(&inputs)).unwrap();
+    let mut names = Vec::new();
+    for (name, config) in networks() {
+        export_random(&name, &config, &place(&format!("{name}.pt")));
+        names.push(name);
+    }
+    if let Ok(shipped) = fs::read_to_string(root.join("nets/default")) {
+        fs::copy(root.join("nets").join(shipped.trim()), place("shipped.pt")).unwrap();
+        names.push("shipped".to_owned());
+    }
+    for name in &names {
+        let outputs = evaluate(&place(&format!("{name}.pt")), &inputs);
+        fs::write(
+            place(&format!("{name}.outputs")),
+            bytemuck::cast_slice::<f32, u8>(&outputs),
+        )
+        .unwrap();
+    }
+
     let output = Command::new(python)
-        .arg(script)
-        .args([place("net.pt"), place("rows"), place("expected")])
+        .arg(root.join("tests/python/same_outputs.py"))
+        .arg(folder.path())
+        .args(&names)
         .output()
         .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
     let text = String::from_utf8(output.stdout).unwrap();
-    let (name, difference) = text.trim().split_once(' ').unwrap();
-    assert_eq!(name, "same");
-    assert!(
-        difference.parse::<f64>().unwrap() < 1e-4,
-        "off by {difference}"
-    );
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}{errors}");
+    assert_eq!(text.lines().count(), names.len(), "{text}");
+    print!("{text}");
 }

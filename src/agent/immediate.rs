@@ -115,6 +115,10 @@ impl ImmediateAgent {
 impl Agent for ImmediateAgent {
     fn new_game(&mut self) {}
 
+    fn adjust(&mut self, parameters: &Parameters) {
+        self.lines = parameters.multi_pv.max(1);
+    }
+
     fn choose(
         &mut self,
         game: &Game,

@@ -24,6 +24,10 @@ impl Agent for MctsAgent {
         self.search.clear();
     }
 
+    fn adjust(&mut self, parameters: &Parameters) {
+        self.search.adjust(parameters);
+    }
+
     fn choose(
         &mut self,
         game: &Game,

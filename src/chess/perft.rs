@@ -4,37 +4,53 @@
 use rayon::prelude::*;
 use shakmaty::{Chess, Move, Position};
 
-/// Depth up to which a subtree is counted on one thread: handing out smaller
-/// ones costs more than it saves.
+/// Depth up to which a subtree is counted on one thread and without looking
+/// whether to stop, in a few milliseconds: handing out smaller ones costs more
+/// than it saves.
 const SEQUENTIAL_DEPTH: u32 = 3;
+
+/// Deeper counts are cut to this. None has ever ended at a third of it, and the
+/// stack holds it.
+const DEEPEST: u32 = 50;
 
 /// Sequences of `depth` legal moves from `position`, counted on every core.
 ///
 /// The last ply is counted without being played.
 #[must_use]
 pub fn perft(position: &Chess, depth: u32) -> u64 {
+    count(position, depth.min(DEEPEST), &|| false).expect("nothing stops it")
+}
+
+/// [`perft`] move by move, in the order of generation: each move's share is
+/// handed to `each` as soon as it is known. `None` if `stopped` said so first.
+#[must_use]
+pub fn divide(
+    position: &Chess,
+    depth: u32,
+    stopped: &(impl Fn() -> bool + Sync),
+    mut each: impl FnMut(Move, u64),
+) -> Option<u64> {
+    let Some(below) = depth.min(DEEPEST).checked_sub(1) else {
+        return Some(1);
+    };
+    let mut total = 0;
+    for mv in position.legal_moves() {
+        let leaves = count(&after(position, mv), below, stopped)?;
+        each(mv, leaves);
+        total += leaves;
+    }
+    Some(total)
+}
+
+fn count(position: &Chess, depth: u32, stopped: &(impl Fn() -> bool + Sync)) -> Option<u64> {
     if depth <= SEQUENTIAL_DEPTH {
-        return shakmaty::perft(position, depth);
+        return (!stopped()).then(|| shakmaty::perft(position, depth));
     }
     let moves = position.legal_moves();
     moves
         .par_iter()
-        .map(|&mv| perft(&after(position, mv), depth - 1))
-        .sum()
-}
-
-/// [`perft`] move by move, in the order of generation; a `depth` below 1 has
-/// no moves.
-#[must_use]
-pub fn divide(position: &Chess, depth: u32) -> Vec<(Move, u64)> {
-    let Some(below) = depth.checked_sub(1) else {
-        return Vec::new();
-    };
-    let moves = position.legal_moves();
-    moves
-        .par_iter()
-        .map(|&mv| (mv, perft(&after(position, mv), below)))
-        .collect()
+        .map(|&mv| count(&after(position, mv), depth - 1, stopped))
+        .try_reduce(|| 0, |left, right| Some(left + right))
 }
 
 fn after(position: &Chess, mv: Move) -> Chess {
@@ -48,6 +64,7 @@ mod tests {
     use super::*;
     use crate::chess::Game;
     use shakmaty::CastlingMode;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
     fn parallel_and_sequential_counts_agree_with_the_known_ones() {
@@ -61,10 +78,17 @@ mod tests {
     #[test]
     fn the_moves_add_up_to_the_whole() {
         let start = Chess::default();
-        let moves = divide(&start, 4);
-        assert_eq!(moves.len(), 20);
-        assert_eq!(moves.iter().map(|(_, count)| count).sum::<u64>(), 197_281);
-        assert!(divide(&start, 0).is_empty());
+        for (depth, leaves) in [(1, 20), (2, 400), (3, 8902), (5, 4_865_609)] {
+            let mut moves = Vec::new();
+            let total = divide(&start, depth, &|| false, |mv, leaves| {
+                moves.push((mv, leaves));
+            });
+            assert_eq!(total, Some(leaves));
+            assert_eq!(moves.iter().map(|(_, leaves)| leaves).sum::<u64>(), leaves);
+            assert!(moves.iter().map(|&(mv, _)| mv).eq(start.legal_moves()));
+        }
+        let none = |_, _| panic!("there is no move to divide by");
+        assert_eq!(divide(&start, 0, &|| false, none), Some(1));
     }
 
     #[test]
@@ -72,6 +96,22 @@ mod tests {
         let fen = "R5k1/5ppp/8/8/8/8/8/4K3 b - - 0 1";
         let mate = Game::from_fen(fen, CastlingMode::Standard).unwrap();
         assert_eq!(perft(mate.position(), 5), 0);
-        assert!(divide(mate.position(), 5).is_empty());
+        let none = |_, _| panic!("there is no move to divide by");
+        assert_eq!(divide(mate.position(), 5, &|| false, none), Some(0));
+    }
+
+    #[test]
+    fn a_count_can_be_stopped_at_any_depth() {
+        let start = Chess::default();
+        for depth in [5, 9, u32::MAX] {
+            assert_eq!(divide(&start, depth, &|| true, |_, _| {}), None);
+        }
+        let stop = AtomicBool::new(false);
+        let mut known = 0;
+        let total = divide(&start, 5, &|| stop.load(Ordering::Relaxed), |_, _| {
+            known += 1;
+            stop.store(true, Ordering::Relaxed);
+        });
+        assert_eq!((total, known), (None, 1));
     }
 }

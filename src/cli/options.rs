@@ -6,7 +6,7 @@ use shakmaty::CastlingMode;
 use std::path::PathBuf;
 use tessera::agent::AgentKind;
 use tessera::chess::Game;
-use tessera::nn::{BackendKind, BackendOptions, DeviceChoice, Precision};
+use tessera::nn::{BackendKind, BackendOptions, Devices, Precision};
 use tessera::uci::Settings;
 
 /// Which network is evaluated, and where.
@@ -15,9 +15,9 @@ pub struct NetworkArguments {
     /// The network's file; without it, the network built into the program
     #[arg(long, value_name = "FILE")]
     pub net: Option<PathBuf>,
-    /// Where the network is computed: auto, cpu, cuda or, of several, cuda:1
+    /// Where the network is computed: auto, cpu, cuda, cuda:1 or, by several, cuda:0,cuda:1
     #[arg(long, default_value_t, value_name = "DEVICE")]
-    pub device: DeviceChoice,
+    pub device: Devices,
     /// The floating-point format it is computed in
     #[arg(long, value_enum, default_value_t)]
     pub precision: Precision,
@@ -30,7 +30,7 @@ impl NetworkArguments {
         BackendOptions {
             kind,
             net: self.net.clone(),
-            device: self.device,
+            devices: self.device.clone(),
             precision: self.precision,
             threads,
             cache: 0,

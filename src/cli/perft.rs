@@ -24,13 +24,13 @@ impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
         let game = self.position.game()?;
         let clock = Instant::now();
-        let mut moves: Vec<_> = divide(game.position(), self.depth)
-            .into_iter()
-            .map(|(mv, count)| (game.format_move(mv), count))
-            .collect();
-        moves.sort();
+        let mut moves = Vec::new();
+        let nodes = divide(game.position(), self.depth, &|| false, |mv, count| {
+            moves.push((game.format_move(mv), count));
+        });
+        let nodes = nodes.expect("nothing stops it");
         let seconds = clock.elapsed().as_secs_f64();
-        let nodes: u64 = moves.iter().map(|&(_, count)| count).sum();
+        moves.sort();
         let nps = (nodes as f64 / seconds.max(1e-9)) as u64;
         if self.json {
             let moves: Map<_, _> = moves.into_iter().map(|(mv, n)| (mv, json!(n))).collect();

@@ -221,6 +221,8 @@ mod tests {
     impl Agent for Failing {
         fn new_game(&mut self) {}
 
+        fn adjust(&mut self, _: &crate::search::Parameters) {}
+
         fn choose(
             &mut self,
             _: &Game,

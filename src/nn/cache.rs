@@ -130,6 +130,16 @@ impl<B: Backend> Backend for Cache<B> {
         }
         Ok(())
     }
+
+    fn forget(&self) {
+        self.inner.forget();
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            shard.known = HashMap::new();
+            shard.order = VecDeque::new();
+            shard.bytes = 0;
+        }
+    }
 }
 
 impl Shard {

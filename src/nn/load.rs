@@ -1,6 +1,6 @@
 //! From what a user asks for to a backend.
 
-use super::torch::{self, DeviceChoice, NetworkError, Precision, TorchBackend};
+use super::torch::{self, DeviceChoice, Devices, NetworkError, Precision, TorchBackend};
 use super::{Backend, Cache, Metadata, Random, Service, Uniform};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub struct BackendOptions {
     /// The network's file; `None` is the one built into the program.
     pub net: Option<PathBuf>,
     /// Where it is computed.
-    pub device: DeviceChoice,
+    pub devices: Devices,
     /// In which format.
     pub precision: Precision,
     /// Threads that will call the backend at once; 0 leaves it to the backend.
@@ -68,22 +68,32 @@ pub enum LoadError {
 
 /// Loads what `options` ask for. Slow (a second) for networks.
 ///
-/// A network on CUDA is served by a [`Service`], since many threads then feed
-/// one device; on the CPU each thread computes for itself.
+/// On a single CPU each thread that asks computes for itself. Everywhere else
+/// the threads feed a [`Service`], which merges what they ask and spreads it over
+/// the devices.
 ///
 /// # Errors
 /// [`LoadError`], whose message says what is wrong and how to mend it.
 pub fn load(options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
-    let network = match options.kind {
+    match options.kind {
         BackendKind::Uniform => return Ok(Arc::new(Uniform::default())),
         BackendKind::Random => return Ok(Arc::new(Random::new(options.seed))),
-        BackendKind::Torch => load_network(options)?,
-    };
-    let backend: Arc<dyn Backend> = match network.device() {
-        Device::Cpu => Arc::new(network),
-        _ => {
-            let largest = network.properties().recommended_batch;
-            Arc::new(Service::new(network, largest, 1))
+        BackendKind::Torch => {}
+    }
+    let mut networks = options
+        .devices
+        .iter()
+        .map(|device| load_on(options, device))
+        .collect::<Result<Vec<_>, _>>()?;
+    let backend: Arc<dyn Backend> = match networks.pop() {
+        Some(network) if networks.is_empty() && network.device() == Device::Cpu => {
+            Arc::new(network)
+        }
+        last => {
+            let largest = last
+                .as_ref()
+                .map_or(1, |network| network.properties().recommended_batch);
+            Arc::new(Service::new(networks.into_iter().chain(last), largest))
         }
     };
     Ok(match options.cache {
@@ -92,14 +102,18 @@ pub fn load(options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
     })
 }
 
-/// Loads a network without anything around it.
+/// Loads a network, on the first of the devices, without anything around it.
 ///
 /// # Errors
 /// [`LoadError`], as for [`load`].
 pub fn load_network(options: &BackendOptions) -> Result<TorchBackend, LoadError> {
+    load_on(options, options.devices.first())
+}
+
+fn load_on(options: &BackendOptions, device: DeviceChoice) -> Result<TorchBackend, LoadError> {
     let net = options.net.as_deref();
     let file = read(net)?;
-    TorchBackend::new(&file, options.device, options.precision, options.threads)
+    TorchBackend::new(&file, device, options.precision, options.threads)
         .map_err(|source| unusable(net, source))
 }
 
@@ -140,7 +154,7 @@ mod tests {
     fn options(net: Option<&Path>) -> BackendOptions {
         BackendOptions {
             net: net.map(Path::to_owned),
-            device: DeviceChoice::Cpu,
+            devices: DeviceChoice::Cpu.into(),
             precision: Precision::F32,
             ..BackendOptions::default()
         }
@@ -165,6 +179,27 @@ mod tests {
             assert_same(&cached, &bare, &batch);
         }
         assert_eq!(describe(Some(&path)).unwrap(), *bare.metadata());
+    }
+
+    #[test]
+    fn several_devices_share_the_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tiny.pt");
+        std::fs::write(&path, tiny::network(&tiny::honest_metadata("wdl"))).unwrap();
+        let one = load(&options(Some(&path))).unwrap();
+        let two = load(&BackendOptions {
+            devices: "cpu, cpu".parse().unwrap(),
+            ..options(Some(&path))
+        });
+        let two = two.unwrap();
+        let threads = |backend: &Arc<dyn Backend>| backend.properties().recommended_threads;
+        assert_eq!(threads(&two), 2 * threads(&one));
+        std::thread::scope(|scope| {
+            for size in 1..6 {
+                let (one, two) = (&one, &two);
+                scope.spawn(move || assert_same(two, one, &positions(size * 9, true)));
+            }
+        });
     }
 
     #[test]

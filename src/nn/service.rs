@@ -1,13 +1,14 @@
-//! A backend that gathers what many threads ask into larger batches.
+//! A backend that gathers what many threads ask into larger batches, and
+//! spreads them over several backends.
 
 use super::{Backend, BackendError, Batch, Evaluations, Properties};
 use crossbeam::channel::{Receiver, Sender, bounded, unbounded};
-use std::sync::Arc;
 use std::thread::JoinHandle;
 
 /// Evaluates on threads of its own what is asked on others: while one batch is
 /// computed, requests come in; the next batch is all of them. A device that is
-/// only fast on many positions at once stays busy so.
+/// only fast on many positions at once stays busy so. Of several, whichever is
+/// idle takes the next batch.
 #[derive(Debug)]
 pub struct Service {
     properties: Properties,
@@ -23,25 +24,37 @@ struct Request {
 }
 
 impl Service {
-    /// Serves `inner` from so many threads (at least one), in batches of at
-    /// most `largest` positions (at least one).
+    /// Serves from these backends (at least one), which evaluate alike, each on a
+    /// thread of its own and in batches of at most `largest` positions (at least
+    /// one).
+    ///
+    /// # Panics
+    /// Without any backend.
     #[must_use]
-    pub fn new(inner: impl Backend + 'static, largest: usize, threads: usize) -> Service {
+    pub fn new<B>(backends: impl IntoIterator<Item = B>, largest: usize) -> Service
+    where
+        B: Backend + 'static,
+    {
         let (requests, inbox) = unbounded();
-        let properties = inner.properties().clone();
-        let inner = Arc::new(inner);
-        let serve = |number| {
-            let (inner, inbox) = (Arc::clone(&inner), inbox.clone());
+        let mut properties: Option<Properties> = None;
+        let serve = |(number, backend): (usize, B)| {
+            let of_this = backend.properties();
+            match &mut properties {
+                Some(all) => all.recommended_threads += of_this.recommended_threads,
+                None => properties = Some(of_this.clone()),
+            }
+            let inbox = inbox.clone();
             std::thread::Builder::new()
                 .name(format!("evaluation {number}"))
-                .spawn(move || serve(&inner, &inbox, largest.max(1)))
+                .spawn(move || serve(&backend, &inbox, largest.max(1)))
         };
+        // Where the system has no thread left, fewer serve; with none at all,
+        // requests say that the service has stopped.
+        let servers = backends.into_iter().enumerate().flat_map(serve).collect();
         Service {
-            properties,
+            properties: properties.expect("a backend to serve from"),
             requests: Some(requests),
-            // Where the system has no thread left, fewer serve; with none at
-            // all, requests say that the service has stopped.
-            servers: (0..threads.max(1)).flat_map(serve).collect(),
+            servers,
         }
     }
 }
@@ -135,6 +148,7 @@ mod tests {
     use crate::nn::Random;
     use crate::nn::tests::{Counting, assert_same, positions};
     use proptest::prelude::*;
+    use std::sync::Arc;
 
     /// Fails on a batch of one position, panics on one of two.
     struct Moody(Random);
@@ -156,7 +170,7 @@ mod tests {
     #[test]
     fn large_batches_are_split() {
         let counting = Arc::new(Counting::new(Random::new(1)));
-        let service = Service::new(Arc::clone(&counting), 8, 1);
+        let service = Service::new([Arc::clone(&counting)], 8);
         assert_same(&service, &Random::new(1), &positions(30, true));
         assert_same(&service, &Random::new(1), &Batch::default());
         assert_eq!((counting.positions(), counting.largest()), (30, 8));
@@ -182,7 +196,7 @@ mod tests {
 
     #[test]
     fn failures_reach_those_who_asked() {
-        let service = Service::new(Moody(Random::new(1)), 8, 1);
+        let service = Service::new([Moody(Random::new(1))], 8);
         let mut out = Evaluations::default();
         let failed = service.evaluate(&positions(1, true), &mut out);
         assert!(matches!(failed, Err(BackendError::Torch(reason)) if reason == "out of memory"));
@@ -200,10 +214,10 @@ mod tests {
         fn it_says_what_the_inner_backend_says(
             sizes in proptest::collection::vec(0..40usize, 1..20),
             largest in 0..50usize,
-            servers in 0..3usize,
+            servers in 1..3usize,
             threads in 1..6usize,
         ) {
-            let service = Service::new(Random::new(3), largest, servers);
+            let service = Service::new((0..servers).map(|_| Random::new(3)), largest);
             let batches: Vec<Batch> = sizes.iter().map(|&size| positions(size, true)).collect();
             std::thread::scope(|scope| {
                 for _ in 0..threads {

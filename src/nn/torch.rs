@@ -7,7 +7,7 @@ mod shim;
 #[cfg(test)]
 pub(crate) mod tiny;
 
-pub use device::{DeviceChoice, DeviceError, ParseDeviceError, Precision, device};
+pub use device::{DeviceChoice, DeviceError, Devices, ParseDeviceError, Precision, device};
 pub use module::{Module, TorchError};
 pub use process::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
 

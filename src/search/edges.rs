@@ -230,11 +230,8 @@ impl Tree {
         }
         let count = shape.count();
         let quads = count.saturating_sub(4).div_ceil(4) as usize;
-        let directories = match count {
-            0..=DIRECT => 0,
-            ..=NEAR => 1,
-            _ => 3 + (count - 1 - NEAR) as usize / FAR as usize,
-        };
+        let far = count.saturating_sub(NEAR).div_ceil(FAR) as usize;
+        let directories = usize::from(count > DIRECT) + usize::from(count > NEAR) + far;
         let pairs = usize::from(count > 0) + usize::from(count > DIRECT);
         quads * QUAD + directories * DIRECTORY + pairs * PAIR + block::words(shape.moves().into())
     }

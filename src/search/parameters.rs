@@ -27,6 +27,31 @@ pub struct Parameters {
     /// Reduction of an unvisited move's value below its parent's, times the
     /// square root of the visited policy mass (Lc0: FpuValue).
     pub fpu_value: f32,
+    /// How much exploration grows with the spread of the values found below a
+    /// node, 0 not at all (KataGo: cpuctUtilityStdevScale).
+    pub cpuct_spread: f32,
+    /// What a draw is worth to the side to move at the root, in −1…1 (Lc0:
+    /// DrawScore).
+    pub draw_score: f32,
+    /// Most that the length of the game adds to or takes from a move's value
+    /// (Lc0: MovesLeftMaxEffect).
+    pub moves_left_max_effect: f32,
+    /// Certainty |q| of the result from which the length counts (Lc0:
+    /// MovesLeftThreshold).
+    pub moves_left_threshold: f32,
+    /// What a ply more or less is worth (Lc0: MovesLeftSlope).
+    pub moves_left_slope: f32,
+    /// The length's weight by certainty above the threshold: a constant (Lc0:
+    /// MovesLeftConstantFactor), …
+    pub moves_left_constant: f32,
+    /// … a linear part (Lc0: MovesLeftScaledFactor), …
+    pub moves_left_scaled: f32,
+    /// … and a quadratic one (Lc0: MovesLeftQuadraticFactor).
+    pub moves_left_quadratic: f32,
+    /// Lets evaluations count by how sure the network is of them: one of expected
+    /// error e weighs c / (e + c / 8), with this c; 0 lets all count alike
+    /// (KataGo: uncertaintyCoeff, 0.25 there).
+    pub uncertainty_coefficient: f32,
     /// Softmax temperature of the policy (Lc0: PolicyTemperature).
     pub policy_temperature: f32,
     /// Whether a position that occurred before within the tree counts as a draw
@@ -46,6 +71,20 @@ pub struct Parameters {
     /// come, divided by this, are fewer than the best move's lead. 0 always
     /// thinks to the end (Lc0: SmartPruningFactor).
     pub smart_pruning: f32,
+    /// Softmax temperature of the policy at the root; 0 leaves it to
+    /// `policy_temperature`.
+    pub root_policy_temperature: f32,
+    /// Share of Dirichlet noise in the root's policy, for self-play (Lc0:
+    /// DirichletNoiseEpsilon).
+    pub noise_epsilon: f32,
+    /// How even that noise is: the distribution's parameter (Lc0:
+    /// DirichletNoiseAlpha).
+    pub noise_alpha: f32,
+    /// Root moves that share the visits by Gumbel's selection, where their number
+    /// is limited; 0 leaves the root to PUCT (Danihelka et al. 2022).
+    pub gumbel_moves: u32,
+    /// How much values count against priors there (the paper's c_scale).
+    pub gumbel_scale: f32,
     /// Temperature at which the move is drawn by visits; 0 plays the best
     /// (Lc0: Temperature).
     pub temperature: f32,
@@ -67,12 +106,26 @@ impl Default for Parameters {
             cpuct_base: 38739.0,
             cpuct_factor: 3.894,
             fpu_value: 0.33,
+            cpuct_spread: 0.0,
+            draw_score: 0.0,
+            moves_left_max_effect: 0.0345,
+            moves_left_threshold: 0.8,
+            moves_left_slope: 0.0027,
+            moves_left_constant: 0.0,
+            moves_left_scaled: 1.6521,
+            moves_left_quadratic: -0.6521,
+            uncertainty_coefficient: 0.0,
             policy_temperature: 1.359,
             two_fold_draws: true,
             transpositions: true,
             max_collisions: 80_000,
             out_of_order: 2.4,
             smart_pruning: 1.33,
+            root_policy_temperature: 0.0,
+            noise_epsilon: 0.0,
+            noise_alpha: 0.3,
+            gumbel_moves: 0,
+            gumbel_scale: 1.0,
             temperature: 0.0,
             tablebase: Tablebase::default(),
         }

@@ -4,7 +4,7 @@
 use super::arena::Arena;
 use super::{Parameters, Search, prior};
 use crate::agent::{Control, Limits};
-use crate::chess::Game;
+use crate::chess::{Game, mate_in_one};
 use crate::nn::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 use shakmaty::{CastlingMode, Move, Position};
 use std::sync::Arc;
@@ -76,7 +76,12 @@ impl Plain {
     fn leaf(&mut self, game: &Game, depth: usize, parameters: &Parameters) -> f64 {
         let ply = game.current();
         if depth > 0 {
-            assert!(!game.position().is_checkmate(), "too simple for mates");
+            let moves = game.position().legal_moves();
+            let mate = mate_in_one(game.position(), &moves);
+            assert!(
+                mate.is_none() && !game.position().is_checkmate(),
+                "too simple for mates"
+            );
             if game.ending().is_some() || ply.repetitions > 0 && usize::from(ply.cycle) <= depth {
                 return 0.0;
             }
@@ -135,9 +140,9 @@ fn batches_of_one_are_plain_puct() {
         ..Parameters::default()
     };
     for fen in [
-        "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
-        "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 10",
-        "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 11",
+        "4k3/pppppppp/8/8/8/8/PPPPPPPP/4K3 w - - 0 1",
+        "1nb1k1n1/pppppppp/8/8/8/8/PPPPPPPP/1NB1K1N1 w - - 0 1",
+        "8/8/4k3/1p1p1p1p/1P1P1P1P/4K3/8/8 w - - 0 1",
     ] {
         let game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
         let mut plain = Plain::default();

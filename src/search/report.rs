@@ -1,6 +1,7 @@
 //! What the tree says: moves in the order of choice, lines, scores.
 
 use super::edge::Edge;
+use super::gumbel::Contender;
 use super::node::{Node, Statistics};
 use super::packed::unpack_move;
 use super::prior;
@@ -10,6 +11,7 @@ use super::shared::Shared;
 use super::tree::Tree;
 use super::worth::blend;
 use crate::agent::{Line, MoveStatistics, Report, Score};
+use crate::chess::mate_in_one;
 use shakmaty::{Chess, Move, Position};
 use std::cmp::Ordering;
 
@@ -94,6 +96,19 @@ pub(crate) fn compare(tree: &Tree, a: Edge<'_>, b: Edge<'_>) -> Ordering {
     key(b).partial_cmp(&key(a)).unwrap_or(Ordering::Equal)
 }
 
+/// The edges of a node as Gumbel's selection sees them.
+pub(crate) fn contenders(tree: &Tree, node: Node<'_>) -> Vec<Contender> {
+    tree.edges(node.shape())
+        .map(|edge| Contender {
+            number: edge.rank().number(),
+            prior: prior_of(edge),
+            q: (edge.visits() > 0).then(|| worth(tree, edge).q as f32),
+            started: edge.visits() + edge.in_flight(),
+            lost: destination(tree, edge).outcome() == Outcome::Win,
+        })
+        .collect()
+}
+
 /// The best edge, if any has been visited.
 pub(crate) fn best_edge<'a>(tree: &'a Tree, node: Node<'_>) -> Option<Edge<'a>> {
     tree.edges(node.shape())
@@ -174,10 +189,16 @@ fn line(shared: &Shared<'_>, first: &Ranked<'_>, has_moves_left: bool) -> Line {
         moves.push(mv);
         node = next.node();
     }
+    // The last move of a mate was seen, not visited.
+    if node != 0 && tree.node(node).shape().mate() == Some(1) {
+        moves.extend(mate_in_one(&position, &position.legal_moves()));
+    }
+    let score = score(tree, first);
+    let has_end = has_moves_left && !matches!(score, Score::Tablebase { .. });
     let mut line = Line {
-        score: score(tree, first),
+        score,
         wdl: wdl(&first.statistics),
-        moves_left: has_moves_left.then_some(first.statistics.m as f32 + 1.0),
+        moves_left: has_end.then_some(first.statistics.m as f32 + 1.0),
         moves,
     };
     if let Some(verdict) = shared.verdict {

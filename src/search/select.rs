@@ -24,12 +24,24 @@ pub(crate) struct Candidate {
     score: f32,
 }
 
+/// Standard deviation of values that a position is taken to have before any is
+/// known, and how many visits that opinion is worth (KataGo:
+/// cpuctUtilityStdevPrior and its weight).
+const EXPECTED_SPREAD: f32 = 0.4;
+const EXPECTED_SPREAD_VISITS: f32 = 2.0;
+
 /// Exploration at a node: cpuct(N)·√max(N − 1, 1), cpuct growing with the
-/// logarithm of the visits.
-pub(crate) fn exploration(parameters: &Parameters, visits: u32) -> f32 {
+/// logarithm of the visits and with the spread of the values found.
+pub(crate) fn exploration(parameters: &Parameters, visits: u32, spread: f32) -> f32 {
     let n = visits as f32;
     let base = parameters.cpuct_base.max(1.0);
-    let cpuct = parameters.cpuct + parameters.cpuct_factor * ln((n + base) / base);
+    let mut cpuct = parameters.cpuct + parameters.cpuct_factor * ln((n + base) / base);
+    if parameters.cpuct_spread > 0.0 {
+        let expected = EXPECTED_SPREAD * EXPECTED_SPREAD * EXPECTED_SPREAD_VISITS;
+        let variance = (spread * spread * n + expected) / (n + EXPECTED_SPREAD_VISITS);
+        let relative = variance.sqrt() / EXPECTED_SPREAD;
+        cpuct *= 1.0 + parameters.cpuct_spread * (relative - 1.0);
+    }
     cpuct * (n - 1.0).max(1.0).sqrt()
 }
 
@@ -230,8 +242,15 @@ mod tests {
         let parameters = Parameters::default();
         // 1.745 + 3.894·ln((10000 + 38739) / 38739), times √9999.
         let expected = (1.745 + 3.894 * (48739.0f32 / 38739.0).ln()) * 9999f32.sqrt();
-        assert!((exploration(&parameters, 10_000) - expected).abs() < 1e-2);
-        assert_eq!(exploration(&parameters, 0), parameters.cpuct);
+        assert!((exploration(&parameters, 10_000, 0.1) - expected).abs() < 1e-2);
+        assert_eq!(exploration(&parameters, 0, 0.0), parameters.cpuct);
+        let lively = Parameters {
+            cpuct_spread: 0.85,
+            ..parameters.clone()
+        };
+        let explored = |spread| exploration(&lively, 10_000, spread) / expected;
+        assert!((explored(0.4) - 1.0).abs() < 1e-3);
+        assert!((explored(0.8) - 1.85).abs() < 1e-3 && explored(0.1) < 0.4);
         let fpu = first_play_urgency(&parameters, 0.1, 0.25);
         assert!((fpu - (0.1 - 0.33 * 0.5)).abs() < 1e-6);
     }

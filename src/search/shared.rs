@@ -2,6 +2,7 @@
 
 use super::Parameters;
 use super::latency::Latency;
+use super::root::Root;
 use super::tree::Tree;
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError};
@@ -25,6 +26,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) root_moves: MoveList,
     /// What they all lead to, if a tablebase knows.
     pub(crate) verdict: Option<Verdict>,
+    pub(crate) root: Root,
     /// Leaves a thread gathers where time does not press.
     pub(crate) batch: usize,
     /// How far the root's evaluation, without which there is no move, may go

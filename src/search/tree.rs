@@ -34,6 +34,8 @@ pub(crate) struct Tree {
     arena: Arena,
     table: Table,
     root: Index,
+    /// How much a visit counts that ends at a value beyond doubt.
+    certain_weight: f64,
     /// Visits in flight through the root.
     in_flight: AtomicU32,
     reclaim: Mutex<Reclaim>,
@@ -49,6 +51,7 @@ impl Tree {
             arena: Arena::new(mebibytes.saturating_sub(table).max(1)),
             table: Table::new(table),
             root: 0,
+            certain_weight: 1.0,
             in_flight: AtomicU32::new(0),
             reclaim: Mutex::default(),
             starved: AtomicBool::new(false),
@@ -94,6 +97,14 @@ impl Tree {
 
     pub(crate) fn in_flight(&self) -> &AtomicU32 {
         &self.in_flight
+    }
+
+    pub(crate) fn certain_weight(&self) -> f64 {
+        self.certain_weight
+    }
+
+    pub(crate) fn set_certain_weight(&mut self, weight: f64) {
+        self.certain_weight = weight;
     }
 
     #[inline]
@@ -229,6 +240,11 @@ impl Tree {
                 true
             }
         }
+    }
+
+    /// Gives the search a root of its own: nothing but what lies below it is kept.
+    pub(crate) fn renew_root(&mut self) {
+        self.root = self.fresh_root();
     }
 
     /// Readies the root for a search: it must be open to descents or new.

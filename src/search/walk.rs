@@ -4,26 +4,29 @@ use super::arena::{Index, Span};
 use super::backup::Backup;
 use super::edge::Edge;
 use super::edges::Unvisited;
+use super::gumbel::Gumbel;
 use super::node::{Node, Statistics};
 use super::numeric::{exp2, log2};
 use super::packed::{pack_move, unpack_move};
 use super::picks::{Arrival, Pick, Picks, Step};
 use super::prior::{self, Rank};
+use super::report::contenders;
 use super::select::{Candidate, exploration, first_play_urgency, share_out};
 use super::shape::{OUT_OF_SIGHT, Outcome, Shape, Stage};
 use super::tree::{Full, MAX_IN_FLIGHT, Tree};
+use super::utility::Utility;
+use super::worth::{blend, weight};
 use super::{Parameters, shared::Shared};
-use crate::chess::{CLAIMABLE_RULE50, Game};
-use crate::nn::{BackendError, Batch, Evaluations, Value};
+use crate::chess::{CLAIMABLE_RULE50, Game, mate_in_one};
+use crate::nn::{BackendError, Batch, Evaluations, Value, evaluation_key};
 use shakmaty::{Move, MoveList, Position};
+use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// No line is followed further than this: what a position there is worth stands.
 const MAX_DEPTH: usize = 500;
-
-/// Plies towards the 50-move rule from which positions that differ in nothing
-/// else are different nodes: the rule is now in sight.
-const RULE50_IN_SIGHT: u32 = 60;
+/// What makes another node of a position of which a tablebase can be asked.
+const WDL_HOLDS: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// One thread's way through the tree.
 pub(crate) struct Walker<'a> {
@@ -32,6 +35,8 @@ pub(crate) struct Walker<'a> {
     parameters: &'a Parameters,
     game: Game,
     encode: bool,
+    /// Whether the backend tells how long games last.
+    has_length: bool,
     nodes: Span,
     blocks: Span,
     path: Vec<Step>,
@@ -71,6 +76,7 @@ impl<'a> Walker<'a> {
             parameters: shared.parameters,
             game: shared.game.clone(),
             encode: shared.backend.properties().reads_input,
+            has_length: shared.backend.properties().has_moves_left,
             nodes: Span::default(),
             blocks: Span::default(),
             path: Vec::with_capacity(64),
@@ -148,11 +154,15 @@ impl<'a> Walker<'a> {
     pub(crate) fn finish(&mut self) {
         for pick in &self.picks.list {
             if let Arrival::Leaf { slot } = pick.arrival {
+                let logits = match pick.length {
+                    1 => self.shared.root.logits(self.evaluations.logits(slot)),
+                    _ => Cow::Borrowed(self.evaluations.logits(slot)),
+                };
                 self.tree.expand(
                     &mut self.blocks,
                     self.tree.node(self.picks.leaf(pick)),
-                    &own(self.evaluations.value(slot)),
-                    self.evaluations.logits(slot),
+                    &own(self.parameters, self.evaluations.value(slot)),
+                    &logits,
                     self.parameters.policy_temperature,
                     &mut self.scratch,
                 );
@@ -225,6 +235,8 @@ impl<'a> Walker<'a> {
             (true, true) => (Outcome::Loss, 0),
             (true, false) => (Outcome::Draw, 0),
             (false, _) if position.is_insufficient_material() => (Outcome::Draw, 0),
+            // A network may think nothing of the move that mates.
+            (false, _) if mate_in_one(position, &moves).is_some() => (Outcome::Win, 1),
             (false, _) => match self.parameters.tablebase.probe(position) {
                 None => return self.leaf(&moves, visits),
                 Some(verdict) => {
@@ -261,19 +273,16 @@ impl<'a> Walker<'a> {
             || self.game.rule50() >= CLAIMABLE_RULE50 && !self.game.position().is_checkmate()
     }
 
-    /// The key of the position as a node: with what of its past will matter.
+    /// The key of the position as a node.
     fn key(&self) -> u64 {
-        let ply = self.game.current();
-        let rule50 = self.game.rule50();
-        let mut past = u64::from(ply.repetitions);
-        if rule50 >= RULE50_IN_SIGHT {
-            past |= u64::from(rule50) << 8;
+        let key = evaluation_key(&self.game);
+        // What WDL tables say holds just after a capture or pawn move only.
+        let wdl_holds =
+            self.game.rule50() == 0 && self.parameters.tablebase.covers(self.game.position());
+        match wdl_holds {
+            true => key ^ WDL_HOLDS,
+            false => key,
         }
-        // A tablebase's word holds just after a capture or pawn move only.
-        if rule50 == 0 && self.parameters.tablebase.covers(&ply.position) {
-            past |= 1 << 16;
-        }
-        ply.key ^ past.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
     fn branch_out(&mut self, node: Node<'a>, visits: u32) {
@@ -364,10 +373,17 @@ impl<'a> Walker<'a> {
     /// Shares the visits out and puts a branch for each move that gets any on
     /// the stack; false if the memory does not suffice.
     fn select(&mut self, node: Node<'a>, visits: u32) -> bool {
+        if self.path.len() == 1
+            && let Some(gumbel) = &self.shared.root.gumbel
+        {
+            return self.select_by_gumbel(gumbel, node, visits);
+        }
         let shape = node.shape();
         let table = prior::table();
-        let (own_visits, own_q) = node.visits_and_q();
-        let scale = exploration(self.parameters, own_visits);
+        let own = node.statistics();
+        let scale = exploration(self.parameters, own.visits, own.spread as f32);
+        let own_turn = self.path.len() % 2 == 1;
+        let utility = Utility::new(self.parameters, &own, own_turn, self.has_length);
         let mut visited_policy = 0.0;
         let mut last = Rank::TOP;
         self.candidates.clear();
@@ -382,11 +398,15 @@ impl<'a> Walker<'a> {
                 self.unvisited.push(number);
             } else {
                 visited_policy += prior;
-                // Without a node all visits were draws.
                 let mut open = true;
-                if to != 0 {
+                if to == 0 {
+                    candidate.q = utility.of(&blend(&own, 1.0));
+                } else {
                     let child = self.tree.node(to);
-                    candidate.q = child.visits_and_q().1 * (1.0 - edge.drawn() as f32);
+                    candidate.q = match utility.is_plain() {
+                        true => child.visits_and_q().1 * (1.0 - edge.drawn() as f32),
+                        false => utility.of(&blend(&child.statistics(), edge.drawn())),
+                    };
                     // A move proven to win or to lose needs no visits.
                     open = matches!(child.shape().outcome(), Outcome::Unknown | Outcome::Draw);
                 }
@@ -396,7 +416,7 @@ impl<'a> Walker<'a> {
             }
             self.candidates.push(candidate);
         }
-        let fpu = first_play_urgency(self.parameters, -own_q, visited_policy);
+        let fpu = first_play_urgency(self.parameters, utility.of_node(&own), visited_policy);
         for &number in &self.unvisited {
             let candidate = &mut self.candidates[number];
             candidate.q = fpu;
@@ -416,6 +436,47 @@ impl<'a> Walker<'a> {
         // Untried moves come in order, so the first tells of all.
         let fresh = self.candidates.get(tried);
         fresh.is_none_or(|candidate| candidate.given == 0) || self.add_edges(node, tried)
+    }
+
+    /// The same at a root where Gumbel's selection rules.
+    fn select_by_gumbel(&mut self, gumbel: &Gumbel, node: Node<'a>, visits: u32) -> bool {
+        let mut last = Rank::TOP;
+        while let Some(rank) = self.tree.next_rank(node.shape(), last) {
+            let mv = pack_move(self.shared.root_moves[usize::from(rank.number())]);
+            let number = node.shape().count();
+            if self.tree.edges(node.shape()).all(|edge| edge.rank() > rank)
+                && self
+                    .tree
+                    .add_edge(&mut self.blocks, node, number, mv, rank)
+                    .is_err()
+            {
+                return false;
+            }
+            last = rank;
+        }
+        let shape = node.shape();
+        let own = -self.tree.block(shape).own().q as f32;
+        let mut contenders = contenders(self.tree, node);
+        let first = self.branches.len();
+        let edges = self.tree.edge_indices(shape);
+        self.branches
+            .extend(edges.map(|edge| Branch { edge, visits: 0 }));
+        for _ in 0..visits {
+            let Some(next) = gumbel.next(&contenders, own) else {
+                break;
+            };
+            contenders[next].started += 1;
+            self.branches[first + next].visits += 1;
+        }
+        let mut kept = first;
+        for number in first..self.branches.len() {
+            if self.branches[number].visits > 0 {
+                self.branches[kept] = self.branches[number];
+                kept += 1;
+            }
+        }
+        self.branches.truncate(kept);
+        true
     }
 
     /// Makes edges of the untried moves that were given visits; false if the
@@ -448,13 +509,14 @@ impl<'a> Walker<'a> {
 }
 
 /// A leaf's evaluation as its node keeps it: for the side that moved there.
-fn own(value: Value) -> Statistics {
+fn own(parameters: &Parameters, value: Value) -> Statistics {
+    let error = value.error.max(0.0).sqrt();
     Statistics {
         visits: 1,
         q: f64::from(-value.q),
         d: f64::from(value.d),
         m: f64::from(value.moves_left),
-        weight: 1.0,
+        weight: weight(parameters, error).into(),
         spread: 0.0,
     }
 }

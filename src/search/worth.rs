@@ -6,6 +6,7 @@
 //! method is that of Monte-Carlo graph search as KataGo has it ("Monte-Carlo
 //! Graph Search from First Principles", Wu 2023; Czech et al. 2021).
 
+use super::Parameters;
 use super::node::{Node, Statistics};
 use super::shape::{OUT_OF_SIGHT, Outcome, Stage};
 use super::tree::Tree;
@@ -19,6 +20,18 @@ const DRAWN: Statistics = Statistics {
     weight: 1.0,
     spread: 0.0,
 };
+
+/// Most that an evaluation can weigh (KataGo: uncertaintyMaxWeight).
+const MAX_WEIGHT: f32 = 8.0;
+
+/// How much an evaluation counts that is expected to be off by so much.
+pub(crate) fn weight(parameters: &Parameters, error: f32) -> f32 {
+    let coefficient = parameters.uncertainty_coefficient;
+    match coefficient > 0.0 {
+        true => coefficient / (error + coefficient / MAX_WEIGHT),
+        false => 1.0,
+    }
+}
 
 /// What a proven position is worth to the side that moved there. Where the end is
 /// out of sight the game is as good as over.
@@ -92,7 +105,10 @@ impl Tree {
                 }
                 let drawn = edge.drawn();
                 let child = match to {
-                    0 => DRAWN,
+                    0 => Statistics {
+                        weight: self.certain_weight(),
+                        ..DRAWN
+                    },
                     to => blend(&self.node(to).statistics(), drawn),
                 };
                 sums.add(visits, &child, -child.q, child.m + 1.0);
@@ -102,6 +118,7 @@ impl Tree {
         if shape.outcome() != Outcome::Unknown {
             node.set(&Statistics {
                 visits,
+                weight: self.certain_weight(),
                 ..known(shape.outcome(), shape.plies())
             });
         } else if sums.weight > 0.0 {

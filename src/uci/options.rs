@@ -291,7 +291,7 @@ mod tests {
         );
         assert_eq!(settings.parameters.move_overhead, 35);
         assert_eq!(settings.parameters.cpuct, 2.5);
-        assert_eq!(settings.backend.device, DeviceChoice::Cuda(1));
+        assert_eq!(settings.backend.devices, DeviceChoice::Cuda(1).into());
         assert_eq!(
             settings.backend.net,
             Some(PathBuf::from("my nets/best one.pt"))

@@ -205,7 +205,7 @@ impl Session {
             self.output.line(READY);
         } else {
             let setup = self.setup.clone();
-            self.submit(Kind::Ready, Work::Ready(setup));
+            self.submit(Kind::Ready, Work::Ready(Box::new(setup)));
         }
     }
 

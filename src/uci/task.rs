@@ -16,7 +16,7 @@ pub(crate) struct Job {
 
 pub(crate) enum Work {
     /// Load what `setup` wants, for `isready`.
-    Ready(Setup),
+    Ready(Box<Setup>),
     /// Choose a move, for `go`.
     Search(Box<Search>),
     /// Count leaves, for `go perft`.

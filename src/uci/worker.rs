@@ -2,10 +2,10 @@
 
 use super::info;
 use super::output::Output;
-use super::perft::perft;
 use super::settings::Settings;
 use super::task::{Job, Search, Setup, Work};
 use crate::agent::{Agent, AgentKind, Control, Limits, Report};
+use crate::chess::perft::divide;
 use crate::nn::{self, Backend, BackendOptions, LoadError};
 use crate::search::Parameters;
 use crate::tablebase::Tablebase;
@@ -60,15 +60,15 @@ pub(crate) struct Worker<F> {
 /// A backend, and what it was made from.
 struct Loaded {
     options: BackendOptions,
-    clearing: u64,
     backend: Arc<dyn Backend>,
 }
 
-/// A player, and what it was made from.
+/// A player, and what it goes by.
 struct Player {
     kind: AgentKind,
     parameters: Parameters,
     game: u64,
+    clearing: u64,
     agent: Box<dyn Agent>,
 }
 
@@ -106,7 +106,8 @@ impl<F: Factory> Worker<F> {
             }
             Work::Search(search) => self.search(search, control),
             Work::Perft { game, depth } => {
-                let counted = perft(game, *depth, control, |mv, leaves| {
+                let stopped = || control.stopped();
+                let counted = divide(game.position(), *depth, &stopped, |mv, leaves| {
                     self.output
                         .line(&format!("{}: {leaves}", game.format_move(mv)));
                 });
@@ -206,8 +207,7 @@ impl<F: Factory> Worker<F> {
         } = &setup.settings;
         let parameters = setup.settings.search_parameters();
         self.look_for_tables(&parameters.tablebase);
-        let fits =
-            |loaded: &Loaded| loaded.options == *options && loaded.clearing == setup.clearing;
+        let fits = |loaded: &Loaded| loaded.options == *options;
         let backend = match self.loaded.take().filter(fits) {
             Some(loaded) => self.loaded.insert(loaded),
             None => {
@@ -222,31 +222,32 @@ impl<F: Factory> Worker<F> {
                 ));
                 self.loaded.insert(Loaded {
                     options: options.clone(),
-                    clearing: setup.clearing,
                     backend,
                 })
             }
         };
-        let fits = |player: &Player| player.kind == *kind && player.parameters == parameters;
-        match self.player.take().filter(fits) {
-            Some(player) => {
-                let player = self.player.insert(player);
-                if player.game != setup.game {
-                    player.agent.new_game();
-                    player.game = setup.game;
-                }
-            }
-            None => {
-                let agent = self
+        let player = match self.player.take().filter(|player| player.kind == *kind) {
+            Some(player) => self.player.insert(player),
+            None => self.player.insert(Player {
+                kind: *kind,
+                game: setup.game,
+                clearing: setup.clearing,
+                agent: self
                     .factory
-                    .build(*kind, backend.backend.clone(), &parameters);
-                self.player = Some(Player {
-                    kind: *kind,
-                    parameters,
-                    game: setup.game,
-                    agent,
-                });
-            }
+                    .build(*kind, backend.backend.clone(), &parameters),
+                parameters: parameters.clone(),
+            }),
+        };
+        if player.parameters != parameters {
+            player.agent.adjust(&parameters);
+            player.parameters = parameters;
+        }
+        if player.clearing != setup.clearing {
+            backend.backend.forget();
+        }
+        if (player.game, player.clearing) != (setup.game, setup.clearing) {
+            player.agent.new_game();
+            (player.game, player.clearing) = (setup.game, setup.clearing);
         }
         Ok(())
     }

@@ -1,30 +1,109 @@
-"""Loads an exported network in PyTorch and compares it with what Rust computed.
+"""Holds networks, as the engine and as PyTorch compute them, against the formulas.
 
-Arguments: the network, the rows (raw i64), and the expected outputs one after
-another (raw f32). Prints the metadata's name and the largest difference.
+Arguments: a folder and the names of the networks in it. For each there is
+`name.pt`, and `name.outputs`, what the engine computed in f32: one output after
+another (raw f32), for the positions in the file `rows` (raw i64). Prints a line
+of differences for each network; one beyond the tolerance is an error.
 """
 
 import json
 import sys
+from pathlib import Path
 
 import torch
 
+from chessformer import BOARDS, Chessformer, planes
 
-def main() -> None:
-    network, rows_file, expected_file = sys.argv[1:]
-    module = torch.jit.load(network)
+# How far computing in f32 may be off, and in float64, where the outputs alone
+# are rounded to f32: the second holds even an epsilon against its definition.
+TOLERANCE = 1e-4
+CLOSE_TOLERANCE = 1e-6
+# The effect that what is to be noticed must have.
+NOTICEABLE = 100 * CLOSE_TOLERANCE
+# Lc0's last two planes are all zeros and all ones.
+CONSTANT_PLANES = [110, 111]
+
+
+def read(path, kind):
+    return torch.frombuffer(bytearray(path.read_bytes()), dtype=kind)
+
+
+def difference(found, expected):
+    """The largest difference and its output; beyond ±1 relative ones count."""
+    assert found.keys() == expected.keys()
+    differences = []
+    for name, output in expected.items():
+        assert found[name].shape == output.shape, f"{name} has the shape {found[name].shape}"
+        assert found[name].isfinite().all(), f"{name} is not finite"
+        off = (found[name] - output).abs() / output.abs().clamp(min=1)
+        differences.append((off.max().item(), name))
+    return max(differences)
+
+
+def check(who, found, expected, tolerance):
+    off, output = difference(found, expected)
+    print(f" {who} {off:.1e}", end="")
+    assert off <= tolerance, f"{output} is off by {off}"
+
+
+def check_positions(features):
+    """A plane that is the same everywhere could be ignored unnoticed."""
+    values = features.flatten(0, 1)
+    constant = (values == values[0]).all(dim=0).nonzero().flatten().tolist()
+    assert constant == CONSTANT_PLANES, f"the positions leave planes {constant} as they are"
+
+
+def check_parameters(formulas, features, outputs, checked):
+    """A parameter that could be left out (a factor 1, all else 0) would not be
+    missed by the comparisons. Those `checked` already in another network are
+    passed over."""
+    for name in sorted(formulas.read - checked):
+        parameter = formulas.parameters[name]
+        is_factor = name.endswith(("norm.weight", "multiply"))
+        formulas.parameters[name] = torch.full_like(parameter, 1 if is_factor else 0)
+        change, _ = difference(torch.vmap(formulas)(features), outputs)
+        assert change >= NOTICEABLE, f"without {name} the outputs change by {change} only"
+        formulas.parameters[name] = parameter
+    checked |= formulas.read
+    # These heads learn, but are not exported.
+    unread = formulas.parameters.keys() - formulas.read
+    unread = {name for name in unread if "policy.soft." not in name and ".categorical." not in name}
+    assert not unread, f"the formulas do not read {unread}"
+
+
+def compare(folder, name, checked):
+    module = torch.jit.load(folder / f"{name}.pt")
     metadata = json.loads(module.meta())
-    width = 104 + len(metadata["scalars"])
-    with open(rows_file, "rb") as file:
-        rows = torch.frombuffer(bytearray(file.read()), dtype=torch.int64).view(-1, width)
-    with open(expected_file, "rb") as file:
-        expected = torch.frombuffer(bytearray(file.read()), dtype=torch.float32)
-    with torch.no_grad():
-        outputs = module(rows)
-    assert len(outputs) == len(metadata["outputs"]), "outputs and their names differ in number"
-    found = torch.cat([output.reshape(-1) for output in outputs])
-    difference = (found - expected).abs().max().item()
-    print(metadata["name"], difference)
+    scalars = metadata["scalars"]
+    rows = read(folder / "rows", torch.int64).view(-1, BOARDS + len(scalars))
+    features = torch.stack([planes(row, scalars) for row in rows])
+    check_positions(features)
+    formulas = Chessformer(dict(module.named_parameters()), metadata)
+    expected = torch.vmap(formulas)(features)
+
+    def by_name(outputs):
+        return dict(zip(metadata["outputs"], outputs, strict=True))
+
+    sizes = [expected[output].numel() for output in metadata["outputs"]]
+    engine = by_name(read(folder / f"{name}.outputs", torch.float32).split(sizes))
+    engine = {output: values.view_as(expected[output]) for output, values in engine.items()}
+    check("engine f32", engine, expected, TOLERANCE)
+    check("PyTorch f32", by_name(module.float()(rows)), expected, TOLERANCE)
+    check("PyTorch float64", by_name(module.double()(rows)), expected, CLOSE_TOLERANCE)
+    # What was trained may have found no use for some parameter.
+    if metadata["training"] is None:
+        check_parameters(formulas, features, expected, checked)
+
+
+def main():
+    folder, *names = sys.argv[1:]
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
+    checked = set()
+    for name in names:
+        print(f"{name}:", end="")
+        compare(Path(folder), name, checked)
+        print()
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ impl fmt::Display for DeviceChoice {
 
 /// Why a text names no device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no device: write auto, cpu, cuda or, of several, cuda:1")]
+#[error("`{0}` is no device: write auto, cpu, cuda, cuda:1 or, for several, cuda:0,cuda:1")]
 pub struct ParseDeviceError(String);
 
 impl FromStr for DeviceChoice {
@@ -50,6 +50,55 @@ impl FromStr for DeviceChoice {
                     .map_err(|_| unknown())
             }
         }
+    }
+}
+
+/// The devices that compute a network side by side; never none. Written with
+/// commas between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Devices(Vec<DeviceChoice>);
+
+impl Devices {
+    /// Each of them; a device named twice computes two batches at once.
+    pub fn iter(&self) -> impl Iterator<Item = DeviceChoice> {
+        self.0.iter().copied()
+    }
+
+    /// The one named first.
+    #[must_use]
+    pub fn first(&self) -> DeviceChoice {
+        self.0.first().copied().unwrap_or_default()
+    }
+}
+
+impl Default for Devices {
+    fn default() -> Devices {
+        DeviceChoice::default().into()
+    }
+}
+
+impl From<DeviceChoice> for Devices {
+    fn from(device: DeviceChoice) -> Devices {
+        Devices(vec![device])
+    }
+}
+
+impl fmt::Display for Devices {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        for (number, device) in self.0.iter().enumerate() {
+            let comma = if number > 0 { "," } else { "" };
+            write!(formatter, "{comma}{device}")?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Devices {
+    type Err = ParseDeviceError;
+
+    fn from_str(text: &str) -> Result<Devices, ParseDeviceError> {
+        let devices = text.split(',').map(|device| device.trim().parse());
+        devices.collect::<Result<_, _>>().map(Devices)
     }
 }
 

@@ -48,16 +48,17 @@ pub(super) const TABLE: &[Entry] = &[
     Entry {
         name: "Device",
         kind: Kind::Text {
-            get: |settings| settings.backend.device.to_string(),
+            get: |settings| settings.backend.devices.to_string(),
             set: |settings, value| {
-                settings.backend.device = value
-                    .parse()
-                    .map_err(|_| "auto, cpu, cuda or cuda:1 (the device's number)")?;
+                settings.backend.devices = value.parse().map_err(
+                    |_| "auto, cpu, cuda, cuda:1 (the device's number) or cuda:0,cuda:1 (several)",
+                )?;
                 Ok(())
             },
         },
         help: "Where the network is computed: `auto` (CUDA if there is a device, else the CPU), \
-               `cpu`, `cuda`, or `cuda:1` and so on for a further device.",
+               `cpu`, `cuda`, `cuda:1` and so on for a further device, or several that share the \
+               work, `cuda:0,cuda:1`.",
     },
     Entry {
         name: "Precision",
@@ -207,6 +208,17 @@ pub(super) const TABLE: &[Entry] = &[
         help: "How fast exploration grows with the logarithm of the visits.",
     },
     Entry {
+        name: "CPuctSpread",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 10.0,
+            get: |settings| settings.parameters.cpuct_spread,
+            set: |settings, value| settings.parameters.cpuct_spread = value,
+        },
+        help: "How much exploration grows with the spread of the values found below a position; 0 \
+               not at all. KataGo's dynamic cpuct, 0.85 there.",
+    },
+    Entry {
         name: "FpuValue",
         kind: Kind::Decimal {
             min: -100.0,
@@ -216,6 +228,89 @@ pub(super) const TABLE: &[Entry] = &[
         },
         help: "First-play urgency: how far below its parent an unvisited move is thought to be, \
                times the root of the share of the policy that has been visited.",
+    },
+    Entry {
+        name: "DrawScore",
+        kind: Kind::Decimal {
+            min: -1.0,
+            max: 1.0,
+            get: |settings| settings.parameters.draw_score,
+            set: |settings, value| settings.parameters.draw_score = value,
+        },
+        help: "What a draw is worth to the side to move: below 0 the engine avoids it, above 0 it seeks \
+               it.",
+    },
+    Entry {
+        name: "MovesLeftMaxEffect",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 1.0,
+            get: |settings| settings.parameters.moves_left_max_effect,
+            set: |settings, value| settings.parameters.moves_left_max_effect = value,
+        },
+        help: "Most that the length of the game adds to a move's value: the winner hurries, the loser \
+               does not. 0 switches it off; so does a network that tells no length.",
+    },
+    Entry {
+        name: "MovesLeftThreshold",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 1.0,
+            get: |settings| settings.parameters.moves_left_threshold,
+            set: |settings, value| settings.parameters.moves_left_threshold = value,
+        },
+        help: "Certainty of the result, 0 to 1, from which the length of the game counts.",
+    },
+    Entry {
+        name: "MovesLeftSlope",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 1.0,
+            get: |settings| settings.parameters.moves_left_slope,
+            set: |settings, value| settings.parameters.moves_left_slope = value,
+        },
+        help: "What a ply more or less is worth.",
+    },
+    Entry {
+        name: "MovesLeftConstantFactor",
+        kind: Kind::Decimal {
+            min: -1.0,
+            max: 1.0,
+            get: |settings| settings.parameters.moves_left_constant,
+            set: |settings, value| settings.parameters.moves_left_constant = value,
+        },
+        help: "The length's weight, by certainty above the threshold: constant part.",
+    },
+    Entry {
+        name: "MovesLeftScaledFactor",
+        kind: Kind::Decimal {
+            min: -2.0,
+            max: 2.0,
+            get: |settings| settings.parameters.moves_left_scaled,
+            set: |settings, value| settings.parameters.moves_left_scaled = value,
+        },
+        help: "The same, linear part.",
+    },
+    Entry {
+        name: "MovesLeftQuadraticFactor",
+        kind: Kind::Decimal {
+            min: -2.0,
+            max: 2.0,
+            get: |settings| settings.parameters.moves_left_quadratic,
+            set: |settings, value| settings.parameters.moves_left_quadratic = value,
+        },
+        help: "The same, quadratic part.",
+    },
+    Entry {
+        name: "UncertaintyCoefficient",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 10.0,
+            get: |settings| settings.parameters.uncertainty_coefficient,
+            set: |settings, value| settings.parameters.uncertainty_coefficient = value,
+        },
+        help: "Evaluations count the more the surer the network is of them: c / (error + c / 8), with \
+               this c; 0 lets all count alike. KataGo's uncertainty weighting, 0.25 there.",
     },
     Entry {
         name: "PolicyTemperature",
@@ -278,6 +373,58 @@ pub(super) const TABLE: &[Entry] = &[
         },
         help: "Visits to leaves of known value while a batch is gathered, as a multiple of the \
                batch.",
+    },
+    Entry {
+        name: "RootPolicyTemperature",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 100.0,
+            get: |settings| settings.parameters.root_policy_temperature,
+            set: |settings, value| settings.parameters.root_policy_temperature = value,
+        },
+        help: "Softmax temperature of the policy at the root; 0 leaves it to `PolicyTemperature`.",
+    },
+    Entry {
+        name: "DirichletNoiseEpsilon",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 1.0,
+            get: |settings| settings.parameters.noise_epsilon,
+            set: |settings, value| settings.parameters.noise_epsilon = value,
+        },
+        help: "Share of Dirichlet noise in the root's policy, for self-play.",
+    },
+    Entry {
+        name: "DirichletNoiseAlpha",
+        kind: Kind::Decimal {
+            min: 0.001,
+            max: 10000.0,
+            get: |settings| settings.parameters.noise_alpha,
+            set: |settings, value| settings.parameters.noise_alpha = value,
+        },
+        help: "How even that noise is.",
+    },
+    Entry {
+        name: "GumbelMoves",
+        kind: Kind::Spin {
+            min: 0,
+            max: 256,
+            get: |settings| u64::from(settings.parameters.gumbel_moves),
+            set: |settings, value| settings.parameters.gumbel_moves = value as u32,
+        },
+        help: "Moves that share the visits at the root by Gumbel's selection and sequential \
+               halving, under `go nodes`; 0 leaves the root to PUCT. For few visits: Danihelka et \
+               al. 2022.",
+    },
+    Entry {
+        name: "GumbelScale",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 100.0,
+            get: |settings| settings.parameters.gumbel_scale,
+            set: |settings, value| settings.parameters.gumbel_scale = value,
+        },
+        help: "How much values count against priors in Gumbel's selection.",
     },
     Entry {
         name: "Temperature",

@@ -43,7 +43,7 @@ impl Journal {
 #[derive(Clone, Default)]
 pub(super) struct Script(pub(super) Journal);
 
-struct Nothing(Properties);
+struct Nothing(Properties, Journal);
 
 impl Backend for Nothing {
     fn properties(&self) -> &Properties {
@@ -52,6 +52,10 @@ impl Backend for Nothing {
 
     fn evaluate(&self, _: &Batch, _: &mut Evaluations) -> Result<(), BackendError> {
         Err(BackendError::Stopped)
+    }
+
+    fn forget(&self) {
+        self.1.note("forget");
     }
 }
 
@@ -63,14 +67,17 @@ impl Factory for Script {
                 path: path.clone(),
                 source: io::ErrorKind::NotFound.into(),
             }),
-            _ => Ok(Arc::new(Nothing(Properties {
-                name: "nothing".to_owned(),
-                reads_input: false,
-                has_moves_left: false,
-                has_error: false,
-                recommended_batch: 1,
-                recommended_threads: 1,
-            }))),
+            _ => Ok(Arc::new(Nothing(
+                Properties {
+                    name: "nothing".to_owned(),
+                    reads_input: false,
+                    has_moves_left: false,
+                    has_error: false,
+                    recommended_batch: 1,
+                    recommended_threads: 1,
+                },
+                self.0.clone(),
+            ))),
         }
     }
 
@@ -86,6 +93,10 @@ struct Player(Journal);
 impl Agent for Player {
     fn new_game(&mut self) {
         self.0.note("new game");
+    }
+
+    fn adjust(&mut self, _: &Parameters) {
+        self.0.note("adjust");
     }
 
     fn choose(

@@ -86,13 +86,13 @@ fn new_games_and_cleared_hashes_reach_the_player() {
     assert_eq!(client.journal.take(), ["new game"]);
     client.say(&["setoption name UCI_AnalyseMode value true", "isready"]);
     client.wait_for("readyok");
-    assert_eq!(client.journal.take(), ["build Mcts"]);
+    assert_eq!(client.journal.take(), ["adjust"]);
     client.say(&["ucinewgame", "isready"]);
     client.wait_for("readyok");
     assert!(client.journal.take().is_empty());
     client.say(&["setoption name Clear Hash", "isready"]);
     client.wait_for("readyok");
-    assert_eq!(client.journal.take(), ["load", "build Mcts"]);
+    assert_eq!(client.journal.take(), ["forget", "new game"]);
 }
 
 #[test]

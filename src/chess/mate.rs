@@ -1,0 +1,148 @@
+//! Mates in one.
+
+use shakmaty::attacks::{bishop_attacks, knight_attacks, pawn_attacks, rook_attacks};
+use shakmaty::{Bitboard, Chess, Move, Position, Role};
+
+/// The first of these legal moves that mates.
+#[must_use]
+pub fn mate_in_one(position: &Chess, moves: &[Move]) -> Option<Move> {
+    let checks = Checks::new(position)?;
+    moves.iter().copied().find(|&mv| {
+        checks.may_be_given_by(mv) && {
+            let mut after = position.clone();
+            after.play_unchecked(mv);
+            after.is_checkmate()
+        }
+    })
+}
+
+/// From where the enemy king can be checked. Nearly all moves can be ruled out
+/// by it without being played.
+struct Checks {
+    knight: Bitboard,
+    diagonal: Bitboard,
+    straight: Bitboard,
+    pawn: Bitboard,
+    /// Own pieces that may stand between the king and an own slider.
+    screens: Bitboard,
+}
+
+impl Checks {
+    fn new(position: &Chess) -> Option<Checks> {
+        let (board, turn) = (position.board(), position.turn());
+        let king = board.king_of(!turn)?;
+        let (occupied, own) = (board.occupied(), board.by_color(turn));
+        let diagonal = bishop_attacks(king, occupied);
+        let straight = rook_attacks(king, occupied);
+        let (diagonal_screens, straight_screens) = (diagonal & own, straight & own);
+        let beyond_diagonal = bishop_attacks(king, occupied ^ diagonal_screens);
+        let beyond_straight = rook_attacks(king, occupied ^ straight_screens);
+        let mut screens = Bitboard::EMPTY;
+        if (beyond_diagonal & own & board.bishops_and_queens()).any() {
+            screens |= diagonal_screens;
+        }
+        if (beyond_straight & own & board.rooks_and_queens()).any() {
+            screens |= straight_screens;
+        }
+        Some(Checks {
+            knight: knight_attacks(king),
+            diagonal,
+            straight,
+            pawn: pawn_attacks(!turn, king),
+            screens,
+        })
+    }
+
+    fn may_be_given_by(&self, mv: Move) -> bool {
+        let Move::Normal {
+            role,
+            from,
+            to,
+            promotion: None,
+            ..
+        } = mv
+        else {
+            return true;
+        };
+        let direct = match role {
+            Role::Pawn => self.pawn,
+            Role::Knight => self.knight,
+            Role::Bishop => self.diagonal,
+            Role::Rook => self.straight,
+            Role::Queen => self.diagonal | self.straight,
+            Role::King => Bitboard::EMPTY,
+        };
+        direct.contains(to) || self.screens.contains(from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::Game;
+    use shakmaty::CastlingMode;
+
+    /// The plain way: every move is played.
+    fn mates(position: &Chess) -> Vec<Move> {
+        let mut moves: Vec<Move> = position.legal_moves().into_iter().collect();
+        moves.retain(|&mv| {
+            let mut after = position.clone();
+            after.play_unchecked(mv);
+            after.is_checkmate()
+        });
+        moves
+    }
+
+    #[test]
+    fn mates_of_every_kind_are_seen() {
+        for (fen, mv) in [
+            ("6k1/5ppp/8/8/8/8/8/R6K w - - 0 1", "a1a8"),
+            // Smothered.
+            ("6rk/6pp/8/6N1/8/8/8/7K w - - 0 1", "g5f7"),
+            // By promotion.
+            ("6k1/P4ppp/8/8/8/8/8/7K w - - 0 1", "a7a8q"),
+            // By castling.
+            ("8/8/8/8/8/8/7R/R3K1k1 w Q - 0 1", ""),
+            // Two checks at once, one discovered.
+            ("3qkb2/3ppp2/8/8/4N3/8/8/K3R3 w - - 0 1", "e4d6"),
+            ("8/8/8/8/8/8/8/K6k w - - 0 1", ""),
+        ] {
+            let game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
+            let moves = game.position().legal_moves();
+            let found = mate_in_one(game.position(), &moves);
+            assert_eq!(found, mates(game.position()).first().copied(), "{fen}");
+            if let Some(found) = found.filter(|_| !mv.is_empty()) {
+                assert_eq!(game.format_move(found), mv);
+            }
+        }
+    }
+
+    /// Nothing is ruled out that mates, in thousands of positions of random play
+    /// where kings stand open.
+    #[test]
+    fn nothing_is_missed() {
+        let mut state = 1u64;
+        let mut draw = |below: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        let mut seen = 0;
+        for _ in 0..400 {
+            let mut position = Chess::default();
+            for _ in 0..120 {
+                let moves = position.legal_moves();
+                if moves.is_empty() {
+                    break;
+                }
+                let expected = mates(&position);
+                let found = mate_in_one(&position, &moves);
+                assert_eq!(found, expected.first().copied());
+                seen += usize::from(found.is_some());
+                position.play_unchecked(moves[draw(moves.len())]);
+            }
+        }
+        assert!(seen > 50, "{seen}");
+    }
+}

@@ -1,0 +1,210 @@
+//! Gumbel selection at the root, for searches of few visits: moves drawn without
+//! replacement by the Gumbel-top-k trick, visits shared out among them by
+//! sequential halving (Danihelka et al. 2022, "Policy improvement by planning
+//! with Gumbel"; the order of visits is that of DeepMind's mctx).
+
+use rand::Rng;
+
+/// Visits that the value's scale takes the most-visited move to have beside its
+/// own (c_visit in the paper).
+const SCALE_VISITS: f32 = 50.0;
+
+/// A root move as selection sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Contender {
+    /// Its number in the order of generation.
+    pub(crate) number: u8,
+    pub(crate) prior: f32,
+    /// Value for the mover, if it has been visited.
+    pub(crate) q: Option<f32>,
+    /// Visits made and in flight.
+    pub(crate) started: u32,
+    /// Whether it is proven to lose.
+    pub(crate) lost: bool,
+}
+
+/// The draw for one search.
+#[derive(Debug)]
+pub(crate) struct Gumbel {
+    /// By the move's number.
+    noise: Vec<f32>,
+    /// How many visits the move has that the n-th visit goes to.
+    visits: Vec<u32>,
+    scale: f32,
+}
+
+impl Gumbel {
+    /// Draws for a root with so many moves, of which `considered` are to share
+    /// `visits`; `scale` is the paper's c_scale.
+    pub(crate) fn new(
+        random: &mut impl Rng,
+        moves: usize,
+        considered: usize,
+        visits: usize,
+        scale: f32,
+    ) -> Gumbel {
+        let draw = |_| {
+            let uniform: f32 = random.random::<f32>().clamp(1e-9, 1.0 - 1e-7);
+            -(-uniform.ln()).ln()
+        };
+        Gumbel {
+            noise: (0..moves).map(draw).collect(),
+            visits: halving(considered.min(moves), visits),
+            scale,
+        }
+    }
+
+    /// Which of the contenders the next visit goes to; `own` is the position's
+    /// own evaluation for the mover.
+    pub(crate) fn next(&self, contenders: &[Contender], own: f32) -> Option<usize> {
+        let done: u32 = contenders.iter().map(|contender| contender.started).sum();
+        let most = contenders.iter().map(|contender| contender.started).max()?;
+        let wanted = self.visits.get(done as usize).copied().unwrap_or(most);
+        self.best(contenders, own, |contender| contender.started == wanted)
+            .or_else(|| self.best(contenders, own, |_| true))
+    }
+
+    /// The move to play: the best of the most visited.
+    pub(crate) fn choice(&self, contenders: &[Contender], own: f32) -> Option<usize> {
+        let open = contenders.iter().filter(|contender| !contender.lost);
+        let most = open.map(|contender| contender.started).max();
+        self.best(contenders, own, |contender| {
+            most.is_none_or(|most| contender.started == most)
+        })
+    }
+
+    /// The best of those that may be chosen, proven losses after all others.
+    fn best(
+        &self,
+        contenders: &[Contender],
+        own: f32,
+        may_be: impl Fn(&Contender) -> bool,
+    ) -> Option<usize> {
+        let unvisited = mixed(contenders, own);
+        let most = contenders.iter().map(|contender| contender.started).max()?;
+        let factor = (SCALE_VISITS + most as f32) * self.scale;
+        let score = |contender: &Contender| {
+            let noise = self.noise.get(usize::from(contender.number));
+            let logit = contender.prior.max(1e-9).ln() + noise.copied().unwrap_or(0.0);
+            // The paper's values lie in 0…1.
+            let q = (contender.q.unwrap_or(unvisited) + 1.0) / 2.0;
+            (!contender.lost, logit + factor * q)
+        };
+        (0..contenders.len())
+            .filter(|&number| may_be(&contenders[number]))
+            .max_by(|&a, &b| {
+                let (a, b) = (score(&contenders[a]), score(&contenders[b]));
+                a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+            })
+    }
+}
+
+/// What an unvisited move is taken to be worth: the position's own evaluation,
+/// and what the visited ones came to, by their priors (the paper's appendix D).
+fn mixed(contenders: &[Contender], own: f32) -> f32 {
+    let (mut visits, mut policy, mut worth) = (0.0, 0.0, 0.0);
+    for contender in contenders {
+        if let Some(q) = contender.q {
+            visits += contender.started as f32;
+            policy += contender.prior;
+            worth += contender.prior * q;
+        }
+    }
+    match policy > 0.0 {
+        true => (own + visits * worth / policy) / (1.0 + visits),
+        false => own,
+    }
+}
+
+/// Sequential halving: in each of log₂(considered) rounds the moves still
+/// considered get the same number of visits, then the worse half goes. The n-th
+/// number is how many visits the move has that the n-th visit goes to.
+fn halving(considered: usize, visits: usize) -> Vec<u32> {
+    if considered < 2 {
+        return (0..visits as u32).collect();
+    }
+    let rounds = considered.next_power_of_two().ilog2() as usize;
+    let mut made = vec![0; considered];
+    let mut left = considered;
+    let mut order = Vec::with_capacity(visits + considered);
+    while order.len() < visits {
+        for _ in 0..(visits / (rounds * left)).max(1) {
+            order.extend_from_slice(&made[..left]);
+            made[..left].iter_mut().for_each(|visits| *visits += 1);
+        }
+        left = (left / 2).max(2);
+    }
+    order.truncate(visits);
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::SeedableRng;
+
+    #[test]
+    fn visits_are_halved_as_in_mctx() {
+        // mctx.seq_halving.get_sequence_of_considered_visits(4, 16) and (3, 7).
+        let expected = [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5];
+        assert_eq!(halving(4, 16), expected);
+        assert_eq!(halving(3, 7), [0, 0, 0, 1, 1, 2, 2]);
+        assert_eq!(halving(1, 4), [0, 1, 2, 3]);
+        assert!(halving(16, 0).is_empty());
+    }
+
+    fn search(gumbel: &Gumbel, values: &[f32], visits: usize) -> (Vec<u32>, usize) {
+        let mut contenders: Vec<Contender> = (0..values.len())
+            .map(|number| Contender {
+                number: number as u8,
+                prior: 1.0 / values.len() as f32,
+                q: None,
+                started: 0,
+                lost: false,
+            })
+            .collect();
+        for _ in 0..visits {
+            let next = gumbel.next(&contenders, 0.0).unwrap();
+            contenders[next].started += 1;
+            contenders[next].q = Some(values[next]);
+        }
+        let choice = gumbel.choice(&contenders, 0.0).unwrap();
+        (contenders.iter().map(|c| c.started).collect(), choice)
+    }
+
+    #[test]
+    fn the_best_of_those_drawn_is_found() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+        let values: Vec<f32> = (0..20).map(|number| number as f32 / 20.0 - 0.5).collect();
+        let mut first_drawn = std::collections::BTreeSet::new();
+        for _ in 0..50 {
+            let gumbel = Gumbel::new(&mut random, 20, 8, 48, 20.0);
+            let (visits, choice) = search(&gumbel, &values, 48);
+            assert_eq!(visits.iter().sum::<u32>(), 48);
+            let drawn = |number: &usize| visits[*number] > 0;
+            assert_eq!((0..20).filter(drawn).count(), 8);
+            assert_eq!(Some(choice), (0..20).rev().find(drawn));
+            first_drawn.extend((0..20).filter(drawn));
+        }
+        // Even priors: every move is drawn now and then.
+        assert_eq!(first_drawn.len(), 20);
+    }
+
+    #[test]
+    fn proven_losses_are_the_last_resort() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+        let gumbel = Gumbel::new(&mut random, 2, 2, 10, 1.0);
+        let mut contenders = [true, false].map(|lost| Contender {
+            number: u8::from(lost),
+            prior: 0.5,
+            q: Some(if lost { 0.9 } else { -0.9 }),
+            started: 5,
+            lost,
+        });
+        assert_eq!(gumbel.choice(&contenders, 0.0), Some(1));
+        assert_eq!(gumbel.next(&contenders, 0.0), Some(1));
+        contenders[1].lost = true;
+        assert_eq!(gumbel.choice(&contenders, 0.0), Some(0));
+    }
+}

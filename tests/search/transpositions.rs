@@ -1,0 +1,113 @@
+//! Positions that several ways lead to.
+
+use crate::backends::Scripted;
+use crate::{choose, game, uci};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use tessera::agent::{AgentKind, Choice, Limits};
+use tessera::nn::Value;
+use tessera::search::Parameters;
+
+fn limits(nodes: u64) -> Limits {
+    Limits {
+        nodes: Some(nodes),
+        ..Limits::default()
+    }
+}
+
+fn parameters(transpositions: bool) -> Parameters {
+    Parameters {
+        threads: 1,
+        minibatch: 1,
+        hash: 16,
+        transpositions,
+        ..Parameters::default()
+    }
+}
+
+fn unit(key: u64) -> f32 {
+    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f32 / (1 << 24) as f32
+}
+
+/// Values and priors by the key; how often each position was evaluated.
+fn counting() -> (Scripted, Arc<Mutex<HashMap<u64, usize>>>) {
+    let counts: Arc<Mutex<HashMap<u64, usize>>> = Arc::default();
+    let counted = Arc::clone(&counts);
+    let backend = Scripted::new(move |key, moves| {
+        *counted.lock().unwrap().entry(key).or_default() += 1;
+        let value = Value {
+            q: unit(key) * 1.2 - 0.6,
+            ..Value::default()
+        };
+        (value, vec![0.0; moves.len()])
+    });
+    (backend, counts)
+}
+
+fn search(transpositions: bool, fen: &str, nodes: u64) -> (Choice, HashMap<u64, usize>) {
+    let (backend, counts) = counting();
+    let mut agent = AgentKind::Mcts.build(backend.shared(), &parameters(transpositions));
+    let choice = choose(&mut *agent, &game(fen, ""), &limits(nodes));
+    let counts = counts.lock().unwrap().clone();
+    (choice, counts)
+}
+
+/// Kings and pawns that cannot move: every position is reached in many ways.
+const KINGS: &str = "8/8/4k3/1p1p1p1p/1P1P1P1P/4K3/8/8 w - - 0 1";
+
+#[test]
+fn a_position_is_evaluated_once_however_it_is_reached() {
+    let (with, counts) = search(true, KINGS, 3000);
+    assert_eq!(with.report.nodes, 3000);
+    assert!(counts.values().all(|&count| count == 1), "{counts:?}");
+    let (without, tree) = search(false, KINGS, 3000);
+    assert_eq!(without.report.nodes, 3000);
+    assert!(tree.values().any(|&count| count > 5));
+    assert!(counts.len() < tree.values().sum::<usize>() / 2);
+}
+
+/// With the same knowledge of every position, the graph's root is worth what the
+/// tree's is: both converge to it.
+#[test]
+fn graph_and_tree_agree_where_all_is_searched() {
+    for fen in [KINGS, "startpos"] {
+        let (graph, _) = search(true, fen, 20_000);
+        let (tree, _) = search(false, fen, 20_000);
+        let worth = |choice: &Choice| f64::from(choice.statistics[0].q);
+        let difference = (worth(&graph) - worth(&tree)).abs();
+        assert!(difference < 0.06, "{fen}: {difference}");
+    }
+}
+
+/// Whoever is winning must not repeat, and a draw by repetition belongs to the
+/// way, not to the position: other ways to it are not spoilt.
+#[test]
+fn only_the_way_that_repeats_is_drawn() {
+    // Black is hopelessly lost in every position, but for repeating.
+    let backend = Scripted::with_turn(|turn, moves| {
+        let q = match turn {
+            shakmaty::Color::White => 0.9,
+            shakmaty::Color::Black => -0.9,
+        };
+        let value = Value {
+            q,
+            ..Value::default()
+        };
+        (value, vec![0.0; moves.len()])
+    });
+    let mut agent = AgentKind::Mcts.build(backend.shared(), &parameters(true));
+    let once = "e3d3 e6d6 d3e3 d6e6 ";
+    let twice = game(KINGS, &once.repeat(2));
+    let choice = choose(&mut *agent, &twice, &limits(2000));
+    let q = |choice: &Choice, name: &str| {
+        let mut found = choice.statistics.iter();
+        let found = found.find(|found| uci(&twice, Some(found.mv)) == name);
+        found.unwrap().q
+    };
+    assert_eq!(q(&choice, "e3d3"), 0.0);
+    let best = uci(&twice, choice.best);
+    assert!(best != "e3d3" && q(&choice, &best) > 0.8, "{best}");
+    // The same position without that past, in the same agent's tree.
+    let choice = choose(&mut *agent, &game(KINGS, ""), &limits(2000));
+    assert!(q(&choice, "e3d3") > 0.8, "{}", q(&choice, "e3d3"));
+}

@@ -195,11 +195,10 @@ impl Opened {
         // One that lies in two folders is one table.
         let mut names = HashSet::new();
         for folder in env::split_paths(path).filter(|folder| !folder.as_os_str().is_empty()) {
-            let before = names.len();
             let problem = match opened.add(&folder, &mut names) {
                 Err(source) => TablebaseError::Folder { folder, source },
-                Ok(()) if names.len() == before => TablebaseError::Empty { folder },
-                Ok(()) => continue,
+                Ok(0) => TablebaseError::Empty { folder },
+                Ok(_) => continue,
             };
             opened.inventory.problems.push(problem);
         }
@@ -215,8 +214,10 @@ impl Opened {
         opened
     }
 
-    /// Adds the tables in a folder, and their names to `names`.
-    fn add(&mut self, folder: &Path, names: &mut HashSet<PathBuf>) -> io::Result<()> {
+    /// Adds the tables in a folder, and their names to `names`; how many there
+    /// are.
+    fn add(&mut self, folder: &Path, names: &mut HashSet<PathBuf>) -> io::Result<usize> {
+        let mut found = 0;
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
             match self.tables.add_file(entry.path()) {
@@ -224,14 +225,15 @@ impl Opened {
                     names.insert(entry.file_name().into());
                 }
                 // Its name is not that of a table.
-                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => continue,
                 Err(source) => self.inventory.problems.push(TablebaseError::File {
                     file: entry.path(),
                     source,
                 }),
             }
+            found += 1;
         }
-        Ok(())
+        Ok(found)
     }
 }
 

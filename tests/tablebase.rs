@@ -14,6 +14,8 @@ mod root;
 mod searching;
 #[path = "tablebase/table.rs"]
 mod table;
+#[path = "tablebase/telling.rs"]
+mod telling;
 
 use endgame::Endgame;
 use shakmaty::{Bitboard, CastlingMode, Chess, EnPassantMode, Position, Role};

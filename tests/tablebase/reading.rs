@@ -1,7 +1,10 @@
 //! Folders and files: what is found, what is read, what is left out.
 
 use crate::table::{BLESSED_LOSS, CURSED_WIN, DRAW, write_flat};
-use crate::{Tables, game, generated, verdict_of};
+use crate::{Tables, game, game_at, generated, verdict_of};
+use rand::Rng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
 use shakmaty::{Position, Role};
 use std::{env, fs};
 use tessera::tablebase::{Tablebase, TablebaseError, Verdict};
@@ -122,5 +125,35 @@ fn damaged_tables_are_as_good_as_missing() {
         assert_eq!(tablebase.probe(game.position()), None);
         let moves = game.position().legal_moves();
         assert_eq!(tablebase.best_moves(&game, &moves), None);
+    }
+}
+
+#[test]
+fn no_damage_is_fatal() {
+    let tables = Tables::write();
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+    let samples: Vec<_> = tables.endgames[2].positions().step_by(2003).collect();
+    for name in ["KPvK.rtbw", "KPvK.rtbz"] {
+        let file = tables.folder.path().join(name);
+        let whole = fs::read(&file).unwrap();
+        for round in 0..300 {
+            let mut damaged = whole.clone();
+            // The header, where damage does most, more often than the rest.
+            let end = if round % 2 == 0 { 150 } else { damaged.len() };
+            for _ in 0..round % 7 + 1 {
+                damaged[random.random_range(0..end)] = random.random();
+            }
+            fs::write(&file, damaged).unwrap();
+            let tablebase = tables.tablebase();
+            for (position, _) in &samples {
+                let game = game_at(position, 0);
+                let moves = position.legal_moves();
+                let _ = (
+                    tablebase.probe(position),
+                    tablebase.best_moves(&game, &moves),
+                );
+            }
+        }
+        fs::write(&file, whole).unwrap();
     }
 }

@@ -3,7 +3,8 @@
 //! Threads share one tree of atomics in a slab of fixed size. Each gathers a
 //! batch of leaves in descents that bring many visits at once, evaluates it
 //! without holding anything, and backs the values up. What the rules decide is
-//! proven upwards: a claimed mate is a mate.
+//! proven upwards: a claimed mate is a mate. So is what a tablebase says, which
+//! is no mate.
 //!
 //! | part | holds |
 //! |---|---|

@@ -206,7 +206,9 @@ impl<'a> Walker<'a> {
         let node = self.tree.node(index);
         let shape = node.shape();
         if self.path.len() > 1 && shape.outcome() != Outcome::Unknown {
-            return self.arrive(visits, Arrival::Known { news: false });
+            let Step { edge, .. } = self.path[self.path.len() - 1];
+            let news = self.tree.edge(edge).visits() == 0;
+            return self.arrive(visits, Arrival::Known { news });
         }
         match shape.stage() {
             Stage::Expanded => self.branch_out(node, visits),

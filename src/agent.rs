@@ -14,6 +14,7 @@ pub use immediate::Immediate;
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError};
 use crate::search::Parameters;
+use crate::tablebase::Verdict;
 use immediate::ImmediateAgent;
 use mcts::MctsAgent;
 use parking_lot::{Condvar, Mutex};
@@ -116,6 +117,12 @@ pub enum Score {
     Expected(f32),
     /// Mate in so many moves (not plies); negative if the side to move is mated.
     Mate(i32),
+    /// A tablebase's word that the side to move wins or loses, with no mate in
+    /// sight.
+    Tablebase {
+        /// Whether it wins.
+        won: bool,
+    },
 }
 
 /// One line of a report: the moves that a player thinks best, and why.
@@ -129,6 +136,19 @@ pub struct Line {
     pub moves_left: Option<f32>,
     /// The moves from the root on; never empty.
     pub moves: Vec<Move>,
+}
+
+impl Line {
+    /// Puts what a tablebase says in the place of what was expected.
+    pub(crate) fn settle(&mut self, verdict: Verdict) {
+        if let Score::Expected(_) = self.score {
+            (self.score, self.wdl) = match verdict {
+                Verdict::Win => (Score::Tablebase { won: true }, [1.0, 0.0, 0.0]),
+                Verdict::Draw => (Score::Expected(0.0), [0.0, 1.0, 0.0]),
+                Verdict::Loss => (Score::Tablebase { won: false }, [0.0, 0.0, 1.0]),
+            };
+        }
+    }
 }
 
 /// What a thinking player reports.
@@ -146,7 +166,7 @@ pub struct Report {
     pub elapsed: Duration,
     /// Share of the memory in use, in 0…1.
     pub memory_use: f32,
-    /// Tablebase hits.
+    /// Positions that were found in tablebases.
     pub tablebase_hits: u64,
     /// The lines, the best first; as many as were asked for and exist.
     pub lines: Vec<Line>,

@@ -12,6 +12,7 @@
 //! | module | its one job |
 //! |---|---|
 //! | [`chess`] | a game: position, history, repetition, castling modes; everything else from shakmaty |
+//! | [`tablebase`] | Syzygy endgame tables: what they say of a position, which root moves keep it |
 //! | [`encode`] | a game → the 112 input planes as packed bitboards; a move ↔ its index in the policy |
 //! | [`nn`] | [`nn::Backend`]: a batch of encoded positions → values and policy logits; TorchScript on CPU or CUDA, and two without a network |
 //! | [`model`] | the Chessformer family in tch, and its export to TorchScript; the engine never needs it |
@@ -33,5 +34,6 @@ mod files;
 pub mod model;
 pub mod nn;
 pub mod search;
+pub mod tablebase;
 pub mod train;
 pub mod uci;

@@ -3,7 +3,8 @@
 //! Threads share one tree of atomics in a slab of fixed size. Each gathers a
 //! batch of leaves in descents that bring many visits at once, evaluates it
 //! without holding anything, and backs the values up. What the rules decide is
-//! proven upwards: a claimed mate is a mate.
+//! proven upwards: a claimed mate is a mate. So is what a tablebase says, which
+//! is no mate.
 //!
 //! | part | holds |
 //! |---|---|
@@ -46,9 +47,10 @@ mod worth;
 
 pub use parameters::Parameters;
 
-use crate::agent::{Choice, Control, Limits, MoveStatistics, Report};
+use crate::agent::{Choice, Control, Limits, MoveStatistics, Report, Score};
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError};
+use crate::tablebase::RootMoves;
 use gumbel::Gumbel;
 use latency::Latency;
 use packed::pack_move;
@@ -78,7 +80,7 @@ pub struct Search {
     parameters: Parameters,
     threads: usize,
     tree: Tree,
-    /// What the root stands for: the game, and the moves that were asked for.
+    /// What the root stands for: the game, and the moves searched if not all are.
     root: Option<(Game, Vec<Move>)>,
     helpers: Option<ThreadPool>,
     latency: Latency,
@@ -152,6 +154,7 @@ impl Search {
     ) -> Result<Choice, BackendError> {
         let began = Instant::now();
         let mut root_moves = game.position().legal_moves();
+        let legal = root_moves.len();
         if !limits.search_moves.is_empty() {
             root_moves.retain(|mv| limits.search_moves.contains(mv));
         }
@@ -159,10 +162,15 @@ impl Search {
             control.hold_back(limits);
             return Ok(Choice::default());
         }
-        self.enter(game, &limits.search_moves);
+        let known = self.parameters.tablebase.best_moves(game, &root_moves);
+        if let Some(known) = &known {
+            root_moves.retain(|mv| known.moves.contains(mv));
+        }
+        let restricted = root_moves.len() < legal;
+        self.enter(game, if restricted { &root_moves } else { &[] });
         self.tree
             .set_certain_weight(weight(&self.parameters, 0.0).into());
-        let shared = self.share(game, root_moves, limits, began);
+        let shared = self.share(game, root_moves, known, limits, began);
         let mut watch = Watch::new(&shared, limits, control, tell);
         let helpers = self.helpers.as_ref();
         match helpers.filter(|_| shared.remaining.load(Relaxed) > shared.batch_size() as u64) {
@@ -197,7 +205,8 @@ impl Search {
         })
     }
 
-    /// Brings the root to the game's position, with what is known of it.
+    /// Brings the root to the game's position, with what is known of it. Where
+    /// not all moves are to be searched, `search_moves` are.
     fn enter(&mut self, game: &Game, search_moves: &[Move]) {
         let kept = self.root.take().is_some_and(|(before, searched)| {
             let Some(played) = plies_since(&before, game) else {
@@ -238,9 +247,12 @@ impl Search {
         &'a self,
         game: &'a Game,
         root_moves: MoveList,
+        known: Option<RootMoves>,
         limits: &Limits,
         began: Instant,
     ) -> Shared<'a> {
+        let progress = Progress::default();
+        progress.hit_tablebase(known.as_ref().map_or(0, |known| known.hits));
         let visits = limits.nodes.unwrap_or(MAX_VISITS).clamp(1, MAX_VISITS);
         let batch = match self.parameters.minibatch {
             0 => self.backend.properties().recommended_batch,
@@ -255,6 +267,7 @@ impl Search {
             game,
             root: Root::new(&self.parameters, game, &root_moves, limits),
             root_moves,
+            verdict: known.map(|known| known.verdict),
             batch: batch
                 .min(MAX_IN_FLIGHT as usize / self.threads)
                 .clamp(1, MAX_BATCH),
@@ -262,7 +275,7 @@ impl Search {
             gate: RwLock::new(()),
             stop: AtomicBool::new(false),
             failure: Mutex::new(None),
-            progress: Progress::default(),
+            progress,
             began,
             deadline: AtomicU64::new(u64::MAX),
             remaining: AtomicU64::new(visits.saturating_sub(self.tree.root().visits().into())),
@@ -297,7 +310,7 @@ impl Search {
         let proven = report
             .lines
             .first()
-            .is_some_and(|line| matches!(line.score, crate::agent::Score::Mate(_)));
+            .is_some_and(|line| !matches!(line.score, Score::Expected(_)));
         if temperature <= 0.0 || proven {
             return (best, ponder);
         }

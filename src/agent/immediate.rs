@@ -6,6 +6,7 @@ use super::{Agent, AgentError, AgentKind, Choice, Control, Limits, Report, polic
 use crate::chess::Game;
 use crate::nn::Backend;
 use crate::search::Parameters;
+use crate::tablebase::Tablebase;
 use shakmaty::{Move, Position};
 use std::sync::Arc;
 use std::time::Instant;
@@ -51,7 +52,7 @@ impl AgentKind {
 
 impl Immediate {
     /// The choice in each of `games`, from one batch of the backend's: the same
-    /// as if the player were asked one by one.
+    /// as if the player, without tablebases, were asked one by one.
     ///
     /// # Errors
     /// [`AgentError`] if the network failed.
@@ -93,6 +94,7 @@ pub(super) struct ImmediateAgent {
     immediate: Immediate,
     backend: Arc<dyn Backend>,
     lines: usize,
+    tablebase: Tablebase,
 }
 
 impl ImmediateAgent {
@@ -105,6 +107,7 @@ impl ImmediateAgent {
             immediate,
             backend,
             lines: parameters.multi_pv.max(1),
+            tablebase: parameters.tablebase.clone(),
         }
     }
 }
@@ -124,11 +127,21 @@ impl Agent for ImmediateAgent {
         report: &mut dyn FnMut(&Report),
     ) -> Result<Choice, AgentError> {
         let began = Instant::now();
-        let question = [Question::new(game, limits)];
+        let mut question = Question::new(game, limits);
+        let known = self.tablebase.best_moves(game, &question.moves);
+        if let Some(known) = &known {
+            question.moves.clone_from(&known.moves);
+        }
         let mut choices = self
             .immediate
-            .answer(&*self.backend, self.lines, question)?;
+            .answer(&*self.backend, self.lines, [question])?;
         let mut choice = choices.pop().unwrap_or_default();
+        if let Some(known) = known {
+            choice.report.tablebase_hits = known.hits;
+            for line in &mut choice.report.lines {
+                line.settle(known.verdict);
+            }
+        }
         if choice.best.is_some() {
             choice.report.elapsed = began.elapsed();
             report(&choice.report);

@@ -21,7 +21,7 @@ struct Pending {
     landing: u32,
     /// Whether something below the node, or its evaluation, is new.
     changed: bool,
-    /// Whether something was proven below.
+    /// Whether something was proven below, or a shorter way to it.
     news: bool,
 }
 
@@ -117,12 +117,13 @@ impl Backup {
             if node != 0 {
                 let node = tree.node(node);
                 if pending.news {
-                    let known = node.shape().outcome() != Outcome::Unknown;
-                    // A leaf that ends the game was proven on the way down.
-                    proven = known && node.shape().moves() == 0;
-                    if !proven && let Some((outcome, plies)) = tree.proof(node) {
-                        node.prove(outcome, plies);
-                        proven = !known;
+                    let shape = node.shape();
+                    let known = (shape.outcome(), shape.plies());
+                    // A leaf whose outcome is known was proven on the way down.
+                    proven = known.0 != Outcome::Unknown && shape.moves() == 0;
+                    if !proven && let Some(proof) = tree.proof(node) {
+                        node.prove(proof.0, proof.1);
+                        proven = proof != known;
                     }
                 }
                 if pending.changed {

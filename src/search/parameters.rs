@@ -1,5 +1,7 @@
 //! What steers the search.
 
+use crate::tablebase::Tablebase;
+
 /// Everything that steers the search; the defaults are the engine's own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
@@ -86,6 +88,9 @@ pub struct Parameters {
     /// Temperature at which the move is drawn by visits; 0 plays the best
     /// (Lc0: Temperature).
     pub temperature: f32,
+    /// Endgame tablebases to look positions up in (Stockfish: SyzygyPath,
+    /// Syzygy50MoveRule).
+    pub tablebase: Tablebase,
 }
 
 impl Default for Parameters {
@@ -122,6 +127,7 @@ impl Default for Parameters {
             gumbel_moves: 0,
             gumbel_scale: 1.0,
             temperature: 0.0,
+            tablebase: Tablebase::default(),
         }
     }
 }

@@ -54,7 +54,7 @@ pub(crate) fn report(shared: &Shared<'_>) -> (Report, Vec<MoveStatistics>) {
         new_nodes: progress.visits(),
         elapsed: shared.began.elapsed(),
         memory_use: shared.tree.fullness(),
-        tablebase_hits: 0,
+        tablebase_hits: progress.tablebase_hits(),
         lines,
     };
     (report, statistics)
@@ -78,8 +78,9 @@ fn worth(tree: &Tree, edge: Edge<'_>) -> Statistics {
     Statistics { visits, ..worth }
 }
 
-/// The order of choice, the better first: a proven win (the shorter), then
-/// visits, value and prior, then a proven loss (the longer).
+/// The order of choice, the better first: a proven win (the shorter, a
+/// tablebase's last), then visits, value and prior, then a proven loss (the
+/// longer, a tablebase's first).
 pub(crate) fn compare(tree: &Tree, a: Edge<'_>, b: Edge<'_>) -> Ordering {
     let key = |edge: Edge<'_>| {
         let shape = destination(tree, edge);
@@ -189,27 +190,32 @@ fn line(shared: &Shared<'_>, first: &Ranked<'_>, has_moves_left: bool) -> Line {
         node = next.node();
     }
     // The last move of a mate was seen, not visited.
-    if node != 0 && tree.node(node).shape().outcome() == Outcome::Win {
+    if node != 0 && tree.node(node).shape().mate() == Some(1) {
         moves.extend(mate_in_one(&position, &position.legal_moves()));
     }
-    Line {
-        score: score(tree, first),
+    let score = score(tree, first);
+    let has_end = has_moves_left && !matches!(score, Score::Tablebase { .. });
+    let mut line = Line {
+        score,
         wdl: wdl(&first.statistics),
-        moves_left: has_moves_left.then_some(first.statistics.m as f32 + 1.0),
+        moves_left: has_end.then_some(first.statistics.m as f32 + 1.0),
         moves,
+    };
+    if let Some(verdict) = shared.verdict {
+        line.settle(verdict);
     }
+    line
 }
 
 fn score(tree: &Tree, ranked: &Ranked<'_>) -> Score {
-    let expected = Score::Expected(ranked.statistics.q as f32);
-    let Some(shape) = ranked.edge.map(|edge| destination(tree, edge)) else {
-        return expected;
-    };
-    let plies = i32::from(shape.plies());
-    match shape.outcome() {
-        Outcome::Loss => Score::Mate((plies + 2) / 2),
-        Outcome::Win => Score::Mate(-(plies + 1) / 2),
-        Outcome::Draw | Outcome::Unknown => expected,
+    let edge = ranked.edge;
+    let shape = edge.map_or_else(Shape::default, |edge| destination(tree, edge));
+    match (shape.outcome(), shape.mate().map(i32::from)) {
+        (Outcome::Loss, Some(plies)) => Score::Mate((plies + 2) / 2),
+        (Outcome::Loss, None) => Score::Tablebase { won: true },
+        (Outcome::Win, Some(plies)) => Score::Mate(-(plies + 1) / 2),
+        (Outcome::Win, None) => Score::Tablebase { won: false },
+        (Outcome::Draw | Outcome::Unknown, _) => Score::Expected(ranked.statistics.q as f32),
     }
 }
 

@@ -2,6 +2,12 @@
 //! [`super::node`].
 
 use super::arena::Index;
+use crate::tablebase::Verdict;
+
+/// Plies to the end of a game that is won or lost with no mate in sight: by the
+/// word of a tablebase, or beyond counting. Any mate is shorter, so the winner
+/// prefers it and the loser avoids it.
+pub(crate) const OUT_OF_SIGHT: u8 = u8::MAX;
 
 /// How far a node has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +38,16 @@ impl Outcome {
             Outcome::Win => -1.0,
             Outcome::Draw | Outcome::Unknown => 0.0,
             Outcome::Loss => 1.0,
+        }
+    }
+}
+
+impl From<Verdict> for Outcome {
+    fn from(verdict: Verdict) -> Outcome {
+        match verdict {
+            Verdict::Win => Outcome::Win,
+            Verdict::Draw => Outcome::Draw,
+            Verdict::Loss => Outcome::Loss,
         }
     }
 }
@@ -78,9 +94,15 @@ impl Shape {
         }
     }
 
-    /// Plies to the proven end.
+    /// Plies to the proven end; [`OUT_OF_SIGHT`] where nobody knows.
     pub(crate) fn plies(self) -> u8 {
         (self.0 >> 56) as u8
+    }
+
+    /// Plies to the mate, if one is proven.
+    pub(crate) fn mate(self) -> Option<u8> {
+        let decided = matches!(self.outcome(), Outcome::Win | Outcome::Loss);
+        (decided && self.plies() < OUT_OF_SIGHT).then_some(self.plies())
     }
 
     /// Whether a thread is adding an edge.
@@ -144,5 +166,15 @@ mod tests {
             (Stage::Pending, Outcome::Win)
         );
         assert_eq!((other.block(), other.moves()), (0xdead_beef, 219));
+    }
+
+    #[test]
+    fn only_a_mate_in_sight_is_one() {
+        let mate = |outcome, plies| Shape::default().with_outcome(outcome, plies).mate();
+        assert_eq!(mate(Outcome::Loss, 0), Some(0));
+        assert_eq!(mate(Outcome::Win, 3), Some(3));
+        assert_eq!(mate(Outcome::Win, OUT_OF_SIGHT), None);
+        assert_eq!(mate(Outcome::Loss, OUT_OF_SIGHT), None);
+        assert_eq!(mate(Outcome::Draw, 0), None);
     }
 }

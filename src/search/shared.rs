@@ -6,6 +6,7 @@ use super::root::Root;
 use super::tree::Tree;
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError};
+use crate::tablebase::Verdict;
 use parking_lot::{Mutex, RwLock};
 use shakmaty::MoveList;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -23,6 +24,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) game: &'a Game,
     /// The moves considered at the root.
     pub(crate) root_moves: MoveList,
+    /// What they all lead to, if a tablebase knows.
+    pub(crate) verdict: Option<Verdict>,
     pub(crate) root: Root,
     /// Leaves a thread gathers where time does not press.
     pub(crate) batch: usize,
@@ -105,6 +108,7 @@ pub(crate) struct Progress {
     arrived: AtomicU64,
     depth: AtomicU64,
     deepest: AtomicU32,
+    tablebase_hits: AtomicU64,
 }
 
 /// A part of it.
@@ -137,6 +141,16 @@ impl Progress {
         self.arrived.fetch_add(tally.arrived, Relaxed);
         self.depth.fetch_add(tally.depth, Relaxed);
         self.deepest.fetch_max(tally.deepest, Relaxed);
+    }
+
+    /// Notes positions that a tablebase knew.
+    pub(crate) fn hit_tablebase(&self, positions: u64) {
+        self.tablebase_hits.fetch_add(positions, Relaxed);
+    }
+
+    /// Positions that a tablebase knew.
+    pub(crate) fn tablebase_hits(&self) -> u64 {
+        self.tablebase_hits.load(Relaxed)
     }
 
     /// Visits added at the root.

@@ -268,7 +268,8 @@ impl Tree {
         self.refresh(self.root());
     }
 
-    /// What the edges prove of a node: the outcome and the plies to it.
+    /// What the edges prove of a node: the outcome and the plies to it, which
+    /// stay [`OUT_OF_SIGHT`](super::shape::OUT_OF_SIGHT) where they are so below.
     pub(crate) fn proof(&self, node: Node<'_>) -> Option<(Outcome, u8)> {
         let shape = node.proven_shape();
         let mut win: Option<u8> = None;

@@ -12,7 +12,7 @@ use super::picks::{Arrival, Pick, Picks, Step};
 use super::prior::{self, Rank};
 use super::report::contenders;
 use super::select::{Candidate, exploration, first_play_urgency, share_out};
-use super::shape::{Outcome, Shape, Stage};
+use super::shape::{OUT_OF_SIGHT, Outcome, Shape, Stage};
 use super::tree::{Full, MAX_IN_FLIGHT, Tree};
 use super::utility::Utility;
 use super::worth::{blend, weight};
@@ -25,6 +25,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// No line is followed further than this: what a position there is worth stands.
 const MAX_DEPTH: usize = 500;
+/// What makes another node of a position of which a tablebase can be asked.
+const WDL_HOLDS: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// One thread's way through the tree.
 pub(crate) struct Walker<'a> {
@@ -204,7 +206,9 @@ impl<'a> Walker<'a> {
         let node = self.tree.node(index);
         let shape = node.shape();
         if self.path.len() > 1 && shape.outcome() != Outcome::Unknown {
-            return self.arrive(visits, Arrival::Known { news: false });
+            let Step { edge, .. } = self.path[self.path.len() - 1];
+            let news = self.tree.edge(edge).visits() == 0;
+            return self.arrive(visits, Arrival::Known { news });
         }
         match shape.stage() {
             Stage::Expanded => self.branch_out(node, visits),
@@ -235,7 +239,13 @@ impl<'a> Walker<'a> {
             (false, _) if position.is_insufficient_material() => (Outcome::Draw, 0),
             // A network may think nothing of the move that mates.
             (false, _) if mate_in_one(position, &moves).is_some() => (Outcome::Win, 1),
-            (false, _) => return self.leaf(&moves, visits),
+            (false, _) => match self.parameters.tablebase.probe(position) {
+                None => return self.leaf(&moves, visits),
+                Some(verdict) => {
+                    self.shared.progress.hit_tablebase(1);
+                    (verdict.into(), OUT_OF_SIGHT)
+                }
+            },
         };
         node.prove(outcome, plies);
         node.reshape(|shape| Some(shape.with_stage(Stage::New)));
@@ -263,6 +273,18 @@ impl<'a> Walker<'a> {
         twice
             || ply.repetitions >= 2
             || self.game.rule50() >= CLAIMABLE_RULE50 && !self.game.position().is_checkmate()
+    }
+
+    /// The key of the position as a node.
+    fn key(&self) -> u64 {
+        let key = evaluation_key(&self.game);
+        // What WDL tables say holds just after a capture or pawn move only.
+        let wdl_holds =
+            self.game.rule50() == 0 && self.parameters.tablebase.covers(self.game.position());
+        match wdl_holds {
+            true => key ^ WDL_HOLDS,
+            false => key,
+        }
     }
 
     fn branch_out(&mut self, node: Node<'a>, visits: u32) {
@@ -327,7 +349,7 @@ impl<'a> Walker<'a> {
         }
         let tree = self.tree;
         let shared = self.parameters.transpositions;
-        let key = evaluation_key(&self.game);
+        let key = self.key();
         let found = shared
             .then(|| {
                 tree.table()

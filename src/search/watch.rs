@@ -122,16 +122,21 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// Whether more visits cannot change the answer: a win is proven (for `go
-    /// mate`, a short enough one), or every move is.
+    /// Whether more visits cannot change the answer: a mate is proven (for `go
+    /// mate`, a short enough one), or every move is. A tablebase's win is enough
+    /// where time can be saved; otherwise there may be a mate to show yet.
     fn is_proven(&self, root: Node<'_>) -> bool {
         let shape = root.shape();
         match shape.outcome() {
             Outcome::Unknown => false,
             Outcome::Loss | Outcome::Draw => true,
             Outcome::Win => {
-                let short_enough = |moves| u32::from(shape.plies()).div_ceil(2) <= moves;
-                let enough = !self.limits.infinite && self.limits.mate.is_none_or(short_enough);
+                let enough = !self.limits.infinite
+                    && match (shape.mate(), self.limits.mate) {
+                        (Some(plies), Some(moves)) => u32::from(plies).div_ceil(2) <= moves,
+                        (Some(_), None) => true,
+                        (None, _) => self.allotment.is_some_and(|time| time.flexible),
+                    };
                 let tree = self.shared.tree;
                 let proven = |edge: Edge<'_>| {
                     edge.node() != 0 && tree.node(edge.node()).shape().outcome() != Outcome::Unknown

@@ -8,7 +8,7 @@
 
 use super::Parameters;
 use super::node::{Node, Statistics};
-use super::shape::{Outcome, Stage};
+use super::shape::{OUT_OF_SIGHT, Outcome, Stage};
 use super::tree::Tree;
 
 /// A draw, for either side.
@@ -33,13 +33,17 @@ pub(crate) fn weight(parameters: &Parameters, error: f32) -> f32 {
     }
 }
 
-/// What a proven position is worth to the side that moved there.
+/// What a proven position is worth to the side that moved there. Where the end is
+/// out of sight the game is as good as over.
 pub(crate) fn known(outcome: Outcome, plies: u8) -> Statistics {
     Statistics {
         visits: 1,
         q: outcome.value(),
         d: f64::from(u8::from(outcome == Outcome::Draw)),
-        m: f64::from(plies),
+        m: match plies {
+            OUT_OF_SIGHT => 0.0,
+            plies => plies.into(),
+        },
         ..DRAWN
     }
 }

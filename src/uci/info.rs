@@ -11,6 +11,10 @@ use vampirc_uci::{UciInfoAttribute, UciMessage};
 const CENTIPAWN_SCALE: f64 = 90.0;
 const CENTIPAWN_ANGLE: f64 = 1.563_754_189_7;
 
+/// Centipawns of a win that a tablebase knows of, beyond all that is only
+/// expected: Stockfish's number.
+const TABLEBASE_CENTIPAWNS: i32 = 20_000;
+
 /// An expected result in −1…1 as centipawns, in −12780…12780: Lc0's curve
 /// 90·tan(1.5637541897·q). It rises with `q` everywhere, so that the move that
 /// ranks higher never has the lower score.
@@ -108,6 +112,8 @@ pub(crate) const NO_MOVE: &str = "bestmove (none)";
 fn score(score: Score) -> UciInfoAttribute {
     match score {
         Score::Expected(q) => UciInfoAttribute::from_centipawns(centipawns(q)),
+        Score::Tablebase { won: true } => UciInfoAttribute::from_centipawns(TABLEBASE_CENTIPAWNS),
+        Score::Tablebase { won: false } => UciInfoAttribute::from_centipawns(-TABLEBASE_CENTIPAWNS),
         // vampirc's own attribute holds no mate beyond 127 moves.
         Score::Mate(moves) => UciInfoAttribute::Any("score".to_owned(), format!("mate {moves}")),
     }

@@ -8,6 +8,7 @@ use crate::agent::{Agent, AgentKind, Control, Limits, Report};
 use crate::chess::perft::divide;
 use crate::nn::{self, Backend, BackendOptions, LoadError};
 use crate::search::Parameters;
+use crate::tablebase::Tablebase;
 use crossbeam::channel::Receiver;
 use shakmaty::Position;
 use std::any::Any;
@@ -50,6 +51,8 @@ pub(crate) struct Worker<F> {
     factory: F,
     loaded: Option<Loaded>,
     player: Option<Player>,
+    /// The tablebases that have been told of.
+    tablebase: Tablebase,
     /// The last report of the search at hand: what to fall back on.
     latest: Option<Report>,
 }
@@ -76,6 +79,7 @@ impl<F: Factory> Worker<F> {
             factory,
             loaded: None,
             player: None,
+            tablebase: Tablebase::default(),
             latest: None,
         }
     }
@@ -202,6 +206,7 @@ impl<F: Factory> Worker<F> {
             ..
         } = &setup.settings;
         let parameters = setup.settings.search_parameters();
+        self.look_for_tables(&parameters.tablebase);
         let fits = |loaded: &Loaded| loaded.options == *options;
         let backend = match self.loaded.take().filter(fits) {
             Some(loaded) => self.loaded.insert(loaded),
@@ -245,6 +250,20 @@ impl<F: Factory> Worker<F> {
             (player.game, player.clearing) = (setup.game, setup.clearing);
         }
         Ok(())
+    }
+
+    /// Says what tables there are, if they are others than before.
+    fn look_for_tables(&mut self, tablebase: &Tablebase) {
+        if tablebase.path() != self.tablebase.path() {
+            let inventory = tablebase.inventory();
+            for problem in &inventory.problems {
+                self.output.info_string(&problem.to_string());
+            }
+            if !tablebase.path().is_empty() {
+                self.output.info_string(&inventory.to_string());
+            }
+            self.tablebase = tablebase.clone();
+        }
     }
 }
 

@@ -437,6 +437,26 @@ pub(super) const TABLE: &[Entry] = &[
         help: "Temperature at which the move is drawn by its visits; 0 plays the best.",
     },
     Entry {
+        name: "SyzygyPath",
+        kind: Kind::Text {
+            get: |settings| settings.parameters.tablebase.path().to_owned(),
+            set: |settings, value| {
+                settings.parameters.tablebase.set_path(value);
+                Ok(())
+            },
+        },
+        help: "Folders of Syzygy endgame tablebases (`.rtbw`, and `.rtbz` where there are any), with \
+               `;` between them on Windows and `:` elsewhere. They are looked up on `isready`.",
+    },
+    Entry {
+        name: "Syzygy50MoveRule",
+        kind: Kind::Check {
+            get: |settings| settings.parameters.tablebase.fifty_move_rule,
+            set: |settings, value| settings.parameters.tablebase.fifty_move_rule = value,
+        },
+        help: "Whether tablebase wins that take too long for the 50-move rule count as draws.",
+    },
+    Entry {
         name: "VerboseMoveStats",
         kind: Kind::Check {
             get: |settings| settings.verbose_move_stats,

@@ -1,0 +1,242 @@
+//! Endgame tablebases: what perfect play makes of positions with few pieces.
+//!
+//! The tables are Syzygy's (Ronald de Man, 2013): WDL tables say who wins, DTZ
+//! tables in how many plies the next capture or pawn move can be forced. Both
+//! reckon with the 50-move rule. Files are read by shakmaty-syzygy; which moves
+//! of a position keep its result is worked out in `root`.
+
+mod root;
+
+pub use root::RootMoves;
+
+use shakmaty::{Chess, Position};
+use shakmaty_syzygy::{Syzygy, Tablebase as Tables, Wdl};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::{env, fmt, fs, io};
+
+/// What perfect play makes of a position, for the side to move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It wins.
+    Win,
+    /// Neither side wins.
+    Draw,
+    /// It loses.
+    Loss,
+}
+
+/// Tables in some folders. Clones share what has been read; nothing is before
+/// it is first needed.
+#[derive(Clone)]
+pub struct Tablebase {
+    /// Whether wins that take too long for the 50-move rule count as draws.
+    pub fifty_move_rule: bool,
+    path: String,
+    opened: Arc<OnceLock<Opened>>,
+}
+
+/// The tables found, of which none is read yet.
+struct Opened {
+    tables: Tables<Chess>,
+    inventory: Inventory,
+}
+
+/// What was found in the folders.
+#[derive(Debug, Default)]
+pub struct Inventory {
+    /// WDL tables.
+    pub wdl: usize,
+    /// DTZ tables.
+    pub dtz: usize,
+    /// Pieces on the board, kings included, in the largest table; 0 without any.
+    pub pieces: usize,
+    /// What could not be used.
+    pub problems: Vec<TablebaseError>,
+}
+
+/// Why tables are missing.
+#[derive(Debug, thiserror::Error)]
+pub enum TablebaseError {
+    /// A folder is not there or cannot be read.
+    #[error("no tablebases from `{}`: {source}", folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A folder holds no tables.
+    #[error("no tablebases from `{}`: it holds none (files such as KQvK.rtbw)", folder.display())]
+    Empty {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A table cannot be used.
+    #[error("the tablebase `{}` is left out: {source}", file.display())]
+    File {
+        /// The table.
+        file: PathBuf,
+        /// What is wrong with it.
+        source: io::Error,
+    },
+}
+
+impl Default for Tablebase {
+    fn default() -> Tablebase {
+        Tablebase::new("")
+    }
+}
+
+impl PartialEq for Tablebase {
+    /// Whether they are tables of the same folders, read the same way.
+    fn eq(&self, other: &Tablebase) -> bool {
+        (&self.path, self.fifty_move_rule) == (&other.path, other.fifty_move_rule)
+    }
+}
+
+impl fmt::Debug for Tablebase {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Tablebase")
+            .field("path", &self.path)
+            .field("fifty_move_rule", &self.fifty_move_rule)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Inventory {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inventory {
+            wdl, dtz, pieces, ..
+        } = self;
+        match pieces {
+            0 => write!(formatter, "found no tablebases"),
+            _ => write!(
+                formatter,
+                "found {wdl} WDL and {dtz} DTZ tablebases of up to {pieces} pieces"
+            ),
+        }
+    }
+}
+
+impl Tablebase {
+    /// The tables in the folders that `path` lists as the system lists folders:
+    /// with `;` between them on Windows, with `:` elsewhere. Empty means none.
+    #[must_use]
+    pub fn new(path: &str) -> Tablebase {
+        Tablebase {
+            fifty_move_rule: true,
+            path: path.to_owned(),
+            opened: Arc::default(),
+        }
+    }
+
+    /// The folders, as they were listed.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Lists other folders in their place.
+    pub fn set_path(&mut self, path: &str) {
+        path.clone_into(&mut self.path);
+        self.opened = Arc::default();
+    }
+
+    /// What the folders hold; looks there, if nobody has yet.
+    #[must_use]
+    pub fn inventory(&self) -> &Inventory {
+        &self.opened().inventory
+    }
+
+    /// What the tables say of a position that a capture or a pawn move has just
+    /// brought about, which is what WDL tables take for granted.
+    ///
+    /// `None` of other positions, of those with castling rights or too many
+    /// pieces, and where a table that is needed is missing or damaged.
+    #[must_use]
+    pub fn probe(&self, position: &Chess) -> Option<Verdict> {
+        if position.halfmoves() != 0 || !self.covers(position) {
+            return None;
+        }
+        let wdl = self.tables().probe_wdl_after_zeroing(position).ok()?;
+        Some(match (wdl, self.fifty_move_rule) {
+            (Wdl::Win, _) | (Wdl::CursedWin, false) => Verdict::Win,
+            (Wdl::Loss, _) | (Wdl::BlessedLoss, false) => Verdict::Loss,
+            (Wdl::Draw | Wdl::CursedWin | Wdl::BlessedLoss, _) => Verdict::Draw,
+        })
+    }
+
+    /// Whether tables speak of such positions: few enough pieces, and no castling
+    /// rights.
+    #[must_use]
+    pub fn covers(&self, position: &Chess) -> bool {
+        position.board().occupied().count() <= self.inventory().pieces
+            && position.castles().is_empty()
+    }
+
+    fn tables(&self) -> &Tables<Chess> {
+        &self.opened().tables
+    }
+
+    fn opened(&self) -> &Opened {
+        self.opened.get_or_init(|| Opened::open(&self.path))
+    }
+}
+
+impl Opened {
+    fn open(path: &str) -> Opened {
+        let mut opened = Opened {
+            tables: Tables::new(),
+            inventory: Inventory::default(),
+        };
+        // One that lies in two folders is one table.
+        let mut names = HashSet::new();
+        for folder in env::split_paths(path).filter(|folder| !folder.as_os_str().is_empty()) {
+            let problem = match opened.add(&folder, &mut names) {
+                Err(source) => TablebaseError::Folder { folder, source },
+                Ok(0) => TablebaseError::Empty { folder },
+                Ok(_) => continue,
+            };
+            opened.inventory.problems.push(problem);
+        }
+        let of_kind = |kind: &str| {
+            names
+                .iter()
+                .filter(|name| has_extension(name, kind))
+                .count()
+        };
+        opened.inventory.wdl = of_kind(Chess::TBW.ext);
+        opened.inventory.dtz = of_kind(Chess::TBZ.ext);
+        opened.inventory.pieces = opened.tables.max_pieces();
+        opened
+    }
+
+    /// Adds the tables in a folder, and their names to `names`; how many there
+    /// are.
+    fn add(&mut self, folder: &Path, names: &mut HashSet<PathBuf>) -> io::Result<usize> {
+        let mut found = 0;
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            match self.tables.add_file(entry.path()) {
+                Ok(()) => {
+                    names.insert(entry.file_name().into());
+                }
+                // Its name is not that of a table.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => continue,
+                Err(source) => self.inventory.problems.push(TablebaseError::File {
+                    file: entry.path(),
+                    source,
+                }),
+            }
+            found += 1;
+        }
+        Ok(found)
+    }
+}
+
+fn has_extension(name: &Path, extension: &str) -> bool {
+    name.extension().is_some_and(|found| found == extension)
+}

@@ -1,0 +1,198 @@
+//! Which moves keep the result that a tablebase knows, and bring it nearer.
+//!
+//! The ranks are Stockfish's (`rank_root_moves` in its `tbprobe.cpp`): every
+//! move that wins long before the 50-move rule is as good as any other, so that
+//! the search may choose a natural one. As soon as a position has been repeated,
+//! or the rule comes into sight, only the shortest way to the next capture or
+//! pawn move will do. The mirror image holds for the side that loses.
+
+use super::{Tablebase, Verdict};
+use crate::chess::{CLAIMABLE_RULE50, Ending, Game};
+use shakmaty::Move;
+use shakmaty_syzygy::{Dtz, Wdl};
+use std::cmp::{Ordering, Reverse};
+
+/// The best moves of a position by the tables, and what they lead to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RootMoves {
+    /// The moves, in the order in which they were given; never empty.
+    pub moves: Vec<Move>,
+    /// What they make of the position for the side to move.
+    pub verdict: Verdict,
+    /// Positions that were looked up.
+    pub hits: u64,
+}
+
+/// What a move is worth, the least first. Plies are counted from the last capture
+/// or pawn move to the next one that the winner can force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// It loses, and the 50-move rule is far.
+    Lost,
+    /// It loses after so many plies, or would but for the 50-move rule.
+    LosesLate(u32),
+    Drawn,
+    /// It wins after so many plies, or would but for the 50-move rule.
+    WinsLate(Reverse<u32>),
+    /// It wins, and the 50-move rule is far.
+    Won,
+}
+
+impl Tablebase {
+    /// The best of `moves`, which are legal in `game`. `None` without any, or if
+    /// the tables do not know them all.
+    ///
+    /// With DTZ tables, whoever keeps to these moves wins what is won before the
+    /// 50-move rule counts. Without them WDL tables tell which moves keep the
+    /// result, but not which make progress.
+    #[must_use]
+    pub fn best_moves(&self, game: &Game, moves: &[Move]) -> Option<RootMoves> {
+        if !self.covers(game.position()) {
+            return None;
+        }
+        let mut game = game.clone();
+        let ranks = self
+            .ranks_by_dtz(&mut game, moves)
+            .or_else(|| self.ranks_by_wdl(&mut game, moves))?;
+        let best = *ranks.iter().max()?;
+        let ranked = moves.iter().zip(&ranks);
+        Some(RootMoves {
+            moves: ranked
+                .filter(|&(_, &rank)| rank == best)
+                .map(|(&mv, _)| mv)
+                .collect(),
+            verdict: self.verdict(best),
+            hits: moves.len() as u64,
+        })
+    }
+
+    fn ranks_by_dtz(&self, game: &mut Game, moves: &[Move]) -> Option<Vec<Rank>> {
+        let rule50 = game.rule50();
+        let reversible = game.plies().iter().rev().take(rule50 as usize + 1);
+        let repeated = reversible.into_iter().any(|ply| ply.repetitions > 0);
+        let rank = |&mv: &Move| {
+            game.play(mv);
+            let dtz = self.dtz_of_last_move(game);
+            game.undo();
+            Some(Rank::of_dtz(dtz?, rule50, repeated))
+        };
+        moves.iter().map(rank).collect()
+    }
+
+    /// Plies to the next capture or pawn move, beginning with the last move
+    /// played, for the player of that move.
+    fn dtz_of_last_move(&self, game: &Game) -> Option<Dtz> {
+        match game.ending() {
+            Some(Ending::Checkmate) => Some(Dtz(1)),
+            Some(_) => Some(Dtz(0)),
+            None if game.rule50() == 0 => {
+                let wdl = self.tables().probe_wdl_after_zeroing(game.position());
+                Some(Dtz::before_zeroing(-wdl.ok()?))
+            }
+            None => {
+                let dtz = self.tables().probe_dtz(game.position()).ok()?;
+                Some((-dtz.ignore_rounding()).add_plies_saturating(1))
+            }
+        }
+    }
+
+    fn ranks_by_wdl(&self, game: &mut Game, moves: &[Move]) -> Option<Vec<Rank>> {
+        let rank = |&mv: &Move| {
+            game.play(mv);
+            let wdl = match game.ending() {
+                Some(Ending::Checkmate) => Some(Wdl::Win),
+                Some(_) => Some(Wdl::Draw),
+                None => {
+                    let wdl = self.tables().probe_wdl_after_zeroing(game.position());
+                    wdl.ok().map(|wdl| -wdl)
+                }
+            };
+            game.undo();
+            Some(Rank::of_wdl(wdl?))
+        };
+        moves.iter().map(rank).collect()
+    }
+
+    fn verdict(&self, rank: Rank) -> Verdict {
+        let in_time = |plies: u32| plies <= CLAIMABLE_RULE50 || !self.fifty_move_rule;
+        match rank {
+            Rank::Won => Verdict::Win,
+            Rank::WinsLate(Reverse(plies)) if in_time(plies) => Verdict::Win,
+            Rank::Lost => Verdict::Loss,
+            Rank::LosesLate(plies) if in_time(plies) => Verdict::Loss,
+            Rank::WinsLate(_) | Rank::Drawn | Rank::LosesLate(_) => Verdict::Draw,
+        }
+    }
+}
+
+impl Rank {
+    /// The rank of a move by its DTZ, which is positive if it wins, where so many
+    /// plies had been made without capture or pawn move.
+    fn of_dtz(Dtz(dtz): Dtz, rule50: u32, repeated: bool) -> Rank {
+        let distance = dtz.unsigned_abs();
+        let plies = distance.saturating_add(rule50);
+        match dtz.cmp(&0) {
+            // Not up to the very last ply: tables may be one short of the truth.
+            Ordering::Greater if plies < CLAIMABLE_RULE50 && !repeated => Rank::Won,
+            Ordering::Greater => Rank::WinsLate(Reverse(plies)),
+            Ordering::Equal => Rank::Drawn,
+            Ordering::Less if plies.saturating_add(distance) < CLAIMABLE_RULE50 => Rank::Lost,
+            Ordering::Less => Rank::LosesLate(plies),
+        }
+    }
+
+    /// The rank of a move by what it leads to.
+    fn of_wdl(wdl: Wdl) -> Rank {
+        match wdl {
+            Wdl::Win => Rank::Won,
+            Wdl::CursedWin => Rank::WinsLate(Reverse(CLAIMABLE_RULE50 + 1)),
+            Wdl::Draw => Rank::Drawn,
+            Wdl::BlessedLoss => Rank::LosesLate(CLAIMABLE_RULE50 + 1),
+            Wdl::Loss => Rank::Lost,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_those_of_the_50_move_rule() {
+        let rank = |dtz, rule50| Rank::of_dtz(Dtz(dtz), rule50, false);
+        assert_eq!(rank(40, 59), rank(2, 0));
+        assert!(rank(40, 59) > rank(40, 60));
+        assert!(rank(30, 60) > rank(40, 60) && rank(40, 60) > rank(101, 0));
+        assert!(rank(101, 0) > rank(120, 0) && rank(120, 0) > rank(0, 0));
+        assert!(rank(0, 0) > rank(-120, 0) && rank(-120, 0) > rank(-101, 0));
+        assert!(rank(-101, 0) > rank(-60, 0) && rank(-60, 0) > rank(-40, 0));
+        assert_eq!(rank(-40, 0), rank(-4, 0));
+        // After a repetition only the shortest way is the best.
+        let repeated = |dtz| Rank::of_dtz(Dtz(dtz), 4, true);
+        assert!(repeated(3) > repeated(5) && repeated(5) > repeated(0));
+    }
+
+    #[test]
+    fn wins_that_come_too_late_are_draws_by_the_rule_only() {
+        let mut tablebase = Tablebase::default();
+        let verdicts = |tablebase: &Tablebase| {
+            [
+                (5, 94),
+                (40, 60),
+                (40, 61),
+                (101, 0),
+                (0, 9),
+                (-101, 0),
+                (-40, 60),
+            ]
+            .map(|(dtz, rule50)| tablebase.verdict(Rank::of_dtz(Dtz(dtz), rule50, false)))
+        };
+        use Verdict::{Draw, Loss, Win};
+        assert_eq!(
+            verdicts(&tablebase),
+            [Win, Win, Draw, Draw, Draw, Draw, Loss]
+        );
+        tablebase.fifty_move_rule = false;
+        assert_eq!(verdicts(&tablebase), [Win, Win, Win, Win, Draw, Loss, Loss]);
+    }
+}

@@ -1,0 +1,106 @@
+//! Tablebases: read, asked at the root and in the search, and told of.
+//!
+//! No package brings tables, so most of these are made here: endgames of three
+//! pieces, solved by retrograde analysis and written in Syzygy's format. Generated
+//! tables of up to four pieces are read too where there are any.
+
+#[path = "tablebase/endgame.rs"]
+mod endgame;
+#[path = "tablebase/reading.rs"]
+mod reading;
+#[path = "tablebase/root.rs"]
+mod root;
+#[path = "tablebase/searching.rs"]
+mod searching;
+#[path = "tablebase/table.rs"]
+mod table;
+#[path = "tablebase/telling.rs"]
+mod telling;
+
+use endgame::Endgame;
+use shakmaty::{Bitboard, CastlingMode, Chess, EnPassantMode, Position, Role};
+use std::path::PathBuf;
+use tempfile::TempDir;
+use tessera::agent::{Agent, Choice, Control, Limits};
+use tessera::chess::Game;
+use tessera::tablebase::{Tablebase, Verdict};
+
+/// Solved endgames, and their tables in a folder.
+struct Tables {
+    folder: TempDir,
+    endgames: [Endgame; 3],
+}
+
+impl Tables {
+    fn write() -> Tables {
+        let folder = tempfile::tempdir().unwrap();
+        let queen = Endgame::solve(Role::Queen, &[]);
+        let rook = Endgame::solve(Role::Rook, &[]);
+        let pawn = Endgame::solve(Role::Pawn, &[&queen, &rook]);
+        let endgames = [queen, rook, pawn];
+        for endgame in &endgames {
+            table::write_wdl(folder.path(), endgame);
+            table::write_dtz(folder.path(), endgame);
+        }
+        for minor in [Role::Bishop, Role::Knight] {
+            table::write_flat(folder.path(), minor, [table::DRAW; 2]);
+        }
+        Tables { folder, endgames }
+    }
+
+    fn tablebase(&self) -> Tablebase {
+        Tablebase::new(self.folder.path().to_str().unwrap())
+    }
+
+    /// What [`Endgame::value`] says of a position of any of the endgames.
+    fn value(&self, position: &Chess) -> Option<i32> {
+        let is_of = |endgame: &&Endgame| {
+            let board = position.board();
+            let pieces = board.by_role(endgame.role) | board.kings();
+            board.by_role(endgame.role) != Bitboard::EMPTY && pieces == board.occupied()
+        };
+        self.endgames.iter().find(is_of)?.value(position)
+    }
+}
+
+/// The folder of tables that Syzygy's generator made, if there is one.
+fn generated() -> Option<PathBuf> {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data/syzygy");
+    let folder = std::env::var("SYZYGY_PATH").unwrap_or_else(|_| beside.to_owned());
+    let folder = PathBuf::from(folder);
+    if !folder.is_dir() {
+        println!(
+            "skipped: no tables in {}; SYZYGY_PATH can name another folder",
+            folder.display()
+        );
+        return None;
+    }
+    Some(folder)
+}
+
+fn game(fen: &str) -> Game {
+    Game::from_fen(fen, CastlingMode::Standard).unwrap()
+}
+
+/// The game that begins at a position after so many plies without capture or
+/// pawn move.
+fn game_at(position: &Chess, rule50: u32) -> Game {
+    let mut setup = position.to_setup(EnPassantMode::Legal);
+    setup.halfmoves = rule50;
+    let mode = CastlingMode::Standard;
+    Game::new(setup.position(mode).unwrap(), mode)
+}
+
+fn choose(agent: &mut dyn Agent, game: &Game, limits: &Limits) -> Choice {
+    agent
+        .choose(game, limits, &Control::default(), &mut |_| {})
+        .unwrap()
+}
+
+fn verdict_of(value: i32) -> Verdict {
+    match value {
+        1.. => Verdict::Win,
+        0 => Verdict::Draw,
+        ..0 => Verdict::Loss,
+    }
+}

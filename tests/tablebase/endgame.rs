@@ -1,0 +1,291 @@
+//! King and one piece against king, solved by retrograde analysis: what tables
+//! are made of and held against.
+
+use shakmaty::{
+    Bitboard, Board, CastlingMode, Chess, Color, File, FromSetup, Position, Rank, Role, Setup,
+    Square,
+};
+
+/// White first, as everywhere in these tables.
+pub const TURNS: [Color; 2] = [Color::White, Color::Black];
+
+/// Every position of White's king and one piece against Black's king.
+pub struct Endgame {
+    pub role: Role,
+    /// By [`Endgame::index`], White to move before Black to move.
+    values: Vec<Option<i32>>,
+}
+
+/// A position while the endgame is being solved.
+#[derive(Default)]
+struct Node {
+    legal: bool,
+    mated: bool,
+    /// Whether White can mate or promote to a win at once.
+    wins_at_once: bool,
+    /// Whether Black can capture or is stalemated.
+    draws_at_once: bool,
+    /// Where moves lead that are neither captures nor the pawn's.
+    quiet: Vec<usize>,
+    /// Where the pawn's moves lead.
+    pushes: Vec<usize>,
+}
+
+impl Endgame {
+    /// Solves the endgame of `role`; a pawn may become any of `promoted`, and
+    /// draws if it becomes another piece.
+    pub fn solve(role: Role, promoted: &[&Endgame]) -> Endgame {
+        let mut endgame = Endgame {
+            role,
+            values: Vec::new(),
+        };
+        let mut nodes: Vec<Node> = Vec::new();
+        nodes.resize_with(2 * Endgame::size(role), Node::default);
+        for squares in triples() {
+            for turn in TURNS {
+                let number = endgame.number(squares, turn);
+                if !nodes[number].legal
+                    && let Some(position) = place(role, squares, turn)
+                {
+                    nodes[number] = endgame.node(&position, promoted);
+                }
+            }
+        }
+        let won = winning(&nodes);
+        endgame.values = distances(&nodes, &won);
+        endgame
+    }
+
+    /// Places of the pieces, apart from symmetry, in the order of Syzygy's
+    /// tables.
+    pub fn size(role: Role) -> usize {
+        match role {
+            Role::Pawn => 24 * 63 * 62,
+            _ => 31_332,
+        }
+    }
+
+    /// Plies to the mate or pawn move that the winner can force, negative if the
+    /// side to move loses, 0 in a draw. `None` of positions that cannot be.
+    pub fn value(&self, position: &Chess) -> Option<i32> {
+        self.values[self.number(squares(position, self.role)?, position.turn())]
+    }
+
+    /// The same by place.
+    pub fn value_at(&self, index: usize, turn: Color) -> Option<i32> {
+        self.values[2 * index + usize::from(turn.is_black())]
+    }
+
+    /// All positions with their values, symmetry left out.
+    pub fn positions(&self) -> impl Iterator<Item = (Chess, i32)> {
+        let mut seen = vec![false; self.values.len()];
+        triples()
+            .flat_map(|squares| TURNS.map(|turn| (squares, turn)))
+            .filter_map(move |(squares, turn)| {
+                let number = self.number(squares, turn);
+                let value = self.values[number]?;
+                let position = place(self.role, squares, turn)?;
+                (!std::mem::replace(&mut seen[number], true)).then_some((position, value))
+            })
+    }
+
+    fn number(&self, squares: [Square; 3], turn: Color) -> usize {
+        2 * index(self.role, squares) + usize::from(turn.is_black())
+    }
+
+    fn node(&self, position: &Chess, promoted: &[&Endgame]) -> Node {
+        let moves = position.legal_moves();
+        let mut node = Node {
+            legal: true,
+            mated: position.is_checkmate(),
+            draws_at_once: position.is_stalemate(),
+            ..Node::default()
+        };
+        for mv in moves {
+            let mut after = position.clone();
+            after.play_unchecked(mv);
+            if mv.is_capture() {
+                node.draws_at_once = true;
+            } else if after.is_checkmate() {
+                node.wins_at_once = true;
+            } else if let Some(role) = mv.promotion() {
+                let endgame = promoted.iter().find(|endgame| endgame.role == role);
+                let value = endgame.and_then(|endgame| endgame.value(&after));
+                node.wins_at_once |= value.is_some_and(|value| value < 0);
+            } else {
+                let squares = squares(&after, self.role).expect("no piece has gone");
+                let list = match mv.role() {
+                    Role::Pawn => &mut node.pushes,
+                    _ => &mut node.quiet,
+                };
+                list.push(self.number(squares, after.turn()));
+            }
+        }
+        node
+    }
+}
+
+/// Which positions White wins.
+fn winning(nodes: &[Node]) -> Vec<bool> {
+    let mut won: Vec<bool> = nodes.iter().map(|node| node.mated).collect();
+    loop {
+        let mut changed = false;
+        for (number, node) in nodes.iter().enumerate() {
+            if won[number] || !node.legal {
+                continue;
+            }
+            let mut next = node.quiet.iter().chain(&node.pushes);
+            won[number] = match number % 2 {
+                0 => node.wins_at_once || next.any(|&next| won[next]),
+                _ => !node.draws_at_once && next.all(|&next| won[next]),
+            };
+            changed |= won[number];
+        }
+        if !changed {
+            return won;
+        }
+    }
+}
+
+/// How many plies the next mate or pawn move is away.
+fn distances(nodes: &[Node], won: &[bool]) -> Vec<Option<i32>> {
+    let mut values: Vec<Option<i32>> = nodes
+        .iter()
+        .zip(won)
+        .map(|(node, &won)| (node.legal && !won).then_some(0))
+        .collect();
+    for plies in 1i32.. {
+        let due: Vec<usize> = (0..nodes.len())
+            .filter(|&number| won[number] && values[number].is_none())
+            .collect();
+        if due.is_empty() {
+            break;
+        }
+        let mut found = Vec::new();
+        for number in due {
+            let node = &nodes[number];
+            let known = |next: &usize| values[*next].is_some();
+            let is_now = match number % 2 {
+                0 => {
+                    let zeroing = node.wins_at_once || node.pushes.iter().any(|&next| won[next]);
+                    let quiet = node.quiet.iter().any(|next| won[*next] && known(next));
+                    zeroing || quiet
+                }
+                // Of the mated too, though no ply is left.
+                _ => node.mated || node.quiet.iter().all(known),
+            };
+            if is_now {
+                found.push((number, if number % 2 == 0 { plies } else { -plies }));
+            }
+        }
+        for (number, value) in found {
+            values[number] = Some(value);
+        }
+    }
+    values
+}
+
+/// Places of White's king, White's piece and Black's king.
+fn triples() -> impl Iterator<Item = [Square; 3]> {
+    let three = |number: u32| {
+        [number >> 12, number >> 6 & 63, number & 63].map(|square| Square::new(square))
+    };
+    (0..1 << 18)
+        .map(three)
+        .filter(|[a, b, c]| a != b && b != c && a != c)
+}
+
+fn place(role: Role, [king, piece, other]: [Square; 3], turn: Color) -> Option<Chess> {
+    if role == Role::Pawn && Bitboard::BACKRANKS.contains(piece) {
+        return None;
+    }
+    let mut board = Board::empty();
+    board.set_piece_at(king, Color::White.king());
+    board.set_piece_at(piece, role.of(Color::White));
+    board.set_piece_at(other, Color::Black.king());
+    let mut setup = Setup::empty();
+    setup.board = board;
+    setup.turn = turn;
+    Chess::from_setup(setup, CastlingMode::Standard).ok()
+}
+
+fn squares(position: &Chess, role: Role) -> Option<[Square; 3]> {
+    let board = position.board();
+    let piece = board.by_piece(role.of(Color::White)).single_square()?;
+    let kings = (board.king_of(Color::White)?, board.king_of(Color::Black)?);
+    (board.occupied().count() == 3).then_some([kings.0, piece, kings.1])
+}
+
+/// The place of a position in Syzygy's tables, with pieces in the order king,
+/// piece, other king, or pawn, king, other king.
+fn index(role: Role, [king, piece, other]: [Square; 3]) -> usize {
+    match role {
+        Role::Pawn => index_with_pawn([piece, king, other]),
+        _ => index_without_pawns([king, piece, other]),
+    }
+}
+
+/// By the pawn's file (a to d; the others are mirrored), then its rank, then
+/// what the others have left to choose from.
+fn index_with_pawn(mut squares: [Square; 3]) -> usize {
+    if squares[0].file() >= File::E {
+        squares = squares.map(Square::flip_horizontal);
+    }
+    let (file, rank) = (squares[0].file(), squares[0].rank());
+    // Nobody asks for pawns on the back ranks.
+    let rank = usize::from(rank).clamp(1, 6) - 1;
+    let [_, second, third] = places(squares);
+    usize::from(file) * 6 * 63 * 62 + rank + 6 * second + 6 * 63 * third
+}
+
+/// The first piece stands in the triangle a1-d1-d4; where it stands on the long
+/// diagonal, the next one that does not stands below it.
+fn index_without_pawns(mut squares: [Square; 3]) -> usize {
+    if squares[0].file() >= File::E {
+        squares = squares.map(Square::flip_horizontal);
+    }
+    if squares[0].rank() >= Rank::Fifth {
+        squares = squares.map(Square::flip_vertical);
+    }
+    let side = |square: Square| i32::from(square.file()) - i32::from(square.rank());
+    let first = squares.iter().copied().find(|&square| side(square) != 0);
+    if first.is_some_and(|square| side(square) < 0) {
+        squares = squares.map(Square::flip_diagonal);
+    }
+    let [a, b, c] = squares;
+    let [_, second, third] = places(squares);
+    if side(a) != 0 {
+        return below_diagonal(a, 4) * 63 * 62 + second * 62 + third;
+    }
+    let mut start = 6 * 63 * 62;
+    let rank = |square: Square| usize::from(square.rank());
+    if side(b) != 0 {
+        return start + (rank(a) * 28 + below_diagonal(b, 8)) * 62 + third;
+    }
+    start += 4 * 28 * 62;
+    // On the diagonal those before leave fewer ranks free.
+    let second = rank(b) - usize::from(b > a);
+    if side(c) != 0 {
+        return start + (rank(a) * 7 + second) * 28 + below_diagonal(c, 8);
+    }
+    start += 4 * 7 * 28;
+    let third = rank(c) - usize::from(c > a) - usize::from(c > b);
+    start + (rank(a) * 7 + second) * 6 + third
+}
+
+/// Where each stands among the squares that those before leave free.
+fn places(squares: [Square; 3]) -> [usize; 3] {
+    let place = |number: usize| {
+        let square = squares[number];
+        let before = squares[..number].iter().filter(|&&other| other < square);
+        usize::from(square) - before.count()
+    };
+    [place(0), place(1), place(2)]
+}
+
+/// The place of a square among those below the diagonal of a board of so many
+/// files.
+fn below_diagonal(square: Square, files: usize) -> usize {
+    let (file, rank) = (usize::from(square.file()), usize::from(square.rank()));
+    (0..rank).map(|rank| files - 1 - rank).sum::<usize>() + file - rank - 1
+}

@@ -1,0 +1,117 @@
+//! What chess programs are told, by the real program over pipes.
+
+use crate::table::{DRAW, LOSS, WIN, write_flat};
+use shakmaty::Role;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+struct Engine {
+    child: Child,
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
+}
+
+impl Engine {
+    fn start() -> Engine {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tessera"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap()).lines();
+        Engine {
+            child,
+            input,
+            output,
+        }
+    }
+
+    /// What is said up to the line that begins so.
+    fn ask(&mut self, line: &str, answer: &str) -> Vec<String> {
+        writeln!(self.input, "{line}").unwrap();
+        let mut said = Vec::new();
+        for line in self.output.by_ref() {
+            let line = line.unwrap();
+            let last = line.starts_with(answer);
+            said.push(line);
+            if last {
+                return said;
+            }
+        }
+        panic!("no `{answer}` after {said:?}");
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Vec<String> {
+        writeln!(self.input, "setoption name {name} value {value}").unwrap();
+        self.ask("isready", "readyok")
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn users_hear_of_their_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let mut engine = Engine::start();
+    assert!(
+        engine
+            .ask("uci", "uciok")
+            .contains(&"option name SyzygyPath type string default <empty>".to_owned())
+    );
+    engine.set("Backend", "random");
+    let said = engine.set("SyzygyPath", path).join("\n");
+    assert!(
+        said.contains(&format!("info string no tablebases from `{path}`")),
+        "{said}"
+    );
+    assert!(said.contains("info string found no tablebases"), "{said}");
+    let said = engine.set("SyzygyPath", "/no/such folder").join("\n");
+    assert!(
+        said.contains("no tablebases from `/no/such folder`"),
+        "{said}"
+    );
+
+    write_flat(folder.path(), Role::Rook, [WIN, LOSS]);
+    write_flat(folder.path(), Role::Knight, [DRAW; 2]);
+    let said = engine.set("SyzygyPath", path).join("\n");
+    let found = "info string found 2 WDL and 0 DTZ tablebases of up to 3 pieces\n";
+    assert!(said.contains(found), "{said}");
+    // It is told once.
+    assert_eq!(engine.set("MultiPV", "1"), ["readyok"]);
+
+    for (fen, best, score) in [
+        (
+            "7k/8/8/3n4/8/8/8/K2R4 w - - 0 1",
+            "d1d5",
+            " score cp 20000 ",
+        ),
+        (
+            "8/8/8/8/8/1R6/P7/k1K5 b - - 0 1",
+            "a1a2",
+            " score cp -20000 ",
+        ),
+        ("8/8/8/4k3/8/8/8/KR6 w - - 0 1", "", " score cp 20000 "),
+    ] {
+        engine.set("UCI_ShowWDL", "true");
+        writeln!(engine.input, "position fen {fen}").unwrap();
+        let said = engine.ask("go nodes 400", "bestmove ");
+        let [.., info, answer] = &said[..] else {
+            panic!("{said:?}")
+        };
+        assert!(info.contains(score), "{info}");
+        assert!(!info.contains(" tbhits 0 "), "{info}");
+        assert!(answer.starts_with(&format!("bestmove {best}")), "{answer}");
+    }
+    let said = engine.set("SyzygyPath", "<empty>");
+    assert_eq!(said, ["readyok"]);
+    let said = engine.ask("go nodes 400", "bestmove ");
+    assert!(said[said.len() - 2].contains(" tbhits 0 "), "{said:?}");
+}

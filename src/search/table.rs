@@ -1,24 +1,40 @@
 //! The table of positions: where the node of a position is, so that all ways to
 //! it lead there.
 //!
-//! An entry is a word: 32 bits of index, 24 of the key, 8 of the generation. The
-//! node itself keeps the whole key; what the table says is a hint to be checked
-//! against it. A lost entry costs a second node, nothing more.
+//! An entry is a word: 32 bits of index, 32 of the key. The node itself keeps the
+//! whole key; what the table says is a hint to be checked against it. A lost
+//! entry costs a second node, nothing more, so threads need no more agreement
+//! than that each entry is read and written whole.
+//!
+//! The table grows with the tree, bucket by bucket, by linear hashing (Litwin
+//! 1980): a small tree has its table in the processor's cache, and no search
+//! stops for a large one to be rebuilt.
 
 use super::arena::Index;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use parking_lot::Mutex;
+use std::sync::atomic::{
+    AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 
 /// Entries that a key may be in: a cache line of them.
 const BUCKET: usize = 8;
+/// Buckets of an empty table; a power of two.
+const FIRST_BUCKETS: usize = 1 << 7;
+/// An entry in this place of its bucket or a later one makes the table grow, …
+const CROWDED: usize = 5;
+/// … by so many buckets.
+const GROWTH: usize = 4;
 
 pub(crate) struct Table {
     entries: Box<[AtomicU64]>,
-    /// Entries of other generations are none; 0 belongs to none.
-    generation: u8,
+    /// Buckets in use; what lies behind them may hold anything.
+    buckets: AtomicUsize,
+    growing: Mutex<()>,
 }
 
 impl Table {
-    /// A table of so many MiB, less where the system's address space ends.
+    /// A table that grows to so many MiB, less where the system's address space
+    /// ends.
     pub(crate) fn new(mebibytes: usize) -> Table {
         let mut length = mebibytes.max(1).saturating_mul(1 << 17);
         let entries = loop {
@@ -29,103 +45,167 @@ impl Table {
         };
         Table {
             entries,
-            generation: 1,
+            buckets: AtomicUsize::new(FIRST_BUCKETS),
+            growing: Mutex::new(()),
         }
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
-        self.generation = self.generation.wrapping_add(1);
-        if self.generation == 0 {
-            self.generation = 1;
-            for entry in &mut self.entries {
-                *entry.get_mut() = 0;
-            }
+        *self.buckets.get_mut() = FIRST_BUCKETS;
+        for entry in &mut self.entries[..FIRST_BUCKETS * BUCKET] {
+            *entry.get_mut() = 0;
         }
     }
 
     /// The node of this key for which `is_it` holds.
     pub(crate) fn find(&self, key: u64, is_it: impl Fn(Index) -> bool) -> Option<Index> {
-        let tag = self.tag(key);
-        self.bucket(key).iter().find_map(|entry| {
+        self.bucket_of(key).iter().find_map(|entry| {
             let entry = entry.load(Relaxed);
-            (entry >> 32 == tag && is_it(entry as Index)).then_some(entry as Index)
+            (word(key, entry as Index) == entry && entry != 0 && is_it(entry as Index))
+                .then_some(entry as Index)
         })
     }
 
     /// Remembers the node of a key, in place of another one if need be.
     pub(crate) fn insert(&self, key: u64, node: Index) {
-        let bucket = self.bucket(key);
-        let current = |entry: &AtomicU64| entry.load(Relaxed) >> 56 == u64::from(self.generation);
-        let free = bucket.iter().position(|entry| !current(entry));
-        // Bits that neither bucket nor tag are made of choose the one to go.
-        let place = free.unwrap_or((key >> 29) as usize % BUCKET);
-        bucket[place].store(self.tag(key) << 32 | u64::from(node), Relaxed);
+        let bucket = self.bucket_of(key);
+        let free = bucket.iter().position(|entry| entry.load(Relaxed) == 0);
+        // Bits that the table does not keep choose the one to go.
+        let place = free.unwrap_or((key >> 32) as usize % BUCKET);
+        bucket[place].store(word(key, node), Relaxed);
+        if place >= CROWDED || free.is_none() {
+            self.grow();
+        }
     }
 
     /// Forgets the node.
     pub(crate) fn remove(&self, key: u64, node: Index) {
-        let wanted = self.tag(key) << 32 | u64::from(node);
-        for entry in self.bucket(key) {
-            if entry.load(Relaxed) == wanted {
+        for entry in self.bucket_of(key) {
+            if entry.load(Relaxed) == word(key, node) {
                 entry.store(0, Relaxed);
             }
         }
     }
 
-    fn tag(&self, key: u64) -> u64 {
-        u64::from(self.generation) << 24 | key & 0xff_ffff
+    /// Splits some buckets in two, unless another thread is at it.
+    fn grow(&self) {
+        let Some(_alone) = self.growing.try_lock() else {
+            return;
+        };
+        let first = self.buckets.load(Relaxed);
+        let last = (first + GROWTH).min(self.entries.len() / BUCKET);
+        for new in first..last {
+            let split_by = level(new);
+            let old = self.bucket(new - split_by);
+            for (old, new) in old.iter().zip(self.bucket(new)) {
+                let entry = old.load(Relaxed);
+                let goes = (entry >> 32) as usize & split_by != 0;
+                new.store(if goes { entry } else { 0 }, Relaxed);
+                if goes {
+                    old.store(0, Relaxed);
+                }
+            }
+            self.buckets.store(new + 1, Release);
+        }
     }
 
-    fn bucket(&self, key: u64) -> &[AtomicU64] {
-        let buckets = (self.entries.len() / BUCKET) as u64;
-        let number = ((key >> 32) * buckets) >> 32;
-        let first = number as usize * BUCKET;
-        &self.entries[first..first + BUCKET]
+    fn bucket_of(&self, key: u64) -> &[AtomicU64] {
+        // A new bucket is seen with what it was filled with.
+        let buckets = self.buckets.load(Acquire);
+        let level = level(buckets);
+        let number = key as usize & (2 * level - 1);
+        self.bucket(match number < buckets {
+            true => number,
+            false => number - level,
+        })
     }
+
+    fn bucket(&self, number: usize) -> &[AtomicU64] {
+        &self.entries[number * BUCKET..(number + 1) * BUCKET]
+    }
+}
+
+/// The largest power of two among the numbers up to this one: while there are so
+/// many buckets, the bit of a key that says which half of a split bucket is its.
+fn level(buckets: usize) -> usize {
+    1 << buckets.ilog2()
+}
+
+fn word(key: u64, node: Index) -> u64 {
+    key << 32 | u64::from(node)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn key(number: u64) -> u64 {
+        number.wrapping_mul(0x9e37_79b9_7f4a_7c15).swap_bytes()
+    }
+
+    fn finds(table: &Table, number: u64) -> bool {
+        let found = table.find(key(number), |node| node == number as Index);
+        found.is_some()
+    }
+
     #[test]
     fn what_is_remembered_is_found_until_it_is_forgotten() {
-        let mut table = Table::new(1);
-        let key = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        for number in 1..10_000 {
+        let mut table = Table::new(2);
+        let many = 100_000;
+        for number in 1..many {
             table.insert(key(number), number as Index);
         }
-        let find = |table: &Table, number: u64| {
-            table
-                .find(key(number), |node| node == number as Index)
-                .is_some()
-        };
-        assert!((1..10_000).all(|number| find(&table, number)));
+        let lost = (1..many).filter(|&number| !finds(&table, number)).count();
+        // A bucket may be full long before its turn to be split.
+        assert!(lost < many as usize / 200, "{lost}");
         assert!(table.find(key(5), |_| false).is_none());
         table.remove(key(5), 6);
-        assert!(find(&table, 5));
+        assert!(finds(&table, 5));
         table.remove(key(5), 5);
-        assert!(!find(&table, 5) && find(&table, 6));
-        for _ in 0..300 {
+        assert!(!finds(&table, 5) && finds(&table, 6));
+        for _ in 0..3 {
             table.clear();
-            assert!(!find(&table, 6));
+            assert!(!(1..many).any(|number| finds(&table, number)));
+            (1..many).for_each(|number| table.insert(key(number), number as Index));
         }
+    }
+
+    #[test]
+    fn it_is_as_large_as_what_it_holds() {
+        let table = Table::new(64);
+        for number in 1..200_000 {
+            table.insert(key(number), number as Index);
+        }
+        let entries = table.buckets.load(Relaxed) * BUCKET;
+        assert!((300_000..800_000).contains(&entries), "{entries}");
     }
 
     #[test]
     fn a_full_table_forgets_some() {
         let table = Table::new(1);
-        let key = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let many = 4 << 17;
         (1..many).for_each(|number| table.insert(key(number), number as Index));
-        let found = (1..many)
-            .filter(|&number| {
-                table
-                    .find(key(number), |node| node == number as Index)
-                    .is_some()
-            })
-            .count();
+        let found = (1..many).filter(|&number| finds(&table, number)).count();
         assert!(found > 100_000 && found < many as usize / 3, "{found}");
+    }
+
+    #[test]
+    fn threads_lose_next_to_nothing() {
+        let table = Table::new(8);
+        let (threads, many) = (4, 40_000);
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                let table = &table;
+                scope.spawn(move || {
+                    for number in (1..many).map(|number| number * threads + thread) {
+                        table.insert(key(number), number as Index);
+                    }
+                });
+            }
+        });
+        let all = threads..many * threads;
+        let lost = all.filter(|&number| !finds(&table, number)).count();
+        assert!(lost < 1000, "{lost}");
     }
 }

@@ -37,6 +37,8 @@ impl Backend for Uniform {
 /// Leaves that a search gathers for a backend without a network, as it does for
 /// one with: one descent that hands out many visits costs less than many.
 const BATCH: usize = 16;
+/// The same in a large tree: threads that share one get in each other's way less.
+const LARGEST_BATCH: usize = 1024;
 
 /// Properties of a backend that computes next to nothing: each thread may call
 /// it for itself.
@@ -47,6 +49,7 @@ pub(super) fn without_network(name: &str) -> Properties {
         has_moves_left: false,
         has_error: false,
         recommended_batch: BATCH,
+        largest_batch: LARGEST_BATCH,
         recommended_threads: 1,
     }
 }

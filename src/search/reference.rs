@@ -18,6 +18,7 @@ fn hashed() -> Hashed {
         has_moves_left: false,
         has_error: false,
         recommended_batch: 1,
+        largest_batch: 1,
         recommended_threads: 1,
     })
 }

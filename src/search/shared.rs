@@ -15,6 +15,10 @@ use std::time::{Duration, Instant};
 /// Most visits a root can have.
 pub(crate) const MAX_VISITS: u64 = 4_000_000_000;
 
+/// Visits of the root for which a batch may hold one more leaf: a batch that is a
+/// small share of the tree is chosen nearly as well as one leaf after the other.
+const VISITS_FOR_A_LEAF: u32 = 256;
+
 /// One search, seen by its threads.
 pub(crate) struct Shared<'a> {
     pub(crate) tree: &'a Tree,
@@ -27,8 +31,10 @@ pub(crate) struct Shared<'a> {
     /// What they all lead to, if a tablebase knows.
     pub(crate) verdict: Option<Verdict>,
     pub(crate) root: Root,
-    /// Leaves a thread gathers where time does not press.
+    /// Leaves a thread gathers where time does not press and the tree is small.
     pub(crate) batch: usize,
+    /// The same where the tree is large.
+    pub(crate) largest_batch: usize,
     /// How far the root's evaluation, without which there is no move, may go
     /// past the deadline.
     pub(crate) grace: Duration,
@@ -77,15 +83,16 @@ impl Shared<'_> {
 
     /// Leaves to gather where time does not press.
     pub(crate) fn batch_size(&self) -> usize {
-        self.batch
+        let grown = self.tree.root().visits() / VISITS_FOR_A_LEAF;
+        (grown as usize).min(self.largest_batch).max(self.batch)
     }
 
     /// Leaves to gather so that the batch is done before the deadline.
     pub(crate) fn affordable_batch(&self) -> usize {
         let Some(left) = self.time_left() else {
-            return self.batch;
+            return self.batch_size();
         };
-        let affordable = self.latency.affordable(left, self.batch);
+        let affordable = self.latency.affordable(left, self.batch_size());
         let rootless = self.tree.root().visits() == 0;
         if rootless && self.latency.of_one() <= left + self.grace {
             affordable.max(1)

@@ -198,10 +198,6 @@ pub struct Properties {
     pub has_error: bool,
     /// The batch size that gives nearly all of the speed.
     pub recommended_batch: usize,
-    /// The batch size up to which a batch is as good as instantaneous, or the
-    /// recommended one: a search uses it in a large tree, where it matters little
-    /// that many leaves are chosen before the first is evaluated.
-    pub largest_batch: usize,
     /// Threads that should call [`Backend::evaluate`] at once to keep it busy.
     pub recommended_threads: usize,
 }

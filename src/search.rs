@@ -254,10 +254,9 @@ impl Search {
         let progress = Progress::default();
         progress.hit_tablebase(known.as_ref().map_or(0, |known| known.hits));
         let visits = limits.nodes.unwrap_or(MAX_VISITS).clamp(1, MAX_VISITS);
-        let properties = self.backend.properties();
-        let (batch, largest_batch) = match self.parameters.minibatch {
-            0 => (properties.recommended_batch, properties.largest_batch),
-            batch => (batch, batch),
+        let batch = match self.parameters.minibatch {
+            0 => self.backend.properties().recommended_batch,
+            batch => batch,
         };
         let most = MAX_BATCH.min(MAX_IN_FLIGHT as usize / self.threads).max(1);
         let overhead = Duration::from_millis(self.parameters.move_overhead);
@@ -271,7 +270,6 @@ impl Search {
             root_moves,
             verdict: known.map(|known| known.verdict),
             batch: batch.clamp(1, most),
-            largest_batch: largest_batch.clamp(1, most),
             grace: limits.time.unwrap_or_default().min(overhead) / 2,
             gate: RwLock::new(()),
             stop: AtomicBool::new(false),

@@ -148,7 +148,6 @@ mod tests {
                     has_moves_left: false,
                     has_error: false,
                     recommended_batch: 1,
-                    largest_batch: 1,
                     recommended_threads: 1,
                 },
                 calls: AtomicUsize::new(0),

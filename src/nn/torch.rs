@@ -152,7 +152,6 @@ impl TorchBackend {
                 has_moves_left: heads.moves_left.is_some(),
                 has_error: heads.error.is_some(),
                 recommended_batch,
-                largest_batch: recommended_batch,
                 recommended_threads: if threads > 0 { threads } else { callers },
             },
             heads,

@@ -34,11 +34,9 @@ impl Backend for Uniform {
     }
 }
 
-/// Leaves that a search gathers for a backend without a network, as it does for
-/// one with: one descent that hands out many visits costs less than many.
-const BATCH: usize = 16;
-/// The same in a large tree: threads that share one get in each other's way less.
-const LARGEST_BATCH: usize = 1024;
+/// Leaves that a search gathers in a large tree for a backend without a network:
+/// the more there are, the less threads that share it get in each other's way.
+const BATCH: usize = 512;
 
 /// Properties of a backend that computes next to nothing: each thread may call
 /// it for itself.
@@ -49,7 +47,6 @@ pub(super) fn without_network(name: &str) -> Properties {
         has_moves_left: false,
         has_error: false,
         recommended_batch: BATCH,
-        largest_batch: LARGEST_BATCH,
         recommended_threads: 1,
     }
 }

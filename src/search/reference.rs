@@ -18,7 +18,6 @@ fn hashed() -> Hashed {
         has_moves_left: false,
         has_error: false,
         recommended_batch: 1,
-        largest_batch: 1,
         recommended_threads: 1,
     })
 }

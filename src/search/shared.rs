@@ -15,9 +15,8 @@ use std::time::{Duration, Instant};
 /// Most visits a root can have.
 pub(crate) const MAX_VISITS: u64 = 4_000_000_000;
 
-/// Visits of the root for which a batch may hold one more leaf: a batch that is a
-/// small share of the tree is chosen nearly as well as one leaf after the other.
-const VISITS_FOR_A_LEAF: u32 = 256;
+/// Leaves of a batch in the smallest tree; more than a few cost strength there.
+const LEAST_BATCH: usize = 4;
 
 /// One search, seen by its threads.
 pub(crate) struct Shared<'a> {
@@ -31,10 +30,8 @@ pub(crate) struct Shared<'a> {
     /// What they all lead to, if a tablebase knows.
     pub(crate) verdict: Option<Verdict>,
     pub(crate) root: Root,
-    /// Leaves a thread gathers where time does not press and the tree is small.
+    /// Most leaves a thread gathers.
     pub(crate) batch: usize,
-    /// The same where the tree is large.
-    pub(crate) largest_batch: usize,
     /// How far the root's evaluation, without which there is no move, may go
     /// past the deadline.
     pub(crate) grace: Duration,
@@ -81,10 +78,12 @@ impl Shared<'_> {
             .then(|| Duration::from_micros(deadline).saturating_sub(self.began.elapsed()))
     }
 
-    /// Leaves to gather where time does not press.
+    /// Leaves to gather where time does not press. None knows of the others'
+    /// values, so there are few in a small tree: as many as the square root of
+    /// its visits, which takes but twice as many batches as full ones would be.
     pub(crate) fn batch_size(&self) -> usize {
-        let grown = self.tree.root().visits() / VISITS_FOR_A_LEAF;
-        (grown as usize).min(self.largest_batch).max(self.batch)
+        let visits = f64::from(self.tree.root().visits());
+        (visits.sqrt() as usize).max(LEAST_BATCH).min(self.batch)
     }
 
     /// Leaves to gather so that the batch is done before the deadline.

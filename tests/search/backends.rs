@@ -35,7 +35,6 @@ impl Scripted {
                 has_moves_left: false,
                 has_error: false,
                 recommended_batch: 16,
-                largest_batch: 16,
                 recommended_threads: 1,
             },
             script: Box::new(script),

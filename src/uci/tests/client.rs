@@ -74,7 +74,6 @@ impl Factory for Script {
                     has_moves_left: false,
                     has_error: false,
                     recommended_batch: 1,
-                    largest_batch: 1,
                     recommended_threads: 1,
                 },
                 self.0.clone(),

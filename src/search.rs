@@ -12,6 +12,7 @@
 //! | `node`, `shape`, `block`, `edge`, `edges`, `table` | positions, what they own, the moves between them, where all that lies |
 //! | `tree`, `worth`, `evict` | the tree, what its nodes are worth, what leaves it |
 //! | `select`, `utility`, `walk`, `picks`, `backup` | a visit: PUCT and what it maximises, the way down, the way back |
+//! | `contempt` | what the network's results come to between players of given strength |
 //! | `root`, `gumbel` | what steers at the root alone |
 //! | `shared`, `latency`, `time`, `watch` | a search: what threads share, how long it takes, when it ends |
 //! | `report` | what is told of it |
@@ -19,6 +20,7 @@
 mod arena;
 mod backup;
 mod block;
+mod contempt;
 mod edge;
 mod edges;
 mod evict;
@@ -45,12 +47,15 @@ mod walk;
 mod watch;
 mod worth;
 
+pub use contempt::{Contempt, ContemptMode};
 pub use parameters::Parameters;
+pub use select::FpuStrategy;
 
 use crate::agent::{Choice, Control, Limits, MoveStatistics, Report, Score};
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError};
 use crate::tablebase::RootMoves;
+use contempt::Rescaling;
 use gumbel::Gumbel;
 use latency::Latency;
 use packed::pack_move;
@@ -82,6 +87,8 @@ pub struct Search {
     tree: Tree,
     /// What the root stands for: the game, and the moves searched if not all are.
     root: Option<(Game, Vec<Move>)>,
+    /// How the values in the tree are rescaled.
+    rescaling: Option<Rescaling>,
     helpers: Option<ThreadPool>,
     latency: Latency,
 }
@@ -101,6 +108,7 @@ impl Search {
             threads: threads.max(1),
             tree: Tree::new(parameters.hash),
             root: None,
+            rescaling: None,
             helpers: None,
             latency: Latency::default(),
         }
@@ -118,6 +126,10 @@ impl Search {
             out_of_order: 0.0,
             smart_pruning: 0.0,
             temperature: 0.0,
+            contempt: Contempt {
+                objectivity: 0.0,
+                ..parameters.contempt.clone()
+            },
             ..parameters.clone()
         };
         if grown(&self.parameters) == grown(parameters) {
@@ -167,6 +179,12 @@ impl Search {
             root_moves.retain(|mv| known.moves.contains(mv));
         }
         let restricted = root_moves.len() < legal;
+        let contempt = &self.parameters.contempt;
+        let rescaling = contempt.rescaling(game.position().turn(), limits.infinite);
+        if rescaling != self.rescaling {
+            self.clear();
+            self.rescaling = rescaling;
+        }
         self.enter(game, if restricted { &root_moves } else { &[] });
         self.tree
             .set_certain_weight(weight(&self.parameters, 0.0).into());
@@ -268,6 +286,7 @@ impl Search {
             root: Root::new(&self.parameters, game, &root_moves, limits),
             root_moves,
             verdict: known.map(|known| known.verdict),
+            rescaling: self.rescaling,
             batch: batch
                 .min(MAX_IN_FLIGHT as usize / self.threads)
                 .clamp(1, MAX_BATCH),

@@ -1,14 +1,15 @@
 //! What the threads of one search have in common.
 
 use super::Parameters;
+use super::contempt::Rescaling;
 use super::latency::Latency;
 use super::root::Root;
 use super::tree::Tree;
 use crate::chess::Game;
-use crate::nn::{Backend, BackendError};
+use crate::nn::{Backend, BackendError, Value};
 use crate::tablebase::Verdict;
 use parking_lot::{Mutex, RwLock};
-use shakmaty::MoveList;
+use shakmaty::{MoveList, Position};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,8 @@ pub(crate) struct Shared<'a> {
     /// What they all lead to, if a tablebase knows.
     pub(crate) verdict: Option<Verdict>,
     pub(crate) root: Root,
+    /// What is made of the network's results; `None` lets them stand.
+    pub(crate) rescaling: Option<Rescaling>,
     /// Leaves a thread gathers where time does not press.
     pub(crate) batch: usize,
     /// How far the root's evaluation, without which there is no move, may go
@@ -92,6 +95,16 @@ impl Shared<'_> {
         } else {
             affordable
         }
+    }
+
+    /// What the network's word on a position so many plies below the root comes
+    /// to.
+    pub(crate) fn rescale(&self, value: Value, depth: usize) -> Value {
+        self.rescaling.map_or(value, |rescaling| {
+            let turn = self.game.position().turn();
+            let turn = if depth % 2 == 0 { turn } else { turn.other() };
+            rescaling.apply(value, turn)
+        })
     }
 
     /// Ends the search, with an error.

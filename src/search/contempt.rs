@@ -1,0 +1,450 @@
+//! Contempt and the rescaling of results: what the network says is moved to
+//! where it would be between two players of given strength.
+//!
+//! The model is Lc0's (its WDL rescaling, by Naphthalin): the result of a game is
+//! a logistic variable around the advantage μ with the width s, a win where it
+//! exceeds 1 and a loss where it falls below −1. Strength narrows the width;
+//! being the stronger moves μ, the more, the wider the position still is.
+
+use super::numeric::{exp2, ln};
+use crate::nn::Value;
+use clap::ValueEnum;
+use shakmaty::Color;
+use std::f32::consts::LOG2_E;
+use std::f64::consts::LN_10;
+
+/// Whom contempt takes to be the stronger (Lc0: ContemptMode).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum ContemptMode {
+    /// The side to move at the root; nobody in an infinite search.
+    #[default]
+    Play,
+    /// White.
+    WhiteSideAnalysis,
+    /// Black.
+    BlackSideAnalysis,
+    /// Nobody.
+    Disable,
+}
+
+/// How results are rescaled; by default they are not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contempt {
+    /// Whom it takes to be the stronger.
+    pub mode: ContemptMode,
+    /// By how many Elo (Lc0: Contempt).
+    pub elo: f32,
+    /// What is made of them: 1 for realistic values, less in play (Lc0:
+    /// WDLContemptAttenuation).
+    pub attenuation: f32,
+    /// Elo of the side with contempt, from which the width follows; 0 leaves it
+    /// to `draw_rate_target` (Lc0: WDLCalibrationElo).
+    pub calibration_elo: f32,
+    /// Share of draws from equal positions that the network reckons with, in
+    /// 0.001…0.999 (Lc0: WDLDrawRateReference).
+    pub draw_rate_reference: f32,
+    /// Share of draws that results are rescaled to; 0 leaves it as it is (Lc0:
+    /// WDLDrawRateTarget).
+    pub draw_rate_target: f32,
+    /// How much of the contempt is taken out again of what is told, in 0…1 (Lc0:
+    /// WDLEvalObjectivity).
+    pub objectivity: f32,
+}
+
+impl Default for Contempt {
+    fn default() -> Contempt {
+        Contempt {
+            mode: ContemptMode::Play,
+            elo: 0.0,
+            attenuation: 1.0,
+            calibration_elo: 0.0,
+            draw_rate_reference: 0.5,
+            draw_rate_target: 0.0,
+            objectivity: 1.0,
+        }
+    }
+}
+
+/// Beyond this, contempt no longer means Elo where the width does not follow
+/// from them (Lc0: ContemptMaxValue).
+const MAX_ELO: f64 = 420.0;
+/// Advantage in μ, as a share of a won game's, at which openings leave the
+/// players (Lc0: WDLBookExitBias).
+const BOOK_EXIT_BIAS: f64 = 0.65;
+/// Least share of draws to rescale to.
+const MIN_DRAW_RATE: f64 = 0.001;
+
+/// Lc0's fit of the width to the Elo of Stockfish's levels, a sigmoid: the width
+/// of the weakest, …
+const WIDEST: f64 = 15.0;
+/// … the Elo in which it falls by a factor of e, …
+const NARROWING: f64 = 425.0;
+/// … and where it does, in those units.
+const NARROWING_AT: f64 = 6.75;
+/// Elo of single games become Elo of pairs of games around this level …
+const PAIRS_AT: f64 = 2737.0;
+/// … as gently as this (Lc0's fit as well).
+const PAIRS_WITHIN: f64 = 250.0;
+
+/// μ that an Elo makes in a position of width 1.
+const MU_PER_ELO: f64 = LN_10 / 200.0;
+
+/// Widest that a network is believed to mean it (Lc0: WDLMaxS).
+const MAX_WIDTH: f32 = 1.4;
+/// Results that are surer than this stand.
+const SURE: f32 = 1e-4;
+
+/// The rescaling of one search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rescaling {
+    /// What widths are multiplied by.
+    ratio: f32,
+    /// How far μ moves in White's favour, in a position of width 1.
+    shift: f32,
+}
+
+impl Contempt {
+    /// The rescaling for `turn` to move at the root; `None` if results stand.
+    pub(crate) fn rescaling(&self, turn: Color, infinite: bool) -> Option<Rescaling> {
+        // In f64, so that the system's functions round to the same f32 everywhere.
+        let (ratio, shift) = match self.calibration_elo > 0.0 {
+            true => self.by_elo(),
+            false => self.by_draw_rate(),
+        };
+        let stronger = match self.mode {
+            ContemptMode::Play => (!infinite).then_some(turn),
+            ContemptMode::WhiteSideAnalysis => Some(Color::White),
+            ContemptMode::BlackSideAnalysis => Some(Color::Black),
+            ContemptMode::Disable => None,
+        };
+        let shift = shift * f64::from(self.attenuation);
+        let rescaling = Rescaling {
+            ratio: ratio as f32,
+            shift: stronger.map_or(0.0, |stronger| stronger.fold_wb(shift, -shift)) as f32,
+        };
+        (rescaling.ratio != 1.0 || rescaling.shift != 0.0).then_some(rescaling)
+    }
+
+    fn reference(&self) -> f64 {
+        width_at(f64::from(self.draw_rate_reference))
+    }
+
+    /// Ratio and shift where the width is said by the share of draws.
+    fn by_draw_rate(&self) -> (f64, f64) {
+        let reference = self.reference();
+        let target = match f64::from(self.draw_rate_target) {
+            rate if rate > 0.0 => width_at(rate.max(MIN_DRAW_RATE)),
+            _ => reference,
+        };
+        let density = |distance: f64| (0.5 * distance / target).cosh().powi(-2);
+        let slope = density(1.0 - BOOK_EXIT_BIAS) + density(1.0 + BOOK_EXIT_BIAS);
+        let elo = f64::from(self.elo).clamp(-MAX_ELO, MAX_ELO);
+        let shift = target / (reference * reference) / slope * MU_PER_ELO * elo;
+        (target / reference, shift)
+    }
+
+    /// Ratio and shift where it follows from the strength of both sides.
+    fn by_elo(&self) -> (f64, f64) {
+        let pairs = |elo: f64| {
+            let below = ((PAIRS_AT - elo) / PAIRS_WITHIN).exp();
+            elo + 0.5 * PAIRS_WITHIN * below.ln_1p()
+        };
+        let own = f64::from(self.calibration_elo);
+        let opponent = pairs(own - f64::from(self.elo));
+        let own = pairs(own);
+        let width = |elo: f64| 1.0 / (1.0 / WIDEST + (elo / NARROWING - NARROWING_AT).exp());
+        // The integral of the width over Elo.
+        let strength = |elo: f64| {
+            -WIDEST * NARROWING * ((NARROWING_AT - elo / NARROWING).exp() / WIDEST).ln_1p()
+        };
+        let reference = self.reference();
+        let mean_square = (width(own).powi(2) + width(opponent).powi(2)) / 2.0;
+        let shift = MU_PER_ELO * (strength(own) - strength(opponent)) / (reference * reference);
+        (mean_square.sqrt() / reference, shift)
+    }
+}
+
+/// The width at which equal positions have this share of draws.
+fn width_at(draw_rate: f64) -> f64 {
+    1.0 / ((1.0 + draw_rate) / (1.0 - draw_rate)).ln()
+}
+
+impl Rescaling {
+    /// What the network's word for `turn` to move comes to.
+    pub(crate) fn apply(self, value: Value, turn: Color) -> Value {
+        let Some(result) = Logistic::of(value.q, value.d) else {
+            return value;
+        };
+        let width = result.width.min(MAX_WIDTH);
+        let (q, d) = Logistic {
+            mu: result.mu + width * width * self.shift_for(turn),
+            width: width * self.ratio,
+        }
+        .q_and_d();
+        Value { q, d, ..value }
+    }
+
+    /// Takes a share of the contempt, and not the width, out of a rescaled result
+    /// (its q and d) for `turn` to move.
+    pub(crate) fn without_contempt(self, q: f32, d: f32, share: f32, turn: Color) -> (f32, f32) {
+        let shift = share * self.shift_for(turn);
+        match Logistic::of(q, d) {
+            Some(result) if shift != 0.0 => {
+                let width = (result.width / self.ratio).min(MAX_WIDTH);
+                Logistic {
+                    mu: result.mu - width * width * shift,
+                    ..result
+                }
+                .q_and_d()
+            }
+            _ => (q, d),
+        }
+    }
+
+    fn shift_for(self, turn: Color) -> f32 {
+        turn.fold_wb(self.shift, -self.shift)
+    }
+}
+
+/// A result that is not known yet.
+#[derive(Clone, Copy, Debug)]
+struct Logistic {
+    mu: f32,
+    width: f32,
+}
+
+impl Logistic {
+    /// `None` where one of win, draw and loss is as good as out of the question.
+    fn of(q: f32, d: f32) -> Option<Logistic> {
+        let (win, loss) = ((1.0 - d + q) / 2.0, (1.0 - d - q) / 2.0);
+        if [win, d, loss].into_iter().any(|part| part <= SURE) {
+            return None;
+        }
+        let odds = |part: f32| ln((1.0 - part) / part);
+        let (against_loss, against_win) = (odds(loss), odds(win));
+        let sum = against_loss + against_win;
+        Some(Logistic {
+            mu: (against_loss - against_win) / sum,
+            width: 2.0 / sum,
+        })
+    }
+
+    fn q_and_d(self) -> (f32, f32) {
+        let win = logistic((self.mu - 1.0) / self.width);
+        let loss = logistic((-self.mu - 1.0) / self.width);
+        (win - loss, (1.0 - win - loss).max(0.0))
+    }
+}
+
+/// 1 / (1 + e⁻ˣ).
+fn logistic(x: f32) -> f32 {
+    let power = exp2(-x.abs() * LOG2_E);
+    match x > 0.0 {
+        true => 1.0 / (1.0 + power),
+        false => power / (1.0 + power),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn contempt(elo: f32) -> Contempt {
+        Contempt {
+            elo,
+            ..Contempt::default()
+        }
+    }
+
+    fn calibrated(elo: f32, calibration_elo: f32) -> Contempt {
+        Contempt {
+            calibration_elo,
+            ..contempt(elo)
+        }
+    }
+
+    fn value(q: f32, d: f32) -> Value {
+        Value {
+            q,
+            d,
+            moves_left: 30.0,
+            error: 0.1,
+        }
+    }
+
+    fn rescaled(contempt: &Contempt, value: Value, turn: Color) -> Value {
+        let rescaling = contempt.rescaling(Color::White, false);
+        rescaling.map_or(value, |rescaling| rescaling.apply(value, turn))
+    }
+
+    /// Win, draw and loss all possible.
+    fn open() -> impl Strategy<Value = Value> {
+        (0.01f32..1.0, 0.01f32..1.0, 0.01f32..1.0).prop_map(|(win, draw, loss)| {
+            let sum = win + draw + loss;
+            value((win - loss) / sum, draw / sum)
+        })
+    }
+
+    #[test]
+    fn results_stand_unless_told_otherwise() {
+        for turn in Color::ALL {
+            assert_eq!(Contempt::default().rescaling(turn, false), None);
+            assert_eq!(contempt(100.0).rescaling(turn, true), None);
+            let disabled = Contempt {
+                mode: ContemptMode::Disable,
+                ..contempt(100.0)
+            };
+            assert_eq!(disabled.rescaling(turn, false), None);
+        }
+        let analysis = Contempt {
+            mode: ContemptMode::BlackSideAnalysis,
+            ..contempt(100.0)
+        };
+        let rescaling = analysis.rescaling(Color::White, true);
+        assert!(rescaling.is_some());
+        assert_eq!(rescaling, analysis.rescaling(Color::Black, false));
+        assert_eq!(rescaling, contempt(100.0).rescaling(Color::Black, false));
+    }
+
+    /// Worked out apart from this code, by the formulas of Lc0 0.33.
+    #[test]
+    fn the_numbers_are_lc0s() {
+        let near = |found: f32, wanted: f64| {
+            assert!((f64::from(found) - wanted).abs() < 2e-4, "{found} {wanted}");
+        };
+        let rescaling = contempt(100.0).rescaling(Color::White, false).unwrap();
+        near(rescaling.ratio, 1.0);
+        near(rescaling.shift, 0.874_449);
+        let rescaling = calibrated(200.0, 3000.0);
+        let rescaling = rescaling.rescaling(Color::White, false).unwrap();
+        near(rescaling.ratio, 0.879_226);
+        near(rescaling.shift, 1.791_990);
+        let told = rescaling.apply(value(0.2, 0.5), Color::White);
+        near(told.q, 0.712_481);
+        near(told.d, 0.239_489);
+    }
+
+    #[test]
+    fn more_draws_are_a_narrower_width() {
+        let sharper = Contempt {
+            draw_rate_reference: 0.5,
+            draw_rate_target: 0.8,
+            ..Contempt::default()
+        };
+        let rescaling = sharper.rescaling(Color::White, true).unwrap();
+        let even = rescaling.apply(value(0.0, 0.5), Color::White);
+        assert!(
+            (even.d - 0.8).abs() < 1e-4 && even.q.abs() < 1e-6,
+            "{even:?}"
+        );
+        // It is no contempt: nothing is taken out again.
+        let (q, d) = rescaling.without_contempt(even.q, even.d, 1.0, Color::White);
+        assert_eq!((q, d), (even.q, even.d));
+    }
+
+    #[test]
+    fn what_is_sure_stands() {
+        for (q, d) in [
+            (1.0, 0.0),
+            (-1.0, 0.0),
+            (0.0, 1.0),
+            (0.3, 0.0),
+            (f32::NAN, 0.5),
+        ] {
+            let sure = rescaled(&calibrated(300.0, 2500.0), value(q, d), Color::White);
+            assert_eq!(sure.d, d);
+            assert!(sure.q == q || q.is_nan());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_distribution_stays_one(
+            value in open(),
+            elo in -5000f32..5000.0,
+            calibration_elo in prop::option::of(1f32..10_000.0),
+            attenuation in -10f32..10.0,
+            reference in 0.001f32..0.999,
+            target in prop::option::of(0.0f32..0.999),
+            white in any::<bool>(),
+        ) {
+            let contempt = Contempt {
+                attenuation,
+                draw_rate_reference: reference,
+                draw_rate_target: target.unwrap_or(0.0),
+                ..calibrated(elo, calibration_elo.unwrap_or(0.0))
+            };
+            let turn = Color::from_white(white);
+            let found = rescaled(&contempt, value, turn);
+            prop_assert!((0.0..=1.0).contains(&found.d), "{found:?}");
+            prop_assert!(found.q.abs() <= 1.0 - found.d + 1e-5, "{found:?}");
+            prop_assert_eq!((found.moves_left, found.error), (value.moves_left, value.error));
+            if let Some(rescaling) = contempt.rescaling(Color::White, false) {
+                let (q, d) = rescaling.without_contempt(found.q, found.d, 1.0, turn);
+                prop_assert!((0.0..=1.0).contains(&d) && q.abs() <= 1.0 - d + 1e-5, "{q} {d}");
+            }
+        }
+
+        /// The more contempt, the better for the stronger side and the worse for
+        /// the other; and in any position of one width, better stays better.
+        #[test]
+        fn contempt_is_monotone(
+            value in open(),
+            elo in -400f32..400.0,
+            more in 1f32..200.0,
+            calibration_elo in prop::option::of(1000f32..3600.0),
+            mu in -0.9f32..0.8,
+            width in 0.2f32..1.3,
+        ) {
+            let calibration = calibration_elo.unwrap_or(0.0);
+            // Of two players of other strengths, the width differs as well.
+            if calibration == 0.0 {
+                let (less, more) = (contempt(elo), contempt(elo + more));
+                let of = |contempt, turn| rescaled(contempt, value, turn).q;
+                prop_assert!(of(&more, Color::White) >= of(&less, Color::White) - 1e-5);
+                prop_assert!(of(&more, Color::Black) <= of(&less, Color::Black) + 1e-5);
+            }
+            let better = |mu| {
+                let (q, d) = Logistic { mu, width }.q_and_d();
+                rescaled(&calibrated(elo, calibration), super::tests::value(q, d), Color::White).q
+            };
+            prop_assert!(better(mu + 0.1) >= better(mu) - 1e-4);
+        }
+
+        /// What is good for one colour is as bad for the other.
+        #[test]
+        fn colours_are_alike(value in open(), elo in -400f32..400.0, calibration in 0f32..3500.0) {
+            let contempt = calibrated(elo, calibration);
+            let found = |root, turn, value| {
+                let rescaling = contempt.rescaling(root, false);
+                rescaling.map_or(value, |rescaling: Rescaling| rescaling.apply(value, turn))
+            };
+            let own = found(Color::White, Color::White, value);
+            prop_assert_eq!(own, found(Color::Black, Color::Black, value));
+            let turned = Value { q: -value.q, ..value };
+            let other = found(Color::White, Color::Black, turned);
+            prop_assert!((own.q + other.q).abs() < 1e-5 && (own.d - other.d).abs() < 1e-5);
+        }
+
+        /// Taken out whole, contempt leaves the network's μ.
+        #[test]
+        fn contempt_is_undone(
+            mu in -0.8f32..0.8,
+            width in 0.25f32..1.3,
+            elo in -150f32..150.0,
+        ) {
+            let (q, d) = Logistic { mu, width }.q_and_d();
+            let rescaling = contempt(elo).rescaling(Color::White, false);
+            prop_assume!(rescaling.is_some());
+            let rescaling = rescaling.unwrap();
+            let inside = rescaling.apply(value(q, d), Color::Black);
+            prop_assume!(Logistic::of(inside.q, inside.d).is_some());
+            let (told, _) = rescaling.without_contempt(inside.q, inside.d, 1.0, Color::Black);
+            prop_assert!((told - q).abs() < 5e-3, "{told} {q}");
+            let (kept, _) = rescaling.without_contempt(inside.q, inside.d, 0.0, Color::Black);
+            prop_assert_eq!(kept, inside.q);
+        }
+    }
+}

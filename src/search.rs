@@ -62,6 +62,7 @@ use packed::pack_move;
 use parking_lot::{Mutex, RwLock};
 use rand_xoshiro::rand_core::RngCore;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use report::{best_edge, worth};
 use root::{Root, generator, is_peculiar};
 use shakmaty::{Move, MoveList, Position};
 use shape::{Outcome, Stage};
@@ -87,6 +88,8 @@ pub struct Search {
     tree: Tree,
     /// What the root stands for: the game, and the moves searched if not all are.
     root: Option<(Game, Vec<Move>)>,
+    /// What the last search thought its best move worth.
+    value: Option<f64>,
     /// How the values in the tree are rescaled.
     rescaling: Option<Rescaling>,
     helpers: Option<ThreadPool>,
@@ -108,6 +111,7 @@ impl Search {
             threads: threads.max(1),
             tree: Tree::new(parameters.hash),
             root: None,
+            value: None,
             rescaling: None,
             helpers: None,
             latency: Latency::default(),
@@ -185,10 +189,13 @@ impl Search {
             self.clear();
             self.rescaling = rescaling;
         }
+        let plies = self.root.as_ref().map(|root| plies_since(&root.0, game));
+        let same_side = plies.flatten().is_some_and(|plies| plies % 2 == 0);
+        let expected = self.value.take().filter(|_| same_side);
         self.enter(game, if restricted { &root_moves } else { &[] });
         self.tree
             .set_certain_weight(weight(&self.parameters, 0.0).into());
-        let shared = self.share(game, root_moves, known, limits, began);
+        let shared = self.share(game, root_moves, known, expected, limits, began);
         let mut watch = Watch::new(&shared, limits, control, tell);
         let helpers = self.helpers.as_ref();
         match helpers.filter(|_| shared.remaining.load(Relaxed) > shared.batch_size() as u64) {
@@ -215,6 +222,8 @@ impl Search {
             Some(drawn) => (Some(drawn), None),
             None => self.choose(game, &report, &statistics),
         };
+        let value = best_edge(&self.tree, self.tree.root()).map(|edge| worth(&self.tree, edge).q);
+        self.value = value;
         Ok(Choice {
             best,
             ponder,
@@ -266,6 +275,7 @@ impl Search {
         game: &'a Game,
         root_moves: MoveList,
         known: Option<RootMoves>,
+        expected: Option<f64>,
         limits: &Limits,
         began: Instant,
     ) -> Shared<'a> {
@@ -286,6 +296,7 @@ impl Search {
             root: Root::new(&self.parameters, game, &root_moves, limits),
             root_moves,
             verdict: known.map(|known| known.verdict),
+            expected,
             rescaling: self.rescaling,
             batch: batch
                 .min(MAX_IN_FLIGHT as usize / self.threads)

@@ -218,7 +218,7 @@ impl Logistic {
     /// `None` where one of win, draw and loss is as good as out of the question.
     fn of(q: f32, d: f32) -> Option<Logistic> {
         let (win, loss) = ((1.0 - d + q) / 2.0, (1.0 - d - q) / 2.0);
-        if [win, d, loss].into_iter().any(|part| part <= SURE) {
+        if ![win, d, loss].into_iter().all(|part| part > SURE) {
             return None;
         }
         let odds = |part: f32| ln((1.0 - part) / part);

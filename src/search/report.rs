@@ -69,7 +69,7 @@ fn destination(tree: &Tree, edge: Edge<'_>) -> Shape {
 }
 
 /// What a move is worth to the player, with its visits.
-fn worth(tree: &Tree, edge: Edge<'_>) -> Statistics {
+pub(crate) fn worth(tree: &Tree, edge: Edge<'_>) -> Statistics {
     let (visits, node) = edge.visits_and_node();
     let worth = match node {
         0 => blend(&Statistics::default(), 1.0),

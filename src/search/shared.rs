@@ -27,6 +27,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) root_moves: MoveList,
     /// What they all lead to, if a tablebase knows.
     pub(crate) verdict: Option<Verdict>,
+    /// What the search before thought the best move worth, if it was of this game.
+    pub(crate) expected: Option<f64>,
     pub(crate) root: Root,
     /// What is made of the network's results; `None` lets them stand.
     pub(crate) rescaling: Option<Rescaling>,

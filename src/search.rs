@@ -12,7 +12,7 @@
 //! | `node`, `shape`, `block`, `edge`, `edges`, `table` | positions, what they own, the moves between them, where all that lies |
 //! | `tree`, `worth`, `evict` | the tree, what its nodes are worth, what leaves it |
 //! | `select`, `utility`, `walk`, `picks`, `backup` | a visit: PUCT and what it maximises, the way down, the way back |
-//! | `contempt` | what the network's results come to between players of given strength |
+//! | `contempt`, `rescaling` | what the network's results come to between players of given strength |
 //! | `root`, `gumbel` | what steers at the root alone |
 //! | `shared`, `latency`, `time`, `watch` | a search: what threads share, how long it takes, when it ends |
 //! | `report` | what is told of it |
@@ -35,6 +35,7 @@ mod prior;
 #[cfg(test)]
 mod reference;
 mod report;
+mod rescaling;
 mod root;
 mod select;
 mod shape;
@@ -55,7 +56,6 @@ use crate::agent::{Choice, Control, Limits, MoveStatistics, Report, Score};
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError};
 use crate::tablebase::RootMoves;
-use contempt::Rescaling;
 use gumbel::Gumbel;
 use latency::Latency;
 use packed::pack_move;
@@ -63,6 +63,7 @@ use parking_lot::{Mutex, RwLock};
 use rand_xoshiro::rand_core::RngCore;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use report::{best_edge, worth};
+use rescaling::Rescaling;
 use root::{Root, generator, is_peculiar};
 use shakmaty::{Move, MoveList, Position};
 use shape::{Outcome, Stage};
@@ -189,9 +190,7 @@ impl Search {
             self.clear();
             self.rescaling = rescaling;
         }
-        let plies = self.root.as_ref().map(|root| plies_since(&root.0, game));
-        let same_side = plies.flatten().is_some_and(|plies| plies % 2 == 0);
-        let expected = self.value.take().filter(|_| same_side);
+        let expected = self.expectation(game);
         self.enter(game, if restricted { &root_moves } else { &[] });
         self.tree
             .set_certain_weight(weight(&self.parameters, 0.0).into());
@@ -222,14 +221,22 @@ impl Search {
             Some(drawn) => (Some(drawn), None),
             None => self.choose(game, &report, &statistics),
         };
-        let value = best_edge(&self.tree, self.tree.root()).map(|edge| worth(&self.tree, edge).q);
-        self.value = value;
+        let tree = &self.tree;
+        self.value = best_edge(tree, tree.root()).map(|edge| worth(tree, edge).q);
         Ok(Choice {
             best,
             ponder,
             report,
             statistics,
         })
+    }
+
+    /// What the last search thought its best move worth, if that was in this game
+    /// and for the side that is to move.
+    fn expectation(&self, game: &Game) -> Option<f64> {
+        let (before, _) = self.root.as_ref()?;
+        let plies = plies_since(before, game)?;
+        self.value.filter(|_| plies.is_multiple_of(2))
     }
 
     /// Brings the root to the game's position, with what is known of it. Where

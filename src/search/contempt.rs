@@ -1,16 +1,11 @@
-//! Contempt and the rescaling of results: what the network says is moved to
-//! where it would be between two players of given strength.
+//! Contempt: the strength of the players, and how results are rescaled to it.
 //!
-//! The model is Lc0's (its WDL rescaling, by Naphthalin): the result of a game is
-//! a logistic variable around the advantage μ with the width s, a win where it
-//! exceeds 1 and a loss where it falls below −1. Strength narrows the width;
-//! being the stronger moves μ, the more, the wider the position still is.
+//! The formulas are Lc0's, by Naphthalin. Strength narrows the width of results;
+//! being the stronger moves them in one's favour.
 
-use super::numeric::{exp2, ln};
-use crate::nn::Value;
+use super::rescaling::Rescaling;
 use clap::ValueEnum;
 use shakmaty::Color;
-use std::f32::consts::LOG2_E;
 use std::f64::consts::LN_10;
 
 /// Whom contempt takes to be the stronger (Lc0: ContemptMode).
@@ -90,20 +85,6 @@ const PAIRS_WITHIN: f64 = 250.0;
 /// μ that an Elo makes in a position of width 1.
 const MU_PER_ELO: f64 = LN_10 / 200.0;
 
-/// Widest that a network is believed to mean it (Lc0: WDLMaxS).
-const MAX_WIDTH: f32 = 1.4;
-/// Results that are surer than this stand.
-const SURE: f32 = 1e-4;
-
-/// The rescaling of one search.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Rescaling {
-    /// What widths are multiplied by.
-    ratio: f32,
-    /// How far μ moves in White's favour, in a position of width 1.
-    shift: f32,
-}
-
 impl Contempt {
     /// The rescaling for `turn` to move at the root; `None` if results stand.
     pub(crate) fn rescaling(&self, turn: Color, infinite: bool) -> Option<Rescaling> {
@@ -170,85 +151,10 @@ fn width_at(draw_rate: f64) -> f64 {
     1.0 / ((1.0 + draw_rate) / (1.0 - draw_rate)).ln()
 }
 
-impl Rescaling {
-    /// What the network's word for `turn` to move comes to.
-    pub(crate) fn apply(self, value: Value, turn: Color) -> Value {
-        let Some(result) = Logistic::of(value.q, value.d) else {
-            return value;
-        };
-        let width = result.width.min(MAX_WIDTH);
-        let (q, d) = Logistic {
-            mu: result.mu + width * width * self.shift_for(turn),
-            width: width * self.ratio,
-        }
-        .q_and_d();
-        Value { q, d, ..value }
-    }
-
-    /// Takes a share of the contempt, and not the width, out of a rescaled result
-    /// (its q and d) for `turn` to move.
-    pub(crate) fn without_contempt(self, q: f32, d: f32, share: f32, turn: Color) -> (f32, f32) {
-        let shift = share * self.shift_for(turn);
-        match Logistic::of(q, d) {
-            Some(result) if shift != 0.0 => {
-                let width = (result.width / self.ratio).min(MAX_WIDTH);
-                Logistic {
-                    mu: result.mu - width * width * shift,
-                    ..result
-                }
-                .q_and_d()
-            }
-            _ => (q, d),
-        }
-    }
-
-    fn shift_for(self, turn: Color) -> f32 {
-        turn.fold_wb(self.shift, -self.shift)
-    }
-}
-
-/// A result that is not known yet.
-#[derive(Clone, Copy, Debug)]
-struct Logistic {
-    mu: f32,
-    width: f32,
-}
-
-impl Logistic {
-    /// `None` where one of win, draw and loss is as good as out of the question.
-    fn of(q: f32, d: f32) -> Option<Logistic> {
-        let (win, loss) = ((1.0 - d + q) / 2.0, (1.0 - d - q) / 2.0);
-        if ![win, d, loss].into_iter().all(|part| part > SURE) {
-            return None;
-        }
-        let odds = |part: f32| ln((1.0 - part) / part);
-        let (against_loss, against_win) = (odds(loss), odds(win));
-        let sum = against_loss + against_win;
-        Some(Logistic {
-            mu: (against_loss - against_win) / sum,
-            width: 2.0 / sum,
-        })
-    }
-
-    fn q_and_d(self) -> (f32, f32) {
-        let win = logistic((self.mu - 1.0) / self.width);
-        let loss = logistic((-self.mu - 1.0) / self.width);
-        (win - loss, (1.0 - win - loss).max(0.0))
-    }
-}
-
-/// 1 / (1 + e⁻ˣ).
-fn logistic(x: f32) -> f32 {
-    let power = exp2(-x.abs() * LOG2_E);
-    match x > 0.0 {
-        true => 1.0 / (1.0 + power),
-        false => power / (1.0 + power),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nn::Value;
     use proptest::prelude::*;
 
     fn contempt(elo: f32) -> Contempt {
@@ -344,21 +250,6 @@ mod tests {
         assert_eq!((q, d), (even.q, even.d));
     }
 
-    #[test]
-    fn what_is_sure_stands() {
-        for (q, d) in [
-            (1.0, 0.0),
-            (-1.0, 0.0),
-            (0.0, 1.0),
-            (0.3, 0.0),
-            (f32::NAN, 0.5),
-        ] {
-            let sure = rescaled(&calibrated(300.0, 2500.0), value(q, d), Color::White);
-            assert_eq!(sure.d, d);
-            assert!(sure.q == q || q.is_nan());
-        }
-    }
-
     proptest! {
         #[test]
         fn a_distribution_stays_one(
@@ -387,32 +278,6 @@ mod tests {
             }
         }
 
-        /// The more contempt, the better for the stronger side and the worse for
-        /// the other; and in any position of one width, better stays better.
-        #[test]
-        fn contempt_is_monotone(
-            value in open(),
-            elo in -400f32..400.0,
-            more in 1f32..200.0,
-            calibration_elo in prop::option::of(1000f32..3600.0),
-            mu in -0.9f32..0.8,
-            width in 0.2f32..1.3,
-        ) {
-            let calibration = calibration_elo.unwrap_or(0.0);
-            // Of two players of other strengths, the width differs as well.
-            if calibration == 0.0 {
-                let (less, more) = (contempt(elo), contempt(elo + more));
-                let of = |contempt, turn| rescaled(contempt, value, turn).q;
-                prop_assert!(of(&more, Color::White) >= of(&less, Color::White) - 1e-5);
-                prop_assert!(of(&more, Color::Black) <= of(&less, Color::Black) + 1e-5);
-            }
-            let better = |mu| {
-                let (q, d) = Logistic { mu, width }.q_and_d();
-                rescaled(&calibrated(elo, calibration), super::tests::value(q, d), Color::White).q
-            };
-            prop_assert!(better(mu + 0.1) >= better(mu) - 1e-4);
-        }
-
         /// What is good for one colour is as bad for the other.
         #[test]
         fn colours_are_alike(value in open(), elo in -400f32..400.0, calibration in 0f32..3500.0) {
@@ -428,23 +293,5 @@ mod tests {
             prop_assert!((own.q + other.q).abs() < 1e-5 && (own.d - other.d).abs() < 1e-5);
         }
 
-        /// Taken out whole, contempt leaves the network's μ.
-        #[test]
-        fn contempt_is_undone(
-            mu in -0.8f32..0.8,
-            width in 0.25f32..1.3,
-            elo in -150f32..150.0,
-        ) {
-            let (q, d) = Logistic { mu, width }.q_and_d();
-            let rescaling = contempt(elo).rescaling(Color::White, false);
-            prop_assume!(rescaling.is_some());
-            let rescaling = rescaling.unwrap();
-            let inside = rescaling.apply(value(q, d), Color::Black);
-            prop_assume!(Logistic::of(inside.q, inside.d).is_some());
-            let (told, _) = rescaling.without_contempt(inside.q, inside.d, 1.0, Color::Black);
-            prop_assert!((told - q).abs() < 5e-3, "{told} {q}");
-            let (kept, _) = rescaling.without_contempt(inside.q, inside.d, 0.0, Color::Black);
-            prop_assert_eq!(kept, inside.q);
-        }
     }
 }

@@ -1,8 +1,8 @@
 //! What the threads of one search have in common.
 
 use super::Parameters;
-use super::contempt::Rescaling;
 use super::latency::Latency;
+use super::rescaling::Rescaling;
 use super::root::Root;
 use super::tree::Tree;
 use crate::chess::Game;
@@ -104,7 +104,11 @@ impl Shared<'_> {
     pub(crate) fn rescale(&self, value: Value, depth: usize) -> Value {
         self.rescaling.map_or(value, |rescaling| {
             let turn = self.game.position().turn();
-            let turn = if depth % 2 == 0 { turn } else { turn.other() };
+            let turn = if depth.is_multiple_of(2) {
+                turn
+            } else {
+                turn.other()
+            };
             rescaling.apply(value, turn)
         })
     }

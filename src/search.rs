@@ -12,13 +12,15 @@
 //! | `node`, `shape`, `block`, `edge`, `edges`, `table` | positions, what they own, the moves between them, where all that lies |
 //! | `tree`, `worth`, `evict` | the tree, what its nodes are worth, what leaves it |
 //! | `select`, `utility`, `walk`, `picks`, `backup` | a visit: PUCT and what it maximises, the way down, the way back |
-//! | `root`, `gumbel` | what steers at the root alone |
+//! | `contempt`, `rescaling` | what the network's results come to between players of given strength |
+//! | `root`, `gumbel`, `trail` | what steers at the root alone; the roots there were |
 //! | `shared`, `latency`, `time`, `watch` | a search: what threads share, how long it takes, when it ends |
 //! | `report` | what is told of it |
 
 mod arena;
 mod backup;
 mod block;
+mod contempt;
 mod edge;
 mod edges;
 mod evict;
@@ -33,19 +35,23 @@ mod prior;
 #[cfg(test)]
 mod reference;
 mod report;
+mod rescaling;
 mod root;
 mod select;
 mod shape;
 mod shared;
 mod table;
 mod time;
+mod trail;
 mod tree;
 mod utility;
 mod walk;
 mod watch;
 mod worth;
 
+pub use contempt::{Contempt, ContemptMode};
 pub use parameters::Parameters;
+pub use select::FpuStrategy;
 
 use crate::agent::{Choice, Control, Limits, MoveStatistics, Report, Score};
 use crate::chess::Game;
@@ -53,10 +59,11 @@ use crate::nn::{Backend, BackendError};
 use crate::tablebase::RootMoves;
 use gumbel::Gumbel;
 use latency::Latency;
-use packed::pack_move;
 use parking_lot::{Mutex, RwLock};
 use rand_xoshiro::rand_core::RngCore;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use report::{best_edge, worth};
+use rescaling::Rescaling;
 use root::{Root, generator, is_peculiar};
 use shakmaty::{Move, MoveList, Position};
 use shape::{Outcome, Stage};
@@ -64,6 +71,7 @@ use shared::{MAX_VISITS, Progress, Shared};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use trail::{Trail, plies_since};
 use tree::{MAX_IN_FLIGHT, Tree};
 use walk::Walker;
 use watch::Watch;
@@ -80,8 +88,11 @@ pub struct Search {
     parameters: Parameters,
     threads: usize,
     tree: Tree,
-    /// What the root stands for: the game, and the moves searched if not all are.
-    root: Option<(Game, Vec<Move>)>,
+    trail: Trail,
+    /// What the last search thought its best move worth.
+    value: Option<f64>,
+    /// How the values in the tree are rescaled.
+    rescaling: Option<Rescaling>,
     helpers: Option<ThreadPool>,
     latency: Latency,
 }
@@ -100,7 +111,9 @@ impl Search {
             parameters: parameters.clone(),
             threads: threads.max(1),
             tree: Tree::new(parameters.hash),
-            root: None,
+            trail: Trail::default(),
+            value: None,
+            rescaling: None,
             helpers: None,
             latency: Latency::default(),
         }
@@ -118,6 +131,10 @@ impl Search {
             out_of_order: 0.0,
             smart_pruning: 0.0,
             temperature: 0.0,
+            contempt: Contempt {
+                objectivity: 0.0,
+                ..parameters.contempt.clone()
+            },
             ..parameters.clone()
         };
         if grown(&self.parameters) == grown(parameters) {
@@ -130,7 +147,7 @@ impl Search {
     /// Forgets the tree.
     pub fn clear(&mut self) {
         self.tree.clear();
-        self.root = None;
+        self.trail.clear();
     }
 
     /// Bytes that the tree takes up.
@@ -167,10 +184,17 @@ impl Search {
             root_moves.retain(|mv| known.moves.contains(mv));
         }
         let restricted = root_moves.len() < legal;
+        let contempt = &self.parameters.contempt;
+        let rescaling = contempt.rescaling(game.position().turn(), limits.infinite);
+        if rescaling != self.rescaling {
+            self.clear();
+            self.rescaling = rescaling;
+        }
+        let expected = self.expectation(game);
         self.enter(game, if restricted { &root_moves } else { &[] });
         self.tree
             .set_certain_weight(weight(&self.parameters, 0.0).into());
-        let shared = self.share(game, root_moves, known, limits, began);
+        let shared = self.share(game, root_moves, known, expected, limits, began);
         let mut watch = Watch::new(&shared, limits, control, tell);
         let helpers = self.helpers.as_ref();
         match helpers.filter(|_| shared.remaining.load(Relaxed) > shared.batch_size() as u64) {
@@ -197,6 +221,8 @@ impl Search {
             Some(drawn) => (Some(drawn), None),
             None => self.choose(game, &report, &statistics),
         };
+        let tree = &self.tree;
+        self.value = best_edge(tree, tree.root()).map(|edge| worth(tree, edge).q);
         Ok(Choice {
             best,
             ponder,
@@ -205,33 +231,25 @@ impl Search {
         })
     }
 
+    /// What the last search thought its best move worth, if that was in this game
+    /// and for the side that is to move.
+    fn expectation(&self, game: &Game) -> Option<f64> {
+        let plies = plies_since(self.trail.game()?, game)?;
+        self.value.filter(|_| plies.is_multiple_of(2))
+    }
+
     /// Brings the root to the game's position, with what is known of it. Where
     /// not all moves are to be searched, `search_moves` are.
     fn enter(&mut self, game: &Game, search_moves: &[Move]) {
-        let kept = self.root.take().is_some_and(|(before, searched)| {
-            let Some(played) = plies_since(&before, game) else {
-                return false;
-            };
-            // A tree of some moves is not one of all, except below them.
-            let complete = match played {
-                0 => searched == search_moves,
-                _ => search_moves.is_empty(),
-            };
-            let plies = game.plies();
-            complete
-                && plies[plies.len() - played..].iter().all(|ply| {
-                    ply.played
-                        .is_some_and(|mv| self.tree.advance(pack_move(mv)))
-                })
-        });
-        if kept && is_peculiar(&self.parameters) {
-            self.tree.renew_root();
-        } else if kept {
-            self.tree.settle_root();
-        } else {
-            self.tree.clear();
+        match self.trail.lead(&self.tree, game, search_moves) {
+            Some(_) if is_peculiar(&self.parameters) => self.tree.renew_root(),
+            Some(node) => self.tree.settle_root(node),
+            None => {
+                self.tree.clear();
+                self.trail.clear();
+            }
         }
-        self.root = Some((game.clone(), search_moves.to_vec()));
+        self.trail.push(&self.tree, game, search_moves);
         if self.threads > 1 && self.helpers.is_none() {
             let helpers = ThreadPoolBuilder::new()
                 .num_threads(self.threads - 1)
@@ -248,6 +266,7 @@ impl Search {
         game: &'a Game,
         root_moves: MoveList,
         known: Option<RootMoves>,
+        expected: Option<f64>,
         limits: &Limits,
         began: Instant,
     ) -> Shared<'a> {
@@ -269,6 +288,8 @@ impl Search {
             root: Root::new(&self.parameters, game, &root_moves, limits),
             root_moves,
             verdict: known.map(|known| known.verdict),
+            expected,
+            rescaling: self.rescaling,
             batch: batch.clamp(1, most),
             grace: limits.time.unwrap_or_default().min(overhead) / 2,
             gate: RwLock::new(()),
@@ -330,17 +351,6 @@ impl Search {
             _ => (best, ponder),
         }
     }
-}
-
-/// How many plies `now` has been played on from `before`; `None` if it is not
-/// the same game.
-fn plies_since(before: &Game, now: &Game) -> Option<usize> {
-    let (old, new) = (before.plies(), now.plies());
-    let played = new.len().checked_sub(old.len())?;
-    let same_start = before.from_initial_position() == now.from_initial_position()
-        && old[0].position.halfmoves() == new[0].position.halfmoves();
-    let same = same_start && old.iter().zip(new).all(|(old, new)| old.key == new.key);
-    same.then_some(played)
 }
 
 /// What every thread does until `is_over`.

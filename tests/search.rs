@@ -2,12 +2,16 @@
 
 #[path = "search/backends.rs"]
 mod backends;
+#[path = "search/contempt.rs"]
+mod contempt;
 #[path = "search/limits.rs"]
 mod limits;
 #[path = "search/mcts.rs"]
 mod mcts;
 #[path = "search/one_ply.rs"]
 mod one_ply;
+#[path = "search/pondering.rs"]
+mod pondering;
 #[path = "search/proofs.rs"]
 mod proofs;
 #[path = "search/transpositions.rs"]

@@ -10,6 +10,8 @@ use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
+use tessera::chess::Game;
+use tessera::uci::centipawns;
 
 /// Beyond this an answer counts as missing.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -175,6 +177,58 @@ fn searchmoves_and_multipv_are_heeded() {
             let first = pv.split(' ').next().unwrap();
             assert!(["b1c3", "d2d3", "e1g1"].contains(&first), "{line}");
         }
+    }
+}
+
+#[test]
+fn every_line_is_told_with_a_score_that_its_chances_make() {
+    let mut engine = Engine::random();
+    engine.say("setoption name MultiPV value 500");
+    engine.say("setoption name UCI_ShowWDL value true");
+    engine.say(ITALIAN);
+    engine.say("go nodes 1000");
+    let lines = engine.wait_for("bestmove ");
+    let number = |line: &str, after: &str| -> f32 {
+        let (_, rest) = line.split_once(after).unwrap();
+        rest.split(' ').next().unwrap().parse().unwrap()
+    };
+    let last: Vec<&String> = lines.iter().filter(|line| line.contains(" wdl ")).collect();
+    let last = &last[last.len() - 33..];
+    for (index, line) in last.iter().enumerate() {
+        assert_eq!(number(line, " multipv "), (index + 1) as f32, "{line}");
+        let (_, wdl) = line.split_once(" wdl ").unwrap();
+        let wdl: Vec<f32> = wdl
+            .split(' ')
+            .take(3)
+            .map(|part| part.parse().unwrap())
+            .collect();
+        assert_eq!(wdl.iter().sum::<f32>(), 1000.0, "{line}");
+        let q = (wdl[0] - wdl[2]) / 1000.0;
+        let (low, high) = (centipawns(q - 0.0011), centipawns(q + 0.0011));
+        let score = number(line, " score cp ") as i32;
+        assert!((low..=high).contains(&score), "{line}");
+    }
+    let best = last[0].split_once(" pv ").unwrap().1.split(' ').next();
+    let answer = lines.last().unwrap();
+    assert_eq!(answer.split(' ').nth(1), best, "{answer}");
+}
+
+#[test]
+fn a_stop_while_pondering_is_answered_for_the_position_sent() {
+    let mut engine = Engine::random();
+    let mut game = Game::default();
+    for mv in ["e2e4", "c7c5", "g1f3"] {
+        game.play(game.parse_move(mv).unwrap());
+    }
+    engine.say("position startpos moves e2e4 c7c5 g1f3");
+    for end in ["stop", "ponderhit"] {
+        engine.say("go ponder wtime 2000 btime 2000");
+        engine.wait_for("info depth");
+        let asked = Instant::now();
+        engine.say(end);
+        let best = engine.best_move();
+        assert!(game.parse_move(&best).is_ok(), "{end}: {best}");
+        assert!(asked.elapsed() < Duration::from_millis(2000), "{end}");
     }
 }
 

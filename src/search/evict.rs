@@ -153,6 +153,7 @@ impl Tree {
         }
         reclaim.lists.merge(self.arena());
         self.starved().store(false, Relaxed);
+        self.note_eviction();
         true
     }
 

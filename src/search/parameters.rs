@@ -1,5 +1,6 @@
 //! What steers the search.
 
+use super::{Contempt, FpuStrategy};
 use crate::tablebase::Tablebase;
 
 /// Everything that steers the search; the defaults are the engine's own.
@@ -24,15 +25,32 @@ pub struct Parameters {
     pub cpuct_base: f32,
     /// Growth of the exploration with the logarithm of visits (Lc0: CPuctFactor).
     pub cpuct_factor: f32,
-    /// Reduction of an unvisited move's value below its parent's, times the
-    /// square root of the visited policy mass (Lc0: FpuValue).
+    /// Whether the root explores by the three that follow instead (Lc0:
+    /// RootHasOwnCpuctParams).
+    pub root_has_own_cpuct: bool,
+    /// `cpuct` of the root (Lc0: CPuctAtRoot).
+    pub root_cpuct: f32,
+    /// `cpuct_base` of the root (Lc0: CPuctBaseAtRoot).
+    pub root_cpuct_base: f32,
+    /// `cpuct_factor` of the root (Lc0: CPuctFactorAtRoot).
+    pub root_cpuct_factor: f32,
+    /// What an unvisited move is taken to be worth (Lc0: FpuStrategy).
+    pub fpu_strategy: FpuStrategy,
+    /// By how much or how much, as the strategy has it (Lc0: FpuValue).
     pub fpu_value: f32,
+    /// The strategy at the root; `None` leaves it, and the value, to the two
+    /// before (Lc0: FpuStrategyAtRoot).
+    pub root_fpu_strategy: Option<FpuStrategy>,
+    /// The value that goes with it (Lc0: FpuValueAtRoot).
+    pub root_fpu_value: f32,
     /// How much exploration grows with the spread of the values found below a
     /// node, 0 not at all (KataGo: cpuctUtilityStdevScale).
     pub cpuct_spread: f32,
     /// What a draw is worth to the side to move at the root, in −1…1 (Lc0:
     /// DrawScore).
     pub draw_score: f32,
+    /// How the network's results are rescaled to the strength of the players.
+    pub contempt: Contempt,
     /// Most that the length of the game adds to or takes from a move's value
     /// (Lc0: MovesLeftMaxEffect).
     pub moves_left_max_effect: f32,
@@ -105,9 +123,17 @@ impl Default for Parameters {
             cpuct: 1.745,
             cpuct_base: 38739.0,
             cpuct_factor: 3.894,
+            root_has_own_cpuct: false,
+            root_cpuct: 1.745,
+            root_cpuct_base: 38739.0,
+            root_cpuct_factor: 3.894,
+            fpu_strategy: FpuStrategy::Reduction,
             fpu_value: 0.33,
+            root_fpu_strategy: None,
+            root_fpu_value: 1.0,
             cpuct_spread: 0.0,
             draw_score: 0.0,
+            contempt: Contempt::default(),
             moves_left_max_effect: 0.0345,
             moves_left_threshold: 0.8,
             moves_left_slope: 0.0027,

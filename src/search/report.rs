@@ -69,7 +69,7 @@ fn destination(tree: &Tree, edge: Edge<'_>) -> Shape {
 }
 
 /// What a move is worth to the player, with its visits.
-fn worth(tree: &Tree, edge: Edge<'_>) -> Statistics {
+pub(crate) fn worth(tree: &Tree, edge: Edge<'_>) -> Statistics {
     let traffic = edge.traffic();
     let worth = match edge.node() {
         0 => blend(&Statistics::default(), 1.0),
@@ -139,11 +139,12 @@ fn ranked<'a>(shared: &Shared<'a>) -> Vec<Ranked<'a>> {
         })
         .collect();
     let own = root.statistics();
+    let value = -own.q as f32;
+    // An urgency above the position's own value is a hope, and no news.
+    let urgency = first_play_urgency(shared.parameters, true, value, visited_policy).min(value);
     let unvisited = Statistics {
         visits: 0,
-        q: first_play_urgency(shared.parameters, -own.q as f32, visited_policy)
-            .clamp(own.d as f32 - 1.0, 1.0 - own.d as f32)
-            .into(),
+        q: urgency.clamp(own.d as f32 - 1.0, 1.0 - own.d as f32).into(),
         ..own
     };
     let even = 1.0 / shared.root_moves.len().max(1) as f32;
@@ -170,6 +171,15 @@ fn ranked<'a>(shared: &Shared<'a>) -> Vec<Ranked<'a>> {
             .edge
             .is_some_and(|edge| destination(tree, edge).outcome() == Outcome::Win)
     });
+    if let Some(rescaling) = shared.rescaling {
+        let turn = shared.game.position().turn();
+        let share = shared.parameters.contempt.objectivity;
+        for Ranked { statistics, .. } in &mut ranked {
+            let (q, d) = (statistics.q as f32, statistics.d as f32);
+            let (q, d) = rescaling.without_contempt(q, d, share, turn);
+            (statistics.q, statistics.d) = (q.into(), d.into());
+        }
+    }
     ranked
 }
 

@@ -7,6 +7,7 @@
 use super::Parameters;
 use super::arena::Index;
 use super::numeric::ln;
+use clap::ValueEnum;
 
 /// A move that visits may go to.
 #[derive(Clone, Copy, Debug)]
@@ -30,12 +31,35 @@ pub(crate) struct Candidate {
 const EXPECTED_SPREAD: f32 = 0.4;
 const EXPECTED_SPREAD_VISITS: f32 = 2.0;
 
+/// What a move without visits is taken to be worth (Lc0: FpuStrategy).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum FpuStrategy {
+    /// Less than the position itself, by the value times the square root of the
+    /// visited policy mass.
+    #[default]
+    Reduction,
+    /// The value.
+    Absolute,
+}
+
 /// Exploration at a node: cpuct(N)·√max(N − 1, 1), cpuct growing with the
 /// logarithm of the visits and with the spread of the values found.
-pub(crate) fn exploration(parameters: &Parameters, visits: u32, spread: f32) -> f32 {
+pub(crate) fn exploration(parameters: &Parameters, at_root: bool, visits: u32, spread: f32) -> f32 {
     let n = visits as f32;
-    let base = parameters.cpuct_base.max(1.0);
-    let mut cpuct = parameters.cpuct + parameters.cpuct_factor * ln((n + base) / base);
+    let (cpuct, base, factor) = match at_root && parameters.root_has_own_cpuct {
+        false => (
+            parameters.cpuct,
+            parameters.cpuct_base,
+            parameters.cpuct_factor,
+        ),
+        true => (
+            parameters.root_cpuct,
+            parameters.root_cpuct_base,
+            parameters.root_cpuct_factor,
+        ),
+    };
+    let base = base.max(1.0);
+    let mut cpuct = cpuct + factor * ln((n + base) / base);
     if parameters.cpuct_spread > 0.0 {
         let expected = EXPECTED_SPREAD * EXPECTED_SPREAD * EXPECTED_SPREAD_VISITS;
         let variance = (spread * spread * n + expected) / (n + EXPECTED_SPREAD_VISITS);
@@ -45,10 +69,23 @@ pub(crate) fn exploration(parameters: &Parameters, visits: u32, spread: f32) -> 
     cpuct * (n - 1.0).max(1.0).sqrt()
 }
 
-/// First-play urgency: what a move without visits is taken to be worth, below
-/// the position's own value the more, the more policy has been tried.
-pub(crate) fn first_play_urgency(parameters: &Parameters, own: f32, visited_policy: f32) -> f32 {
-    own - parameters.fpu_value * visited_policy.sqrt()
+/// First-play urgency: what a move without visits is taken to be worth. By
+/// default that is below the position's own value, the more, the more policy has
+/// been tried.
+pub(crate) fn first_play_urgency(
+    parameters: &Parameters,
+    at_root: bool,
+    own: f32,
+    visited_policy: f32,
+) -> f32 {
+    let (strategy, value) = match parameters.root_fpu_strategy.filter(|_| at_root) {
+        None => (parameters.fpu_strategy, parameters.fpu_value),
+        Some(strategy) => (strategy, parameters.root_fpu_value),
+    };
+    match strategy {
+        FpuStrategy::Reduction => own - value * visited_policy.sqrt(),
+        FpuStrategy::Absolute => value,
+    }
 }
 
 /// Moves that have no visits yet, in descending order of their priors.
@@ -242,16 +279,55 @@ mod tests {
         let parameters = Parameters::default();
         // 1.745 + 3.894·ln((10000 + 38739) / 38739), times √9999.
         let expected = (1.745 + 3.894 * (48739.0f32 / 38739.0).ln()) * 9999f32.sqrt();
-        assert!((exploration(&parameters, 10_000, 0.1) - expected).abs() < 1e-2);
-        assert_eq!(exploration(&parameters, 0, 0.0), parameters.cpuct);
+        let explored = exploration(&parameters, false, 10_000, 0.1);
+        assert!((explored - expected).abs() < 1e-2);
+        assert_eq!(exploration(&parameters, true, 10_000, 0.1), explored);
+        assert_eq!(exploration(&parameters, false, 0, 0.0), parameters.cpuct);
         let lively = Parameters {
             cpuct_spread: 0.85,
             ..parameters.clone()
         };
-        let explored = |spread| exploration(&lively, 10_000, spread) / expected;
+        let explored = |spread| exploration(&lively, false, 10_000, spread) / expected;
         assert!((explored(0.4) - 1.0).abs() < 1e-3);
         assert!((explored(0.8) - 1.85).abs() < 1e-3 && explored(0.1) < 0.4);
-        let fpu = first_play_urgency(&parameters, 0.1, 0.25);
-        assert!((fpu - (0.1 - 0.33 * 0.5)).abs() < 1e-6);
+        for at_root in [false, true] {
+            let fpu = first_play_urgency(&parameters, at_root, 0.1, 0.25);
+            assert!((fpu - (0.1 - 0.33 * 0.5)).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn the_root_has_values_of_its_own_where_it_is_to() {
+        let plain = Parameters::default();
+        let set = Parameters {
+            root_cpuct: 3.0,
+            root_cpuct_base: 100.0,
+            root_cpuct_factor: 1.0,
+            root_fpu_value: 0.8,
+            ..plain.clone()
+        };
+        let both = |parameters: &Parameters, at_root| {
+            (
+                exploration(parameters, at_root, 101, 0.0),
+                first_play_urgency(parameters, at_root, 0.1, 0.25),
+            )
+        };
+        assert_eq!(both(&set, true), both(&plain, false));
+        let own = Parameters {
+            root_has_own_cpuct: true,
+            root_fpu_strategy: Some(FpuStrategy::Absolute),
+            ..set.clone()
+        };
+        assert_eq!(both(&own, false), both(&plain, false));
+        let (explored, fpu) = both(&own, true);
+        assert!((explored - 10.0 * (3.0 + (201f32 / 100.0).ln())).abs() < 1e-3);
+        assert_eq!(fpu, 0.8);
+        let reduced = Parameters {
+            fpu_strategy: FpuStrategy::Absolute,
+            root_fpu_strategy: Some(FpuStrategy::Reduction),
+            ..set
+        };
+        assert_eq!(both(&reduced, false).1, plain.fpu_value);
+        assert!((both(&reduced, true).1 - (0.1 - 0.8 * 0.5)).abs() < 1e-6);
     }
 }

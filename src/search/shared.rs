@@ -2,13 +2,14 @@
 
 use super::Parameters;
 use super::latency::Latency;
+use super::rescaling::Rescaling;
 use super::root::Root;
 use super::tree::Tree;
 use crate::chess::Game;
-use crate::nn::{Backend, BackendError};
+use crate::nn::{Backend, BackendError, Value};
 use crate::tablebase::Verdict;
 use parking_lot::{Mutex, RwLock};
-use shakmaty::MoveList;
+use shakmaty::{MoveList, Position};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,11 @@ pub(crate) struct Shared<'a> {
     pub(crate) root_moves: MoveList,
     /// What they all lead to, if a tablebase knows.
     pub(crate) verdict: Option<Verdict>,
+    /// What the search before thought the best move worth, if it was of this game.
+    pub(crate) expected: Option<f64>,
     pub(crate) root: Root,
+    /// What is made of the network's results; `None` lets them stand.
+    pub(crate) rescaling: Option<Rescaling>,
     /// Most leaves a thread gathers.
     pub(crate) batch: usize,
     /// How far the root's evaluation, without which there is no move, may go
@@ -98,6 +103,20 @@ impl Shared<'_> {
         } else {
             affordable
         }
+    }
+
+    /// What the network's word on a position so many plies below the root comes
+    /// to.
+    pub(crate) fn rescale(&self, value: Value, depth: usize) -> Value {
+        self.rescaling.map_or(value, |rescaling| {
+            let turn = self.game.position().turn();
+            let turn = if depth.is_multiple_of(2) {
+                turn
+            } else {
+                turn.other()
+            };
+            rescaling.apply(value, turn)
+        })
     }
 
     /// Ends the search, with an error.

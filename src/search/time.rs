@@ -8,16 +8,32 @@ use std::time::Duration;
 const HORIZON: u32 = 25;
 /// A control many moves away is planned for as if it were this near.
 const MAX_HORIZON: u32 = 50;
-/// How much longer than planned a hard move may take.
+/// How much longer than planned a hard move may take, …
 const STRETCH: f64 = 4.0;
+/// … and the share of the plan that the easiest one takes.
+const LEAST: f64 = 0.4;
 /// Share of the clock that one move may take, unless it is the last one before
 /// the time control.
 const MAX_SHARE: f64 = 0.5;
+/// Longer clocks, of more than 30 years, are as good as this.
+const LONGEST: Duration = Duration::from_secs(1 << 30);
+
+/// A best move with half of the visits takes the time planned for it; each
+/// percent more saves one (Monty: time by the best move's share of nodes).
+const EVEN_SHARE: f64 = 0.5;
+/// What a best move costs that has just become it, …
+const UNSETTLED: f64 = 1.5;
+/// … and one that was it from the start (Stockfish: best-move instability).
+const SETTLED: f64 = 0.9;
+/// What a value costs that has fallen by 1, …
+const FALL_COST: f64 = 2.0;
+/// … and how far it can fall until it costs no more (Stockfish: falling eval).
+const MAX_FALL: f64 = 0.5;
 
 /// Time for one move.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Allotment {
-    /// What the move should take, before [`Situation::factor`].
+    /// What the move should take if nothing is known of it.
     pub(crate) soft: Duration,
     /// What it must not exceed.
     pub(crate) hard: Duration,
@@ -35,6 +51,7 @@ impl Allotment {
             return None;
         }
         let fixed = limits.move_time.map(|time| {
+            let time = time.min(LONGEST);
             let hard = time.saturating_sub(overhead).max(time / 2);
             Allotment {
                 soft: hard,
@@ -49,10 +66,19 @@ impl Allotment {
             (None, clock) => clock,
         }
     }
+
+    /// The time to think in a situation, of which only [`Allotment::hard`] is
+    /// never exceeded.
+    pub(crate) fn limit(&self, situation: Situation) -> Duration {
+        match self.flexible {
+            true => self.soft.mul_f64(situation.factor()).min(self.hard),
+            false => self.hard,
+        }
+    }
 }
 
 fn from_clock(time: Duration, limits: &Limits, overhead: Duration) -> Allotment {
-    let usable = time.saturating_sub(overhead).as_secs_f64();
+    let usable = time.min(LONGEST).saturating_sub(overhead).as_secs_f64();
     let moves = limits
         .moves_to_go
         .map_or(HORIZON, |moves| moves.clamp(1, MAX_HORIZON));
@@ -79,18 +105,19 @@ pub(crate) struct Situation {
     pub(crate) best_share: f64,
     /// Share of the elapsed time for which it has been the best, in 0…1.
     pub(crate) stable: f64,
-    /// How far the value has fallen since the search before, in 0…2.
+    /// How far the best move's value lies below that at the end of the search
+    /// before, or else at the beginning of this one, in 0…2.
     pub(crate) fallen: f64,
 }
 
 impl Situation {
     /// What the soft limit is to be multiplied by: less where one move gets all
     /// visits, more where the best move has just changed or the value falls.
-    pub(crate) fn factor(self) -> f64 {
-        let share = 1.5 - self.best_share;
-        let stability = 1.3 - 0.4 * self.stable;
-        let fall = 1.0 + self.fallen.clamp(0.0, 0.5);
-        (share * stability * fall).clamp(0.4, 2.5)
+    fn factor(self) -> f64 {
+        let share = 1.0 + EVEN_SHARE - self.best_share;
+        let stability = UNSETTLED + (SETTLED - UNSETTLED) * self.stable;
+        let fall = 1.0 + FALL_COST * self.fallen.clamp(0.0, MAX_FALL);
+        (share * stability * fall).clamp(LEAST, STRETCH)
     }
 }
 
@@ -105,6 +132,7 @@ pub(crate) fn is_decided(lead: u64, visits_a_second: f64, left: Duration, factor
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::time::Instant;
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -130,6 +158,38 @@ mod tests {
             let allotment = Allotment::new(&limits, MS(overhead)).unwrap();
             prop_assert!(allotment.hard <= MS(time.saturating_sub(overhead)) + Duration::from_nanos(1));
             prop_assert!(allotment.soft <= allotment.hard);
+        }
+
+        /// The situation never leads past the hard limit, whatever it and the
+        /// clock are; trouble takes no less time than its absence.
+        #[test]
+        fn trouble_takes_time_within_the_hard_limit(
+            time in any::<u64>(),
+            increment in any::<u64>(),
+            moves_to_go in prop::option::of(any::<u32>()),
+            move_time in prop::option::of(any::<u64>()),
+            overhead in any::<u64>(),
+            best_share in 0.0f64..=1.0,
+            stable in 0.0f64..=1.0,
+            fallen in 0.0f64..=2.0,
+        ) {
+            let limits = Limits {
+                move_time: move_time.map(MS),
+                ..clock(time, increment, moves_to_go)
+            };
+            let allotment = Allotment::new(&limits, MS(overhead)).unwrap();
+            let situation = Situation { best_share, stable, fallen };
+            let limit = allotment.limit(situation);
+            prop_assert!(limit <= allotment.hard && allotment.hard <= LONGEST);
+            prop_assert!(Instant::now().checked_add(allotment.hard).is_some());
+            let troubles = [
+                Situation { best_share: best_share / 2.0, ..situation },
+                Situation { stable: stable / 2.0, ..situation },
+                Situation { fallen: fallen + 0.1, ..situation },
+            ];
+            for trouble in troubles {
+                prop_assert!(allotment.limit(trouble) >= limit, "{trouble:?}");
+            }
         }
 
         /// A game played to the limits never runs out of time.
@@ -163,6 +223,36 @@ mod tests {
         assert!(none.soft > MS(1500) && none.soft < MS(3000));
         let some = Allotment::new(&clock(60_000, 1000, None), MS(50)).unwrap();
         assert!(some.soft > none.soft + MS(800));
+        // Of the increment alone a move can be made in time.
+        let last = Allotment::new(&clock(200, 1000, None), MS(50)).unwrap();
+        assert!(last.hard <= MS(75) && last.soft > MS(50), "{last:?}");
+    }
+
+    #[test]
+    fn less_than_the_overhead_is_no_time_at_all() {
+        for moves_to_go in [None, Some(1), Some(40)] {
+            let allotment = Allotment::new(&clock(10, 0, moves_to_go), MS(100)).unwrap();
+            assert_eq!((allotment.soft, allotment.hard), (MS(0), MS(0)));
+        }
+        let some = Allotment::new(&clock(10, 0, None), MS(0)).unwrap();
+        assert!(some.soft > MS(0) && some.hard <= MS(5), "{some:?}");
+    }
+
+    #[test]
+    fn no_clock_is_too_long() {
+        let limits = Limits {
+            time: Some(Duration::MAX),
+            increment: Duration::MAX,
+            ..Limits::default()
+        };
+        let allotment = Allotment::new(&limits, Duration::ZERO).unwrap();
+        assert!(allotment.hard <= LONGEST);
+        let limits = Limits {
+            move_time: Some(Duration::MAX),
+            ..Limits::default()
+        };
+        let allotment = Allotment::new(&limits, Duration::MAX).unwrap();
+        assert_eq!(allotment.hard, LONGEST / 2);
     }
 
     #[test]
@@ -194,7 +284,15 @@ mod tests {
             fallen: 0.3,
         };
         assert!(clear.factor() < 0.6);
-        assert!(troubled.factor() > 1.5);
+        assert!(troubled.factor() > 2.5);
+        let allotment = Allotment::new(&clock(60_000, 0, None), MS(50)).unwrap();
+        let lost = Situation {
+            best_share: 0.1,
+            stable: 0.0,
+            fallen: 0.6,
+        };
+        assert_eq!(allotment.limit(lost), allotment.hard);
+        assert!(allotment.limit(clear) < allotment.soft.mul_f64(0.6));
         assert!(is_decided(1000, 100.0, Duration::from_secs(5), 0.75));
         assert!(!is_decided(1000, 200.0, Duration::from_secs(5), 0.75));
         assert!(!is_decided(u64::MAX, 1.0, Duration::from_secs(1), 0.0));

@@ -41,6 +41,7 @@ pub(crate) struct Tree {
     reclaim: Mutex<Reclaim>,
     /// Whether a block was asked for and not found.
     starved: AtomicBool,
+    evictions: AtomicU32,
 }
 
 impl Tree {
@@ -55,6 +56,7 @@ impl Tree {
             in_flight: AtomicU32::new(0),
             reclaim: Mutex::default(),
             starved: AtomicBool::new(false),
+            evictions: AtomicU32::new(0),
         };
         tree.clear();
         tree
@@ -93,6 +95,16 @@ impl Tree {
 
     pub(crate) fn starved(&self) -> &AtomicBool {
         &self.starved
+    }
+
+    /// How often memory was made room in: whenever it is, what the root does not
+    /// lead to goes.
+    pub(crate) fn evictions(&self) -> u32 {
+        self.evictions.load(Relaxed)
+    }
+
+    pub(crate) fn note_eviction(&self) {
+        self.evictions.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn in_flight(&self) -> &AtomicU32 {
@@ -228,18 +240,12 @@ impl Tree {
         self.reclaim.lock().lists.give(&self.arena, index, length);
     }
 
-    /// Makes the node that `mv` leads to the root; false, and nothing changed,
-    /// if there is none.
-    pub(crate) fn advance(&mut self, mv: u16) -> bool {
-        let shape = self.root().shape();
-        let edge = self.edges(shape).find(|edge| edge.mv() == mv);
-        match edge.map(|edge| edge.node()) {
-            None | Some(0) => false,
-            Some(node) => {
-                self.root = node;
-                true
-            }
-        }
+    /// The node that `mv` leads to, if there is one.
+    pub(crate) fn child(&self, node: Index, mv: u16) -> Option<Index> {
+        let edge = self
+            .edges(self.node(node).shape())
+            .find(|edge| edge.mv() == mv)?;
+        (edge.node() != 0).then_some(edge.node())
     }
 
     /// Gives the search a root of its own: nothing but what lies below it is kept.
@@ -247,8 +253,10 @@ impl Tree {
         self.root = self.fresh_root();
     }
 
-    /// Readies the root for a search: it must be open to descents or new.
-    pub(crate) fn settle_root(&mut self) {
+    /// Makes a node the root and readies it for a search: it must be open to
+    /// descents or new.
+    pub(crate) fn settle_root(&mut self, node: Index) {
+        self.root = node;
         let shape = self.root().shape();
         if shape.moves() == 0 {
             self.root = self.fresh_root();
@@ -367,8 +375,9 @@ mod tests {
         assert!(tree.fullness() > 0.9, "{}", tree.fullness());
         let shape = tree.root().shape();
         let mv = tree.edges(shape).nth(1).unwrap().mv();
-        assert!(!tree.advance(999));
-        assert!(tree.advance(mv));
+        assert!(tree.child(tree.root_index(), 999).is_none());
+        let child = tree.child(tree.root_index(), mv).unwrap();
+        tree.settle_root(child);
         assert!(tree.is_low(), "a request has just failed");
         assert!(tree.evict(|| false));
         assert!(!tree.is_low());

@@ -154,6 +154,8 @@ impl<'a> Walker<'a> {
     pub(crate) fn finish(&mut self) {
         for pick in &self.picks.list {
             if let Arrival::Leaf { slot } = pick.arrival {
+                let value = self.evaluations.value(slot);
+                let value = self.shared.rescale(value, pick.length - 1);
                 let logits = match pick.length {
                     1 => self.shared.root.logits(self.evaluations.logits(slot)),
                     _ => Cow::Borrowed(self.evaluations.logits(slot)),
@@ -161,7 +163,7 @@ impl<'a> Walker<'a> {
                 self.tree.expand(
                     &mut self.blocks,
                     self.tree.node(self.picks.leaf(pick)),
-                    &own(self.parameters, self.evaluations.value(slot)),
+                    &own(self.parameters, value),
                     &logits,
                     self.parameters.policy_temperature,
                     &mut self.scratch,
@@ -382,7 +384,8 @@ impl<'a> Walker<'a> {
         let shape = node.shape();
         let table = prior::table();
         let own = node.statistics();
-        let scale = exploration(self.parameters, own.visits, own.spread as f32);
+        let at_root = self.path.len() == 1;
+        let scale = exploration(self.parameters, at_root, own.visits, own.spread as f32);
         let own_turn = self.path.len() % 2 == 1;
         let utility = Utility::new(self.parameters, &own, own_turn, self.has_length);
         let mut visited_policy = 0.0;
@@ -418,7 +421,8 @@ impl<'a> Walker<'a> {
             }
             self.candidates.push(candidate);
         }
-        let fpu = first_play_urgency(self.parameters, utility.of_node(&own), visited_policy);
+        let own = utility.of_node(&own);
+        let fpu = first_play_urgency(self.parameters, at_root, own, visited_policy);
         for &number in &self.unvisited {
             let candidate = &mut self.candidates[number];
             candidate.q = fpu;

@@ -4,7 +4,7 @@
 
 use super::edge::Edge;
 use super::node::Node;
-use super::report::{best_edge, compare, report};
+use super::report::{best_edge, compare, report, worth};
 use super::shape::Outcome;
 use super::shared::Shared;
 use super::time::{Allotment, Situation, is_decided};
@@ -25,7 +25,8 @@ pub(crate) struct Watch<'a> {
     allotment: Option<Allotment>,
     /// Since when our clock runs; `None` while pondering.
     clock_since: Option<Instant>,
-    /// What the search before thought of the position now at the root.
+    /// What the best move is to be worth: what the search before thought, or
+    /// else what this one thought first.
     expected: Option<f64>,
     best: Option<u16>,
     best_since: Instant,
@@ -41,7 +42,6 @@ impl<'a> Watch<'a> {
         tell: &'a mut dyn FnMut(&Report),
     ) -> Watch<'a> {
         let overhead = Duration::from_millis(shared.parameters.move_overhead);
-        let root = shared.tree.root();
         let mut watch = Watch {
             shared,
             limits,
@@ -49,7 +49,7 @@ impl<'a> Watch<'a> {
             tell,
             allotment: Allotment::new(limits, overhead),
             clock_since: None,
-            expected: (root.visits() > 0).then(|| -root.statistics().q),
+            expected: shared.expected,
             best: None,
             best_since: shared.began,
             told: shared.began,
@@ -152,7 +152,7 @@ impl<'a> Watch<'a> {
             .is_some_and(|depth| self.shared.progress.mean_depth() >= f64::from(depth))
     }
 
-    fn is_time_up(&self, root: Node<'_>, best: Option<Edge<'_>>, now: Instant) -> bool {
+    fn is_time_up(&mut self, root: Node<'_>, best: Option<Edge<'_>>, now: Instant) -> bool {
         let (Some(allotment), Some(since)) = (self.allotment, self.clock_since) else {
             return false;
         };
@@ -167,22 +167,18 @@ impl<'a> Watch<'a> {
             return true;
         }
         let Some(best) = best else { return false };
+        let tree = self.shared.tree;
         let searched = (now - self.shared.began).as_secs_f64();
-        let situation = Situation {
+        let value = worth(tree, best).q;
+        let expected = *self.expected.get_or_insert(value);
+        let limit = allotment.limit(Situation {
             best_share: f64::from(best.visits()) / f64::from(root.visits()),
             stable: (now - self.best_since).as_secs_f64() / searched.max(1e-9),
-            fallen: self
-                .expected
-                .map_or(0.0, |expected| (expected + root.statistics().q).max(0.0)),
-        };
-        let limit = allotment
-            .soft
-            .mul_f64(situation.factor())
-            .min(allotment.hard);
+            fallen: (expected - value).max(0.0),
+        });
         if elapsed >= limit {
             return true;
         }
-        let tree = self.shared.tree;
         let runner_up = tree
             .edges(root.shape())
             .filter(|edge| edge.mv() != best.mv())

@@ -331,7 +331,10 @@ mod tests {
             let other = match &entry.kind {
                 Kind::Check { get, .. } => (!get(&defaults)).to_string(),
                 Kind::Spin { max, .. } => max.to_string(),
-                Kind::Decimal { max, .. } => max.to_string(),
+                Kind::Decimal { min, max, get, .. } => match get(&defaults) < *max {
+                    true => max.to_string(),
+                    false => min.to_string(),
+                },
                 Kind::Combo { values, .. } => values().pop().unwrap(),
                 Kind::Text { .. } => "cpu".to_owned(),
                 Kind::Button(button) => {

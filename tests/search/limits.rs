@@ -2,9 +2,12 @@
 
 use crate::backends::{Scripted, hashed, uniform};
 use crate::{choose, game, uci};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tessera::agent::{Agent, AgentKind, Choice, Control, Limits, Report};
 use tessera::chess::Game;
+use tessera::nn::Value;
 use tessera::search::Parameters;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -101,6 +104,49 @@ fn the_clock_is_respected_even_when_it_runs_out() {
             game.play(choice.best.unwrap());
         }
     }
+}
+
+#[test]
+fn a_fall_of_the_value_is_thought_about() {
+    let fallen = Arc::new(AtomicBool::new(false));
+    let falls = Arc::clone(&fallen);
+    let backend = Scripted::with_turn(move |turn, moves| {
+        let white = if falls.load(Relaxed) { -0.4 } else { 0.5 };
+        let value = Value {
+            q: turn.fold_wb(white, -white),
+            ..Value::default()
+        };
+        // One move is clearly the best, so that only the value troubles.
+        let mut logits = vec![0.0; moves.len()];
+        logits[0] = 9.0;
+        (value, logits)
+    });
+    let parameters = Parameters {
+        threads: 1,
+        hash: 16,
+        move_overhead: 0,
+        smart_pruning: 0.0,
+        ..Parameters::default()
+    };
+    let mut agent = AgentKind::Mcts.build(backend.shared(), &parameters);
+    let mut game = Game::default();
+    let limits = Limits {
+        nodes: Some(20),
+        ..Limits::default()
+    };
+    let choice = choose(&mut *agent, &game, &limits);
+    game.play(choice.best.unwrap());
+    game.play(choice.ponder.unwrap());
+    fallen.store(true, Relaxed);
+    // Planned are 200 ms a move; a clear choice takes little more than half.
+    let limits = Limits {
+        time: Some(MS(5000)),
+        ..Limits::default()
+    };
+    let began = Instant::now();
+    choose(&mut *agent, &game, &limits);
+    let taken = began.elapsed();
+    assert!(taken > MS(180), "{taken:?}");
 }
 
 #[test]

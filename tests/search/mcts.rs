@@ -6,7 +6,7 @@ use tessera::agent::{Agent, AgentKind, Choice, Control, Limits, Score};
 use tessera::chess::Game;
 use tessera::encode::policy_index;
 use tessera::nn::Value;
-use tessera::search::Parameters;
+use tessera::search::{FpuStrategy, Parameters};
 
 fn parameters() -> Parameters {
     Parameters {
@@ -370,6 +370,8 @@ fn lines_come_in_the_order_of_choice() {
     assert_eq!(lines.len(), 20);
     for (line, move_) in lines.iter().zip(&choice.statistics) {
         assert_eq!(line.moves[0], move_.mv);
+        assert_eq!(line.score, Score::Expected(move_.q));
+        assert_eq!(line.wdl, move_.wdl);
     }
     assert_eq!(choice.best, Some(lines[0].moves[0]));
     assert_eq!(choice.ponder, lines[0].moves.get(1).copied());
@@ -452,6 +454,42 @@ fn every_one_of_218_moves_is_considered() {
     assert!(others.len() > 150, "{}", others.len());
     let prior: f32 = choice.statistics.iter().map(|move_| move_.prior).sum();
     assert!((prior - 1.0).abs() < 0.02, "{prior}");
+}
+
+#[test]
+fn the_root_explores_by_values_of_its_own() {
+    let game = game("startpos", "");
+    let search = |parameters: &Parameters, limit| {
+        choose(&mut *mcts(hashed(), parameters), &game, &nodes(limit))
+    };
+    let unvisited = |choice: &Choice| {
+        let unvisited = choice.statistics.iter().filter(|move_| move_.visits == 0);
+        unvisited.count()
+    };
+    let set = Parameters {
+        root_cpuct: 20.0,
+        ..parameters()
+    };
+    let plain = search(&parameters(), 2000);
+    assert_eq!(essence(&search(&set, 2000)), essence(&plain));
+    let own = Parameters {
+        root_has_own_cpuct: true,
+        ..set
+    };
+    let most = |choice: &Choice| choice.statistics[0].visits;
+    assert!(2 * most(&search(&own, 2000)) < most(&plain));
+
+    let all = Parameters {
+        root_fpu_strategy: Some(FpuStrategy::Absolute),
+        ..parameters()
+    };
+    assert!(unvisited(&search(&parameters(), 40)) > 3);
+    assert_eq!(unvisited(&search(&all, 40)), 0);
+    // What is hoped of the moves not yet tried is not told as news.
+    let early = search(&all, 5);
+    assert!(unvisited(&early) > 10);
+    let own = early.statistics.last().unwrap().q;
+    assert!(own < 0.8 && early.statistics.iter().all(|move_| move_.q < 0.8));
 }
 
 #[test]

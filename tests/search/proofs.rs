@@ -114,7 +114,7 @@ fn no_claim_is_shorter_than_the_shortest_mate() {
         ..Limits::default()
     };
     let mut agent = AgentKind::Mcts.build(uniform().shared(), &parameters);
-    let (mut tried, mut found) = (0, 0);
+    let (mut tried, mut found, mut checked) = (0, 0, 0);
     for line in suite.lines() {
         let Some((fen, mate)) = line.split_once(" bm #") else {
             continue;
@@ -134,6 +134,15 @@ fn no_claim_is_shorter_than_the_shortest_mate() {
         assert_eq!(moves.signum(), shortest.signum(), "{line}");
         assert!(moves.abs() >= shortest.abs(), "{line}: {moves}");
         found += 1;
+        let (mut game, plain) = (game, moves.unsigned_abs());
+        if plain <= 2 {
+            checked += 1;
+            let stands = match moves > 0 {
+                true => mates_within(&mut game, plain),
+                false => is_mated_within(&mut game, plain),
+            };
+            assert!(stands, "{line}: {moves}");
+        }
         let mut end = game.clone();
         choice.report.lines[0]
             .moves
@@ -142,4 +151,5 @@ fn no_claim_is_shorter_than_the_shortest_mate() {
         assert_eq!(end.ending(), Some(Ending::Checkmate), "{line}");
     }
     assert!(tried >= 50 && 3 * found >= tried, "{found} of {tried}");
+    assert!(checked >= 15, "{checked}");
 }

@@ -3,10 +3,13 @@
 use super::{Button, Entry, Kind};
 use crate::agent::AgentKind;
 use crate::nn::{BackendKind, Precision};
+use crate::search::{ContemptMode, FpuStrategy};
 use clap::ValueEnum;
 
 /// How clients see the network that is part of the program.
 const BUILT_IN: &str = "<built-in>";
+/// A strategy at the root that is none of its own.
+const SAME: &str = "same";
 
 pub(super) const TABLE: &[Entry] = &[
     Entry {
@@ -208,6 +211,45 @@ pub(super) const TABLE: &[Entry] = &[
         help: "How fast exploration grows with the logarithm of the visits.",
     },
     Entry {
+        name: "RootHasOwnCpuctParams",
+        kind: Kind::Check {
+            get: |settings| settings.parameters.root_has_own_cpuct,
+            set: |settings, value| settings.parameters.root_has_own_cpuct = value,
+        },
+        help: "Whether the root explores by the three options that follow, as in Lc0; otherwise like \
+               every other position.",
+    },
+    Entry {
+        name: "CPuctAtRoot",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 100.0,
+            get: |settings| settings.parameters.root_cpuct,
+            set: |settings, value| settings.parameters.root_cpuct = value,
+        },
+        help: "`CPuct` of the root, where it has its own.",
+    },
+    Entry {
+        name: "CPuctBaseAtRoot",
+        kind: Kind::Decimal {
+            min: 1.0,
+            max: 1e9,
+            get: |settings| settings.parameters.root_cpuct_base,
+            set: |settings, value| settings.parameters.root_cpuct_base = value,
+        },
+        help: "`CPuctBase` of the root, where it has its own.",
+    },
+    Entry {
+        name: "CPuctFactorAtRoot",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 1000.0,
+            get: |settings| settings.parameters.root_cpuct_factor,
+            set: |settings, value| settings.parameters.root_cpuct_factor = value,
+        },
+        help: "`CPuctFactor` of the root, where it has its own.",
+    },
+    Entry {
         name: "CPuctSpread",
         kind: Kind::Decimal {
             min: 0.0,
@@ -219,6 +261,16 @@ pub(super) const TABLE: &[Entry] = &[
                not at all. KataGo's dynamic cpuct, 0.85 there.",
     },
     Entry {
+        name: "FpuStrategy",
+        kind: Kind::Combo {
+            values: values::<FpuStrategy>,
+            get: |settings| name(settings.parameters.fpu_strategy),
+            set: |settings, value| choose(&mut settings.parameters.fpu_strategy, value),
+        },
+        help: "First-play urgency, what an unvisited move is taken to be worth: less than its parent \
+               by `reduction`, or an `absolute` value. As in Lc0.",
+    },
+    Entry {
         name: "FpuValue",
         kind: Kind::Decimal {
             min: -100.0,
@@ -226,8 +278,36 @@ pub(super) const TABLE: &[Entry] = &[
             get: |settings| settings.parameters.fpu_value,
             set: |settings, value| settings.parameters.fpu_value = value,
         },
-        help: "First-play urgency: how far below its parent an unvisited move is thought to be, \
-               times the root of the share of the policy that has been visited.",
+        help: "How far below its parent an unvisited move is thought to be, times the root of the \
+               share of the policy that has been visited; or its value, by `FpuStrategy`.",
+    },
+    Entry {
+        name: "FpuStrategyAtRoot",
+        kind: Kind::Combo {
+            values: || {
+                let own = values::<FpuStrategy>();
+                std::iter::once(SAME.to_owned()).chain(own).collect()
+            },
+            get: |settings| {
+                let strategy = settings.parameters.root_fpu_strategy;
+                strategy.map_or_else(|| SAME.to_owned(), name)
+            },
+            set: |settings, value| {
+                settings.parameters.root_fpu_strategy = FpuStrategy::from_str(value, true).ok();
+            },
+        },
+        help: "`FpuStrategy` of the root; `same` leaves it to the two options before, as in Lc0. \
+               `absolute` with the value 1 visits every move early.",
+    },
+    Entry {
+        name: "FpuValueAtRoot",
+        kind: Kind::Decimal {
+            min: -100.0,
+            max: 100.0,
+            get: |settings| settings.parameters.root_fpu_value,
+            set: |settings, value| settings.parameters.root_fpu_value = value,
+        },
+        help: "`FpuValue` of the root, where `FpuStrategyAtRoot` is not `same`.",
     },
     Entry {
         name: "DrawScore",
@@ -239,6 +319,83 @@ pub(super) const TABLE: &[Entry] = &[
         },
         help: "What a draw is worth to the side to move: below 0 the engine avoids it, above 0 it seeks \
                it.",
+    },
+    Entry {
+        name: "Contempt",
+        kind: Kind::Decimal {
+            min: -5000.0,
+            max: 5000.0,
+            get: |settings| settings.parameters.contempt.elo,
+            set: |settings, value| settings.parameters.contempt.elo = value,
+        },
+        help: "By how many Elo the opponent is taken to be the weaker: with more, positions that are \
+               still wide open are thought better, and draws are avoided. Lc0's contempt; beyond 420 \
+               only with `WDLCalibrationElo`.",
+    },
+    Entry {
+        name: "ContemptMode",
+        kind: Kind::Combo {
+            values: values::<ContemptMode>,
+            get: |settings| name(settings.parameters.contempt.mode),
+            set: |settings, value| choose(&mut settings.parameters.contempt.mode, value),
+        },
+        help: "Who is the stronger by `Contempt`: the side to move, except under `go infinite` \
+               (`play`), always White or always Black, or nobody (`disable`).",
+    },
+    Entry {
+        name: "WDLContemptAttenuation",
+        kind: Kind::Decimal {
+            min: -10.0,
+            max: 10.0,
+            get: |settings| settings.parameters.contempt.attenuation,
+            set: |settings, value| settings.parameters.contempt.attenuation = value,
+        },
+        help: "What `Contempt` is multiplied by: 1 for realistic values, 0.5 to 0.6 for results, as \
+               Lc0 has it.",
+    },
+    Entry {
+        name: "WDLCalibrationElo",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 10_000.0,
+            get: |settings| settings.parameters.contempt.calibration_elo,
+            set: |settings, value| settings.parameters.contempt.calibration_elo = value,
+        },
+        help: "Rescales the probabilities of win, draw and loss to players of this Elo, the opponent's \
+               being less by `Contempt`; 0 does not. Lc0's WDL rescaling.",
+    },
+    Entry {
+        name: "WDLDrawRateTarget",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 0.999,
+            get: |settings| settings.parameters.contempt.draw_rate_target,
+            set: |settings, value| settings.parameters.contempt.draw_rate_target = value,
+        },
+        help: "The same by the share of draws from equal positions, where no `WDLCalibrationElo` is \
+               set; 0 does not.",
+    },
+    Entry {
+        name: "WDLDrawRateReference",
+        kind: Kind::Decimal {
+            min: 0.001,
+            max: 0.999,
+            get: |settings| settings.parameters.contempt.draw_rate_reference,
+            set: |settings, value| settings.parameters.contempt.draw_rate_reference = value,
+        },
+        help: "The share of draws from equal positions that the network reckons with, to which \
+               `Contempt` and the rescaling are related.",
+    },
+    Entry {
+        name: "WDLEvalObjectivity",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 1.0,
+            get: |settings| settings.parameters.contempt.objectivity,
+            set: |settings, value| settings.parameters.contempt.objectivity = value,
+        },
+        help: "How much of the contempt is taken out of the scores that are told: with 1 they are \
+               objective, with 0 those that rank the moves.",
     },
     Entry {
         name: "MovesLeftMaxEffect",

@@ -1,0 +1,98 @@
+//! The roots there were: a game that takes a move back, or goes on otherwise
+//! than was pondered on, finds what is known of it.
+
+use super::arena::Index;
+use super::packed::pack_move;
+use super::tree::Tree;
+use crate::chess::Game;
+use shakmaty::{Move, Position};
+
+/// Roots remembered.
+const LENGTH: usize = 16;
+
+/// The last roots, in the order in which they were searched.
+#[derive(Default)]
+pub(crate) struct Trail {
+    roots: Vec<FormerRoot>,
+}
+
+struct FormerRoot {
+    node: Index,
+    /// What it stands for: the game, and the moves searched if not all were.
+    game: Game,
+    searched: Vec<Move>,
+    /// [`Tree::evictions`] until then.
+    evictions: u32,
+}
+
+impl Trail {
+    /// The game last searched.
+    pub(crate) fn game(&self) -> Option<&Game> {
+        self.roots.last().map(|root| &root.game)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.roots.clear();
+    }
+
+    /// Remembers the root, which stands for this game.
+    pub(crate) fn push(&mut self, tree: &Tree, game: &Game, searched: &[Move]) {
+        if self.roots.len() == LENGTH {
+            self.roots.remove(0);
+        }
+        self.roots.push(FormerRoot {
+            node: tree.root_index(),
+            game: game.clone(),
+            searched: searched.to_vec(),
+            evictions: tree.evictions(),
+        });
+    }
+
+    /// The node of the game's position, if the last root that the game passed
+    /// leads there; the roots after that one are forgotten.
+    pub(crate) fn lead(&mut self, tree: &Tree, game: &Game, searched: &[Move]) -> Option<Index> {
+        let last = self.roots.len().checked_sub(1)?;
+        let (kept, node) = (0..=last).rev().find_map(|number| {
+            let root = &self.roots[number];
+            // Evictions leave what the last root leads to, and nothing else.
+            let is_there = number == last || root.evictions == tree.evictions();
+            let node = is_there
+                .then(|| root.lead(tree, game, searched))
+                .flatten()?;
+            Some((number + usize::from(node != root.node), node))
+        })?;
+        self.roots.truncate(kept);
+        Some(node)
+    }
+}
+
+impl FormerRoot {
+    fn lead(&self, tree: &Tree, game: &Game, searched: &[Move]) -> Option<Index> {
+        let played = plies_since(&self.game, game)?;
+        // A tree of some moves is not one of all, except below them.
+        let complete = match played {
+            0 => self.searched == searched,
+            _ => searched.is_empty(),
+        };
+        let plies = game.plies();
+        let mut line = plies[plies.len() - played..].iter();
+        complete
+            .then(|| {
+                line.try_fold(self.node, |node, ply| {
+                    tree.child(node, pack_move(ply.played?))
+                })
+            })
+            .flatten()
+    }
+}
+
+/// How many plies `now` has been played on from `before`; `None` if it is not
+/// the same game.
+pub(crate) fn plies_since(before: &Game, now: &Game) -> Option<usize> {
+    let (old, new) = (before.plies(), now.plies());
+    let played = new.len().checked_sub(old.len())?;
+    let same_start = before.from_initial_position() == now.from_initial_position()
+        && old[0].position.halfmoves() == new[0].position.halfmoves();
+    let same = same_start && old.iter().zip(new).all(|(old, new)| old.key == new.key);
+    same.then_some(played)
+}

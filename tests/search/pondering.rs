@@ -1,0 +1,134 @@
+//! Thinking on the opponent's time, and what is left of it afterwards.
+
+use crate::backends::hashed;
+use crate::{choose, game, play};
+use shakmaty::Position;
+use std::time::{Duration, Instant};
+use tessera::agent::{Agent, AgentKind, Choice, Control, Limits, Report};
+use tessera::chess::Game;
+use tessera::search::Parameters;
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+fn mcts() -> Box<dyn Agent> {
+    let parameters = Parameters {
+        threads: 1,
+        hash: 16,
+        ..Parameters::default()
+    };
+    AgentKind::Mcts.build(hashed().shared(), &parameters)
+}
+
+fn nodes(nodes: u64) -> Limits {
+    Limits {
+        nodes: Some(nodes),
+        ..Limits::default()
+    }
+}
+
+/// Ponders on so many nodes, and is then told how it ends.
+fn ponder(agent: &mut dyn Agent, game: &Game, limits: &Limits, end: fn(&Control)) -> Choice {
+    let limits = Limits {
+        ponder: true,
+        ..limits.clone()
+    };
+    let control = Control::default();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(MS(200));
+            end(&control);
+        });
+        let mut quiet = |_: &Report| {};
+        agent.choose(game, &limits, &control, &mut quiet).unwrap()
+    })
+}
+
+/// A game in which the reply to a searched move is pondered on; the reply, and
+/// the visits that its position then has.
+fn pondered(agent: &mut dyn Agent) -> (Game, Choice) {
+    let mut game = game("startpos", "e2e4 e7e5");
+    let choice = choose(agent, &game, &nodes(3000));
+    game.play(choice.best.unwrap());
+    game.play(choice.ponder.unwrap());
+    let thought = ponder(agent, &game, &nodes(4000), Control::stop);
+    assert_eq!(thought.report.nodes, 4000);
+    // What was known of the reply is not thought again.
+    assert!(thought.report.new_nodes < 4000);
+    (game, thought)
+}
+
+#[test]
+fn a_stop_is_answered_with_a_move_of_the_position_sent() {
+    let (game, thought) = pondered(&mut *mcts());
+    let best = thought.best.unwrap();
+    assert!(game.position().legal_moves().contains(&best));
+}
+
+#[test]
+fn after_a_hit_nothing_is_thought_twice() {
+    let mut agent = mcts();
+    let (mut game, thought) = pondered(&mut *agent);
+    let again = choose(&mut *agent, &game, &nodes(5000));
+    assert_eq!(again.report.new_nodes, 1000);
+    game.play(thought.best.unwrap());
+    game.play(thought.ponder.unwrap());
+    let next = choose(&mut *agent, &game, &nodes(4000));
+    assert!(next.report.new_nodes < 4000);
+}
+
+#[test]
+fn after_a_miss_what_was_known_before_is_known_again() {
+    let mut agent = mcts();
+    let (pondered_on, _) = pondered(&mut *agent);
+    let mut game = game("startpos", "e2e4 e7e5");
+    let played = pondered_on.plies()[3].played.unwrap();
+    game.play(played);
+    let expected = pondered_on.plies()[4].played.unwrap();
+    let replies = game.position().legal_moves();
+    let mut known = 0;
+    for other in replies.into_iter().filter(|&mv| mv != expected) {
+        game.play(other);
+        let missed = choose(&mut *agent, &game, &nodes(500));
+        let best = missed.best.unwrap();
+        assert!(game.position().legal_moves().contains(&best));
+        known += 500u64.saturating_sub(missed.report.new_nodes);
+        game.undo();
+    }
+    assert!(known > 200, "{known}");
+}
+
+#[test]
+fn a_move_taken_back_finds_what_was_thought_of_the_position() {
+    let mut agent = mcts();
+    let mut game = game("startpos", "e2e4 e7e5");
+    let first = choose(&mut *agent, &game, &nodes(3000));
+    for mv in [first.best.unwrap(), first.ponder.unwrap()] {
+        game.play(mv);
+        choose(&mut *agent, &game, &nodes(3000));
+    }
+    game.undo();
+    game.undo();
+    let again = choose(&mut *agent, &game, &nodes(3000));
+    assert_eq!(again.best, first.best);
+    assert!(again.report.new_nodes < 10, "{}", again.report.new_nodes);
+    // Another game has nothing of it.
+    let other = crate::game("startpos", "d2d4 d7d5");
+    let other = choose(&mut *agent, &other, &nodes(300));
+    assert_eq!(other.report.new_nodes, 300);
+}
+
+#[test]
+fn the_clock_begins_with_the_hit() {
+    // Half a second of the clock is the most that a move may take.
+    let limits = Limits {
+        time: Some(MS(1100)),
+        ..Limits::default()
+    };
+    let mut game = Game::default();
+    play(&mut game, "d2d4");
+    let began = Instant::now();
+    let choice = ponder(&mut *mcts(), &game, &limits, Control::ponder_hit);
+    let taken = began.elapsed();
+    assert!(taken >= MS(200) && taken < MS(1000), "{taken:?}");
+    assert!(choice.best.is_some());
+}

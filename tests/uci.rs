@@ -1,7 +1,15 @@
 //! The real program over pipes, as a chess client runs it.
+//!
+//! The tests of endurance, `whatever_a_client_does` and `a_search_without_end`,
+//! go on for as many seconds as the environment variable `TESSERA_ENDURANCE`
+//! says, where it is set.
 
+#[path = "uci/memory.rs"]
+mod memory;
 #[path = "../src/uci/tests/mutate.rs"]
 mod mutate;
+#[path = "uci/stress.rs"]
+mod stress;
 
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -104,6 +112,26 @@ impl Drop for Engine {
         // Only a test that fails finds it still there.
         let _ = self.child.kill();
     }
+}
+
+/// For how long to go on, if not briefly.
+fn endurance(briefly: Duration) -> Duration {
+    let seconds = std::env::var("TESSERA_ENDURANCE");
+    seconds.map_or(briefly, |seconds| {
+        Duration::from_secs(seconds.parse().unwrap())
+    })
+}
+
+/// MiB that the engine has now, and the most it ever had; `None` where the
+/// system does not tell them as Linux does.
+fn memory(engine: &Engine) -> Option<[usize; 2]> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", engine.child.id())).ok()?;
+    let mebibytes = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        let kibibytes: usize = line.split_whitespace().next()?.parse().ok()?;
+        Some(kibibytes / 1024)
+    };
+    Some([mebibytes("VmRSS:")?, mebibytes("VmHWM:")?])
 }
 
 /// Pipes a script into the program, as shells do.

@@ -40,7 +40,6 @@ mod search {
 }
 
 use libtest_mimic::{Arguments, Trial};
-use search::{edge_models, proof_models, table_models};
 #[allow(unused)]
 use tessera::{nn, tablebase};
 
@@ -52,46 +51,29 @@ fn check(interruptions: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
+/// Models by the names they are told apart by.
+macro_rules! trials {
+    ($($module:ident::$model:ident),* $(,)?) => {
+        vec![$(Trial::test(
+            concat!(stringify!($module), "::", stringify!($model)),
+            || {
+                search::$module::$model();
+                Ok(())
+            },
+        )),*]
+    };
+}
+
 fn main() {
-    let models: [(&str, fn()); _] = [
-        (
-            "table::an_entry_is_seen_with_its_node",
-            table_models::an_entry_is_seen_with_its_node,
-        ),
-        (
-            "table::no_entry_is_mixed_up_while_it_grows",
-            table_models::no_entry_is_mixed_up_while_it_grows,
-        ),
-        (
-            "edges::an_edge_is_seen_with_its_move",
-            edge_models::an_edge_is_seen_with_its_move,
-        ),
-        (
-            "edges::two_threads_make_the_same_edge_once",
-            edge_models::two_threads_make_the_same_edge_once,
-        ),
-        (
-            "edges::who_links_first_wins",
-            edge_models::who_links_first_wins,
-        ),
-        (
-            "edges::a_node_is_opened_once_and_whole",
-            edge_models::a_node_is_opened_once_and_whole,
-        ),
-        (
-            "proofs::the_last_two_proofs_of_a_node_meet",
-            proof_models::the_last_two_proofs_of_a_node_meet,
-        ),
-        (
-            "proofs::the_shortest_mate_known_stands",
-            proof_models::the_shortest_mate_known_stands,
-        ),
+    let trials = trials![
+        table_models::an_entry_is_seen_with_its_node,
+        table_models::no_entry_is_mixed_up_while_it_grows,
+        edge_models::an_edge_is_seen_with_its_move,
+        edge_models::two_threads_make_the_same_edge_once,
+        edge_models::who_links_first_wins,
+        edge_models::a_node_is_opened_once_and_whole,
+        proof_models::the_last_two_proofs_of_a_node_meet,
+        proof_models::the_shortest_mate_known_stands,
     ];
-    let trials = models.map(|(name, model)| {
-        Trial::test(name, move || {
-            model();
-            Ok(())
-        })
-    });
-    libtest_mimic::run(&Arguments::from_args(), trials.into()).exit();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }

@@ -1,8 +1,7 @@
 //! The real program over pipes, as a chess client runs it.
 //!
-//! The tests of endurance, `whatever_a_client_does` and `a_search_without_end`,
-//! go on for as many seconds as the environment variable `TESSERA_ENDURANCE`
-//! says, where it is set.
+//! The tests whose names begin with `endures` go on for as many seconds as the
+//! environment variable `TESSERA_ENDURANCE` says, where it is set.
 
 #[path = "uci/memory.rs"]
 mod memory;
@@ -122,16 +121,15 @@ fn endurance(briefly: Duration) -> Duration {
     })
 }
 
-/// MiB that the engine has now, and the most it ever had; `None` where the
-/// system does not tell them as Linux does.
-fn memory(engine: &Engine) -> Option<[usize; 2]> {
+/// MiB of memory that the engine has, files apart, where the system tells it as
+/// Linux does.
+fn resident(engine: &Engine) -> Option<usize> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", engine.child.id())).ok()?;
-    let mebibytes = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        let kibibytes: usize = line.split_whitespace().next()?.parse().ok()?;
-        Some(kibibytes / 1024)
-    };
-    Some([mebibytes("VmRSS:")?, mebibytes("VmHWM:")?])
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"))?;
+    let kibibytes: usize = line.split_whitespace().next()?.parse().ok()?;
+    Some(kibibytes / 1024)
 }
 
 /// Pipes a script into the program, as shells do.

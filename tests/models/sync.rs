@@ -6,7 +6,7 @@ pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsiz
 use loom::sync::MutexGuard;
 
 /// Every word costs time in every execution. A table can grow by a step.
-const MAX_WORDS: usize = (128 + 4) * 8;
+const MAX_WORDS: usize = (512 + 4) * 8;
 
 pub(crate) const PAGE: usize = 1 << 6;
 

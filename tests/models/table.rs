@@ -31,7 +31,7 @@ pub(crate) fn an_entry_is_seen_with_its_node() {
 /// was there before.
 pub(crate) fn no_entry_is_mixed_up_while_it_grows() {
     // Keys of the first bucket, by turns of either half that it is split into.
-    let key = |number: u64| number << 7;
+    let key = |number: u64| number << 9;
     let finds = move |table: &Table, number: u64| {
         let node = table.find(key(number), |_| true);
         assert!(node.is_none_or(|node| node == number as Index), "{number}");

@@ -260,6 +260,7 @@ impl Search {
             0 => self.backend.properties().recommended_batch,
             batch => batch,
         };
+        let most = MAX_BATCH.min(MAX_IN_FLIGHT as usize / self.threads).max(1);
         let overhead = Duration::from_millis(self.parameters.move_overhead);
         Shared {
             tree: &self.tree,
@@ -270,9 +271,7 @@ impl Search {
             root: Root::new(&self.parameters, game, &root_moves, limits),
             root_moves,
             verdict: known.map(|known| known.verdict),
-            batch: batch
-                .min(MAX_IN_FLIGHT as usize / self.threads)
-                .clamp(1, MAX_BATCH),
+            batch: batch.clamp(1, most),
             grace: limits.time.unwrap_or_default().min(overhead) / 2,
             gate: RwLock::new(()),
             stop: AtomicBool::new(false),

@@ -18,7 +18,7 @@ pub struct Arguments {
     /// The suite
     #[arg(value_name = "FILE.epd")]
     file: PathBuf,
-    /// Take only the first so many positions
+    /// Take only so many positions, evenly from the whole suite
     #[arg(long)]
     limit: Option<usize>,
     /// Print a line for each position
@@ -69,12 +69,16 @@ impl Position {
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
-        let (mut entries, refused) = read(&self.file)?;
+        let (entries, refused) = read(&self.file)?;
         for error in &refused {
             eprintln!("left out: {error}");
         }
-        entries.truncate(self.limit.unwrap_or(usize::MAX));
-        let attempts: Vec<Attempt> = entries.into_iter().map(Attempt::new).collect();
+        let total = entries.len();
+        let limit = self.limit.unwrap_or(total);
+        let attempts: Vec<Attempt> = (entries.into_iter().enumerate())
+            .filter(|&(number, _)| is_sampled(number, total, limit))
+            .map(|(_, entry)| Attempt::new(entry))
+            .collect();
         let crew = self.player.crew(attempts.len())?;
         let bar = progress(attempts.len(), "positions");
         let clock = Instant::now();
@@ -112,4 +116,27 @@ fn table(output: &Output) -> anyhow::Result<String> {
     }
     writeln!(text, "{}, {:.1} s", output.player.network, output.seconds)?;
     Ok(text)
+}
+
+/// Whether entry `number` of `total` is among `limit` spread evenly over all.
+fn is_sampled(number: usize, total: usize, limit: usize) -> bool {
+    limit >= total || (number + 1) * limit / total > number * limit / total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_spread_evenly() {
+        let sample = |total, limit| -> Vec<usize> {
+            (0..total)
+                .filter(|&number| is_sampled(number, total, limit))
+                .collect()
+        };
+        assert_eq!(sample(10, 3), [3, 6, 9]);
+        assert_eq!(sample(3, 10), [0, 1, 2]);
+        assert_eq!(sample(5, 0), [0; 0]);
+        assert!((1..200).all(|limit| sample(157, limit).len() == limit.min(157)));
+    }
 }

@@ -34,9 +34,9 @@ impl Backend for Uniform {
     }
 }
 
-/// Leaves that a search gathers for a backend without a network, as it does for
-/// one with: one descent that hands out many visits costs less than many.
-const BATCH: usize = 16;
+/// Leaves that a search gathers in a large tree for a backend without a network:
+/// the more there are, the less threads that share it get in each other's way.
+const BATCH: usize = 512;
 
 /// Properties of a backend that computes next to nothing: each thread may call
 /// it for itself.

@@ -135,10 +135,7 @@ impl Backup {
                 continue;
             }
             let edge = tree.edge(edge);
-            if pending.visits > 0 {
-                edge.add(pending.visits, pending.drawn);
-            }
-            edge.land(pending.landing);
+            edge.land(pending.landing, pending.visits, pending.drawn);
             let parent = &mut self.pending[depth - 1];
             parent.landing += pending.landing;
             parent.visits += pending.visits;

@@ -2,10 +2,12 @@
 //!
 //! | word | bits | holds |
 //! |---|---|---|
-//! | 0 | 32, 32 | visits, the node it leads to |
-//! | 1 | 16, 16, 16, 16 | the move, its rank, share of draws by history, visits in flight |
+//! | 0 | 32, 16, 16 | visits, visits in flight, share of draws by history |
+//! | 1 | 32, 16, 16 | the node it leads to, the move, its rank |
 //!
-//! Visits belong to edges, because several may lead to one node.
+//! Visits belong to edges, because several may lead to one node. What every
+//! visit changes is in one word, so that it takes one write on the way down and
+//! one on the way back.
 
 use super::arena::Index;
 use super::prior::Rank;
@@ -15,13 +17,51 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 /// Words of an edge.
 pub(crate) const EDGE: usize = 2;
 
-const DRAWN_SHIFT: u32 = 32;
-const IN_FLIGHT_SHIFT: u32 = 48;
+const IN_FLIGHT_SHIFT: u32 = 32;
+const DRAWN_SHIFT: u32 = 48;
 const DRAWN_UNIT: f64 = 65_535.0;
+const MOVE_SHIFT: u32 = 32;
+const RANK_SHIFT: u32 = 48;
 
 /// An edge in the arena.
 #[derive(Clone, Copy)]
 pub(crate) struct Edge<'a>(&'a [AtomicU64; EDGE]);
+
+/// The visits of an edge, at one moment.
+#[derive(Clone, Copy)]
+pub(crate) struct Traffic(u64);
+
+impl Traffic {
+    /// Visits made.
+    #[inline]
+    pub(crate) fn visits(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// Visits on their way.
+    #[inline]
+    pub(crate) fn in_flight(self) -> u32 {
+        u32::from((self.0 >> IN_FLIGHT_SHIFT) as u16)
+    }
+
+    /// Visits made and on their way.
+    #[inline]
+    pub(crate) fn started(self) -> u32 {
+        self.visits() + self.in_flight()
+    }
+
+    /// Share of the visits made, in 0…1, that ended on arrival because of the
+    /// moves before: in a repetition, or by the 50-move rule.
+    #[inline]
+    pub(crate) fn drawn(self) -> f64 {
+        (self.0 >> DRAWN_SHIFT) as f64 / DRAWN_UNIT
+    }
+
+    fn with_drawn(self, share: f64) -> Traffic {
+        let code = (share.clamp(0.0, 1.0) * DRAWN_UNIT + 0.5) as u64;
+        Traffic(self.0 & !(0xffff << DRAWN_SHIFT) | code << DRAWN_SHIFT)
+    }
+}
 
 impl<'a> Edge<'a> {
     pub(crate) fn new(words: &'a [AtomicU64; EDGE]) -> Edge<'a> {
@@ -31,94 +71,75 @@ impl<'a> Edge<'a> {
     /// Makes the words an edge without visits that leads nowhere yet.
     pub(crate) fn clear(self, mv: u16, rank: Rank) {
         self.0[0].store(0, Relaxed);
-        let word = u64::from(mv) | u64::from(rank.bits()) << 16;
+        let word = u64::from(mv) << MOVE_SHIFT | u64::from(rank.bits()) << RANK_SHIFT;
         self.0[1].store(word, Relaxed);
     }
 
-    /// Visits, and the node it leads to; 0 if there is none yet.
     #[inline]
-    pub(crate) fn visits_and_node(self) -> (u32, Index) {
-        let word = self.0[0].load(Acquire);
-        (word as u32, (word >> 32) as Index)
+    pub(crate) fn traffic(self) -> Traffic {
+        Traffic(self.0[0].load(Relaxed))
     }
 
+    /// Visits made.
     pub(crate) fn visits(self) -> u32 {
-        self.visits_and_node().0
+        self.traffic().visits()
     }
 
+    /// The node it leads to; 0 if there is none yet.
+    #[inline]
     pub(crate) fn node(self) -> Index {
-        self.visits_and_node().1
+        self.0[1].load(Acquire) as Index
     }
 
     /// Lets it lead to `node`, unless another thread was first; where it leads
     /// then.
     pub(crate) fn link(self, node: Index) -> Index {
-        let unlinked = |word: u64| (word >> 32 == 0).then_some(word | u64::from(node) << 32);
-        match self.0[0].fetch_update(Release, Acquire, unlinked) {
+        let unlinked = |word: u64| (word as Index == 0).then_some(word | u64::from(node));
+        match self.0[1].fetch_update(Release, Acquire, unlinked) {
             Ok(_) => node,
-            Err(word) => (word >> 32) as Index,
+            Err(word) => word as Index,
         }
     }
 
     /// The move.
     pub(crate) fn mv(self) -> u16 {
-        self.0[1].load(Relaxed) as u16
+        (self.0[1].load(Relaxed) >> MOVE_SHIFT) as u16
     }
 
     /// The move's place among its node's moves.
     #[inline]
     pub(crate) fn rank(self) -> Rank {
-        Rank::from_bits((self.0[1].load(Relaxed) >> 16) as u16)
+        Rank::from_bits((self.0[1].load(Relaxed) >> RANK_SHIFT) as u16)
     }
 
-    #[inline]
-    pub(crate) fn in_flight(self) -> u32 {
-        (self.0[1].load(Relaxed) >> IN_FLIGHT_SHIFT) as u32
-    }
-
-    /// Share of the visits, in 0…1, that ended on arrival because of the moves
-    /// before: in a repetition, or by the 50-move rule.
-    #[inline]
-    pub(crate) fn drawn(self) -> f64 {
-        let share = (self.0[1].load(Relaxed) >> DRAWN_SHIFT) & 0xffff;
-        share as f64 / DRAWN_UNIT
-    }
-
-    /// Puts visits in flight; the caller keeps to
+    /// Puts visits in flight; what there was before. The caller keeps to
     /// [`MAX_IN_FLIGHT`](super::tree::MAX_IN_FLIGHT) at the root.
-    pub(crate) fn start(self, visits: u32) {
-        self.0[1].fetch_add(u64::from(visits) << IN_FLIGHT_SHIFT, Relaxed);
+    pub(crate) fn start(self, visits: u32) -> Traffic {
+        Traffic(self.0[0].fetch_add(u64::from(visits) << IN_FLIGHT_SHIFT, Relaxed))
     }
 
-    /// Takes visits out of flight.
-    pub(crate) fn land(self, visits: u32) {
-        self.0[1].fetch_sub(u64::from(visits) << IN_FLIGHT_SHIFT, Relaxed);
-    }
-
-    /// Adds visits, `drawn` of which ended by history.
-    pub(crate) fn add(self, visits: u32, drawn: u32) {
-        let before = self.0[0].fetch_add(visits.into(), Relaxed) as u32;
-        if drawn > 0 || self.drawn() > 0.0 {
-            let total = f64::from(before) + f64::from(visits);
-            let share = (self.drawn() * f64::from(before) + f64::from(drawn)) / total.max(1.0);
-            self.set_drawn(share);
+    /// Takes visits out of flight, and counts `visits` of them, `drawn` of which
+    /// ended by history.
+    pub(crate) fn land(self, landing: u32, visits: u32, drawn: u32) {
+        let change = u64::from(visits).wrapping_sub(u64::from(landing) << IN_FLIGHT_SHIFT);
+        let before = Traffic(self.0[0].fetch_add(change, Relaxed));
+        if visits > 0 && (drawn > 0 || before.drawn() > 0.0) {
+            let total = f64::from(before.visits()) + f64::from(visits);
+            let draws = before.drawn() * f64::from(before.visits()) + f64::from(drawn);
+            let _ = self.0[0].fetch_update(Relaxed, Relaxed, |word| {
+                Some(Traffic(word).with_drawn(draws / total).0)
+            });
         }
     }
 
     /// Forgets draws by history, and visits if all were such. Nothing else may
     /// be looking at it.
     pub(crate) fn forget_draws(self) {
-        if self.node() == 0 {
-            self.0[0].store(0, Relaxed);
-        }
-        self.set_drawn(0.0);
-    }
-
-    fn set_drawn(self, share: f64) {
-        let code = (share.clamp(0.0, 1.0) * DRAWN_UNIT + 0.5) as u64;
-        let _ = self.0[1].fetch_update(Relaxed, Relaxed, |word| {
-            Some(word & !(0xffff << DRAWN_SHIFT) | code << DRAWN_SHIFT)
-        });
+        let traffic = match self.node() {
+            0 => Traffic(0),
+            _ => self.traffic().with_drawn(0.0),
+        };
+        self.0[0].store(traffic.0, Relaxed);
     }
 }
 
@@ -130,20 +151,25 @@ mod tests {
     fn parts_are_kept_apart() {
         let words = [AtomicU64::new(u64::MAX), AtomicU64::new(u64::MAX)];
         let edge = Edge::new(&words);
+        let parts = || {
+            let traffic = edge.traffic();
+            (traffic.visits(), traffic.in_flight(), traffic.drawn())
+        };
         edge.clear(0xabcd, Rank::new(200, 31));
-        assert_eq!((edge.visits_and_node(), edge.in_flight()), ((0, 0), 0));
-        edge.start(40_000);
+        assert_eq!((edge.node(), parts()), (0, (0, 0, 0.0)));
+        assert_eq!(edge.start(40_000).started(), 0);
+        assert_eq!(edge.start(3).started(), 40_000);
         assert_eq!((edge.link(77), edge.link(78)), (77, 77));
-        edge.add(3, 0);
-        assert_eq!(edge.drawn(), 0.0);
-        edge.add(1, 1);
-        assert!((edge.drawn() - 0.25).abs() < 1e-4);
-        edge.add(4, 0);
-        assert!((edge.drawn() - 0.125).abs() < 1e-4);
-        edge.land(39_999);
-        assert_eq!((edge.visits_and_node(), edge.in_flight()), ((8, 77), 1));
+        edge.land(5, 3, 0);
+        assert_eq!(parts(), (3, 39_998, 0.0));
+        edge.land(1, 1, 1);
+        assert!((edge.traffic().drawn() - 0.25).abs() < 1e-4);
+        edge.land(4, 4, 0);
+        assert!((edge.traffic().drawn() - 0.125).abs() < 1e-4);
+        edge.land(39_992, 0, 0);
+        assert_eq!((edge.traffic().started(), edge.node()), (9, 77));
         assert_eq!((edge.mv(), edge.rank()), (0xabcd, Rank::new(200, 31)));
         edge.forget_draws();
-        assert_eq!((edge.visits(), edge.drawn()), (8, 0.0));
+        assert_eq!(parts(), (8, 1, 0.0));
     }
 }

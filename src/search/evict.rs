@@ -194,6 +194,8 @@ impl Tree {
             && index != self.root_index()
             && shape.stage() == Stage::Expanded
             && self.node(index).visits() <= visits
-            && self.edges(shape).all(|edge| edge.in_flight() == 0)
+            && self
+                .edges(shape)
+                .all(|edge| edge.traffic().in_flight() == 0)
     }
 }

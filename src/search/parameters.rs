@@ -11,8 +11,8 @@ pub struct Parameters {
     pub hash: usize,
     /// Lines to report.
     pub multi_pv: usize,
-    /// Positions a thread gathers before it evaluates them, at most 1,024;
-    /// 0 asks the backend.
+    /// Most positions a thread gathers before it evaluates them, at most 1,024;
+    /// 0 asks the backend. In a small tree there are fewer.
     pub minibatch: usize,
     /// Time kept back a move for the client and the wire, in milliseconds.
     pub move_overhead: u64,

@@ -70,12 +70,15 @@ fn destination(tree: &Tree, edge: Edge<'_>) -> Shape {
 
 /// What a move is worth to the player, with its visits.
 fn worth(tree: &Tree, edge: Edge<'_>) -> Statistics {
-    let (visits, node) = edge.visits_and_node();
-    let worth = match node {
+    let traffic = edge.traffic();
+    let worth = match edge.node() {
         0 => blend(&Statistics::default(), 1.0),
-        node => blend(&tree.node(node).statistics(), edge.drawn()),
+        node => blend(&tree.node(node).statistics(), traffic.drawn()),
     };
-    Statistics { visits, ..worth }
+    Statistics {
+        visits: traffic.visits(),
+        ..worth
+    }
 }
 
 /// The order of choice, the better first: a proven win (the shorter, a
@@ -103,7 +106,7 @@ pub(crate) fn contenders(tree: &Tree, node: Node<'_>) -> Vec<Contender> {
             number: edge.rank().number(),
             prior: prior_of(edge),
             q: (edge.visits() > 0).then(|| worth(tree, edge).q as f32),
-            started: edge.visits() + edge.in_flight(),
+            started: edge.traffic().started(),
             lost: destination(tree, edge).outcome() == Outcome::Win,
         })
         .collect()

@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 /// Most visits a root can have.
 pub(crate) const MAX_VISITS: u64 = 4_000_000_000;
 
+/// Leaves of a batch in the smallest tree; more than a few cost strength there.
+const LEAST_BATCH: usize = 4;
+
 /// One search, seen by its threads.
 pub(crate) struct Shared<'a> {
     pub(crate) tree: &'a Tree,
@@ -27,7 +30,7 @@ pub(crate) struct Shared<'a> {
     /// What they all lead to, if a tablebase knows.
     pub(crate) verdict: Option<Verdict>,
     pub(crate) root: Root,
-    /// Leaves a thread gathers where time does not press.
+    /// Most leaves a thread gathers.
     pub(crate) batch: usize,
     /// How far the root's evaluation, without which there is no move, may go
     /// past the deadline.
@@ -75,17 +78,20 @@ impl Shared<'_> {
             .then(|| Duration::from_micros(deadline).saturating_sub(self.began.elapsed()))
     }
 
-    /// Leaves to gather where time does not press.
+    /// Leaves to gather where time does not press. None knows of the others'
+    /// values, so there are few in a small tree: as many as the square root of
+    /// its visits, which takes but twice as many batches as full ones would be.
     pub(crate) fn batch_size(&self) -> usize {
-        self.batch
+        let visits = f64::from(self.tree.root().visits());
+        (visits.sqrt() as usize).max(LEAST_BATCH).min(self.batch)
     }
 
     /// Leaves to gather so that the batch is done before the deadline.
     pub(crate) fn affordable_batch(&self) -> usize {
         let Some(left) = self.time_left() else {
-            return self.batch;
+            return self.batch_size();
         };
-        let affordable = self.latency.affordable(left, self.batch);
+        let affordable = self.latency.affordable(left, self.batch_size());
         let rootless = self.tree.root().visits() == 0;
         if rootless && self.latency.of_one() <= left + self.grace {
             affordable.max(1)

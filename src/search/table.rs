@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 /// Entries that a key may be in: a cache line of them.
 const BUCKET: usize = 8;
 /// Buckets of an empty table; a power of two.
-const FIRST_BUCKETS: usize = 1 << 7;
+const FIRST_BUCKETS: usize = 1 << 9;
 /// An entry in this place of its bucket or a later one makes the table grow, …
 const CROWDED: usize = 5;
 /// … by so many buckets.

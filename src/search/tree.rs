@@ -351,7 +351,8 @@ mod tests {
                 };
                 tree.table().insert(made, node);
                 tree.edge(edge).link(node);
-                tree.edge(edge).add(1, 0);
+                tree.edge(edge).start(1);
+                tree.edge(edge).land(1, 1, 0);
                 leaves.push_back(node);
                 made += 1;
             }
@@ -409,7 +410,8 @@ mod tests {
             if linked {
                 edge.link(child);
             }
-            edge.add(visits, drawn);
+            edge.start(visits);
+            edge.land(visits, visits, drawn);
         }
         tree.refresh(root);
         let statistics = root.statistics();

@@ -305,8 +305,7 @@ impl<'a> Walker<'a> {
     /// Takes visits along an edge.
     fn follow(&mut self, index: Index, visits: u32) {
         let edge = self.tree.edge(index);
-        let started = edge.visits() + edge.in_flight();
-        edge.start(visits);
+        let started = edge.start(visits).started();
         let mv = unpack_move(edge.mv(), self.game.position().board());
         self.game.play(mv);
         let drawn = self.is_drawn_by_history(self.path.len());
@@ -392,22 +391,23 @@ impl<'a> Walker<'a> {
         self.unvisited.clear();
         for (number, index) in self.tree.edge_indices(shape).enumerate() {
             let edge = self.tree.edge(index);
-            let (visits, to) = edge.visits_and_node();
+            let traffic = edge.traffic();
             last = edge.rank();
             let prior = table[usize::from(last.code())];
-            let mut candidate = Candidate::new(index, prior, visits + edge.in_flight());
-            if visits == 0 {
+            let mut candidate = Candidate::new(index, prior, traffic.started());
+            if traffic.visits() == 0 {
                 self.unvisited.push(number);
             } else {
                 visited_policy += prior;
                 let mut open = true;
+                let to = edge.node();
                 if to == 0 {
                     candidate.q = utility.of(&blend(&own, 1.0));
                 } else {
                     let child = self.tree.node(to);
                     candidate.q = match utility.is_plain() {
-                        true => child.visits_and_q().1 * (1.0 - edge.drawn() as f32),
-                        false => utility.of(&blend(&child.statistics(), edge.drawn())),
+                        true => child.visits_and_q().1 * (1.0 - traffic.drawn() as f32),
+                        false => utility.of(&blend(&child.statistics(), traffic.drawn())),
                     };
                     // A move proven to win or to lose needs no visits.
                     open = matches!(child.shape().outcome(), Outcome::Unknown | Outcome::Draw);

@@ -99,19 +99,18 @@ impl Tree {
             let own = self.block(shape).own();
             sums.add(1, &own, own.q, own.m);
             for edge in self.edges(shape) {
-                let (visits, to) = edge.visits_and_node();
-                if visits == 0 {
+                let traffic = edge.traffic();
+                if traffic.visits() == 0 {
                     continue;
                 }
-                let drawn = edge.drawn();
-                let child = match to {
+                let child = match edge.node() {
                     0 => Statistics {
                         weight: self.certain_weight(),
                         ..DRAWN
                     },
-                    to => blend(&self.node(to).statistics(), drawn),
+                    to => blend(&self.node(to).statistics(), traffic.drawn()),
                 };
-                sums.add(visits, &child, -child.q, child.m + 1.0);
+                sums.add(traffic.visits(), &child, -child.q, child.m + 1.0);
             }
         }
         let visits = sums.visits.max(1);

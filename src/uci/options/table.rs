@@ -162,8 +162,8 @@ pub(super) const TABLE: &[Entry] = &[
             get: |settings| settings.parameters.minibatch as u64,
             set: |settings, value| settings.parameters.minibatch = value as usize,
         },
-        help: "Positions that a thread gathers before it has them evaluated; 0 takes what suits \
-               the backend.",
+        help: "Most positions that a thread gathers before it has them evaluated; 0 takes what suits \
+               the backend. In a small tree there are fewer: the square root of its visits.",
     },
     Entry {
         name: "Seed",

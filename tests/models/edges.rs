@@ -77,7 +77,7 @@ pub(crate) fn two_threads_make_the_same_edge_once() {
             assert_eq!(here, other.join().unwrap());
             let shape = tree.root().shape();
             assert_eq!((shape.count(), shape.locked()), (edges + 1, false));
-            assert_eq!(tree.edge(here).in_flight(), 2);
+            assert_eq!(tree.edge(here).traffic().in_flight(), 2);
             assert_eq!(tree.edge(here).mv(), mv(next));
         });
     }
@@ -95,8 +95,7 @@ pub(crate) fn who_links_first_wins() {
             let linked = edge.link(node);
             // Whoever sees the edge sees the node.
             assert!([1, 2].contains(&tree.node(linked).key()));
-            edge.add(1, 0);
-            edge.land(1);
+            edge.land(1, 1, 0);
             linked
         };
         let other = {
@@ -107,7 +106,7 @@ pub(crate) fn who_links_first_wins() {
         let edge = tree.edge(edge);
         assert_eq!(edge.node(), here);
         assert_eq!(here, other.join().unwrap());
-        assert_eq!((edge.visits(), edge.in_flight()), (2, 0));
+        assert_eq!((edge.visits(), edge.traffic().in_flight()), (2, 0));
     });
 }
 

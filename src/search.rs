@@ -8,6 +8,7 @@
 //!
 //! | part | holds |
 //! |---|---|
+//! | `sync` | what threads share memory by, for loom to take its place |
 //! | `arena`, `prior`, `packed` | memory: words, priors and moves in few bits |
 //! | `node`, `shape`, `block`, `edge`, `edges`, `table` | positions, what they own, the moves between them, where all that lies |
 //! | `tree`, `worth`, `evict` | the tree, what its nodes are worth, what leaves it |
@@ -40,6 +41,7 @@ mod root;
 mod select;
 mod shape;
 mod shared;
+mod sync;
 mod table;
 mod time;
 mod trail;

@@ -1,7 +1,14 @@
 //! The real program over pipes, as a chess client runs it.
+//!
+//! The tests whose names begin with `endures` go on for as many seconds as the
+//! environment variable `TESSERA_ENDURANCE` says, where it is set.
 
+#[path = "uci/memory.rs"]
+mod memory;
 #[path = "../src/uci/tests/mutate.rs"]
 mod mutate;
+#[path = "uci/stress.rs"]
+mod stress;
 
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -106,6 +113,25 @@ impl Drop for Engine {
         // Only a test that fails finds it still there.
         let _ = self.child.kill();
     }
+}
+
+/// For how long to go on, if not briefly.
+fn endurance(briefly: Duration) -> Duration {
+    let seconds = std::env::var("TESSERA_ENDURANCE");
+    seconds.map_or(briefly, |seconds| {
+        Duration::from_secs(seconds.parse().unwrap())
+    })
+}
+
+/// MiB of memory that the engine has, files apart, where the system tells it as
+/// Linux does.
+fn resident(engine: &Engine) -> Option<usize> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", engine.child.id())).ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"))?;
+    let kibibytes: usize = line.split_whitespace().next()?.parse().ok()?;
+    Some(kibibytes / 1024)
 }
 
 /// Pipes a script into the program, as shells do.

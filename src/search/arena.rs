@@ -5,14 +5,13 @@
 //! cuts blocks from a span of its own; blocks given back are kept in lists by
 //! size, and used once no fresh memory is left.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use super::sync::{AtomicU64, AtomicUsize, PAGE, zeroed_words};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Position of a word in the [`Arena`]. Nothing lies at 0, so that it can mean
 /// nothing.
 pub(crate) type Index = u32;
 
-/// Words a thread takes from the common memory at a time.
-pub(crate) const PAGE: usize = 1 << 12;
 /// Longest block, in words: as much as any node owns in one piece.
 const MAX_BLOCK: usize = super::block::LONGEST;
 
@@ -46,18 +45,9 @@ impl Arena {
     /// A slab of `mebibytes`, less where the addresses or the system's address
     /// space end before.
     pub(crate) fn new(mebibytes: usize) -> Arena {
-        let mut length = mebibytes
-            .max(1)
-            .saturating_mul(1 << 17)
-            .min(u32::MAX as usize);
-        let words = loop {
-            match bytemuck::allocation::try_zeroed_slice_box(length) {
-                Ok(words) => break words,
-                Err(()) => length /= 2,
-            }
-        };
+        let length = mebibytes.max(1).saturating_mul(1 << 17);
         Arena {
-            words,
+            words: zeroed_words(length.min(u32::MAX as usize)),
             next: AtomicUsize::new(0),
         }
     }
@@ -74,7 +64,7 @@ impl Arena {
 
     /// Forgets everything but the first `reserved` words.
     pub(crate) fn reset(&mut self, reserved: usize) {
-        *self.next.get_mut() = reserved;
+        self.next = AtomicUsize::new(reserved);
     }
 
     pub(crate) fn word(&self, index: Index) -> &AtomicU64 {

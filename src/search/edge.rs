@@ -11,7 +11,8 @@
 
 use super::arena::Index;
 use super::prior::Rank;
-use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use super::sync::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Words of an edge.
 pub(crate) const EDGE: usize = 2;

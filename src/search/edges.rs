@@ -13,6 +13,7 @@ use super::node::Node;
 use super::prior::{Rank, table};
 use super::select::Untried;
 use super::shape::Shape;
+use super::sync::spin_loop;
 use super::tree::{Full, Tree};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -120,7 +121,7 @@ impl Tree {
                 }
                 node.reshape(|shape| Some(shape.unlock()));
             }
-            std::hint::spin_loop();
+            spin_loop();
         };
         let room = self.make_room(span, shape);
         if room.is_some() {

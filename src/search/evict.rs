@@ -5,9 +5,10 @@
 //! nodes lose what lies below them; they keep what they are worth, and are
 //! evaluated again when a visit comes by.
 
-use super::arena::{Arena, FreeLists, Index, PAGE};
+use super::arena::{Arena, FreeLists, Index};
 use super::node::{NODE, Node};
 use super::shape::{Shape, Stage};
+use super::sync::PAGE;
 use super::tree::Tree;
 use std::sync::atomic::Ordering::Relaxed;
 

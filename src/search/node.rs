@@ -15,10 +15,8 @@
 
 use super::arena::Index;
 use super::shape::{Outcome, Shape, Stage};
-use std::sync::atomic::{
-    AtomicU64,
-    Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
-};
+use super::sync::AtomicU64;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// Words of a node.
 pub(crate) const NODE: usize = 4;
@@ -132,17 +130,13 @@ impl<'a> Node<'a> {
             .map(Shape)
     }
 
-    /// Records a proof. Sequentially consistent, so that of two threads that
-    /// prove two children at once at least one sees both.
+    /// Records a proof. The more is known the shorter a win is, and a loss too:
+    /// whoever knows less does not lengthen it again.
     pub(crate) fn prove(self, outcome: Outcome, plies: u8) {
-        let _ = self.0[3].fetch_update(SeqCst, SeqCst, |word| {
-            Some(Shape(word).with_outcome(outcome, plies).0)
+        self.reshape(|shape| {
+            let known = shape.outcome() == outcome && shape.plies() <= plies;
+            (!known).then_some(shape.with_outcome(outcome, plies))
         });
-    }
-
-    /// The shape, ordered after the caller's own [`Node::prove`].
-    pub(crate) fn proven_shape(self) -> Shape {
-        Shape(self.0[3].load(SeqCst))
     }
 
     /// Gives the node its block, with priors for so many moves, and opens it to

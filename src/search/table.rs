@@ -11,10 +11,8 @@
 //! stops for a large one to be rebuilt.
 
 use super::arena::Index;
-use parking_lot::Mutex;
-use std::sync::atomic::{
-    AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
-};
+use super::sync::{AtomicU64, AtomicUsize, Mutex, zeroed_words};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Entries that a key may be in: a cache line of them.
 const BUCKET: usize = 8;
@@ -36,15 +34,8 @@ impl Table {
     /// A table that grows to so many MiB, less where the system's address space
     /// ends.
     pub(crate) fn new(mebibytes: usize) -> Table {
-        let mut length = mebibytes.max(1).saturating_mul(1 << 17);
-        let entries = loop {
-            match bytemuck::allocation::try_zeroed_slice_box(length) {
-                Ok(entries) => break entries,
-                Err(()) => length /= 2,
-            }
-        };
         Table {
-            entries,
+            entries: zeroed_words(mebibytes.max(1).saturating_mul(1 << 17)),
             buckets: AtomicUsize::new(FIRST_BUCKETS),
             growing: Mutex::new(()),
         }
@@ -52,16 +43,17 @@ impl Table {
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
-        *self.buckets.get_mut() = FIRST_BUCKETS;
+        self.buckets = AtomicUsize::new(FIRST_BUCKETS);
         for entry in &mut self.entries[..FIRST_BUCKETS * BUCKET] {
-            *entry.get_mut() = 0;
+            *entry = AtomicU64::new(0);
         }
     }
 
     /// The node of this key for which `is_it` holds.
     pub(crate) fn find(&self, key: u64, is_it: impl Fn(Index) -> bool) -> Option<Index> {
         self.bucket_of(key).iter().find_map(|entry| {
-            let entry = entry.load(Relaxed);
+            // A node is seen as it was when it was remembered.
+            let entry = entry.load(Acquire);
             (word(key, entry as Index) == entry && entry != 0 && is_it(entry as Index))
                 .then_some(entry as Index)
         })
@@ -73,7 +65,7 @@ impl Table {
         let free = bucket.iter().position(|entry| entry.load(Relaxed) == 0);
         // Bits that the table does not keep choose the one to go.
         let place = free.unwrap_or((key >> 32) as usize % BUCKET);
-        bucket[place].store(word(key, node), Relaxed);
+        bucket[place].store(word(key, node), Release);
         if place >= CROWDED || free.is_none() {
             self.grow();
         }
@@ -99,7 +91,7 @@ impl Table {
             let split_by = level(new);
             let old = self.bucket(new - split_by);
             for (old, new) in old.iter().zip(self.bucket(new)) {
-                let entry = old.load(Relaxed);
+                let entry = old.load(Acquire);
                 let goes = (entry >> 32) as usize & split_by != 0;
                 new.store(if goes { entry } else { 0 }, Relaxed);
                 if goes {

@@ -10,9 +10,9 @@ use super::evict::Reclaim;
 use super::node::{NODE, Node, Statistics};
 use super::prior::{self, Rank};
 use super::shape::{Outcome, Shape, Stage};
+use super::sync::{AtomicBool, AtomicU32, Mutex, fence};
 use super::table::Table;
-use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 /// Visits in flight through the root at which no thread starts more. An edge
 /// counts them in 16 bits; the other half is for what all threads start at once.
@@ -66,8 +66,8 @@ impl Tree {
     pub(crate) fn clear(&mut self) {
         self.arena.reset(RESERVED);
         self.table.clear();
-        *self.reclaim.get_mut() = Reclaim::default();
-        *self.starved.get_mut() = false;
+        self.reclaim = Mutex::default();
+        self.starved = AtomicBool::new(false);
         self.root = self.fresh_root();
     }
 
@@ -278,15 +278,17 @@ impl Tree {
 
     /// What the edges prove of a node: the outcome and the plies to it, which
     /// stay [`OUT_OF_SIGHT`](super::shape::OUT_OF_SIGHT) where they are so below.
+    /// Of two threads that have each proven a move at least one sees both.
     pub(crate) fn proof(&self, node: Node<'_>) -> Option<(Outcome, u8)> {
-        let shape = node.proven_shape();
+        fence(SeqCst);
+        let shape = node.shape();
         let mut win: Option<u8> = None;
         let (mut drawn, mut longest) = (false, 0);
         let mut open = shape.count() < u32::from(shape.moves());
         for edge in self.edges(shape) {
             let child = match edge.node() {
                 0 => Shape::default(),
-                to => self.node(to).proven_shape(),
+                to => self.node(to).shape(),
             };
             let plies = child.plies().saturating_add(1);
             match child.outcome() {

@@ -1,0 +1,20 @@
+//! What threads share memory by. `tests/models.rs` puts loom's in its place, and
+//! so tries the tree under every order of events that the memory model allows.
+
+pub(crate) use parking_lot::Mutex;
+pub(crate) use std::hint::spin_loop;
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
+
+/// Words a thread takes from the common memory at a time.
+pub(crate) const PAGE: usize = 1 << 12;
+
+/// So many words of 0, which the system commits as they are first touched; fewer
+/// where its address space ends before.
+pub(crate) fn zeroed_words(mut length: usize) -> Box<[AtomicU64]> {
+    loop {
+        match bytemuck::allocation::try_zeroed_slice_box(length) {
+            Ok(words) => return words,
+            Err(()) => length /= 2,
+        }
+    }
+}

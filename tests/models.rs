@@ -1,0 +1,79 @@
+//! The tree under every order of events that the memory model allows, by loom.
+//!
+//! The files of the search are compiled once more with loom's types in place of
+//! those in `src/search/sync.rs`. A model is run again and again, each time with
+//! its threads interrupted elsewhere and other values read where the orderings
+//! leave a choice; few threads and few interruptions show all that goes wrong in
+//! practice (Musuvathi & Qadeer, "Iterative Context Bounding", 2007).
+//!
+//! Where one thread only reads, it is the one spawned: loom looks for no reader
+//! before a writer that reads the same word first. To loom `SeqCst` is `AcqRel`
+//! except in a fence.
+
+#[allow(unused)]
+#[path = "../src/search"]
+mod search {
+    pub(crate) use tessera::search::Parameters;
+
+    mod arena;
+    mod block;
+    mod edge;
+    mod edges;
+    mod evict;
+    mod node;
+    mod numeric;
+    mod prior;
+    mod select;
+    mod shape;
+    #[path = "../../tests/models/sync.rs"]
+    mod sync;
+    mod table;
+    mod tree;
+    mod worth;
+
+    #[path = "../../tests/models/edges.rs"]
+    pub(crate) mod edge_models;
+    #[path = "../../tests/models/proofs.rs"]
+    pub(crate) mod proof_models;
+    #[path = "../../tests/models/table.rs"]
+    pub(crate) mod table_models;
+}
+
+use libtest_mimic::{Arguments, Trial};
+#[allow(unused)]
+use tessera::{nn, tablebase};
+
+/// Runs a model with all its threads interrupted up to so many times.
+fn check(interruptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound.get_or_insert(interruptions);
+    builder.max_branches = 10_000;
+    builder.check(model);
+}
+
+/// Models by the names they are told apart by.
+macro_rules! trials {
+    ($($module:ident::$model:ident),* $(,)?) => {
+        vec![$(Trial::test(
+            concat!(stringify!($module), "::", stringify!($model)),
+            || {
+                search::$module::$model();
+                Ok(())
+            },
+        )),*]
+    };
+}
+
+fn main() {
+    let trials = trials![
+        table_models::an_entry_is_seen_with_its_node,
+        table_models::no_entry_is_mixed_up_while_it_grows,
+        edge_models::an_edge_is_seen_with_its_move,
+        edge_models::two_threads_make_the_same_edge_once,
+        edge_models::who_links_first_wins,
+        edge_models::a_node_is_opened_once_and_whole,
+        proof_models::the_last_two_proofs_of_a_node_meet,
+        proof_models::the_shortest_mate_known_stands,
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}

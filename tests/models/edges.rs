@@ -1,0 +1,151 @@
+//! Edges and what they lead to.
+
+use super::arena::{Index, Span};
+use super::node::Statistics;
+use super::prior::Rank;
+use super::shape::Stage;
+use super::tree::Tree;
+use super::tree::testing::{expanded, grow};
+use crate::check;
+use loom::thread;
+use std::sync::Arc;
+
+/// Numbers of edges with which the next lies in new memory: in the first chunk,
+/// behind the directory, in a chunk of four, behind the directory of directories.
+const BEFORE_NEW_MEMORY: [u32; 4] = [0, 2, 4, 24];
+
+/// A tree whose root has so many edges, and the next move to get one.
+fn tree_of(edges: u32) -> (Arc<Tree>, Rank) {
+    let tree = Tree::new(2);
+    let mut span = Span::default();
+    expanded(&tree, &mut span, tree.root(), 30);
+    for _ in 0..edges {
+        grow(&tree, &mut span, tree.root()).unwrap();
+    }
+    let shape = tree.root().shape();
+    let last = tree.last_edge(shape).map_or(Rank::TOP, |edge| edge.rank());
+    let next = tree.next_rank(shape, last).unwrap();
+    (Arc::new(tree), next)
+}
+
+fn mv(rank: Rank) -> u16 {
+    rank.number().into()
+}
+
+/// A thread reads the edges while another adds one.
+pub(crate) fn an_edge_is_seen_with_its_move() {
+    for edges in BEFORE_NEW_MEMORY {
+        check(2, move || {
+            let (tree, next) = tree_of(edges);
+            let reader = {
+                let tree = Arc::clone(&tree);
+                thread::spawn(move || {
+                    let shape = tree.root().shape();
+                    if let Some(last) = tree.last_edge(shape)
+                        && shape.count() > edges
+                    {
+                        assert_eq!((last.rank(), last.mv()), (next, mv(next)));
+                        assert_eq!((last.visits(), last.node()), (0, 0));
+                    }
+                })
+            };
+            tree.add_edge(&mut Span::default(), tree.root(), edges, mv(next), next)
+                .unwrap();
+            reader.join().unwrap();
+            assert_eq!(tree.root().shape().count(), edges + 1);
+        });
+    }
+}
+
+/// Two threads want the same move tried.
+pub(crate) fn two_threads_make_the_same_edge_once() {
+    for edges in BEFORE_NEW_MEMORY {
+        check(2, move || {
+            let (tree, next) = tree_of(edges);
+            let add = move |tree: &Tree| -> Index {
+                let mut span = Span::default();
+                let edge = tree.add_edge(&mut span, tree.root(), edges, mv(next), next);
+                let edge = edge.unwrap();
+                tree.edge(edge).start(1);
+                edge
+            };
+            let other = {
+                let tree = Arc::clone(&tree);
+                thread::spawn(move || add(&tree))
+            };
+            let here = add(&tree);
+            assert_eq!(here, other.join().unwrap());
+            let shape = tree.root().shape();
+            assert_eq!((shape.count(), shape.locked()), (edges + 1, false));
+            assert_eq!(tree.edge(here).traffic().in_flight(), 2);
+            assert_eq!(tree.edge(here).mv(), mv(next));
+        });
+    }
+}
+
+/// Two threads lead an edge to nodes of their own and count their visits.
+pub(crate) fn who_links_first_wins() {
+    check(2, || {
+        let (tree, _) = tree_of(1);
+        let edge = tree.edge_indices(tree.root().shape()).next().unwrap();
+        let visit = move |tree: &Tree, key: u64| -> Index {
+            let edge = tree.edge(edge);
+            edge.start(1);
+            let node = tree.add_node(&mut Span::default(), key).unwrap();
+            let linked = edge.link(node);
+            // Whoever sees the edge sees the node.
+            assert!([1, 2].contains(&tree.node(linked).key()));
+            edge.land(1, 1, 0);
+            linked
+        };
+        let other = {
+            let tree = Arc::clone(&tree);
+            thread::spawn(move || visit(&tree, 1))
+        };
+        let here = visit(&tree, 2);
+        let edge = tree.edge(edge);
+        assert_eq!(edge.node(), here);
+        assert_eq!(here, other.join().unwrap());
+        assert_eq!((edge.visits(), edge.traffic().in_flight()), (2, 0));
+    });
+}
+
+/// Two threads come to a new node; one of them evaluates it.
+pub(crate) fn a_node_is_opened_once_and_whole() {
+    check(3, || {
+        let tree = Arc::new(Tree::new(2));
+        let visit = |tree: &Tree| -> bool {
+            let root = tree.root();
+            let claim = root.reshape(|shape| {
+                (shape.stage() == Stage::New).then_some(shape.with_stage(Stage::Pending))
+            });
+            if claim.is_some() {
+                let mut blocks = Span::default();
+                expanded(tree, &mut blocks, root, 3);
+            }
+            let shape = root.shape();
+            if shape.stage() == Stage::Expanded {
+                let own = tree.block(shape).own();
+                assert_eq!((own.weight, shape.moves()), (1.0, 3));
+                assert!(tree.prior_codes(shape).iter().all(|&code| code > 0));
+                assert_eq!(tree.block(shape).ways(), (0, 0));
+            }
+            claim.is_some()
+        };
+        let other = {
+            let tree = Arc::clone(&tree);
+            thread::spawn(move || visit(&tree))
+        };
+        let here = visit(&tree);
+        assert!(here ^ other.join().unwrap());
+        let statistics = tree.root().statistics();
+        assert_eq!(
+            statistics,
+            Statistics {
+                visits: 1,
+                weight: 1.0,
+                ..Statistics::default()
+            }
+        );
+    });
+}

@@ -1,0 +1,57 @@
+//! Proofs on their way up.
+
+use super::arena::{Index, Span};
+use super::shape::Outcome;
+use super::tree::Tree;
+use super::tree::testing::{expanded, grow};
+use crate::check;
+use loom::thread;
+use std::sync::Arc;
+
+/// A root of two moves, and the nodes that they lead to.
+fn fork() -> (Arc<Tree>, [Index; 2]) {
+    let tree = Tree::new(2);
+    let (mut nodes, mut blocks) = (Span::default(), Span::default());
+    expanded(&tree, &mut blocks, tree.root(), 2);
+    let children = [1, 2].map(|key| {
+        let edge = grow(&tree, &mut blocks, tree.root()).unwrap();
+        let child = tree.add_node(&mut nodes, key).unwrap();
+        tree.edge(edge).link(child)
+    });
+    (Arc::new(tree), children)
+}
+
+/// What a thread does that has proven a child of the root.
+fn prove(tree: &Tree, child: Index, outcome: Outcome, plies: u8) {
+    tree.node(child).prove(outcome, plies);
+    if let Some((outcome, plies)) = tree.proof(tree.root()) {
+        tree.root().prove(outcome, plies);
+    }
+}
+
+/// Two threads prove so much of the two children at once; what is then proven of
+/// the root.
+fn check_fork(first: (Outcome, u8), second: (Outcome, u8), root: (Outcome, u8)) {
+    check(3, move || {
+        let (tree, [left, right]) = fork();
+        let other = {
+            let tree = Arc::clone(&tree);
+            thread::spawn(move || prove(&tree, left, first.0, first.1))
+        };
+        prove(&tree, right, second.0, second.1);
+        other.join().unwrap();
+        let shape = tree.root().shape();
+        assert_eq!((shape.outcome(), shape.plies()), root);
+    });
+}
+
+/// Neither thread may miss the other's proof if the root is to be proven.
+pub(crate) fn the_last_two_proofs_of_a_node_meet() {
+    check_fork((Outcome::Win, 3), (Outcome::Win, 5), (Outcome::Loss, 6));
+    check_fork((Outcome::Win, 3), (Outcome::Draw, 0), (Outcome::Draw, 0));
+}
+
+/// Whoever knows of the longer mate alone does not hide the shorter one.
+pub(crate) fn the_shortest_mate_known_stands() {
+    check_fork((Outcome::Loss, 4), (Outcome::Loss, 2), (Outcome::Win, 3));
+}

@@ -1,0 +1,265 @@
+//! What a client may say, in any order and at any moment, to 8 threads on
+//! however few processors there are.
+
+use crate::{Engine, endurance, resident};
+use rand::seq::{IndexedRandom, IteratorRandom};
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use shakmaty::{CastlingMode, Position};
+use std::collections::VecDeque;
+use std::thread;
+use std::time::{Duration, Instant};
+use tessera::chess::Game;
+
+/// How long it takes where nobody asked for more.
+const BRIEFLY: Duration = Duration::from_secs(5);
+/// An answer to `isready` or `stop` that takes longer counts as none. Nobody
+/// waits so long at the board; but tests share their machine.
+const PROMPT: Duration = Duration::from_secs(15);
+/// Most MiB of `Hash` that a client here asks for.
+const MOST_HASH: usize = 16;
+/// MiB that the engine may grow by: two trees, since the new one may be made
+/// before the old one goes, and what threads and allocators keep.
+const GROWTH: usize = 2 * MOST_HASH + 64;
+
+const POSITIONS: [&str; 6] = [
+    "startpos",
+    "fen r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
+    "fen 8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1",
+    "fen 8/8/8/4k3/8/3K4/3Q4/8 w - - 30 80",
+    "fen 6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 0 1",
+    "fen 7k/5Q2/8/6K1/8/8/8/8 w - - 98 120",
+];
+
+const OPTIONS: [(&str, &[&str]); 12] = [
+    ("Threads", &["8", "8", "8", "3", "1"]),
+    ("Hash", &["1", "2", "16"]),
+    ("MultiPV", &["1", "1", "3", "500"]),
+    ("Backend", &["random", "uniform"]),
+    ("Transpositions", &["true", "false"]),
+    ("MinibatchSize", &["0", "1", "7", "256"]),
+    ("MaxCollisionVisits", &["1", "80000"]),
+    ("TwoFoldDraws", &["true", "false"]),
+    ("Temperature", &["0", "1"]),
+    ("GumbelMoves", &["0", "0", "8"]),
+    ("DirichletNoiseEpsilon", &["0", "0.25"]),
+    ("VerboseMoveStats", &["true", "false", "false"]),
+];
+
+/// A client and what it waits for.
+struct Client {
+    engine: Engine,
+    random: Xoshiro256PlusPlus,
+    /// The position as last sent.
+    start: &'static str,
+    game: Game,
+    /// For each `go` without an answer, the moves that may be one.
+    asked: VecDeque<Vec<String>>,
+    slowest_ready: Duration,
+    slowest_stop: Duration,
+    answers: usize,
+}
+
+impl Client {
+    fn new(seed: u64) -> Client {
+        let mut client = Client {
+            engine: Engine::random(),
+            random: Xoshiro256PlusPlus::seed_from_u64(seed),
+            start: POSITIONS[0],
+            game: Game::default(),
+            asked: VecDeque::new(),
+            slowest_ready: Duration::ZERO,
+            slowest_stop: Duration::ZERO,
+            answers: 0,
+        };
+        client.engine.say("setoption name Threads value 8");
+        client.engine.say("setoption name Hash value 1");
+        client
+    }
+
+    /// Takes note of a line.
+    fn hear(&mut self, line: &str) {
+        let Some(answer) = line.strip_prefix("bestmove ") else {
+            return;
+        };
+        let best = answer.split(' ').next().unwrap();
+        let legal = self.asked.pop_front();
+        let legal = legal.unwrap_or_else(|| panic!("nobody asked for `{line}`"));
+        assert!(
+            legal.iter().any(|mv| mv == best),
+            "`{line}`, not of {legal:?}"
+        );
+        self.answers += 1;
+    }
+
+    fn ready(&mut self) {
+        let asked = Instant::now();
+        for line in self.engine.settle() {
+            self.hear(&line);
+        }
+        self.slowest_ready = self.slowest_ready.max(asked.elapsed());
+    }
+
+    /// Has everything answered.
+    fn rest(&mut self) {
+        let asked = Instant::now();
+        self.engine.say("stop");
+        while !self.asked.is_empty() {
+            for line in self.engine.wait_for("bestmove ") {
+                self.hear(&line);
+            }
+        }
+        self.slowest_stop = self.slowest_stop.max(asked.elapsed());
+        self.ready();
+    }
+
+    fn set_an_option(&mut self) {
+        let (name, values) = OPTIONS.choose(&mut self.random).unwrap();
+        let value = values.choose(&mut self.random).unwrap();
+        self.engine
+            .say(&format!("setoption name {name} value {value}"));
+    }
+
+    /// Goes on with the game by some moves, or begins another.
+    fn set_a_position(&mut self) {
+        let over = self.game.ending().is_some();
+        if over || self.random.random_bool(0.2) {
+            self.start = POSITIONS.choose(&mut self.random).unwrap();
+            self.game = match self.start.strip_prefix("fen ") {
+                Some(fen) => Game::from_fen(fen, CastlingMode::Standard).unwrap(),
+                None => Game::default(),
+            };
+        }
+        for _ in 0..self.random.random_range(0..=3) {
+            let moves = self.game.position().legal_moves();
+            if let Some(&mv) = moves.choose(&mut self.random) {
+                self.game.play(mv);
+            }
+        }
+        let mut replayed = self.game.clone();
+        let played: Vec<_> = self
+            .game
+            .plies()
+            .iter()
+            .filter_map(|ply| ply.played)
+            .collect();
+        replayed.truncate(1);
+        let mut line = format!("position {}", self.start);
+        if !played.is_empty() {
+            line.push_str(" moves");
+        }
+        for mv in played {
+            line.push(' ');
+            line.push_str(&replayed.format_move(mv));
+            replayed.play(mv);
+        }
+        self.engine.say(&line);
+    }
+
+    /// Says `go`; whether it ends by itself.
+    fn go(&mut self) -> bool {
+        let random = &mut self.random;
+        let mut legal: Vec<String> = {
+            let moves = self.game.position().legal_moves();
+            moves.iter().map(|&mv| self.game.format_move(mv)).collect()
+        };
+        let mut line = match random.random_range(0..8) {
+            0 => "go infinite".to_owned(),
+            1 => "go ponder wtime 300 btime 300 winc 10 binc 10".to_owned(),
+            2 => format!(
+                "go wtime {0} btime {0} winc 5 binc 5",
+                random.random_range(1..400)
+            ),
+            3 => format!("go movetime {}", random.random_range(0..60)),
+            4 => format!("go mate {} movetime 50", random.random_range(1..4)),
+            5 => format!("go depth {} movetime 50", random.random_range(1..9)),
+            _ => format!("go nodes {}", random.random_range(1..20_000)),
+        };
+        if legal.len() > 1 && random.random_bool(0.25) {
+            let some = random.random_range(1..=legal.len().min(3));
+            legal = legal.into_iter().choose_multiple(random, some);
+            line.push_str(&format!(" searchmoves {}", legal.join(" ")));
+        }
+        if legal.is_empty() {
+            legal.push("(none)".to_owned());
+        }
+        self.engine.say(&line);
+        self.asked.push_back(legal);
+        !line.contains("infinite") && !line.contains("ponder")
+    }
+
+    /// A search, with whatever comes in between.
+    fn round(&mut self) {
+        for _ in 0..self.random.random_range(0..3) {
+            self.set_an_option();
+        }
+        if self.random.random_bool(0.05) {
+            self.engine.say("ucinewgame");
+        }
+        if self.random.random_bool(0.9) {
+            self.set_a_position();
+        }
+        let ends = self.go();
+        for _ in 0..self.random.random_range(0..4) {
+            match self.random.random_range(0..10) {
+                0 => self.ready(),
+                1 => self.engine.say("ponderhit"),
+                2 => self.set_an_option(),
+                3 => self.set_a_position(),
+                4 => self.engine.say("setoption name Clear Hash"),
+                5 => self.engine.say("ucinewgame"),
+                _ => thread::sleep(Duration::from_millis(self.random.random_range(0..30))),
+            }
+        }
+        // Some searches end by themselves, some are told to, some are cut short
+        // by the next.
+        if ends && self.random.random_bool(0.3) {
+            while !self.asked.is_empty() {
+                for line in self.engine.wait_for("bestmove ") {
+                    self.hear(&line);
+                }
+            }
+        } else if self.random.random_bool(0.7) {
+            self.rest();
+        }
+    }
+}
+
+#[test]
+fn endures_whatever_a_client_does() {
+    let duration = endurance(BRIEFLY);
+    let seed =
+        std::env::var("TESSERA_SEED").map_or_else(|_| rand::random(), |seed| seed.parse().unwrap());
+    println!("TESSERA_SEED={seed}");
+    let mut client = Client::new(seed);
+    client.rest();
+    let before = resident(&client.engine);
+    let began = Instant::now();
+    let mut rounds = 0;
+    while began.elapsed() < duration {
+        client.round();
+        rounds += 1;
+        if rounds % 16 == 0 {
+            client.rest();
+            if let (Some(before), Some(now)) = (before, resident(&client.engine)) {
+                assert!(now < before + GROWTH, "{before} MiB have become {now}");
+            }
+        }
+    }
+    client.rest();
+    println!(
+        "{rounds} rounds, {} answers; readyok after {:?} at most, everything stopped after {:?}; \
+         {before:?} MiB have become {:?}",
+        client.answers,
+        client.slowest_ready,
+        client.slowest_stop,
+        resident(&client.engine),
+    );
+    assert!(client.slowest_ready < PROMPT && client.slowest_stop < PROMPT);
+    client.engine.say("quit");
+    let (_, said) = client.engine.ends();
+    assert!(
+        !said.iter().any(|line| line.starts_with("bestmove")),
+        "{said:?}"
+    );
+}

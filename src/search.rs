@@ -52,8 +52,7 @@ mod watch;
 mod worth;
 
 pub use contempt::{Contempt, ContemptMode};
-pub use parameters::Parameters;
-pub use select::FpuStrategy;
+pub use parameters::{FpuStrategy, Parameters};
 
 use crate::agent::{Choice, Control, Limits, MoveStatistics, Report, Score};
 use crate::chess::Game;

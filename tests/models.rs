@@ -13,7 +13,7 @@
 #[allow(unused)]
 #[path = "../src/search"]
 mod search {
-    pub(crate) use tessera::search::Parameters;
+    pub(crate) use tessera::search::{FpuStrategy, Parameters};
 
     mod arena;
     mod block;

@@ -77,7 +77,7 @@ impl<'a> Edge<'a> {
 
     #[inline]
     pub(crate) fn traffic(self) -> Traffic {
-        Traffic(self.0[0].load(Relaxed))
+        Traffic(self.0[0].load(Acquire))
     }
 
     /// Visits made.
@@ -119,14 +119,14 @@ impl<'a> Edge<'a> {
     }
 
     /// Takes visits out of flight, and counts `visits` of them, `drawn` of which
-    /// ended by history.
+    /// ended by history. Whoever sees them counted sees where they led.
     pub(crate) fn land(self, landing: u32, visits: u32, drawn: u32) {
         let change = u64::from(visits).wrapping_sub(u64::from(landing) << IN_FLIGHT_SHIFT);
-        let before = Traffic(self.0[0].fetch_add(change, Relaxed));
+        let before = Traffic(self.0[0].fetch_add(change, Release));
         if visits > 0 && (drawn > 0 || before.drawn() > 0.0) {
             let total = f64::from(before.visits()) + f64::from(visits);
             let draws = before.drawn() * f64::from(before.visits()) + f64::from(drawn);
-            let _ = self.0[0].fetch_update(Relaxed, Relaxed, |word| {
+            let _ = self.0[0].fetch_update(Release, Relaxed, |word| {
                 Some(Traffic(word).with_drawn(draws / total).0)
             });
         }

@@ -1,7 +1,19 @@
 //! What steers the search.
 
-use super::{Contempt, FpuStrategy};
+use super::Contempt;
 use crate::tablebase::Tablebase;
+use clap::ValueEnum;
+
+/// What a move without visits is taken to be worth (Lc0: FpuStrategy).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum FpuStrategy {
+    /// Less than the position itself, by the value times the square root of the
+    /// visited policy mass.
+    #[default]
+    Reduction,
+    /// The value.
+    Absolute,
+}
 
 /// Everything that steers the search; the defaults are the engine's own.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,10 +4,9 @@
 //! move gets as many at once as it would get one by one, an idea that Lc0 took
 //! from Ceres.
 
-use super::Parameters;
 use super::arena::Index;
 use super::numeric::ln;
-use clap::ValueEnum;
+use super::{FpuStrategy, Parameters};
 
 /// A move that visits may go to.
 #[derive(Clone, Copy, Debug)]
@@ -30,17 +29,6 @@ pub(crate) struct Candidate {
 /// cpuctUtilityStdevPrior and its weight).
 const EXPECTED_SPREAD: f32 = 0.4;
 const EXPECTED_SPREAD_VISITS: f32 = 2.0;
-
-/// What a move without visits is taken to be worth (Lc0: FpuStrategy).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum FpuStrategy {
-    /// Less than the position itself, by the value times the square root of the
-    /// visited policy mass.
-    #[default]
-    Reduction,
-    /// The value.
-    Absolute,
-}
 
 /// Exploration at a node: cpuct(N)·√max(N − 1, 1), cpuct growing with the
 /// logarithm of the visits and with the spread of the values found.

@@ -78,23 +78,21 @@ fn after_a_hit_nothing_is_thought_twice() {
 
 #[test]
 fn after_a_miss_what_was_known_before_is_known_again() {
-    let mut agent = mcts();
-    let (pondered_on, _) = pondered(&mut *agent);
-    let mut game = game("startpos", "e2e4 e7e5");
-    let played = pondered_on.plies()[3].played.unwrap();
-    game.play(played);
-    let expected = pondered_on.plies()[4].played.unwrap();
-    let replies = game.position().legal_moves();
     let mut known = 0;
-    for other in replies.into_iter().filter(|&mv| mv != expected) {
-        game.play(other);
+    for number in (0..).step_by(3) {
+        let mut agent = mcts();
+        let (mut game, _) = pondered(&mut *agent);
+        game.undo();
+        let Some(&reply) = game.position().legal_moves().get(number) else {
+            break;
+        };
+        game.play(reply);
         let missed = choose(&mut *agent, &game, &nodes(500));
         let best = missed.best.unwrap();
         assert!(game.position().legal_moves().contains(&best));
-        known += 500u64.saturating_sub(missed.report.new_nodes);
-        game.undo();
+        known += 500 - missed.report.new_nodes.min(500);
     }
-    assert!(known > 200, "{known}");
+    assert!(known > 50, "{known}");
 }
 
 #[test]

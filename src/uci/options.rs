@@ -5,7 +5,7 @@ mod table;
 
 use super::output::excerpt;
 use super::settings::Settings;
-use table::TABLE;
+use table::entries;
 use vampirc_uci::UciOptionConfig;
 
 /// Characters of what a user wrote that an answer repeats.
@@ -91,8 +91,7 @@ pub(crate) fn set(
     name: &str,
     value: Option<&str>,
 ) -> Result<Option<Button>, OptionError> {
-    let entry = TABLE
-        .iter()
+    let entry = entries()
         .find(|entry| entry.name.eq_ignore_ascii_case(name))
         .ok_or_else(|| OptionError::Unknown(excerpt(name, LONGEST_ECHO)))?;
     if let Kind::Button(button) = entry.kind {
@@ -126,7 +125,7 @@ impl Settings {
 /// The options as `uci` lists them.
 pub(crate) fn list() -> impl Iterator<Item = UciOptionConfig> {
     let defaults = Settings::default();
-    TABLE.iter().map(move |entry| entry.describe(&defaults))
+    entries().map(move |entry| entry.describe(&defaults))
 }
 
 /// The page on all options: a table in Markdown with defaults, bounds and
@@ -137,7 +136,7 @@ pub fn markdown() -> String {
     let mut page = String::from(
         "| option | type | default | values | what it does |\n|---|---|---|---|---|\n",
     );
-    for entry in TABLE {
+    for entry in entries() {
         let default = entry.kind.get(&defaults).map_or_else(String::new, |value| {
             if value.is_empty() {
                 "empty".to_owned()
@@ -316,7 +315,7 @@ mod tests {
     #[test]
     fn every_default_can_be_set_and_changes_nothing() {
         let defaults = Settings::default();
-        for entry in TABLE {
+        for entry in entries() {
             let mut settings = defaults.clone();
             let value = entry.kind.get(&defaults);
             set(&mut settings, entry.name, value.as_deref()).unwrap();
@@ -326,7 +325,7 @@ mod tests {
 
     #[test]
     fn every_option_can_be_changed() {
-        for entry in TABLE {
+        for entry in entries() {
             let defaults = Settings::default();
             let other = match &entry.kind {
                 Kind::Check { get, .. } => (!get(&defaults)).to_string(),
@@ -392,7 +391,7 @@ mod tests {
     #[test]
     fn the_page_has_a_row_for_every_option() {
         let page = markdown();
-        assert_eq!(page.lines().count(), TABLE.len() + 2);
+        assert_eq!(page.lines().count(), entries().count() + 2);
         for line in page.lines() {
             assert_eq!(line.matches('|').count(), 6, "{line}");
         }
@@ -400,10 +399,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_value_breaks_an_option(index in 0..TABLE.len(), value in "\\PC{0,20}|-?[0-9.e]{1,25}") {
+        fn no_value_breaks_an_option(index in 0..entries().count(), value in "\\PC{0,20}|-?[0-9.e]{1,25}") {
             let mut settings = Settings::default();
             let before = settings.clone();
-            if set(&mut settings, TABLE[index].name, Some(&value)).is_err() {
+            if set(&mut settings, entries().nth(index).unwrap().name, Some(&value)).is_err() {
                 prop_assert_eq!(settings, before);
             }
         }

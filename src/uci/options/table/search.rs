@@ -1,0 +1,177 @@
+//! The rest of the search, and what is told of it.
+
+use crate::uci::options::{Button, Entry, Kind};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry {
+        name: "PolicyTemperature",
+        kind: Kind::Decimal {
+            min: 0.01,
+            max: 100.0,
+            get: |settings| settings.parameters.policy_temperature,
+            set: |settings, value| settings.parameters.policy_temperature = value,
+        },
+        help: "Softmax temperature of the network's policy; above 1 the search looks at more \
+               moves.",
+    },
+    Entry {
+        name: "SmartPruningFactor",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 10.0,
+            get: |settings| settings.parameters.smart_pruning,
+            set: |settings, value| settings.parameters.smart_pruning = value,
+        },
+        help: "How readily a search under a clock ends early: when the visits still to come, \
+               divided by this, are fewer than the best move's lead. 0 always thinks to the end.",
+    },
+    Entry {
+        name: "TwoFoldDraws",
+        kind: Kind::Check {
+            get: |settings| settings.parameters.two_fold_draws,
+            set: |settings, value| settings.parameters.two_fold_draws = value,
+        },
+        help: "Whether a position that occurs a second time within the search counts as a draw; \
+               otherwise only the third occurrence does.",
+    },
+    Entry {
+        name: "Transpositions",
+        kind: Kind::Check {
+            get: |settings| settings.parameters.transpositions,
+            set: |settings, value| settings.parameters.transpositions = value,
+        },
+        help: "Whether all ways to a position lead to one node of the tree, so that what is learnt \
+               on one counts on all.",
+    },
+    Entry {
+        name: "MaxCollisionVisits",
+        kind: Kind::Spin {
+            min: 1,
+            max: 1_000_000,
+            get: |settings| u64::from(settings.parameters.max_collisions),
+            set: |settings, value| settings.parameters.max_collisions = value as u32,
+        },
+        help: "Visits that may come to nothing while a batch is gathered, because the leaf is \
+               being evaluated already, in a large tree; in a small one fewer.",
+    },
+    Entry {
+        name: "MaxOutOfOrderEvalsFactor",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 100.0,
+            get: |settings| settings.parameters.out_of_order,
+            set: |settings, value| settings.parameters.out_of_order = value,
+        },
+        help: "Visits to leaves of known value while a batch is gathered, as a multiple of the \
+               batch.",
+    },
+    Entry {
+        name: "RootPolicyTemperature",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 100.0,
+            get: |settings| settings.parameters.root_policy_temperature,
+            set: |settings, value| settings.parameters.root_policy_temperature = value,
+        },
+        help: "Softmax temperature of the policy at the root; 0 leaves it to `PolicyTemperature`.",
+    },
+    Entry {
+        name: "DirichletNoiseEpsilon",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 1.0,
+            get: |settings| settings.parameters.noise_epsilon,
+            set: |settings, value| settings.parameters.noise_epsilon = value,
+        },
+        help: "Share of Dirichlet noise in the root's policy, for self-play.",
+    },
+    Entry {
+        name: "DirichletNoiseAlpha",
+        kind: Kind::Decimal {
+            min: 0.001,
+            max: 10000.0,
+            get: |settings| settings.parameters.noise_alpha,
+            set: |settings, value| settings.parameters.noise_alpha = value,
+        },
+        help: "How even that noise is.",
+    },
+    Entry {
+        name: "GumbelMoves",
+        kind: Kind::Spin {
+            min: 0,
+            max: 256,
+            get: |settings| u64::from(settings.parameters.gumbel_moves),
+            set: |settings, value| settings.parameters.gumbel_moves = value as u32,
+        },
+        help: "Moves that share the visits at the root by Gumbel's selection and sequential \
+               halving, under `go nodes`; 0 leaves the root to PUCT. For few visits: Danihelka et \
+               al. 2022.",
+    },
+    Entry {
+        name: "GumbelScale",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 100.0,
+            get: |settings| settings.parameters.gumbel_scale,
+            set: |settings, value| settings.parameters.gumbel_scale = value,
+        },
+        help: "How much values count against priors in Gumbel's selection.",
+    },
+    Entry {
+        name: "Temperature",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 100.0,
+            get: |settings| settings.parameters.temperature,
+            set: |settings, value| settings.parameters.temperature = value,
+        },
+        help: "Temperature at which the move is drawn by its visits; 0 plays the best.",
+    },
+    Entry {
+        name: "SyzygyPath",
+        kind: Kind::Text {
+            get: |settings| settings.parameters.tablebase.path().to_owned(),
+            set: |settings, value| {
+                settings.parameters.tablebase.set_path(value);
+                Ok(())
+            },
+        },
+        help: "Folders of Syzygy endgame tablebases (`.rtbw`, and `.rtbz` where there are any), with \
+               `;` between them on Windows and `:` elsewhere. They are looked up on `isready`.",
+    },
+    Entry {
+        name: "Syzygy50MoveRule",
+        kind: Kind::Check {
+            get: |settings| settings.parameters.tablebase.fifty_move_rule,
+            set: |settings, value| settings.parameters.tablebase.fifty_move_rule = value,
+        },
+        help: "Whether tablebase wins that take too long for the 50-move rule count as draws.",
+    },
+    Entry {
+        name: "VerboseMoveStats",
+        kind: Kind::Check {
+            get: |settings| settings.verbose_move_stats,
+            set: |settings, value| settings.verbose_move_stats = value,
+        },
+        help: "Before `bestmove`, every root move in numbers: visits, prior, WDL, Q.",
+    },
+    Entry {
+        name: "LogFile",
+        kind: Kind::Text {
+            get: |settings| match &settings.log_file {
+                Some(path) => path.display().to_string(),
+                None => String::new(),
+            },
+            set: |settings, value| {
+                settings.log_file = (!value.is_empty()).then(|| value.into());
+                Ok(())
+            },
+        },
+        help: "A file to which all input and output is appended, with the time.",
+    },
+    Entry {
+        name: "Clear Hash",
+        kind: Kind::Button(Button::ClearHash),
+        help: "Forgets the search tree and all remembered evaluations.",
+    },
+];

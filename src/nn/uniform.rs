@@ -36,7 +36,7 @@ impl Backend for Uniform {
 
 /// Leaves that a search gathers in a large tree for a backend without a network:
 /// the more there are, the less threads that share it get in each other's way.
-const BATCH: usize = 512;
+const BATCH: usize = 1024;
 
 /// Properties of a backend that computes next to nothing: each thread may call
 /// it for itself.

@@ -1,0 +1,165 @@
+//! Where the visits that reach a node go on to.
+
+use super::Walker;
+use crate::search::arena::Index;
+use crate::search::edges::Unvisited;
+use crate::search::gumbel::Gumbel;
+use crate::search::node::Node;
+use crate::search::packed::pack_move;
+use crate::search::prior::{self, Rank};
+use crate::search::report::contenders;
+use crate::search::select::{Candidate, exploration, first_play_urgency, share_out};
+use crate::search::shape::Outcome;
+use crate::search::tree::Full;
+use crate::search::utility::Utility;
+use crate::search::worth::blend;
+use shakmaty::{MoveList, Position};
+
+/// Visits on their way along an edge.
+#[derive(Clone, Copy)]
+pub(super) struct Branch {
+    pub(super) edge: Index,
+    pub(super) visits: u32,
+}
+
+impl<'a> Walker<'a> {
+    /// Shares the visits out and puts a branch for each move that gets any on
+    /// the stack; false if the memory does not suffice.
+    pub(super) fn select(&mut self, node: Node<'a>, visits: u32) -> bool {
+        if self.path.len() == 1
+            && let Some(gumbel) = &self.shared.root.gumbel
+        {
+            return self.select_by_gumbel(gumbel, node, visits);
+        }
+        let shape = node.shape();
+        let table = prior::table();
+        let own = node.statistics();
+        let at_root = self.path.len() == 1;
+        let scale = exploration(self.parameters, at_root, own.visits, own.spread as f32);
+        let own_turn = self.path.len() % 2 == 1;
+        let utility = Utility::new(self.parameters, &own, own_turn, self.has_length);
+        let mut visited_policy = 0.0;
+        let mut last = Rank::TOP;
+        self.candidates.clear();
+        self.unvisited.clear();
+        for (number, index) in self.tree.edge_indices(shape).enumerate() {
+            let edge = self.tree.edge(index);
+            let traffic = edge.traffic();
+            last = edge.rank();
+            let prior = table[usize::from(last.code())];
+            let mut candidate = Candidate::new(index, prior, traffic.started());
+            if traffic.visits() == 0 {
+                self.unvisited.push(number);
+            } else {
+                visited_policy += prior;
+                let mut open = true;
+                let to = edge.node();
+                if to == 0 {
+                    candidate.q = utility.of(&blend(&own, 1.0));
+                } else {
+                    let child = self.tree.node(to);
+                    candidate.q = match utility.is_plain() {
+                        true => child.visits_and_q().1 * (1.0 - traffic.drawn() as f32),
+                        false => utility.of(&blend(&child.statistics(), traffic.drawn())),
+                    };
+                    // A move proven to win or to lose needs no visits.
+                    open = matches!(child.shape().outcome(), Outcome::Unknown | Outcome::Draw);
+                }
+                if open {
+                    candidate.rate(scale);
+                }
+            }
+            self.candidates.push(candidate);
+        }
+        let own = utility.of_node(&own);
+        let fpu = first_play_urgency(self.parameters, at_root, own, visited_policy);
+        for &number in &self.unvisited {
+            let candidate = &mut self.candidates[number];
+            candidate.q = fpu;
+            candidate.rate(scale);
+        }
+        let tried = self.candidates.len();
+        let mut untried = Unvisited::new(self.tree, shape, last, &mut self.ranks);
+        share_out(&mut self.candidates, &mut untried, fpu, scale, visits);
+        for candidate in &self.candidates[..tried] {
+            if candidate.given > 0 {
+                self.branches.push(Branch {
+                    edge: candidate.edge,
+                    visits: candidate.given,
+                });
+            }
+        }
+        // Untried moves come in order, so the first tells of all.
+        let fresh = self.candidates.get(tried);
+        fresh.is_none_or(|candidate| candidate.given == 0) || self.add_edges(node, tried)
+    }
+
+    /// The same at a root where Gumbel's selection rules.
+    fn select_by_gumbel(&mut self, gumbel: &Gumbel, node: Node<'a>, visits: u32) -> bool {
+        let mut last = Rank::TOP;
+        while let Some(rank) = self.tree.next_rank(node.shape(), last) {
+            let mv = pack_move(self.shared.root_moves[usize::from(rank.number())]);
+            let number = node.shape().count();
+            if self.tree.edges(node.shape()).all(|edge| edge.rank() > rank)
+                && self
+                    .tree
+                    .add_edge(&mut self.blocks, node, number, mv, rank)
+                    .is_err()
+            {
+                return false;
+            }
+            last = rank;
+        }
+        let shape = node.shape();
+        let own = -self.tree.block(shape).own().q as f32;
+        let mut contenders = contenders(self.tree, node);
+        let first = self.branches.len();
+        let edges = self.tree.edge_indices(shape);
+        self.branches
+            .extend(edges.map(|edge| Branch { edge, visits: 0 }));
+        for _ in 0..visits {
+            let Some(next) = gumbel.next(&contenders, own) else {
+                break;
+            };
+            contenders[next].started += 1;
+            self.branches[first + next].visits += 1;
+        }
+        let mut kept = first;
+        for number in first..self.branches.len() {
+            if self.branches[number].visits > 0 {
+                self.branches[kept] = self.branches[number];
+                kept += 1;
+            }
+        }
+        self.branches.truncate(kept);
+        true
+    }
+
+    /// Makes edges of the untried moves that were given visits; false if the
+    /// memory does not suffice.
+    fn add_edges(&mut self, node: Node<'_>, tried: usize) -> bool {
+        let moves = self.moves_here();
+        for (&rank, number) in self.ranks.iter().zip(tried..) {
+            let visits = self.candidates[number].given;
+            if visits == 0 {
+                break;
+            }
+            let mv = pack_move(moves[usize::from(rank.number())]);
+            let number = number as u32;
+            match self.tree.add_edge(&mut self.blocks, node, number, mv, rank) {
+                Ok(edge) => self.branches.push(Branch { edge, visits }),
+                Err(Full) => return false,
+            }
+        }
+        true
+    }
+
+    /// The moves of the node the game stands at, in the order of their numbers.
+    fn moves_here(&self) -> MoveList {
+        if self.path.len() == 1 {
+            self.shared.root_moves.clone()
+        } else {
+            self.game.position().legal_moves()
+        }
+    }
+}

@@ -66,8 +66,19 @@ impl Table {
         // Bits that the table does not keep choose the one to go.
         let place = free.unwrap_or((key >> 32) as usize % BUCKET);
         bucket[place].store(word(key, node), Release);
-        if place >= CROWDED || free.is_none() {
-            self.grow();
+        if self.buckets.load(Relaxed) == self.most_buckets() {
+            return;
+        }
+        // Where a bucket overflows, threads wait for the one that makes room: it
+        // may have been interrupted.
+        match free {
+            Some(..CROWDED) => {}
+            Some(_) => {
+                if let Some(alone) = self.growing.try_lock() {
+                    self.grow(alone);
+                }
+            }
+            None => self.grow(self.growing.lock()),
         }
     }
 
@@ -80,13 +91,10 @@ impl Table {
         }
     }
 
-    /// Splits some buckets in two, unless another thread is at it.
-    fn grow(&self) {
-        let Some(_alone) = self.growing.try_lock() else {
-            return;
-        };
+    /// Splits some buckets in two. Only one thread may at a time.
+    fn grow<Guard>(&self, _alone: Guard) {
         let first = self.buckets.load(Relaxed);
-        let last = (first + GROWTH).min(self.entries.len() / BUCKET);
+        let last = (first + GROWTH).min(self.most_buckets());
         for new in first..last {
             let split_by = level(new);
             let old = self.bucket(new - split_by);
@@ -100,6 +108,10 @@ impl Table {
             }
             self.buckets.store(new + 1, Release);
         }
+    }
+
+    fn most_buckets(&self) -> usize {
+        self.entries.len() / BUCKET
     }
 
     fn bucket_of(&self, key: u64) -> &[AtomicU64] {
@@ -198,6 +210,6 @@ mod tests {
         });
         let all = threads..many * threads;
         let lost = all.filter(|&number| !finds(&table, number)).count();
-        assert!(lost < 1000, "{lost}");
+        assert!(lost < (many * threads) as usize / 50, "{lost}");
     }
 }

@@ -243,7 +243,7 @@ impl Search {
     /// not all moves are to be searched, `search_moves` are.
     fn enter(&mut self, game: &Game, search_moves: &[Move]) {
         match self.trail.lead(&self.tree, game, search_moves) {
-            Some(_) if is_peculiar(&self.parameters) => self.tree.renew_root(),
+            Some(node) if is_peculiar(&self.parameters) => self.tree.renew_root(node),
             Some(node) => self.tree.settle_root(node),
             None => {
                 self.tree.clear();

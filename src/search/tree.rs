@@ -248,8 +248,10 @@ impl Tree {
         (edge.node() != 0).then_some(edge.node())
     }
 
-    /// Gives the search a root of its own: nothing but what lies below it is kept.
-    pub(crate) fn renew_root(&mut self) {
+    /// Gives the search a root of its own in place of this node, as far as memory
+    /// allows: nothing but what lies below it is kept.
+    pub(crate) fn renew_root(&mut self, node: Index) {
+        self.root = node;
         self.root = self.fresh_root();
     }
 
@@ -379,6 +381,9 @@ mod tests {
         let mv = tree.edges(shape).nth(1).unwrap().mv();
         assert!(tree.child(tree.root_index(), 999).is_none());
         let child = tree.child(tree.root_index(), mv).unwrap();
+        let first_root = tree.root_index();
+        tree.renew_root(child);
+        assert_ne!(tree.root_index(), first_root, "it is another position");
         tree.settle_root(child);
         assert!(tree.is_low(), "a request has just failed");
         assert!(tree.evict(|| false));

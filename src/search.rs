@@ -245,10 +245,7 @@ impl Search {
         match self.trail.lead(&self.tree, game, search_moves) {
             Some(node) if is_peculiar(&self.parameters) => self.tree.renew_root(node),
             Some(node) => self.tree.settle_root(node),
-            None => {
-                self.tree.clear();
-                self.trail.clear();
-            }
+            None => self.clear(),
         }
         self.trail.push(&self.tree, game, search_moves);
         if self.threads > 1 && self.helpers.is_none() {

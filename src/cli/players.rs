@@ -63,12 +63,14 @@ impl PlayerArguments {
         }
         let backend = nn::load(&settings.backend)?;
         let properties = backend.properties();
-        let count = match (self.parallel, immediate) {
-            (0, Some(_)) => properties.recommended_threads,
-            (0, None) => properties
-                .recommended_threads
-                .max(properties.recommended_batch / BATCH_SHARE),
-            (parallel, _) => parallel,
+        let gathered = match immediate.is_none() && properties.reads_input {
+            true => properties.recommended_batch / BATCH_SHARE,
+            // Nothing is gained by batches that several players fill.
+            false => 0,
+        };
+        let count = match self.parallel {
+            0 => properties.recommended_threads.max(gathered),
+            parallel => parallel,
         };
         let count = count.min(tasks).max(1);
         let agent = settings.agent.to_possible_value();

@@ -103,12 +103,14 @@ impl ImmediateAgent {
         backend: Arc<dyn Backend>,
         parameters: &Parameters,
     ) -> ImmediateAgent {
-        ImmediateAgent {
+        let mut agent = ImmediateAgent {
             immediate,
             backend,
-            lines: parameters.multi_pv.max(1),
-            tablebase: parameters.tablebase.clone(),
-        }
+            lines: 1,
+            tablebase: Tablebase::default(),
+        };
+        agent.adjust(parameters);
+        agent
     }
 }
 
@@ -117,6 +119,7 @@ impl Agent for ImmediateAgent {
 
     fn adjust(&mut self, parameters: &Parameters) {
         self.lines = parameters.multi_pv.max(1);
+        self.tablebase = parameters.tablebase.clone();
     }
 
     fn choose(

@@ -180,6 +180,33 @@ fn stubborn(tables: &Tables, game: &Game) -> Move {
 }
 
 #[test]
+fn every_player_takes_up_tables_that_it_hears_of_later() {
+    let tables = Tables::write();
+    let without = Parameters {
+        threads: 1,
+        hash: 1,
+        ..Parameters::default()
+    };
+    let with = Parameters {
+        tablebase: tables.tablebase(),
+        ..without.clone()
+    };
+    let limits = Limits {
+        nodes: Some(4),
+        ..Limits::default()
+    };
+    let game = game("8/8/8/4k3/8/8/8/KR6 w - - 0 1");
+    for kind in [AgentKind::Mcts, AgentKind::Policy, AgentKind::Value] {
+        let mut agent = kind.build(Arc::new(Random::new(1)), &without);
+        for (parameters, known) in [(&with, true), (&without, false)] {
+            agent.adjust(parameters);
+            let report = choose(&mut *agent, &game, &limits).report;
+            assert_eq!(report.tablebase_hits > 0, known, "{kind:?}");
+        }
+    }
+}
+
+#[test]
 fn every_player_wins_what_is_won() {
     let tables = Tables::write();
     let parameters = Parameters {

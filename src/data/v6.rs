@@ -1,6 +1,7 @@
 //! Training chunks of Lc0, version 6: gzip files of records, one a game as a
 //! rule, each record a position with what the search and the game said of it.
 
+mod game;
 mod record;
 
 use std::fs::File;
@@ -11,7 +12,10 @@ use flate2::bufread::MultiGzDecoder;
 
 use crate::encode::InputError;
 
-pub use record::{FORMAT, RECORD_SIZE, V6Record, VERSION};
+pub use game::{
+    ChunkWriteError, Ending, Expectation, Searched, divergence, game_records, write_chunk,
+};
+pub use record::{ADJUDICATED, CUT_OFF, FORMAT, PROVEN, RECORD_SIZE, V6Record, VERSION};
 
 /// Why a record cannot be used.
 #[derive(Debug, thiserror::Error)]

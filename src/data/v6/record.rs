@@ -10,10 +10,17 @@ use super::V6Fault;
 
 /// Bytes of a record.
 pub const RECORD_SIZE: usize = size_of::<V6Record>();
-/// The version of records read.
+/// The version of records written, and the older of the two read.
 pub const VERSION: u32 = 6;
 /// The input format read: the classical 112 planes.
 pub const FORMAT: u32 = 1;
+
+/// Flag: the game was adjudicated.
+pub const ADJUDICATED: u8 = 1 << 5;
+/// Flag: the game reached the length at which games are stopped.
+pub const CUT_OFF: u8 = 1 << 4;
+/// Flag: the best move's value is proven.
+pub const PROVEN: u8 = 1 << 3;
 
 const _: () = assert!(RECORD_SIZE == 8356);
 // The record is read by reinterpreting its bytes.
@@ -45,8 +52,9 @@ pub struct V6Record {
     pub black_to_move: u8,
     /// Plies since the last capture or pawn move.
     pub rule50: u8,
-    /// Flags: 7 side to move, 6 marked for deletion, 5 adjudicated, 4 longest
-    /// game reached, 3 best move proven; 2–0 the board's transform.
+    /// Flags: 6 marked for deletion, 5 [`ADJUDICATED`], 4 [`CUT_OFF`],
+    /// 3 [`PROVEN`]; in input formats that transform the board also 7, the side
+    /// to move, and 2–0, the transform.
     pub invariance_info: u8,
     /// Unused; once the result.
     pub dummy: u8,

@@ -12,6 +12,7 @@ mod config;
 mod loss;
 mod metrics;
 mod optimizer;
+mod pattern;
 mod plot;
 mod schedule;
 mod tensors;
@@ -19,7 +20,7 @@ mod trainer;
 
 pub use checkpoint::{Checkpoint, CheckpointError, State};
 pub use config::{
-    ConfigError, LossWeights, OptimizerConfig, OptimizerKind, Precision, ScheduleConfig,
+    ConfigError, DecayRule, LossWeights, OptimizerConfig, OptimizerKind, Precision, ScheduleConfig,
     ScheduleShape, TrainConfig,
 };
 pub use plot::{PlotError, plot};

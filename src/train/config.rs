@@ -1,5 +1,13 @@
 //! What a training run is told, as its TOML file states it.
 
+mod loss;
+mod optimizer;
+mod schedule;
+
+pub use loss::LossWeights;
+pub use optimizer::{DecayRule, OptimizerConfig, OptimizerKind};
+pub use schedule::{ScheduleConfig, ScheduleShape};
+
 use crate::data::loader::Sampling;
 use crate::model::{self, ModelConfig};
 use serde::{Deserialize, Serialize};
@@ -43,6 +51,10 @@ pub struct TrainConfig {
     pub checkpoint_every: u64,
     /// Where the samples come from.
     pub data: Sampling,
+    /// Parameters that stay as they are: patterns of names, in which `*` stands
+    /// for any text, as in `embedding.*`.
+    #[serde(default)]
+    pub frozen: Vec<String>,
     /// How gradients become steps.
     #[serde(default)]
     pub optimizer: OptimizerConfig,
@@ -83,142 +95,6 @@ pub enum Precision {
     F32,
     /// bfloat16.
     Bf16,
-}
-
-/// How gradients become steps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OptimizerKind {
-    /// Adam with Nesterov momentum (Dozat 2016), as PyTorch computes it: the
-    /// paper's.
-    #[default]
-    Nadam,
-    /// Orthogonalised momentum (Jordan et al. 2024) for the matrices of the
-    /// encoder and the policy, NAdam for the rest; matrices' steps are scaled to
-    /// Adam's size (Liu et al. 2025), so that one learning rate serves both.
-    Muon,
-}
-
-/// The optimizer's settings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct OptimizerConfig {
-    /// Which.
-    pub kind: OptimizerKind,
-    /// Decay of the gradient's average.
-    pub beta1: f64,
-    /// Decay of the squared gradient's average.
-    pub beta2: f64,
-    /// Added to the root of the squared gradient's average.
-    pub epsilon: f64,
-    /// Decay of Muon's momentum.
-    pub muon_momentum: f64,
-    /// Share of each matrix (not of biases, norms and position tables) taken
-    /// away a step, times the learning rate.
-    pub weight_decay: f64,
-    /// Gradients longer than this are scaled down to it; 0 leaves them.
-    pub clip_norm: f64,
-}
-
-impl Default for OptimizerConfig {
-    fn default() -> OptimizerConfig {
-        OptimizerConfig {
-            kind: OptimizerKind::Nadam,
-            beta1: 0.9,
-            beta2: 0.98,
-            epsilon: 1e-7,
-            muon_momentum: 0.95,
-            weight_decay: 0.0,
-            clip_norm: 10.0,
-        }
-    }
-}
-
-/// How the learning rate moves after the warm-up.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
-pub enum ScheduleShape {
-    /// Stays, then falls to zero in a straight line over the last part of the
-    /// run (warm-up, stable, decay).
-    Stable {
-        /// The last part's share of all steps, in 0…1.
-        decay: f64,
-    },
-    /// Falls along half a cosine.
-    Cosine {
-        /// Share of the peak that is left at the end.
-        last: f64,
-    },
-    /// Falls in steps, as in the paper.
-    Stepped {
-        /// Each step and the share of the peak that holds from there on.
-        drops: Vec<(u64, f64)>,
-    },
-}
-
-/// How the learning rate moves.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ScheduleConfig {
-    /// The highest learning rate.
-    pub peak: f64,
-    /// Steps in which the rate climbs to it from zero.
-    pub warmup: u64,
-    /// What follows.
-    pub shape: ScheduleShape,
-}
-
-impl Default for ScheduleConfig {
-    fn default() -> ScheduleConfig {
-        ScheduleConfig {
-            peak: 5e-4,
-            warmup: 1000,
-            shape: ScheduleShape::Stable { decay: 0.2 },
-        }
-    }
-}
-
-/// What each loss weighs; the paper's appendix.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LossWeights {
-    /// Cross-entropy of the policy.
-    pub policy: f64,
-    /// Cross-entropy of the softened policy.
-    pub policy_soft: f64,
-    /// Cross-entropy of win, draw and loss.
-    pub result: f64,
-    /// Squared error of q.
-    pub q: f64,
-    /// Cross-entropy of q's bucket.
-    pub q_categorical: f64,
-    /// Squared error of q's expected error.
-    pub q_error: f64,
-    /// Squared error of the short-term value.
-    pub short_term: f64,
-    /// Cross-entropy of the short-term value's bucket.
-    pub short_term_categorical: f64,
-    /// Squared error of the short-term value's expected error.
-    pub short_term_error: f64,
-    /// Huber loss of the moves left (Lc0's head).
-    pub moves_left: f64,
-}
-
-impl Default for LossWeights {
-    fn default() -> LossWeights {
-        LossWeights {
-            policy: 1.0,
-            policy_soft: 8.0,
-            result: 1.0,
-            q: 1.0,
-            q_categorical: 0.1,
-            q_error: 1.0,
-            short_term: 1.0,
-            short_term_categorical: 0.1,
-            short_term_error: 1.0,
-            moves_left: 1.0,
-        }
-    }
 }
 
 /// Why a configuration cannot be used.

@@ -4,7 +4,7 @@ use super::checkpoint::{self, Checkpoint, CheckpointError, State};
 use super::config::{ConfigError, Precision, TrainConfig};
 use super::loss::{Losses, NAMES, losses};
 use super::metrics::{Averages, Metrics};
-use super::optimizer::{Memory, Optimizer};
+use super::optimizer::Optimizer;
 use super::plot::{PlotError, plot};
 use super::tensors::upload;
 use crate::data::loader::{Loader, LoaderError, Position, Split};
@@ -117,9 +117,13 @@ impl Trainer {
         let model = Chessformer::new(&config.architecture()?, device).map_err(ConfigError::from)?;
         tch::manual_seed(config.seed);
         let parameters = model.initial_weights().to_device(device);
-        let memory = Memory::new(model.size().parameters, device);
         Ok(Trainer {
-            optimizer: Optimizer::new(&config.optimizer, model.parameters(), memory),
+            optimizer: Optimizer::new(
+                &config.optimizer,
+                &config.frozen,
+                model.parameters(),
+                (Kind::Float, device),
+            ),
             config: config.clone(),
             device,
             average: parameters.copy(),
@@ -156,8 +160,8 @@ impl Trainer {
             .to_device(device)
             .set_requires_grad(true);
         trainer.average = checkpoint.average.to_device(device);
-        let memory = checkpoint.memory(device);
-        trainer.optimizer = Optimizer::new(&config.optimizer, trainer.model.parameters(), memory);
+        let optimizer = &mut trainer.optimizer;
+        optimizer.restore(state.optimizer_steps, &checkpoint.memory);
         trainer.step = state.step;
         trainer.samples = state.samples;
         trainer.seconds = state.seconds;
@@ -348,7 +352,6 @@ impl Trainer {
     /// The run as it stands.
     #[must_use]
     pub fn checkpoint(&self) -> Checkpoint {
-        let memory = self.optimizer.memory();
         Checkpoint {
             state: State {
                 config: self.config.clone(),
@@ -356,14 +359,11 @@ impl Trainer {
                 samples: self.samples,
                 seconds: self.seconds,
                 position: self.position,
-                optimizer_steps: memory.steps,
-                momentum_product: memory.momentum_product,
+                optimizer_steps: self.optimizer.steps(),
             },
             parameters: self.parameters.detach().copy(),
             average: self.average.copy(),
-            mean: memory.mean.copy(),
-            square: memory.square.copy(),
-            momentum: memory.momentum.copy(),
+            memory: self.optimizer.memory(),
         }
     }
 }

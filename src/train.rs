@@ -7,20 +7,24 @@
 //! back into the vector: one cast in place of autocast's hundreds, and an
 //! optimizer of a dozen operations whatever the network's depth.
 
+mod augment;
 mod checkpoint;
 mod config;
+mod lessons;
 mod loss;
 mod metrics;
 mod optimizer;
+mod pattern;
 mod plot;
 mod schedule;
+mod teacher;
 mod tensors;
 mod trainer;
 
 pub use checkpoint::{Checkpoint, CheckpointError, State};
 pub use config::{
-    ConfigError, LossWeights, OptimizerConfig, OptimizerKind, Precision, ScheduleConfig,
-    ScheduleShape, TrainConfig,
+    AugmentConfig, AverageConfig, ConfigError, DecayRule, DistillationConfig, LossWeights,
+    OptimizerConfig, OptimizerKind, Precision, ScheduleConfig, ScheduleShape, TrainConfig,
 };
 pub use plot::{PlotError, plot};
 pub use trainer::{Progress, RunOptions, Summary, TrainError, Trainer};

@@ -1,8 +1,8 @@
 //! All that a run needs to go on as if nothing had happened, in one file.
 //!
-//! A checkpoint is a safetensors file: the parameters, their average and the
-//! optimizer's memory as flat f32 vectors, and the [`State`] as JSON in a vector
-//! of bytes. It is written under another name, synced and renamed, so that a
+//! A checkpoint is a safetensors file: the parameters and their average as flat
+//! f32 vectors, whatever tensors the optimizer remembers, and the [`State`] as
+//! JSON in a vector of bytes. It is written under another name, synced and renamed, so that a
 //! run killed at any instant finds its last whole checkpoint.
 
 use super::config::TrainConfig;
@@ -18,6 +18,9 @@ const KEPT: usize = 2;
 
 const EXTENSION: &str = "safetensors";
 const PREFIX: &str = "step-";
+
+/// What the names of the optimizer's tensors begin with.
+const MEMORY: &str = "optimizer.";
 
 /// What a checkpoint holds besides vectors.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -35,8 +38,6 @@ pub struct State {
     pub position: Position,
     /// Steps the optimizer has taken.
     pub optimizer_steps: u64,
-    /// Product of NAdam's momentum coefficients.
-    pub momentum_product: f64,
 }
 
 /// A training run at rest.
@@ -48,9 +49,8 @@ pub struct Checkpoint {
     pub parameters: Tensor,
     /// Their exponential average, f32 `[parameters]`.
     pub average: Tensor,
-    pub(super) mean: Tensor,
-    pub(super) square: Tensor,
-    pub(super) momentum: Tensor,
+    /// What the optimizer remembers.
+    pub(super) memory: Memory,
 }
 
 /// Why a checkpoint cannot be written or read.
@@ -99,15 +99,18 @@ impl Checkpoint {
         let path = folder.join(format!("{PREFIX}{:09}.{EXTENSION}", self.state.step));
         let json = serde_json::to_vec(&self.state).expect("plain data");
         let state = Tensor::from_slice(&json);
-        let tensors = [
-            ("state", &state),
-            ("parameters", &self.parameters),
-            ("average", &self.average),
-            ("mean", &self.mean),
-            ("square", &self.square),
-            ("momentum", &self.momentum),
-        ]
-        .map(|(name, tensor)| (name, tensor.to_device(Device::Cpu)));
+        let own = [
+            ("state".to_owned(), &state),
+            ("parameters".to_owned(), &self.parameters),
+            ("average".to_owned(), &self.average),
+        ];
+        let memory = self.memory.iter();
+        let memory = memory.map(|(name, tensor)| (format!("{MEMORY}{name}"), tensor));
+        let tensors: Vec<_> = own
+            .into_iter()
+            .chain(memory)
+            .map(|(name, tensor)| (name, tensor.to_device(Device::Cpu)))
+            .collect();
         let unfinished = files::unfinished(&path).map_err(failed("write", &path))?;
         Tensor::write_safetensors(&tensors, unfinished.path())
             .map_err(std::io::Error::other)
@@ -174,21 +177,11 @@ impl Checkpoint {
             state,
             parameters: take("parameters")?,
             average: take("average")?,
-            mean: take("mean")?,
-            square: take("square")?,
-            momentum: take("momentum")?,
+            memory: tensors
+                .into_iter()
+                .filter_map(|(name, tensor)| Some((name.strip_prefix(MEMORY)?.to_owned(), tensor)))
+                .collect(),
         })
-    }
-
-    /// The optimizer's memory on `device`.
-    pub(super) fn memory(&self, device: Device) -> Memory {
-        Memory {
-            mean: self.mean.to_device(device),
-            square: self.square.to_device(device),
-            momentum: self.momentum.to_device(device),
-            steps: self.state.optimizer_steps,
-            momentum_product: self.state.momentum_product,
-        }
     }
 }
 

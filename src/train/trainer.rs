@@ -1,14 +1,15 @@
 //! The loop that makes a network.
 
 use super::checkpoint::{self, Checkpoint, CheckpointError, State};
-use super::config::{ConfigError, Precision, TrainConfig};
-use super::loss::{Losses, NAMES, losses};
+use super::config::{ConfigError, TrainConfig};
+use super::lessons::{Lesson, Lessons};
+use super::loss::{Losses, NAMES, POLICY_ACCURACY};
 use super::metrics::{Averages, Metrics};
-use super::optimizer::{Memory, Optimizer};
+use super::optimizer::Optimizer;
 use super::plot::{PlotError, plot};
-use super::tensors::upload;
+use super::teacher::TeacherError;
 use crate::data::loader::{Loader, LoaderError, Position, Split};
-use crate::model::{Chessformer, Weights};
+use crate::model::Chessformer;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tch::{Device, Kind, Tensor};
@@ -67,6 +68,9 @@ pub enum TrainError {
     /// There are no samples.
     #[error(transparent)]
     Loader(#[from] LoaderError),
+    /// The network to learn from cannot be used.
+    #[error(transparent)]
+    Teacher(#[from] TeacherError),
     /// A checkpoint cannot be written or read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
@@ -117,9 +121,13 @@ impl Trainer {
         let model = Chessformer::new(&config.architecture()?, device).map_err(ConfigError::from)?;
         tch::manual_seed(config.seed);
         let parameters = model.initial_weights().to_device(device);
-        let memory = Memory::new(model.size().parameters, device);
         Ok(Trainer {
-            optimizer: Optimizer::new(&config.optimizer, model.parameters(), memory),
+            optimizer: Optimizer::new(
+                &config.optimizer,
+                &config.frozen,
+                model.parameters(),
+                (Kind::Float, device),
+            ),
             config: config.clone(),
             device,
             average: parameters.copy(),
@@ -156,8 +164,8 @@ impl Trainer {
             .to_device(device)
             .set_requires_grad(true);
         trainer.average = checkpoint.average.to_device(device);
-        let memory = checkpoint.memory(device);
-        trainer.optimizer = Optimizer::new(&config.optimizer, trainer.model.parameters(), memory);
+        let optimizer = &mut trainer.optimizer;
+        optimizer.restore(state.optimizer_steps, &checkpoint.memory);
         trainer.step = state.step;
         trainer.samples = state.samples;
         trainer.seconds = state.seconds;
@@ -215,6 +223,7 @@ impl Trainer {
         let started = Instant::now();
         let earlier = self.seconds;
         let mut window = Window::new(self.device);
+        let lessons = Lessons::new(&self.config, &self.model, self.device)?;
         let mut batches = Loader::new(
             &self.config.data,
             Split::Train,
@@ -225,17 +234,14 @@ impl Trainer {
         while self.step < self.config.steps {
             let Some(batch) = batches.next() else { break };
             let batch = batch?;
-            let (rows, targets) = upload(&batch, self.device);
-            let losses = {
-                let outputs = self.forward(&self.parameters, &rows);
-                losses(&outputs, &targets, &self.config.loss)
-            };
-            losses.total.backward();
+            let (count, next) = (batch.len(), batch.next);
+            let lesson = lessons.prepare(batch)?;
+            let losses = lessons.learn(&self.model, &self.parameters, &lesson);
             let norm = self.descend();
-            window.add(&losses, &norm, batch.len());
+            window.add(&losses, &lesson, &norm, count);
             self.step += 1;
-            self.samples += batch.len() as u64;
-            self.position = batch.next;
+            self.samples += count as u64;
+            self.position = next;
             self.seconds = earlier + started.elapsed().as_secs_f64();
 
             let due =
@@ -252,13 +258,14 @@ impl Trainer {
             if due(self.config.log_every) || validation.is_some() {
                 let report_of = window.close(self.step)?;
                 let rate = self.config.schedule.rate(self.step - 1, self.config.steps);
-                let more = [
+                let own = [
                     ("samples", self.samples as f64),
                     ("rate", rate),
                     ("gradient_norm", report_of.norm),
                     ("samples_per_second", report_of.speed),
                     ("seconds", self.seconds),
                 ];
+                let more: Vec<_> = own.into_iter().chain(report_of.carriers).collect();
                 let written = metrics.write("train", self.step, &report_of.averages, &more);
                 written.map_err(unwritable)?;
                 report(&Progress {
@@ -292,6 +299,7 @@ impl Trainer {
     fn validate(&self, threads: usize) -> Result<Averages, TrainError> {
         let _guard = tch::no_grad_guard();
         let mut window = Window::new(self.device);
+        let lessons = Lessons::plain(&self.config, &self.model, self.device);
         let batches = Loader::new(
             &self.config.data,
             Split::Validation,
@@ -301,10 +309,10 @@ impl Trainer {
         )?;
         for batch in batches {
             let batch = batch?;
-            let (rows, targets) = upload(&batch, self.device);
-            let outputs = self.forward(&self.average, &rows);
-            let losses = losses(&outputs, &targets, &self.config.loss);
-            window.add(&losses, &losses.total, batch.len());
+            let count = batch.len();
+            let lesson = lessons.prepare(batch)?;
+            let losses = lessons.measure(&self.model, &self.average, &lesson);
+            window.add(&losses, &lesson, &losses.total, count);
             if window.samples >= self.config.validation_samples {
                 break;
             }
@@ -320,16 +328,6 @@ impl Trainer {
         Ok(NAMES.into_iter().zip(self.validate(threads)?).collect())
     }
 
-    fn forward(&self, parameters: &Tensor, rows: &Tensor) -> crate::model::Outputs {
-        let kind = match self.config.precision {
-            Precision::F32 => Kind::Float,
-            Precision::Bf16 => Kind::BFloat16,
-        };
-        let weights = Weights::from_flat(&parameters.to_kind(kind), self.model.parameters());
-        let soft = self.config.loss.policy_soft > 0.0;
-        self.model.forward(&weights, rows, soft)
-    }
-
     /// Moves the parameters against their gradient and the average after them;
     /// returns the gradient's length.
     fn descend(&mut self) -> Tensor {
@@ -338,17 +336,16 @@ impl Trainer {
         let rate = self.config.schedule.rate(self.step, self.config.steps);
         let norm = self.optimizer.step(&mut self.parameters, &gradient, rate);
         self.parameters.zero_grad();
-        // The first average would remember the random start for 1/(1 − decay) steps.
-        let young = (self.step as f64 + 1.0) / (self.step as f64 + 10.0);
-        let decay = self.config.average_decay.min(young);
-        let _ = self.average.lerp_(&self.parameters.detach(), 1.0 - decay);
+        let share = self.config.average.share(self.step + 1);
+        if share > 0.0 {
+            let _ = self.average.lerp_(&self.parameters.detach(), share);
+        }
         norm
     }
 
     /// The run as it stands.
     #[must_use]
     pub fn checkpoint(&self) -> Checkpoint {
-        let memory = self.optimizer.memory();
         Checkpoint {
             state: State {
                 config: self.config.clone(),
@@ -356,25 +353,31 @@ impl Trainer {
                 samples: self.samples,
                 seconds: self.seconds,
                 position: self.position,
-                optimizer_steps: memory.steps,
-                momentum_product: memory.momentum_product,
+                optimizer_steps: self.optimizer.steps(),
             },
             parameters: self.parameters.detach().copy(),
             average: self.average.copy(),
-            mean: memory.mean.copy(),
-            square: memory.square.copy(),
-            momentum: memory.momentum.copy(),
+            memory: self.optimizer.memory(),
         }
     }
 }
 
-/// Where the share of moves found stands among [`NAMES`].
-const POLICY_ACCURACY: usize = 10;
+/// The targets whose carriers are counted in the metrics, by the names of their
+/// losses and of the counts.
+const CARRIERS: [(&str, &str); 6] = [
+    ("policy", "policy_carried"),
+    ("policy_soft", "policy_soft_carried"),
+    ("result", "result_carried"),
+    ("q", "q_carried"),
+    ("short_term", "short_term_carried"),
+    ("moves_left", "moves_left_carried"),
+];
 
 /// Sums on the device since the last report, so that steps wait for nothing.
 struct Window {
     sums: Tensor,
     carried: Tensor,
+    counts: Tensor,
     norm: Tensor,
     steps: u64,
     samples: usize,
@@ -384,6 +387,8 @@ struct Window {
 /// What a window saw.
 struct WindowReport {
     averages: Averages,
+    /// Share of the samples that carried a target, by the count's name.
+    carriers: Vec<(&'static str, f64)>,
     norm: f64,
     speed: f64,
 }
@@ -394,6 +399,7 @@ impl Window {
         Window {
             sums: zeros(NAMES.len()),
             carried: zeros(NAMES.len()),
+            counts: zeros(NAMES.len()),
             norm: zeros(1),
             steps: 0,
             samples: 0,
@@ -401,10 +407,11 @@ impl Window {
         }
     }
 
-    fn add(&mut self, losses: &Losses, norm: &Tensor, samples: usize) {
+    fn add(&mut self, losses: &Losses, lesson: &Lesson, norm: &Tensor, samples: usize) {
         let _guard = tch::no_grad_guard();
-        self.sums += &losses.values * &losses.carried;
-        self.carried += &losses.carried;
+        self.sums += &losses.sums;
+        self.carried += &lesson.carried;
+        self.counts += &lesson.counts;
         self.norm += norm;
         self.steps += 1;
         self.samples += samples;
@@ -427,10 +434,16 @@ impl Window {
         };
         let (sums, carried) = (fetch(&self.sums), fetch(&self.carried));
         let averages = sums.iter().zip(&carried);
+        let counts = fetch(&self.counts);
+        let share = |(loss, name): (&str, &'static str)| {
+            let place = NAMES.iter().position(|known| *known == loss)?;
+            Some((name, f64::from(counts[place]) / self.samples.max(1) as f64))
+        };
         let report = WindowReport {
             averages: averages
                 .map(|(&sum, &carried)| (carried > 0.0).then(|| f64::from(sum / carried)))
                 .collect(),
+            carriers: CARRIERS.into_iter().filter_map(share).collect(),
             norm: f64::from(fetch(&self.norm)[0]) / self.steps.max(1) as f64,
             speed: self.samples as f64 / self.started.elapsed().as_secs_f64().max(1e-9),
         };

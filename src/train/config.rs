@@ -1,11 +1,18 @@
 //! What a training run is told, as its TOML file states it.
 
+mod guard;
+mod keep;
 mod loss;
+mod nearest;
 mod optimizer;
+mod overrides;
 mod schedule;
 
+pub use guard::GuardConfig;
+pub use keep::KeepConfig;
 pub use loss::LossWeights;
 pub use optimizer::{DecayRule, OptimizerConfig, OptimizerKind};
+pub use overrides::{Override, OverrideError};
 pub use schedule::{ScheduleConfig, ScheduleShape};
 
 use crate::data::loader::Sampling;
@@ -49,6 +56,12 @@ pub struct TrainConfig {
     /// Steps between checkpoints.
     #[serde(default = "default_checkpoint_every")]
     pub checkpoint_every: u64,
+    /// Which checkpoints stay.
+    #[serde(default)]
+    pub keep: KeepConfig,
+    /// When the run goes back to a checkpoint.
+    #[serde(default)]
+    pub guard: GuardConfig,
     /// Where the samples come from.
     pub data: Sampling,
     /// Parameters that stay as they are: patterns of names, in which `*` stands
@@ -109,12 +122,24 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// The file is not what a run is configured by.
-    #[error("{path}: {source}")]
+    #[error("{path}: {}{}", .source.to_string().trim_end(), nearest::hint(.source.message()))]
     Syntax {
         /// The file.
         path: PathBuf,
         /// What is wrong and where.
         source: Box<toml::de::Error>,
+    },
+    /// A key cannot be set as the command line asks.
+    #[error(transparent)]
+    Override(#[from] OverrideError),
+    /// The file together with what the command line sets is not what a run is
+    /// configured by.
+    #[error("{key}: {reason}{}", nearest::hint(.reason))]
+    Key {
+        /// Where it shows.
+        key: String,
+        /// What is wrong.
+        reason: String,
     },
     /// Neither or both of `preset` and `model` are there.
     #[error("a run needs either `preset = \"cf-6m-gab\"` or a [model] table, and not both")]
@@ -134,13 +159,39 @@ impl TrainConfig {
     /// # Errors
     /// [`ConfigError`], naming the file, the line and the field.
     pub fn read(path: &Path) -> Result<TrainConfig, ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
-        let config: TrainConfig = toml::from_str(&text).map_err(|source| ConfigError::Syntax {
-            path: path.to_owned(),
-            source: Box::new(source),
+        let config: TrainConfig = parse(path)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Reads a configuration file as [`TrainConfig::read`] does, with some keys
+    /// set otherwise.
+    ///
+    /// # Errors
+    /// [`ConfigError`], naming the key.
+    pub fn read_with(path: &Path, overrides: &[Override]) -> Result<TrainConfig, ConfigError> {
+        if overrides.is_empty() {
+            // Straight from the file, errors know their line.
+            return TrainConfig::read(path);
+        }
+        TrainConfig::from_table(parse(path)?, overrides)
+    }
+
+    /// A configuration of a table with some keys set otherwise.
+    ///
+    /// # Errors
+    /// [`ConfigError`], naming the key.
+    pub fn from_table(
+        mut table: toml::Table,
+        overrides: &[Override],
+    ) -> Result<TrainConfig, ConfigError> {
+        for set in overrides {
+            set.apply(&mut table)?;
+        }
+        let read: Result<TrainConfig, _> = serde_path_to_error::deserialize(table);
+        let config = read.map_err(|error| ConfigError::Key {
+            key: error.path().to_string(),
+            reason: error.inner().message().to_owned(),
         })?;
         config.check()?;
         Ok(config)
@@ -158,6 +209,7 @@ impl TrainConfig {
             ("validate_every", self.validate_every),
             ("validation_samples", self.validation_samples as u64),
             ("checkpoint_every", self.checkpoint_every),
+            ("keep.newest", self.keep.newest as u64),
         ];
         if let Some((name, _)) = counts.into_iter().find(|(_, count)| *count == 0) {
             return Err(ConfigError::Zero(name));
@@ -177,4 +229,16 @@ impl TrainConfig {
             _ => Err(ConfigError::Architecture),
         }
     }
+}
+
+/// Reads a TOML file.
+pub(super) fn parse<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    toml::from_str(&text).map_err(|source| ConfigError::Syntax {
+        path: path.to_owned(),
+        source: Box::new(source),
+    })
 }

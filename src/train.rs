@@ -7,24 +7,61 @@
 //! back into the vector: one cast in place of autocast's hundreds, and an
 //! optimizer of a dozen operations whatever the network's depth.
 
+mod ablation;
 mod augment;
+mod calibration;
 mod checkpoint;
 mod config;
+mod guard;
+mod history;
 mod lessons;
 mod loss;
 mod metrics;
 mod optimizer;
 mod pattern;
-mod plot;
+mod recorder;
+mod report;
 mod schedule;
+mod stopwatch;
 mod teacher;
 mod tensors;
 mod trainer;
+mod window;
 
+pub use ablation::{Ablation, AblationError, Row, Variant, table};
 pub use checkpoint::{Checkpoint, CheckpointError, State};
 pub use config::{
-    AugmentConfig, AverageConfig, ConfigError, DecayRule, DistillationConfig, LossWeights,
-    OptimizerConfig, OptimizerKind, Precision, ScheduleConfig, ScheduleShape, TrainConfig,
+    AugmentConfig, AverageConfig, ConfigError, DecayRule, DistillationConfig, GuardConfig,
+    KeepConfig, LossWeights, OptimizerConfig, OptimizerKind, Override, OverrideError, Precision,
+    ScheduleConfig, ScheduleShape, TrainConfig,
 };
-pub use plot::{PlotError, plot};
+pub use guard::Trouble;
+pub use history::{History, HistoryError};
+pub use report::report;
 pub use trainer::{Progress, RunOptions, Summary, TrainError, Trainer};
+
+#[cfg(test)]
+mod tests {
+    use super::{TrainConfig, Trainer};
+    use tch::Device;
+
+    /// A trainer of a network of a few thousand parameters, without data.
+    pub(super) fn tiny() -> Trainer {
+        let config: TrainConfig = toml::from_str(
+            r#"
+name = "tiny"
+steps = 10
+batch = 8
+[model]
+layers = 1
+width = 8
+heads = 2
+feed_forward = 8
+position = { kind = "absolute" }
+[data]
+"#,
+        )
+        .unwrap();
+        Trainer::new(&config, Device::Cpu).unwrap()
+    }
+}

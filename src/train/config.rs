@@ -4,16 +4,23 @@ mod augment;
 mod average;
 mod check;
 mod distillation;
+mod guard;
+mod keep;
 mod loss;
+mod nearest;
 mod optimizer;
+mod overrides;
 mod schedule;
 
 pub use augment::AugmentConfig;
 pub use average::AverageConfig;
 pub use check::ConfigError;
 pub use distillation::DistillationConfig;
+pub use guard::GuardConfig;
+pub use keep::KeepConfig;
 pub use loss::LossWeights;
 pub use optimizer::{DecayRule, OptimizerConfig, OptimizerKind};
+pub use overrides::{Override, OverrideError};
 pub use schedule::{ScheduleConfig, ScheduleShape};
 
 use crate::data::loader::Sampling;
@@ -66,6 +73,12 @@ pub struct TrainConfig {
     /// Steps between checkpoints.
     #[serde(default = "default_checkpoint_every")]
     pub checkpoint_every: u64,
+    /// Which checkpoints stay.
+    #[serde(default)]
+    pub keep: KeepConfig,
+    /// When the run goes back to a checkpoint.
+    #[serde(default)]
+    pub guard: GuardConfig,
     /// Where the samples come from.
     pub data: Sampling,
     /// How samples are varied.
@@ -126,13 +139,39 @@ impl TrainConfig {
     /// # Errors
     /// [`ConfigError`], naming the file, the line and the field.
     pub fn read(path: &Path) -> Result<TrainConfig, ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
-        let config: TrainConfig = toml::from_str(&text).map_err(|source| ConfigError::Syntax {
-            path: path.to_owned(),
-            source: Box::new(source),
+        let config: TrainConfig = parse(path)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Reads a configuration file as [`TrainConfig::read`] does, with some keys
+    /// set otherwise.
+    ///
+    /// # Errors
+    /// [`ConfigError`], naming the key.
+    pub fn read_with(path: &Path, overrides: &[Override]) -> Result<TrainConfig, ConfigError> {
+        if overrides.is_empty() {
+            // Straight from the file, errors know their line.
+            return TrainConfig::read(path);
+        }
+        TrainConfig::from_table(parse(path)?, overrides)
+    }
+
+    /// A configuration of a table with some keys set otherwise.
+    ///
+    /// # Errors
+    /// [`ConfigError`], naming the key.
+    pub fn from_table(
+        mut table: toml::Table,
+        overrides: &[Override],
+    ) -> Result<TrainConfig, ConfigError> {
+        for set in overrides {
+            set.apply(&mut table)?;
+        }
+        let read: Result<TrainConfig, _> = serde_path_to_error::deserialize(table);
+        let config = read.map_err(|error| ConfigError::Key {
+            key: error.path().to_string(),
+            reason: error.inner().message().to_owned(),
         })?;
         config.check()?;
         Ok(config)
@@ -149,4 +188,16 @@ impl TrainConfig {
             _ => Err(ConfigError::Architecture),
         }
     }
+}
+
+/// Reads a TOML file.
+pub(super) fn parse<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    toml::from_str(&text).map_err(|source| ConfigError::Syntax {
+        path: path.to_owned(),
+        source: Box::new(source),
+    })
 }

@@ -10,10 +10,11 @@
 
 use super::config::{AugmentConfig, Precision, TrainConfig};
 use super::loss::{Losses, Weights as LossVector, losses, weighing};
+use super::stopwatch::{Part, Stopwatch};
 use super::teacher::{Advice, Teacher, TeacherError};
 use super::tensors::{Targets, upload};
 use crate::data::loader::Batch;
-use crate::model::{Chessformer, Heads, Weights};
+use crate::model::{Chessformer, Heads, Outputs, Weights};
 use tch::{Device, Kind, Tensor};
 
 /// How batches are taught.
@@ -111,14 +112,22 @@ impl Lessons {
 
     /// Adds the gradient of the lesson's total loss to that of `parameters`,
     /// f32 `[parameters]`.
-    pub fn learn(&self, model: &Chessformer, parameters: &Tensor, lesson: &Lesson) -> Losses {
+    pub fn learn(
+        &self,
+        model: &Chessformer,
+        parameters: &Tensor,
+        lesson: &Lesson,
+        watch: &mut Stopwatch,
+    ) -> Losses {
         let count = lesson.rows.size()[0];
         let size = (count + self.pieces - 1) / self.pieces;
         let mut all: Option<Losses> = None;
         for start in (0..count).step_by(size as usize) {
             let piece = lesson.narrow(start, size.min(count - start));
-            let losses = self.measure(model, parameters, &piece);
+            let (_, losses) = self.measure(model, parameters, &piece);
+            watch.mark(Part::Forward);
             losses.total.backward();
+            watch.mark(Part::Backward);
             let losses = losses.detached();
             all = Some(match all {
                 Some(before) => before.plus(&losses),
@@ -128,11 +137,18 @@ impl Lessons {
         all.expect("a batch is never empty")
     }
 
-    /// The lesson's losses, through which gradients can flow.
-    pub fn measure(&self, model: &Chessformer, parameters: &Tensor, lesson: &Lesson) -> Losses {
+    /// What the network says of the lesson, and the losses, through which
+    /// gradients can flow.
+    pub fn measure(
+        &self,
+        model: &Chessformer,
+        parameters: &Tensor,
+        lesson: &Lesson,
+    ) -> (Outputs, Losses) {
         let weights = Weights::from_flat(&parameters.to_kind(self.kind), model.parameters());
         let outputs = model.forward(&weights, &lesson.rows, self.heads);
-        losses(&outputs, lesson, &self.weights, self.label_smoothing)
+        let losses = losses(&outputs, lesson, &self.weights, self.label_smoothing);
+        (outputs, losses)
     }
 }
 

@@ -1,34 +1,40 @@
-//! The loop that makes a network.
+//! A network being trained: what one step does, and what a run consists of.
 
-use super::checkpoint::{self, Checkpoint, CheckpointError, State};
+mod run;
+
+use super::calibration::Calibration;
+use super::checkpoint::{Checkpoint, CheckpointError, State, newest};
 use super::config::{ConfigError, TrainConfig};
-use super::lessons::{Lesson, Lessons};
-use super::loss::{Losses, NAMES, POLICY_ACCURACY};
-use super::metrics::{Averages, Metrics};
+use super::guard::{Guard, Trouble};
+use super::lessons::Lessons;
+use super::loss::NAMES;
 use super::optimizer::Optimizer;
-use super::plot::{PlotError, plot};
+use super::stopwatch::{Part, Stopwatch};
 use super::teacher::TeacherError;
-use crate::data::loader::{Loader, LoaderError, Position, Split};
+use super::window::{Averages, Window};
+use crate::data::loader::{Batch, Loader, LoaderError, Position, Split};
 use crate::model::Chessformer;
+use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use tch::{Device, Kind, Tensor};
 
 /// Where a run's folder keeps its checkpoints.
 pub(super) const CHECKPOINTS: &str = "checkpoints";
 
-const METRICS: &str = "metrics.jsonl";
-const PICTURE: &str = "metrics.svg";
-
 /// What a run is told besides its configuration.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// Where checkpoints, metrics and picture go.
+    /// Where checkpoints and metrics go.
     pub folder: PathBuf,
     /// Threads that decode samples.
     pub threads: usize,
     /// Stop (with a checkpoint) after so long; the run can go on later.
     pub time: Option<Duration>,
+    /// Stop (with a checkpoint) after the step during which this becomes true.
+    pub stop: Arc<AtomicBool>,
 }
 
 /// How far a run is.
@@ -38,6 +44,8 @@ pub struct Progress {
     pub step: u64,
     /// Steps in all.
     pub steps: u64,
+    /// Samples seen.
+    pub samples: u64,
     /// Samples a second, averaged since the last report.
     pub samples_per_second: f64,
     /// Average policy loss since the last report.
@@ -87,14 +95,21 @@ pub enum TrainError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The picture cannot be drawn.
-    #[error(transparent)]
-    Plot(#[from] PlotError),
-    /// The loss is no number any more.
+    /// Going back to the last checkpoint did not help.
     #[error(
-        "the loss is no longer finite at step {0}: lower schedule.peak, and go on from the last checkpoint"
+        "step {step}: {trouble}, {times} times from the checkpoint of step {from}: \
+         lower schedule.peak, or allow more guard.rollbacks"
     )]
-    NotFinite(u64),
+    Unstable {
+        /// The step at which it showed last.
+        step: u64,
+        /// What showed.
+        trouble: Trouble,
+        /// How often.
+        times: u32,
+        /// The step that each time began at.
+        from: u64,
+    },
 }
 
 /// A network being trained.
@@ -109,6 +124,16 @@ pub struct Trainer {
     samples: u64,
     seconds: f64,
     position: Position,
+    window: Window,
+    guard: Guard,
+    /// Times the run has come back to the checkpoint it began at last.
+    rollbacks: u32,
+}
+
+/// What a validation found.
+struct Validation {
+    averages: Averages,
+    calibration: Map<String, Value>,
 }
 
 impl Trainer {
@@ -137,6 +162,9 @@ impl Trainer {
             samples: 0,
             seconds: 0.0,
             position: Position::default(),
+            window: Window::new(device),
+            guard: Guard::default(),
+            rollbacks: 0,
         })
     }
 
@@ -159,18 +187,29 @@ impl Trainer {
         if !same {
             return Err(TrainError::Architecture(source.to_owned()));
         }
-        trainer.parameters = checkpoint
-            .parameters
-            .to_device(device)
-            .set_requires_grad(true);
-        trainer.average = checkpoint.average.to_device(device);
-        let optimizer = &mut trainer.optimizer;
-        optimizer.restore(state.optimizer_steps, &checkpoint.memory);
-        trainer.step = state.step;
-        trainer.samples = state.samples;
-        trainer.seconds = state.seconds;
-        trainer.position = state.position;
+        trainer.restore(checkpoint);
+        if state.config.data != config.data || state.config.loss != config.loss {
+            // Other losses are usual now.
+            trainer.guard = Guard::default();
+        }
         Ok(trainer)
+    }
+
+    /// Stands where the checkpoint stood.
+    fn restore(&mut self, checkpoint: &Checkpoint) {
+        let (state, device) = (&checkpoint.state, self.device);
+        let parameters = checkpoint.parameters.to_device(device);
+        self.parameters = parameters.set_requires_grad(true);
+        self.average = checkpoint.average.to_device(device);
+        self.optimizer
+            .restore(state.optimizer_steps, &checkpoint.memory);
+        self.step = state.step;
+        self.samples = state.samples;
+        self.seconds = state.seconds;
+        self.position = state.position;
+        self.window = Window::resume(&checkpoint.sums, state.window, device);
+        self.guard = state.guard.clone();
+        self.rollbacks = state.rollbacks;
     }
 
     /// Begins a run in `options.folder`, or goes on with the one that is there.
@@ -183,11 +222,9 @@ impl Trainer {
         device: Device,
     ) -> Result<Trainer, TrainError> {
         let folder = options.folder.join(CHECKPOINTS);
-        if checkpoint::exists(&folder)? {
-            let checkpoint = Checkpoint::read(&folder)?;
-            Trainer::resume(config, &checkpoint, &folder, device)
-        } else {
-            Trainer::new(config, device)
+        match newest(&folder)? {
+            Some(checkpoint) => Trainer::resume(config, &checkpoint, &folder, device),
+            None => Trainer::new(config, device),
         }
     }
 
@@ -197,108 +234,49 @@ impl Trainer {
         self.step
     }
 
+    /// Steps to train in all.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.config.steps
+    }
+
+    /// Where it computes.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
     /// The network's structure.
     #[must_use]
     pub fn model(&self) -> &Chessformer {
         &self.model
     }
 
-    /// Trains until all steps are done or the time is up. `report` is called
-    /// every [`TrainConfig::log_every`] steps.
-    ///
-    /// # Errors
-    /// [`TrainError`]; the last checkpoint then stands.
-    pub fn run(
+    /// Learns from one batch.
+    fn learn(
         &mut self,
-        options: &RunOptions,
-        report: &mut dyn FnMut(&Progress),
-    ) -> Result<Summary, TrainError> {
-        let path = options.folder.join(METRICS);
-        let unwritable = |source| TrainError::Metrics {
-            path: path.clone(),
-            source,
-        };
-        std::fs::create_dir_all(&options.folder).map_err(unwritable)?;
-        let mut metrics = Metrics::open(&path, self.step).map_err(unwritable)?;
-        let started = Instant::now();
-        let earlier = self.seconds;
-        let mut window = Window::new(self.device);
-        let lessons = Lessons::new(&self.config, &self.model, self.device)?;
-        let mut batches = Loader::new(
-            &self.config.data,
-            Split::Train,
-            self.config.batch,
-            self.position,
-            options.threads,
-        )?;
-        while self.step < self.config.steps {
-            let Some(batch) = batches.next() else { break };
-            let batch = batch?;
-            let (count, next) = (batch.len(), batch.next);
-            let lesson = lessons.prepare(batch)?;
-            let losses = lessons.learn(&self.model, &self.parameters, &lesson);
-            let norm = self.descend();
-            window.add(&losses, &lesson, &norm, count);
-            self.step += 1;
-            self.samples += count as u64;
-            self.position = next;
-            self.seconds = earlier + started.elapsed().as_secs_f64();
-
-            let due =
-                |every: u64| self.step.is_multiple_of(every) || self.step == self.config.steps;
-            let validation = if due(self.config.validate_every) {
-                Some(self.validate(options.threads)?)
-            } else {
-                None
-            };
-            if let Some(validation) = &validation {
-                let written = metrics.write("validation", self.step, validation, &[]);
-                written.map_err(unwritable)?;
-            }
-            if due(self.config.log_every) || validation.is_some() {
-                let report_of = window.close(self.step)?;
-                let rate = self.config.schedule.rate(self.step - 1, self.config.steps);
-                let own = [
-                    ("samples", self.samples as f64),
-                    ("rate", rate),
-                    ("gradient_norm", report_of.norm),
-                    ("samples_per_second", report_of.speed),
-                    ("seconds", self.seconds),
-                ];
-                let more: Vec<_> = own.into_iter().chain(report_of.carriers).collect();
-                let written = metrics.write("train", self.step, &report_of.averages, &more);
-                written.map_err(unwritable)?;
-                report(&Progress {
-                    step: self.step,
-                    steps: self.config.steps,
-                    samples_per_second: report_of.speed,
-                    policy_loss: report_of.averages[0].unwrap_or(f64::NAN),
-                    validation_accuracy: validation.and_then(|averages| averages[POLICY_ACCURACY]),
-                });
-            }
-            let time_is_up = options.time.is_some_and(|time| started.elapsed() >= time);
-            if time_is_up || due(self.config.checkpoint_every) {
-                window.check(self.step)?;
-                self.checkpoint().write(&options.folder.join(CHECKPOINTS))?;
-            }
-            if time_is_up {
-                break;
-            }
-        }
-        plot(&path, &options.folder.join(PICTURE))?;
-        Ok(Summary {
-            step: self.step,
-            samples: self.samples,
-            finished: self.step >= self.config.steps,
-            checkpoint: self.checkpoint().write(&options.folder.join(CHECKPOINTS))?,
-        })
+        lessons: &Lessons,
+        batch: Batch,
+        watch: &mut Stopwatch,
+    ) -> Result<(), TrainError> {
+        let (count, next) = (batch.len(), batch.next);
+        let lesson = lessons.prepare(batch)?;
+        let losses = lessons.learn(&self.model, &self.parameters, &lesson, watch);
+        let norm = self.descend();
+        watch.mark(Part::Step);
+        let carriers = (&lesson.carried, &lesson.counts);
+        self.window.add(&losses, carriers, &norm, count);
+        self.step += 1;
+        self.samples += count as u64;
+        self.position = next;
+        Ok(())
     }
 
-    /// Averages over the validation games of the losses of the averaged
-    /// weights, in the order of [`NAMES`].
-    fn validate(&self, threads: usize) -> Result<Averages, TrainError> {
+    /// Losses of the averaged weights over the validation games.
+    fn validate(&self, threads: usize) -> Result<Validation, TrainError> {
         let _guard = tch::no_grad_guard();
         let mut window = Window::new(self.device);
+        let mut calibration = Calibration::new(self.device);
         let lessons = Lessons::plain(&self.config, &self.model, self.device);
         let batches = Loader::new(
             &self.config.data,
@@ -311,13 +289,18 @@ impl Trainer {
             let batch = batch?;
             let count = batch.len();
             let lesson = lessons.prepare(batch)?;
-            let losses = lessons.measure(&self.model, &self.average, &lesson);
-            window.add(&losses, &lesson, &losses.total, count);
-            if window.samples >= self.config.validation_samples {
+            let (outputs, losses) = lessons.measure(&self.model, &self.average, &lesson);
+            calibration.add(&outputs, &lesson.targets);
+            let carriers = (&lesson.carried, &lesson.counts);
+            window.add(&losses, carriers, &losses.total, count);
+            if window.samples() >= self.config.validation_samples {
                 break;
             }
         }
-        Ok(window.close(self.step)?.averages)
+        Ok(Validation {
+            averages: window.close().averages,
+            calibration: calibration.finish(),
+        })
     }
 
     /// Validates as a run does: each loss by name, where it had a target.
@@ -325,7 +308,8 @@ impl Trainer {
     /// # Errors
     /// [`TrainError`] if the data cannot be read.
     pub fn evaluate(&self, threads: usize) -> Result<Vec<(&'static str, Option<f64>)>, TrainError> {
-        Ok(NAMES.into_iter().zip(self.validate(threads)?).collect())
+        let validation = self.validate(threads)?;
+        Ok(NAMES.into_iter().zip(validation.averages).collect())
     }
 
     /// Moves the parameters against their gradient and the average after them;
@@ -346,6 +330,7 @@ impl Trainer {
     /// The run as it stands.
     #[must_use]
     pub fn checkpoint(&self) -> Checkpoint {
+        let (sums, window) = self.window.state();
         Checkpoint {
             state: State {
                 config: self.config.clone(),
@@ -354,100 +339,14 @@ impl Trainer {
                 seconds: self.seconds,
                 position: self.position,
                 optimizer_steps: self.optimizer.steps(),
+                rollbacks: self.rollbacks,
+                window,
+                guard: self.guard.clone(),
             },
             parameters: self.parameters.detach().copy(),
             average: self.average.copy(),
             memory: self.optimizer.memory(),
+            sums,
         }
-    }
-}
-
-/// The targets whose carriers are counted in the metrics, by the names of their
-/// losses and of the counts.
-const CARRIERS: [(&str, &str); 6] = [
-    ("policy", "policy_carried"),
-    ("policy_soft", "policy_soft_carried"),
-    ("result", "result_carried"),
-    ("q", "q_carried"),
-    ("short_term", "short_term_carried"),
-    ("moves_left", "moves_left_carried"),
-];
-
-/// Sums on the device since the last report, so that steps wait for nothing.
-struct Window {
-    sums: Tensor,
-    carried: Tensor,
-    counts: Tensor,
-    norm: Tensor,
-    steps: u64,
-    samples: usize,
-    started: Instant,
-}
-
-/// What a window saw.
-struct WindowReport {
-    averages: Averages,
-    /// Share of the samples that carried a target, by the count's name.
-    carriers: Vec<(&'static str, f64)>,
-    norm: f64,
-    speed: f64,
-}
-
-impl Window {
-    fn new(device: Device) -> Window {
-        let zeros = |count: usize| Tensor::zeros([count as i64], (Kind::Float, device));
-        Window {
-            sums: zeros(NAMES.len()),
-            carried: zeros(NAMES.len()),
-            counts: zeros(NAMES.len()),
-            norm: zeros(1),
-            steps: 0,
-            samples: 0,
-            started: Instant::now(),
-        }
-    }
-
-    fn add(&mut self, losses: &Losses, lesson: &Lesson, norm: &Tensor, samples: usize) {
-        let _guard = tch::no_grad_guard();
-        self.sums += &losses.sums;
-        self.carried += &lesson.carried;
-        self.counts += &lesson.counts;
-        self.norm += norm;
-        self.steps += 1;
-        self.samples += samples;
-    }
-
-    /// Whether all that was seen is finite.
-    fn check(&self, step: u64) -> Result<(), TrainError> {
-        let sum = self.sums.sum(Kind::Float) + &self.norm;
-        if sum.isfinite().all().int64_value(&[]) == 0 {
-            return Err(TrainError::NotFinite(step));
-        }
-        Ok(())
-    }
-
-    /// Fetches the averages and begins anew.
-    fn close(&mut self, step: u64) -> Result<WindowReport, TrainError> {
-        self.check(step)?;
-        let fetch = |tensor: &Tensor| -> Vec<f32> {
-            Vec::try_from(tensor.to_device(Device::Cpu)).expect("a vector of floats")
-        };
-        let (sums, carried) = (fetch(&self.sums), fetch(&self.carried));
-        let averages = sums.iter().zip(&carried);
-        let counts = fetch(&self.counts);
-        let share = |(loss, name): (&str, &'static str)| {
-            let place = NAMES.iter().position(|known| *known == loss)?;
-            Some((name, f64::from(counts[place]) / self.samples.max(1) as f64))
-        };
-        let report = WindowReport {
-            averages: averages
-                .map(|(&sum, &carried)| (carried > 0.0).then(|| f64::from(sum / carried)))
-                .collect(),
-            carriers: CARRIERS.into_iter().filter_map(share).collect(),
-            norm: f64::from(fetch(&self.norm)[0]) / self.steps.max(1) as f64,
-            speed: self.samples as f64 / self.started.elapsed().as_secs_f64().max(1e-9),
-        };
-        *self = Window::new(self.sums.device());
-        Ok(report)
     }
 }

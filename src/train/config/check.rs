@@ -1,7 +1,6 @@
 //! What must hold of a configuration besides its types.
 
-use super::AverageConfig;
-use super::TrainConfig;
+use super::{AverageConfig, OverrideError, TrainConfig, nearest};
 use crate::model::{self, Chessformer};
 use crate::train::pattern::matches;
 use std::path::PathBuf;
@@ -19,12 +18,24 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// The file is not what a run is configured by.
-    #[error("{path}: {source}")]
+    #[error("{path}: {}{}", .source.to_string().trim_end(), nearest::hint(.source.message()))]
     Syntax {
         /// The file.
         path: PathBuf,
         /// What is wrong and where.
         source: Box<toml::de::Error>,
+    },
+    /// A key cannot be set as the command line asks.
+    #[error(transparent)]
+    Override(#[from] OverrideError),
+    /// The file together with what the command line sets is not what a run is
+    /// configured by.
+    #[error("{key}: {reason}{}", nearest::hint(.reason))]
+    Key {
+        /// Where it shows.
+        key: String,
+        /// What is wrong.
+        reason: String,
     },
     /// Neither or both of `preset` and `model` are there.
     #[error("a run needs either `preset = \"cf-6m-gab\"` or a [model] table, and not both")]
@@ -90,6 +101,7 @@ impl TrainConfig {
             ("validate_every", self.validate_every),
             ("validation_samples", self.validation_samples as u64),
             ("checkpoint_every", self.checkpoint_every),
+            ("keep.newest", self.keep.newest as u64),
             ("optimizer.soap_frequency", self.optimizer.soap_frequency),
         ];
         if let AverageConfig::Stochastic { every, most } = self.average {

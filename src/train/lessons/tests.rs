@@ -46,9 +46,10 @@ fn learn(config: &TrainConfig, lessons: &[Lesson]) -> (Tensor, f64) {
     let model = model(config.model.as_ref().unwrap());
     let parameters = parameters(&model);
     let teaching = Lessons::plain(config, &model, Device::Cpu);
+    let mut watch = Stopwatch::new(Device::Cpu);
     let totals = lessons.iter().map(|lesson| {
         teaching
-            .learn(&model, &parameters, lesson)
+            .learn(&model, &parameters, lesson, &mut watch)
             .total
             .double_value(&[])
     });
@@ -125,12 +126,14 @@ fn a_student_comes_to_agree_with_its_teacher() {
     let lesson = lessons.prepare(batch()).unwrap();
     let mut parameters = parameters(&model);
     let losses = |parameters: &Tensor| -> Vec<f32> {
-        let losses = lessons.measure(&model, parameters, &lesson).detached();
+        let (_, losses) = lessons.measure(&model, parameters, &lesson);
+        let losses = losses.detached();
         Vec::try_from((losses.sums / &lesson.carried).narrow(0, 11, 3)).unwrap()
     };
     let before = losses(&parameters);
+    let mut watch = Stopwatch::new(Device::Cpu);
     for _ in 0..60 {
-        lessons.learn(&model, &parameters, &lesson);
+        lessons.learn(&model, &parameters, &lesson, &mut watch);
         let gradient = parameters.grad();
         let _guard = tch::no_grad_guard();
         parameters -= gradient.sign() * 0.003;

@@ -17,6 +17,7 @@ mod optimizer;
 mod pattern;
 mod plot;
 mod schedule;
+mod start;
 mod teacher;
 mod tensors;
 mod trainer;
@@ -27,4 +28,6 @@ pub use config::{
     OptimizerConfig, OptimizerKind, Precision, ScheduleConfig, ScheduleShape, TrainConfig,
 };
 pub use plot::{PlotError, plot};
+pub use start::StartError;
+pub use teacher::TeacherError;
 pub use trainer::{Progress, RunOptions, Summary, TrainError, Trainer};

@@ -7,6 +7,7 @@ use super::loss::{Losses, NAMES, POLICY_ACCURACY};
 use super::metrics::{Averages, Metrics};
 use super::optimizer::Optimizer;
 use super::plot::{PlotError, plot};
+use super::start::{StartError, first_weights};
 use super::teacher::TeacherError;
 use crate::data::loader::{Loader, LoaderError, Position, Split};
 use crate::model::Chessformer;
@@ -71,6 +72,9 @@ pub enum TrainError {
     /// The network to learn from cannot be used.
     #[error(transparent)]
     Teacher(#[from] TeacherError),
+    /// The weights to start from cannot be used.
+    #[error(transparent)]
+    Start(#[from] StartError),
     /// A checkpoint cannot be written or read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
@@ -112,15 +116,23 @@ pub struct Trainer {
 }
 
 impl Trainer {
-    /// Begins a run from fresh weights.
+    /// Begins a run.
     ///
     /// # Errors
-    /// [`ConfigError`] if the configuration does not fit together.
+    /// [`TrainError`] if the configuration does not fit together, or names
+    /// weights to start from that cannot be used.
     pub fn new(config: &TrainConfig, device: Device) -> Result<Trainer, TrainError> {
+        Trainer::build(config, device, |model| first_weights(config, model))
+    }
+
+    fn build(
+        config: &TrainConfig,
+        device: Device,
+        weights: impl FnOnce(&Chessformer) -> Result<Tensor, StartError>,
+    ) -> Result<Trainer, TrainError> {
         config.check()?;
         let model = Chessformer::new(&config.architecture()?, device).map_err(ConfigError::from)?;
-        tch::manual_seed(config.seed);
-        let parameters = model.initial_weights().to_device(device);
+        let parameters = weights(&model)?.to_device(device);
         Ok(Trainer {
             optimizer: Optimizer::new(
                 &config.optimizer,
@@ -152,17 +164,13 @@ impl Trainer {
         source: &Path,
         device: Device,
     ) -> Result<Trainer, TrainError> {
-        let mut trainer = Trainer::new(config, device)?;
+        let mut trainer = Trainer::build(config, device, |_| Ok(checkpoint.parameters.copy()))?;
         let state = &checkpoint.state;
         let same = state.config.architecture()? == config.architecture()?
-            && checkpoint.parameters.size() == trainer.parameters.size();
+            && checkpoint.parameters.size() == [trainer.model.size().parameters];
         if !same {
             return Err(TrainError::Architecture(source.to_owned()));
         }
-        trainer.parameters = checkpoint
-            .parameters
-            .to_device(device)
-            .set_requires_grad(true);
         trainer.average = checkpoint.average.to_device(device);
         let optimizer = &mut trainer.optimizer;
         optimizer.restore(state.optimizer_steps, &checkpoint.memory);

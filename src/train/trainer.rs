@@ -9,6 +9,7 @@ use super::guard::{Guard, Trouble};
 use super::lessons::Lessons;
 use super::loss::NAMES;
 use super::optimizer::Optimizer;
+use super::start::{StartError, first_weights};
 use super::stopwatch::{Part, Stopwatch};
 use super::teacher::TeacherError;
 use super::window::{Averages, Window};
@@ -79,6 +80,9 @@ pub enum TrainError {
     /// The network to learn from cannot be used.
     #[error(transparent)]
     Teacher(#[from] TeacherError),
+    /// The weights to start from cannot be used.
+    #[error(transparent)]
+    Start(#[from] StartError),
     /// A checkpoint cannot be written or read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
@@ -137,15 +141,23 @@ struct Validation {
 }
 
 impl Trainer {
-    /// Begins a run from fresh weights.
+    /// Begins a run.
     ///
     /// # Errors
-    /// [`ConfigError`] if the configuration does not fit together.
+    /// [`TrainError`] if the configuration does not fit together, or names
+    /// weights to start from that cannot be used.
     pub fn new(config: &TrainConfig, device: Device) -> Result<Trainer, TrainError> {
+        Trainer::build(config, device, |model| first_weights(config, model))
+    }
+
+    fn build(
+        config: &TrainConfig,
+        device: Device,
+        weights: impl FnOnce(&Chessformer) -> Result<Tensor, StartError>,
+    ) -> Result<Trainer, TrainError> {
         config.check()?;
         let model = Chessformer::new(&config.architecture()?, device).map_err(ConfigError::from)?;
-        tch::manual_seed(config.seed);
-        let parameters = model.initial_weights().to_device(device);
+        let parameters = weights(&model)?.to_device(device);
         Ok(Trainer {
             optimizer: Optimizer::new(
                 &config.optimizer,
@@ -180,10 +192,10 @@ impl Trainer {
         source: &Path,
         device: Device,
     ) -> Result<Trainer, TrainError> {
-        let mut trainer = Trainer::new(config, device)?;
+        let mut trainer = Trainer::build(config, device, |_| Ok(checkpoint.parameters.copy()))?;
         let state = &checkpoint.state;
         let same = state.config.architecture()? == config.architecture()?
-            && checkpoint.parameters.size() == trainer.parameters.size();
+            && checkpoint.parameters.size() == [trainer.model.size().parameters];
         if !same {
             return Err(TrainError::Architecture(source.to_owned()));
         }

@@ -22,17 +22,21 @@
 //! | [`data`] | training records: PGN, Lc0 chunks, packed shards; sampling and statistics |
 //! | [`train`] | losses, optimizer, schedules, checkpoints, metrics |
 //! | [`eval`] | measuring players: puzzles, test suites, the bench |
+//! | [`engine`] | other programs that play: UCI engines as child processes |
+//! | [`openings`] | where games begin: books and random moves |
 //! | [`failure`] | how the binaries tell what went wrong |
 
 pub mod agent;
 pub mod chess;
 pub mod data;
 pub mod encode;
+pub mod engine;
 pub mod eval;
 pub mod failure;
 mod files;
 pub mod model;
 pub mod nn;
+pub mod openings;
 pub mod search;
 pub mod tablebase;
 pub mod train;

@@ -1,6 +1,6 @@
 //! Records back to positions: playing a game's tree through.
 
-use shakmaty::{CastlingMode, Move, Position};
+use shakmaty::{CastlingMode, Color, Move, Position};
 
 use crate::chess::{FenError, Game};
 use crate::encode::{Input, policy_index};
@@ -40,6 +40,24 @@ pub struct VariationWeight {
     pub decay: f32,
 }
 
+/// The game that a record's own line tells of.
+///
+/// # Errors
+/// [`ReplayError`] if the record does not describe a game.
+pub fn own_line(record: &Record) -> Result<Game, ReplayError> {
+    let mut game = begin(record)?;
+    for (index, node) in record.nodes.iter().enumerate() {
+        if node.depth == 0 {
+            let position = game.position();
+            let moves = position.legal_moves();
+            let legal = Legal::of(&moves, position.turn());
+            let (mv, _) = find(&moves, &legal, position.turn(), index, node.ordinal)?;
+            game.play(mv);
+        }
+    }
+    Ok(game)
+}
+
 /// Plays `record` through and hands every labelled position to `emit`, in the
 /// record's order, for as long as `keep`, called once for each, says so.
 ///
@@ -54,10 +72,7 @@ pub fn replay(
     mut emit: impl FnMut(Sample),
 ) -> Result<(), ReplayError> {
     let places = reading.label(record)?;
-    let mut game = match &record.fen {
-        None => Game::default(),
-        Some(fen) => Game::from_fen(fen, CastlingMode::Standard)?,
-    };
+    let mut game = begin(record)?;
     // The latest move of each depth. It is played only when its line goes on,
     // so that the alternatives in between start from the position before it.
     let mut latest: Vec<Move> = Vec::new();
@@ -72,15 +87,7 @@ pub fn replay(
         let turn = game.position().turn();
         let moves = game.position().legal_moves();
         let legal = Legal::of(&moves, turn);
-        let chosen = legal.nth(node.ordinal.into()).and_then(|target| {
-            let mv = moves.iter().find(|&&mv| policy_index(mv, turn) == target)?;
-            Some((*mv, target))
-        });
-        let (mv, target) = chosen.ok_or(ReplayError::Ordinal {
-            node: index,
-            ordinal: node.ordinal,
-            legal: moves.len(),
-        })?;
+        let (mv, target) = find(&moves, &legal, turn, index, node.ordinal)?;
         latest.truncate(depth);
         latest.push(mv);
         if place.label.is_some() && keep() {
@@ -88,6 +95,33 @@ pub fn replay(
         }
     }
     Ok(())
+}
+
+/// The game before its first move.
+fn begin(record: &Record) -> Result<Game, FenError> {
+    match &record.fen {
+        None => Ok(Game::default()),
+        Some(fen) => Game::from_fen(fen, CastlingMode::Standard),
+    }
+}
+
+/// The move that a node of the record names, and its policy index.
+fn find(
+    moves: &[Move],
+    legal: &Legal,
+    turn: Color,
+    node: usize,
+    ordinal: u8,
+) -> Result<(Move, u16), ReplayError> {
+    let named = legal.nth(ordinal.into()).and_then(|target| {
+        let mv = moves.iter().find(|&&mv| policy_index(mv, turn) == target)?;
+        Some((*mv, target))
+    });
+    named.ok_or(ReplayError::Ordinal {
+        node,
+        ordinal,
+        legal: moves.len(),
+    })
 }
 
 fn sample(

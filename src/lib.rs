@@ -24,6 +24,7 @@
 //! | [`eval`] | measuring players: puzzles, test suites, the bench |
 //! | [`engine`] | other programs that play: UCI engines as child processes |
 //! | [`openings`] | where games begin: books and random moves |
+//! | [`label`] | training data by other engines: games they play, positions they judge |
 //! | [`failure`] | how the binaries tell what went wrong |
 
 pub mod agent;
@@ -34,6 +35,7 @@ pub mod engine;
 pub mod eval;
 pub mod failure;
 mod files;
+pub mod label;
 pub mod model;
 pub mod nn;
 pub mod openings;

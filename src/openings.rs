@@ -11,6 +11,8 @@ use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use shakmaty::fen::Fen;
 use shakmaty::{CastlingMode, EnPassantMode, Position};
 use flate2::read::MultiGzDecoder;
+use std::fmt;
+use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use zip::ZipArchive;
@@ -18,6 +20,8 @@ use zip::ZipArchive;
 /// Draws of random moves before a position is given up from which nearly all
 /// end the game.
 const ATTEMPTS: usize = 100;
+/// How zip archives begin.
+const ZIP: [u8; 4] = *b"PK\x03\x04";
 
 /// Why there is no opening.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +70,20 @@ pub struct Openings {
     is_pgn: bool,
     random_plies: u32,
     seed: u64,
+}
+
+impl fmt::Display for Openings {
+    /// The book and the random moves.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.path.file_name() {
+            Some(name) => write!(formatter, "from {}", name.to_string_lossy())?,
+            None => write!(formatter, "from the initial position")?,
+        }
+        match self.random_plies {
+            0 => Ok(()),
+            plies => write!(formatter, ", {plies} random plies"),
+        }
+    }
 }
 
 impl Openings {
@@ -129,7 +147,8 @@ impl Openings {
                 })?
             }
         };
-        let mut random = generator(self.seed, number);
+        // Apart from what is drawn later in the same game.
+        let mut random = generator(!self.seed, number);
         for _ in 0..ATTEMPTS {
             let mut game = book.clone();
             while game.ending().is_none() {
@@ -187,7 +206,7 @@ pub(crate) fn text(path: &Path) -> io::Result<Vec<u8>> {
         MultiGzDecoder::new(packed.as_slice()).read_to_end(&mut text)?;
     } else if packed.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         zstd::Decoder::new(packed.as_slice())?.read_to_end(&mut text)?;
-    } else if packed.starts_with(b"PK\x03\x04") {
+    } else if packed.starts_with(&ZIP) {
         let mut archive = ZipArchive::new(Cursor::new(packed.as_slice()))?;
         let is_of_use = |name: &str| {
             let name = name.to_ascii_lowercase();
@@ -202,6 +221,13 @@ pub(crate) fn text(path: &Path) -> io::Result<Vec<u8>> {
         text = packed;
     }
     Ok(text)
+}
+
+/// Whether a file is a zip archive.
+pub(crate) fn is_zip(path: &Path) -> io::Result<bool> {
+    let mut magic = Vec::new();
+    File::open(path)?.take(4).read_to_end(&mut magic)?;
+    Ok(magic == ZIP)
 }
 
 /// Whether the text is of games rather than of positions.

@@ -4,6 +4,8 @@ mod describe;
 mod device;
 mod eval;
 mod export;
+mod games;
+mod label;
 mod pack;
 mod report;
 mod run;
@@ -27,6 +29,8 @@ enum Command {
     Pack(pack::Pack),
     /// Say what shards and chunks hold.
     Stats(stats::Stats),
+    /// Have a UCI engine play games, or annotate games and positions.
+    Label(label::Label),
     /// Print how large an architecture is.
     Describe(describe::Describe),
     /// Train a network, or go on training it.
@@ -43,6 +47,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Pack(pack) => pack.run(),
         Command::Stats(stats) => stats.run(),
+        Command::Label(label) => label.run(),
         Command::Describe(describe) => describe.run(),
         Command::Run(run) => run.run(),
         Command::Eval(eval) => eval.run(),

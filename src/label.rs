@@ -19,6 +19,7 @@ mod game;
 mod source;
 
 pub use adjudication::{Adjudication, DrawRule, ResignRule};
+pub(crate) use adjudication::{known, result};
 pub use source::{Play, Source, SourceError};
 
 use crate::data::pgn::{Journal, JournalError};

@@ -25,6 +25,7 @@
 //! | [`engine`] | other programs that play: UCI engines as child processes |
 //! | [`openings`] | where games begin: books and random moves |
 //! | [`label`] | training data by other engines: games they play, positions they judge |
+//! | [`selfplay`] | training data by our own engine: games against itself |
 //! | [`failure`] | how the binaries tell what went wrong |
 
 pub mod agent;
@@ -40,6 +41,7 @@ pub mod model;
 pub mod nn;
 pub mod openings;
 pub mod search;
+pub mod selfplay;
 pub mod tablebase;
 pub mod train;
 pub mod uci;

@@ -9,6 +9,7 @@ mod label;
 mod pack;
 mod report;
 mod run;
+mod selfplay;
 mod stats;
 
 use clap::{Parser, Subcommand};
@@ -31,6 +32,8 @@ enum Command {
     Stats(stats::Stats),
     /// Have a UCI engine play games, or annotate games and positions.
     Label(label::Label),
+    /// Have the engine play itself.
+    Selfplay(selfplay::SelfPlayCommand),
     /// Print how large an architecture is.
     Describe(describe::Describe),
     /// Train a network, or go on training it.
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Command::Pack(pack) => pack.run(),
         Command::Stats(stats) => stats.run(),
         Command::Label(label) => label.run(),
+        Command::Selfplay(selfplay) => selfplay.run(),
         Command::Describe(describe) => describe.run(),
         Command::Run(run) => run.run(),
         Command::Eval(eval) => eval.run(),

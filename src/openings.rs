@@ -4,13 +4,13 @@ use crate::chess::{FenError, Game};
 use crate::data::pgn::{Games, parse_game};
 use crate::data::replay::own_line;
 use crate::eval::epd;
+use flate2::read::MultiGzDecoder;
 use rand::Rng;
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use shakmaty::fen::Fen;
 use shakmaty::{CastlingMode, EnPassantMode, Position};
-use flate2::read::MultiGzDecoder;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -210,12 +210,14 @@ pub(crate) fn text(path: &Path) -> io::Result<Vec<u8>> {
         let mut archive = ZipArchive::new(Cursor::new(packed.as_slice()))?;
         let is_of_use = |name: &str| {
             let name = name.to_ascii_lowercase();
-            [".epd", ".fen", ".pgn"].iter().any(|kind| name.ends_with(kind))
+            [".epd", ".fen", ".pgn"]
+                .iter()
+                .any(|kind| name.ends_with(kind))
         };
         let name = archive.file_names().find(|name| is_of_use(name));
-        let name = name.map(str::to_owned).ok_or_else(|| {
-            io::Error::other("the archive holds no .epd, .fen or .pgn file")
-        })?;
+        let name = name
+            .map(str::to_owned)
+            .ok_or_else(|| io::Error::other("the archive holds no .epd, .fen or .pgn file"))?;
         archive.by_name(&name)?.read_to_end(&mut text)?;
     } else {
         text = packed;
@@ -287,7 +289,8 @@ mod tests {
         gzip.write_all(EPD.as_bytes()).unwrap();
         let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
         for (name, text) in [("LICENSE", "none"), ("book.epd", EPD)] {
-            zip.start_file(name, zip::write::FileOptions::default()).unwrap();
+            zip.start_file(name, zip::write::FileOptions::default())
+                .unwrap();
             zip.write_all(text.as_bytes()).unwrap();
         }
         for packed in [
@@ -323,17 +326,35 @@ mod tests {
     #[test]
     fn what_cannot_be_played_from_is_named() {
         let (_folder, path) = book("a.epd", b"\nnonsense\n");
-        let error = Openings::open(Some(&path), 0, 0).unwrap().game(0).unwrap_err();
-        assert!(error.to_string().contains("a.epd, number 1: `nonsense`"), "{error}");
-        let (_folder, path) = book("b.epd", b"7k/5Q2/8/8/8/8/8/K7 b - - 0 1\n8/8/8/8/8/5k2/7q/5K2 w - -");
+        let error = Openings::open(Some(&path), 0, 0)
+            .unwrap()
+            .game(0)
+            .unwrap_err();
+        assert!(
+            error.to_string().contains("a.epd, number 1: `nonsense`"),
+            "{error}"
+        );
+        let (_folder, path) = book(
+            "b.epd",
+            b"7k/5Q2/8/8/8/8/8/K7 b - - 0 1\n8/8/8/8/8/5k2/7q/5K2 w - -",
+        );
         let stalemates = Openings::open(Some(&path), 0, 0).unwrap();
         let told = (0..2).map(|number| stalemates.game(number).unwrap_err().to_string());
-        assert!(told.into_iter().any(|error| error.contains("the game is over there")));
+        assert!(
+            told.into_iter()
+                .any(|error| error.contains("the game is over there"))
+        );
         let (_folder, path) = book("c.epd", b"# nothing");
-        assert!(matches!(Openings::open(Some(&path), 0, 0), Err(OpeningsError::Empty { .. })));
+        assert!(matches!(
+            Openings::open(Some(&path), 0, 0),
+            Err(OpeningsError::Empty { .. })
+        ));
         // Black must take the queen: then only the kings are left.
         let (_folder, path) = book("d.epd", b"7k/6Q1/8/8/8/8/8/K7 b - - 0 1");
-        let error = Openings::open(Some(&path), 3, 0).unwrap().game(0).unwrap_err();
+        let error = Openings::open(Some(&path), 3, 0)
+            .unwrap()
+            .game(0)
+            .unwrap_err();
         assert!(matches!(error, OpeningsError::Random { .. }));
     }
 }

@@ -59,7 +59,11 @@ impl fmt::Display for Adjudication {
         }
         match self.tablebase.path() {
             "" => Ok(()),
-            _ => write!(formatter, ", {} men tablebases", self.tablebase.inventory().pieces),
+            _ => write!(
+                formatter,
+                ", {} men tablebases",
+                self.tablebase.inventory().pieces
+            ),
         }
     }
 }
@@ -87,7 +91,11 @@ impl Adjudication {
             let number = game.position().fullmoves().get() as usize;
             let latest = scores.iter().rev().take(2 * rule.moves);
             let is_long = scores.len() >= 2 * rule.moves && number >= rule.from;
-            if is_long && latest.into_iter().all(|score| score.abs() <= rule.centipawns) {
+            if is_long
+                && latest
+                    .into_iter()
+                    .all(|score| score.abs() <= rule.centipawns)
+            {
                 return Some(Some(Wdl::Draw));
             }
         }
@@ -168,7 +176,10 @@ mod tests {
         let early = played("e2e4 e7e5");
         assert_eq!(rules.verdict(&early, &[0, 0]), None);
         let late = played("e2e4 e7e5 g1f3 b8c6");
-        assert_eq!(rules.verdict(&late, &[90, 90, 5, -9]), Some(Some(Wdl::Draw)));
+        assert_eq!(
+            rules.verdict(&late, &[90, 90, 5, -9]),
+            Some(Some(Wdl::Draw))
+        );
         assert_eq!(rules.verdict(&late, &[0, 0, 11, 0]), None);
         let longest = played("e2e4 e7e5 g1f3 b8c6 f1b5");
         assert_eq!(rules.verdict(&longest, &[90; 5]), Some(None));

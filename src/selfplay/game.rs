@@ -157,10 +157,7 @@ impl<'a> Player<'a> {
             return Some((result, Termination::Rules));
         }
         if let Some(loser) = resigns {
-            return Some((
-                loser.fold_wb(Wdl::Loss, Wdl::Win),
-                Termination::Resignation,
-            ));
+            return Some((loser.fold_wb(Wdl::Loss, Wdl::Win), Termination::Resignation));
         }
         if let Some(result) = known(&self.plan.tablebase, game) {
             return Some((result, Termination::Tablebase));

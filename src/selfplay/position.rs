@@ -94,9 +94,11 @@ pub(super) fn searched(
         visits: u32::try_from(choice.report.nodes).unwrap_or(u32::MAX),
         best_index: policy_index(best, turn),
         played_index: policy_index(played, turn),
-        is_proven: choice.report.lines.first().is_some_and(|line| {
-            line.moves[0] == best && !matches!(line.score, Score::Expected(_))
-        }),
+        is_proven: choice
+            .report
+            .lines
+            .first()
+            .is_some_and(|line| line.moves[0] == best && !matches!(line.score, Score::Expected(_))),
         policy_divergence: divergence(shares.iter().copied().zip(prior)),
     }
 }

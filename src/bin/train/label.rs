@@ -10,9 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tessera::data::pgn::Journal;
 use tessera::engine::{EngineCommand, Limit};
-use tessera::label::{
-    Adjudication, DrawRule, Event, Labelling, Play, ResignRule, Source, Tally,
-};
+use tessera::label::{Adjudication, DrawRule, Event, Labelling, Play, ResignRule, Source, Tally};
 
 /// What `train label` is asked to do.
 #[derive(Args)]
@@ -221,7 +219,9 @@ fn numbers<const COUNT: usize>(text: &str) -> Result<[i32; COUNT], String> {
     let parts = text.split(',').count();
     match numbers.try_into() {
         Ok(numbers) if parts == COUNT => Ok(numbers),
-        _ => Err(format!("write {COUNT} whole numbers with commas between them")),
+        _ => Err(format!(
+            "write {COUNT} whole numbers with commas between them"
+        )),
     }
 }
 

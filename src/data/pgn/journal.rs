@@ -288,7 +288,9 @@ mod tests {
     use super::*;
 
     fn game(number: u64) -> String {
-        format!("[Event \"test \\\"a\\\"\"]\n[Round \"{number}\"]\n[Result \"*\"]\n\n1. e4 e5 *\n\n")
+        format!(
+            "[Event \"test \\\"a\\\"\"]\n[Round \"{number}\"]\n[Result \"*\"]\n\n1. e4 e5 *\n\n"
+        )
     }
 
     fn open_journal(path: &Path) -> Journal {

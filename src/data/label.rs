@@ -158,10 +158,7 @@ impl Reading {
         let mut following = result_for(evals.len()).map(Wdl::q);
         for ply in (0..evals.len()).rev() {
             let q = q_at(ply);
-            let short_term = q.map(|q| match following {
-                Some(following) => SHORT_TERM_STEP * q - (1.0 - SHORT_TERM_STEP) * following,
-                None => q,
-            });
+            let short_term = q.map(|q| short_term(q, following));
             following = short_term;
             let chosen = self.evals == Some(Evals::Chooser) && evals[ply].is_some();
             let is_target = chosen || self.played;
@@ -222,6 +219,15 @@ fn gather(record: &Record, labelled: &mut [Labelled], temperature: f32) {
     }
 }
 
+/// A position's short-term value: from its own value and the short-term value
+/// of the position that `follows`, each from its mover's view.
+pub(crate) fn short_term(q: f32, follows: Option<f32>) -> f32 {
+    match follows {
+        Some(following) => SHORT_TERM_STEP * q - (1.0 - SHORT_TERM_STEP) * following,
+        None => q,
+    }
+}
+
 /// Who moves after so many plies.
 fn mover(first: Color, ply: usize) -> Color {
     if ply.is_multiple_of(2) { first } else { !first }
@@ -251,6 +257,7 @@ mod tests {
             fen: None,
             result: Some(result),
             nodes: evals.iter().map(node).collect(),
+            ..Record::default()
         }
     }
 

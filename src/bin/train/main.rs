@@ -28,7 +28,7 @@ struct Arguments {
 enum Command {
     /// Pack games (PGN, also gzip or zstd) into a shard for training.
     Pack(pack::Pack),
-    /// Say what shards and chunks hold.
+    /// Say what shards, chunks and games hold.
     Stats(stats::Stats),
     /// Have a UCI engine play games, or annotate games and positions.
     Label(label::Label),

@@ -54,6 +54,7 @@ impl Stats {
             played: true,
             noise: false,
             curve: self.curve,
+            alternatives: None,
         };
         let count = |samples| progress.inc(samples);
         let bad = |fault: Fault| {

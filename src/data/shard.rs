@@ -32,8 +32,8 @@ pub use writer::{Block, SAMPLES_PER_BLOCK, ShardWriter};
 /// What a shard begins with.
 pub const MAGIC: [u8; 8] = *b"TESSHARD";
 const END: [u8; 8] = *b"TESSEND\n";
-/// Version of the format written. Version 1, in which games have no ratings,
-/// is read as well.
+/// Version of the format written. Version 1, in which games have no ratings
+/// and no searches, is read as well.
 pub const VERSION: u32 = 2;
 /// The oldest version read.
 const OLDEST: u32 = 1;

@@ -30,6 +30,7 @@ const READING: Reading = Reading {
     played: true,
     noise: false,
     curve: Curve::Lichess,
+    alternatives: None,
 };
 
 fn main() {

@@ -12,6 +12,8 @@ use tessera::chess::Game;
 use tessera::data::label::{Evals, Reading};
 use tessera::data::loader::{Batch, Loader, LoaderError, Position, Sampling, Source, Split};
 use tessera::data::pgn::{open, parse_game};
+use tessera::data::replay::{VariationWeight, replay};
+use tessera::data::shard::Shard;
 use tessera::data::v6::{
     Chunk, Chunks, Ending, Expectation, RECORD_SIZE, Searched, V6Error, V6Fault, V6Record,
     V7_RECORD_SIZE, game_records, write_chunk,
@@ -359,6 +361,57 @@ fn statistics_count_chunks_and_games_alike() {
 }
 
 #[test]
+fn packed_chunks_give_the_chunks_samples() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = folder_of_chunks(root.path());
+    let output = root.path().join("chunks.shard");
+    let mut train = Command::new(env!("CARGO_BIN_EXE_train"));
+    train.arg("pack").arg(&folder).arg("-o").arg(&output);
+    train.assert().success();
+    let shard = Shard::open(&output).unwrap();
+    let weights = VariationWeight {
+        first: 1.0,
+        decay: 1.0,
+    };
+    let mut packed = Vec::new();
+    for block in 0..shard.blocks().len() {
+        for record in shard.read(block).unwrap() {
+            let reading = &shard.header().reading;
+            let keep = |sample| packed.push(sample);
+            replay(&record, reading, weights, || true, keep).unwrap();
+        }
+    }
+    let chunks = Chunks::open(&folder).unwrap();
+    let mut expected = Vec::new();
+    for chunk in 0..chunks.len() {
+        let path = chunks.path(chunk);
+        expected.extend(read(path.clone(), &std::fs::read(&path).unwrap()).0);
+    }
+    assert_eq!(packed.len(), expected.len());
+    for (packed, expected) in packed.iter().zip(&expected) {
+        assert_eq!(packed.input, expected.input);
+        assert_eq!(
+            (packed.legal, packed.result),
+            (expected.legal, expected.result)
+        );
+        let (Policy::Distribution(ours), Policy::Distribution(theirs)) =
+            (&packed.policy, &expected.policy)
+        else {
+            panic!("a policy is no distribution");
+        };
+        for (ours, theirs) in ours.iter().zip(theirs) {
+            assert_eq!(ours.0, theirs.0);
+            assert!((ours.1 - theirs.1).abs() < 1e-4);
+        }
+        assert!((packed.q.unwrap() - expected.q.unwrap()).abs() < 1e-4);
+        assert!((packed.short_term.unwrap() - expected.short_term.unwrap()).abs() < 1e-3);
+        assert!((packed.moves_left.unwrap() - expected.moves_left.unwrap()).abs() <= 0.5);
+    }
+    let size = std::fs::metadata(&output).unwrap().len();
+    assert!(size < 60 * packed.len() as u64, "{size} bytes");
+}
+
+#[test]
 fn ratings_reach_the_samples() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/games/master-games.pgn");
     let text = open(&path, |file| file).unwrap().next().unwrap().unwrap();
@@ -370,8 +423,9 @@ fn ratings_reach_the_samples() {
         played: true,
         noise: false,
         curve: Curve::Lichess,
+    alternatives: None,
     };
-    let weights = tessera::data::replay::VariationWeight {
+    let weights = VariationWeight {
         first: 1.0,
         decay: 1.0,
     };
@@ -380,7 +434,7 @@ fn ratings_reach_the_samples() {
         let expected = sample.input.turn().fold_wb((white, black), (black, white));
         assert_eq!((sample.self_elo, sample.opponent_elo), expected);
     };
-    tessera::data::replay::replay(&record, &reading, weights, || true, check).unwrap();
+    replay(&record, &reading, weights, || true, check).unwrap();
 }
 
 proptest! {

@@ -14,6 +14,7 @@
 //! how the games are to be read; values are computed when samples are made,
 //! and the shard holds the scores as the engines wrote them.
 
+mod column;
 mod columns;
 mod reader;
 mod writer;
@@ -25,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use super::label::Reading;
 use super::replay::ReplayError;
 
-pub use columns::ColumnError;
+pub use column::ColumnError;
 pub use reader::Shard;
 pub use writer::{Block, SAMPLES_PER_BLOCK, ShardWriter};
 

@@ -14,6 +14,7 @@
 //! A column is its raw length and its compressed length, both u32, then one
 //! zstd frame.
 
+use super::column::{Column, ColumnError, write_varint, zigzag};
 use crate::data::record::{Eval, Node, Ratings, Record, Search};
 use crate::data::sample::Wdl;
 
@@ -35,28 +36,6 @@ const NO_SCORE: u8 = 0;
 const CENTIPAWNS: u8 = 1;
 const MATE: u8 = 2;
 const REPEAT: u8 = 3;
-
-/// Why a block's bytes are not games.
-#[derive(Debug, thiserror::Error)]
-pub enum ColumnError {
-    /// A column ends before the moves do.
-    #[error("column {0} ends too early")]
-    Short(usize),
-    /// A column goes on after the moves.
-    #[error("column {0} is too long")]
-    Long(usize),
-    /// The decompressor refused.
-    #[error("column {column} does not decompress: {source}")]
-    Compression {
-        /// The column, from 0.
-        column: usize,
-        /// What it said.
-        source: std::io::Error,
-    },
-    /// A value that no writer writes.
-    #[error("column {0} holds a value out of range")]
-    Range(usize),
-}
 
 /// The scores of the own line of a game, which later scores refer to.
 #[derive(Default)]
@@ -308,65 +287,6 @@ fn decode_search(searches: &mut Column) -> Result<Search, ColumnError> {
     })
 }
 
-/// What is left to read of a column.
-struct Column<'a> {
-    number: usize,
-    rest: &'a [u8],
-}
-
-impl<'a> Column<'a> {
-    fn out_of_range(&self) -> ColumnError {
-        ColumnError::Range(self.number)
-    }
-
-    fn take(&mut self, length: usize) -> Result<&'a [u8], ColumnError> {
-        let split = self.rest.split_at_checked(length);
-        let (taken, rest) = split.ok_or(ColumnError::Short(self.number))?;
-        self.rest = rest;
-        Ok(taken)
-    }
-
-    fn byte(&mut self) -> Result<u8, ColumnError> {
-        Ok(self.take(1)?[0])
-    }
-
-    /// An integer in groups of seven bits, the lowest first.
-    fn varint(&mut self) -> Result<u64, ColumnError> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok(value);
-            }
-        }
-        Err(self.out_of_range())
-    }
-
-    /// A length; what it counts must still be checked against what is there.
-    fn length(&mut self) -> Result<usize, ColumnError> {
-        let length = self.varint()?;
-        usize::try_from(length).map_err(|_| self.out_of_range())
-    }
-
-    fn signed(&mut self) -> Result<i64, ColumnError> {
-        let value = self.varint()?;
-        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
-    }
-}
-
-fn zigzag(value: i64) -> u64 {
-    (value << 1 ^ value >> 63) as u64
-}
-
-fn write_varint(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -424,6 +344,22 @@ mod tests {
         fn games_come_back_as_they_went(records in proptest::collection::vec(record(), 0..8)) {
             let bytes = encode(&records).unwrap();
             prop_assert_eq!(decode(&bytes, VERSION).unwrap(), records);
+        }
+
+        #[test]
+        fn blocks_of_version_1_are_read(records in proptest::collection::vec(record(), 0..8)) {
+            let old = |record: Record| Record {
+                ratings: Ratings::default(),
+                searches: Vec::new(),
+                unplayed: 0,
+                ..record
+            };
+            let records: Vec<Record> = records.into_iter().map(old).collect();
+            let mut bytes = encode(&records).unwrap();
+            let last = zstd::bulk::compress(&[], LEVEL).unwrap().len() + 2 * size_of::<u32>();
+            bytes.truncate(bytes.len() - last);
+            prop_assert_eq!(decode(&bytes, 1).unwrap(), records);
+            prop_assert!(decode(&bytes, VERSION).is_err());
         }
 
         #[test]

@@ -423,7 +423,7 @@ fn ratings_reach_the_samples() {
         played: true,
         noise: false,
         curve: Curve::Lichess,
-    alternatives: None,
+        alternatives: None,
     };
     let weights = VariationWeight {
         first: 1.0,

@@ -16,15 +16,17 @@ mod chessformer;
 mod config;
 mod embedding;
 mod export;
+mod grow;
 mod heads;
 mod layers;
 mod parameters;
 mod position;
 mod size;
 
-pub use chessformer::{Chessformer, Outputs};
+pub use chessformer::{Chessformer, Heads, Outputs};
 pub use config::{ConfigError, EmbeddingConfig, ModelConfig, NormKind, PRESETS, PositionConfig};
 pub use export::{Export, ExportError, ExportPrecision, export};
+pub use grow::{GrowError, grow};
 pub use heads::{RewardOutputs, bucket_of};
 pub use parameters::{Initial, Parameter, Weights};
 pub use size::Size;

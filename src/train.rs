@@ -8,11 +8,13 @@
 //! optimizer of a dozen operations whatever the network's depth.
 
 mod ablation;
+mod augment;
 mod calibration;
 mod checkpoint;
 mod config;
 mod guard;
 mod history;
+mod lessons;
 mod loss;
 mod metrics;
 mod optimizer;
@@ -20,7 +22,9 @@ mod pattern;
 mod recorder;
 mod report;
 mod schedule;
+mod start;
 mod stopwatch;
+mod teacher;
 mod tensors;
 mod trainer;
 mod window;
@@ -28,12 +32,15 @@ mod window;
 pub use ablation::{Ablation, AblationError, Row, Variant, table};
 pub use checkpoint::{Checkpoint, CheckpointError, State};
 pub use config::{
-    ConfigError, DecayRule, GuardConfig, KeepConfig, LossWeights, OptimizerConfig, OptimizerKind,
-    Override, OverrideError, Precision, ScheduleConfig, ScheduleShape, TrainConfig,
+    AugmentConfig, AverageConfig, ConfigError, DecayRule, DistillationConfig, GuardConfig,
+    KeepConfig, LossWeights, OptimizerConfig, OptimizerKind, Override, OverrideError, Precision,
+    ScheduleConfig, ScheduleShape, TrainConfig,
 };
 pub use guard::Trouble;
 pub use history::{History, HistoryError};
 pub use report::report;
+pub use start::StartError;
+pub use teacher::TeacherError;
 pub use trainer::{Progress, RunOptions, Summary, TrainError, Trainer};
 
 #[cfg(test)]

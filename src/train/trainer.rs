@@ -4,15 +4,17 @@ mod run;
 
 use super::calibration::Calibration;
 use super::checkpoint::{Checkpoint, CheckpointError, State, newest};
-use super::config::{ConfigError, Precision, TrainConfig};
+use super::config::{ConfigError, TrainConfig};
 use super::guard::{Guard, Trouble};
-use super::loss::{NAMES, losses};
+use super::lessons::Lessons;
+use super::loss::NAMES;
 use super::optimizer::Optimizer;
+use super::start::{StartError, first_weights};
 use super::stopwatch::{Part, Stopwatch};
-use super::tensors::upload;
+use super::teacher::TeacherError;
 use super::window::{Averages, Window};
 use crate::data::loader::{Batch, Loader, LoaderError, Position, Split};
-use crate::model::{Chessformer, Weights};
+use crate::model::Chessformer;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,6 +77,12 @@ pub enum TrainError {
     /// There are no samples.
     #[error(transparent)]
     Loader(#[from] LoaderError),
+    /// The network to learn from cannot be used.
+    #[error(transparent)]
+    Teacher(#[from] TeacherError),
+    /// The weights to start from cannot be used.
+    #[error(transparent)]
+    Start(#[from] StartError),
     /// A checkpoint cannot be written or read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
@@ -133,15 +141,23 @@ struct Validation {
 }
 
 impl Trainer {
-    /// Begins a run from fresh weights.
+    /// Begins a run.
     ///
     /// # Errors
-    /// [`ConfigError`] if the configuration does not fit together.
+    /// [`TrainError`] if the configuration does not fit together, or names
+    /// weights to start from that cannot be used.
     pub fn new(config: &TrainConfig, device: Device) -> Result<Trainer, TrainError> {
+        Trainer::build(config, device, |model| first_weights(config, model))
+    }
+
+    fn build(
+        config: &TrainConfig,
+        device: Device,
+        weights: impl FnOnce(&Chessformer) -> Result<Tensor, StartError>,
+    ) -> Result<Trainer, TrainError> {
         config.check()?;
         let model = Chessformer::new(&config.architecture()?, device).map_err(ConfigError::from)?;
-        tch::manual_seed(config.seed);
-        let parameters = model.initial_weights().to_device(device);
+        let parameters = weights(&model)?.to_device(device);
         Ok(Trainer {
             optimizer: Optimizer::new(
                 &config.optimizer,
@@ -176,10 +192,10 @@ impl Trainer {
         source: &Path,
         device: Device,
     ) -> Result<Trainer, TrainError> {
-        let mut trainer = Trainer::new(config, device)?;
+        let mut trainer = Trainer::build(config, device, |_| Ok(checkpoint.parameters.copy()))?;
         let state = &checkpoint.state;
         let same = state.config.architecture()? == config.architecture()?
-            && checkpoint.parameters.size() == trainer.parameters.size();
+            && checkpoint.parameters.size() == [trainer.model.size().parameters];
         if !same {
             return Err(TrainError::Architecture(source.to_owned()));
         }
@@ -249,21 +265,23 @@ impl Trainer {
     }
 
     /// Learns from one batch.
-    fn learn(&mut self, batch: &Batch, watch: &mut Stopwatch) {
-        let (rows, targets) = upload(batch, self.device);
-        let losses = {
-            let outputs = self.forward(&self.parameters, &rows);
-            losses(&outputs, &targets, &self.config.loss)
-        };
-        watch.mark(Part::Forward);
-        losses.total.backward();
-        watch.mark(Part::Backward);
+    fn learn(
+        &mut self,
+        lessons: &Lessons,
+        batch: Batch,
+        watch: &mut Stopwatch,
+    ) -> Result<(), TrainError> {
+        let (count, next) = (batch.len(), batch.next);
+        let lesson = lessons.prepare(batch)?;
+        let losses = lessons.learn(&self.model, &self.parameters, &lesson, watch);
         let norm = self.descend();
         watch.mark(Part::Step);
-        self.window.add(&losses, &norm, batch.len());
+        let carriers = (&lesson.carried, &lesson.counts);
+        self.window.add(&losses, carriers, &norm, count);
         self.step += 1;
-        self.samples += batch.len() as u64;
-        self.position = batch.next;
+        self.samples += count as u64;
+        self.position = next;
+        Ok(())
     }
 
     /// Losses of the averaged weights over the validation games.
@@ -271,6 +289,7 @@ impl Trainer {
         let _guard = tch::no_grad_guard();
         let mut window = Window::new(self.device);
         let mut calibration = Calibration::new(self.device);
+        let lessons = Lessons::plain(&self.config, &self.model, self.device);
         let batches = Loader::new(
             &self.config.data,
             Split::Validation,
@@ -280,11 +299,12 @@ impl Trainer {
         )?;
         for batch in batches {
             let batch = batch?;
-            let (rows, targets) = upload(&batch, self.device);
-            let outputs = self.forward(&self.average, &rows);
-            let losses = losses(&outputs, &targets, &self.config.loss);
-            calibration.add(&outputs, &targets);
-            window.add(&losses, &losses.total, batch.len());
+            let count = batch.len();
+            let lesson = lessons.prepare(batch)?;
+            let (outputs, losses) = lessons.measure(&self.model, &self.average, &lesson);
+            calibration.add(&outputs, &lesson.targets);
+            let carriers = (&lesson.carried, &lesson.counts);
+            window.add(&losses, carriers, &losses.total, count);
             if window.samples() >= self.config.validation_samples {
                 break;
             }
@@ -304,16 +324,6 @@ impl Trainer {
         Ok(NAMES.into_iter().zip(validation.averages).collect())
     }
 
-    fn forward(&self, parameters: &Tensor, rows: &Tensor) -> crate::model::Outputs {
-        let kind = match self.config.precision {
-            Precision::F32 => Kind::Float,
-            Precision::Bf16 => Kind::BFloat16,
-        };
-        let weights = Weights::from_flat(&parameters.to_kind(kind), self.model.parameters());
-        let soft = self.config.loss.policy_soft > 0.0;
-        self.model.forward(&weights, rows, soft)
-    }
-
     /// Moves the parameters against their gradient and the average after them;
     /// returns the gradient's length.
     fn descend(&mut self) -> Tensor {
@@ -322,10 +332,10 @@ impl Trainer {
         let rate = self.config.schedule.rate(self.step, self.config.steps);
         let norm = self.optimizer.step(&mut self.parameters, &gradient, rate);
         self.parameters.zero_grad();
-        // The first average would remember the random start for 1/(1 − decay) steps.
-        let young = (self.step as f64 + 1.0) / (self.step as f64 + 10.0);
-        let decay = self.config.average_decay.min(young);
-        let _ = self.average.lerp_(&self.parameters.detach(), 1.0 - decay);
+        let share = self.config.average.share(self.step + 1);
+        if share > 0.0 {
+            let _ = self.average.lerp_(&self.parameters.detach(), share);
+        }
         norm
     }
 

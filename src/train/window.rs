@@ -11,8 +11,8 @@ pub(super) type Averages = Vec<Option<f64>>;
 /// Sums on the device, so that steps wait for nothing.
 #[derive(Debug)]
 pub(super) struct Window {
-    /// f32 [2 · losses + 2]: each loss times what carried it, what carried it,
-    /// the total loss and the gradient's length.
+    /// f32 [3 · losses + 2]: each loss times the weight that carried it, that
+    /// weight, how many samples it was, the total loss and the gradient's length.
     sums: Tensor,
     steps: u64,
     samples: usize,
@@ -28,7 +28,7 @@ pub(super) struct Window {
 pub(super) struct Measured {
     /// Mean of each loss over the samples that carried its target.
     pub averages: Averages,
-    /// For each loss the weight of the samples that carried its target.
+    /// For each loss the samples that carried its target.
     pub carried: Vec<f64>,
     /// Mean of the weighted sum of losses.
     pub loss: f64,
@@ -44,7 +44,7 @@ pub(super) struct Measured {
 
 impl Window {
     pub fn new(device: Device) -> Window {
-        let count = 2 * NAMES.len() + 2;
+        let count = 3 * NAMES.len() + 2;
         Window {
             sums: Tensor::zeros([count as i64], (Kind::Float, device)),
             steps: 0,
@@ -75,11 +75,18 @@ impl Window {
         (self.sums.copy(), (self.steps, self.samples))
     }
 
-    pub fn add(&mut self, losses: &Losses, norm: &Tensor, samples: usize) {
+    /// Adds a step; `carried` and `counts` are those of its lesson.
+    pub fn add(
+        &mut self,
+        losses: &Losses,
+        (carried, counts): (&Tensor, &Tensor),
+        norm: &Tensor,
+        samples: usize,
+    ) {
         let _guard = tch::no_grad_guard();
         let scalars = Tensor::stack(&[&losses.total.detach(), norm], 0).to_kind(Kind::Float);
-        let weighted = &losses.values * &losses.carried;
-        self.sums += Tensor::cat(&[&weighted, &losses.carried, &scalars], 0);
+        let sums = [&losses.sums, carried, counts, &scalars];
+        self.sums += Tensor::cat(&sums, 0);
         self.steps += 1;
         self.samples += samples;
     }
@@ -111,8 +118,8 @@ impl Window {
     /// Fetches the averages and begins anew.
     pub fn close(&mut self) -> Measured {
         let sums = self.fetch();
-        let (weighted, carried) = sums.split_at(NAMES.len());
-        let carried = &carried[..NAMES.len()];
+        let (weighted, rest) = sums.split_at(NAMES.len());
+        let (carried, counts) = rest.split_at(NAMES.len());
         let (loss, norm) = self.loss_and_norm();
         let seconds = self.started.elapsed().saturating_sub(self.paused);
         let seconds = seconds.as_secs_f64().max(1e-9);
@@ -121,7 +128,7 @@ impl Window {
             averages: averages
                 .map(|(&sum, &carried)| (carried > 0.0).then(|| sum / carried))
                 .collect(),
-            carried: carried.to_vec(),
+            carried: counts[..NAMES.len()].to_vec(),
             loss,
             norm,
             speed: (self.samples - self.inherited.1) as f64 / seconds,
@@ -137,25 +144,28 @@ impl Window {
 mod tests {
     use super::*;
 
+    fn all(value: f64) -> Tensor {
+        Tensor::full([NAMES.len() as i64], value, (Kind::Float, Device::Cpu))
+    }
+
     fn losses(value: f64, carried: f64) -> Losses {
-        let all =
-            |value: f64| Tensor::full([NAMES.len() as i64], value, (Kind::Float, Device::Cpu));
         Losses {
             total: Tensor::from(value as f32),
-            values: all(value),
-            carried: all(carried),
+            sums: all(value * carried),
         }
     }
 
     #[test]
     fn averages_are_over_what_carried_the_target() {
         let mut window = Window::new(Device::Cpu);
-        window.add(&losses(1.0, 3.0), &Tensor::from(2f32), 8);
-        window.add(&losses(5.0, 1.0), &Tensor::from(4f32), 8);
+        let two = Tensor::from(2f32);
+        window.add(&losses(1.0, 3.0), (&all(3.0), &all(6.0)), &two, 8);
+        window.add(&losses(5.0, 1.0), (&all(1.0), &all(2.0)), &(&two * 2), 8);
         let (sums, counts) = window.state();
         for mut window in [window, Window::resume(&sums, counts, Device::Cpu)] {
             let measured = window.close();
             assert_eq!(measured.averages, vec![Some(2.0); NAMES.len()]);
+            assert_eq!(measured.carried, vec![8.0; NAMES.len()]);
             assert_eq!((measured.loss, measured.norm), (3.0, 3.0));
             let empty = window.close();
             assert_eq!(empty.averages, vec![None; NAMES.len()]);

@@ -8,7 +8,9 @@ use parking_lot::Mutex;
 
 use crate::data::record::Record;
 
-use super::{BlockEntry, END, Header, MAGIC, PREAMBLE, ShardError, TRAILER, VERSION, columns};
+use super::{
+    BlockEntry, END, Header, MAGIC, OLDEST, PREAMBLE, ShardError, TRAILER, VERSION, columns,
+};
 
 /// An open shard. Threads may read blocks at the same time.
 #[derive(Debug)]
@@ -44,7 +46,7 @@ impl Shard {
             });
         }
         let field = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| preamble[at + byte]));
-        if field(8) != VERSION {
+        if !(OLDEST..=VERSION).contains(&field(8)) {
             return Err(ShardError::Version {
                 path: path.to_owned(),
                 found: field(8),

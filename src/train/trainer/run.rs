@@ -4,6 +4,8 @@
 use super::{Progress, RunOptions, Summary, TrainError, Trainer};
 use crate::data::loader::{Loader, Split};
 use crate::train::guard::Trouble;
+use crate::train::lessons::Lessons;
+use crate::train::loss::POLICY_ACCURACY;
 use crate::train::metrics::named;
 use crate::train::recorder::Recorder;
 use crate::train::stopwatch::{Part, Stopwatch};
@@ -12,9 +14,6 @@ use serde_json::{Map, Value, json};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 use tch::Tensor;
-
-/// Where the share of moves found stands among the losses.
-const POLICY_ACCURACY: usize = 10;
 
 /// A call of [`Trainer::run`].
 struct Session<'a> {
@@ -59,7 +58,8 @@ impl Trainer {
             // There must be something to go back to.
             session.recorder.checkpoint(&self.checkpoint())?;
         }
-        while let Err(trouble) = self.advance(&mut session)? {
+        let lessons = Lessons::new(&self.config, &self.model, self.device)?;
+        while let Err(trouble) = self.advance(&mut session, &lessons)? {
             self.roll_back(&mut session, trouble)?;
         }
         Ok(Summary {
@@ -71,7 +71,11 @@ impl Trainer {
     }
 
     /// Trains on until the session is over or the loss is not to be trusted.
-    fn advance(&mut self, session: &mut Session) -> Result<Result<(), Trouble>, TrainError> {
+    fn advance(
+        &mut self,
+        session: &mut Session,
+        lessons: &Lessons,
+    ) -> Result<Result<(), Trouble>, TrainError> {
         let mut batches = Loader::new(
             &self.config.data,
             Split::Train,
@@ -85,7 +89,7 @@ impl Trainer {
             let Some(batch) = batches.next() else { break };
             let batch = batch?;
             watch.mark(Part::Data);
-            self.learn(&batch, &mut watch);
+            self.learn(lessons, batch, &mut watch)?;
             self.seconds = session.earlier + session.started.elapsed().as_secs_f64();
 
             let due =

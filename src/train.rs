@@ -38,7 +38,7 @@ pub use config::{
 };
 pub use guard::Trouble;
 pub use history::{History, HistoryError};
-pub use report::report;
+pub use report::{report, write_report};
 pub use start::StartError;
 pub use teacher::TeacherError;
 pub use trainer::{Progress, RunOptions, Summary, TrainError, Trainer};

@@ -1,7 +1,10 @@
 //! Runs side by side, on one page of HTML that needs nothing besides itself.
 
 use super::history::History;
+use crate::files;
 use serde_json::{Value, json};
+use std::io::Write;
+use std::path::Path;
 
 const PAGE: &str = include_str!("report/page.html");
 const STYLE: &str = include_str!("report/style.css");
@@ -31,6 +34,16 @@ pub fn report(runs: &[History], data: &[Value]) -> String {
         .replace("{{style}}", STYLE)
         .replace("{{script}}", SCRIPT)
         .replace("{{runs}}", &described)
+}
+
+/// Writes [`report`]'s page to `path`.
+///
+/// # Errors
+/// What the system says.
+pub fn write_report(path: &Path, runs: &[History], data: &[Value]) -> std::io::Result<()> {
+    let mut file = files::unfinished(path)?;
+    file.write_all(report(runs, data).as_bytes())?;
+    files::persist(file, path)
 }
 
 /// Text as HTML shows it.

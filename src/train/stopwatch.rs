@@ -14,7 +14,9 @@ use tch::{Cuda, Device};
 pub(super) enum Part {
     /// Waiting for the loader.
     Data,
-    /// The batch onto the device, and the forward pass with its losses.
+    /// The batch onto the device, and what a teacher says of it.
+    Prepare,
+    /// The forward pass with its losses.
     Forward,
     /// The backward pass.
     Backward,
@@ -30,7 +32,7 @@ pub(super) struct Stopwatch {
     is_timing: bool,
     /// Steps timed, and what their parts took together.
     timed: u64,
-    parts: [Duration; 4],
+    parts: [Duration; 5],
 }
 
 /// What the parts took.
@@ -38,6 +40,8 @@ pub(super) struct Stopwatch {
 pub(super) struct Parts {
     /// Share of the time in which the loader was waited for, 0…1.
     pub data: f64,
+    /// Share of the time in which batches were readied, 0…1.
+    pub prepare: f64,
     /// Share of the time of the forward pass, 0…1.
     pub forward: f64,
     /// Share of the time of the backward pass, 0…1.
@@ -55,7 +59,7 @@ impl Stopwatch {
             last: Instant::now(),
             is_timing: true,
             timed: 0,
-            parts: [Duration::ZERO; 4],
+            parts: [Duration::ZERO; 5],
         }
     }
 
@@ -92,10 +96,11 @@ impl Stopwatch {
     pub fn close(&mut self, seconds: f64, steps: u64) -> Parts {
         let [data, rest @ ..] = self.parts.map(|time| time.as_secs_f64() / seconds);
         let factor = steps as f64 / self.timed.max(1) as f64;
-        let [forward, backward, step] = rest.map(|share| share * factor);
+        let [prepare, forward, backward, step] = rest.map(|share| share * factor);
         *self = Stopwatch::new(self.device);
         Parts {
             data,
+            prepare,
             forward,
             backward,
             step,
@@ -114,7 +119,13 @@ mod tests {
         let mut watch = Stopwatch::new(Device::Cpu);
         for _ in 0..3 {
             watch.begin();
-            for part in [Part::Data, Part::Forward, Part::Backward, Part::Step] {
+            for part in [
+                Part::Data,
+                Part::Prepare,
+                Part::Forward,
+                Part::Backward,
+                Part::Step,
+            ] {
                 std::thread::sleep(Duration::from_millis(4));
                 watch.mark(part);
             }
@@ -122,6 +133,9 @@ mod tests {
         let parts = watch.close(started.elapsed().as_secs_f64(), 3);
         let sum = parts.forward + parts.backward + parts.step + parts.outside;
         assert!((sum - 1.0).abs() < 1e-9, "{parts:?}");
-        assert!(parts.data > 0.1 && parts.outside >= parts.data, "{parts:?}");
+        assert!(
+            parts.data > 0.1 && parts.outside >= parts.data + parts.prepare,
+            "{parts:?}"
+        );
     }
 }

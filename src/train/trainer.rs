@@ -273,6 +273,7 @@ impl Trainer {
     ) -> Result<(), TrainError> {
         let (count, next) = (batch.len(), batch.next);
         let lesson = lessons.prepare(batch)?;
+        watch.mark(Part::Prepare);
         let losses = lessons.learn(&self.model, &self.parameters, &lesson, watch);
         let norm = self.descend();
         watch.mark(Part::Step);

@@ -8,10 +8,12 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use tch::Device;
-use tessera::train::{Ablation, History, Override, RunOptions, TrainConfig, Trainer, table};
+use tessera::train::{
+    Ablation, History, Override, Progress, RunOptions, TrainConfig, Trainer, table,
+};
 
 /// Share of the time in which a variant's speed is measured first.
 const TRIAL: f64 = 0.05;
@@ -187,15 +189,15 @@ fn speed(
     let options = bench.options(folder.to_owned(), Some(limit));
     let mut trainer = Trainer::open(&config, &options, bench.device)?;
     let mut speeds = Vec::new();
-    trainer.run(&options, &mut |progress| {
-        speeds.push(progress.samples_per_second)
-    })?;
-    let last = speeds
-        .split_first()
-        .map(|(_, rest)| rest)
-        .unwrap_or_default();
-    match last {
-        [] => bail!("in {limit:?} there are too few steps to measure the speed: give more minutes"),
-        _ => Ok(last.iter().sum::<f64>() / last.len() as f64),
+    let started = Instant::now();
+    let report = &mut |progress: &Progress| speeds.push(progress.samples_per_second);
+    let summary = trainer.run(&options, report)?;
+    if bench.stop.load(Ordering::Relaxed) {
+        bail!("stopped before the speed was known; run again to go on");
     }
+    Ok(match speeds.as_slice() {
+        [_, rest @ ..] if !rest.is_empty() => rest.iter().sum::<f64>() / rest.len() as f64,
+        // Steps so slow that hardly any fitted into the trial.
+        _ => summary.samples as f64 / started.elapsed().as_secs_f64(),
+    })
 }

@@ -4,10 +4,9 @@ use super::{console, stats};
 use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
-use std::io::Write;
 use std::path::PathBuf;
 use tessera::data::statistics::Survey;
-use tessera::train::{History, TrainConfig, report};
+use tessera::train::{History, TrainConfig, write_report};
 
 /// What `train report` is asked to do.
 #[derive(Args)]
@@ -51,16 +50,8 @@ impl Report {
                 known.map_or(Value::Null, |(_, data)| data.clone())
             })
             .collect();
-        let page = report(&runs, &data);
-        let folder = self
-            .output
-            .parent()
-            .filter(|path| !path.as_os_str().is_empty());
-        let unwritable = || format!("cannot write {}", self.output.display());
-        let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(".".as_ref()))
-            .with_context(unwritable)?;
-        file.write_all(page.as_bytes()).with_context(unwritable)?;
-        file.persist(&self.output).with_context(unwritable)?;
+        write_report(&self.output, &runs, &data)
+            .with_context(|| format!("cannot write {}", self.output.display()))?;
         Ok(())
     }
 }

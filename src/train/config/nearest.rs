@@ -15,7 +15,10 @@ pub(super) fn hint(complaint: &str) -> String {
         return String::new();
     };
     let likeness = |known: &str| strsim::jaro_winkler(unknown, known);
-    let nearest = quoted.max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
+    let known: Vec<&str> = quoted.collect();
+    // Of equals the first: the maximum is the last.
+    let nearest = known.into_iter().rev();
+    let nearest = nearest.max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
     match nearest.filter(|known| likeness(known) >= LEAST_LIKENESS) {
         Some(known) => format!("; did you mean `{known}`?"),
         None => String::new(),

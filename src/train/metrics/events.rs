@@ -9,7 +9,7 @@
 use super::appended::Appended;
 use prost::Message;
 use serde_json::{Map, Value};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What readers expect the first event to say.
@@ -55,36 +55,45 @@ struct Session {
 /// Writes one file of events.
 #[derive(Debug)]
 pub(super) struct Events {
-    file: Appended,
+    folder: PathBuf,
+    /// The step that the session began at.
+    step: u64,
+    /// Begun with the first event, for many sessions have none.
+    file: Option<Appended>,
 }
 
 impl Events {
-    /// Begins a new file beside those of earlier sessions. Readers drop what
-    /// those say of steps after `step`.
-    pub fn open(folder: &Path, step: u64) -> std::io::Result<Events> {
-        let seconds = now() as u64;
+    /// A session that goes on after `step`. Its file stands beside those of
+    /// earlier ones, of which readers drop what they say of later steps.
+    pub fn new(folder: &Path, step: u64) -> Events {
+        Events {
+            folder: folder.to_owned(),
+            step,
+            file: None,
+        }
+    }
+
+    fn begin(&self) -> std::io::Result<Appended> {
+        let (seconds, process) = (now() as u64, std::process::id());
         let name = |number: u32| {
-            let process = std::process::id();
-            folder.join(format!(
-                "events.out.tfevents.{seconds:010}.{process}.{number:03}"
-            ))
+            let name = format!("events.out.tfevents.{seconds:010}.{process}.{number:03}");
+            self.folder.join(name)
         };
         let fresh = (0..).map(name).find(|path| !path.exists());
-        let mut events = Events {
-            file: Appended::open(&fresh.expect("numbers do not end"), 0)?,
-        };
-        events.append(&Event {
+        let mut file = Appended::open(&fresh.expect("numbers do not end"), 0)?;
+        let version = Event {
             wall_time: now(),
             file_version: Some(VERSION.to_owned()),
             ..Event::default()
-        })?;
-        events.append(&Event {
+        };
+        let start = Event {
             wall_time: now(),
-            step: step as i64 + 1,
+            step: self.step as i64 + 1,
             session: Some(Session { status: START }),
             ..Event::default()
-        })?;
-        Ok(events)
+        };
+        file.append(&[record(&version), record(&start)].concat())?;
+        Ok(file)
     }
 
     /// Writes all numbers of a line of metrics, tagged `split/name`.
@@ -99,16 +108,17 @@ impl Events {
         for (name, value) in fields {
             scalars(&format!("{split}/{name}"), value, &mut values);
         }
-        self.append(&Event {
+        let event = Event {
             wall_time: now(),
             step: step as i64,
             summary: Some(Summary { values }),
             ..Event::default()
-        })
-    }
-
-    fn append(&mut self, event: &Event) -> std::io::Result<()> {
-        self.file.append(&record(&event.encode_to_vec()))
+        };
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => self.file.insert(self.begin()?),
+        };
+        file.append(&record(&event))
     }
 }
 
@@ -125,13 +135,14 @@ fn scalars(tag: &str, value: &Value, found: &mut Vec<Scalar>) {
     }
 }
 
-fn record(data: &[u8]) -> Vec<u8> {
+fn record(event: &Event) -> Vec<u8> {
+    let data = event.encode_to_vec();
     let length = (data.len() as u64).to_le_bytes();
     let parts = [
         &length[..],
         &masked(&length).to_le_bytes(),
-        data,
-        &masked(data).to_le_bytes(),
+        &data,
+        &masked(&data).to_le_bytes(),
     ];
     parts.concat()
 }
@@ -174,7 +185,7 @@ mod tests {
     #[test]
     fn scalars_are_read_back() {
         let folder = tempfile::tempdir().unwrap();
-        let mut events = Events::open(folder.path(), 7).unwrap();
+        let mut events = Events::new(folder.path(), 7);
         let line = json!({"split": "train", "step": 8, "policy": 1.5, "time": {"data": 0.25}});
         events.write("train", 8, line.as_object().unwrap()).unwrap();
         let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap();

@@ -34,7 +34,7 @@ function short(value) {
   return String(+value.toPrecision(4));
 }
 const percent = (value) => (Number.isFinite(value) ? `${(100 * value).toFixed(2)} %` : "–");
-const bytes = (value) => (Number.isFinite(value) ? `${short(value / 2 ** 20)} MiB` : "–");
+const mebibytes = (value) => short(value / 2 ** 20);
 const at = (line, path) => path.split(".").reduce((value, key) => value?.[key], line);
 const last = (run, split) => run.lines.findLast((line) => line.split === split);
 
@@ -98,12 +98,12 @@ function range(all, end, fromZero) {
   return [fromZero ? 0 : low - margin, high + margin];
 }
 
-function curves(title, note, path, format = short, fromZero = false) {
+function curves(title, note, path, format = short, fromZero = false, average = smoothed) {
   const all = [];
   for (const run of runs.filter((run) => run.shown)) {
     for (const split of ["train", "validation"]) {
       const series = points(run, split, path);
-      if (series.length) all.push({ run, split, series: split === "train" ? smoothed(series) : series });
+      if (series.length) all.push({ run, split, series: split === "train" ? average(series) : series });
     }
   }
   if (!all.length) return null;
@@ -200,12 +200,12 @@ function summary() {
       labelled(run), `${short(train?.step)} of ${short(run.config?.steps)}`, short(train?.samples),
       short(train?.seconds / 3600), percent(validation?.policy_accuracy), short(validation?.policy),
       percent(validation?.result_accuracy), short(validation?.result), short(validation?.q),
-      short(Math.max(...results)), short(train?.samples_per_second), percent(train?.time?.outside), bytes(train?.memory),
+      short(Math.max(...results)), short(train?.samples_per_second), percent(train?.time?.outside), mebibytes(train?.memory),
     ];
   });
   document.getElementById("summary").replaceChildren(table(
     ["run", "steps", "samples", "hours", "policy accuracy", "policy loss", "result accuracy", "result loss", "q loss",
-      "miscalibration", "positions/s", "outside", "memory"], rows));
+      "miscalibration", "positions/s", "outside", "MiB"], rows));
   const events = shown.flatMap((run) => run.lines.filter((line) => line.split === "event").map((line) =>
     make("li", {}, labelled(run), `: back from step ${line.rolled_back_from} to step ${line.step}: ${line.reason}`)));
   document.getElementById("events").replaceChildren(...events);
@@ -221,7 +221,13 @@ function data() {
     const counts = JSON.parse(key);
     const part = (name, count, whole) => [make("dt", {}, name), make("dd", {}, short(count)), make("dd", {}, whole ? percent(count / whole) : "")];
     const { games, samples, results = {}, targets = {}, q_histogram: histogram = [] } = counts;
-    const highest = Math.max(...histogram);
+    const bars = (title, counts, ends) => {
+      const highest = Math.max(...counts, 1);
+      return make("div", { class: "card" }, make("figcaption", {}, title),
+        make("div", { class: "bars" }, ...counts.map((count) => make("i", { style: `height: ${(100 * count) / highest}%`, title: short(count) }))),
+        make("div", { class: "ends" }, ...ends.map((end) => make("span", {}, end))));
+    };
+    const ratings = Object.entries(counts.rating_histogram ?? {}).map(([rating, count]) => [Number(rating), count]).sort(([one], [other]) => one - other);
     const list = (...parts) => make("dl", {}, ...parts.flat().filter(Boolean));
     const optional = (name, count, whole) => (count === undefined ? [] : part(name, count, whole));
     return make("div", {}, make("p", {}, ...users.flatMap((run, number) => [number ? ", " : "", labelled(run)]),
@@ -229,13 +235,12 @@ function data() {
       make("div", { class: "pairs" },
         make("div", { class: "card" }, make("figcaption", {}, "Games"), list(part("games", games), optional("won by White", results.white, games),
           optional("drawn", results.draw, games), optional("won by Black", results.black, games),
-          optional("duplicates", counts.duplicate_games, games))),
+          optional("duplicates", counts.duplicate_games, games), optional("bad records", counts.bad_records))),
         make("div", { class: "card" }, make("figcaption", {}, "Samples"), list(part("samples", samples),
           optional("of variations", counts.variation_samples, samples), optional("duplicate positions", counts.duplicate_positions, samples),
           Object.entries(targets).flatMap(([name, count]) => part(name.replaceAll("_", " "), count, samples)))),
-        histogram.length ? make("div", { class: "card" }, make("figcaption", {}, "q of the mover"),
-          make("div", { class: "bars" }, ...histogram.map((count) => make("i", { style: `height: ${(100 * count) / highest}%`, title: short(count) }))),
-          make("div", { class: "ends" }, make("span", {}, "−1"), make("span", {}, "0"), make("span", {}, "1"))) : null));
+        histogram.length ? bars("q of the mover", histogram, ["−1", "0", "1"]) : null,
+        ratings.length ? bars("Ratings of the players", ratings.map(([, count]) => count), [ratings[0][0], ratings.at(-1)[0]]) : null));
   });
   document.getElementById("data").replaceChildren(
     ...(cards.length ? cards : [make("p", { class: "none" }, "The shards of these runs were not looked at.")]));
@@ -281,20 +286,23 @@ function draw() {
     curves("q", "cross-entropy of its bucket", "q_categorical"),
     curves("Short-term value", "squared error", "short_term"),
     curves("Soft policy", "cross-entropy", "policy_soft"),
+    curves("Optimistic policy", "cross-entropy", "policy_optimistic"),
+    curves("Teacher's policy", "cross-entropy", "teacher_policy"),
     curves("Moves left", "Huber loss", "moves_left"),
     curves("Total", "weighted sum of all losses", "loss"),
     curves("Gradient", "length before clipping", "gradient_norm"),
-    curves("Learning rate", "", "rate", short, true),
+    curves("Learning rate", "", "rate", short, true, (series) => series),
   ]);
   fill("calibration", [reliability("win", "Win"), reliability("draw", "Draw"), reliability("loss", "Loss"), reliability("q", "q")]);
   fill("speed", [
     curves("Speed", "positions a second", "samples_per_second", short, true),
     curves("Outside", "share of time outside forward, backward and step", "time.outside", ticked, true),
     curves("Data", "share of time waiting for the loader", "time.data", ticked, true),
+    curves("Preparation", "share of time bringing batches to the device", "time.prepare", ticked, true),
     curves("Forward", "share of time", "time.forward", ticked, true),
     curves("Backward", "share of time", "time.backward", ticked, true),
     curves("Optimizer", "share of time", "time.step", ticked, true),
-    curves("Memory", "of the process", "memory", bytes, true),
+    curves("Memory", "MiB of the process", "memory", mebibytes, true),
   ]);
   summary();
 }

@@ -1,0 +1,97 @@
+//! Variants trained and compared.
+
+use crate::workplace::{fail, succeed, train, workplace};
+use std::path::Path;
+use std::process::Command;
+
+/// A comparison of two widths of the tiny network.
+fn prepare(folder: &Path) {
+    let base = std::fs::read_to_string(folder.join("tiny.toml")).unwrap();
+    let base = base.replace('[', "[base.").replace("[base.{", "[{");
+    let text = format!(
+        r#"
+title = "widths"
+metrics = ["policy", "policy_accuracy"]
+[base]
+{base}
+[[variants]]
+name = "narrow"
+reference = {{ policy = 3.0 }}
+[[variants]]
+name = "wide"
+set = {{ "model.width" = 32 }}
+reference = {{ policy = 2.5 }}
+"#
+    );
+    std::fs::write(folder.join("ablation.toml"), text).unwrap();
+}
+
+fn ablate(folder: &Path, output: &str) -> Command {
+    let mut command = train(folder);
+    let device = ["--device", "cpu", "--threads", "1"];
+    command
+        .args(["ablate", "ablation.toml", "-o", output])
+        .args(device);
+    command
+}
+
+#[test]
+fn variants_are_trained_once_and_compared() {
+    let workplace = workplace(6);
+    let folder = workplace.path();
+    prepare(folder);
+    let only = succeed(ablate(folder, "out").args(["--only", "wide"]));
+    assert!(
+        only.contains("| wide ") && !only.contains("| narrow "),
+        "{only}"
+    );
+    let checkpoint = folder.join("out/wide/checkpoints/step-000000006.safetensors");
+    let written = |path: &Path| std::fs::metadata(path).unwrap().modified().unwrap();
+    let then = written(&checkpoint);
+
+    let table = succeed(&mut ablate(folder, "out"));
+    assert_eq!(
+        written(&checkpoint),
+        then,
+        "a finished variant is left alone"
+    );
+    for part in [
+        "| narrow ",
+        "| wide ",
+        "| 2.5000 (-0.5000) ",
+        "policy_accuracy",
+    ] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+    let json = succeed(ablate(folder, "out").arg("--json"));
+    let json: serde_json::Value = serde_json::from_str(json.lines().last().unwrap()).unwrap();
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        assert_eq!(row["steps"], 6);
+        assert!(row["measured"]["policy"].as_f64().unwrap() > 0.0, "{row}");
+    }
+    assert!(rows[0]["parameters"].as_i64() < rows[1]["parameters"].as_i64());
+
+    let errors = fail(ablate(folder, "out").args(["--only", "deep"]));
+    assert!(errors.contains("narrow, wide"), "{errors}");
+}
+
+#[test]
+fn variants_get_equal_time() {
+    let workplace = workplace(6);
+    let folder = workplace.path();
+    prepare(folder);
+    succeed(ablate(folder, "out").args(["--minutes", "0.05"]));
+    let steps = std::fs::read_to_string(folder.join("out/steps.json")).unwrap();
+    let steps: serde_json::Value = serde_json::from_str(&steps).unwrap();
+    for variant in ["narrow", "wide"] {
+        let fitted = steps[variant].as_u64().unwrap();
+        let config = folder.join("out").join(variant).join("config.toml");
+        let config = std::fs::read_to_string(config).unwrap();
+        assert!(
+            config.contains(&format!("\nsteps = {fitted}\n")),
+            "{config}"
+        );
+    }
+}

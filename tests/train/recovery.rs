@@ -1,0 +1,242 @@
+//! What befalls a run, and what it makes of it: kills, signals, damaged and
+//! unwritable checkpoints, losses that are no numbers.
+
+use crate::workplace::{fail, games, metrics, run, succeed, train, workplace};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A run whose lines, validations and checkpoints never fall together, so that
+/// all that is unfinished must be carried over.
+fn unaligned(folder: &Path, output: &str) -> Command {
+    let mut command = run(folder, output);
+    command.args(["--set", "log_every=3", "--set", "validate_every=14"]);
+    command
+}
+
+fn start(mut command: Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
+/// Waits until the run has written another line, or is over.
+fn wait_for_a_line(folder: &Path, output: &str, child: &mut Child) {
+    let (lines, started) = (metrics(folder, output).len(), Instant::now());
+    while metrics(folder, output).len() <= lines && child.try_wait().unwrap().is_none() {
+        assert!(started.elapsed() < PATIENCE, "the run does not get on");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn checkpoint(folder: &Path, output: &str, step: u64) -> PathBuf {
+    let name = format!("step-{step:09}.safetensors");
+    folder.join(output).join("checkpoints").join(name)
+}
+
+#[test]
+fn a_run_killed_at_any_instant_goes_on_as_if_nothing_had_happened() {
+    let workplace = workplace(40);
+    let folder = workplace.path();
+    succeed(&mut unaligned(folder, "whole"));
+    let whole = metrics(folder, "whole");
+    assert!(whole.len() >= 14 + 3, "{whole:?}");
+
+    let seed = std::process::id();
+    println!("instants drawn from {seed}");
+    for kill in 0..5u32 {
+        let mut child = start(unaligned(folder, "killed"));
+        wait_for_a_line(folder, "killed", &mut child);
+        let jitter = (seed.wrapping_mul(2_654_435_761) >> (3 * kill)) % 150;
+        std::thread::sleep(Duration::from_millis(jitter.into()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    succeed(&mut unaligned(folder, "killed"));
+    assert_eq!(metrics(folder, "killed"), whole);
+
+    let losses = |name: &str| -> Vec<f64> {
+        let lines = whole.iter().filter(|line| line["split"] == "train");
+        lines.map(|line| line[name].as_f64().unwrap()).collect()
+    };
+    for name in ["policy", "q", "loss"] {
+        let losses = losses(name);
+        let (first, last) = (losses[0], losses[losses.len() - 1]);
+        assert!(last < 0.8 * first, "{name}: from {first} to {last}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_a_run_with_a_checkpoint() {
+    let workplace = workplace(40);
+    let folder = workplace.path();
+    succeed(&mut unaligned(folder, "whole"));
+    for signal in ["-TERM", "-INT"] {
+        let mut child = start(unaligned(folder, "stopped"));
+        wait_for_a_line(folder, "stopped", &mut child);
+        let id = child.id().to_string();
+        succeed(Command::new("kill").args([signal, &id]));
+        let output = child.wait_with_output().unwrap();
+        let told = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{told}");
+        if told.starts_with("stopped") {
+            let step = told.split_whitespace().skip_while(|word| *word != "step");
+            let step = step.skip(1).find_map(|word| word.parse().ok()).unwrap();
+            assert!(checkpoint(folder, "stopped", step).is_file(), "{told}");
+        }
+    }
+    succeed(&mut unaligned(folder, "stopped"));
+    assert_eq!(metrics(folder, "stopped"), metrics(folder, "whole"));
+}
+
+#[test]
+fn a_damaged_checkpoint_is_passed_over() {
+    let workplace = workplace(20);
+    let folder = workplace.path();
+    succeed(&mut run(folder, "run"));
+    let whole = metrics(folder, "run");
+    let newest = checkpoint(folder, "run", 20);
+    let mut bytes = std::fs::read(&newest).unwrap();
+    let place = bytes.len() / 2;
+    bytes[place] ^= 1;
+    std::fs::write(&newest, &bytes).unwrap();
+    let output = run(folder, "run").output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    for told in [
+        "step-000000020",
+        "checksum",
+        "the checkpoint before, of step 15",
+    ] {
+        assert!(errors.contains(told), "{told}: {errors}");
+    }
+    assert_eq!(metrics(folder, "run"), whole);
+
+    for step in [15, 20] {
+        std::fs::write(checkpoint(folder, "run", step), "cut").unwrap();
+    }
+    let errors = fail(&mut run(folder, "run"));
+    assert!(errors.contains("no checkpoint in"), "{errors}");
+}
+
+#[test]
+fn a_checkpoint_that_cannot_be_written_is_tried_again() {
+    let workplace = workplace(20);
+    let folder = workplace.path();
+    succeed(&mut run(folder, "whole"));
+    // A folder stands where the file is to be.
+    std::fs::create_dir_all(checkpoint(folder, "run", 10)).unwrap();
+    let strict = ["--set", "keep.failures=0"];
+    let errors = fail(run(folder, "run").args(strict));
+    assert!(errors.contains("step-000000010"), "{errors}");
+    assert!(checkpoint(folder, "run", 5).is_file());
+
+    let output = run(folder, "run").output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    assert!(
+        errors
+            .contains("training goes on without this checkpoint, the last whole one is of step 5")
+    );
+    assert!(checkpoint(folder, "run", 20).is_file());
+    assert_eq!(metrics(folder, "run"), metrics(folder, "whole"));
+}
+
+/// A file system of little more than two checkpoints, in a namespace of its own.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_leaves_whole_checkpoints() {
+    let mut probe = Command::new("unshare");
+    probe.args(["-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]);
+    if !probe.output().is_ok_and(|output| output.status.success()) {
+        println!("skipped: no file system can be mounted here (unshare -rm)");
+        return;
+    }
+    let workplace = workplace(40);
+    let folder = workplace.path();
+    succeed(&mut run(folder, "whole"));
+    let size = std::fs::metadata(checkpoint(folder, "whole", 40))
+        .unwrap()
+        .len();
+    std::fs::create_dir(folder.join("full")).unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size={} tmpfs full && \
+         {} run --config tiny.toml --device cpu --threads 1 -o full/run; status=$?; \
+         rm -f full/run/checkpoints/.unfinished*; cp -r full/run saved; exit $status",
+        size * 5 / 2,
+        env!("CARGO_BIN_EXE_train"),
+    );
+    let mut limited = Command::new("unshare");
+    limited
+        .args(["-rm", "sh", "-c", &script])
+        .current_dir(folder);
+    let errors = fail(&mut limited);
+    assert_eq!(
+        errors.matches("training goes on without").count(),
+        2,
+        "{errors}"
+    );
+    assert!(errors.contains("step-000000020"), "{errors}");
+    for step in [0, 5] {
+        assert!(checkpoint(folder, "saved", step).is_file(), "{errors}");
+    }
+    succeed(&mut run(folder, "saved"));
+    assert_eq!(metrics(folder, "saved"), metrics(folder, "whole"));
+}
+
+#[test]
+fn a_loss_that_stays_no_number_ends_the_run() {
+    let workplace = workplace(30);
+    let folder = workplace.path();
+    succeed(run(folder, "run").args(["--set", "steps=10"]));
+    let sets = ["--set", "schedule.peak=1e30", "--set", "guard.rollbacks=2"];
+    let errors = fail(run(folder, "run").args(sets));
+    for told in [
+        "no longer finite",
+        "3 times from the checkpoint of step 10",
+        "schedule.peak",
+    ] {
+        assert!(errors.contains(told), "{told}: {errors}");
+    }
+    assert_eq!(errors.matches("back to step 10").count(), 2, "{errors}");
+    // What it learnt before is whole.
+    succeed(&mut run(folder, "run"));
+    let lines = metrics(folder, "run");
+    assert_eq!(lines.last().unwrap()["step"], 30);
+    let is_finite = |line: &serde_json::Value| line["split"] == "event" || line["policy"].is_f64();
+    assert!(lines.iter().all(is_finite));
+}
+
+#[test]
+fn a_bad_batch_is_left_behind() {
+    let workplace = workplace(60);
+    let folder = workplace.path();
+    // One move of a variation, whose weight no sum of floats survives.
+    let text = games(60).replacen("} 1...", "} ( 1. Nh3 {[%eval 0.10,5]} ) 1...", 1);
+    assert!(text.contains("Nh3 {"));
+    std::fs::write(folder.join("games.pgn"), text).unwrap();
+    let pack = [
+        "pack",
+        "games.pgn",
+        "-o",
+        "games.shard",
+        "--evals",
+        "chooser",
+    ];
+    succeed(train(folder).args(pack));
+    let bad = ["--set", "data.variation_weight=3.4e38"];
+    let output = run(folder, "run").args(bad).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    assert!(
+        errors.contains("on with the batches after these"),
+        "{errors}"
+    );
+    let lines = metrics(folder, "run");
+    let event = lines.iter().find(|line| line["split"] == "event").unwrap();
+    assert_eq!(event["reason"], "the loss is no longer finite");
+    assert!(event["rolled_back_from"].as_u64() > event["step"].as_u64());
+    assert_eq!(lines.last().unwrap()["step"], 60);
+}

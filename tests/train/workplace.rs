@@ -1,0 +1,147 @@
+//! A place to train in: a shard, a configuration, and the binary.
+
+use shakmaty::san::SanPlus;
+use shakmaty::{Chess, Move, Position};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Games whose players hurry to the far side of the board, which a network can
+/// learn: one of the two longest strides is drawn. Every move is scored as an
+/// engine would, at random.
+pub fn games(count: usize) -> String {
+    let mut state = 1u64;
+    let mut draw = move || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as usize
+    };
+    let mut text = String::new();
+    for round in 0..count {
+        let result = ["1-0", "0-1", "1/2-1/2"][round % 3];
+        write!(
+            text,
+            "[Event \"test\"]\n[Round \"{round}\"]\n[Result \"{result}\"]\n\n"
+        )
+        .unwrap();
+        let mut position = Chess::default();
+        for ply in 0..60 {
+            let mut moves = position.legal_moves();
+            if moves.is_empty() {
+                break;
+            }
+            let turn = position.turn();
+            moves.sort_by_key(|mv| (turn.relative_rank(mv.to().rank()), mv.to(), mv.from()));
+            let mv: Move = moves[moves.len() - 1 - draw() % moves.len().min(2)];
+            let number = position.fullmoves();
+            let dots = if position.turn().is_white() {
+                "."
+            } else {
+                "..."
+            };
+            let san = SanPlus::from_move_and_play_unchecked(&mut position, mv);
+            let pawns = (draw() % 600) as f64 / 100.0 - 3.0;
+            write!(text, "{number}{dots} {san} {{[%eval {pawns:.2},{ply}]}} ").unwrap();
+        }
+        write!(text, "{result}\n\n").unwrap();
+    }
+    text
+}
+
+pub fn train(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
+    command.current_dir(folder).stdin(Stdio::null());
+    command
+}
+
+pub fn succeed(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A folder with a shard and a configuration of a tiny network.
+pub fn workplace(steps: u64) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("games.pgn"), games(60)).unwrap();
+    succeed(train(folder.path()).args([
+        "pack",
+        "games.pgn",
+        "-o",
+        "games.shard",
+        "--evals",
+        "chooser",
+    ]));
+    let config = format!(
+        r#"
+name = "tiny"
+steps = {steps}
+batch = 64
+log_every = 1
+validate_every = 10
+checkpoint_every = 5
+[model]
+layers = 2
+width = 16
+heads = 2
+feed_forward = 16
+position = {{ kind = "gab", compress = 2, hidden = 8, generator = 4 }}
+[data]
+group = 1000
+validation = 0.2
+shards = [{{ path = "games.shard" }}]
+[optimizer]
+kind = "muon"
+[schedule]
+peak = 0.003
+warmup = 5
+"#
+    );
+    std::fs::write(folder.path().join("tiny.toml"), config).unwrap();
+    folder
+}
+
+pub fn run(folder: &Path, output: &str) -> Command {
+    let mut command = train(folder);
+    command.args([
+        "run",
+        "--config",
+        "tiny.toml",
+        "--device",
+        "cpu",
+        "--threads",
+        "1",
+        "-o",
+        output,
+    ]);
+    command
+}
+
+/// The lines of a run's metrics, without what depends on the clock.
+pub fn metrics(folder: &Path, output: &str) -> Vec<serde_json::Value> {
+    let text =
+        std::fs::read_to_string(folder.join(output).join("metrics.jsonl")).unwrap_or_default();
+    text.lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .map(|mut line| {
+            let fields = line.as_object_mut().unwrap();
+            for name in ["seconds", "samples_per_second", "time", "memory"] {
+                fields.remove(name);
+            }
+            line
+        })
+        .collect()
+}
+
+/// Runs a command that must fail with one line, which is returned.
+pub fn fail(command: &mut Command) -> String {
+    let output = command.env("RUST_BACKTRACE", "1").output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{command:?}");
+    assert!(!errors.contains("stack backtrace"), "{errors}");
+    let told = errors.lines().filter(|line| line.starts_with("error: "));
+    assert_eq!(told.count(), 1, "{errors}");
+    errors
+}

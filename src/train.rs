@@ -9,6 +9,7 @@
 
 mod checkpoint;
 mod config;
+mod distributed;
 mod loss;
 mod metrics;
 mod optimizer;
@@ -22,5 +23,6 @@ pub use config::{
     ConfigError, LossWeights, OptimizerConfig, OptimizerKind, Precision, ScheduleConfig,
     ScheduleShape, TrainConfig,
 };
+pub use distributed::{GroupError, Launch, LaunchError, World};
 pub use plot::{PlotError, plot};
 pub use trainer::{Progress, RunOptions, Summary, TrainError, Trainer};

@@ -15,7 +15,9 @@
 //! and the shard holds the scores as the engines wrote them.
 
 mod columns;
+mod object;
 mod reader;
+mod storage;
 mod writer;
 
 use std::path::PathBuf;
@@ -26,6 +28,7 @@ use super::label::Reading;
 use super::replay::ReplayError;
 
 pub use columns::ColumnError;
+pub use object::is_address;
 pub use reader::Shard;
 pub use writer::{Block, SAMPLES_PER_BLOCK, ShardWriter};
 

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use tessera::data::shard::Shard;
+use tessera::data::shard::{Shard, is_address};
 use tessera::data::statistics::{BARS, Findings, Survey};
 
 /// What `train stats` is asked to do.
@@ -36,7 +36,7 @@ impl Stats {
         let progress = ProgressBar::no_length().with_style(ProgressStyle::with_template(style)?);
         let mut survey = Survey::default();
         for path in &self.files {
-            if is_gzip(path).with_context(|| path.display().to_string())? {
+            if !is_address(path) && is_gzip(path).with_context(|| path.display().to_string())? {
                 survey.add_chunk(path)?;
             } else {
                 survey.add_shard(&Shard::open(path)?, |samples| progress.inc(samples))?;

@@ -9,10 +9,6 @@ use tempfile::NamedTempFile;
 /// # Errors
 /// What the system says where the folder cannot be written to.
 pub(crate) fn unfinished(path: &Path) -> std::io::Result<NamedTempFile> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
     let mut builder = tempfile::Builder::new();
     // Temporary files are their owner's alone; these become files like any
     // other, for which the user's umask decides.
@@ -20,5 +16,27 @@ pub(crate) fn unfinished(path: &Path) -> std::io::Result<NamedTempFile> {
     let mode = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666);
     #[cfg(unix)]
     builder.permissions(mode);
-    builder.prefix(".unfinished-").tempfile_in(folder)
+    builder.prefix(".unfinished-").tempfile_in(folder_of(path))
+}
+
+/// Puts a written file at `path` so that neither a kill nor a power cut leaves
+/// anything there but the old content or the new: the file is synced before it
+/// is renamed, and its folder after.
+///
+/// # Errors
+/// What the system says; `path` is then as it was.
+pub(crate) fn persist(file: NamedTempFile, path: &Path) -> std::io::Result<()> {
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    // Windows keeps no handles of folders; its renames are journalled.
+    #[cfg(unix)]
+    std::fs::File::open(folder_of(path))?.sync_all()?;
+    Ok(())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
 }

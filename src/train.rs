@@ -7,22 +7,59 @@
 //! back into the vector: one cast in place of autocast's hundreds, and an
 //! optimizer of a dozen operations whatever the network's depth.
 
+mod ablation;
+mod calibration;
 mod checkpoint;
 mod config;
 mod distributed;
+mod guard;
+mod history;
 mod loss;
 mod metrics;
 mod optimizer;
-mod plot;
+mod pattern;
+mod recorder;
+mod report;
 mod schedule;
+mod stopwatch;
 mod tensors;
 mod trainer;
+mod window;
 
+pub use ablation::{Ablation, AblationError, Row, Variant, table};
 pub use checkpoint::{Checkpoint, CheckpointError, State};
 pub use config::{
-    ConfigError, LossWeights, OptimizerConfig, OptimizerKind, Precision, ScheduleConfig,
-    ScheduleShape, TrainConfig,
+    ConfigError, DecayRule, GuardConfig, KeepConfig, LossWeights, OptimizerConfig, OptimizerKind,
+    Override, OverrideError, Precision, ScheduleConfig, ScheduleShape, TrainConfig,
 };
 pub use distributed::{GroupError, Launch, LaunchError, World};
-pub use plot::{PlotError, plot};
+pub use guard::Trouble;
+pub use history::{History, HistoryError};
+pub use report::report;
 pub use trainer::{Progress, RunOptions, Summary, TrainError, Trainer};
+
+#[cfg(test)]
+mod tests {
+    use super::{TrainConfig, Trainer};
+    use tch::Device;
+
+    /// A trainer of a network of a few thousand parameters, without data.
+    pub(super) fn tiny() -> Trainer {
+        let config: TrainConfig = toml::from_str(
+            r#"
+name = "tiny"
+steps = 10
+batch = 8
+[model]
+layers = 1
+width = 8
+heads = 2
+feed_forward = 8
+position = { kind = "absolute" }
+[data]
+"#,
+        )
+        .unwrap();
+        Trainer::new(&config, Device::Cpu).unwrap()
+    }
+}

@@ -1,11 +1,16 @@
 //! All that a run needs to go on as if nothing had happened, in one file.
 //!
-//! A checkpoint is a safetensors file: the parameters, their average and the
-//! optimizer's memory as flat f32 vectors, and the [`State`] as JSON in a vector
-//! of bytes. It is written under another name, synced and renamed, so that a
-//! run killed at any instant finds its last whole checkpoint.
+//! A checkpoint is a safetensors file: the parameters, their average, what the
+//! optimizer remembers and the sums of the unfinished [window](super::window)
+//! as f32 vectors, the [`State`] as JSON in a vector of bytes, and a CRC-32 over
+//! all of it. It is written under another name, synced and renamed, so that a
+//! run killed at any instant finds its last whole checkpoint; and one that the
+//! disk has damaged since is passed over for the one before.
+
+mod folder;
 
 use super::config::TrainConfig;
+use super::guard::Guard;
 use super::optimizer::Memory;
 use crate::data::loader::Position;
 use crate::files;
@@ -13,11 +18,10 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use tch::{Device, Kind, Tensor};
 
-/// Checkpoints that are kept; older ones are removed.
-const KEPT: usize = 2;
+pub(super) use folder::{Folder, newest};
 
-const EXTENSION: &str = "safetensors";
-const PREFIX: &str = "step-";
+/// What the names of the optimizer's tensors begin with.
+const MEMORY: &str = "optimizer.";
 
 /// What a checkpoint holds besides vectors.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -35,8 +39,12 @@ pub struct State {
     pub position: Position,
     /// Steps the optimizer has taken.
     pub optimizer_steps: u64,
-    /// Product of NAdam's momentum coefficients.
-    pub momentum_product: f64,
+    /// Times the run has come back to this very checkpoint.
+    pub rollbacks: u32,
+    /// Steps and samples in the unfinished window.
+    pub(super) window: (u64, usize),
+    /// What the watch over the loss has learnt.
+    pub(super) guard: Guard,
 }
 
 /// A training run at rest.
@@ -48,9 +56,10 @@ pub struct Checkpoint {
     pub parameters: Tensor,
     /// Their exponential average, f32 `[parameters]`.
     pub average: Tensor,
-    pub(super) mean: Tensor,
-    pub(super) square: Tensor,
-    pub(super) momentum: Tensor,
+    /// What the optimizer remembers.
+    pub(super) memory: Memory,
+    /// Sums of the unfinished window.
+    pub(super) sums: Tensor,
 }
 
 /// Why a checkpoint cannot be written or read.
@@ -77,57 +86,61 @@ pub enum CheckpointError {
     /// There is no checkpoint in the folder.
     #[error("{0} holds no checkpoint")]
     None(PathBuf),
+    /// Not one checkpoint of the folder is whole.
+    #[error("no checkpoint in {folder} is whole; the newest: {newest}")]
+    AllBroken {
+        /// The folder.
+        folder: PathBuf,
+        /// What is wrong with the newest.
+        newest: Box<CheckpointError>,
+    },
+}
+
+impl CheckpointError {
+    fn system(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| CheckpointError::System {
+            action,
+            path,
+            source,
+        }
+    }
 }
 
 impl Checkpoint {
-    /// Writes the checkpoint into `folder`, named by its step, and removes old
-    /// ones.
+    /// Writes the checkpoint to `path`.
     ///
     /// # Errors
-    /// [`CheckpointError::System`] if the disk is full or the like; older
-    /// checkpoints are then untouched.
-    pub fn write(&self, folder: &Path) -> Result<PathBuf, CheckpointError> {
-        let failed = |action, path: &Path| {
-            let path = path.to_owned();
-            move |source| CheckpointError::System {
-                action,
-                path,
-                source,
-            }
-        };
-        std::fs::create_dir_all(folder).map_err(failed("create", folder))?;
-        let path = folder.join(format!("{PREFIX}{:09}.{EXTENSION}", self.state.step));
+    /// [`CheckpointError::System`] if the disk is full or the like; what was at
+    /// `path` is then untouched.
+    pub fn write(&self, path: &Path) -> Result<(), CheckpointError> {
         let json = serde_json::to_vec(&self.state).expect("plain data");
-        let state = Tensor::from_slice(&json);
-        let tensors = [
-            ("state", &state),
+        let fixed = [
+            ("state", &Tensor::from_slice(&json)),
             ("parameters", &self.parameters),
             ("average", &self.average),
-            ("mean", &self.mean),
-            ("square", &self.square),
-            ("momentum", &self.momentum),
+            ("window", &self.sums),
         ]
-        .map(|(name, tensor)| (name, tensor.to_device(Device::Cpu)));
-        let unfinished = files::unfinished(&path).map_err(failed("write", &path))?;
-        Tensor::write_safetensors(&tensors, unfinished.path())
-            .map_err(std::io::Error::other)
-            .map_err(failed("write", &path))?;
-        // safetensors wrote through a handle of its own; this one syncs the file.
-        unfinished
-            .as_file()
-            .sync_all()
-            .map_err(failed("write", &path))?;
-        unfinished
-            .persist(&path)
-            .map_err(|error| failed("write", &path)(error.error))?;
-        for old in list(folder)?.iter().rev().skip(KEPT) {
-            std::fs::remove_file(old).map_err(failed("remove", old))?;
-        }
-        Ok(path)
+        .map(|(name, tensor)| (name.to_owned(), tensor.to_device(Device::Cpu)));
+        let memory = self.memory.iter().map(|(name, tensor)| {
+            let name = format!("{MEMORY}{name}");
+            (name, tensor.to_device(Device::Cpu))
+        });
+        let mut tensors: Vec<_> = fixed.into_iter().chain(memory).collect();
+        let checksum = Tensor::from_slice(&[i64::from(checksum(&mut tensors))]);
+        tensors.push(("checksum".to_owned(), checksum));
+        let write = || -> std::io::Result<()> {
+            let unfinished = files::unfinished(path)?;
+            Tensor::write_safetensors(&tensors, unfinished.path())
+                .map_err(std::io::Error::other)?;
+            files::persist(unfinished, path)
+        };
+        write().map_err(CheckpointError::system("write", path))
     }
 
-    /// Reads a checkpoint onto the CPU: a file, the newest in a folder, or the
-    /// newest of a run's folder.
+    /// Reads a checkpoint onto the CPU: a file, or the newest whole one of a
+    /// folder or of a run's folder; a damaged one is passed over with a
+    /// warning.
     ///
     /// # Errors
     /// [`CheckpointError`], naming the file and what is wrong with it.
@@ -139,89 +152,106 @@ impl Checkpoint {
             } else {
                 path
             };
-            return match list(folder)?.last() {
-                Some(newest) => Checkpoint::read(newest),
-                None => Err(CheckpointError::None(path.to_owned())),
-            };
+            return newest(folder)?.ok_or_else(|| CheckpointError::None(path.to_owned()));
         }
-        let broken = |reason: String| CheckpointError::Broken {
+        std::fs::metadata(path).map_err(CheckpointError::system("read", path))?;
+        parse(path).map_err(|reason| CheckpointError::Broken {
             path: path.to_owned(),
             reason,
-        };
-        if let Err(source) = std::fs::metadata(path) {
-            let (action, path) = ("read", path.to_owned());
-            return Err(CheckpointError::System {
-                action,
-                path,
-                source,
-            });
-        }
-        let mut tensors =
-            Tensor::read_safetensors(path).map_err(|error| broken(error.to_string()))?;
-        let mut take = |name: &str| {
-            let place = tensors.iter().position(|(found, _)| found == name);
-            let place = place.ok_or_else(|| broken(format!("it has no tensor `{name}`")))?;
-            Ok(tensors.swap_remove(place).1)
-        };
-        let state = take("state")?;
-        if state.kind() != Kind::Uint8 || state.dim() != 1 {
-            return Err(broken("its state is no text".to_owned()));
-        }
-        let mut json = vec![0u8; state.numel()];
-        state.copy_data(&mut json, state.numel());
-        let state = serde_json::from_slice(&json).map_err(|error| broken(error.to_string()))?;
-        Ok(Checkpoint {
-            state,
-            parameters: take("parameters")?,
-            average: take("average")?,
-            mean: take("mean")?,
-            square: take("square")?,
-            momentum: take("momentum")?,
         })
-    }
-
-    /// The optimizer's memory on `device`.
-    pub(super) fn memory(&self, device: Device) -> Memory {
-        Memory {
-            mean: self.mean.to_device(device),
-            square: self.square.to_device(device),
-            momentum: self.momentum.to_device(device),
-            steps: self.state.optimizer_steps,
-            momentum_product: self.state.momentum_product,
-        }
     }
 }
 
-/// The checkpoints of a folder, oldest first; none if there is no folder.
-fn list(folder: &Path) -> Result<Vec<PathBuf>, CheckpointError> {
-    let entries = match std::fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => {
-            let (action, path) = ("read", folder.to_owned());
-            return Err(CheckpointError::System {
-                action,
-                path,
-                source,
-            });
-        }
-    };
-    let mut found: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == EXTENSION)
-        })
-        .filter(|path| {
-            let name = path.file_name().and_then(|name| name.to_str());
-            name.is_some_and(|name| name.starts_with(PREFIX))
-        })
+fn parse(path: &Path) -> Result<Checkpoint, String> {
+    let mut tensors = Tensor::read_safetensors(path).map_err(|error| error.to_string())?;
+    let written = take(&mut tensors, "checksum")?;
+    if written.kind() != Kind::Int64 || written.numel() != 1 {
+        return Err("its checksum is no number".to_owned());
+    }
+    if written.int64_value(&[0]) != i64::from(checksum(&mut tensors)) {
+        return Err("its checksum does not fit its contents".to_owned());
+    }
+    let state = take(&mut tensors, "state")?;
+    let (parameters, average, sums) = (
+        take(&mut tensors, "parameters")?,
+        take(&mut tensors, "average")?,
+        take(&mut tensors, "window")?,
+    );
+    let state = serde_json::from_slice(&bytes(&state)).map_err(|error| error.to_string())?;
+    let memory = tensors
+        .into_iter()
+        .filter_map(|(name, tensor)| Some((name.strip_prefix(MEMORY)?.to_owned(), tensor)))
         .collect();
-    found.sort();
-    Ok(found)
+    Ok(Checkpoint {
+        state,
+        parameters,
+        average,
+        memory,
+        sums,
+    })
 }
 
-/// Whether a run's folder holds a checkpoint to go on from.
-pub(super) fn exists(folder: &Path) -> Result<bool, CheckpointError> {
-    Ok(!list(folder)?.is_empty())
+fn take(tensors: &mut Vec<(String, Tensor)>, name: &str) -> Result<Tensor, String> {
+    let place = tensors.iter().position(|(found, _)| found == name);
+    let place = place.ok_or_else(|| format!("it has no tensor `{name}`"))?;
+    Ok(tensors.swap_remove(place).1)
+}
+
+/// CRC-32 over names, types, shapes and contents, in the order of the names.
+fn checksum(tensors: &mut [(String, Tensor)]) -> u32 {
+    tensors.sort_by(|one, other| one.0.cmp(&other.0));
+    let mut hasher = crc32fast::Hasher::new();
+    for (name, tensor) in tensors {
+        let head = format!("{name} {:?} {:?}", tensor.kind(), tensor.size());
+        hasher.update(head.as_bytes());
+        hasher.update(&bytes(tensor));
+    }
+    hasher.finalize()
+}
+
+/// A tensor's contents as they lie in memory.
+fn bytes(tensor: &Tensor) -> Vec<u8> {
+    let mut bytes = vec![0u8; tensor.numel() * tensor.kind().elt_size_in_bytes()];
+    tensor.copy_data_u8(&mut bytes, tensor.numel());
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::tiny;
+    use super::*;
+
+    fn written() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("step-000000000.safetensors");
+        tiny().checkpoint().write(&path).unwrap();
+        (folder, path)
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let (_folder, path) = written();
+        let (mut before, after) = (tiny().checkpoint(), Checkpoint::read(&path).unwrap());
+        assert_eq!(before.parameters, after.parameters);
+        assert_eq!(before.average, after.average);
+        before.memory.sort_by(|one, other| one.0.cmp(&other.0));
+        assert_eq!(before.memory, after.memory);
+        assert!(!before.memory.is_empty());
+        let json = |state: &State| serde_json::to_value(state).unwrap();
+        assert_eq!(json(&before.state), json(&after.state));
+    }
+
+    #[test]
+    fn a_flipped_bit_or_a_lost_end_is_seen() {
+        let (_folder, path) = written();
+        let whole = std::fs::read(&path).unwrap();
+        for place in (0..whole.len()).step_by(whole.len() / 97) {
+            let mut damaged = whole.clone();
+            damaged[place] ^= 4;
+            std::fs::write(&path, &damaged).unwrap();
+            assert!(Checkpoint::read(&path).is_err(), "bit at {place}");
+            std::fs::write(&path, &whole[..place]).unwrap();
+            assert!(Checkpoint::read(&path).is_err(), "cut at {place}");
+        }
+    }
 }

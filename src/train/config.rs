@@ -1,5 +1,20 @@
 //! What a training run is told, as its TOML file states it.
 
+mod guard;
+mod keep;
+mod loss;
+mod nearest;
+mod optimizer;
+mod overrides;
+mod schedule;
+
+pub use guard::GuardConfig;
+pub use keep::KeepConfig;
+pub use loss::LossWeights;
+pub use optimizer::{DecayRule, OptimizerConfig, OptimizerKind};
+pub use overrides::{Override, OverrideError};
+pub use schedule::{ScheduleConfig, ScheduleShape};
+
 use crate::data::loader::Sampling;
 use crate::model::{self, ModelConfig};
 use serde::{Deserialize, Serialize};
@@ -41,8 +56,18 @@ pub struct TrainConfig {
     /// Steps between checkpoints.
     #[serde(default = "default_checkpoint_every")]
     pub checkpoint_every: u64,
+    /// Which checkpoints stay.
+    #[serde(default)]
+    pub keep: KeepConfig,
+    /// When the run goes back to a checkpoint.
+    #[serde(default)]
+    pub guard: GuardConfig,
     /// Where the samples come from.
     pub data: Sampling,
+    /// Parameters that stay as they are: patterns of names, in which `*` stands
+    /// for any text, as in `embedding.*`.
+    #[serde(default)]
+    pub frozen: Vec<String>,
     /// How gradients become steps.
     #[serde(default)]
     pub optimizer: OptimizerConfig,
@@ -85,142 +110,6 @@ pub enum Precision {
     Bf16,
 }
 
-/// How gradients become steps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OptimizerKind {
-    /// Adam with Nesterov momentum (Dozat 2016), as PyTorch computes it: the
-    /// paper's.
-    #[default]
-    Nadam,
-    /// Orthogonalised momentum (Jordan et al. 2024) for the matrices of the
-    /// encoder and the policy, NAdam for the rest; matrices' steps are scaled to
-    /// Adam's size (Liu et al. 2025), so that one learning rate serves both.
-    Muon,
-}
-
-/// The optimizer's settings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct OptimizerConfig {
-    /// Which.
-    pub kind: OptimizerKind,
-    /// Decay of the gradient's average.
-    pub beta1: f64,
-    /// Decay of the squared gradient's average.
-    pub beta2: f64,
-    /// Added to the root of the squared gradient's average.
-    pub epsilon: f64,
-    /// Decay of Muon's momentum.
-    pub muon_momentum: f64,
-    /// Share of each matrix (not of biases, norms and position tables) taken
-    /// away a step, times the learning rate.
-    pub weight_decay: f64,
-    /// Gradients longer than this are scaled down to it; 0 leaves them.
-    pub clip_norm: f64,
-}
-
-impl Default for OptimizerConfig {
-    fn default() -> OptimizerConfig {
-        OptimizerConfig {
-            kind: OptimizerKind::Nadam,
-            beta1: 0.9,
-            beta2: 0.98,
-            epsilon: 1e-7,
-            muon_momentum: 0.95,
-            weight_decay: 0.0,
-            clip_norm: 10.0,
-        }
-    }
-}
-
-/// How the learning rate moves after the warm-up.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
-pub enum ScheduleShape {
-    /// Stays, then falls to zero in a straight line over the last part of the
-    /// run (warm-up, stable, decay).
-    Stable {
-        /// The last part's share of all steps, in 0…1.
-        decay: f64,
-    },
-    /// Falls along half a cosine.
-    Cosine {
-        /// Share of the peak that is left at the end.
-        last: f64,
-    },
-    /// Falls in steps, as in the paper.
-    Stepped {
-        /// Each step and the share of the peak that holds from there on.
-        drops: Vec<(u64, f64)>,
-    },
-}
-
-/// How the learning rate moves.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ScheduleConfig {
-    /// The highest learning rate.
-    pub peak: f64,
-    /// Steps in which the rate climbs to it from zero.
-    pub warmup: u64,
-    /// What follows.
-    pub shape: ScheduleShape,
-}
-
-impl Default for ScheduleConfig {
-    fn default() -> ScheduleConfig {
-        ScheduleConfig {
-            peak: 5e-4,
-            warmup: 1000,
-            shape: ScheduleShape::Stable { decay: 0.2 },
-        }
-    }
-}
-
-/// What each loss weighs; the paper's appendix.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LossWeights {
-    /// Cross-entropy of the policy.
-    pub policy: f64,
-    /// Cross-entropy of the softened policy.
-    pub policy_soft: f64,
-    /// Cross-entropy of win, draw and loss.
-    pub result: f64,
-    /// Squared error of q.
-    pub q: f64,
-    /// Cross-entropy of q's bucket.
-    pub q_categorical: f64,
-    /// Squared error of q's expected error.
-    pub q_error: f64,
-    /// Squared error of the short-term value.
-    pub short_term: f64,
-    /// Cross-entropy of the short-term value's bucket.
-    pub short_term_categorical: f64,
-    /// Squared error of the short-term value's expected error.
-    pub short_term_error: f64,
-    /// Huber loss of the moves left (Lc0's head).
-    pub moves_left: f64,
-}
-
-impl Default for LossWeights {
-    fn default() -> LossWeights {
-        LossWeights {
-            policy: 1.0,
-            policy_soft: 8.0,
-            result: 1.0,
-            q: 1.0,
-            q_categorical: 0.1,
-            q_error: 1.0,
-            short_term: 1.0,
-            short_term_categorical: 0.1,
-            short_term_error: 1.0,
-            moves_left: 1.0,
-        }
-    }
-}
-
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -233,12 +122,24 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// The file is not what a run is configured by.
-    #[error("{path}: {source}")]
+    #[error("{path}: {}{}", .source.to_string().trim_end(), nearest::hint(.source.message()))]
     Syntax {
         /// The file.
         path: PathBuf,
         /// What is wrong and where.
         source: Box<toml::de::Error>,
+    },
+    /// A key cannot be set as the command line asks.
+    #[error(transparent)]
+    Override(#[from] OverrideError),
+    /// The file together with what the command line sets is not what a run is
+    /// configured by.
+    #[error("{key}: {reason}{}", nearest::hint(.reason))]
+    Key {
+        /// Where it shows.
+        key: String,
+        /// What is wrong.
+        reason: String,
     },
     /// Neither or both of `preset` and `model` are there.
     #[error("a run needs either `preset = \"cf-6m-gab\"` or a [model] table, and not both")]
@@ -258,13 +159,39 @@ impl TrainConfig {
     /// # Errors
     /// [`ConfigError`], naming the file, the line and the field.
     pub fn read(path: &Path) -> Result<TrainConfig, ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
-        let config: TrainConfig = toml::from_str(&text).map_err(|source| ConfigError::Syntax {
-            path: path.to_owned(),
-            source: Box::new(source),
+        let config: TrainConfig = parse(path)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Reads a configuration file as [`TrainConfig::read`] does, with some keys
+    /// set otherwise.
+    ///
+    /// # Errors
+    /// [`ConfigError`], naming the key.
+    pub fn read_with(path: &Path, overrides: &[Override]) -> Result<TrainConfig, ConfigError> {
+        if overrides.is_empty() {
+            // Straight from the file, errors know their line.
+            return TrainConfig::read(path);
+        }
+        TrainConfig::from_table(parse(path)?, overrides)
+    }
+
+    /// A configuration of a table with some keys set otherwise.
+    ///
+    /// # Errors
+    /// [`ConfigError`], naming the key.
+    pub fn from_table(
+        mut table: toml::Table,
+        overrides: &[Override],
+    ) -> Result<TrainConfig, ConfigError> {
+        for set in overrides {
+            set.apply(&mut table)?;
+        }
+        let read: Result<TrainConfig, _> = serde_path_to_error::deserialize(table);
+        let config = read.map_err(|error| ConfigError::Key {
+            key: error.path().to_string(),
+            reason: error.inner().message().to_owned(),
         })?;
         config.check()?;
         Ok(config)
@@ -282,6 +209,7 @@ impl TrainConfig {
             ("validate_every", self.validate_every),
             ("validation_samples", self.validation_samples as u64),
             ("checkpoint_every", self.checkpoint_every),
+            ("keep.newest", self.keep.newest as u64),
         ];
         if let Some((name, _)) = counts.into_iter().find(|(_, count)| *count == 0) {
             return Err(ConfigError::Zero(name));
@@ -301,4 +229,16 @@ impl TrainConfig {
             _ => Err(ConfigError::Architecture),
         }
     }
+}
+
+/// Reads a TOML file.
+pub(super) fn parse<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    toml::from_str(&text).map_err(|source| ConfigError::Syntax {
+        path: path.to_owned(),
+        source: Box::new(source),
+    })
 }

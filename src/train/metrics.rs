@@ -1,94 +1,127 @@
-//! What a run measured, line by line in a file, and as a picture.
+//! What a run measured, line by line in a file.
+//!
+//! `metrics.jsonl` holds one JSON object a line: `split` (`train`, `validation`
+//! or `event`), `step`, and what was measured then, each loss by its name where
+//! a sample carried its target.
+
+mod appended;
+mod events;
 
 use super::loss::NAMES;
-use crate::files;
+use super::window::Averages;
 use serde_json::{Map, Value, json};
-use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Appends to `metrics.jsonl`: one JSON object a line, with `split` (`train` or
-/// `validation`), `step`, and an average for each loss that had a target.
+use appended::Appended;
+use events::Events;
+
+/// The file in a run's folder.
+pub(super) const FILE: &str = "metrics.jsonl";
+
+/// Writes a run's metrics, to `metrics.jsonl` and for TensorBoard.
 #[derive(Debug)]
 pub(super) struct Metrics {
-    file: std::fs::File,
+    folder: PathBuf,
+    lines: Appended,
+    events: Events,
+    /// Whether the last line could not be written.
+    is_failing: bool,
 }
 
-/// Averages of the losses, in the order of [`NAMES`]; `None` where no sample
-/// carried the target.
-pub(super) type Averages = Vec<Option<f64>>;
-
 impl Metrics {
-    /// Opens the file and drops lines after `step`: they belong to a future
-    /// that a kill undid.
-    pub fn open(path: &Path, step: u64) -> std::io::Result<Metrics> {
-        let kept: Vec<String> = match std::fs::read_to_string(path) {
-            Ok(text) => text
-                .lines()
-                .filter(|line| step_of(line).is_some_and(|at| at <= step))
-                .map(|line| format!("{line}\n"))
-                .collect(),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+    /// Opens the files in `folder` and drops lines after `step`: they belong to
+    /// a future that was undone.
+    pub fn open(folder: &Path, step: u64) -> std::io::Result<Metrics> {
+        let path = folder.join(FILE);
+        let whole = match std::fs::read_to_string(&path) {
+            Ok(text) => past(&text, step),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
             Err(error) => return Err(error),
         };
-        let mut fresh = files::unfinished(path)?;
-        fresh.write_all(kept.concat().as_bytes())?;
-        fresh.persist(path)?;
         Ok(Metrics {
-            file: std::fs::OpenOptions::new().append(true).open(path)?,
+            folder: folder.to_owned(),
+            lines: Appended::open(&path, whole as u64)?,
+            events: Events::open(folder, step)?,
+            is_failing: false,
         })
     }
 
-    /// Appends one line.
-    pub fn write(
-        &mut self,
-        split: &str,
-        step: u64,
-        averages: &Averages,
-        more: &[(&str, f64)],
-    ) -> std::io::Result<()> {
+    /// Drops lines after `step`.
+    pub fn rewind(&mut self, step: u64) -> std::io::Result<()> {
+        *self = Metrics::open(&self.folder, step)?;
+        Ok(())
+    }
+
+    /// Appends one line. A disk that is full is no reason to stop training: the
+    /// line is kept and written with a later one, after a warning.
+    pub fn write(&mut self, split: &str, step: u64, fields: Map<String, Value>) {
         let mut line = Map::new();
         line.insert("split".to_owned(), json!(split));
         line.insert("step".to_owned(), json!(step));
-        for (name, average) in NAMES.iter().zip(averages) {
-            if let Some(average) = average {
-                line.insert((*name).to_owned(), json!(average));
-            }
+        line.extend(fields);
+        let text = format!("{}\n", Value::Object(line.clone()));
+        let lines = self.lines.append(text.as_bytes());
+        let written = lines.and(self.events.write(split, step, &line));
+        if let (Err(error), false) = (&written, self.is_failing) {
+            tracing::warn!(
+                "cannot write metrics into {}: {error}; trying again with later ones",
+                self.folder.display()
+            );
         }
-        for &(name, value) in more {
-            line.insert(name.to_owned(), json!(value));
-        }
-        writeln!(self.file, "{}", Value::Object(line))
+        self.is_failing = written.is_err();
     }
 }
 
-fn step_of(line: &str) -> Option<u64> {
-    let line: Value = serde_json::from_str(line).ok()?;
-    line.get("step")?.as_u64()
+/// The losses by name, where there was a target.
+pub(super) fn named(averages: &Averages) -> Map<String, Value> {
+    let pairs = NAMES.iter().zip(averages);
+    pairs
+        .filter_map(|(name, average)| Some(((*name).to_owned(), json!((*average)?))))
+        .collect()
+}
+
+/// Bytes of the lines up to `step`.
+fn past(text: &str, step: u64) -> usize {
+    let step_of = |line: &str| -> Option<u64> {
+        let line: Value = serde_json::from_str(line.strip_suffix('\n')?).ok()?;
+        line.get("step")?.as_u64()
+    };
+    text.split_inclusive('\n')
+        .take_while(|line| step_of(line).is_some_and(|at| at <= step))
+        .map(str::len)
+        .sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn steps(folder: &Path) -> Vec<u64> {
+        let text = std::fs::read_to_string(folder.join(FILE)).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines
+            .map(|line: Value| line["step"].as_u64().unwrap())
+            .collect()
+    }
+
     #[test]
     fn lines_after_the_checkpoint_are_dropped() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("metrics.jsonl");
+        let folder = folder.path();
+        let mut metrics = Metrics::open(folder, 0).unwrap();
         let averages = vec![Some(1.5); NAMES.len()];
-        let mut metrics = Metrics::open(&path, 0).unwrap();
         for step in [10, 20, 30] {
-            metrics
-                .write("train", step, &averages, &[("rate", 0.1)])
-                .unwrap();
+            metrics.write("train", step, named(&averages));
         }
-        let mut metrics = Metrics::open(&path, 20).unwrap();
-        metrics
-            .write("validation", 20, &vec![None; NAMES.len()], &[])
-            .unwrap();
-        let text = std::fs::read_to_string(&path).unwrap();
-        let steps: Vec<_> = text.lines().map(|line| step_of(line).unwrap()).collect();
-        assert_eq!(steps, [10, 20, 20]);
+        metrics.rewind(20).unwrap();
+        metrics.write("validation", 20, named(&vec![None; NAMES.len()]));
+        assert_eq!(steps(folder), [10, 20, 20]);
+        let text = std::fs::read_to_string(folder.join(FILE)).unwrap();
         assert!(text.lines().next().unwrap().contains("\"policy\":1.5"));
         assert!(!text.lines().last().unwrap().contains("policy"));
+        // A line that a kill has cut in two.
+        std::fs::write(folder.join(FILE), text + "{\"split\":\"train\",\"st").unwrap();
+        Metrics::open(folder, 40).unwrap();
+        assert_eq!(steps(folder), [10, 20, 20]);
     }
 }

@@ -1,33 +1,39 @@
-//! The loop that makes a network.
+//! A network being trained: what one step does, and what a run consists of.
 
-use super::checkpoint::{self, Checkpoint, CheckpointError, State};
+mod run;
+
+use super::calibration::Calibration;
+use super::checkpoint::{Checkpoint, CheckpointError, State, newest};
 use super::config::{ConfigError, Precision, TrainConfig};
-use super::loss::{Losses, NAMES, losses};
-use super::metrics::{Averages, Metrics};
-use super::optimizer::{Memory, Optimizer};
-use super::plot::{PlotError, plot};
+use super::guard::{Guard, Trouble};
+use super::loss::{NAMES, losses};
+use super::optimizer::Optimizer;
+use super::stopwatch::{Part, Stopwatch};
 use super::tensors::upload;
-use crate::data::loader::{Loader, LoaderError, Position, Split};
+use super::window::{Averages, Window};
+use crate::data::loader::{Batch, Loader, LoaderError, Position, Split};
 use crate::model::{Chessformer, Weights};
+use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use tch::{Device, Kind, Tensor};
 
 /// Where a run's folder keeps its checkpoints.
 pub(super) const CHECKPOINTS: &str = "checkpoints";
 
-const METRICS: &str = "metrics.jsonl";
-const PICTURE: &str = "metrics.svg";
-
 /// What a run is told besides its configuration.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// Where checkpoints, metrics and picture go.
+    /// Where checkpoints and metrics go.
     pub folder: PathBuf,
     /// Threads that decode samples.
     pub threads: usize,
     /// Stop (with a checkpoint) after so long; the run can go on later.
     pub time: Option<Duration>,
+    /// Stop (with a checkpoint) after the step during which this becomes true.
+    pub stop: Arc<AtomicBool>,
 }
 
 /// How far a run is.
@@ -37,6 +43,8 @@ pub struct Progress {
     pub step: u64,
     /// Steps in all.
     pub steps: u64,
+    /// Samples seen.
+    pub samples: u64,
     /// Samples a second, averaged since the last report.
     pub samples_per_second: f64,
     /// Average policy loss since the last report.
@@ -83,14 +91,21 @@ pub enum TrainError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The picture cannot be drawn.
-    #[error(transparent)]
-    Plot(#[from] PlotError),
-    /// The loss is no number any more.
+    /// Going back to the last checkpoint did not help.
     #[error(
-        "the loss is no longer finite at step {0}: lower schedule.peak, and go on from the last checkpoint"
+        "step {step}: {trouble}, {times} times from the checkpoint of step {from}: \
+         lower schedule.peak, or allow more guard.rollbacks"
     )]
-    NotFinite(u64),
+    Unstable {
+        /// The step at which it showed last.
+        step: u64,
+        /// What showed.
+        trouble: Trouble,
+        /// How often.
+        times: u32,
+        /// The step that each time began at.
+        from: u64,
+    },
 }
 
 /// A network being trained.
@@ -105,6 +120,16 @@ pub struct Trainer {
     samples: u64,
     seconds: f64,
     position: Position,
+    window: Window,
+    guard: Guard,
+    /// Times the run has come back to the checkpoint it began at last.
+    rollbacks: u32,
+}
+
+/// What a validation found.
+struct Validation {
+    averages: Averages,
+    calibration: Map<String, Value>,
 }
 
 impl Trainer {
@@ -117,9 +142,13 @@ impl Trainer {
         let model = Chessformer::new(&config.architecture()?, device).map_err(ConfigError::from)?;
         tch::manual_seed(config.seed);
         let parameters = model.initial_weights().to_device(device);
-        let memory = Memory::new(model.size().parameters, device);
         Ok(Trainer {
-            optimizer: Optimizer::new(&config.optimizer, model.parameters(), memory),
+            optimizer: Optimizer::new(
+                &config.optimizer,
+                &config.frozen,
+                model.parameters(),
+                (Kind::Float, device),
+            ),
             config: config.clone(),
             device,
             average: parameters.copy(),
@@ -129,6 +158,9 @@ impl Trainer {
             samples: 0,
             seconds: 0.0,
             position: Position::default(),
+            window: Window::new(device),
+            guard: Guard::default(),
+            rollbacks: 0,
         })
     }
 
@@ -151,18 +183,29 @@ impl Trainer {
         if !same {
             return Err(TrainError::Architecture(source.to_owned()));
         }
-        trainer.parameters = checkpoint
-            .parameters
-            .to_device(device)
-            .set_requires_grad(true);
-        trainer.average = checkpoint.average.to_device(device);
-        let memory = checkpoint.memory(device);
-        trainer.optimizer = Optimizer::new(&config.optimizer, trainer.model.parameters(), memory);
-        trainer.step = state.step;
-        trainer.samples = state.samples;
-        trainer.seconds = state.seconds;
-        trainer.position = state.position;
+        trainer.restore(checkpoint);
+        if state.config.data != config.data || state.config.loss != config.loss {
+            // Other losses are usual now.
+            trainer.guard = Guard::default();
+        }
         Ok(trainer)
+    }
+
+    /// Stands where the checkpoint stood.
+    fn restore(&mut self, checkpoint: &Checkpoint) {
+        let (state, device) = (&checkpoint.state, self.device);
+        let parameters = checkpoint.parameters.to_device(device);
+        self.parameters = parameters.set_requires_grad(true);
+        self.average = checkpoint.average.to_device(device);
+        self.optimizer
+            .restore(state.optimizer_steps, &checkpoint.memory);
+        self.step = state.step;
+        self.samples = state.samples;
+        self.seconds = state.seconds;
+        self.position = state.position;
+        self.window = Window::resume(&checkpoint.sums, state.window, device);
+        self.guard = state.guard.clone();
+        self.rollbacks = state.rollbacks;
     }
 
     /// Begins a run in `options.folder`, or goes on with the one that is there.
@@ -175,11 +218,9 @@ impl Trainer {
         device: Device,
     ) -> Result<Trainer, TrainError> {
         let folder = options.folder.join(CHECKPOINTS);
-        if checkpoint::exists(&folder)? {
-            let checkpoint = Checkpoint::read(&folder)?;
-            Trainer::resume(config, &checkpoint, &folder, device)
-        } else {
-            Trainer::new(config, device)
+        match newest(&folder)? {
+            Some(checkpoint) => Trainer::resume(config, &checkpoint, &folder, device),
+            None => Trainer::new(config, device),
         }
     }
 
@@ -189,109 +230,47 @@ impl Trainer {
         self.step
     }
 
+    /// Steps to train in all.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.config.steps
+    }
+
+    /// Where it computes.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
     /// The network's structure.
     #[must_use]
     pub fn model(&self) -> &Chessformer {
         &self.model
     }
 
-    /// Trains until all steps are done or the time is up. `report` is called
-    /// every [`TrainConfig::log_every`] steps.
-    ///
-    /// # Errors
-    /// [`TrainError`]; the last checkpoint then stands.
-    pub fn run(
-        &mut self,
-        options: &RunOptions,
-        report: &mut dyn FnMut(&Progress),
-    ) -> Result<Summary, TrainError> {
-        let path = options.folder.join(METRICS);
-        let unwritable = |source| TrainError::Metrics {
-            path: path.clone(),
-            source,
+    /// Learns from one batch.
+    fn learn(&mut self, batch: &Batch, watch: &mut Stopwatch) {
+        let (rows, targets) = upload(batch, self.device);
+        let losses = {
+            let outputs = self.forward(&self.parameters, &rows);
+            losses(&outputs, &targets, &self.config.loss)
         };
-        std::fs::create_dir_all(&options.folder).map_err(unwritable)?;
-        let mut metrics = Metrics::open(&path, self.step).map_err(unwritable)?;
-        let started = Instant::now();
-        let earlier = self.seconds;
-        let mut window = Window::new(self.device);
-        let mut batches = Loader::new(
-            &self.config.data,
-            Split::Train,
-            self.config.batch,
-            self.position,
-            options.threads,
-        )?;
-        while self.step < self.config.steps {
-            let Some(batch) = batches.next() else { break };
-            let batch = batch?;
-            let (rows, targets) = upload(&batch, self.device);
-            let losses = {
-                let outputs = self.forward(&self.parameters, &rows);
-                losses(&outputs, &targets, &self.config.loss)
-            };
-            losses.total.backward();
-            let norm = self.descend();
-            window.add(&losses, &norm, batch.len());
-            self.step += 1;
-            self.samples += batch.len() as u64;
-            self.position = batch.next;
-            self.seconds = earlier + started.elapsed().as_secs_f64();
-
-            let due =
-                |every: u64| self.step.is_multiple_of(every) || self.step == self.config.steps;
-            let validation = if due(self.config.validate_every) {
-                Some(self.validate(options.threads)?)
-            } else {
-                None
-            };
-            if let Some(validation) = &validation {
-                let written = metrics.write("validation", self.step, validation, &[]);
-                written.map_err(unwritable)?;
-            }
-            if due(self.config.log_every) || validation.is_some() {
-                let report_of = window.close(self.step)?;
-                let rate = self.config.schedule.rate(self.step - 1, self.config.steps);
-                let more = [
-                    ("samples", self.samples as f64),
-                    ("rate", rate),
-                    ("gradient_norm", report_of.norm),
-                    ("samples_per_second", report_of.speed),
-                    ("seconds", self.seconds),
-                ];
-                let written = metrics.write("train", self.step, &report_of.averages, &more);
-                written.map_err(unwritable)?;
-                report(&Progress {
-                    step: self.step,
-                    steps: self.config.steps,
-                    samples_per_second: report_of.speed,
-                    policy_loss: report_of.averages[0].unwrap_or(f64::NAN),
-                    validation_accuracy: validation.and_then(|averages| averages[POLICY_ACCURACY]),
-                });
-            }
-            let time_is_up = options.time.is_some_and(|time| started.elapsed() >= time);
-            if time_is_up || due(self.config.checkpoint_every) {
-                window.check(self.step)?;
-                self.checkpoint().write(&options.folder.join(CHECKPOINTS))?;
-            }
-            if time_is_up {
-                break;
-            }
-        }
-        plot(&path, &options.folder.join(PICTURE))?;
-        Ok(Summary {
-            step: self.step,
-            samples: self.samples,
-            finished: self.step >= self.config.steps,
-            checkpoint: self.checkpoint().write(&options.folder.join(CHECKPOINTS))?,
-        })
+        watch.mark(Part::Forward);
+        losses.total.backward();
+        watch.mark(Part::Backward);
+        let norm = self.descend();
+        watch.mark(Part::Step);
+        self.window.add(&losses, &norm, batch.len());
+        self.step += 1;
+        self.samples += batch.len() as u64;
+        self.position = batch.next;
     }
 
-    /// Averages over the validation games of the losses of the averaged
-    /// weights, in the order of [`NAMES`].
-    fn validate(&self, threads: usize) -> Result<Averages, TrainError> {
+    /// Losses of the averaged weights over the validation games.
+    fn validate(&self, threads: usize) -> Result<Validation, TrainError> {
         let _guard = tch::no_grad_guard();
         let mut window = Window::new(self.device);
+        let mut calibration = Calibration::new(self.device);
         let batches = Loader::new(
             &self.config.data,
             Split::Validation,
@@ -304,12 +283,16 @@ impl Trainer {
             let (rows, targets) = upload(&batch, self.device);
             let outputs = self.forward(&self.average, &rows);
             let losses = losses(&outputs, &targets, &self.config.loss);
+            calibration.add(&outputs, &targets);
             window.add(&losses, &losses.total, batch.len());
-            if window.samples >= self.config.validation_samples {
+            if window.samples() >= self.config.validation_samples {
                 break;
             }
         }
-        Ok(window.close(self.step)?.averages)
+        Ok(Validation {
+            averages: window.close().averages,
+            calibration: calibration.finish(),
+        })
     }
 
     /// Validates as a run does: each loss by name, where it had a target.
@@ -317,7 +300,8 @@ impl Trainer {
     /// # Errors
     /// [`TrainError`] if the data cannot be read.
     pub fn evaluate(&self, threads: usize) -> Result<Vec<(&'static str, Option<f64>)>, TrainError> {
-        Ok(NAMES.into_iter().zip(self.validate(threads)?).collect())
+        let validation = self.validate(threads)?;
+        Ok(NAMES.into_iter().zip(validation.averages).collect())
     }
 
     fn forward(&self, parameters: &Tensor, rows: &Tensor) -> crate::model::Outputs {
@@ -348,7 +332,7 @@ impl Trainer {
     /// The run as it stands.
     #[must_use]
     pub fn checkpoint(&self) -> Checkpoint {
-        let memory = self.optimizer.memory();
+        let (sums, window) = self.window.state();
         Checkpoint {
             state: State {
                 config: self.config.clone(),
@@ -356,85 +340,15 @@ impl Trainer {
                 samples: self.samples,
                 seconds: self.seconds,
                 position: self.position,
-                optimizer_steps: memory.steps,
-                momentum_product: memory.momentum_product,
+                optimizer_steps: self.optimizer.steps(),
+                rollbacks: self.rollbacks,
+                window,
+                guard: self.guard.clone(),
             },
             parameters: self.parameters.detach().copy(),
             average: self.average.copy(),
-            mean: memory.mean.copy(),
-            square: memory.square.copy(),
-            momentum: memory.momentum.copy(),
+            memory: self.optimizer.memory(),
+            sums,
         }
-    }
-}
-
-/// Where the share of moves found stands among [`NAMES`].
-const POLICY_ACCURACY: usize = 10;
-
-/// Sums on the device since the last report, so that steps wait for nothing.
-struct Window {
-    sums: Tensor,
-    carried: Tensor,
-    norm: Tensor,
-    steps: u64,
-    samples: usize,
-    started: Instant,
-}
-
-/// What a window saw.
-struct WindowReport {
-    averages: Averages,
-    norm: f64,
-    speed: f64,
-}
-
-impl Window {
-    fn new(device: Device) -> Window {
-        let zeros = |count: usize| Tensor::zeros([count as i64], (Kind::Float, device));
-        Window {
-            sums: zeros(NAMES.len()),
-            carried: zeros(NAMES.len()),
-            norm: zeros(1),
-            steps: 0,
-            samples: 0,
-            started: Instant::now(),
-        }
-    }
-
-    fn add(&mut self, losses: &Losses, norm: &Tensor, samples: usize) {
-        let _guard = tch::no_grad_guard();
-        self.sums += &losses.values * &losses.carried;
-        self.carried += &losses.carried;
-        self.norm += norm;
-        self.steps += 1;
-        self.samples += samples;
-    }
-
-    /// Whether all that was seen is finite.
-    fn check(&self, step: u64) -> Result<(), TrainError> {
-        let sum = self.sums.sum(Kind::Float) + &self.norm;
-        if sum.isfinite().all().int64_value(&[]) == 0 {
-            return Err(TrainError::NotFinite(step));
-        }
-        Ok(())
-    }
-
-    /// Fetches the averages and begins anew.
-    fn close(&mut self, step: u64) -> Result<WindowReport, TrainError> {
-        self.check(step)?;
-        let fetch = |tensor: &Tensor| -> Vec<f32> {
-            Vec::try_from(tensor.to_device(Device::Cpu)).expect("a vector of floats")
-        };
-        let (sums, carried) = (fetch(&self.sums), fetch(&self.carried));
-        let averages = sums.iter().zip(&carried);
-        let report = WindowReport {
-            averages: averages
-                .map(|(&sum, &carried)| (carried > 0.0).then(|| f64::from(sum / carried)))
-                .collect(),
-            norm: f64::from(fetch(&self.norm)[0]) / self.steps.max(1) as f64,
-            speed: self.samples as f64 / self.started.elapsed().as_secs_f64().max(1e-9),
-        };
-        *self = Window::new(self.sums.device());
-        Ok(report)
     }
 }

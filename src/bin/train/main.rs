@@ -1,5 +1,7 @@
 //! `train` turns games into networks.
 
+mod ablate;
+mod console;
 mod describe;
 mod device;
 mod eval;
@@ -35,11 +37,14 @@ enum Command {
     Eval(eval::Eval),
     /// Write a run's network as the TorchScript file that the engine loads.
     Export(export::Export),
-    /// Draw a run's metrics.
+    /// Show runs side by side, on one page of HTML.
     Report(report::Report),
+    /// Train variants of one configuration and compare them.
+    Ablate(ablate::Ablate),
 }
 
 fn main() -> ExitCode {
+    console::show_warnings();
     let outcome = match Arguments::parse().command {
         Command::Pack(pack) => pack.run(),
         Command::Stats(stats) => stats.run(),
@@ -48,6 +53,7 @@ fn main() -> ExitCode {
         Command::Eval(eval) => eval.run(),
         Command::Export(export) => export.run(),
         Command::Report(report) => report.run(),
+        Command::Ablate(ablate) => ablate.run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,12 +1,21 @@
 //! `train run`: trains a network, or goes on training it.
 
+use super::console;
 use super::device::DeviceArguments;
 use anyhow::Context;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar};
 use std::path::PathBuf;
-use std::time::Duration;
-use tessera::train::{Progress, RunOptions, TrainConfig, Trainer};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tessera::train::{Override, Progress, RunOptions, Summary, TrainConfig, Trainer};
+
+/// Where there is no terminal, a line is printed after so long at the earliest.
+const BETWEEN_LINES: Duration = Duration::from_secs(30);
+
+/// Exit status of a program that was interrupted, as shells count.
+const INTERRUPTED: i32 = 130;
 
 /// What `train run` is asked to do.
 #[derive(Args)]
@@ -14,6 +23,10 @@ pub struct Run {
     /// The run's configuration.
     #[arg(long, value_name = "FILE.toml")]
     config: PathBuf,
+    /// Set a key of the configuration, as in optimizer.beta1=0.95 or
+    /// data.shards.0.rate=0.5; may be given many times.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<Override>,
     /// The run's folder; by default runs/NAME. A run that is there is gone on
     /// with.
     #[arg(short, long, value_name = "FOLDER")]
@@ -35,15 +48,12 @@ pub struct Run {
 impl Run {
     /// Trains.
     pub fn run(self) -> anyhow::Result<()> {
-        let mut config = TrainConfig::read(&self.config)?;
+        let mut config = TrainConfig::read_with(&self.config, &self.set)?;
         if let Some(steps) = self.steps {
             config.steps = steps;
         }
         if let Some(folder) = &self.shards {
-            for source in &mut config.data.shards {
-                let name = source.path.file_name().context("a shard without a name")?;
-                source.path = folder.join(name);
-            }
+            take_shards_from(folder, &mut config)?;
         }
         let device = self.device.prepare()?;
         let options = RunOptions {
@@ -56,41 +66,10 @@ impl Run {
                 .map(|minutes| Duration::try_from_secs_f64(minutes * 60.0))
                 .transpose()
                 .context("--minutes must be a positive number")?,
+            stop: stop_when_interrupted()?,
         };
         let mut trainer = Trainer::open(&config, &options, device)?;
-        let size = trainer.model().size();
-        eprintln!(
-            "{}: {} parameters, {} multiply-accumulates; {:?}, step {} of {}, into {}",
-            config.name,
-            size.parameters,
-            size.macs,
-            device,
-            trainer.step(),
-            config.steps,
-            options.folder.display(),
-        );
-        let bar = ProgressBar::new(config.steps).with_style(ProgressStyle::with_template(
-            "{wide_bar} {pos}/{len} steps, {eta} left, {msg}",
-        )?);
-        bar.set_position(trainer.step());
-        bar.reset_eta();
-        let mut accuracy = None;
-        let summary = trainer.run(&options, &mut |progress: &Progress| {
-            accuracy = progress.validation_accuracy.or(accuracy);
-            let validated = accuracy.map_or(String::new(), |accuracy| {
-                format!(", validation accuracy {:.2} %", accuracy * 100.0)
-            });
-            bar.set_position(progress.step);
-            let message = format!(
-                "{:.0} positions/s, policy loss {:.4}{validated}",
-                progress.samples_per_second, progress.policy_loss,
-            );
-            if bar.is_hidden() && progress.validation_accuracy.is_some() {
-                eprintln!("step {}: {message}", progress.step);
-            }
-            bar.set_message(message);
-        })?;
-        bar.abandon();
+        let summary = train(&config.name, &mut trainer, &options)?;
         let state = if summary.finished {
             "finished"
         } else {
@@ -103,5 +82,92 @@ impl Run {
             summary.checkpoint.display(),
         );
         Ok(())
+    }
+}
+
+/// Has a configuration find its shards in `folder`, by their names.
+pub fn take_shards_from(folder: &std::path::Path, config: &mut TrainConfig) -> anyhow::Result<()> {
+    for source in &mut config.data.shards {
+        let name = source.path.file_name().context("a shard without a name")?;
+        source.path = folder.join(name);
+    }
+    Ok(())
+}
+
+/// Becomes true at Ctrl-C or a signal to end, so that the run can finish its
+/// step and write a checkpoint; a second one ends it at once.
+pub fn stop_when_interrupted() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = stop.clone();
+    ctrlc::set_handler(move || {
+        if asked.swap(true, Ordering::Relaxed) {
+            std::process::exit(INTERRUPTED);
+        }
+        tracing::warn!("stopping after this step, with a checkpoint; once more stops at once");
+    })?;
+    Ok(stop)
+}
+
+/// Trains with a bar, or with lines where there is no terminal.
+pub fn train(name: &str, trainer: &mut Trainer, options: &RunOptions) -> anyhow::Result<Summary> {
+    let size = trainer.model().size();
+    eprintln!(
+        "{name}: {} parameters, {} multiply-accumulates; {:?}, step {} of {}, into {}",
+        size.parameters,
+        size.macs,
+        trainer.device(),
+        trainer.step(),
+        trainer.steps(),
+        options.folder.display(),
+    );
+    let template = "{wide_bar} {pos}/{len} steps, {eta} left, {msg}";
+    let bar = console::bar(trainer.steps(), template)?;
+    bar.set_position(trainer.step());
+    bar.reset_eta();
+    let mut display = Display::new(bar);
+    let summary = trainer.run(options, &mut |progress| display.show(progress))?;
+    display.bar.abandon();
+    Ok(summary)
+}
+
+/// How far the run is, on a bar or in lines.
+struct Display {
+    bar: ProgressBar,
+    accuracy: Option<f64>,
+    last_line: Option<Instant>,
+}
+
+impl Display {
+    fn new(bar: ProgressBar) -> Display {
+        Display {
+            bar,
+            accuracy: None,
+            last_line: None,
+        }
+    }
+
+    fn show(&mut self, progress: &Progress) {
+        self.accuracy = progress.validation_accuracy.or(self.accuracy);
+        let validated = self.accuracy.map_or(String::new(), |accuracy| {
+            format!(", validation accuracy {:.2} %", accuracy * 100.0)
+        });
+        let message = format!(
+            "{:.0} positions/s, {} seen, policy loss {:.4}{validated}",
+            progress.samples_per_second,
+            HumanCount(progress.samples),
+            progress.policy_loss,
+        );
+        self.bar.set_position(progress.step);
+        let is_late = self
+            .last_line
+            .is_none_or(|last| last.elapsed() >= BETWEEN_LINES);
+        let is_worth_a_line = is_late || progress.validation_accuracy.is_some();
+        if self.bar.is_hidden() && is_worth_a_line {
+            let left = indicatif::HumanDuration(self.bar.eta());
+            let (step, steps) = (progress.step, progress.steps);
+            eprintln!("step {step} of {steps}: {message}, {left} left");
+            self.last_line = Some(Instant::now());
+        }
+        self.bar.set_message(message);
     }
 }

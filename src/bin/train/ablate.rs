@@ -1,0 +1,201 @@
+//! `train ablate`: variants of one configuration, trained and compared.
+
+use super::device::DeviceArguments;
+use super::run::{stop_when_interrupted, take_shards_from, train};
+use anyhow::{Context, bail};
+use clap::Args;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use tch::Device;
+use tessera::train::{Ablation, History, Override, RunOptions, TrainConfig, Trainer, table};
+
+/// Share of the time in which a variant's speed is measured first.
+const TRIAL: f64 = 0.05;
+
+/// Share of the time that is kept for validations and checkpoints.
+const RESERVE: f64 = 0.06;
+
+/// Where the steps that fit into the time are remembered.
+const STEPS: &str = "steps.json";
+
+/// What `train ablate` is asked to do.
+#[derive(Args)]
+pub struct Ablate {
+    /// What is compared: a base configuration and its variants.
+    #[arg(value_name = "FILE.toml")]
+    file: PathBuf,
+    /// Where the runs go, each in a folder of its variant's name; variants that
+    /// are finished there are not trained again.
+    #[arg(short, long, value_name = "FOLDER")]
+    output: PathBuf,
+    /// Set a key of the base, as in batch=256; may be given many times.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<Override>,
+    /// Train each variant for so many minutes, its schedule fitted to its speed,
+    /// in place of the same steps.
+    #[arg(long)]
+    minutes: Option<f64>,
+    /// Train these variants only, by name.
+    #[arg(long, value_name = "VARIANT")]
+    only: Vec<String>,
+    /// Take the data from these shards in place of the configuration's folders,
+    /// matched by their names.
+    #[arg(long, value_name = "FOLDER")]
+    shards: Option<PathBuf>,
+    /// Print one JSON object in place of the table.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    device: DeviceArguments,
+}
+
+/// What all trainings share.
+struct Bench {
+    device: Device,
+    threads: usize,
+    stop: Arc<AtomicBool>,
+}
+
+impl Ablate {
+    /// Trains what is not trained yet, and prints the table.
+    pub fn run(self) -> anyhow::Result<()> {
+        let ablation = Ablation::read(&self.file)?;
+        let minutes = self.minutes.or(ablation.minutes);
+        for name in &self.only {
+            if !ablation
+                .variants
+                .iter()
+                .any(|variant| variant.name == *name)
+            {
+                let names: Vec<_> = ablation.variants.iter().map(|v| v.name.as_str()).collect();
+                bail!(
+                    "there is no variant `{name}`; there are: {}",
+                    names.join(", ")
+                );
+            }
+        }
+        let bench = Bench {
+            device: self.device.prepare()?,
+            threads: self.device.threads(),
+            stop: stop_when_interrupted()?,
+        };
+        let mut rows = Vec::new();
+        for variant in &ablation.variants {
+            if !self.only.is_empty() && !self.only.contains(&variant.name) {
+                continue;
+            }
+            let mut config = ablation.config(variant, &self.set)?;
+            if let Some(folder) = &self.shards {
+                take_shards_from(folder, &mut config)?;
+            }
+            let folder = self.output.join(&variant.name);
+            if let Some(minutes) = minutes {
+                config.steps = self.fitted_steps(&variant.name, &config, minutes, &bench)?;
+            }
+            let options = bench.options(folder.clone(), None);
+            let mut trainer = Trainer::open(&config, &options, bench.device)?;
+            let summary = train(&config.name, &mut trainer, &options)?;
+            if !summary.finished {
+                bail!(
+                    "stopped at step {} of `{}`; run again to go on",
+                    summary.step,
+                    config.name
+                );
+            }
+            let size = trainer.model().size();
+            let run = History::read(&folder)?;
+            rows.push(ablation.row(variant, size.parameters, size.macs, &run));
+        }
+        if self.json {
+            let (title, source) = (&ablation.title, &ablation.source);
+            println!(
+                "{}",
+                json!({ "title": title, "source": source, "rows": rows })
+            );
+            return Ok(());
+        }
+        println!("{}\n\n{}", ablation.title, table(&ablation.metrics, &rows));
+        if let Some(source) = &ablation.source {
+            println!("Reference: {source}");
+        }
+        Ok(())
+    }
+
+    /// Steps that a variant takes in the time, by a short trial; remembered, so
+    /// that a second start keeps them.
+    fn fitted_steps(
+        &self,
+        variant: &str,
+        config: &TrainConfig,
+        minutes: f64,
+        bench: &Bench,
+    ) -> anyhow::Result<u64> {
+        let memory = self.output.join(STEPS);
+        let mut known: BTreeMap<String, u64> = match std::fs::read(&memory) {
+            Ok(text) => serde_json::from_slice(&text)
+                .with_context(|| format!("{} is damaged: remove it", memory.display()))?,
+            Err(_) => BTreeMap::new(),
+        };
+        if let Some(&steps) = known.get(variant) {
+            return Ok(steps);
+        }
+        let seconds = minutes * 60.0;
+        let limit = Duration::try_from_secs_f64(seconds * TRIAL)
+            .context("--minutes must be a positive number")?;
+        std::fs::create_dir_all(&self.output)
+            .with_context(|| format!("cannot create {}", self.output.display()))?;
+        let trial = tempfile::tempdir_in(&self.output)?;
+        let speed = speed(config, limit, trial.path(), bench)?;
+        let steps = (seconds * (1.0 - RESERVE) * speed / config.batch as f64) as u64;
+        known.insert(variant.to_owned(), steps.max(1));
+        let file = tempfile::NamedTempFile::new_in(&self.output)?;
+        serde_json::to_writer(&file, &known)?;
+        file.persist(&memory)?;
+        Ok(steps.max(1))
+    }
+}
+
+impl Bench {
+    fn options(&self, folder: PathBuf, time: Option<Duration>) -> RunOptions {
+        RunOptions {
+            folder,
+            threads: self.threads,
+            time,
+            stop: self.stop.clone(),
+        }
+    }
+}
+
+/// Positions a second, without the first steps, which are slower.
+fn speed(
+    config: &TrainConfig,
+    limit: Duration,
+    folder: &Path,
+    bench: &Bench,
+) -> anyhow::Result<f64> {
+    let config = TrainConfig {
+        steps: u64::MAX,
+        log_every: 10,
+        validate_every: u64::MAX,
+        checkpoint_every: u64::MAX,
+        ..config.clone()
+    };
+    let options = bench.options(folder.to_owned(), Some(limit));
+    let mut trainer = Trainer::open(&config, &options, bench.device)?;
+    let mut speeds = Vec::new();
+    trainer.run(&options, &mut |progress| {
+        speeds.push(progress.samples_per_second)
+    })?;
+    let last = speeds
+        .split_first()
+        .map(|(_, rest)| rest)
+        .unwrap_or_default();
+    match last {
+        [] => bail!("in {limit:?} there are too few steps to measure the speed: give more minutes"),
+        _ => Ok(last.iter().sum::<f64>() / last.len() as f64),
+    }
+}

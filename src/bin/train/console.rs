@@ -1,0 +1,40 @@
+//! Progress bars and messages on one terminal.
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use std::io::{self, Write};
+use std::sync::LazyLock;
+use tracing_subscriber::EnvFilter;
+
+/// All bars of the program, so that messages know what to write above.
+static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
+
+/// A bar of `length` in the style of `template`; invisible where standard error
+/// is no terminal.
+pub fn bar(length: u64, template: &str) -> anyhow::Result<ProgressBar> {
+    let style = ProgressStyle::with_template(template)?;
+    Ok(BARS.add(ProgressBar::new(length).with_style(style)))
+}
+
+/// Shows warnings on standard error, above the bars; RUST_LOG chooses which.
+pub fn show_warnings() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(|| AboveBars)
+        .without_time()
+        .with_target(false)
+        .init();
+}
+
+/// Standard error, with the bars out of the way.
+struct AboveBars;
+
+impl Write for AboveBars {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        BARS.suspend(|| io::stderr().write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}

@@ -1,0 +1,253 @@
+//! Variants of one configuration, trained alike and compared.
+
+mod table;
+
+use super::config::{ConfigError, Override, TrainConfig, parse};
+use super::history::History;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+pub use table::table;
+
+/// A comparison, as its TOML file states it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ablation {
+    /// What is compared.
+    pub title: String,
+    /// What is looked at in the end: names of validation metrics. Those that end
+    /// in `accuracy` are shares.
+    pub metrics: Vec<String>,
+    /// Train each variant for so many minutes, the schedule fitted to its speed;
+    /// otherwise all take the same steps.
+    pub minutes: Option<f64>,
+    /// Where the variants' reference numbers are from.
+    pub source: Option<String>,
+    /// The configuration of a run, which all variants share.
+    pub base: toml::Table,
+    /// What is compared; differences are to the first.
+    pub variants: Vec<Variant>,
+}
+
+/// One of the things compared.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// Its name, and its folder's.
+    pub name: String,
+    /// What it sets otherwise than the base: values by key, a key as in
+    /// `"model.position"`.
+    #[serde(default)]
+    pub set: toml::Table,
+    /// What others measured, by metric.
+    #[serde(default)]
+    pub reference: BTreeMap<String, f64>,
+}
+
+/// Why there is nothing to compare.
+#[derive(Debug, thiserror::Error)]
+pub enum AblationError {
+    /// The file or a variant's configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A variant's configuration cannot be used.
+    #[error("variant `{variant}`: {source}")]
+    Variant {
+        /// The variant.
+        variant: String,
+        /// What is wrong.
+        source: ConfigError,
+    },
+    /// Two variants of one name, or a name that is no folder's.
+    #[error("`{0}` cannot be a variant's name: each needs its own, of letters, digits, - and _")]
+    Name(String),
+    /// A metric or a list is missing.
+    #[error("an ablation needs at least one of its `{0}`")]
+    Empty(&'static str),
+    /// The time is no time.
+    #[error("minutes is {0}, but must be a positive number")]
+    Minutes(f64),
+}
+
+/// What came of a variant.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The variant.
+    pub variant: String,
+    /// Its network's parameters.
+    pub parameters: i64,
+    /// Its network's multiply-accumulates an evaluation.
+    pub macs: i64,
+    /// Steps taken.
+    pub steps: u64,
+    /// Samples seen.
+    pub samples: u64,
+    /// Seconds in training.
+    pub seconds: f64,
+    /// Validation metrics of the end.
+    pub measured: BTreeMap<String, f64>,
+    /// What others measured.
+    pub reference: BTreeMap<String, f64>,
+}
+
+impl Ablation {
+    /// Reads the file of a comparison.
+    ///
+    /// # Errors
+    /// [`AblationError`], naming the file and what is wrong.
+    pub fn read(path: &Path) -> Result<Ablation, AblationError> {
+        let ablation: Ablation = parse(path)?;
+        ablation.check()?;
+        Ok(ablation)
+    }
+
+    fn check(&self) -> Result<(), AblationError> {
+        if self.metrics.is_empty() {
+            return Err(AblationError::Empty("metrics"));
+        }
+        if self.variants.is_empty() {
+            return Err(AblationError::Empty("variants"));
+        }
+        let mut seen = BTreeSet::new();
+        for Variant { name, .. } in &self.variants {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+            if name.is_empty() || !name.chars().all(is_plain) || !seen.insert(name) {
+                return Err(AblationError::Name(name.clone()));
+            }
+        }
+        match self.minutes {
+            Some(minutes) if !(minutes > 0.0 && minutes.is_finite()) => {
+                Err(AblationError::Minutes(minutes))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The configuration of a variant: the base, changed by `sets`, changed by
+    /// the variant.
+    ///
+    /// # Errors
+    /// [`AblationError::Variant`], naming the key.
+    pub fn config(
+        &self,
+        variant: &Variant,
+        sets: &[Override],
+    ) -> Result<TrainConfig, AblationError> {
+        let own = variant.set.iter().map(|(key, value)| Override {
+            key: key.clone(),
+            value: value.clone(),
+        });
+        let sets: Vec<Override> = sets.iter().cloned().chain(own).collect();
+        let read = TrainConfig::from_table(self.base.clone(), &sets);
+        let mut config = read.map_err(|source| AblationError::Variant {
+            variant: variant.name.clone(),
+            source,
+        })?;
+        config.name = format!("{}-{}", config.name, variant.name);
+        Ok(config)
+    }
+
+    /// What a variant's run has come to, as its folder tells: nothing before its
+    /// first validation.
+    #[must_use]
+    pub fn row(&self, variant: &Variant, parameters: i64, macs: i64, run: &History) -> Row {
+        let (train, validation) = (run.last("train"), run.last("validation"));
+        let number = |name: &str| train.and_then(|line| line[name].as_f64()).unwrap_or(0.0);
+        let metrics = self.metrics.iter();
+        Row {
+            variant: variant.name.clone(),
+            parameters,
+            macs,
+            steps: number("step") as u64,
+            samples: number("samples") as u64,
+            seconds: number("seconds"),
+            measured: metrics
+                .filter_map(|name| Some((name.clone(), validation?[name].as_f64()?)))
+                .collect(),
+            reference: variant.reference.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"
+title = "widths"
+metrics = ["policy"]
+[base]
+name = "w"
+preset = "cf-1m-gab"
+steps = 10
+batch = 2
+data.shards = [{ path = "a.shard" }]
+[[variants]]
+name = "narrow"
+[[variants]]
+name = "wide"
+set = { preset = "cf-6m-gab", "optimizer.beta1" = 0.8 }
+reference = { policy = 0.5 }
+"#;
+
+    fn read(text: &str) -> Result<Ablation, AblationError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ablation.toml");
+        std::fs::write(&path, text).unwrap();
+        Ablation::read(&path)
+    }
+
+    #[test]
+    fn variants_differ_from_the_base_as_they_say() {
+        let ablation = read(FILE).unwrap();
+        let sets = [
+            "batch=4".parse().unwrap(),
+            "optimizer.beta1=0.7".parse().unwrap(),
+        ];
+        let configs: Vec<TrainConfig> = ablation
+            .variants
+            .iter()
+            .map(|variant| ablation.config(variant, &sets).unwrap())
+            .collect();
+        assert_eq!(configs[0].name, "w-narrow");
+        assert_eq!(configs[1].preset.as_deref(), Some("cf-6m-gab"));
+        assert!(configs.iter().all(|config| config.batch == 4));
+        let betas: Vec<f64> = configs
+            .iter()
+            .map(|config| config.optimizer.beta1)
+            .collect();
+        assert_eq!(betas, [0.7, 0.8]);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let cases = [
+            (FILE.replace("\"wide\"", "\"narrow\""), "narrow"),
+            (FILE.replace("\"wide\"", "\"../wide\""), "../wide"),
+            (FILE.replace("[\"policy\"]", "[]"), "metrics"),
+            (FILE.replace("metrics", "metric"), "did you mean `metrics`?"),
+        ];
+        for (text, named) in cases {
+            let error = read(&text).unwrap_err().to_string();
+            assert!(error.contains(named), "{error}");
+        }
+        let ablation = read(&FILE.replace("optimizer.beta1", "optimizer.beta")).unwrap();
+        let error = ablation.config(&ablation.variants[1], &[]).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains("wide") && error.contains("optimizer.beta"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_papers_ablation_can_be_run() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/configs/ablation.toml");
+        let ablation = Ablation::read(&path).unwrap();
+        assert_eq!(ablation.variants.len(), 4);
+        for variant in &ablation.variants {
+            ablation.config(variant, &[]).unwrap();
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Whether what the value heads say comes true: the reliability diagram.
+
+use super::tensors::Targets;
+use crate::model::Outputs;
+use serde_json::{Map, Value, json};
+use tch::{Device, Kind, Tensor};
+
+/// Bins of equal width that predictions are sorted into.
+const BINS: i64 = 10;
+
+/// What is predicted: the three results by probability, and the reward q.
+const NAMES: [&str; 4] = ["win", "draw", "loss", "q"];
+
+/// Sums by prediction and bin, on the device.
+#[derive(Debug)]
+pub(super) struct Calibration {
+    /// f32 [4 · bins, 3]: weight, weighted prediction, weighted truth.
+    sums: Tensor,
+}
+
+impl Calibration {
+    pub fn new(device: Device) -> Calibration {
+        let shape = [NAMES.len() as i64 * BINS, 3];
+        Calibration {
+            sums: Tensor::zeros(shape, (Kind::Float, device)),
+        }
+    }
+
+    /// Adds a batch: the probabilities of the results beside the results, and q
+    /// beside the q of the data, each where the data has it.
+    pub fn add(&mut self, outputs: &Outputs, targets: &Targets) {
+        let results = outputs.wdl.softmax(-1, Kind::Float);
+        let known = targets.result.ge(0).to_kind(Kind::Float) * &targets.weight;
+        for result in 0..3 {
+            let truth = targets.result.eq(result).to_kind(Kind::Float);
+            let predicted = results.select(1, result);
+            self.sort(result, &predicted, &predicted, &truth, &known);
+        }
+        let predicted = outputs.q.scalar.to_kind(Kind::Float);
+        let known = targets.q.isnan().logical_not().to_kind(Kind::Float) * &targets.weight;
+        let truth = targets.q.nan_to_num(0.0, None, None);
+        let share = (&predicted + 1.0) / 2.0;
+        self.sort(3, &share, &predicted, &truth, &known);
+    }
+
+    /// Sorts predictions into bins by `share` in 0…1; all f32 `[B]`.
+    fn sort(
+        &mut self,
+        row: i64,
+        share: &Tensor,
+        predicted: &Tensor,
+        truth: &Tensor,
+        weight: &Tensor,
+    ) {
+        let bin = (share * BINS as f64)
+            .clamp(0.0, BINS as f64 - 1.0)
+            .to_kind(Kind::Int64)
+            + row * BINS;
+        let columns = [weight.shallow_clone(), predicted * weight, truth * weight];
+        let _ = self.sums.index_add_(0, &bin, &Tensor::stack(&columns, 1));
+    }
+
+    /// For each prediction its bins, from low to high: the weight of what fell
+    /// into it, the mean prediction and the mean truth; `null` for an empty bin.
+    /// A prediction that nothing can be compared to is left out.
+    pub fn finish(&self) -> Map<String, Value> {
+        let sums = self.sums.to_device(Device::Cpu).reshape([-1]);
+        let sums: Vec<f32> = Vec::try_from(sums).expect("a vector of floats");
+        let bins = |sums: &[f32]| -> Vec<Value> {
+            sums.chunks(3)
+                .map(|sums| (f64::from(sums[0]), f64::from(sums[1]), f64::from(sums[2])))
+                .map(|(weight, predicted, truth)| {
+                    if weight > 0.0 {
+                        json!([weight, predicted / weight, truth / weight])
+                    } else {
+                        Value::Null
+                    }
+                })
+                .collect()
+        };
+        NAMES
+            .iter()
+            .zip(sums.chunks(3 * BINS as usize))
+            .map(|(name, sums)| ((*name).to_owned(), bins(sums)))
+            .filter(|(_, bins)| bins.iter().any(|bin| !bin.is_null()))
+            .map(|(name, bins)| (name, Value::Array(bins)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn predictions_fall_into_their_bins() {
+        let mut calibration = Calibration::new(Device::Cpu);
+        let floats = |values: [f32; 3]| Tensor::from_slice(&values);
+        let predicted = floats([0.72, 0.78, 1.0]);
+        let (truth, weight) = (floats([1.0, 0.0, 1.0]), floats([1.0, 1.0, 0.5]));
+        calibration.sort(0, &predicted, &predicted, &truth, &weight);
+        let found = calibration.finish();
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["win"]);
+        let bins = found["win"].as_array().unwrap();
+        let filled: Vec<usize> = (0..bins.len())
+            .filter(|&bin| !bins[bin].is_null())
+            .collect();
+        assert_eq!(filled, [7, 9]);
+        let numbers: Vec<f64> = (0..3).map(|i| bins[7][i].as_f64().unwrap()).collect();
+        assert!((numbers[1] - 0.75).abs() < 1e-6, "{numbers:?}");
+        assert_eq!((numbers[0], numbers[2]), (2.0, 0.5));
+        assert_eq!(bins[9][0], 0.5);
+    }
+}

@@ -1,0 +1,167 @@
+//! A run's folder of checkpoints: which are kept, and which is the newest that
+//! is whole.
+
+use super::super::config::KeepConfig;
+use super::{Checkpoint, CheckpointError};
+use std::path::{Path, PathBuf};
+
+const EXTENSION: &str = "safetensors";
+const PREFIX: &str = "step-";
+
+/// The folder that a run writes its checkpoints to.
+#[derive(Debug)]
+pub(in crate::train) struct Folder {
+    path: PathBuf,
+    keep: KeepConfig,
+}
+
+impl Folder {
+    pub fn new(path: PathBuf, keep: KeepConfig) -> Folder {
+        Folder { path, keep }
+    }
+
+    /// Where the checkpoint of a step stands, written or not.
+    pub fn place(&self, step: u64) -> PathBuf {
+        self.path.join(format!("{PREFIX}{step:09}.{EXTENSION}"))
+    }
+
+    /// Writes a checkpoint, named by its step, and removes those that are not
+    /// kept.
+    ///
+    /// # Errors
+    /// [`CheckpointError::System`]; older checkpoints are then untouched.
+    pub fn write(&self, checkpoint: &Checkpoint) -> Result<PathBuf, CheckpointError> {
+        std::fs::create_dir_all(&self.path)
+            .map_err(CheckpointError::system("create", &self.path))?;
+        let path = self.place(checkpoint.state.step);
+        checkpoint.write(&path)?;
+        let found = list(&self.path)?;
+        for (_, old) in found
+            .iter()
+            .rev()
+            .skip(self.keep.newest)
+            .filter(|(step, _)| self.keep.every == 0 || step % self.keep.every != 0)
+        {
+            std::fs::remove_file(old).map_err(CheckpointError::system("remove", old))?;
+        }
+        Ok(path)
+    }
+}
+
+/// The newest whole checkpoint of a folder, if it holds any; a damaged one is
+/// passed over with a warning.
+///
+/// # Errors
+/// [`CheckpointError::AllBroken`] if there are checkpoints and none is whole, or
+/// what the system says where they cannot be read.
+pub(in crate::train) fn newest(folder: &Path) -> Result<Option<Checkpoint>, CheckpointError> {
+    let mut first = None;
+    for (_, path) in list(folder)?.iter().rev() {
+        match Checkpoint::read(path) {
+            Ok(checkpoint) => {
+                if first.is_some() {
+                    let step = checkpoint.state.step;
+                    tracing::warn!("going on from the checkpoint before, of step {step}");
+                }
+                return Ok(Some(checkpoint));
+            }
+            Err(error @ CheckpointError::Broken { .. }) => {
+                tracing::warn!("{error}");
+                first.get_or_insert(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    match first {
+        None => Ok(None),
+        Some(newest) => Err(CheckpointError::AllBroken {
+            folder: folder.to_owned(),
+            newest: Box::new(newest),
+        }),
+    }
+}
+
+/// The checkpoints of a folder with their steps, oldest first; none if there is
+/// no folder.
+fn list(folder: &Path) -> Result<Vec<(u64, PathBuf)>, CheckpointError> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(CheckpointError::system("read", folder)(error)),
+    };
+    let step_of = |path: &Path| -> Option<u64> {
+        let is_ours = path.extension()? == EXTENSION && path.is_file();
+        let step = path.file_stem()?.to_str()?.strip_prefix(PREFIX)?;
+        step.parse().ok().filter(|_| is_ours)
+    };
+    let mut found: Vec<_> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter_map(|path| Some((step_of(&path)?, path)))
+        .collect();
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::tests::tiny;
+    use super::*;
+
+    fn steps(folder: &Path) -> Vec<u64> {
+        list(folder)
+            .unwrap()
+            .into_iter()
+            .map(|(step, _)| step)
+            .collect()
+    }
+
+    fn filled(keep: KeepConfig, last: u64) -> (tempfile::TempDir, Folder) {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::new(place.path().join("checkpoints"), keep);
+        let mut checkpoint = tiny().checkpoint();
+        for step in (0..=last).step_by(10) {
+            checkpoint.state.step = step;
+            folder.write(&checkpoint).unwrap();
+        }
+        (place, folder)
+    }
+
+    #[test]
+    fn the_newest_and_every_so_many_are_kept() {
+        let (_place, folder) = filled(
+            KeepConfig {
+                newest: 2,
+                every: 40,
+                failures: 0,
+            },
+            100,
+        );
+        assert_eq!(steps(&folder.path), [0, 40, 80, 90, 100]);
+        let (_place, folder) = filled(KeepConfig::default(), 100);
+        assert_eq!(steps(&folder.path), [90, 100]);
+    }
+
+    #[test]
+    fn a_damaged_checkpoint_is_passed_over() {
+        let (_place, folder) = filled(KeepConfig::default(), 20);
+        let step = |folder: &Folder| newest(&folder.path).map(|found| found.unwrap().state.step);
+        assert_eq!(step(&folder).unwrap(), 20);
+        std::fs::write(folder.place(20), "short").unwrap();
+        assert_eq!(step(&folder).unwrap(), 10);
+        std::fs::write(folder.place(10), "").unwrap();
+        let error = step(&folder).unwrap_err().to_string();
+        assert!(error.contains("step-000000020"), "{error}");
+    }
+
+    #[test]
+    fn a_checkpoint_that_cannot_be_written_leaves_the_others() {
+        let (_place, folder) = filled(KeepConfig::default(), 20);
+        std::fs::create_dir(folder.place(30)).unwrap();
+        let mut checkpoint = tiny().checkpoint();
+        checkpoint.state.step = 30;
+        assert!(folder.write(&checkpoint).is_err());
+        assert_eq!(steps(&folder.path), [10, 20]);
+        let files = std::fs::read_dir(&folder.path).unwrap().count();
+        assert_eq!(files, 3, "nothing unfinished is left behind");
+    }
+}

@@ -1,0 +1,46 @@
+//! What the losses weigh.
+
+use serde::{Deserialize, Serialize};
+
+/// What each loss weighs; the paper's appendix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LossWeights {
+    /// Cross-entropy of the policy.
+    pub policy: f64,
+    /// Cross-entropy of the softened policy.
+    pub policy_soft: f64,
+    /// Cross-entropy of win, draw and loss.
+    pub result: f64,
+    /// Squared error of q.
+    pub q: f64,
+    /// Cross-entropy of q's bucket.
+    pub q_categorical: f64,
+    /// Squared error of q's expected error.
+    pub q_error: f64,
+    /// Squared error of the short-term value.
+    pub short_term: f64,
+    /// Cross-entropy of the short-term value's bucket.
+    pub short_term_categorical: f64,
+    /// Squared error of the short-term value's expected error.
+    pub short_term_error: f64,
+    /// Huber loss of the moves left (Lc0's head).
+    pub moves_left: f64,
+}
+
+impl Default for LossWeights {
+    fn default() -> LossWeights {
+        LossWeights {
+            policy: 1.0,
+            policy_soft: 8.0,
+            result: 1.0,
+            q: 1.0,
+            q_categorical: 0.1,
+            q_error: 1.0,
+            short_term: 1.0,
+            short_term_categorical: 0.1,
+            short_term_error: 1.0,
+            moves_left: 1.0,
+        }
+    }
+}

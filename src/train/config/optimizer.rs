@@ -1,0 +1,72 @@
+//! How gradients become steps.
+
+use serde::{Deserialize, Serialize};
+
+/// How gradients become steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OptimizerKind {
+    /// Adam with Nesterov momentum (Dozat 2016), as PyTorch computes it: the
+    /// paper's.
+    #[default]
+    Nadam,
+    /// Orthogonalised momentum (Jordan et al. 2024) for the matrices of the
+    /// encoder and the policy, NAdam for the rest; matrices' steps are scaled to
+    /// Adam's size (Liu et al. 2025), so that one learning rate serves both.
+    Muon,
+    /// Adam in the eigenbasis of Shampoo's preconditioner (Vyas et al. 2024) for
+    /// the same matrices, NAdam for the rest. Its steps are of Adam's size.
+    Soap,
+}
+
+/// Weight decay of some parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DecayRule {
+    /// Which: their names, where `*` stands for any text, as in `*.bias`.
+    pub pattern: String,
+    /// Share of them taken away a step, times the learning rate.
+    pub weight_decay: f64,
+}
+
+/// The optimizer's settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OptimizerConfig {
+    /// Which.
+    pub kind: OptimizerKind,
+    /// Decay of the gradient's average.
+    pub beta1: f64,
+    /// Decay of the squared gradient's average.
+    pub beta2: f64,
+    /// Added to the root of the squared gradient's average.
+    pub epsilon: f64,
+    /// Decay of Muon's momentum.
+    pub muon_momentum: f64,
+    /// Steps between two updates of SOAP's eigenbases.
+    pub soap_frequency: u64,
+    /// Share of each matrix (not of biases, norms and position tables) taken
+    /// away a step, times the learning rate.
+    pub weight_decay: f64,
+    /// Other weight decays; of the rules that a parameter matches the first
+    /// counts, and `weight_decay` where it matches none.
+    pub decay: Vec<DecayRule>,
+    /// Gradients longer than this are scaled down to it; 0 leaves them.
+    pub clip_norm: f64,
+}
+
+impl Default for OptimizerConfig {
+    fn default() -> OptimizerConfig {
+        OptimizerConfig {
+            kind: OptimizerKind::Nadam,
+            beta1: 0.9,
+            beta2: 0.98,
+            epsilon: 1e-7,
+            muon_momentum: 0.95,
+            soap_frequency: 10,
+            weight_decay: 0.0,
+            decay: Vec::new(),
+            clip_norm: 10.0,
+        }
+    }
+}

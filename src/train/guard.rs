@@ -1,0 +1,130 @@
+//! The watch over the loss: see [`GuardConfig`] for its rule.
+
+use super::config::GuardConfig;
+use serde::{Deserialize, Serialize};
+
+/// The smallest standard deviation believed in, as a share of the loss: a loss
+/// that happens to stand still for a while does not make every move a spike.
+const LEAST_DEVIATION: f64 = 0.01;
+
+/// What the watch has learnt of the loss; goes into checkpoints.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Guard {
+    mean: f64,
+    variance: f64,
+    /// Lines that went into mean and variance.
+    seen: u32,
+    /// High lines just now, in a row.
+    high: u32,
+}
+
+/// Why the loss is not to be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum Trouble {
+    /// It is no number any more.
+    #[error("the loss is no longer finite")]
+    NotFinite,
+    /// It rose far above what it was.
+    #[error("the loss has risen to {loss:.4}, from {usual:.4}")]
+    Spike {
+        /// The mean of the last line.
+        loss: f64,
+        /// The running average before.
+        usual: f64,
+    },
+}
+
+impl Guard {
+    /// Judges the mean loss and the mean length of the gradient of a line.
+    ///
+    /// # Errors
+    /// [`Trouble`] if the run should go back.
+    pub fn judge(&mut self, loss: f64, norm: f64, config: &GuardConfig) -> Result<(), Trouble> {
+        if !loss.is_finite() || !norm.is_finite() {
+            return Err(Trouble::NotFinite);
+        }
+        let deviation = self.variance.sqrt().max(LEAST_DEVIATION * self.mean.abs());
+        let is_settled = config.deviations > 0.0 && self.seen >= config.memory;
+        if is_settled && loss > self.mean + config.deviations * deviation {
+            self.high += 1;
+            let usual = self.mean;
+            return if self.high >= config.lines {
+                Err(Trouble::Spike { loss, usual })
+            } else {
+                Ok(())
+            };
+        }
+        self.high = 0;
+        self.seen = self.seen.saturating_add(1);
+        // A plain mean at first, an exponential one later.
+        let share = 1.0 / f64::from(self.seen.min(config.memory.max(1)));
+        let difference = loss - self.mean;
+        self.mean += share * difference;
+        self.variance = (1.0 - share) * (self.variance + share * difference * difference);
+        Ok(())
+    }
+
+    /// Whether the last line was high, so that the weights may be bad.
+    pub fn is_alarmed(&self) -> bool {
+        self.high > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A falling, noisy loss.
+    fn usual(line: u32) -> f64 {
+        3.0 + 2.0 / f64::from(line + 1) + 0.05 * (f64::from(line) * 2.4).sin()
+    }
+
+    fn settled(config: &GuardConfig) -> Guard {
+        let mut guard = Guard::default();
+        for line in 0..200 {
+            guard.judge(usual(line), 1.0, config).unwrap();
+            assert!(!guard.is_alarmed(), "line {line}");
+        }
+        guard
+    }
+
+    #[test]
+    fn what_is_not_finite_is_trouble_at_once() {
+        let config = GuardConfig::default();
+        for (loss, norm) in [(f64::NAN, 1.0), (2.0, f64::INFINITY)] {
+            let verdict = Guard::default().judge(loss, norm, &config);
+            assert_eq!(verdict, Err(Trouble::NotFinite));
+        }
+    }
+
+    #[test]
+    fn a_spike_must_last() {
+        let config = GuardConfig::default();
+        let mut guard = settled(&config);
+        for _ in 1..config.lines {
+            guard.judge(6.0, 1.0, &config).unwrap();
+            assert!(guard.is_alarmed());
+        }
+        let mut recovered = guard.clone();
+        recovered.judge(3.0, 1.0, &config).unwrap();
+        assert!(!recovered.is_alarmed());
+        let verdict = guard.judge(6.0, 1.0, &config);
+        let Err(Trouble::Spike { loss, usual }) = verdict else {
+            panic!("{verdict:?}");
+        };
+        assert!(loss == 6.0 && (2.9..3.1).contains(&usual));
+    }
+
+    #[test]
+    fn the_watch_over_spikes_can_be_switched_off() {
+        let config = GuardConfig {
+            deviations: 0.0,
+            ..GuardConfig::default()
+        };
+        let mut guard = settled(&config);
+        for _ in 0..10 {
+            guard.judge(1e9, 1.0, &config).unwrap();
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What a run's folder says of it: its metrics and its configuration.
+
+use super::config::{ConfigError, TrainConfig, parse};
+use super::metrics::FILE;
+use super::recorder::CONFIG;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// A run as its folder tells it.
+#[derive(Clone, Debug)]
+pub struct History {
+    /// The folder's name.
+    pub name: String,
+    /// The configuration of its last session, where it left one.
+    pub config: Option<TrainConfig>,
+    /// The lines of its metrics.
+    pub lines: Vec<Value>,
+}
+
+/// Why a run cannot be told of.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// The metrics cannot be read.
+    #[error("cannot read {path}: {source}; name a run's folder, or its metrics.jsonl")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A line is no JSON.
+    #[error("{path}, line {line}: {source}")]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// The configuration cannot be read.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+impl History {
+    /// Reads a run's folder, named directly or by the metrics inside.
+    ///
+    /// # Errors
+    /// [`HistoryError`], naming the file.
+    pub fn read(run: &Path) -> Result<History, HistoryError> {
+        let metrics = if run.is_dir() {
+            run.join(FILE)
+        } else {
+            run.to_owned()
+        };
+        let folder = metrics.parent().unwrap_or(Path::new("."));
+        let name = std::path::absolute(folder)
+            .ok()
+            .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+        let text = std::fs::read_to_string(&metrics).map_err(|source| HistoryError::Read {
+            path: metrics.clone(),
+            source,
+        })?;
+        let lines = text.lines().enumerate().map(|(number, line)| {
+            serde_json::from_str(line).map_err(|source| HistoryError::Line {
+                path: metrics.clone(),
+                line: number + 1,
+                source,
+            })
+        });
+        let config = folder.join(CONFIG);
+        Ok(History {
+            name: name.unwrap_or_else(|| metrics.display().to_string()),
+            config: config.is_file().then(|| parse(&config)).transpose()?,
+            lines: lines.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The last line of a split: what the run came to.
+    #[must_use]
+    pub fn last(&self, split: &str) -> Option<&Value> {
+        self.lines.iter().rev().find(|line| line["split"] == split)
+    }
+}

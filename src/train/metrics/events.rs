@@ -1,0 +1,203 @@
+//! Metrics as TensorBoard reads them.
+//!
+//! A file of events is a sequence of records: the length of the data, u64, and
+//! its checksum; the data, one message of TensorFlow's `event.proto`, and its
+//! checksum. Of that protocol scalars are needed and no more, which is four
+//! short messages; the crates that write such files run protoc when they are
+//! built, or stand on a protobuf of 2020.
+
+use super::appended::Appended;
+use prost::Message;
+use serde_json::{Map, Value};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What readers expect the first event to say.
+const VERSION: &str = "brain.Event:2";
+
+/// The session's beginning, in `SessionLog`.
+const START: i32 = 1;
+
+#[derive(Clone, PartialEq, Message)]
+struct Event {
+    #[prost(double, tag = "1")]
+    wall_time: f64,
+    #[prost(int64, tag = "2")]
+    step: i64,
+    #[prost(string, optional, tag = "3")]
+    file_version: Option<String>,
+    #[prost(message, optional, tag = "5")]
+    summary: Option<Summary>,
+    #[prost(message, optional, tag = "7")]
+    session: Option<Session>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Summary {
+    #[prost(message, repeated, tag = "1")]
+    values: Vec<Scalar>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Scalar {
+    #[prost(string, tag = "1")]
+    tag: String,
+    #[prost(float, optional, tag = "2")]
+    value: Option<f32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Session {
+    #[prost(int32, tag = "1")]
+    status: i32,
+}
+
+/// Writes one file of events.
+#[derive(Debug)]
+pub(super) struct Events {
+    file: Appended,
+}
+
+impl Events {
+    /// Begins a new file beside those of earlier sessions. Readers drop what
+    /// those say of steps after `step`.
+    pub fn open(folder: &Path, step: u64) -> std::io::Result<Events> {
+        let seconds = now() as u64;
+        let name = |number: u32| {
+            let process = std::process::id();
+            folder.join(format!(
+                "events.out.tfevents.{seconds:010}.{process}.{number:03}"
+            ))
+        };
+        let fresh = (0..).map(name).find(|path| !path.exists());
+        let mut events = Events {
+            file: Appended::open(&fresh.expect("numbers do not end"), 0)?,
+        };
+        events.append(&Event {
+            wall_time: now(),
+            file_version: Some(VERSION.to_owned()),
+            ..Event::default()
+        })?;
+        events.append(&Event {
+            wall_time: now(),
+            step: step as i64 + 1,
+            session: Some(Session { status: START }),
+            ..Event::default()
+        })?;
+        Ok(events)
+    }
+
+    /// Writes all numbers of a line of metrics, tagged `split/name`.
+    pub fn write(
+        &mut self,
+        split: &str,
+        step: u64,
+        line: &Map<String, Value>,
+    ) -> std::io::Result<()> {
+        let mut values = Vec::new();
+        let fields = line.iter().filter(|(name, _)| *name != "step");
+        for (name, value) in fields {
+            scalars(&format!("{split}/{name}"), value, &mut values);
+        }
+        self.append(&Event {
+            wall_time: now(),
+            step: step as i64,
+            summary: Some(Summary { values }),
+            ..Event::default()
+        })
+    }
+
+    fn append(&mut self, event: &Event) -> std::io::Result<()> {
+        self.file.append(&record(&event.encode_to_vec()))
+    }
+}
+
+/// The numbers of a value and of the objects inside.
+fn scalars(tag: &str, value: &Value, found: &mut Vec<Scalar>) {
+    if let Some(number) = value.as_f64() {
+        found.push(Scalar {
+            tag: tag.to_owned(),
+            value: Some(number as f32),
+        });
+    }
+    for (name, value) in value.as_object().into_iter().flatten() {
+        scalars(&format!("{tag}/{name}"), value, found);
+    }
+}
+
+fn record(data: &[u8]) -> Vec<u8> {
+    let length = (data.len() as u64).to_le_bytes();
+    let parts = [
+        &length[..],
+        &masked(&length).to_le_bytes(),
+        data,
+        &masked(data).to_le_bytes(),
+    ];
+    parts.concat()
+}
+
+/// CRC-32C, rotated and shifted: the format's checksum, which stays sound where
+/// data holds checksums itself.
+fn masked(data: &[u8]) -> u32 {
+    crc32c::crc32c(data)
+        .rotate_right(15)
+        .wrapping_add(0xa282_ead8)
+}
+
+fn now() -> f64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Reads a file as the format's description says, checking every sum.
+    fn read(path: &Path) -> Vec<Event> {
+        let bytes = std::fs::read(path).unwrap();
+        let mut rest = bytes.as_slice();
+        let mut events = Vec::new();
+        while !rest.is_empty() {
+            let number = |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().unwrap());
+            let length = u64::from_le_bytes(rest[..8].try_into().unwrap()) as usize;
+            assert_eq!(number(8), masked(&rest[..8]));
+            let data = &rest[12..12 + length];
+            assert_eq!(number(12 + length), masked(data));
+            events.push(Event::decode(data).unwrap());
+            rest = &rest[16 + length..];
+        }
+        events
+    }
+
+    #[test]
+    fn scalars_are_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut events = Events::open(folder.path(), 7).unwrap();
+        let line = json!({"split": "train", "step": 8, "policy": 1.5, "time": {"data": 0.25}});
+        events.write("train", 8, line.as_object().unwrap()).unwrap();
+        let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap();
+        let found = read(&file.unwrap().path());
+        assert_eq!(found[0].file_version.as_deref(), Some(VERSION));
+        assert_eq!((found[1].step, found[2].step), (8, 8));
+        let summary = found[2].summary.clone().unwrap();
+        let values: Vec<_> = summary
+            .values
+            .into_iter()
+            .map(|scalar| (scalar.tag, scalar.value.unwrap()))
+            .collect();
+        let tag = |tag: &str, value| (tag.to_owned(), value);
+        assert_eq!(
+            values,
+            [tag("train/policy", 1.5), tag("train/time/data", 0.25)]
+        );
+    }
+
+    #[test]
+    fn the_checksum_is_the_formats() {
+        // The first eight bytes of every file of TensorFlow's: length 24 and its
+        // checksum.
+        assert_eq!(masked(&24u64.to_le_bytes()), 0x224b_7fa3);
+    }
+}

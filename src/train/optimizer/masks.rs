@@ -1,0 +1,51 @@
+//! What holds for some parameters and not for others, as vectors over all.
+
+use super::super::config::OptimizerConfig;
+use super::super::pattern::matches;
+use super::matrices::is_matrix;
+use crate::model::Parameter;
+use tch::{Device, Kind, Tensor};
+
+/// One value for each parameter, repeated over its numbers, f64 `[parameters]` on the CPU.
+fn spread(parameters: &[Parameter], value: impl Fn(&Parameter) -> f64) -> Tensor {
+    let parts: Vec<Tensor> = parameters
+        .iter()
+        .map(|parameter| {
+            let options = (Kind::Double, Device::Cpu);
+            Tensor::full([parameter.count()], value(parameter), options)
+        })
+        .collect();
+    Tensor::cat(&parts, 0)
+}
+
+/// The weight decay of every parameter; `None` if nothing decays.
+pub(super) fn decay(config: &OptimizerConfig, parameters: &[Parameter]) -> Option<Tensor> {
+    let of = |parameter: &Parameter| {
+        let rules = &config.decay;
+        let rule = rules
+            .iter()
+            .find(|rule| matches(&rule.pattern, &parameter.name));
+        match rule {
+            Some(rule) => rule.weight_decay,
+            None if is_matrix(parameter) => config.weight_decay,
+            None => 0.0,
+        }
+    };
+    let any = parameters.iter().any(|parameter| of(parameter) != 0.0);
+    any.then(|| spread(parameters, of))
+}
+
+/// 1 where a parameter is learned and 0 where one of the patterns freezes it;
+/// `None` if none does.
+pub(super) fn learned(frozen: &[String], parameters: &[Parameter]) -> Option<Tensor> {
+    let is_frozen = |parameter: &Parameter| {
+        let mut patterns = frozen.iter();
+        patterns.any(|pattern| matches(pattern, &parameter.name))
+    };
+    let any = parameters.iter().any(is_frozen);
+    any.then(|| {
+        spread(parameters, |parameter| {
+            f64::from(u8::from(!is_frozen(parameter)))
+        })
+    })
+}

@@ -1,0 +1,88 @@
+//! Muon: orthogonalised momentum (Jordan et al. 2024).
+
+use super::super::config::OptimizerConfig;
+use super::matrices::MatrixGroup;
+use super::{Memory, Rule};
+use crate::model::Parameter;
+use tch::{Device, Kind, Tensor};
+
+/// Coefficients of the quintic Newton–Schulz iteration that brings singular
+/// values near 1 in five rounds (Jordan et al. 2024).
+const NEWTON_SCHULZ: (f64, f64, f64) = (3.4445, -4.7750, 2.0315);
+const NEWTON_SCHULZ_ROUNDS: usize = 5;
+
+/// The root mean square of Adam's steps, to which Muon's are scaled (Liu et al.
+/// 2025, "Muon is scalable for LLM training").
+const ADAM_STEP_SIZE: f64 = 0.2;
+
+/// Muon for the hidden matrices.
+#[derive(Debug)]
+pub(super) struct Muon {
+    groups: Vec<MatrixGroup>,
+    decay: f64,
+    /// Average of the gradients, `[parameters]`.
+    momentum: Tensor,
+}
+
+impl Muon {
+    pub fn new(
+        config: &OptimizerConfig,
+        parameters: &[Parameter],
+        options: (Kind, Device),
+    ) -> Muon {
+        let count = parameters.iter().map(Parameter::count).sum::<i64>();
+        Muon {
+            groups: MatrixGroup::all(parameters),
+            decay: config.muon_momentum,
+            momentum: Tensor::zeros([count], options),
+        }
+    }
+}
+
+impl Rule for Muon {
+    fn direct(&mut self, gradient: &Tensor, direction: &mut Tensor, _step: u64) {
+        let _ = self.momentum.lerp_(gradient, 1.0 - self.decay);
+        // Nesterov: the momentum as it will stand after one more such gradient.
+        let ahead = gradient.lerp(&self.momentum, self.decay);
+        for group in &self.groups {
+            let steps = newton_schulz(&group.gather(&ahead));
+            let [rows, columns] = group.shape;
+            let size = ADAM_STEP_SIZE * (rows.max(columns) as f64).sqrt();
+            group.scatter(&(steps * size), direction);
+        }
+    }
+
+    fn memory(&self) -> Memory {
+        vec![("muon.momentum".to_owned(), self.momentum.shallow_clone())]
+    }
+}
+
+/// The nearest orthogonal matrix to each of a stack [n, rows, columns], to
+/// within the accuracy that the method needs: singular values land in about
+/// 0.7…1.2.
+pub(super) fn newton_schulz(stack: &Tensor) -> Tensor {
+    let tall = stack.size()[1] > stack.size()[2];
+    let x = if tall {
+        stack.transpose(1, 2)
+    } else {
+        stack.shallow_clone()
+    };
+    let kind = match stack.device() {
+        Device::Cpu => stack.kind(),
+        _ => Kind::BFloat16,
+    };
+    let x = x.to_kind(kind);
+    let length = x
+        .square()
+        .sum_dim_intlist([1i64, 2].as_slice(), true, stack.kind())
+        .sqrt();
+    let mut x = x / (length + 1e-7).to_kind(kind);
+    let (a, b, c) = NEWTON_SCHULZ;
+    for _ in 0..NEWTON_SCHULZ_ROUNDS {
+        let gram = x.bmm(&x.transpose(1, 2));
+        let mixed = gram.baddbmm(&gram, &gram, b, c);
+        x = x.baddbmm(&mixed, &x, a, 1.0);
+    }
+    let x = if tall { x.transpose(1, 2) } else { x };
+    x.to_kind(stack.kind())
+}

@@ -1,0 +1,74 @@
+//! NAdam: Adam with Nesterov momentum (Dozat 2016), as PyTorch computes it.
+
+use super::super::config::OptimizerConfig;
+use super::{Memory, Rule};
+use crate::model::Parameter;
+use tch::{Device, Kind, Tensor};
+
+/// Decay of the momentum schedule; PyTorch's default.
+const MOMENTUM_DECAY: f64 = 4e-3;
+
+/// NAdam for all parameters.
+#[derive(Debug)]
+pub(super) struct Nadam {
+    beta1: f64,
+    beta2: f64,
+    epsilon: f64,
+    /// Average of the gradients, `[parameters]`.
+    mean: Tensor,
+    /// Average of the squared gradients, `[parameters]`.
+    square: Tensor,
+    /// Product of the momentum coefficients of the steps counted beside it.
+    product: (u64, f64),
+}
+
+impl Nadam {
+    pub fn new(
+        config: &OptimizerConfig,
+        parameters: &[Parameter],
+        options: (Kind, Device),
+    ) -> Nadam {
+        let count = parameters.iter().map(Parameter::count).sum::<i64>();
+        let zeros = || Tensor::zeros([count], options);
+        Nadam {
+            beta1: config.beta1,
+            beta2: config.beta2,
+            epsilon: config.epsilon,
+            mean: zeros(),
+            square: zeros(),
+            product: (0, 1.0),
+        }
+    }
+
+    /// The momentum coefficient of a step.
+    fn coefficient(&self, step: u64) -> f64 {
+        self.beta1 * (1.0 - 0.5 * 0.96f64.powf(step as f64 * MOMENTUM_DECAY))
+    }
+}
+
+impl Rule for Nadam {
+    fn direct(&mut self, gradient: &Tensor, direction: &mut Tensor, step: u64) {
+        let (now, next) = (self.coefficient(step), self.coefficient(step + 1));
+        // One factor, or after a checkpoint those of all steps before it: a
+        // number that need not be kept.
+        for step in self.product.0 + 1..=step {
+            self.product = (step, self.product.1 * self.coefficient(step));
+        }
+        let product = self.product.1;
+        let _ = self.mean.lerp_(gradient, 1.0 - self.beta1);
+        self.square *= self.beta2;
+        self.square += gradient.square() * (1.0 - self.beta2);
+        let correction = 1.0 - self.beta2.powf(step as f64);
+        let scale = (&self.square / correction).sqrt() + self.epsilon;
+        let fresh = gradient * ((1.0 - now) / (1.0 - product));
+        let momentum = &self.mean * (next / (1.0 - product * next));
+        direction.copy_(&((fresh + momentum) / scale));
+    }
+
+    fn memory(&self) -> Memory {
+        vec![
+            ("nadam.mean".to_owned(), self.mean.shallow_clone()),
+            ("nadam.square".to_owned(), self.square.shallow_clone()),
+        ]
+    }
+}

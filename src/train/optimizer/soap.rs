@@ -1,0 +1,204 @@
+//! SOAP: Adam in the eigenbasis of Shampoo's preconditioner (Vyas et al. 2024,
+//! "SOAP: Improving and Stabilizing Shampoo using Adam").
+//!
+//! For a matrix with gradient G, averages of G·Gᵀ and Gᵀ·G have eigenvectors
+//! that change slowly. Adam runs in the basis that they span: there the squared
+//! gradients are close to the curvature along each axis. Every few steps the
+//! bases are brought up to date by one round of power iteration and a QR
+//! decomposition in place of a full one.
+
+use super::super::config::OptimizerConfig;
+use super::matrices::MatrixGroup;
+use super::{Memory, Rule};
+use crate::model::Parameter;
+use tch::{Device, Kind, Tensor};
+
+/// SOAP for the hidden matrices. Its steps are of Adam's size, so that one
+/// learning rate serves NAdam's parameters too.
+#[derive(Debug)]
+pub(super) struct Soap {
+    beta1: f64,
+    beta2: f64,
+    epsilon: f64,
+    frequency: u64,
+    /// Gradients seen, i64 [1] on the CPU: fewer than the optimizer's steps
+    /// where it took over from another.
+    seen: Tensor,
+    stacks: Vec<Stack>,
+}
+
+/// What is remembered of the n matrices of one shape.
+#[derive(Debug)]
+struct Stack {
+    group: MatrixGroup,
+    /// Average of the gradients, in the parameters' own axes, [n, rows, columns].
+    mean: Tensor,
+    /// Average of the squared gradients in the eigenbases, [n, rows, columns].
+    square: Tensor,
+    rows: Side,
+    columns: Side,
+}
+
+/// One side of a stack of matrices.
+#[derive(Debug)]
+struct Side {
+    /// Average of G·Gᵀ (of Gᵀ·G for columns), [n, side, side].
+    covariance: Tensor,
+    /// Its eigenvectors as columns, [n, side, side].
+    basis: Tensor,
+}
+
+impl Soap {
+    pub fn new(
+        config: &OptimizerConfig,
+        parameters: &[Parameter],
+        options: (Kind, Device),
+    ) -> Soap {
+        let stack = |group: MatrixGroup| {
+            let [rows, columns] = group.shape;
+            let zeros = |rows, columns| Tensor::zeros([group.len(), rows, columns], options);
+            let side = |side| Side {
+                covariance: zeros(side, side),
+                basis: zeros(side, side),
+            };
+            Stack {
+                mean: zeros(rows, columns),
+                square: zeros(rows, columns),
+                rows: side(rows),
+                columns: side(columns),
+                group,
+            }
+        };
+        Soap {
+            beta1: config.beta1,
+            beta2: config.beta2,
+            epsilon: config.epsilon,
+            frequency: config.soap_frequency,
+            seen: Tensor::zeros([1], (Kind::Int64, Device::Cpu)),
+            stacks: MatrixGroup::all(parameters)
+                .into_iter()
+                .map(stack)
+                .collect(),
+        }
+    }
+}
+
+impl Rule for Soap {
+    fn direct(&mut self, gradient: &Tensor, direction: &mut Tensor, _step: u64) {
+        let seen = self.seen.int64_value(&[0]);
+        self.seen += 1;
+        for stack in &mut self.stacks {
+            let gradient = stack.group.gather(gradient);
+            if seen == 0 {
+                // The first gradient only says how the bases lie: along axes
+                // that it chose itself it would be all of one size. NAdam's
+                // step stands.
+                stack.watch(&gradient, 0.0);
+                stack.rows.decompose();
+                stack.columns.decompose();
+                continue;
+            }
+            let _ = stack.mean.lerp_(&gradient, 1.0 - self.beta1);
+            stack.square *= self.beta2;
+            stack.square += stack.project(&gradient).square() * (1.0 - self.beta2);
+            let unbiased = |beta: f64| 1.0 - beta.powf(seen as f64);
+            let mean = stack.project(&stack.mean) / unbiased(self.beta1);
+            let scale = (&stack.square / unbiased(self.beta2)).sqrt() + self.epsilon;
+            stack
+                .group
+                .scatter(&stack.unproject(&(mean / scale)), direction);
+            stack.watch(&gradient, self.beta2);
+            if (seen as u64).is_multiple_of(self.frequency) {
+                stack.refresh();
+            }
+        }
+    }
+
+    fn memory(&self) -> Memory {
+        let named = |stack: &Stack| {
+            let [rows, columns] = stack.group.shape;
+            [
+                ("mean", &stack.mean),
+                ("square", &stack.square),
+                ("row_covariance", &stack.rows.covariance),
+                ("row_basis", &stack.rows.basis),
+                ("column_covariance", &stack.columns.covariance),
+                ("column_basis", &stack.columns.basis),
+            ]
+            .map(|(what, tensor)| {
+                let name = format!("soap.{rows}x{columns}.{what}");
+                (name, tensor.shallow_clone())
+            })
+        };
+        let seen = ("soap.seen".to_owned(), self.seen.shallow_clone());
+        std::iter::once(seen)
+            .chain(self.stacks.iter().flat_map(named))
+            .collect()
+    }
+}
+
+impl Stack {
+    /// Lets both covariances forget all but `decay` and take in `gradient`.
+    fn watch(&mut self, gradient: &Tensor, decay: f64) {
+        let across = gradient.transpose(1, 2);
+        let _ = self
+            .rows
+            .covariance
+            .lerp_(&gradient.bmm(&across), 1.0 - decay);
+        let _ = self
+            .columns
+            .covariance
+            .lerp_(&across.bmm(gradient), 1.0 - decay);
+    }
+
+    /// Matrices in the bases' axes.
+    fn project(&self, matrices: &Tensor) -> Tensor {
+        let rows = self.rows.basis.transpose(1, 2);
+        rows.bmm(matrices).bmm(&self.columns.basis)
+    }
+
+    /// The way back.
+    fn unproject(&self, matrices: &Tensor) -> Tensor {
+        let columns = self.columns.basis.transpose(1, 2);
+        self.rows.basis.bmm(matrices).bmm(&columns)
+    }
+
+    /// Brings both bases up to date, and the squares into their order.
+    fn refresh(&mut self) {
+        let [rows, columns] = self.group.shape;
+        let order = self
+            .rows
+            .turn()
+            .unsqueeze(2)
+            .expand([-1, -1, columns], false);
+        self.square = self.square.gather(1, &order, false);
+        let order = self
+            .columns
+            .turn()
+            .unsqueeze(1)
+            .expand([-1, rows, -1], false);
+        self.square = self.square.gather(2, &order, false);
+    }
+}
+
+impl Side {
+    /// Finds the eigenvectors afresh.
+    fn decompose(&mut self) {
+        let (_, basis) = self.covariance.linalg_eigh("L");
+        self.basis = basis.flip([2]).contiguous();
+    }
+
+    /// One round of power iteration. Axes are first sorted by how much of the
+    /// covariance they carry, largest first, so that QR disturbs the important
+    /// ones least; returns where each came from, i64 [n, side].
+    fn turn(&mut self) -> Tensor {
+        let moved = self.covariance.bmm(&self.basis);
+        let carried =
+            (&self.basis * &moved).sum_dim_intlist([1i64].as_slice(), false, None::<Kind>);
+        let order = carried.argsort(-1, true);
+        let columns = order.unsqueeze(1).expand_as(&moved);
+        let (basis, _) = Tensor::linalg_qr(&moved.gather(2, &columns, false), "reduced");
+        self.basis = basis;
+        order
+    }
+}

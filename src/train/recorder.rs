@@ -1,0 +1,134 @@
+//! What a run leaves behind: its metrics and its checkpoints.
+//!
+//! The trainer hands over and never looks at the disk itself, so that of many
+//! processes that train together one alone can hold a recorder.
+
+use super::checkpoint::{Checkpoint, CheckpointError, Folder, newest};
+use super::config::TrainConfig;
+use super::metrics::Metrics;
+use super::trainer::{CHECKPOINTS, TrainError};
+use crate::files;
+use serde_json::{Map, Value};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The configuration of a run's last session, in its folder.
+pub(super) const CONFIG: &str = "config.toml";
+
+/// Writes into a run's folder.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    metrics: Metrics,
+    checkpoints: Folder,
+    path: PathBuf,
+    /// Step of the newest checkpoint.
+    newest: Option<u64>,
+    /// Checkpoints in a row that could not be written, and how many may.
+    failures: u32,
+    failures_allowed: u32,
+}
+
+impl Recorder {
+    /// Opens the folder of a run that stands at `step`; a checkpoint of that
+    /// step counts as written.
+    ///
+    /// # Errors
+    /// [`TrainError::Metrics`] if the folder cannot be written to.
+    pub fn open(folder: &Path, config: &TrainConfig, step: u64) -> Result<Recorder, TrainError> {
+        let unwritable = |source| TrainError::Metrics {
+            path: folder.to_owned(),
+            source,
+        };
+        std::fs::create_dir_all(folder).map_err(unwritable)?;
+        write_config(folder, config).map_err(unwritable)?;
+        let path = folder.join(CHECKPOINTS);
+        let checkpoints = Folder::new(path.clone(), config.keep.clone());
+        Ok(Recorder {
+            metrics: Metrics::open(folder, step).map_err(unwritable)?,
+            newest: checkpoints.place(step).is_file().then_some(step),
+            checkpoints,
+            path,
+            failures: 0,
+            failures_allowed: config.keep.failures,
+        })
+    }
+
+    /// Appends a line to the metrics.
+    pub fn line(&mut self, split: &str, step: u64, fields: Map<String, Value>) {
+        self.metrics.write(split, step, fields);
+    }
+
+    /// The newest whole checkpoint.
+    ///
+    /// # Errors
+    /// [`CheckpointError`] if there is none.
+    pub fn newest(&self) -> Result<Checkpoint, CheckpointError> {
+        newest(&self.path)?.ok_or_else(|| CheckpointError::None(self.path.clone()))
+    }
+
+    /// Writes a checkpoint while the run goes on. A failure is warned of, and
+    /// tried again with the next checkpoint, as often as the configuration
+    /// allows.
+    ///
+    /// # Errors
+    /// [`CheckpointError`] of the last failure allowed.
+    pub fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), CheckpointError> {
+        match self.write(checkpoint) {
+            Ok(_) => Ok(()),
+            Err(error) if self.failures < self.failures_allowed => {
+                self.failures += 1;
+                let last = match self.newest {
+                    Some(step) => format!("the last whole one is of step {step}"),
+                    None => "there is none yet".to_owned(),
+                };
+                tracing::warn!("{error}; training goes on without this checkpoint, {last}");
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes the checkpoint that the run ends with, unless it is there.
+    ///
+    /// # Errors
+    /// [`CheckpointError`] if it cannot be written.
+    pub fn last(&mut self, checkpoint: &Checkpoint) -> Result<PathBuf, CheckpointError> {
+        let step = checkpoint.state.step;
+        if self.newest == Some(step) {
+            return Ok(self.checkpoints.place(step));
+        }
+        self.write(checkpoint)
+    }
+
+    /// Begins anew at an earlier checkpoint, which is written again with what
+    /// has been learnt since: where to go on in the data.
+    ///
+    /// # Errors
+    /// [`TrainError`] if the disk does not take it.
+    pub fn rewind(&mut self, checkpoint: &Checkpoint) -> Result<(), TrainError> {
+        self.write(checkpoint)?;
+        let rewound = self.metrics.rewind(checkpoint.state.step);
+        rewound.map_err(|source| TrainError::Metrics {
+            path: self.path.clone(),
+            source,
+        })
+    }
+
+    fn write(&mut self, checkpoint: &Checkpoint) -> Result<PathBuf, CheckpointError> {
+        let path = self.checkpoints.write(checkpoint)?;
+        self.newest = Some(checkpoint.state.step);
+        self.failures = 0;
+        Ok(path)
+    }
+}
+
+fn write_config(folder: &Path, config: &TrainConfig) -> std::io::Result<()> {
+    let path = folder.join(CONFIG);
+    let text = toml::to_string(config).map_err(std::io::Error::other)?;
+    if std::fs::read_to_string(&path).is_ok_and(|there| there == text) {
+        return Ok(());
+    }
+    let mut file = files::unfinished(&path)?;
+    file.write_all(text.as_bytes())?;
+    files::persist(file, &path)
+}

@@ -1,0 +1,64 @@
+//! Runs side by side, on one page of HTML that needs nothing besides itself.
+
+use super::history::History;
+use serde_json::{Value, json};
+
+const PAGE: &str = include_str!("report/page.html");
+const STYLE: &str = include_str!("report/style.css");
+const SCRIPT: &str = include_str!("report/script.js");
+
+/// The page: curves, calibration, speed and configuration of `runs`, and what
+/// their data consist of, as `data` says for each: an object with the counts of
+/// [`Findings`](crate::data::statistics::Findings), or null.
+#[must_use]
+pub fn report(runs: &[History], data: &[Value]) -> String {
+    let described: Vec<Value> = runs
+        .iter()
+        .zip(data)
+        .map(|(run, data)| {
+            json!({
+                "name": run.name,
+                "config": run.config,
+                "lines": run.lines,
+                "data": data,
+            })
+        })
+        .collect();
+    // Inside a script element nothing but its end is markup.
+    let described = json!(described).to_string().replace("</", "<\\/");
+    let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+    PAGE.replace("{{title}}", &escaped(&names.join(", ")))
+        .replace("{{style}}", STYLE)
+        .replace("{{script}}", SCRIPT)
+        .replace("{{runs}}", &described)
+}
+
+/// Text as HTML shows it.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_holds_the_runs_and_asks_for_nothing_else() {
+        let run = History {
+            name: "a</script><b>".to_owned(),
+            config: None,
+            lines: vec![json!({"split": "train", "step": 1, "policy": 3.5})],
+        };
+        let page = report(&[run], &[json!({"games": 7})]);
+        for part in ["\"policy\":3.5", "\"games\":7", "a&lt;/script>"] {
+            assert!(page.contains(part), "{part}");
+        }
+        assert_eq!(page.matches("</script>").count(), 2);
+        assert!(!page.contains("{{"));
+        for foreign in ["http://", "https://", "src=", "@import", "url("] {
+            // The namespace of SVG is a name, not an address.
+            let page = page.replace("http://www.w3.org/2000/svg", "");
+            assert!(!page.contains(foreign), "{foreign}");
+        }
+    }
+}

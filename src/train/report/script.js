@@ -1,0 +1,320 @@
+"use strict";
+const runs = JSON.parse(document.getElementById("runs").textContent);
+runs.forEach((run, number) => {
+  run.colour = `var(--run-${number % 8})`;
+  run.shown = true;
+  // Validation lines have a step alone; the training line of that step knows the rest.
+  const at = new Map(run.lines.filter((line) => line.split === "train").map((line) => [line.step, line]));
+  for (const line of run.lines) {
+    line.samples ??= at.get(line.step)?.samples;
+    line.seconds ??= at.get(line.step)?.seconds;
+  }
+});
+const settings = { axis: "step", smooth: 0.6 };
+
+/* Elements and numbers */
+
+function make(name, attributes = {}, ...children) {
+  const isDrawn = ["svg", "path", "line", "text", "circle", "g", "rect"].includes(name);
+  const element = isDrawn
+    ? document.createElementNS("http://www.w3.org/2000/svg", name)
+    : document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+function short(value) {
+  if (value === undefined || value === null || Number.isNaN(value)) return "–";
+  const size = Math.abs(value);
+  if (size >= 1e9) return `${+(value / 1e9).toPrecision(4)} G`;
+  if (size >= 1e6) return `${+(value / 1e6).toPrecision(4)} M`;
+  if (size >= 1e4) return `${+(value / 1e3).toPrecision(4)} k`;
+  if (size > 0 && size < 1e-3) return value.toExponential(1);
+  return String(+value.toPrecision(4));
+}
+const percent = (value) => (Number.isFinite(value) ? `${(100 * value).toFixed(2)} %` : "–");
+const bytes = (value) => (Number.isFinite(value) ? `${short(value / 2 ** 20)} MiB` : "–");
+const at = (line, path) => path.split(".").reduce((value, key) => value?.[key], line);
+const last = (run, split) => run.lines.findLast((line) => line.split === split);
+
+/** Round numbers that part a range into about `count` pieces. */
+function ticks(low, high, count) {
+  const rough = (high - low) / count;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= rough);
+  const first = Math.ceil(low / step - 1e-9);
+  const found = [];
+  for (let number = first; number * step <= high + step * 1e-9; number++) found.push(+(number * step).toPrecision(12));
+  return found;
+}
+
+/* Charts */
+
+const SIZE = { width: 420, height: 230, left: 46, right: 10, top: 8, bottom: 22 };
+
+/** An empty chart with its axes, and functions from values to places. */
+function axes(x, y, size, format) {
+  const svg = make("svg", { viewBox: `0 0 ${size.width} ${size.height}`, role: "img" });
+  const right = size.width - size.right, bottom = size.height - size.bottom;
+  const horizontal = (value) => size.left + ((value - x[0]) / (x[1] - x[0])) * (right - size.left);
+  const vertical = (value) => bottom - ((value - y[0]) / (y[1] - y[0])) * (bottom - size.top);
+  for (const tick of ticks(...y, 4)) {
+    svg.append(make("line", { class: "mesh", x1: size.left, x2: right, y1: vertical(tick), y2: vertical(tick) }));
+    svg.append(make("text", { x: size.left - 6, y: vertical(tick) + 4, "text-anchor": "end" }, format(tick)));
+  }
+  for (const tick of ticks(...x, 5)) {
+    svg.append(make("text", { x: horizontal(tick), y: bottom + 15, "text-anchor": "middle" }, short(tick)));
+  }
+  return { svg, horizontal, vertical };
+}
+
+function points(run, split, path) {
+  const scale = settings.axis === "seconds" ? 3600 : 1;
+  return run.lines
+    .filter((line) => line.split === split && Number.isFinite(at(line, path)))
+    .map((line) => [line[settings.axis] / scale, at(line, path)])
+    .filter((point) => Number.isFinite(point[0]));
+}
+
+/** Exponential average, without the bias of its beginning. */
+function smoothed(series) {
+  let sum = 0, weight = 0;
+  return series.map(([x, y]) => {
+    sum = settings.smooth * sum + (1 - settings.smooth) * y;
+    weight = settings.smooth * weight + (1 - settings.smooth);
+    return [x, sum / weight];
+  });
+}
+
+const trace = (series, { horizontal, vertical }) =>
+  series.map(([x, y], number) => `${number ? "L" : "M"}${horizontal(x).toFixed(1)} ${vertical(y).toFixed(1)}`).join("");
+
+/** Range of the values after the first twentieth, which is far off the scale of all others. */
+function range(all, end, fromZero) {
+  const settled = all.flatMap((curve) => curve.series).filter(([x]) => x >= end / 20).map(([, y]) => y);
+  const low = fromZero ? 0 : Math.min(...settled), high = Math.max(...settled);
+  const margin = (high - low || Math.abs(high) || 1) / 16;
+  return [fromZero ? 0 : low - margin, high + margin];
+}
+
+function curves(title, note, path, format = short, fromZero = false) {
+  const all = [];
+  for (const run of runs.filter((run) => run.shown)) {
+    for (const split of ["train", "validation"]) {
+      const series = points(run, split, path);
+      if (series.length) all.push({ run, split, series: split === "train" ? smoothed(series) : series });
+    }
+  }
+  if (!all.length) return null;
+  const end = Math.max(...all.flatMap((curve) => curve.series.map(([x]) => x)));
+  const chart = axes([0, end || 1], range(all, end, fromZero), SIZE, format);
+  const clip = make("g");
+  for (const { run, split, series } of all) {
+    const visible = series.filter(([x, y]) => chart.vertical(y) >= 0 && chart.vertical(y) <= SIZE.height - SIZE.bottom + 2);
+    clip.append(make("path", { class: split, stroke: run.colour, d: trace(visible, chart) }));
+    if (split === "validation" && visible.length <= 60) {
+      for (const [x, y] of visible) {
+        clip.append(make("circle", { cx: chart.horizontal(x), cy: chart.vertical(y), r: 2.4, fill: run.colour }));
+      }
+    }
+  }
+  chart.svg.append(clip);
+  follow(chart, all, format);
+  return make("figure", {}, make("figcaption", {}, title, make("small", {}, note)), chart.svg);
+}
+
+/** Shows the values nearest to the pointer. */
+function follow({ svg, horizontal }, all, format) {
+  const cross = make("line", { class: "cross", y1: SIZE.top, y2: SIZE.height - SIZE.bottom, visibility: "hidden" });
+  svg.append(cross);
+  const tip = document.getElementById("tip");
+  svg.addEventListener("pointermove", (event) => {
+    const box = svg.getBoundingClientRect();
+    const place = ((event.clientX - box.left) / box.width) * SIZE.width;
+    const near = (series) => series.reduce((best, point) =>
+      Math.abs(horizontal(point[0]) - place) < Math.abs(horizontal(best[0]) - place) ? point : best);
+    const found = all.map((curve) => ({ ...curve, point: near(curve.series) }));
+    const x = found[0].point[0];
+    cross.setAttribute("x1", horizontal(x));
+    cross.setAttribute("x2", horizontal(x));
+    cross.setAttribute("visibility", "visible");
+    tip.replaceChildren(make("div", {}, `${settings.axis === "seconds" ? "hour" : settings.axis} ${short(x)}`),
+      ...found.map(({ run, split, point }) => make("div", {},
+        make("b", { style: `--colour: ${run.colour}` }, `${run.name}, ${split}`), make("span", {}, format(point[1])))));
+    tip.hidden = false;
+    const { width, height } = tip.getBoundingClientRect();
+    tip.style.left = `${Math.min(event.clientX + 14, innerWidth - width - 8)}px`;
+    tip.style.top = `${Math.min(event.clientY + 14, innerHeight - height - 8)}px`;
+  });
+  svg.addEventListener("pointerleave", () => {
+    tip.hidden = true;
+    cross.setAttribute("visibility", "hidden");
+  });
+}
+
+/** Mean distance between prediction and truth, by the weight of the bins. */
+function miscalibration(bins) {
+  const filled = (bins ?? []).filter((bin) => bin);
+  const weight = filled.reduce((sum, bin) => sum + bin[0], 0);
+  return filled.reduce((sum, bin) => sum + bin[0] * Math.abs(bin[1] - bin[2]), 0) / weight;
+}
+
+function reliability(name, title) {
+  const found = runs.filter((run) => run.shown)
+    .map((run) => ({ run, bins: last(run, "validation")?.calibration?.[name] }))
+    .filter(({ bins }) => bins);
+  if (!found.length) return null;
+  const ends = name === "q" ? [-1, 1] : [0, 1];
+  const chart = axes(ends, ends, { ...SIZE, width: 300, height: 270 }, short);
+  const { svg, horizontal, vertical } = chart;
+  svg.append(make("line", { class: "cross", x1: horizontal(ends[0]), y1: vertical(ends[0]), x2: horizontal(1), y2: vertical(1) }));
+  for (const { run, bins } of found) {
+    const filled = bins.filter((bin) => bin);
+    const most = Math.max(...filled.map((bin) => bin[0]));
+    svg.append(make("path", { class: "train", stroke: run.colour, d: trace(filled.map((bin) => [bin[1], bin[2]]), chart) }));
+    for (const [weight, predicted, truth] of filled) {
+      svg.append(make("circle", { cx: horizontal(predicted), cy: vertical(truth), r: 2 + 5 * Math.sqrt(weight / most), fill: run.colour, "fill-opacity": 0.8 }));
+    }
+  }
+  const error = found.map(({ bins }) => miscalibration(bins).toFixed(3)).join(", ");
+  return make("figure", {}, make("figcaption", {}, title, make("small", {}, `mean error ${error}`)), svg);
+}
+
+/* Tables */
+
+function table(head, rows) {
+  const row = (cells, kind) => make("tr", {}, ...cells.map((cell) => make(kind, {}, cell)));
+  return make("table", {}, row(head, "th"), ...rows.map((cells) => row(cells, "td")));
+}
+
+const labelled = (run) => make("b", { style: `--colour: ${run.colour}` }, run.name);
+
+function summary() {
+  const shown = runs.filter((run) => run.shown);
+  const rows = shown.map((run) => {
+    const train = last(run, "train"), validation = last(run, "validation");
+    const calibration = validation?.calibration ?? {};
+    const results = ["win", "draw", "loss"].map((name) => miscalibration(calibration[name])).filter(Number.isFinite);
+    return [
+      labelled(run), `${short(train?.step)} of ${short(run.config?.steps)}`, short(train?.samples),
+      short(train?.seconds / 3600), percent(validation?.policy_accuracy), short(validation?.policy),
+      percent(validation?.result_accuracy), short(validation?.result), short(validation?.q),
+      short(Math.max(...results)), short(train?.samples_per_second), percent(train?.time?.outside), bytes(train?.memory),
+    ];
+  });
+  document.getElementById("summary").replaceChildren(table(
+    ["run", "steps", "samples", "hours", "policy accuracy", "policy loss", "result accuracy", "result loss", "q loss",
+      "miscalibration", "positions/s", "outside", "memory"], rows));
+  const events = shown.flatMap((run) => run.lines.filter((line) => line.split === "event").map((line) =>
+    make("li", {}, labelled(run), `: back from step ${line.rolled_back_from} to step ${line.step}: ${line.reason}`)));
+  document.getElementById("events").replaceChildren(...events);
+}
+
+function data() {
+  const seen = new Map();
+  for (const run of runs.filter((run) => run.data)) {
+    const key = JSON.stringify(run.data);
+    seen.set(key, [...(seen.get(key) ?? []), run]);
+  }
+  const cards = [...seen].map(([key, users]) => {
+    const counts = JSON.parse(key);
+    const part = (name, count, whole) => [make("dt", {}, name), make("dd", {}, short(count)), make("dd", {}, whole ? percent(count / whole) : "")];
+    const { games, samples, results = {}, targets = {}, q_histogram: histogram = [] } = counts;
+    const highest = Math.max(...histogram);
+    const list = (...parts) => make("dl", {}, ...parts.flat().filter(Boolean));
+    const optional = (name, count, whole) => (count === undefined ? [] : part(name, count, whole));
+    return make("div", {}, make("p", {}, ...users.flatMap((run, number) => [number ? ", " : "", labelled(run)]),
+      make("span", { class: "note" }, ` – ${(counts.files ?? []).join(", ")}`)),
+      make("div", { class: "pairs" },
+        make("div", { class: "card" }, make("figcaption", {}, "Games"), list(part("games", games), optional("won by White", results.white, games),
+          optional("drawn", results.draw, games), optional("won by Black", results.black, games),
+          optional("duplicates", counts.duplicate_games, games))),
+        make("div", { class: "card" }, make("figcaption", {}, "Samples"), list(part("samples", samples),
+          optional("of variations", counts.variation_samples, samples), optional("duplicate positions", counts.duplicate_positions, samples),
+          Object.entries(targets).flatMap(([name, count]) => part(name.replaceAll("_", " "), count, samples)))),
+        histogram.length ? make("div", { class: "card" }, make("figcaption", {}, "q of the mover"),
+          make("div", { class: "bars" }, ...histogram.map((count) => make("i", { style: `height: ${(100 * count) / highest}%`, title: short(count) }))),
+          make("div", { class: "ends" }, make("span", {}, "−1"), make("span", {}, "0"), make("span", {}, "1"))) : null));
+  });
+  document.getElementById("data").replaceChildren(
+    ...(cards.length ? cards : [make("p", { class: "none" }, "The shards of these runs were not looked at.")]));
+}
+
+function flattened(value, path = "", found = {}) {
+  if (value !== null && typeof value === "object") {
+    for (const [key, inner] of Object.entries(value)) flattened(inner, path ? `${path}.${key}` : key, found);
+  } else if (value !== null) found[path] = String(value);
+  return found;
+}
+
+function configuration() {
+  const known = runs.filter((run) => run.config);
+  const flat = known.map((run) => flattened(run.config));
+  const keys = [...new Set(flat.flatMap(Object.keys))].filter((key) => key !== "name");
+  const differing = keys.filter((key) => new Set(flat.map((config) => config[key])).size > 1);
+  const rows = differing.map((key) => [key, ...flat.map((config) => config[key] ?? "–")]);
+  const where = document.getElementById("differences");
+  if (known.length > 1) {
+    where.append(make("p", { class: "note" }, differing.length ? "Where they differ:" : "The configurations are equal."));
+    if (rows.length) where.append(table(["key", ...known.map(labelled)], rows));
+  }
+  document.getElementById("configs").replaceChildren(...known.map((run, number) => make("details", runs.length === 1 ? { open: "" } : {},
+    make("summary", {}, labelled(run), ": all keys"),
+    make("pre", {}, Object.entries(flat[number]).map(([key, value]) => `${key} = ${value}`).join("\n")))));
+}
+
+/* The page */
+
+function draw() {
+  const fill = (id, figures) => {
+    const found = figures.filter(Boolean);
+    document.getElementById(id).replaceChildren(...(found.length ? found : [make("p", { class: "none" }, "Nothing was recorded.")]));
+  };
+  const ticked = (value) => `${+(100 * value).toPrecision(3)} %`;
+  fill("learning", [
+    curves("Policy accuracy", "share of moves found", "policy_accuracy", ticked),
+    curves("Policy", "cross-entropy", "policy"),
+    curves("Result", "cross-entropy of win, draw, loss", "result"),
+    curves("Result accuracy", "share of results found", "result_accuracy", ticked),
+    curves("q", "squared error", "q"),
+    curves("q", "cross-entropy of its bucket", "q_categorical"),
+    curves("Short-term value", "squared error", "short_term"),
+    curves("Soft policy", "cross-entropy", "policy_soft"),
+    curves("Moves left", "Huber loss", "moves_left"),
+    curves("Total", "weighted sum of all losses", "loss"),
+    curves("Gradient", "length before clipping", "gradient_norm"),
+    curves("Learning rate", "", "rate", short, true),
+  ]);
+  fill("calibration", [reliability("win", "Win"), reliability("draw", "Draw"), reliability("loss", "Loss"), reliability("q", "q")]);
+  fill("speed", [
+    curves("Speed", "positions a second", "samples_per_second", short, true),
+    curves("Outside", "share of time outside forward, backward and step", "time.outside", ticked, true),
+    curves("Data", "share of time waiting for the loader", "time.data", ticked, true),
+    curves("Forward", "share of time", "time.forward", ticked, true),
+    curves("Backward", "share of time", "time.backward", ticked, true),
+    curves("Optimizer", "share of time", "time.step", ticked, true),
+    curves("Memory", "of the process", "memory", bytes, true),
+  ]);
+  summary();
+}
+
+const legend = document.getElementById("legend");
+for (const run of runs) {
+  const button = make("button", { class: "run", style: `--colour: ${run.colour}`, "aria-pressed": "true" }, run.name);
+  button.addEventListener("click", () => {
+    run.shown = !run.shown;
+    button.setAttribute("aria-pressed", run.shown);
+    draw();
+  });
+  legend.append(button);
+}
+for (const name of ["axis", "smooth"]) {
+  document.getElementById(name).addEventListener("input", (event) => {
+    settings[name] = name === "smooth" ? Number(event.target.value) : event.target.value;
+    draw();
+  });
+}
+data();
+configuration();
+draw();

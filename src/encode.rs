@@ -8,4 +8,4 @@ mod input;
 mod policy;
 
 pub use input::{BOARDS, HISTORY, Input, InputError, PLANES_PER_BOARD, SCALARS, WIDTH};
-pub use policy::{POLICY_SIZE, from_square_to_square, policy_index, policy_move};
+pub use policy::{POLICY_SIZE, from_square_to_square, mirrored_index, policy_index, policy_move};

@@ -22,7 +22,7 @@ mod parameters;
 mod position;
 mod size;
 
-pub use chessformer::{Chessformer, Outputs};
+pub use chessformer::{Chessformer, Heads, Outputs};
 pub use config::{ConfigError, EmbeddingConfig, ModelConfig, NormKind, PRESETS, PositionConfig};
 pub use export::{Export, ExportError, ExportPrecision, export};
 pub use heads::{RewardOutputs, bucket_of};

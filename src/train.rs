@@ -8,12 +8,14 @@
 //! optimizer of a dozen operations whatever the network's depth.
 
 mod ablation;
+mod augment;
 mod calibration;
 mod checkpoint;
 mod config;
 mod distributed;
 mod guard;
 mod history;
+mod lessons;
 mod loss;
 mod metrics;
 mod optimizer;
@@ -22,6 +24,7 @@ mod recorder;
 mod report;
 mod schedule;
 mod stopwatch;
+mod teacher;
 mod tensors;
 mod trainer;
 mod window;
@@ -29,8 +32,9 @@ mod window;
 pub use ablation::{Ablation, AblationError, Row, Variant, table};
 pub use checkpoint::{Checkpoint, CheckpointError, State};
 pub use config::{
-    ConfigError, DecayRule, GuardConfig, KeepConfig, LossWeights, OptimizerConfig, OptimizerKind,
-    Override, OverrideError, Precision, ScheduleConfig, ScheduleShape, TrainConfig,
+    AugmentConfig, AverageConfig, ConfigError, DecayRule, DistillationConfig, GuardConfig,
+    KeepConfig, LossWeights, OptimizerConfig, OptimizerKind, Override, OverrideError, Precision,
+    ScheduleConfig, ScheduleShape, TrainConfig,
 };
 pub use distributed::{GroupError, Launch, LaunchError, World};
 pub use guard::Trouble;

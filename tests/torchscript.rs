@@ -93,6 +93,7 @@ fn networks() -> Vec<(String, ModelConfig)> {
                     value_hidden: 14,
                     buckets: 9,
                     soft_policy: true,
+                    optimistic_policy: norm == NormKind::Layer,
                 };
                 let name = format!("{position_name}-{norm_name}-{embedding_name}");
                 networks.push((name, config));

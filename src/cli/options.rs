@@ -35,6 +35,7 @@ impl NetworkArguments {
             threads,
             cache: 0,
             seed: 0,
+            optimism: 0.0,
         }
     }
 }

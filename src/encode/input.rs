@@ -145,6 +145,17 @@ impl Input {
             .all(|&right| right == 0)
     }
 
+    /// The position as a mirror shows it, left for right. It is the same game
+    /// where [`Input::is_without_castling`]; the rights are left as they are.
+    #[must_use]
+    pub fn mirrored(mut self) -> Input {
+        let (boards, scalars) = self.0.split_at_mut(BOARDS);
+        for word in boards.iter_mut().chain(&mut scalars[EN_PASSANT - BOARDS..]) {
+            *word = Bitboard(*word).flip_horizontal().0;
+        }
+        self
+    }
+
     /// The pieces `age` plies ago (0 is now, at most 7), colours as they were;
     /// `None` if the game had not begun yet.
     ///
@@ -251,6 +262,7 @@ fn passed_square(before: &Board, after: &Board, mover: Color) -> Option<Square> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encode::{mirrored_index, policy_index};
 
     fn play(game: &mut Game, moves: &str) {
         for mv in moves.split_whitespace() {
@@ -318,6 +330,42 @@ mod tests {
             .map(|age| input.words()[age * PLANES_PER_BOARD + 12] != 0)
             .collect();
         assert_eq!(marks[..6], [false, true, false, false, false, false]);
+    }
+
+    #[test]
+    fn a_mirrored_position_has_the_mirrored_moves() {
+        let fens = [
+            "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1",
+            "5k2/8/8/3pP2r/K7/8/1p4P1/R7 w - d6 0 2",
+            "2n2n2/1P4P1/8/8/k7/8/1p4p1/K1N5 b - - 0 1",
+        ];
+        for fen in fens {
+            let mut game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
+            for _ in 0..6 {
+                let input = Input::encode(&game);
+                assert!(input.is_without_castling());
+                let mirrored = input.mirrored();
+                assert_eq!(mirrored.mirrored(), input);
+                let turn = game.position().turn();
+                let indices = |moves: &[shakmaty::Move]| {
+                    let mut indices: Vec<u16> =
+                        moves.iter().map(|&mv| policy_index(mv, turn)).collect();
+                    indices.sort_unstable();
+                    indices
+                };
+                let moves = game.position().legal_moves();
+                let mut expected = indices(&moves)
+                    .into_iter()
+                    .map(mirrored_index)
+                    .collect::<Vec<_>>();
+                expected.sort_unstable();
+                assert_eq!(
+                    indices(&mirrored.position().unwrap().legal_moves()),
+                    expected
+                );
+                game.play(moves[moves.len() / 2]);
+            }
+        }
     }
 
     #[test]

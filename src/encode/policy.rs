@@ -7,6 +7,7 @@
 //! entries. Castling is the king taking its own rook.
 
 use shakmaty::{Color, Move, Position, Role, Square};
+use std::sync::LazyLock;
 
 /// Entries of the policy vector.
 pub const POLICY_SIZE: usize = 1858;
@@ -109,6 +110,30 @@ pub fn policy_move(position: &impl Position, index: u16) -> Option<Move> {
         .find(|&mv| policy_index(mv, turn) == index)
 }
 
+/// The policy entry of the same move on a board mirrored left to right; its own
+/// inverse. Castling has none: kings go to other squares on either side, so
+/// entries are only worth mirroring where nobody may castle.
+#[must_use]
+pub fn mirrored_index(index: u16) -> u16 {
+    static MIRRORED: LazyLock<[u16; POLICY_SIZE]> = LazyLock::new(|| {
+        let mut mirrored = [0; POLICY_SIZE];
+        for (index, &(from, to)) in TABLES.squares.iter().enumerate() {
+            let there = (from ^ 7, to ^ 7);
+            mirrored[index] = match index.checked_sub(PAIRS) {
+                None => TABLES.index[usize::from(there.0)][usize::from(there.1)],
+                Some(promotion) => {
+                    let piece = promotion % PROMOTIONS.len();
+                    let others = (PAIRS + piece..POLICY_SIZE).step_by(PROMOTIONS.len());
+                    let mut others = others.filter(|&other| TABLES.squares[other] == there);
+                    others.next().unwrap_or(index) as u16
+                }
+            };
+        }
+        mirrored
+    });
+    MIRRORED[usize::from(index)]
+}
+
 /// The two squares of a policy entry (mover's view, a1 = 0 … h8 = 63) and,
 /// for entries with a suffix, the piece promoted to.
 #[must_use]
@@ -141,6 +166,30 @@ mod tests {
         assert_eq!(index(promotion, "a7a8q"), 1792);
         assert_eq!(index(promotion, "a7b8b"), 1797);
         assert_eq!(index("4k3/7P/8/8/8/8/8/4K3 w - - 0 1", "h7h8b"), 1857);
+    }
+
+    #[test]
+    fn mirrored_entries_are_the_moves_on_the_other_wing() {
+        let (from, to) = (Square::G1, Square::F3);
+        let knight = |from, to| {
+            let mv = Move::Normal {
+                role: Role::Knight,
+                from,
+                capture: None,
+                to,
+                promotion: None,
+            };
+            policy_index(mv, Color::White)
+        };
+        let other = knight(Square::B1, Square::C3);
+        assert_eq!(mirrored_index(knight(from, to)), other);
+        for index in 0..POLICY_SIZE {
+            let mirrored = usize::from(mirrored_index(index as u16));
+            assert_eq!(usize::from(mirrored_index(mirrored as u16)), index);
+            let (from, to, promotion) = from_square_to_square(index).unwrap();
+            let there = from_square_to_square(mirrored).unwrap();
+            assert_eq!(there, (from ^ 7, to ^ 7, promotion));
+        }
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub struct Outputs {
     /// Logits of the softened policy [B, 1858], if the network has that head
     /// and it was asked for.
     pub policy_soft: Option<Tensor>,
+    /// Logits of the optimistic policy [B, 1858], likewise.
+    pub policy_optimistic: Option<Tensor>,
     /// Logits of win, draw and loss [B, 3].
     pub wdl: Tensor,
     /// The reward that a search would find.
@@ -29,6 +31,15 @@ pub struct Outputs {
     pub short_term: RewardOutputs,
     /// Plies to the end of the game, f32 `[B]`.
     pub moves_left: Tensor,
+}
+
+/// Which of the heads that a network need not have are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heads {
+    /// [`Outputs::policy_soft`].
+    pub soft: bool,
+    /// [`Outputs::policy_optimistic`].
+    pub optimistic: bool,
 }
 
 /// Index tensors that the forward pass reads. They are no parameters: their
@@ -74,6 +85,7 @@ pub struct Chessformer {
     policy_embedding: Linear,
     policy: PolicyHead,
     policy_soft: Option<PolicyHead>,
+    policy_optimistic: Option<PolicyHead>,
     result: ResultHead,
     q: RewardHead,
     short_term: RewardHead,
@@ -114,14 +126,17 @@ impl Chessformer {
                 })
                 .collect()
         });
-        let (policy_embedding, policy, policy_soft) = builder.scope("policy", |builder| {
+        let (policy_embedding, policies) = builder.scope("policy", |builder| {
             let embedding = builder.linear("embedding", Dense::per_token(width, width), Part::Main);
             let vanilla = PolicyHead::build(builder, "vanilla", config, Part::Main);
-            let soft = config
-                .soft_policy
-                .then(|| PolicyHead::build(builder, "soft", config, Part::Other));
-            (embedding, vanilla, soft)
+            let mut other = |is_wanted: bool, name| {
+                is_wanted.then(|| PolicyHead::build(builder, name, config, Part::Other))
+            };
+            let soft = other(config.soft_policy, "soft");
+            let optimistic = other(config.optimistic_policy, "optimistic");
+            (embedding, (vanilla, soft, optimistic))
         });
+        let (policy, policy_soft, policy_optimistic) = policies;
         let (result, q, short_term) = builder.scope("value", |builder| {
             let result = ResultHead::build(builder, config);
             let q = RewardHead::build(builder, "q", config);
@@ -139,6 +154,7 @@ impl Chessformer {
             policy_embedding,
             policy,
             policy_soft,
+            policy_optimistic,
             result,
             q,
             short_term,
@@ -175,9 +191,9 @@ impl Chessformer {
     }
 
     /// Evaluates `rows`, i64 [B, 111] as [`crate::encode::Input`] lays them out.
-    /// `soft` asks for [`Outputs::policy_soft`].
+    /// `heads` asks for outputs that not every network has.
     #[must_use]
-    pub fn forward(&self, weights: &Weights, rows: &Tensor, soft: bool) -> Outputs {
+    pub fn forward(&self, weights: &Weights, rows: &Tensor, heads: Heads) -> Outputs {
         let constants = &self.constants;
         let like = &weights.tensors()[0];
         let features = features(rows, &constants.shifts, like);
@@ -192,7 +208,12 @@ impl Chessformer {
         let policy = |head: &PolicyHead| head.forward(weights, &moves, &constants.policy);
         Outputs {
             policy: policy(&self.policy),
-            policy_soft: self.policy_soft.as_ref().filter(|_| soft).map(policy),
+            policy_soft: self.policy_soft.as_ref().filter(|_| heads.soft).map(policy),
+            policy_optimistic: self
+                .policy_optimistic
+                .as_ref()
+                .filter(|_| heads.optimistic)
+                .map(policy),
             wdl: self.result.forward(weights, &x),
             q: self.q.forward(weights, &x),
             short_term: self.short_term.forward(weights, &x),
@@ -299,12 +320,17 @@ mod tests {
             let mut config = ModelConfig::preset("cf-1m-gab").unwrap();
             config.layers = 2;
             config.width = 32;
+            config.optimistic_policy = true;
             config.position = position;
             let model = Chessformer::new(&config, Device::Cpu).unwrap();
             tch::manual_seed(1);
             let flat = model.initial_weights().set_requires_grad(true);
             let weights = Weights::from_flat(&flat, model.parameters());
-            let outputs = model.forward(&weights, &rows(), true);
+            let all = Heads {
+                soft: true,
+                optimistic: true,
+            };
+            let outputs = model.forward(&weights, &rows(), all);
             assert_eq!(outputs.policy.size(), [3, 1858]);
             assert_eq!(outputs.q.categorical.size(), [3, 32]);
             let loss = outputs
@@ -312,6 +338,11 @@ mod tests {
                 .log_softmax(-1, None::<Kind>)
                 .mean(None::<Kind>)
                 + outputs.policy_soft.unwrap().square().mean(None::<Kind>)
+                + outputs
+                    .policy_optimistic
+                    .unwrap()
+                    .square()
+                    .mean(None::<Kind>)
                 + outputs.wdl.square().mean(None::<Kind>)
                 + (outputs.q.scalar + outputs.q.error).mean(None::<Kind>)
                 + outputs.q.categorical.square().mean(None::<Kind>)

@@ -85,6 +85,10 @@ pub struct ModelConfig {
     /// Whether there is a head for the softened policy.
     #[serde(default = "default_soft_policy")]
     pub soft_policy: bool,
+    /// Whether there is a head for the optimistic policy (KataGo's): the moves
+    /// of positions that turned out better than they looked.
+    #[serde(default)]
+    pub optimistic_policy: bool,
 }
 
 fn default_value_features() -> i64 {
@@ -161,6 +165,7 @@ impl ModelConfig {
             value_hidden: default_value_hidden(),
             buckets: default_buckets(),
             soft_policy: default_soft_policy(),
+            optimistic_policy: false,
         };
         let global = |config| ModelConfig {
             embedding: EmbeddingConfig::Global {

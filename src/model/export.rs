@@ -1,6 +1,6 @@
 //! From a trained network to the TorchScript file that the engine loads.
 
-use super::chessformer::{Chessformer, Constants, Outputs};
+use super::chessformer::{Chessformer, Constants, Heads, Outputs};
 use super::parameters::Weights;
 use crate::chess::Game;
 use crate::encode::{HISTORY, Input, SCALARS, WIDTH};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use tch::{Device, Kind, Tensor};
 use torch_sys::C_tensor;
 
-/// The outputs of an exported network, in order.
+/// The outputs of every exported network, in order.
 const OUTPUTS: [&str; 7] = [
     "policy",
     "wdl",
@@ -21,6 +21,21 @@ const OUTPUTS: [&str; 7] = [
     "st",
     "st_error",
 ];
+
+/// The output after them of a network that has the head.
+const OPTIMISTIC: &str = "policy_optimistic";
+
+/// What an exported network evaluates besides what all have.
+const EXPORTED_HEADS: Heads = Heads {
+    soft: false,
+    optimistic: true,
+};
+
+/// The outputs of an exported network, in order.
+fn output_names(model: &Chessformer) -> impl Iterator<Item = &'static str> {
+    let optimistic = model.config().optimistic_policy.then_some(OPTIMISTIC);
+    OUTPUTS.into_iter().chain(optimistic)
+}
 
 /// In which format an exported network stores its parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
@@ -133,7 +148,7 @@ pub fn export(
         input_format: INPUT_FORMAT,
         history: HISTORY as u32,
         scalars: SCALARS.map(str::to_owned).to_vec(),
-        outputs: OUTPUTS.map(str::to_owned).to_vec(),
+        outputs: output_names(model).map(str::to_owned).collect(),
         search_value: export.search_value.clone(),
         parameters: size.parameters.unsigned_abs(),
         macs: size.macs.unsigned_abs(),
@@ -167,9 +182,9 @@ impl Constants {
 }
 
 impl Outputs {
-    /// The tensors in the order of [`OUTPUTS`].
-    fn exported(self) -> [Tensor; OUTPUTS.len()] {
-        [
+    /// The tensors in the order of [`output_names`].
+    fn exported(self) -> Vec<Tensor> {
+        let always = [
             self.policy,
             self.wdl,
             self.moves_left,
@@ -177,7 +192,8 @@ impl Outputs {
             self.q.error,
             self.short_term.scalar,
             self.short_term.error,
-        ]
+        ];
+        always.into_iter().chain(self.policy_optimistic).collect()
     }
 }
 
@@ -220,7 +236,7 @@ extern "C" fn forward(
         let rows = unsafe { Tensor::clone_from_ptr(input) };
         context
             .model
-            .forward(context.weights, &rows, false)
+            .forward(context.weights, &rows, EXPORTED_HEADS)
             .exported()
     });
     let Ok(tensors) = std::panic::catch_unwind(run) else {
@@ -279,7 +295,7 @@ fn trace(
             example.as_ptr(),
             forward,
             (&raw mut context).cast(),
-            OUTPUTS.len(),
+            output_names(model).count(),
             precision.scalar_type(),
             path.as_ptr(),
         )
@@ -305,6 +321,7 @@ mod tests {
     fn small(position: PositionConfig) -> Chessformer {
         let mut config = ModelConfig::preset("cf-1m-gab").unwrap();
         (config.layers, config.width) = (2, 32);
+        config.optimistic_policy = position == PositionConfig::Shaw;
         config.position = position;
         Chessformer::new(&config, Device::Cpu).unwrap()
     }
@@ -364,12 +381,13 @@ mod tests {
             let weights = Weights::from_flat(&flat, model.parameters());
             for batch in [1, 7, 64] {
                 let rows = rows(batch);
-                let expected = model.forward(&weights, &rows, false).exported();
+                let expected = model.forward(&weights, &rows, EXPORTED_HEADS).exported();
                 let IValue::Tuple(found) = reloaded.forward_is(&[IValue::Tensor(rows)]).unwrap()
                 else {
                     panic!("not a tuple");
                 };
-                for ((name, expected), found) in OUTPUTS.iter().zip(expected).zip(found) {
+                assert_eq!(found.len(), output_names(&model).count());
+                for ((name, expected), found) in output_names(&model).zip(expected).zip(found) {
                     let IValue::Tensor(found) = found else {
                         panic!("not a tensor");
                     };

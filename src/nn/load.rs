@@ -36,6 +36,9 @@ pub struct BackendOptions {
     pub cache: usize,
     /// Seed of the random backend.
     pub seed: u64,
+    /// Share of the optimistic policy in the logits, in 0…1, where the network
+    /// has one: [`TorchBackend::with_optimism`].
+    pub optimism: f32,
 }
 
 /// The network that the program was built with, if any: the file that
@@ -113,8 +116,9 @@ pub fn load_network(options: &BackendOptions) -> Result<TorchBackend, LoadError>
 fn load_on(options: &BackendOptions, device: DeviceChoice) -> Result<TorchBackend, LoadError> {
     let net = options.net.as_deref();
     let file = read(net)?;
-    TorchBackend::new(&file, device, options.precision, options.threads)
-        .map_err(|source| unusable(net, source))
+    let network = TorchBackend::new(&file, device, options.precision, options.threads)
+        .map_err(|source| unusable(net, source))?;
+    Ok(network.with_optimism(options.optimism))
 }
 
 /// What a network says of itself, once it has been checked; `None` is the

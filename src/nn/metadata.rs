@@ -36,7 +36,8 @@ pub struct Metadata {
     ///
     /// `policy` (B × 1858) and `wdl` (B × 3), both logits, are always there.
     /// Known besides: `moves_left` (B) in plies, `q` and `st` in −1…1,
-    /// `q_error` and `st_error`, expected squared errors.
+    /// `q_error` and `st_error`, expected squared errors, and
+    /// `policy_optimistic` (B × 1858), the logits of KataGo's optimistic policy.
     pub outputs: Vec<String>,
     /// Which output ranks moves, one of [`SEARCH_VALUES`].
     pub search_value: String,

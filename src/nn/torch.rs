@@ -89,6 +89,8 @@ pub struct TorchBackend {
     kind: Kind,
     /// Positions that go through the network at once, at most.
     largest: usize,
+    /// Share of the optimistic policy in the logits, in 0…1.
+    optimism: f32,
 }
 
 /// Where the outputs that players use stand in the tuple.
@@ -100,6 +102,7 @@ struct Heads {
     q: Option<usize>,
     error: Option<usize>,
     moves_left: Option<usize>,
+    optimistic: Option<usize>,
 }
 
 /// Positions a CPU core evaluates at once for nearly all of its speed.
@@ -160,9 +163,18 @@ impl TorchBackend {
             device,
             kind,
             largest,
+            optimism: 0.0,
         };
         backend.warm_up()?;
         Ok(backend)
+    }
+
+    /// Leans towards moves that may turn out better than they look: the share
+    /// `optimism`, in 0…1, of each logit comes from the optimistic policy
+    /// (KataGo's policyOptimism), where the network has that head.
+    #[must_use]
+    pub fn with_optimism(self, optimism: f32) -> TorchBackend {
+        TorchBackend { optimism, ..self }
     }
 
     /// What the network says of itself.
@@ -218,7 +230,7 @@ impl TorchBackend {
         for (index, name) in self.metadata.outputs.iter().enumerate() {
             let rows = inputs.len() as i64;
             let expected = match name.as_str() {
-                "policy" => vec![rows, POLICY_SIZE as i64],
+                "policy" | "policy_optimistic" => vec![rows, POLICY_SIZE as i64],
                 "wdl" => vec![rows, 3],
                 _ if self.heads.reads(index) => vec![rows],
                 _ => continue,
@@ -291,8 +303,14 @@ impl Backend for TorchBackend {
                 .map_err(|error| BackendError::Torch(error.to_string()))?;
             let outputs: Vec<&[f32]> = tensors.iter().map(module::floats).collect();
             let policies = outputs[self.heads.policy].chunks_exact(POLICY_SIZE);
+            let optimistic = self.heads.optimistic.filter(|_| self.optimism > 0.0);
             for (index, (policy, moves)) in policies.zip(&mut moves).enumerate() {
-                let logits = moves.iter().map(|&mv| policy[usize::from(mv)]);
+                let hopes = optimistic.map(|head| &outputs[head][index * POLICY_SIZE..]);
+                let logits = moves.iter().map(|&mv| {
+                    let logit = policy[usize::from(mv)];
+                    let more = hopes.map_or(0.0, |hopes| hopes[usize::from(mv)] - logit);
+                    logit + self.optimism * more
+                });
                 match self.value(&outputs, index) {
                     Some(value) if logits.clone().all(f32::is_finite) => out.push(value, logits),
                     _ => return Err(BackendError::NotFinite(self.metadata.name.clone())),
@@ -318,6 +336,7 @@ impl Heads {
             q,
             error,
             moves_left: metadata.output("moves_left"),
+            optimistic: metadata.output("policy_optimistic"),
         }
     }
 
@@ -329,7 +348,7 @@ impl Heads {
 
 /// The words of an [`Input`] behind the bitboards and the scalars named; `None`
 /// if those are all of them in order. The names have been checked.
-fn words(scalars: &[String]) -> Option<Vec<usize>> {
+pub(crate) fn words(scalars: &[String]) -> Option<Vec<usize>> {
     let position = |name: &String| SCALARS.iter().position(|scalar| scalar == name);
     (scalars != SCALARS).then(|| {
         let scalars = scalars.iter().filter_map(position);

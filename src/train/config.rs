@@ -2,6 +2,10 @@
 
 mod guard;
 mod keep;
+mod augment;
+mod average;
+mod check;
+mod distillation;
 mod loss;
 mod nearest;
 mod optimizer;
@@ -10,13 +14,17 @@ mod schedule;
 
 pub use guard::GuardConfig;
 pub use keep::KeepConfig;
+pub use augment::AugmentConfig;
+pub use average::AverageConfig;
+pub use check::ConfigError;
+pub use distillation::DistillationConfig;
 pub use loss::LossWeights;
 pub use optimizer::{DecayRule, OptimizerConfig, OptimizerKind};
 pub use overrides::{Override, OverrideError};
 pub use schedule::{ScheduleConfig, ScheduleShape};
 
 use crate::data::loader::Sampling;
-use crate::model::{self, ModelConfig};
+use crate::model::ModelConfig;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -34,16 +42,25 @@ pub struct TrainConfig {
     pub steps: u64,
     /// Samples a step.
     pub batch: usize,
+    /// Pieces into which a batch is cut, one after another through the network:
+    /// less memory, and the same gradient.
+    #[serde(default = "default_accumulate")]
+    pub accumulate: usize,
     /// Seed of the first weights.
     #[serde(default)]
     pub seed: i64,
-    /// The type the network computes in; parameters and optimizer stay f32.
+    /// Where the first weights come from, if not from the seed: an exported
+    /// network (.pt), a checkpoint, or a run's folder for its newest one. A
+    /// smaller network is grown: see [`crate::model::grow`].
+    pub init: Option<PathBuf>,
+    /// The type the network computes in; parameters and optimizer stay f32. The
+    /// flat vector of parameters is cast once a step; what autocast would keep
+    /// in f32 besides, softmax and losses, is computed from outputs cast back.
     #[serde(default)]
     pub precision: Precision,
-    /// Decay a step of the exponential average of the weights, which is what
-    /// is validated and exported.
-    #[serde(default = "default_average_decay")]
-    pub average_decay: f64,
+    /// The average of the weights, which is what is validated and exported.
+    #[serde(default)]
+    pub average: AverageConfig,
     /// Steps between lines of the metrics.
     #[serde(default = "default_log_every")]
     pub log_every: u64,
@@ -64,6 +81,11 @@ pub struct TrainConfig {
     pub guard: GuardConfig,
     /// Where the samples come from.
     pub data: Sampling,
+    /// How samples are varied.
+    #[serde(default)]
+    pub augment: AugmentConfig,
+    /// A network to learn from besides the data.
+    pub distillation: Option<DistillationConfig>,
     /// Parameters that stay as they are: patterns of names, in which `*` stands
     /// for any text, as in `embedding.*`.
     #[serde(default)]
@@ -79,8 +101,8 @@ pub struct TrainConfig {
     pub loss: LossWeights,
 }
 
-fn default_average_decay() -> f64 {
-    0.999
+fn default_accumulate() -> usize {
+    1
 }
 
 fn default_log_every() -> u64 {
@@ -108,48 +130,6 @@ pub enum Precision {
     F32,
     /// bfloat16.
     Bf16,
-}
-
-/// Why a configuration cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// The file cannot be read.
-    #[error("cannot read {path}: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The file is not what a run is configured by.
-    #[error("{path}: {}{}", .source.to_string().trim_end(), nearest::hint(.source.message()))]
-    Syntax {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong and where.
-        source: Box<toml::de::Error>,
-    },
-    /// A key cannot be set as the command line asks.
-    #[error(transparent)]
-    Override(#[from] OverrideError),
-    /// The file together with what the command line sets is not what a run is
-    /// configured by.
-    #[error("{key}: {reason}{}", nearest::hint(.reason))]
-    Key {
-        /// Where it shows.
-        key: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// Neither or both of `preset` and `model` are there.
-    #[error("a run needs either `preset = \"cf-6m-gab\"` or a [model] table, and not both")]
-    Architecture,
-    /// The architecture does not fit together.
-    #[error(transparent)]
-    Model(#[from] model::ConfigError),
-    /// A number must be at least 1.
-    #[error("`{0}` must be at least 1")]
-    Zero(&'static str),
 }
 
 impl TrainConfig {
@@ -195,27 +175,6 @@ impl TrainConfig {
         })?;
         config.check()?;
         Ok(config)
-    }
-
-    /// Checks what the types do not.
-    ///
-    /// # Errors
-    /// [`ConfigError`], naming the field.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        let counts = [
-            ("steps", self.steps),
-            ("batch", self.batch as u64),
-            ("log_every", self.log_every),
-            ("validate_every", self.validate_every),
-            ("validation_samples", self.validation_samples as u64),
-            ("checkpoint_every", self.checkpoint_every),
-            ("keep.newest", self.keep.newest as u64),
-        ];
-        if let Some((name, _)) = counts.into_iter().find(|(_, count)| *count == 0) {
-            return Err(ConfigError::Zero(name));
-        }
-        self.architecture()?.check()?;
-        Ok(())
     }
 
     /// The network's architecture.

@@ -1,12 +1,15 @@
-//! The losses of the paper's appendix, and Lc0's moves left.
+//! The losses of the paper's appendix, Lc0's moves left, KataGo's optimistic
+//! policy, and what a teacher's answers are worth.
 //!
 //! Each is an average over the samples that carry its target, weighted by the
 //! samples' weights; samples without the target do not dilute it.
 
-use super::config::LossWeights;
+use super::config::{DistillationConfig, LossWeights};
+use super::lessons::Lesson;
+use super::teacher::Advice;
 use super::tensors::Targets;
-use crate::model::{Outputs, RewardOutputs, bucket_of};
-use tch::{Kind, Reduction, Tensor};
+use crate::model::{Heads, Outputs, RewardOutputs, bucket_of};
+use tch::{Device, Kind, Reduction, Tensor};
 
 /// Temperature of the softened policy.
 const SOFT_TEMPERATURE: f64 = 4.0;
@@ -17,14 +20,24 @@ const MOVES_LEFT_UNIT: f64 = 20.0;
 /// Error, in plies, from which the moves-left loss grows in a straight line.
 const MOVES_LEFT_DELTA: f64 = 10.0;
 
-/// A logit that no softmax notices.
-const MASKED: f64 = -1e9;
+/// The optimistic policy learns from samples whose short-term value exceeded the
+/// prediction by about so many of the standard deviations that were predicted,
+/// and how sharply "about" is meant: sigmoid(3 · (z − 1.5)), as KataGo does.
+const OPTIMISM_DEVIATIONS: f64 = 1.5;
+const OPTIMISM_SHARPNESS: f64 = 3.0;
 
-/// What is measured, in the order of [`Losses::values`]. The last two are
-/// shares of samples, not losses.
-pub(super) const NAMES: [&str; 12] = [
+/// Least variance of the short-term value: below it, noise of a hundredth would
+/// count as a surprise.
+const OPTIMISM_VARIANCE: f64 = 1e-4;
+
+/// Losses; the accuracies that follow them are shares of samples.
+const LOSSES: usize = 14;
+
+/// What is measured, in the order of [`Losses::sums`].
+pub(super) const NAMES: [&str; LOSSES + 2] = [
     "policy",
     "policy_soft",
+    "policy_optimistic",
     "result",
     "q",
     "q_categorical",
@@ -33,150 +46,247 @@ pub(super) const NAMES: [&str; 12] = [
     "short_term_categorical",
     "short_term_error",
     "moves_left",
+    "teacher_policy",
+    "teacher_result",
+    "teacher_q",
     "policy_accuracy",
     "result_accuracy",
 ];
 
+/// Where the share of moves found stands among [`NAMES`].
+pub(super) const POLICY_ACCURACY: usize = LOSSES;
+
 /// The losses of a batch.
 #[derive(Debug)]
 pub(super) struct Losses {
-    /// The weighted sum, f32 [].
+    /// The weighted sum of the averages, f32 [].
     pub total: Tensor,
-    /// The averages by [`NAMES`], f32 [12], without gradient.
-    pub values: Tensor,
-    /// Weight of the samples that carried each target, f32 [12].
-    pub carried: Tensor,
+    /// By [`NAMES`], the sum over the samples of loss times weight, f32 [16],
+    /// without gradient.
+    pub sums: Tensor,
 }
 
-/// An average, and the weight of the samples it is over.
-struct Average {
-    value: Tensor,
-    carried: Tensor,
-}
+impl Losses {
+    /// The same without gradient.
+    pub fn detached(&self) -> Losses {
+        Losses {
+            total: self.total.detach(),
+            sums: self.sums.shallow_clone(),
+        }
+    }
 
-/// Averages `values` [B] over `weight` [B], zero where nothing weighs.
-fn average(values: &Tensor, weight: &Tensor) -> Average {
-    let carried = weight.sum(Kind::Float);
-    let sum = (values * weight).sum(Kind::Float);
-    Average {
-        value: sum / carried.clamp_min(1e-6),
-        carried,
+    /// Those of two parts of a batch together.
+    pub fn plus(&self, other: &Losses) -> Losses {
+        Losses {
+            total: &self.total + &other.total,
+            sums: &self.sums + &other.sums,
+        }
     }
 }
 
-/// Measures `outputs` against `targets`.
-pub(super) fn losses(outputs: &Outputs, targets: &Targets, weights: &LossWeights) -> Losses {
-    let mut parts: Vec<(f64, Average)> = Vec::with_capacity(NAMES.len());
+/// What each loss counts in the total, by [`NAMES`].
+#[derive(Debug)]
+pub(super) struct Weights {
+    values: [f64; NAMES.len()],
+    /// The same as a tensor, f32 [16].
+    tensor: Tensor,
+    /// At which the policy is compared with the teacher's.
+    temperature: f64,
+}
 
-    let illegal = targets.legal.logical_not();
-    let policy = outputs.policy.masked_fill(&illegal, MASKED);
-    let logarithms = policy.log_softmax(-1, None::<Kind>);
-    let cross_entropy = |target: &Tensor, logarithms: &Tensor| {
-        -(target * logarithms).sum_dim_intlist([-1i64].as_slice(), false, None::<Kind>)
+impl Weights {
+    pub fn new(
+        loss: &LossWeights,
+        distillation: Option<&DistillationConfig>,
+        device: Device,
+    ) -> Weights {
+        let teacher = |pick: fn(&DistillationConfig) -> f64| distillation.map_or(0.0, pick);
+        let values = [
+            loss.policy,
+            loss.policy_soft,
+            loss.policy_optimistic,
+            loss.result,
+            loss.q,
+            loss.q_categorical,
+            loss.q_error,
+            loss.short_term,
+            loss.short_term_categorical,
+            loss.short_term_error,
+            loss.moves_left,
+            teacher(|teacher| teacher.policy * teacher.temperature.powi(2)),
+            teacher(|teacher| teacher.result),
+            teacher(|teacher| teacher.q),
+            0.0,
+            0.0,
+        ];
+        let tensor = Tensor::from_slice(&values.map(|value| value as f32));
+        Weights {
+            values,
+            tensor: tensor.to_device(device),
+            temperature: distillation.map_or(1.0, |teacher| teacher.temperature),
+        }
+    }
+}
+
+/// How much each sample counts for each of [`NAMES`], f32 [16, B]: its weight,
+/// or zero where it carries no target.
+pub(super) fn weighing(targets: &Targets, advice: Option<&Advice>, heads: Heads) -> Tensor {
+    let weight = &targets.weight;
+    let none = weight.zeros_like();
+    let carrying = |carries: &Tensor| weight * carries.to_kind(Kind::Float);
+    let known = |target: &Tensor| carrying(&target.isnan().logical_not());
+    let given = |is_given: bool, weight: &Tensor| match is_given {
+        true => weight.shallow_clone(),
+        false => none.shallow_clone(),
     };
-    let known = targets
-        .policy
-        .sum_dim_intlist([-1i64].as_slice(), false, None::<Kind>)
-        .gt(0.5);
-    let policy_weight = &targets.weight * known.to_kind(Kind::Float);
-    let values = cross_entropy(&targets.policy, &logarithms);
-    parts.push((weights.policy, average(&values, &policy_weight)));
-
-    parts.push((
-        weights.policy_soft,
-        match &outputs.policy_soft {
-            Some(soft) => {
-                let logarithms = soft
-                    .masked_fill(&illegal, MASKED)
-                    .log_softmax(-1, None::<Kind>);
-                let flattened = targets.policy.pow_tensor_scalar(1.0 / SOFT_TEMPERATURE);
-                let sum = flattened.sum_dim_intlist([-1i64].as_slice(), true, None::<Kind>);
-                // A temperature cannot soften a single move.
-                let several = targets
-                    .policy
-                    .gt(0.0)
-                    .sum_dim_intlist([-1i64].as_slice(), false, None::<Kind>)
-                    .gt(1);
-                let weight = &policy_weight * several.to_kind(Kind::Float);
-                let target = flattened / sum.clamp_min(1e-6);
-                average(&cross_entropy(&target, &logarithms), &weight)
-            }
-            None => average(&targets.weight.zeros_like(), &targets.weight.zeros_like()),
-        },
-    ));
-
-    let result_known = targets.result.ge(0);
-    let result_weight = &targets.weight * result_known.to_kind(Kind::Float);
-    let result = targets.result.clamp_min(0);
-    let values =
-        outputs
-            .wdl
-            .cross_entropy_loss::<Tensor>(&result, None, Reduction::None, -100, 0.0);
-    parts.push((weights.result, average(&values, &result_weight)));
-
-    let q = [weights.q, weights.q_categorical, weights.q_error];
-    parts.extend(
-        q.into_iter()
-            .zip(reward(&outputs.q, &targets.q, &targets.weight)),
-    );
-    let short_term = [
-        weights.short_term,
-        weights.short_term_categorical,
-        weights.short_term_error,
+    let policy = carrying(&sum(&targets.policy).gt(0.5));
+    // A temperature cannot soften a single move.
+    let several = sum(&targets.policy.gt(0.0)).gt(1.5).to_kind(Kind::Float);
+    let result = carrying(&targets.result.ge(0));
+    let (q, short_term) = (known(&targets.q), known(&targets.short_term));
+    let surprising = &policy * short_term.gt(0.0).to_kind(Kind::Float);
+    let teacher_q = advice.is_some_and(|advice| advice.q.is_some());
+    let rows = [
+        policy.shallow_clone(),
+        given(heads.soft, &(&policy * several)),
+        given(heads.optimistic, &surprising),
+        result.shallow_clone(),
+        q.shallow_clone(),
+        q.shallow_clone(),
+        q,
+        short_term.shallow_clone(),
+        short_term.shallow_clone(),
+        short_term,
+        known(&targets.moves_left),
+        given(advice.is_some(), weight),
+        given(advice.is_some(), weight),
+        given(teacher_q, weight),
+        policy,
+        result,
     ];
-    let averages = reward(&outputs.short_term, &targets.short_term, &targets.weight);
-    parts.extend(short_term.into_iter().zip(averages));
+    Tensor::stack(&rows, 0)
+}
 
-    let (plies, weight) = carried(&targets.moves_left, &targets.weight);
-    let values = (&outputs.moves_left / MOVES_LEFT_UNIT).huber_loss(
-        &(plies / MOVES_LEFT_UNIT),
+/// Measures `outputs` against a lesson.
+pub(super) fn losses(
+    outputs: &Outputs,
+    lesson: &Lesson,
+    weights: &Weights,
+    label_smoothing: f64,
+) -> Losses {
+    let (targets, advice) = (&lesson.targets, lesson.advice.as_ref());
+    let none = || targets.weight.zeros_like();
+    let logits = targets.masked(&outputs.policy);
+    let short_term = targets.short_term.nan_to_num(0.0, None, None);
+    let [q, q_categorical, q_error] = reward(&outputs.q, &targets.q.nan_to_num(0.0, None, None));
+    let [st, st_categorical, st_error] = reward(&outputs.short_term, &short_term);
+    let result = targets.result.clamp_min(0);
+    let right = |logits: &Tensor, target: &Tensor| {
+        logits
+            .argmax(-1, false)
+            .eq_tensor(target)
+            .to_kind(Kind::Float)
+    };
+    let values = [
+        cross_entropy(&logits, &smoothed(targets, label_smoothing)),
+        outputs.policy_soft.as_ref().map_or_else(none, |soft| {
+            let flattened = targets.policy.pow_tensor_scalar(1.0 / SOFT_TEMPERATURE);
+            let target = &flattened / sum(&flattened).unsqueeze(1).clamp_min(1e-6);
+            cross_entropy(&targets.masked(soft), &target)
+        }),
+        outputs
+            .policy_optimistic
+            .as_ref()
+            .map_or_else(none, |optimistic| {
+                let loss = cross_entropy(&targets.masked(optimistic), &targets.policy);
+                loss * surprise(&outputs.short_term, &short_term)
+            }),
+        classification(&outputs.wdl, &result),
+        q,
+        q_categorical,
+        q_error,
+        st,
+        st_categorical,
+        st_error,
+        moves_left(&outputs.moves_left, &targets.moves_left),
+        advice.map_or_else(none, |advice| {
+            let cooled = &logits / weights.temperature;
+            cross_entropy(&cooled, &advice.policy)
+        }),
+        advice.map_or_else(none, |advice| cross_entropy(&outputs.wdl, &advice.wdl)),
+        match advice.and_then(|advice| advice.q.as_ref()) {
+            Some(q) => (&outputs.q.scalar - q).square(),
+            None => none(),
+        },
+        right(&logits, &targets.policy.argmax(-1, false)),
+        right(&outputs.wdl, &result),
+    ];
+    // What counts for nothing needs no gradient.
+    let values: Vec<Tensor> = values
+        .into_iter()
+        .zip(weights.values)
+        .map(|(value, weight)| if weight == 0.0 { value.detach() } else { value })
+        .collect();
+    let weighted = Tensor::stack(&values, 0) * &lesson.weighing;
+    let sums = sum(&weighted);
+    let averages = &sums / lesson.carried.clamp_min(1e-6);
+    Losses {
+        total: (averages * &weights.tensor).sum(Kind::Float),
+        sums: sums.detach(),
+    }
+}
+
+/// Sums along the last dimension, f32.
+fn sum(tensor: &Tensor) -> Tensor {
+    tensor.sum_dim_intlist([-1i64].as_slice(), false, Kind::Float)
+}
+
+/// Of probabilities [B, n] and logits [B, n], `[B]`.
+fn cross_entropy(logits: &Tensor, target: &Tensor) -> Tensor {
+    -sum(&(target * logits.log_softmax(-1, None::<Kind>)))
+}
+
+/// Cross-entropy of logits [B, n] with classes i64 `[B]`.
+fn classification(logits: &Tensor, class: &Tensor) -> Tensor {
+    logits.cross_entropy_loss::<Tensor>(class, None, Reduction::None, -100, 0.0)
+}
+
+/// The policy's target with a share of it spread over all legal moves.
+fn smoothed(targets: &Targets, share: f64) -> Tensor {
+    if share == 0.0 {
+        return targets.policy.shallow_clone();
+    }
+    let legal = targets.legal.to_kind(Kind::Float);
+    let even = &legal / sum(&legal).unsqueeze(1).clamp_min(1.0);
+    &targets.policy * (1.0 - share) + even * share
+}
+
+/// How much better than predicted positions turned out, from 0 to 1.
+fn surprise(predicted: &RewardOutputs, short_term: &Tensor) -> Tensor {
+    let deviation = (predicted.error.detach() + OPTIMISM_VARIANCE).sqrt();
+    let deviations = (short_term - predicted.scalar.detach()) / deviation;
+    ((deviations - OPTIMISM_DEVIATIONS) * OPTIMISM_SHARPNESS).sigmoid()
+}
+
+/// Huber loss of plies, some of which are NaN.
+fn moves_left(plies: &Tensor, target: &Tensor) -> Tensor {
+    let target = target.nan_to_num(0.0, None, None);
+    (plies / MOVES_LEFT_UNIT).huber_loss(
+        &(target / MOVES_LEFT_UNIT),
         Reduction::None,
         MOVES_LEFT_DELTA / MOVES_LEFT_UNIT,
-    );
-    parts.push((weights.moves_left, average(&values, &weight)));
-
-    let right = policy
-        .argmax(-1, false)
-        .eq_tensor(&targets.policy.argmax(-1, false));
-    parts.push((0.0, average(&right.to_kind(Kind::Float), &policy_weight)));
-    let right = outputs.wdl.argmax(-1, false).eq_tensor(&result);
-    parts.push((0.0, average(&right.to_kind(Kind::Float), &result_weight)));
-
-    let total = parts.iter().filter(|(weight, _)| *weight != 0.0).fold(
-        Tensor::zeros_like(&parts[0].1.value),
-        |sum, (weight, part)| sum + &part.value * *weight,
-    );
-    let stack = |pick: fn(&Average) -> &Tensor| {
-        let picked: Vec<&Tensor> = parts.iter().map(|(_, part)| pick(part)).collect();
-        Tensor::stack(&picked, 0).detach()
-    };
-    Losses {
-        total,
-        values: stack(|part| &part.value),
-        carried: stack(|part| &part.carried),
-    }
-}
-
-/// Targets with NaN taken out, and the weights with zero in those places.
-fn carried(target: &Tensor, weight: &Tensor) -> (Tensor, Tensor) {
-    let weight = weight * target.isnan().logical_not().to_kind(Kind::Float);
-    (target.nan_to_num(0.0, None, None), weight)
+    )
 }
 
 /// The three losses of a reward head.
-fn reward(outputs: &RewardOutputs, target: &Tensor, weight: &Tensor) -> [Average; 3] {
-    let (target, weight) = carried(target, weight);
-    let squared = (&outputs.scalar - &target).square();
-    let bucket = bucket_of(&target, outputs.categorical.size()[1]);
-    let categorical =
-        outputs
-            .categorical
-            .cross_entropy_loss::<Tensor>(&bucket, None, Reduction::None, -100, 0.0);
+fn reward(outputs: &RewardOutputs, target: &Tensor) -> [Tensor; 3] {
+    let squared = (&outputs.scalar - target).square();
+    let bucket = bucket_of(target, outputs.categorical.size()[1]);
+    let categorical = classification(&outputs.categorical, &bucket);
     // The prediction must not be bent to make its error predictable.
     let error = (&outputs.error - squared.detach()).square();
-    [
-        average(&squared, &weight),
-        average(&categorical, &weight),
-        average(&error, &weight),
-    ]
+    [squared, categorical, error]
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,6 +23,30 @@ pub(super) struct Targets {
     pub weight: Tensor,
 }
 
+/// A logit that no softmax notices.
+const MASKED: f64 = -1e9;
+
+impl Targets {
+    /// Those of `count` positions from `start` on.
+    pub fn narrow(&self, start: i64, count: i64) -> Targets {
+        let part = |tensor: &Tensor| tensor.narrow(0, start, count);
+        Targets {
+            legal: part(&self.legal),
+            policy: part(&self.policy),
+            result: part(&self.result),
+            q: part(&self.q),
+            short_term: part(&self.short_term),
+            moves_left: part(&self.moves_left),
+            weight: part(&self.weight),
+        }
+    }
+
+    /// Policy logits [B, 1858] without those of illegal moves.
+    pub fn masked(&self, logits: &Tensor) -> Tensor {
+        logits.masked_fill(&self.legal.logical_not(), MASKED)
+    }
+}
+
 /// Rows i64 [B, 111] and their targets.
 pub(super) fn upload(batch: &Batch, device: Device) -> (Tensor, Targets) {
     let count = batch.len() as i64;

@@ -4,15 +4,17 @@ mod run;
 
 use super::calibration::Calibration;
 use super::checkpoint::{Checkpoint, CheckpointError, State, newest};
-use super::config::{ConfigError, Precision, TrainConfig};
+use super::config::{ConfigError, TrainConfig};
+use super::distributed::{Buckets, GroupError, World};
 use super::guard::{Guard, Trouble};
-use super::loss::{NAMES, losses};
-use super::optimizer::Optimizer;
+use super::lessons::Lessons;
+use super::loss::NAMES;
+use super::optimizer::{Memory, Optimizer};
 use super::stopwatch::{Part, Stopwatch};
-use super::tensors::upload;
+use super::teacher::TeacherError;
 use super::window::{Averages, Window};
-use crate::data::loader::{Batch, Loader, LoaderError, Position, Split};
-use crate::model::{Chessformer, Weights};
+use crate::data::loader::{Batch, Loader, LoaderError, Position, Share, Split};
+use crate::model::Chessformer;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,6 +77,20 @@ pub enum TrainError {
     /// There are no samples.
     #[error(transparent)]
     Loader(#[from] LoaderError),
+    /// The network to learn from cannot be used.
+    #[error(transparent)]
+    Teacher(#[from] TeacherError),
+    /// The processes cannot train together any more.
+    #[error(transparent)]
+    Group(#[from] GroupError),
+    /// The processes cannot share a batch.
+    #[error("a batch of {batch} cannot be shared evenly by {size} processes: change `batch`")]
+    Uneven {
+        /// Samples of a batch.
+        batch: usize,
+        /// How many processes there are.
+        size: usize,
+    },
     /// A checkpoint cannot be written or read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
@@ -113,9 +129,14 @@ pub struct Trainer {
     config: TrainConfig,
     device: Device,
     model: Chessformer,
+    /// f32 `[parameters]`.
     parameters: Tensor,
+    /// The parameters as autograd sees them; they share their memory.
+    leaves: Buckets,
+    /// f32 `[parameters]`.
     average: Tensor,
     optimizer: Optimizer,
+    world: Arc<World>,
     step: u64,
     samples: u64,
     seconds: f64,
@@ -142,7 +163,10 @@ impl Trainer {
         let model = Chessformer::new(&config.architecture()?, device).map_err(ConfigError::from)?;
         tch::manual_seed(config.seed);
         let parameters = model.initial_weights().to_device(device);
+        let world = Arc::new(World::alone());
         Ok(Trainer {
+            leaves: Buckets::new(&parameters, model.parameters(), &world)?,
+            world,
             optimizer: Optimizer::new(
                 &config.optimizer,
                 &config.frozen,
@@ -152,7 +176,7 @@ impl Trainer {
             config: config.clone(),
             device,
             average: parameters.copy(),
-            parameters: parameters.set_requires_grad(true),
+            parameters,
             model,
             step: 0,
             samples: 0,
@@ -193,19 +217,58 @@ impl Trainer {
 
     /// Stands where the checkpoint stood.
     fn restore(&mut self, checkpoint: &Checkpoint) {
-        let (state, device) = (&checkpoint.state, self.device);
-        let parameters = checkpoint.parameters.to_device(device);
-        self.parameters = parameters.set_requires_grad(true);
-        self.average = checkpoint.average.to_device(device);
-        self.optimizer
-            .restore(state.optimizer_steps, &checkpoint.memory);
+        let _guard = tch::no_grad_guard();
+        self.parameters.copy_(&checkpoint.parameters);
+        self.average.copy_(&checkpoint.average);
+        self.stand(&checkpoint.state, &checkpoint.memory, &checkpoint.sums);
+    }
+
+    fn stand(&mut self, state: &State, memory: &Memory, sums: &Tensor) {
+        self.optimizer.restore(state.optimizer_steps, memory);
         self.step = state.step;
         self.samples = state.samples;
         self.seconds = state.seconds;
         self.position = state.position;
-        self.window = Window::resume(&checkpoint.sums, state.window, device);
+        self.window = Window::resume(sums, state.window, self.device);
         self.guard = state.guard.clone();
         self.rollbacks = state.rollbacks;
+    }
+
+    /// Trains together with other processes from now on, all from where the
+    /// first of them stands. Each takes its share of every batch.
+    ///
+    /// # Errors
+    /// [`TrainError::Uneven`] if the batch has no equal shares,
+    /// [`TrainError::Group`] if another process is gone.
+    pub fn join(mut self, world: World) -> Result<Trainer, TrainError> {
+        let (batch, size) = (self.config.batch, world.size());
+        if !batch.is_multiple_of(size) {
+            return Err(TrainError::Uneven { batch, size });
+        }
+        self.leaves = Buckets::new(&self.parameters, self.model.parameters(), &world)?;
+        self.world = Arc::new(world);
+        self.follow()?;
+        Ok(self)
+    }
+
+    /// Stands where the first process stands.
+    fn follow(&mut self) -> Result<(), GroupError> {
+        const DOING: &str = "taking over where the first one stands";
+        let _guard = tch::no_grad_guard();
+        let (sums, window) = self.window.state(&World::alone())?;
+        let own = serde_json::to_string(&self.state(window)).expect("plain data");
+        let shared = self.world.share(&own, DOING)?;
+        let memory = self.optimizer.memory();
+        let vectors = [&self.parameters, &self.average];
+        for tensor in vectors.into_iter().chain(memory.iter().map(|(_, tensor)| tensor)) {
+            self.world.broadcast(tensor, DOING)?;
+        }
+        if !self.world.is_first() {
+            let state = serde_json::from_str(&shared).expect("what the first one wrote");
+            // Sums are summed over the processes; the first has them.
+            self.stand(&state, &memory, &sums.zeros_like());
+        }
+        Ok(())
     }
 
     /// Begins a run in `options.folder`, or goes on with the one that is there.
@@ -248,22 +311,35 @@ impl Trainer {
         &self.model
     }
 
+    /// This process's part of every batch.
+    fn share(&self) -> Share {
+        Share {
+            number: self.world.rank(),
+            of: self.world.size(),
+        }
+    }
+
     /// Learns from one batch.
-    fn learn(&mut self, batch: &Batch, watch: &mut Stopwatch) {
-        let (rows, targets) = upload(batch, self.device);
-        let losses = {
-            let outputs = self.forward(&self.parameters, &rows);
-            losses(&outputs, &targets, &self.config.loss)
-        };
+    fn learn(
+        &mut self,
+        lessons: &Lessons,
+        batch: Batch,
+        watch: &mut Stopwatch,
+    ) -> Result<(), TrainError> {
+        let (joint, next) = (batch.joint, batch.next);
+        let lesson = lessons.prepare(batch)?;
+        let own = lesson.carried.copy();
+        self.world.sum(&lesson.carried, "weighing a batch")?;
         watch.mark(Part::Forward);
-        losses.total.backward();
+        let losses = lessons.learn(&self.model, &self.leaves, &lesson);
         watch.mark(Part::Backward);
-        let norm = self.descend();
+        let norm = self.descend()? / self.world.size() as f64;
         watch.mark(Part::Step);
-        self.window.add(&losses, &norm, batch.len());
+        self.window.add(&losses, &own, &lesson.counts, &norm, joint);
         self.step += 1;
-        self.samples += batch.len() as u64;
-        self.position = batch.next;
+        self.samples += joint as u64;
+        self.position = next;
+        Ok(())
     }
 
     /// Losses of the averaged weights over the validation games.
@@ -271,27 +347,34 @@ impl Trainer {
         let _guard = tch::no_grad_guard();
         let mut window = Window::new(self.device);
         let mut calibration = Calibration::new(self.device);
+        let lessons = Lessons::plain(&self.config, &self.model, self.device);
         let batches = Loader::new(
             &self.config.data,
             Split::Validation,
             self.config.batch,
             Position::default(),
+            self.share(),
             threads,
         )?;
         for batch in batches {
             let batch = batch?;
-            let (rows, targets) = upload(&batch, self.device);
-            let outputs = self.forward(&self.average, &rows);
-            let losses = losses(&outputs, &targets, &self.config.loss);
-            calibration.add(&outputs, &targets);
-            window.add(&losses, &losses.total, batch.len());
+            let joint = batch.joint;
+            if batch.is_empty() {
+                window.skip(joint);
+            } else {
+                let lesson = lessons.prepare(batch)?;
+                let (outputs, losses) = lessons.measure(&self.model, &self.average, &lesson);
+                calibration.add(&outputs, &lesson.targets);
+                let (carried, counts) = (&lesson.carried, &lesson.counts);
+                window.add(&losses, carried, counts, &losses.total, joint);
+            }
             if window.samples() >= self.config.validation_samples {
                 break;
             }
         }
         Ok(Validation {
-            averages: window.close().averages,
-            calibration: calibration.finish(),
+            averages: window.close(&self.world)?.averages,
+            calibration: calibration.finish(&self.world)?,
         })
     }
 
@@ -304,51 +387,47 @@ impl Trainer {
         Ok(NAMES.into_iter().zip(validation.averages).collect())
     }
 
-    fn forward(&self, parameters: &Tensor, rows: &Tensor) -> crate::model::Outputs {
-        let kind = match self.config.precision {
-            Precision::F32 => Kind::Float,
-            Precision::Bf16 => Kind::BFloat16,
-        };
-        let weights = Weights::from_flat(&parameters.to_kind(kind), self.model.parameters());
-        let soft = self.config.loss.policy_soft > 0.0;
-        self.model.forward(&weights, rows, soft)
-    }
-
     /// Moves the parameters against their gradient and the average after them;
     /// returns the gradient's length.
-    fn descend(&mut self) -> Tensor {
+    fn descend(&mut self) -> Result<Tensor, GroupError> {
         let _guard = tch::no_grad_guard();
-        let gradient = self.parameters.grad();
+        let gradient = self.leaves.gradient(&self.world)?;
         let rate = self.config.schedule.rate(self.step, self.config.steps);
-        let norm = self.optimizer.step(&mut self.parameters, &gradient, rate);
-        self.parameters.zero_grad();
-        // The first average would remember the random start for 1/(1 − decay) steps.
-        let young = (self.step as f64 + 1.0) / (self.step as f64 + 10.0);
-        let decay = self.config.average_decay.min(young);
-        let _ = self.average.lerp_(&self.parameters.detach(), 1.0 - decay);
-        norm
+        let norm = self.optimizer.step(&mut self.parameters, gradient, rate);
+        self.leaves.zero();
+        let share = self.config.average.share(self.step + 1);
+        if share > 0.0 {
+            let _ = self.average.lerp_(&self.parameters, share);
+        }
+        Ok(norm)
     }
 
-    /// The run as it stands.
-    #[must_use]
-    pub fn checkpoint(&self) -> Checkpoint {
-        let (sums, window) = self.window.state();
-        Checkpoint {
-            state: State {
-                config: self.config.clone(),
-                step: self.step,
-                samples: self.samples,
-                seconds: self.seconds,
-                position: self.position,
-                optimizer_steps: self.optimizer.steps(),
-                rollbacks: self.rollbacks,
-                window,
-                guard: self.guard.clone(),
-            },
-            parameters: self.parameters.detach().copy(),
+    fn state(&self, window: (u64, usize)) -> State {
+        State {
+            config: self.config.clone(),
+            step: self.step,
+            samples: self.samples,
+            seconds: self.seconds,
+            position: self.position,
+            optimizer_steps: self.optimizer.steps(),
+            rollbacks: self.rollbacks,
+            window,
+            guard: self.guard.clone(),
+        }
+    }
+
+    /// The run as it stands. All processes must ask for it together.
+    ///
+    /// # Errors
+    /// [`GroupError`] if another process is gone.
+    pub fn checkpoint(&self) -> Result<Checkpoint, GroupError> {
+        let (sums, window) = self.window.state(&self.world)?;
+        Ok(Checkpoint {
+            state: self.state(window),
+            parameters: self.parameters.copy(),
             average: self.average.copy(),
             memory: self.optimizer.memory(),
             sums,
-        }
+        })
     }
 }

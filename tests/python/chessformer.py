@@ -85,8 +85,8 @@ class Chessformer:
             x = self.feed_forward(f"encoder.{layer}.feed_forward", x)
         q, q_error = self.reward("value.q", x)
         short_term, short_term_error = self.reward("value.short_term", x)
-        return {
-            "policy": self.policy(x),
+        outputs = {
+            "policy": self.policy("policy.vanilla", x),
             "wdl": self.dense("value.result.wdl", self.summary("value.result", x)),
             "moves_left": self.moves_left(x),
             "q": q,
@@ -94,6 +94,9 @@ class Chessformer:
             "st": short_term,
             "st_error": short_term_error,
         }
+        if self.config.get("optimistic_policy"):
+            outputs["policy_optimistic"] = self.policy("policy.optimistic", x)
+        return outputs
 
     def parameter(self, name):
         self.read.add(name)
@@ -193,14 +196,14 @@ class Chessformer:
         biases = self.dense("encoder.gab_generator", heads, bias=False)
         return biases.unflatten(1, (SQUARES, SQUARES)).permute(1, 2, 0)
 
-    def policy(self, x):
+    def policy(self, name, x):
         """Attention from the square a piece leaves to the one it reaches; promotions
         add an offset that the key of the target square decides."""
         x = mish(self.dense("policy.embedding", x))
-        query = self.dense("policy.vanilla.query", x)
-        key = self.dense("policy.vanilla.key", x)
+        query = self.dense(f"{name}.query", x)
+        key = self.dense(f"{name}.key", x)
         logits = query @ key.T / math.sqrt(self.config["width"])
-        offsets = self.dense("policy.vanilla.promotion", key, bias=False)
+        offsets = self.dense(f"{name}.promotion", key, bias=False)
         offsets = torch.cat([offsets, offsets.new_zeros(SQUARES, 1)], dim=1)
         start, end, promotion = policy_moves()
         return logits[start, end] + offsets[end, promotion]

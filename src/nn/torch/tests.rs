@@ -110,6 +110,28 @@ fn logits_come_in_the_order_of_the_moves() {
 }
 
 #[test]
+fn optimism_mixes_two_policies() {
+    // An optimistic policy that is twice the other one.
+    let forward = tiny::FORWARD.replace("return y[:, 6:], ", "return 2 * y[:, 6:], y[:, 6:], ");
+    let mut metadata = tiny::honest_metadata("wdl");
+    metadata.outputs.insert(0, "policy_optimistic".to_owned());
+    let file = tiny::file(&forward, Some(&metadata));
+    let new = || TorchBackend::new(&file, DeviceChoice::Cpu, Precision::F32, 0).unwrap();
+    let batch = positions(3, true);
+    let plain = evaluate(&new(), &batch);
+    let lacking = backend("wdl", Precision::F32).with_optimism(0.25);
+    for (backend, factor) in [(new().with_optimism(0.25), 1.25), (lacking, 1.0)] {
+        let mixed = evaluate(&backend, &batch);
+        for index in 0..batch.len() {
+            assert_eq!(mixed.value(index), plain.value(index));
+            for (mixed, plain) in mixed.logits(index).iter().zip(plain.logits(index)) {
+                assert!((mixed - factor * plain).abs() < 1e-5);
+            }
+        }
+    }
+}
+
+#[test]
 fn threads_do_not_disturb_each_other() {
     let backend = backend("wdl", Precision::F32);
     let batches: Vec<Batch> = (1..9).map(|size| positions(3 * size, true)).collect();

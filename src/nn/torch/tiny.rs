@@ -12,7 +12,7 @@ pub(crate) const OUTPUTS: [&str; 5] = ["policy", "wdl", "moves_left", "q", "q_er
 
 /// Expands the bitboards of the current position to 768 numbers, adds the
 /// scalars, and reads everything off one hidden layer.
-const FORWARD: &str = "
+pub(crate) const FORWARD: &str = "
 def forward(self, x):
     bits = (x[:, :12].unsqueeze(2) >> self.squares) & 1
     scalars = (x[:, 104:] != 0).to(self.embedding.dtype)

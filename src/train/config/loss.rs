@@ -10,6 +10,8 @@ pub struct LossWeights {
     pub policy: f64,
     /// Cross-entropy of the softened policy.
     pub policy_soft: f64,
+    /// Cross-entropy of the optimistic policy, for networks that have one.
+    pub policy_optimistic: f64,
     /// Cross-entropy of win, draw and loss.
     pub result: f64,
     /// Squared error of q.
@@ -26,6 +28,9 @@ pub struct LossWeights {
     pub short_term_error: f64,
     /// Huber loss of the moves left (Lc0's head).
     pub moves_left: f64,
+    /// Share of the policy's target that is spread evenly over all legal moves,
+    /// at least 0 and below 1.
+    pub label_smoothing: f64,
 }
 
 impl Default for LossWeights {
@@ -33,6 +38,7 @@ impl Default for LossWeights {
         LossWeights {
             policy: 1.0,
             policy_soft: 8.0,
+            policy_optimistic: 0.0,
             result: 1.0,
             q: 1.0,
             q_categorical: 0.1,
@@ -41,6 +47,7 @@ impl Default for LossWeights {
             short_term_categorical: 0.1,
             short_term_error: 1.0,
             moves_left: 1.0,
+            label_smoothing: 0.0,
         }
     }
 }

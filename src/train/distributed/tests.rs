@@ -71,11 +71,11 @@ fn tensors_and_texts_are_shared() {
 #[test]
 fn a_wish_of_one_is_granted_to_all_in_the_same_step() {
     let steps = together(2, TIMEOUT, |world| {
-        let mut agreement = Agreement::default();
+        let mut agreement = Agreement::new(&world);
         let mut step = 0;
         loop {
             let wish = world.rank() == 1 && step == 3;
-            if agreement.ask(&world, wish).unwrap() {
+            if agreement.ask(wish).unwrap() {
                 return step;
             }
             step += 1;
@@ -83,7 +83,7 @@ fn a_wish_of_one_is_granted_to_all_in_the_same_step() {
     });
     assert_eq!(steps, [4, 4]);
     let alone = World::alone();
-    assert!(Agreement::default().ask(&alone, true).unwrap());
+    assert!(Agreement::new(&alone).ask(true).unwrap());
 }
 
 #[test]

@@ -137,16 +137,22 @@ impl World {
 ///
 /// What a process wishes in one step is decided in the next one: by then the
 /// answer has long come, and nobody waited for it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Agreement<'a> {
+    world: &'a World,
     asked: Option<(Tensor, Operation<'a>)>,
 }
 
 impl<'a> Agreement<'a> {
+    /// Nothing has been asked yet.
+    pub fn new(world: &'a World) -> Agreement<'a> {
+        Agreement { world, asked: None }
+    }
+
     /// Tells the others this process's wish; true if some process had it when
     /// they last asked. A process that is alone gets its wish at once.
-    pub fn ask(&mut self, world: &'a World, wish: bool) -> Result<bool, GroupError> {
-        let Some(members) = &world.members else {
+    pub fn ask(&mut self, wish: bool) -> Result<bool, GroupError> {
+        let Some(members) = &self.world.members else {
             return Ok(wish);
         };
         let decided = match self.asked.take() {

@@ -15,6 +15,18 @@ pub(super) const ENTRIES: &[Entry] = &[
                moves.",
     },
     Entry {
+        name: "OptimisticPolicy",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 1.0,
+            get: |settings| settings.backend.optimism,
+            set: |settings, value| settings.backend.optimism = value,
+        },
+        help: "Share of the optimistic policy in the network's: it looks more at moves that may \
+               turn out better than they look (KataGo's optimistic policy). Only networks with \
+               that output have one.",
+    },
+    Entry {
         name: "SmartPruningFactor",
         kind: Kind::Decimal {
             min: 0.0,

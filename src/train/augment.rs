@@ -1,0 +1,137 @@
+//! Varying samples: left–right mirroring.
+
+use super::config::AugmentConfig;
+use crate::data::loader::Batch;
+use crate::encode::mirrored_index;
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+impl AugmentConfig {
+    /// Mirrors some of the batch's positions without castling rights, their
+    /// legal moves and their policy targets. Which ones depends on the seed and
+    /// on the batch's place in the order of samples alone.
+    pub(super) fn apply(&self, batch: &mut Batch) {
+        if self.mirror <= 0.0 {
+            return;
+        }
+        let next = batch.next;
+        let place = [next.epoch, next.group, next.offset];
+        let seed = place.into_iter().fold(self.seed, |seed, part| {
+            // Multiplying by an odd number loses nothing, and rotating mixes.
+            (seed ^ part)
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                .rotate_left(29)
+        });
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let chosen: Vec<bool> = batch
+            .inputs
+            .iter()
+            .map(|input| random.random::<f64>() < self.mirror && input.is_without_castling())
+            .collect();
+        mirror(batch, &chosen);
+    }
+}
+
+/// Mirrors the samples that are chosen.
+fn mirror(batch: &mut Batch, chosen: &[bool]) {
+    for (row, _) in chosen.iter().enumerate().filter(|(_, chosen)| **chosen) {
+        batch.inputs[row] = batch.inputs[row].mirrored();
+        batch.legal[row] = batch.legal[row].iter().map(mirrored_index).collect();
+    }
+    let policy = &mut batch.policy;
+    for (&row, index) in policy.row.iter().zip(&mut policy.index) {
+        if chosen[row as usize] {
+            *index = mirrored_index(*index as u16).into();
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::chess::Game;
+    use crate::data::Legal;
+    use crate::data::loader::{PolicyTargets, Position};
+    use crate::encode::{Input, policy_index};
+    use shakmaty::{CastlingMode, Position as _};
+
+    /// Positions of a game without castling rights, and one with them.
+    pub(in crate::train) fn batch() -> Batch {
+        let fen = "4k3/1p3p2/8/2P5/5P2/1n6/6PP/R3K3 w - - 3 30";
+        let mut game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
+        let mut games = vec![Game::default()];
+        for _ in 0..40 {
+            games.push(game.clone());
+            let moves = game.position().legal_moves();
+            game.play(moves[games.len() % moves.len()]);
+        }
+        let count = games.len();
+        let moves = |game: &Game| {
+            let turn = game.position().turn();
+            let moves = game.position().legal_moves();
+            (Legal::of(&moves, turn), policy_index(moves[0], turn))
+        };
+        Batch {
+            inputs: games.iter().map(Input::encode).collect(),
+            legal: games.iter().map(|game| moves(game).0).collect(),
+            policy: PolicyTargets {
+                row: (0..count as i64).collect(),
+                index: games.iter().map(|game| moves(game).1.into()).collect(),
+                probability: vec![1.0; count],
+            },
+            result: vec![0; count],
+            q: vec![0.5; count],
+            short_term: vec![0.5; count],
+            moves_left: vec![20.0; count],
+            weight: vec![1.0; count],
+            next: Position::default(),
+        }
+    }
+
+    fn parts(batch: &Batch) -> (Vec<Input>, Vec<Legal>, Vec<i64>) {
+        let index = batch.policy.index.clone();
+        (batch.inputs.clone(), batch.legal.clone(), index)
+    }
+
+    #[test]
+    fn a_mirrored_sample_is_a_sample_of_the_mirrored_position() {
+        let plain = batch();
+        let mut mirrored = batch();
+        let all = AugmentConfig {
+            mirror: 1.0,
+            seed: 0,
+        };
+        all.apply(&mut mirrored);
+        assert_eq!(mirrored.inputs[0], plain.inputs[0], "castling is a right");
+        for row in 1..plain.len() {
+            assert_ne!(mirrored.inputs[row], plain.inputs[row]);
+            let position = mirrored.inputs[row].position().unwrap();
+            let legal = Legal::of(&position.legal_moves(), position.turn());
+            assert_eq!(mirrored.legal[row], legal);
+            assert!(legal.contains(mirrored.policy.index[row] as u16));
+        }
+        all.apply(&mut mirrored);
+        assert_eq!(parts(&mirrored), parts(&plain));
+    }
+
+    #[test]
+    fn the_choice_depends_on_seed_and_place_alone() {
+        let with = |seed, offset| {
+            let mut batch = batch();
+            batch.next.offset = offset;
+            AugmentConfig { mirror: 0.5, seed }.apply(&mut batch);
+            parts(&batch)
+        };
+        assert_eq!(with(1, 7), with(1, 7));
+        assert_ne!(with(1, 7), with(2, 7));
+        assert_ne!(with(1, 7), with(1, 8));
+        let plain = batch();
+        let moved = with(1, 7)
+            .0
+            .iter()
+            .zip(&plain.inputs)
+            .filter(|(a, b)| a != b)
+            .count();
+        assert!((8..=32).contains(&moved), "{moved} of 40");
+    }
+}

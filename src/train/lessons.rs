@@ -1,0 +1,181 @@
+//! From a batch to the gradient of its losses.
+//!
+//! A batch becomes a [`Lesson`] on the device: mirrored here and there, judged
+//! by the teacher if there is one, with the weights that its samples have for
+//! each loss. Learning it takes one or several pieces through the network.
+//! Every loss is divided by [`Lesson::carried`], the weight that carries its
+//! target in the whole batch, so that the pieces' gradients add up to the joined
+//! batch's, and likewise the gradients of several processes once `carried` has
+//! been summed over them.
+
+use super::config::{AugmentConfig, Precision, TrainConfig};
+use super::distributed::Buckets;
+use super::loss::{Losses, Weights as LossVector, losses, weighing};
+use super::teacher::{Advice, Teacher, TeacherError};
+use super::tensors::{Targets, upload};
+use crate::data::loader::Batch;
+use crate::model::{Chessformer, Heads, Outputs, Weights};
+use tch::{Device, Kind, Tensor};
+
+/// How batches are taught.
+#[derive(Debug)]
+pub(super) struct Lessons {
+    device: Device,
+    kind: Kind,
+    heads: Heads,
+    weights: LossVector,
+    label_smoothing: f64,
+    pieces: i64,
+    augment: AugmentConfig,
+    teacher: Option<Teacher>,
+}
+
+/// A batch on the device with all that its losses need.
+#[derive(Debug)]
+pub(super) struct Lesson {
+    /// i64 [B, 111].
+    pub rows: Tensor,
+    pub targets: Targets,
+    pub advice: Option<Advice>,
+    /// Weight of each sample for each loss, f32 [losses, B].
+    pub weighing: Tensor,
+    /// Weight that carries each loss's target, f32 [losses]: the divisor of its
+    /// sum. Of this batch alone, until it is summed over processes.
+    pub carried: Tensor,
+    /// Samples that carry each loss's target, f32 [losses].
+    pub counts: Tensor,
+}
+
+impl Lessons {
+    /// The lessons of a run.
+    ///
+    /// # Errors
+    /// [`TeacherError`] if there is to be a teacher and it cannot be had.
+    pub fn new(
+        config: &TrainConfig,
+        model: &Chessformer,
+        device: Device,
+    ) -> Result<Lessons, TeacherError> {
+        let plain = Lessons::plain(config, model, device);
+        let load = |config| Teacher::load(config, device, plain.kind);
+        let teacher = config.distillation.as_ref().map(load).transpose()?;
+        Ok(Lessons {
+            augment: config.augment.clone(),
+            teacher,
+            ..plain
+        })
+    }
+
+    /// The lessons of a validation: samples as they are, and no teacher.
+    pub fn plain(config: &TrainConfig, model: &Chessformer, device: Device) -> Lessons {
+        let architecture = model.config();
+        Lessons {
+            device,
+            kind: match config.precision {
+                Precision::F32 => Kind::Float,
+                Precision::Bf16 => Kind::BFloat16,
+            },
+            heads: Heads {
+                soft: architecture.soft_policy && config.loss.policy_soft > 0.0,
+                optimistic: architecture.optimistic_policy,
+            },
+            weights: LossVector::new(&config.loss, config.distillation.as_ref(), device),
+            label_smoothing: config.loss.label_smoothing,
+            pieces: config.accumulate as i64,
+            augment: AugmentConfig::default(),
+            teacher: None,
+        }
+    }
+
+    /// Readies a batch.
+    ///
+    /// # Errors
+    /// [`TeacherError`] if the teacher fails.
+    pub fn prepare(&self, mut batch: Batch) -> Result<Lesson, TeacherError> {
+        self.augment.apply(&mut batch);
+        let (rows, targets) = upload(&batch, self.device);
+        let advice = self.teacher.as_ref();
+        let advice = advice.map(|teacher| teacher.advise(&rows, &targets));
+        let advice = advice.transpose()?;
+        let weighing = weighing(&targets, advice.as_ref(), self.heads);
+        let sum =
+            |weighing: &Tensor| weighing.sum_dim_intlist([1i64].as_slice(), false, Kind::Float);
+        Ok(Lesson {
+            carried: sum(&weighing),
+            counts: sum(&weighing.gt(0.0)),
+            rows,
+            targets,
+            advice,
+            weighing,
+        })
+    }
+
+    /// Adds the gradient of the lesson's total loss to that of the `leaves`, and
+    /// lets them sum it over the processes as it is completed.
+    pub fn learn(&self, model: &Chessformer, leaves: &Buckets, lesson: &Lesson) -> Losses {
+        let count = lesson.rows.size()[0];
+        let size = (count + self.pieces - 1) / self.pieces;
+        let mut all: Option<Losses> = None;
+        for start in (0..count).step_by(size as usize) {
+            let piece = lesson.narrow(start, size.min(count - start));
+            let weights = leaves.weights(self.kind, model.parameters());
+            let (_, losses) = self.losses(model, &weights, &piece);
+            if start + size >= count {
+                leaves.arm();
+            }
+            losses.total.backward();
+            let losses = losses.detached();
+            all = Some(match all {
+                Some(before) => before.plus(&losses),
+                None => losses,
+            });
+        }
+        all.expect("a batch is never empty")
+    }
+
+    /// The lesson's losses with `parameters`, f32 `[parameters]`, for nothing but
+    /// to know them.
+    pub fn measure(
+        &self,
+        model: &Chessformer,
+        parameters: &Tensor,
+        lesson: &Lesson,
+    ) -> (Outputs, Losses) {
+        let weights = Weights::from_flat(&parameters.to_kind(self.kind), model.parameters());
+        self.losses(model, &weights, lesson)
+    }
+
+    /// What the network answers to the lesson, and the losses of that, through
+    /// which gradients can flow.
+    fn losses(
+        &self,
+        model: &Chessformer,
+        weights: &Weights,
+        lesson: &Lesson,
+    ) -> (Outputs, Losses) {
+        let outputs = model.forward(weights, &lesson.rows, self.heads);
+        let losses = losses(&outputs, lesson, &self.weights, self.label_smoothing);
+        (outputs, losses)
+    }
+}
+
+impl Lesson {
+    /// A part of the batch, whose losses are still divided by what the whole
+    /// batch carries.
+    fn narrow(&self, start: i64, count: i64) -> Lesson {
+        Lesson {
+            rows: self.rows.narrow(0, start, count),
+            targets: self.targets.narrow(start, count),
+            advice: self
+                .advice
+                .as_ref()
+                .map(|advice| advice.narrow(start, count)),
+            weighing: self.weighing.narrow(1, start, count),
+            carried: self.carried.shallow_clone(),
+            counts: self.counts.shallow_clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

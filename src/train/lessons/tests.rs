@@ -1,0 +1,161 @@
+//! Lessons in pieces, and with a teacher.
+
+use super::*;
+use crate::data::loader::Batch;
+use crate::model::{Export, ExportPrecision, ModelConfig, export};
+use crate::train::augment::tests::batch as positions;
+use crate::train::config::DistillationConfig;
+use crate::train::distributed::World;
+
+/// Samples that lack a target here and there.
+fn batch() -> Batch {
+    let mut batch = positions();
+    for row in 0..batch.len() {
+        batch.result[row] = row as i64 % 4 - 1;
+        batch.weight[row] = 0.5 + (row % 3) as f32 * 0.25;
+        batch.q[row] = (row as f32).sin();
+        if row % 5 < 2 {
+            batch.short_term[row] = f32::NAN;
+        }
+        if row > 30 {
+            batch.moves_left[row] = f32::NAN;
+        }
+    }
+    batch
+}
+
+fn config(text: &str) -> TrainConfig {
+    let config = format!(
+        "name = \"tiny\"\nsteps = 1\nbatch = 41\n{text}\n\
+         [model]\nlayers = 1\nwidth = 16\nheads = 2\nfeed_forward = 16\noptimistic_policy = true\n\
+         position = {{ kind = \"relative\" }}\n[data]\n[loss]\npolicy_optimistic = 1.0"
+    );
+    toml::from_str(&config).unwrap()
+}
+
+/// Small random parameters.
+fn parameters(model: &Chessformer) -> Tensor {
+    tch::manual_seed(2);
+    model.initial_weights()
+}
+
+fn leaves(model: &Chessformer, parameters: &Tensor) -> Buckets {
+    Buckets::new(parameters, model.parameters(), &World::alone()).unwrap()
+}
+
+fn model(config: &ModelConfig) -> Chessformer {
+    Chessformer::new(config, Device::Cpu).unwrap()
+}
+
+fn learn(config: &TrainConfig, lessons: &[Lesson]) -> (Tensor, f64) {
+    let model = model(config.model.as_ref().unwrap());
+    let mut leaves = leaves(&model, &parameters(&model));
+    let teaching = Lessons::plain(config, &model, Device::Cpu);
+    let totals = lessons.iter().map(|lesson| {
+        teaching
+            .learn(&model, &leaves, lesson)
+            .total
+            .double_value(&[])
+    });
+    let total = totals.sum();
+    let gradient = leaves.gradient(&World::alone()).unwrap();
+    (gradient.shallow_clone(), total)
+}
+
+fn prepare(config: &TrainConfig, batch: Batch) -> Lesson {
+    let model = model(config.model.as_ref().unwrap());
+    Lessons::plain(config, &model, Device::Cpu)
+        .prepare(batch)
+        .unwrap()
+}
+
+fn assert_same((left, left_total): &(Tensor, f64), (right, right_total): &(Tensor, f64)) {
+    assert!((left_total - right_total).abs() < 1e-5);
+    let off = (left - right).abs().max().double_value(&[]);
+    let size = left.abs().max().double_value(&[]);
+    assert!(off < 1e-5 * size, "off by {off} of {size}");
+}
+
+#[test]
+fn pieces_add_up_to_the_joined_batch() {
+    let joined = config("");
+    let whole = learn(&joined, &[prepare(&joined, batch())]);
+    for pieces in [2, 7] {
+        let cut = config(&format!("accumulate = {pieces}"));
+        assert_same(&whole, &learn(&cut, &[prepare(&cut, batch())]));
+    }
+}
+
+/// What processes do that share a batch: each has a part of the samples, and the
+/// weights that carry targets are summed over all of them.
+#[test]
+fn parts_that_know_the_joint_weights_add_up_too() {
+    let config = config("");
+    let joined = prepare(&config, batch());
+    let mut parts = [(0, 13), (13, 28)].map(|(start, count)| joined.narrow(start, count));
+    let own = parts.each_ref().map(|part| {
+        part.weighing
+            .sum_dim_intlist([1i64].as_slice(), false, Kind::Float)
+    });
+    for part in &mut parts {
+        part.carried = &own[0] + &own[1];
+    }
+    let whole = learn(&config, &[prepare(&config, batch())]);
+    assert_same(&whole, &learn(&config, &parts));
+}
+
+#[test]
+fn a_student_comes_to_agree_with_its_teacher() {
+    let config = config("");
+    let model = model(config.model.as_ref().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("teacher.pt");
+    let how = Export {
+        name: "teacher".to_owned(),
+        precision: ExportPrecision::F32,
+        search_value: "q".to_owned(),
+        training: serde_json::Value::Null,
+        licence: "GPL-3.0-or-later".to_owned(),
+    };
+    tch::manual_seed(8);
+    export(&model, &(model.initial_weights() * 1.5), &how, &path).unwrap();
+    let mut taught = config.clone();
+    taught.distillation = Some(DistillationConfig {
+        net: path,
+        temperature: 1.0,
+        policy: 1.0,
+        result: 1.0,
+        q: 1.0,
+    });
+    let lessons = Lessons::new(&taught, &model, Device::Cpu).unwrap();
+    let lesson = lessons.prepare(batch()).unwrap();
+    let mut parameters = parameters(&model);
+    let losses = |parameters: &Tensor| -> Vec<f32> {
+        let (_, losses) = lessons.measure(&model, parameters, &lesson);
+        Vec::try_from((losses.sums / &lesson.carried).narrow(0, 11, 3)).unwrap()
+    };
+    let before = losses(&parameters);
+    let mut leaves = leaves(&model, &parameters);
+    for _ in 0..60 {
+        lessons.learn(&model, &leaves, &lesson);
+        let _guard = tch::no_grad_guard();
+        parameters -= leaves.gradient(&World::alone()).unwrap().sign() * 0.003;
+        leaves.zero();
+    }
+    let after = losses(&parameters);
+    assert!(
+        after
+            .iter()
+            .zip(&before)
+            .all(|(after, before)| after < before),
+        "{before:?} {after:?}"
+    );
+
+    let missing = DistillationConfig {
+        net: "nothing.pt".into(),
+        ..taught.distillation.clone().unwrap()
+    };
+    taught.distillation = Some(missing);
+    let error = Lessons::new(&taught, &model, Device::Cpu).unwrap_err();
+    assert!(error.to_string().contains("nothing.pt"), "{error}");
+}

@@ -1,0 +1,211 @@
+//! Losses against what they should be by hand, on a lesson of three samples.
+
+use super::*;
+use crate::encode::POLICY_SIZE;
+use crate::model::Outputs;
+
+const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
+const HEADS: Heads = Heads {
+    soft: true,
+    optimistic: true,
+};
+
+/// Rows of a policy: the first few entries, the rest as said.
+fn policy(rows: &[&[f32]], rest: f32) -> Tensor {
+    let mut numbers = Vec::new();
+    for row in rows {
+        numbers.extend_from_slice(row);
+        numbers.resize(numbers.len() + POLICY_SIZE - row.len(), rest);
+    }
+    Tensor::from_slice(&numbers).view([rows.len() as i64, -1])
+}
+
+/// The first sample knows everything, the second one move and the result, the
+/// third, of weight 2, nothing but q.
+fn targets() -> Targets {
+    Targets {
+        legal: policy(&[&[1.0, 1.0, 1.0], &[1.0, 1.0], &[1.0]], 0.0).gt(0.5),
+        policy: policy(&[&[0.25, 0.75], &[0.0, 1.0], &[]], 0.0),
+        result: Tensor::from_slice(&[0i64, 2, -1]),
+        q: Tensor::from_slice(&[0.5, f32::NAN, -1.0]),
+        short_term: Tensor::from_slice(&[0.5, f32::NAN, f32::NAN]),
+        moves_left: Tensor::from_slice(&[40.0, f32::NAN, f32::NAN]),
+        weight: Tensor::from_slice(&[1f32, 1.0, 2.0]),
+    }
+}
+
+fn outputs() -> Outputs {
+    let reward = || RewardOutputs {
+        scalar: Tensor::from_slice(&[0.25f32, 0.0, 0.0]),
+        categorical: Tensor::zeros([3, 32], OPTIONS),
+        error: Tensor::from_slice(&[0.0625f32, 0.5, 0.5]),
+    };
+    // Of the legal moves all are alike, the illegal ones are far likelier.
+    let policy = || policy(&[&[0.0; 3], &[0.0; 2], &[0.0]], 9.0);
+    Outputs {
+        policy: policy(),
+        policy_soft: Some(policy()),
+        policy_optimistic: Some(policy()),
+        wdl: Tensor::zeros([3, 3], OPTIONS),
+        q: reward(),
+        short_term: reward(),
+        moves_left: Tensor::from_slice(&[20f32, 5.0, 5.0]),
+    }
+}
+
+fn lesson(advice: Option<Advice>) -> Lesson {
+    let targets = targets();
+    let weighing = weighing(&targets, advice.as_ref(), HEADS);
+    Lesson {
+        rows: Tensor::zeros([3, 111], (Kind::Int64, Device::Cpu)),
+        carried: sum(&weighing),
+        counts: sum(&weighing.gt(0.0)),
+        weighing,
+        targets,
+        advice,
+    }
+}
+
+fn measure(lesson: &Lesson, weights: &LossWeights) -> (Losses, Vec<f64>) {
+    let weights = Weights::new(weights, None, Device::Cpu);
+    let losses = losses(&outputs(), lesson, &weights, 0.0);
+    let averages = &losses.sums / lesson.carried.clamp_min(1e-6);
+    let averages = Vec::try_from(averages.to_kind(Kind::Double)).unwrap();
+    (losses, averages)
+}
+
+fn at(values: &[f64], name: &str) -> f64 {
+    values[NAMES.iter().position(|known| *known == name).unwrap()]
+}
+
+#[test]
+fn averages_are_over_the_samples_that_carry_the_target() {
+    let lesson = lesson(None);
+    let carried: Vec<f64> = Vec::try_from(lesson.carried.to_kind(Kind::Double)).unwrap();
+    let counts: Vec<f64> = Vec::try_from(lesson.counts.to_kind(Kind::Double)).unwrap();
+    for (name, weight, count) in [
+        ("policy", 2.0, 2.0),
+        ("policy_soft", 1.0, 1.0),
+        ("policy_optimistic", 1.0, 1.0),
+        ("result", 2.0, 2.0),
+        ("q", 3.0, 2.0),
+        ("short_term_error", 1.0, 1.0),
+        ("moves_left", 1.0, 1.0),
+        ("teacher_policy", 0.0, 0.0),
+    ] {
+        assert_eq!(
+            (at(&carried, name), at(&counts, name)),
+            (weight, count),
+            "{name}"
+        );
+    }
+    let (losses, averages) = measure(&lesson, &LossWeights::default());
+    let near = |name, expected: f64| {
+        let found = at(&averages, name);
+        assert!(
+            (found - expected).abs() < 1e-6,
+            "{name}: {found}, not {expected}"
+        );
+    };
+    let (two, three) = (2f64.ln(), 3f64.ln());
+    near("policy", f64::midpoint(two, three));
+    near("policy_soft", three);
+    near("result", three);
+    near("q", (0.0625 + 2.0) / 3.0);
+    near("q_categorical", 32f64.ln());
+    near("q_error", (0.0 + 2.0 * 0.25) / 3.0);
+    near("short_term", 0.0625);
+    near("short_term_error", 0.0);
+    // 20 plies off: in the straight part of Huber's loss.
+    near("moves_left", 0.5 * (1.0 - 0.5 * 0.5));
+    // Of equals the first counts: a wrong one for the policies, a win.
+    near("policy_accuracy", 0.0);
+    near("result_accuracy", 0.5);
+    let expected = at(&averages, "policy")
+        + 8.0 * three
+        + three
+        + at(&averages, "q")
+        + 0.1 * 2.0 * 32f64.ln()
+        + at(&averages, "q_error")
+        + 0.0625
+        + at(&averages, "moves_left");
+    assert!((losses.total.double_value(&[]) - expected).abs() < 1e-5);
+}
+
+#[test]
+fn the_optimistic_policy_learns_from_good_surprises() {
+    let share = |target: f32| {
+        let target = Tensor::from_slice(&[target, 0.0, 0.0]);
+        surprise(&outputs().short_term, &target).double_value(&[0])
+    };
+    // The error to expect is a quarter.
+    assert!((share(0.25 + 1.5 * 0.25) - 0.5).abs() < 0.01);
+    assert!(share(0.25) < 0.02);
+    assert!(share(-1.0) < 1e-6);
+    assert!(share(1.0) > 0.98);
+    let (_, averages) = measure(&lesson(None), &LossWeights::default());
+    let expected = share(0.5) * 3f64.ln();
+    assert!((at(&averages, "policy_optimistic") - expected).abs() < 1e-6);
+}
+
+#[test]
+fn smoothing_spreads_over_legal_moves() {
+    let smoothed = smoothed(&targets(), 0.3);
+    let row: Vec<f32> = Vec::try_from(smoothed.get(0).narrow(0, 0, 4)).unwrap();
+    for (found, expected) in row.into_iter().zip([0.275, 0.625, 0.1, 0.0]) {
+        assert!((found - expected).abs() < 1e-6);
+    }
+    let row: Vec<f32> = Vec::try_from(smoothed.get(1).narrow(0, 0, 3)).unwrap();
+    for (found, expected) in row.into_iter().zip([0.15, 0.85, 0.0]) {
+        assert!((found - expected).abs() < 1e-6);
+    }
+}
+
+#[test]
+fn a_teacher_who_agrees_teaches_nothing_more() {
+    let mut outputs = outputs();
+    outputs.policy = outputs.policy.copy().set_requires_grad(true);
+    outputs.wdl = outputs.wdl.copy().set_requires_grad(true);
+    let config = DistillationConfig {
+        net: "teacher.pt".into(),
+        temperature: 2.0,
+        policy: 1.0,
+        result: 1.0,
+        q: 1.0,
+    };
+    let silent = LossWeights {
+        policy: 0.0,
+        policy_soft: 0.0,
+        result: 0.0,
+        q: 0.0,
+        q_categorical: 0.0,
+        q_error: 0.0,
+        short_term: 0.0,
+        short_term_categorical: 0.0,
+        short_term_error: 0.0,
+        moves_left: 0.0,
+        ..LossWeights::default()
+    };
+    let weights = Weights::new(&silent, Some(&config), Device::Cpu);
+    let agreed = Advice {
+        policy: targets()
+            .masked(&(outputs.policy.detach() / 2.0))
+            .softmax(-1, Kind::Float),
+        wdl: Tensor::full([3, 3], 1.0 / 3.0, OPTIONS),
+        q: Some(outputs.q.scalar.copy()),
+    };
+    let learned = lesson(Some(agreed));
+    let found = losses(&outputs, &learned, &weights, 0.0);
+    found.total.backward();
+    for logits in [&outputs.policy, &outputs.wdl] {
+        assert!(logits.grad().abs().max().double_value(&[]) < 1e-7);
+    }
+    // Every sample carries advice, by its weight.
+    let place = NAMES
+        .iter()
+        .position(|name| *name == "teacher_policy")
+        .unwrap();
+    assert_eq!(learned.carried.double_value(&[place as i64]), 4.0);
+    let expected = (3f64.ln() + 2f64.ln()) / 4.0 * 4.0 + 3f64.ln();
+    assert!((found.total.double_value(&[]) - expected).abs() < 1e-5);
+}

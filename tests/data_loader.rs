@@ -65,6 +65,8 @@ fn contents(batch: &Batch) -> (Vec<i64>, Vec<i64>, Vec<u32>) {
         &batch.q,
         &batch.short_term,
         &batch.moves_left,
+        &batch.self_elo,
+        &batch.opponent_elo,
         &batch.weight,
     ] {
         floats.extend(column.iter().map(|value| value.to_bits()));
@@ -235,7 +237,7 @@ fn settings_that_make_no_sense_are_named() {
         ("validation", &|s| s.validation = 1.0),
         ("group", &|s| s.group = 0),
         ("variation_decay", &|s| s.variation_decay = -1.0),
-        ("the number of shards", &|s| s.shards.clear()),
+        ("the number of shards and chunks", &|s| s.shards.clear()),
     ] {
         assert!(
             error(change, 64, start).to_string().starts_with(name),

@@ -203,7 +203,7 @@ fn mistakes_of_the_user_get_one_clear_line() {
         &["pack", input, "-o", &output, "--played", "--noise"],
         "cannot be used with",
     );
-    says(&["stats", input], "is not a shard");
+    says(&["stats", "Cargo.toml"], "there is not a single sample");
     assert!(!Path::new(&output).exists());
 }
 

@@ -8,7 +8,11 @@ use std::path::{Path, PathBuf};
 use shakmaty::{Position, Role};
 use tessera::chess::Game;
 use tessera::data::Legal;
-use tessera::data::v6::{Chunk, RECORD_SIZE, V6Fault, V6Record};
+use tessera::data::Wdl;
+use tessera::data::v6::{
+    ADJUDICATED, CUT_OFF, Chunk, Ending, Expectation, PROVEN, RECORD_SIZE, Searched, V6Fault,
+    V6Record, game_records, write_chunk,
+};
 use tessera::encode::{BOARDS, HISTORY, Input, PLANES_PER_BOARD, WIDTH, policy_index, policy_move};
 
 /// The chunks, or none with a word about it where the data is absent.
@@ -37,7 +41,8 @@ fn chunks() -> Vec<PathBuf> {
 }
 
 fn records(chunk: &Path) -> Vec<V6Record> {
-    Chunk::open(chunk).unwrap().map(Result::unwrap).collect()
+    let chunk = Chunk::open(chunk).unwrap();
+    chunk.records().map(|record| *record.unwrap()).collect()
 }
 
 /// A row made anew from nothing but the boards and the position.
@@ -152,6 +157,74 @@ fn samples_hold_what_the_search_found() {
     }
 }
 
+/// What a record says its search said.
+fn searched(record: &V6Record) -> Searched {
+    let expectation = |q, draw, moves_left| Expectation {
+        q,
+        draw,
+        moves_left,
+    };
+    let probabilities = record.probabilities;
+    let orig = expectation(record.orig_q, record.orig_d, record.orig_m);
+    Searched {
+        input: record.input().unwrap(),
+        policy: record
+            .legal()
+            .iter()
+            .map(|index| (index, probabilities[usize::from(index)]))
+            .collect(),
+        root: expectation(record.root_q, record.root_d, record.root_m),
+        best: expectation(record.best_q, record.best_d, record.best_m),
+        played: expectation(record.played_q, record.played_d, record.played_m),
+        network: (!orig.q.is_nan()).then_some(orig),
+        visits: record.visits,
+        best_index: record.best_idx,
+        played_index: record.played_idx,
+        is_proven: record.invariance_info & PROVEN != 0,
+        policy_divergence: record.policy_kld,
+    }
+}
+
+#[test]
+fn games_written_anew_are_lc0_s_to_the_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    for chunk in chunks() {
+        let records = records(&chunk);
+        let game: Vec<Searched> = records.iter().map(searched).collect();
+        let first = &records[0];
+        let result = match (first.result_d, first.result_q) {
+            (1.0, _) => Wdl::Draw,
+            (_, q) if q > 0.0 => Wdl::Win,
+            _ => Wdl::Loss,
+        };
+        let ending = Ending {
+            result: Some(match first.black_to_move {
+                0 => result,
+                _ => result.reversed(),
+            }),
+            is_adjudicated: first.invariance_info & ADJUDICATED != 0,
+            is_cut_off: first.invariance_info & CUT_OFF != 0,
+        };
+        let written = folder.path().join("game.gz");
+        write_chunk(&written, &game_records(&game, &ending)).unwrap();
+        assert!(
+            unpacked(&written) == unpacked(&chunk),
+            "{}",
+            chunk.display()
+        );
+    }
+    let left_behind = std::fs::read_dir(folder.path()).unwrap();
+    assert!(left_behind.count() <= 1);
+}
+
+/// A chunk's bytes, by a decompressor that had no part in writing them.
+fn unpacked(chunk: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut reader = flate2::read::GzDecoder::new(File::open(chunk).unwrap());
+    reader.read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
 #[test]
 fn damaged_chunks_say_where() {
     let Some(chunk) = chunks().into_iter().next() else {
@@ -161,10 +234,8 @@ fn damaged_chunks_say_where() {
     let error = |bytes: &[u8]| {
         let path = folder.path().join("damaged.gz");
         std::fs::write(&path, bytes).unwrap();
-        let errors: Vec<_> = Chunk::open(&path)
-            .unwrap()
-            .filter_map(Result::err)
-            .collect();
+        let chunk = Chunk::open(&path).unwrap();
+        let errors: Vec<_> = chunk.records().filter_map(Result::err).collect();
         assert_eq!(errors.len(), 1);
         let error = errors.into_iter().next().unwrap();
         assert!(error.to_string().contains("damaged.gz"));
@@ -173,12 +244,13 @@ fn damaged_chunks_say_where() {
     let packed = std::fs::read(&chunk).unwrap();
     let (offset, fault) = error(&packed[..packed.len() / 2]);
     assert_eq!(offset % RECORD_SIZE as u64, 0);
-    assert!(matches!(fault, V6Fault::Io(_)), "{fault}");
-    assert!(matches!(error(b"not gzip at all").1, V6Fault::Io(_)));
+    assert!(matches!(fault, V6Fault::Unpack(_)), "{fault}");
+    assert!(matches!(
+        error(b"not gzip at all").1,
+        V6Fault::Version(0x2074_6f6e)
+    ));
 
-    let mut plain = Vec::new();
-    let mut reader = flate2::read::GzDecoder::new(File::open(&chunk).unwrap());
-    reader.read_to_end(&mut plain).unwrap();
+    let mut plain = unpacked(&chunk);
     let pack = |bytes: &[u8]| {
         let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         packer.write_all(bytes).unwrap();
@@ -187,8 +259,8 @@ fn damaged_chunks_say_where() {
     let (offset, fault) = error(&pack(&plain[..RECORD_SIZE + 100]));
     assert_eq!(offset, RECORD_SIZE as u64);
     assert!(matches!(fault, V6Fault::Truncated(100)), "{fault}");
-    plain[2 * RECORD_SIZE] = 7;
+    plain[2 * RECORD_SIZE] = 9;
     let (offset, fault) = error(&pack(&plain));
     assert_eq!(offset, 2 * RECORD_SIZE as u64);
-    assert!(matches!(fault, V6Fault::Version(7)), "{fault}");
+    assert!(matches!(fault, V6Fault::Version(9)), "{fault}");
 }

@@ -138,10 +138,7 @@ impl Reading {
         let mut following = result_for(evals.len()).map(Wdl::q);
         for ply in (0..evals.len()).rev() {
             let q = q_at(ply);
-            let short_term = q.map(|q| match following {
-                Some(following) => SHORT_TERM_STEP * q - (1.0 - SHORT_TERM_STEP) * following,
-                None => q,
-            });
+            let short_term = q.map(|q| short_term(q, following));
             following = short_term;
             let chosen = self.evals == Some(Evals::Chooser) && evals[ply].is_some();
             let is_target = chosen || self.played;
@@ -166,6 +163,15 @@ impl Reading {
             Eval::Mate(moves) => f32::from(moves.signum()),
         };
         mover.fold_wb(white, -white)
+    }
+}
+
+/// A position's short-term value: from its own value and the short-term value
+/// of the position that `follows`, each from its mover's view.
+pub(crate) fn short_term(q: f32, follows: Option<f32>) -> f32 {
+    match follows {
+        Some(following) => SHORT_TERM_STEP * q - (1.0 - SHORT_TERM_STEP) * following,
+        None => q,
     }
 }
 
@@ -197,6 +203,7 @@ mod tests {
             fen: None,
             result: Some(result),
             nodes: evals.iter().map(node).collect(),
+            ..Record::default()
         }
     }
 

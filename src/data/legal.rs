@@ -23,6 +23,22 @@ impl Legal {
         moves.iter().map(|&mv| policy_index(mv, turn)).collect()
     }
 
+    /// The set of these words; see [`Legal`].
+    pub(crate) fn from_words(words: [u64; LEGAL_WORDS]) -> Legal {
+        Legal(words)
+    }
+
+    /// The lowest index that is in one of two sets alone.
+    pub(crate) fn difference(&self, other: &Legal) -> Option<u16> {
+        let words = self
+            .0
+            .iter()
+            .zip(other.0)
+            .map(|(ours, theirs)| ours ^ theirs);
+        let (place, word) = (0..).zip(words).find(|&(_, word)| word != 0)?;
+        Some(place * 64 + word.trailing_zeros() as u16)
+    }
+
     /// The words of the set.
     #[must_use]
     pub fn words(&self) -> &[u64; LEGAL_WORDS] {

@@ -1,7 +1,7 @@
-//! Shards to batches: shuffled, weighted, in an order that depends on the
-//! configuration alone and can be resumed anywhere.
+//! Shards and chunks to batches: shuffled, weighted, in an order that depends
+//! on the configuration alone and can be resumed anywhere.
 //!
-//! An epoch goes through all blocks of all shards in a random order, cut into
+//! An epoch goes through all blocks of all sources in a random order, cut into
 //! groups of about [`Sampling::group`] samples. A group is decoded whole by
 //! many threads, shuffled, and cut into batches; what is left over at its end,
 //! less than a batch, is dropped. While one group is handed out the next one
@@ -11,19 +11,24 @@
 //! checkpoint needs.
 
 mod batch;
+mod faults;
 mod group;
 mod plan;
 mod sampling;
+mod source;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crossbeam::channel::{Receiver, Sender, bounded};
 use serde::{Deserialize, Serialize};
 
-use super::shard::{Shard, ShardError};
+use super::shard::ShardError;
+use super::v6::V6Error;
 
 pub use batch::{Batch, PolicyTargets};
+use faults::Faults;
 use group::Group;
 use plan::Plan;
 pub use sampling::{Sampling, Source};
@@ -36,7 +41,7 @@ const PREFETCH: usize = 8;
 pub enum Split {
     /// Those to learn from, epoch after epoch without end.
     Train,
-    /// Those kept apart, once, in the order of the shards; the last batch of a
+    /// Those kept apart, once, in the order of the sources; the last batch of a
     /// group may be smaller.
     Validation,
 }
@@ -45,12 +50,37 @@ pub enum Split {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Position {
-    /// Times all shards have been gone through.
+    /// Times all sources have been gone through.
     pub epoch: u64,
     /// Groups of the epoch that have been used up.
     pub group: u64,
     /// Samples of the group that have been used up.
     pub offset: u64,
+}
+
+/// Which part of every batch is handed out: the `number`-th, from 0, `of` so many
+/// parts of equal size, which follow each other.
+///
+/// Processes that train together each take a part. All decode all groups, at a
+/// million samples a second and core, but gather their own samples alone; so the
+/// batches are the same however many processes share them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Which part.
+    pub number: usize,
+    /// Of how many.
+    pub of: usize,
+}
+
+impl Share {
+    /// All of it.
+    pub const WHOLE: Share = Share { number: 0, of: 1 };
+
+    /// The part of `places`.
+    fn part(self, places: Range<usize>) -> Range<usize> {
+        let bound = |number: usize| places.start + places.len() * number / self.of;
+        bound(self.number)..bound(self.number + 1)
+    }
 }
 
 /// Why there are no batches.
@@ -59,6 +89,9 @@ pub enum LoaderError {
     /// A shard cannot be read.
     #[error(transparent)]
     Shard(#[from] ShardError),
+    /// A chunk, or a record of it, cannot be read.
+    #[error(transparent)]
+    Chunk(#[from] V6Error),
     /// A number of the configuration makes no sense.
     #[error("{name} is {value}, but must be {expected}")]
     Setting {
@@ -69,8 +102,8 @@ pub enum LoaderError {
         /// What it must be.
         expected: &'static str,
     },
-    /// The shards do not fill a batch.
-    #[error("the shards give about {samples} samples an epoch, fewer than one batch of {batch}")]
+    /// The data does not fill a batch.
+    #[error("the data gives about {samples} samples an epoch, fewer than one batch of {batch}")]
     TooFew {
         /// Samples that an epoch gives on average.
         samples: u64,
@@ -100,6 +133,7 @@ pub struct Loader {
     batches: Option<Receiver<Result<Batch, LoaderError>>>,
     workers: Vec<JoinHandle<()>>,
     samples: u64,
+    faults: Arc<Faults>,
 }
 
 impl Loader {
@@ -107,7 +141,7 @@ impl Loader {
     /// decoding on `threads` threads.
     ///
     /// # Errors
-    /// [`LoaderError`] if a shard cannot be opened or a setting makes no sense.
+    /// [`LoaderError`] if a source cannot be opened or a setting makes no sense.
     pub fn new(
         sampling: &Sampling,
         split: Split,
@@ -115,13 +149,24 @@ impl Loader {
         position: Position,
         threads: usize,
     ) -> Result<Loader, LoaderError> {
+        Loader::sharing(sampling, split, batch_size, position, Share::WHOLE, threads)
+    }
+
+    /// The same for a part of every batch; `batch_size` is that of the whole.
+    ///
+    /// # Errors
+    /// As [`Loader::new`].
+    pub fn sharing(
+        sampling: &Sampling,
+        split: Split,
+        batch_size: usize,
+        position: Position,
+        share: Share,
+        threads: usize,
+    ) -> Result<Loader, LoaderError> {
         sampling.check(batch_size)?;
-        let shards = sampling
-            .shards
-            .iter()
-            .map(|source| Shard::open(&source.path))
-            .collect::<Result<Vec<_>, _>>()?;
-        let plan = Arc::new(Plan::new(sampling.clone(), split, shards));
+        let plan = Plan::new(sampling.clone(), split, source::open(sampling)?);
+        let faults = Arc::new(Faults::new(sampling.strict));
         let samples = plan.samples();
         if split == Split::Train && samples < batch_size as u64 {
             return Err(LoaderError::TooFew {
@@ -146,14 +191,23 @@ impl Loader {
         // other.
         let (groups_out, groups_in) = bounded(0);
         let (batches_out, batches_in) = bounded(PREFETCH);
-        let decoder = move || decode(&plan, &pool, position, &groups_out);
-        let batcher = move || cut(split, batch_size, position, &groups_in, &batches_out);
+        let noted = faults.clone();
+        let decoder = move || decode(&plan, &noted, &pool, position, &groups_out);
+        let batcher = move || cut(split, batch_size, position, share, &groups_in, &batches_out);
         let workers = [spawn("decoder", decoder)?, spawn("batcher", batcher)?];
         Ok(Loader {
             batches: Some(batches_in),
             workers: workers.into(),
             samples,
+            faults,
         })
+    }
+
+    /// How many records have been skipped because they cannot be used, since
+    /// this loader began.
+    #[must_use]
+    pub fn skipped(&self) -> u64 {
+        self.faults.count()
     }
 
     /// About how many samples an epoch gives.
@@ -192,6 +246,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
 /// Decodes group after group until nobody takes them.
 fn decode(
     plan: &Plan,
+    faults: &Faults,
     pool: &rayon::ThreadPool,
     start: Position,
     groups_out: &Sender<Result<Group, LoaderError>>,
@@ -202,7 +257,8 @@ fn decode(
         let count = groups.len() as u64;
         for (number, blocks) in (0..).zip(groups).skip(first as usize) {
             let is_last = number + 1 == count;
-            let group = pool.install(|| Group::decode(plan, epoch, number, is_last, &blocks));
+            let group =
+                pool.install(|| Group::decode(plan, faults, epoch, number, is_last, &blocks));
             let failed = group.is_err();
             if groups_out.send(group).is_err() || failed {
                 return;
@@ -220,6 +276,7 @@ fn cut(
     split: Split,
     batch_size: usize,
     start: Position,
+    share: Share,
     groups_in: &Receiver<Result<Group, LoaderError>>,
     batches_out: &Sender<Result<Batch, LoaderError>>,
 ) {
@@ -250,7 +307,9 @@ fn cut(
             } else {
                 group.end()
             };
-            let batch = Batch::gather(group.samples(offset..end), next);
+            let part = share.part(offset..end);
+            let mut batch = Batch::gather(group.samples(part.clone()), next);
+            (batch.first, batch.joint) = (part.start - offset, end - offset);
             if batches_out.send(Ok(batch)).is_err() {
                 return;
             }

@@ -31,6 +31,15 @@ pub struct Node {
     pub eval: Option<Eval>,
 }
 
+/// The players' ratings, where they are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Ratings {
+    /// White's.
+    pub white: Option<u16>,
+    /// Black's.
+    pub black: Option<u16>,
+}
+
 /// A game.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Record {
@@ -38,6 +47,8 @@ pub struct Record {
     pub fen: Option<String>,
     /// The result for White, if the game came to one.
     pub result: Option<Wdl>,
+    /// The players' ratings.
+    pub ratings: Ratings,
     /// The moves in the order of a PGN: each is followed by the alternatives
     /// to it, then by the rest of its own line.
     pub nodes: Vec<Node>,

@@ -7,7 +7,7 @@ use crate::encode::{Input, policy_index};
 
 use super::label::{Labelled, Reading};
 use super::legal::Legal;
-use super::record::{Record, StrayNode};
+use super::record::{Ratings, Record, StrayNode};
 use super::sample::{Policy, Sample};
 
 /// Why a record cannot be played through.
@@ -84,7 +84,7 @@ pub fn replay(
         latest.truncate(depth);
         latest.push(mv);
         if place.label.is_some() && keep() {
-            emit(sample(&game, legal, target, place, variations));
+            emit(sample(&game, record, legal, target, place, variations));
         }
     }
     Ok(())
@@ -92,12 +92,22 @@ pub fn replay(
 
 fn sample(
     game: &Game,
+    record: &Record,
     legal: Legal,
     target: u16,
     place: Labelled,
     variations: VariationWeight,
 ) -> Sample {
     let label = place.label;
+    let Ratings { white, black } = record.ratings;
+    let (self_elo, opponent_elo) = match place.off_line {
+        // Variations are nobody's play.
+        Some(_) => (None, None),
+        None => game
+            .position()
+            .turn()
+            .fold_wb((white, black), (black, white)),
+    };
     Sample {
         input: Input::encode(game),
         legal,
@@ -109,6 +119,8 @@ fn sample(
         q: label.and_then(|label| label.q),
         short_term: label.and_then(|label| label.short_term),
         moves_left: label.and_then(|label| label.moves_left),
+        self_elo,
+        opponent_elo,
         weight: match place.off_line {
             None => 1.0,
             Some(plies) => variations.first * variations.decay.powi(plies as i32),

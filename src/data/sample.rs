@@ -66,6 +66,10 @@ pub struct Sample {
     pub short_term: Option<f32>,
     /// Plies to the end of the game.
     pub moves_left: Option<f32>,
+    /// The mover's rating.
+    pub self_elo: Option<u16>,
+    /// The opponent's rating.
+    pub opponent_elo: Option<u16>,
     /// How much the sample counts; 1 for a game's own moves.
     pub weight: f32,
 }

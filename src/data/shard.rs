@@ -32,10 +32,14 @@ pub use object::is_address;
 pub use reader::Shard;
 pub use writer::{Block, SAMPLES_PER_BLOCK, ShardWriter};
 
-const MAGIC: [u8; 8] = *b"TESSHARD";
+/// What a shard begins with.
+pub const MAGIC: [u8; 8] = *b"TESSHARD";
 const END: [u8; 8] = *b"TESSEND\n";
-/// Version of the format written and read.
-pub const VERSION: u32 = 1;
+/// Version of the format written. Version 1, in which games have no ratings,
+/// is read as well.
+pub const VERSION: u32 = 2;
+/// The oldest version read.
+const OLDEST: u32 = 1;
 /// Bytes before the header: magic, version, length, checksum.
 const PREAMBLE: usize = 8 + 4 + 4 + 4;
 /// Bytes after the index: length, checksum, end mark.
@@ -85,7 +89,7 @@ pub enum ShardError {
     },
     /// Another version of this program wrote it.
     #[error(
-        "{} is a shard of version {found}, this program reads version {VERSION}; \
+        "{} is a shard of version {found}, this program reads {OLDEST} to {VERSION}; \
          pack its games again",
         path.display()
     )]

@@ -1,29 +1,48 @@
-//! Training chunks of Lc0, version 6: gzip files of records, one a game as a
-//! rule, each record a position with what the search and the game said of it.
+//! Training chunks of Lc0, versions 6 and 7: records, each a position with
+//! what the search and the game said of it, as a rule those of one game in a
+//! gzip file.
+//!
+//! [`Chunks`] finds them in files, tars and folders, [`Chunk`] holds the
+//! records of one and makes samples of them, [`game_records`] and
+//! [`write_chunk`] make chunks of searched games.
 
+mod chunk;
+mod files;
+mod game;
 mod record;
+mod samples;
+mod unpack;
 
-use std::fs::File;
-use std::io::{BufReader, Read};
-use std::path::{Path, PathBuf};
-
-use flate2::bufread::MultiGzDecoder;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::encode::InputError;
 
-pub use record::{FORMAT, RECORD_SIZE, V6Record, VERSION};
+pub use chunk::{Chunk, Records};
+pub use files::Chunks;
+pub use game::{
+    ChunkWriteError, Ending, Expectation, Searched, divergence, game_records, write_chunk,
+};
+pub use record::{
+    ADJUDICATED, CUT_OFF, DELETED, FORMAT, PROVEN, RECORD_SIZE, V6Record, V7_RECORD_SIZE, VERSION,
+};
+pub use unpack::MAX_UNPACKED;
 
-/// Why a record cannot be used.
+/// Why a record, or the rest of a chunk, cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum V6Fault {
-    /// The system or the decompressor refused.
+    /// The system refused.
     #[error(transparent)]
     Io(#[from] std::io::Error),
+    /// From here on the chunk does not unpack: it is cut off, damaged or larger
+    /// than [`MAX_UNPACKED`].
+    #[error("the rest does not unpack: {0}")]
+    Unpack(Arc<str>),
     /// The file ends within a record.
-    #[error("the file ends after {0} of a record's {RECORD_SIZE} bytes")]
+    #[error("the file ends after {0} bytes of a record")]
     Truncated(usize),
     /// The record is of another version.
-    #[error("the record is of version {0}; version {VERSION} is read")]
+    #[error("the record is of version {0}; versions 6 and 7 are read")]
     Version(u32),
     /// The planes are in another input format.
     #[error("the record is in input format {0}; format {FORMAT} is read")]
@@ -34,122 +53,33 @@ pub enum V6Fault {
     /// The planes show no position.
     #[error(transparent)]
     Input(#[from] InputError),
+    /// The policy allows a move that is not legal, or the other way round.
+    #[error("policy and position disagree on whether move {0} of the policy is legal")]
+    Legal(u16),
+    /// A move that was played or found best is not legal.
+    #[error("move {0} of the policy was played or found best but is not legal")]
+    Move(u16),
+    /// The policy is no distribution.
+    #[error("the policy adds up to {0} instead of 1")]
+    Sum(f32),
+    /// A value is not in its range.
+    #[error("{name} is {value}")]
+    Value {
+        /// The record's field.
+        name: &'static str,
+        /// What it holds.
+        value: f32,
+    },
 }
 
 /// What is wrong where in a chunk.
 #[derive(Debug, thiserror::Error)]
 #[error("{}, byte {offset} unpacked: {fault}", path.display())]
 pub struct V6Error {
-    /// The chunk.
+    /// The chunk; in a tar, the tar's path and the member's.
     pub path: PathBuf,
     /// Where the record begins in the unpacked bytes.
     pub offset: u64,
     /// What is wrong with it.
     pub fault: V6Fault,
-}
-
-/// The records of a chunk, read one by one.
-pub struct Chunk<R> {
-    path: PathBuf,
-    reader: R,
-    offset: u64,
-    has_failed: bool,
-}
-
-impl Chunk<MultiGzDecoder<BufReader<File>>> {
-    /// Opens a chunk.
-    ///
-    /// # Errors
-    /// [`V6Error`] if there is no such file.
-    pub fn open(path: &Path) -> Result<Self, V6Error> {
-        let file = File::open(path).map_err(|error| V6Error {
-            path: path.to_owned(),
-            offset: 0,
-            fault: error.into(),
-        })?;
-        let bytes = MultiGzDecoder::new(BufReader::new(file));
-        Ok(Chunk::new(path, bytes))
-    }
-}
-
-impl<R: Read> Chunk<R> {
-    /// The records in unpacked bytes; `path` is for messages.
-    pub fn new(path: &Path, reader: R) -> Chunk<R> {
-        Chunk {
-            path: path.to_owned(),
-            reader,
-            offset: 0,
-            has_failed: false,
-        }
-    }
-
-    fn read(&mut self) -> Result<Option<V6Record>, V6Fault> {
-        let mut bytes = Vec::with_capacity(RECORD_SIZE);
-        let record = (&mut self.reader).take(RECORD_SIZE as u64);
-        let length = { record }.read_to_end(&mut bytes)?;
-        match bytes.first_chunk() {
-            Some(bytes) => V6Record::from_bytes(bytes).map(Some),
-            None if length == 0 => Ok(None),
-            None => Err(V6Fault::Truncated(length)),
-        }
-    }
-}
-
-impl<R: Read> Iterator for Chunk<R> {
-    type Item = Result<V6Record, V6Error>;
-
-    /// The next record; after an error there is none.
-    fn next(&mut self) -> Option<Result<V6Record, V6Error>> {
-        if self.has_failed {
-            return None;
-        }
-        match self.read() {
-            Ok(record) => {
-                self.offset += RECORD_SIZE as u64;
-                record.map(Ok)
-            }
-            Err(fault) => {
-                self.has_failed = true;
-                Some(Err(V6Error {
-                    path: self.path.clone(),
-                    offset: self.offset,
-                    fault,
-                }))
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn any_bytes_are_read_without_panic(
-            head in proptest::collection::vec(any::<u8>(), 0..40),
-            fill: u8,
-            length in 0..3 * RECORD_SIZE,
-            is_versioned: bool,
-        ) {
-            let mut bytes = vec![fill; length];
-            for start in (0..length).step_by(RECORD_SIZE) {
-                let record = &mut bytes[start..];
-                if is_versioned && record.len() > 8 {
-                    record[..8].copy_from_slice(&[6, 0, 0, 0, 1, 0, 0, 0]);
-                }
-                let planes = record.iter_mut().skip(7440);
-                for (byte, &random) in planes.zip(&head) {
-                    *byte = random;
-                }
-            }
-            for record in Chunk::new(Path::new("bytes"), bytes.as_slice()) {
-                match record.map(|record| record.sample()) {
-                    Ok(sample) => drop(sample),
-                    Err(error) => prop_assert_eq!(error.offset % RECORD_SIZE as u64, 0),
-                }
-            }
-        }
-    }
 }

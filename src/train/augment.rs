@@ -23,6 +23,10 @@ impl AugmentConfig {
                 .rotate_left(29)
         });
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        // What was drawn for the samples of other processes.
+        for _ in 0..batch.first {
+            random.random::<f64>();
+        }
         let chosen: Vec<bool> = batch
             .inputs
             .iter()

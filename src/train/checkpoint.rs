@@ -231,7 +231,10 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let (_folder, path) = written();
-        let (mut before, after) = (tiny().checkpoint().unwrap(), Checkpoint::read(&path).unwrap());
+        let (mut before, after) = (
+            tiny().checkpoint().unwrap(),
+            Checkpoint::read(&path).unwrap(),
+        );
         assert_eq!(before.parameters, after.parameters);
         assert_eq!(before.average, after.average);
         before.memory.sort_by(|one, other| one.0.cmp(&other.0));

@@ -1,23 +1,23 @@
 //! What a training run is told, as its TOML file states it.
 
-mod guard;
-mod keep;
 mod augment;
 mod average;
 mod check;
 mod distillation;
+mod guard;
+mod keep;
 mod loss;
 mod nearest;
 mod optimizer;
 mod overrides;
 mod schedule;
 
-pub use guard::GuardConfig;
-pub use keep::KeepConfig;
 pub use augment::AugmentConfig;
 pub use average::AverageConfig;
 pub use check::ConfigError;
 pub use distillation::DistillationConfig;
+pub use guard::GuardConfig;
+pub use keep::KeepConfig;
 pub use loss::LossWeights;
 pub use optimizer::{DecayRule, OptimizerConfig, OptimizerKind};
 pub use overrides::{Override, OverrideError};

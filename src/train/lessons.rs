@@ -147,12 +147,7 @@ impl Lessons {
 
     /// What the network answers to the lesson, and the losses of that, through
     /// which gradients can flow.
-    fn losses(
-        &self,
-        model: &Chessformer,
-        weights: &Weights,
-        lesson: &Lesson,
-    ) -> (Outputs, Losses) {
+    fn losses(&self, model: &Chessformer, weights: &Weights, lesson: &Lesson) -> (Outputs, Losses) {
         let outputs = model.forward(weights, &lesson.rows, self.heads);
         let losses = losses(&outputs, lesson, &self.weights, self.label_smoothing);
         (outputs, losses)

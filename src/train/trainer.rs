@@ -260,7 +260,10 @@ impl Trainer {
         let shared = self.world.share(&own, DOING)?;
         let memory = self.optimizer.memory();
         let vectors = [&self.parameters, &self.average];
-        for tensor in vectors.into_iter().chain(memory.iter().map(|(_, tensor)| tensor)) {
+        for tensor in vectors
+            .into_iter()
+            .chain(memory.iter().map(|(_, tensor)| tensor))
+        {
             self.world.broadcast(tensor, DOING)?;
         }
         if !self.world.is_first() {
@@ -348,7 +351,7 @@ impl Trainer {
         let mut window = Window::new(self.device);
         let mut calibration = Calibration::new(self.device);
         let lessons = Lessons::plain(&self.config, &self.model, self.device);
-        let batches = Loader::new(
+        let batches = Loader::sharing(
             &self.config.data,
             Split::Validation,
             self.config.batch,

@@ -27,7 +27,7 @@ struct Arguments {
 enum Command {
     /// Pack games (PGN, also gzip or zstd) into a shard for training.
     Pack(pack::Pack),
-    /// Say what shards and chunks hold.
+    /// Say what shards, chunks and games hold.
     Stats(stats::Stats),
     /// Print how large an architecture is.
     Describe(describe::Describe),

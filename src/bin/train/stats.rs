@@ -8,15 +8,29 @@ use anyhow::{Context, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use tessera::data::shard::{Shard, is_address};
-use tessera::data::statistics::{BARS, Findings, Survey};
+use tessera::data::Curve;
+use tessera::data::label::{Evals, Reading};
+use tessera::data::shard::{MAGIC, Shard, is_address};
+use tessera::data::statistics::{BARS, Fault, Findings, RATING_BAR, Survey};
+use tessera::data::v6::Chunks;
 
 /// What `train stats` is asked to do.
 #[derive(Args)]
 pub struct Stats {
-    /// Shards, and training chunks of Lc0 (.gz).
+    /// Shards; training chunks of Lc0 (versions 6 and 7, gzip or plain), tars
+    /// and folders of them; games (*.pgn, also gzip or zstd).
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Of PGN: what a score after a move belongs to, see `train pack`. Every
+    /// move counts as a target.
+    #[arg(long, value_enum, default_value = "chooser")]
+    evals: Evals,
+    /// Of PGN: the curve from the engines' scores to values.
+    #[arg(long, value_enum, default_value = "lichess")]
+    curve: Curve,
+    /// Stop at the first record that cannot be used instead of skipping it.
+    #[arg(long)]
+    strict: bool,
     /// Print one JSON object instead of a table.
     #[arg(long)]
     json: bool,
@@ -35,11 +49,27 @@ impl Stats {
         let style = "{elapsed} {human_pos} samples, {per_sec}";
         let progress = ProgressBar::no_length().with_style(ProgressStyle::with_template(style)?);
         let mut survey = Survey::default();
+        let reading = Reading {
+            evals: Some(self.evals),
+            played: true,
+            noise: false,
+            curve: self.curve,
+        };
+        let count = |samples| progress.inc(samples);
+        let bad = |fault: Fault| {
+            if self.strict {
+                return Err(fault);
+            }
+            progress.suspend(|| eprintln!("skipped {fault}"));
+            Ok(())
+        };
         for path in &self.files {
-            if !is_address(path) && is_gzip(path).with_context(|| path.display().to_string())? {
-                survey.add_chunk(path)?;
+            if is_pgn(path) {
+                survey.add_pgn(path, &reading, count, bad)?;
+            } else if is_shard(path).with_context(|| path.display().to_string())? {
+                survey.add_shard(&Shard::open(path)?, count, bad)?;
             } else {
-                survey.add_shard(&Shard::open(path)?, |samples| progress.inc(samples))?;
+                survey.add_chunks(&Chunks::open(path)?, count, bad)?;
             }
         }
         progress.finish_and_clear();
@@ -57,10 +87,22 @@ impl Stats {
     }
 }
 
-fn is_gzip(path: &Path) -> std::io::Result<bool> {
-    let mut magic = Vec::new();
-    File::open(path)?.take(2).read_to_end(&mut magic)?;
-    Ok(magic == [0x1f, 0x8b])
+fn is_pgn(path: &Path) -> bool {
+    let name = path.to_string_lossy();
+    let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
+    name.ends_with(".pgn")
+}
+
+fn is_shard(path: &Path) -> std::io::Result<bool> {
+    // Only shards are read from object stores.
+    if path.is_dir() || is_address(path) {
+        return Ok(is_address(path));
+    }
+    let mut start = Vec::new();
+    File::open(path)?
+        .take(MAGIC.len() as u64)
+        .read_to_end(&mut start)?;
+    Ok(start == MAGIC)
 }
 
 fn print(findings: &Findings) {
@@ -76,6 +118,7 @@ fn print(findings: &Findings) {
     line("  without result", counts.results.unknown, counts.games);
     line("  duplicates", findings.duplicate_games, counts.games);
     println!("{:<22}{:>12}", "samples", counts.samples);
+    println!("{:<22}{:>12}", "  unusable records", counts.bad_records);
     line("  of variations", counts.variation_samples, counts.samples);
     line(
         "  duplicate positions",
@@ -98,10 +141,20 @@ fn print(findings: &Findings) {
     line("  short term", targets.short_term, counts.samples);
     line("  moves left", targets.moves_left, counts.samples);
     println!("q of the mover");
-    let highest = counts.q_histogram.iter().max().copied().unwrap_or(0);
-    for (bar, &count) in counts.q_histogram.iter().enumerate() {
-        let from = 2.0 * bar as f64 / BARS as f64 - 1.0;
+    let bar = |bar: usize| format!("{:>4.1} …", 2.0 * bar as f64 / BARS as f64 - 1.0);
+    chart((0..BARS).map(|place| (bar(place), counts.q_histogram[place])));
+    if !counts.rating_histogram.is_empty() {
+        println!("ratings");
+        let bars = counts.rating_histogram.iter();
+        chart(bars.map(|(&from, &count)| (format!("{from}–{}", from + RATING_BAR - 1), count)));
+    }
+}
+
+/// Bars with what they count, the longest of 50 marks.
+fn chart(bars: impl Iterator<Item = (String, u64)> + Clone) {
+    let highest = bars.clone().map(|(_, count)| count).max().unwrap_or(0);
+    for (name, count) in bars {
         let length = (50.0 * count as f64 / highest.max(1) as f64).round() as usize;
-        println!("  {from:>4.1} …{count:>13}  {}", "█".repeat(length));
+        println!("  {name:<9}{count:>10}  {}", "█".repeat(length));
     }
 }

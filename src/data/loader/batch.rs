@@ -36,10 +36,18 @@ pub struct Batch {
     pub short_term: Vec<f32>,
     /// Plies to the end of the game; NaN where it is no target.
     pub moves_left: Vec<f32>,
+    /// The mover's rating; NaN where it is unknown.
+    pub self_elo: Vec<f32>,
+    /// The opponent's rating; NaN where it is unknown.
+    pub opponent_elo: Vec<f32>,
     /// How much each sample counts.
     pub weight: Vec<f32>,
     /// Where the batches after this one begin.
     pub next: Position,
+    /// Samples of the whole batch, of which these may be a part.
+    pub joint: usize,
+    /// Place of these samples' first one in the whole batch.
+    pub first: usize,
 }
 
 impl Batch {
@@ -82,8 +90,12 @@ impl Batch {
             q: Vec::with_capacity(size),
             short_term: Vec::with_capacity(size),
             moves_left: Vec::with_capacity(size),
+            self_elo: Vec::with_capacity(size),
+            opponent_elo: Vec::with_capacity(size),
             weight: Vec::with_capacity(size),
             next,
+            joint: size,
+            first: 0,
         };
         for sample in samples {
             batch.push(sample);
@@ -118,6 +130,9 @@ impl Batch {
         self.q.push(sample.q.unwrap_or(f32::NAN));
         self.short_term.push(sample.short_term.unwrap_or(f32::NAN));
         self.moves_left.push(sample.moves_left.unwrap_or(f32::NAN));
+        let elo = |rating: Option<u16>| rating.map_or(f32::NAN, f32::from);
+        self.self_elo.push(elo(sample.self_elo));
+        self.opponent_elo.push(elo(sample.opponent_elo));
         self.weight.push(sample.weight);
     }
 }

@@ -6,10 +6,9 @@ use rand::Rng;
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
 
-use crate::data::replay::replay;
 use crate::data::sample::Sample;
-use crate::data::shard::ShardError;
 
+use super::faults::Faults;
 use super::plan::{BlockId, Plan, Purpose};
 use super::{LoaderError, Position, Split};
 
@@ -29,21 +28,27 @@ impl Group {
     /// samples does not depend on which thread is done first.
     pub(super) fn decode(
         plan: &Plan,
+        faults: &Faults,
         epoch: u64,
         number: u64,
         is_last: bool,
         blocks: &[BlockId],
     ) -> Result<Group, LoaderError> {
-        let blocks = blocks
-            .par_iter()
-            .map(|&block| decode_block(plan, epoch, block))
-            .collect::<Result<Vec<_>, _>>()?;
+        plan.announce(blocks);
+        // Threads take the blocks one by one, in the order of the announcement.
+        let mut decoded = (0..)
+            .zip(blocks)
+            .par_bridge()
+            .map(|(place, &block)| Ok((place, decode_block(plan, faults, epoch, block)?)))
+            .collect::<Result<Vec<(usize, _)>, LoaderError>>()?;
+        decoded.sort_unstable_by_key(|&(place, _)| place);
+        let blocks: Vec<Vec<Sample>> = decoded.into_iter().map(|(_, samples)| samples).collect();
         let mut order: Vec<(u32, u32)> = (0..)
             .zip(&blocks)
             .flat_map(|(block, samples)| (0..samples.len() as u32).map(move |at| (block, at)))
             .collect();
         if plan.split() == Split::Train {
-            order.shuffle(&mut plan.random(Purpose::Samples, [epoch, number, 0]));
+            order.shuffle(&mut plan.random(Purpose::Samples, [epoch, number, 0, 0]));
         }
         Ok(Group {
             blocks,
@@ -98,32 +103,26 @@ impl Group {
 }
 
 /// The samples of a block that belong to the split and are drawn this epoch.
-fn decode_block(plan: &Plan, epoch: u64, id: BlockId) -> Result<Vec<Sample>, ShardError> {
-    let shard = &plan.shards[id.shard];
-    let rate = plan.sampling.shards[id.shard].rate;
-    let place = [epoch, id.shard as u64, id.block as u64];
-    let mut random = plan.random(Purpose::Draw, place);
+fn decode_block(
+    plan: &Plan,
+    faults: &Faults,
+    epoch: u64,
+    id: BlockId,
+) -> Result<Vec<Sample>, LoaderError> {
+    let share = plan.share(id);
+    let place = [id.source, id.block, id.pass].map(u64::from);
+    let mut random = plan.random(Purpose::Draw, [epoch, place[0], place[1], place[2]]);
     // Room for what is drawn on average and a little more, so that megabytes
     // are not moved as the vector grows.
     let expected = plan.expected(id) as usize;
     let mut samples = Vec::with_capacity(expected + expected / 16);
-    for (game, record) in shard.read(id.block)?.iter().enumerate() {
-        if !plan.admits(record) {
-            continue;
-        }
-        replay(
-            record,
-            &shard.header().reading,
-            plan.sampling.variations(),
-            || rate >= 1.0 || random.random::<f64>() < rate,
-            |sample| samples.push(sample),
-        )
-        .map_err(|source| ShardError::Replay {
-            path: shard.path().to_owned(),
-            block: id.block,
-            game,
-            source,
-        })?;
-    }
+    plan.source(id).decode(
+        id.block as usize,
+        plan.sampling.variations(),
+        |game| plan.admits(game),
+        || share >= 1.0 || random.random::<f64>() < share,
+        |sample| samples.push(sample),
+        |fault| faults.note(fault),
+    )?;
     Ok(samples)
 }

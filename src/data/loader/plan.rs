@@ -5,9 +5,7 @@ use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use sha2::{Digest, Sha256};
 
-use crate::data::record::Record;
-use crate::data::shard::Shard;
-
+use super::source::Source;
 use super::{Sampling, Split};
 
 /// What a random stream decides.
@@ -21,25 +19,28 @@ pub(super) enum Purpose {
     Samples,
 }
 
-/// One block of one of the shards.
+/// One pass over one block of one of the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockId {
-    pub(super) shard: usize,
-    pub(super) block: usize,
+    pub(super) source: u32,
+    pub(super) block: u32,
+    /// Which pass of the epoch it is: a source whose rate is above 1 is gone
+    /// through more than once.
+    pub(super) pass: u32,
 }
 
-/// The open shards and how to go through them.
+/// The open sources and how to go through them.
 pub(super) struct Plan {
     pub(super) sampling: Sampling,
-    pub(super) shards: Vec<Shard>,
+    sources: Vec<Source>,
     split: Split,
 }
 
 impl Plan {
-    pub(super) fn new(sampling: Sampling, split: Split, shards: Vec<Shard>) -> Plan {
+    pub(super) fn new(sampling: Sampling, split: Split, sources: Vec<Source>) -> Plan {
         Plan {
             sampling,
-            shards,
+            sources,
             split,
         }
     }
@@ -59,7 +60,7 @@ impl Plan {
     pub(super) fn groups(&self, epoch: u64) -> Vec<Vec<BlockId>> {
         let mut blocks: Vec<BlockId> = self.blocks().collect();
         if self.split == Split::Train {
-            blocks.shuffle(&mut self.random(Purpose::Blocks, [epoch, 0, 0]));
+            blocks.shuffle(&mut self.random(Purpose::Blocks, [epoch, 0, 0, 0]));
         }
         let total: f64 = blocks.iter().map(|&block| self.expected(block)).sum();
         let count = (total / self.sampling.group as f64).round().max(1.0);
@@ -75,15 +76,22 @@ impl Plan {
         groups
     }
 
-    /// Whether a game belongs to the split.
-    pub(super) fn admits(&self, record: &Record) -> bool {
-        let place = record.hash() as f64 / 2f64.powi(64);
+    /// Says that these blocks will be decoded soon, in this order.
+    pub(super) fn announce(&self, blocks: &[BlockId]) {
+        for &id in blocks {
+            self.source(id).announce(id.block as usize);
+        }
+    }
+
+    /// Whether a game belongs to the split, by a number that equal games share.
+    pub(super) fn admits(&self, game: u64) -> bool {
+        let place = game as f64 / 2f64.powi(64);
         let is_validation = place < self.sampling.validation;
         is_validation == (self.split == Split::Validation)
     }
 
     /// The random stream for one purpose at one place.
-    pub(super) fn random(&self, purpose: Purpose, place: [u64; 3]) -> Xoshiro256PlusPlus {
+    pub(super) fn random(&self, purpose: Purpose, place: [u64; 4]) -> Xoshiro256PlusPlus {
         let mut digest = Sha256::new();
         digest.update([purpose as u8]);
         digest.update(self.sampling.seed.to_le_bytes());
@@ -93,19 +101,51 @@ impl Plan {
         Xoshiro256PlusPlus::from_seed(digest.finalize().into())
     }
 
+    pub(super) fn source(&self, id: BlockId) -> &Source {
+        &self.sources[id.source as usize]
+    }
+
+    /// The share of a block's samples that a pass uses: all of them but in the
+    /// last pass, which makes up for what of the rate is no whole number.
+    /// Validation takes nothing twice.
+    pub(super) fn share(&self, id: BlockId) -> f64 {
+        (self.rate(self.source(id)) - f64::from(id.pass)).min(1.0)
+    }
+
+    fn rate(&self, source: &Source) -> f64 {
+        match self.split {
+            Split::Train => source.rate(),
+            Split::Validation => source.rate().min(1.0),
+        }
+    }
+
+    /// All passes over all blocks that may hold games of the split.
     fn blocks(&self) -> impl Iterator<Item = BlockId> + '_ {
-        self.shards.iter().enumerate().flat_map(|(shard, open)| {
-            (0..open.blocks().len()).map(move |block| BlockId { shard, block })
+        (0..).zip(&self.sources).flat_map(move |(number, source)| {
+            let passes = self.rate(source).ceil() as u32;
+            let blocks = (0..source.blocks() as u32).filter(|&block| {
+                let game = source.game(block as usize);
+                game.is_none_or(|game| self.admits(game))
+            });
+            blocks.flat_map(move |block| {
+                (0..passes).map(move |pass| BlockId {
+                    source: number,
+                    block,
+                    pass,
+                })
+            })
         })
     }
 
-    /// The samples that a block gives on average.
+    /// The samples that a pass over a block gives on average.
     pub(super) fn expected(&self, id: BlockId) -> f64 {
-        let samples = self.shards[id.shard].blocks()[id.block].samples as f64;
-        let share = match self.split {
-            Split::Train => 1.0 - self.sampling.validation,
-            Split::Validation => self.sampling.validation,
+        let block = id.block as usize;
+        let source = self.source(id);
+        let of_split = match (source.game(block), self.split) {
+            (Some(_), _) => 1.0,
+            (None, Split::Train) => 1.0 - self.sampling.validation,
+            (None, Split::Validation) => self.sampling.validation,
         };
-        samples * share * self.sampling.shards[id.shard].rate
+        source.samples(block) * of_split * self.share(id)
     }
 }

@@ -8,14 +8,14 @@ use crate::data::replay::VariationWeight;
 
 use super::LoaderError;
 
-/// One shard and how much of it to use.
+/// A shard, or a place where chunks lie, and how much of it to use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// The shard.
+    /// The shard; or a chunk, a tar of chunks or a folder of either.
     pub path: PathBuf,
-    /// Share of its samples that an epoch uses, above 0 and at most 1; each
-    /// epoch draws anew.
+    /// How often an epoch uses each of its samples: below 1 a share of them,
+    /// which each epoch draws anew, above 1 some or all of them repeatedly.
     #[serde(default = "Source::whole")]
     pub rate: f64,
 }
@@ -33,12 +33,18 @@ impl Source {
 pub struct Sampling {
     /// The shards.
     pub shards: Vec<Source>,
+    /// Chunks of Lc0, versions 6 and 7.
+    pub chunks: Vec<Source>,
+    /// Whether a record that cannot be used stops the training instead of
+    /// being skipped and counted.
+    pub strict: bool,
     /// Weight of a variation's first move, next to 1 for a game's own moves.
     pub variation_weight: f32,
     /// Factor on that weight for each further ply of the variation.
     pub variation_decay: f32,
-    /// Share of the games kept for validation, by the hash of their moves, so
-    /// that equal games always fall on the same side.
+    /// Share of the games kept for validation: by the hash of their moves, so
+    /// that equal games always fall on the same side, and of chunks by that of
+    /// their file names.
     pub validation: f64,
     /// Samples that are shuffled together. Two groups lie in memory at a time,
     /// at about 1.2 kB a sample.
@@ -51,6 +57,8 @@ impl Default for Sampling {
     fn default() -> Sampling {
         Sampling {
             shards: Vec::new(),
+            chunks: Vec::new(),
+            strict: false,
             variation_weight: 0.5,
             variation_decay: 0.95,
             validation: 1.0 / 200.0,
@@ -71,16 +79,21 @@ impl Sampling {
     /// Whether batches can be made by these settings.
     pub(super) fn check(&self, batch_size: usize) -> Result<(), LoaderError> {
         const POSITIVE: &str = "at least 1";
-        const SHARE: &str = "above 0 and at most 1";
+        const RATE: &str = "above 0 and at most 1000";
         const BELOW_ONE: &str = "at least 0 and below 1";
         const WEIGHT: &str = "a number of at least 0";
         let size = batch_size as f64;
-        let shards = self.shards.len() as f64;
+        let sources = (self.shards.len() + self.chunks.len()) as f64;
         let group = self.group as f64;
         let validation = self.validation;
         let mut settings = vec![
             ("the batch size", size, size >= 1.0, POSITIVE),
-            ("the number of shards", shards, shards >= 1.0, POSITIVE),
+            (
+                "the number of shards and chunks",
+                sources,
+                sources >= 1.0,
+                POSITIVE,
+            ),
             ("group", group, group >= 1.0, POSITIVE),
             (
                 "validation",
@@ -89,9 +102,9 @@ impl Sampling {
                 BELOW_ONE,
             ),
         ];
-        for source in &self.shards {
+        for source in self.shards.iter().chain(&self.chunks) {
             let rate = source.rate;
-            settings.push(("rate", rate, rate > 0.0 && rate <= 1.0, SHARE));
+            settings.push(("rate", rate, rate > 0.0 && rate <= 1000.0, RATE));
         }
         for (name, weight) in [
             ("variation_weight", self.variation_weight),

@@ -8,7 +8,7 @@ use shakmaty::{CastlingMode, Chess, KnownOutcome, Position};
 
 use crate::chess::{FenError, Game};
 use crate::data::legal::Legal;
-use crate::data::record::{Eval, Node, Record};
+use crate::data::record::{Eval, Node, Ratings, Record};
 use crate::data::sample::Wdl;
 use crate::encode::policy_index;
 
@@ -84,6 +84,7 @@ struct RecordVisitor;
 struct Tags {
     fen: Option<String>,
     result: Option<Wdl>,
+    ratings: Ratings,
 }
 
 /// The record so far and the lines that are open in it, outermost first.
@@ -123,6 +124,8 @@ impl Visitor for RecordVisitor {
                 Err(_) => return ControlFlow::Break(Err(GameError::FenTag)),
             },
             b"Result" => tags.result = result(value.as_bytes()),
+            b"WhiteElo" => tags.ratings.white = rating(&value.decode_utf8_lossy()),
+            b"BlackElo" => tags.ratings.black = rating(&value.decode_utf8_lossy()),
             b"Variant" => {
                 let variant = value.decode_utf8_lossy().into_owned();
                 if !is_chess(&variant) {
@@ -147,6 +150,7 @@ impl Visitor for RecordVisitor {
             record: Record {
                 fen: tags.fen.filter(|_| position != Chess::default()),
                 result: tags.result,
+                ratings: tags.ratings,
                 nodes: Vec::new(),
             },
             lines: vec![Line {
@@ -268,6 +272,12 @@ fn result(tag: &[u8]) -> Option<Wdl> {
     }
 }
 
+/// The rating in a tag, which may be marked as provisional.
+fn rating(tag: &str) -> Option<u16> {
+    let digits = tag.trim().trim_end_matches('?');
+    digits.parse().ok().filter(|&rating| rating > 0)
+}
+
 /// Whether a game of this variant is chess: the names in use for standard
 /// chess, Chess960 and games from a given position.
 fn is_chess(variant: &str) -> bool {
@@ -352,6 +362,22 @@ mod tests {
             (0, false, false),
         ];
         assert_eq!(shape, expected);
+    }
+
+    #[test]
+    fn ratings_are_read_where_they_are_given() {
+        for (tag, expected) in [
+            ("1500", Some(1500)),
+            (" 1712? ", Some(1712)),
+            ("?", None),
+            ("-", None),
+            ("0", None),
+            ("2700000", None),
+        ] {
+            let text = format!("[WhiteElo \"{tag}\"]\n[BlackElo \"2000\"]\n\n1. e4 *");
+            let ratings = parse_game(text.as_bytes()).unwrap().ratings;
+            assert_eq!((ratings.white, ratings.black), (expected, Some(2000)));
+        }
     }
 
     #[test]

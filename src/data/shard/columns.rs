@@ -3,7 +3,7 @@
 //!
 //! | column | holds |
 //! |---|---|
-//! | games | flags (1: a FEN follows; result in bits 1–2), moves (varint), FEN (varint length, bytes) |
+//! | games | flags (bit 0: a FEN follows; bits 1–2: the result; bit 3: ratings follow), moves (varint), FEN (varint length, bytes), White's and Black's rating (varints, 0 where unknown) |
 //! | ordinals | the move's place among the legal ones, a byte a move |
 //! | depths | a byte a move |
 //! | marks | a byte a move: bit 0 starts a line, bits 1–2 the kind of score |
@@ -13,7 +13,7 @@
 //! A column is its raw length and its compressed length, both u32, then one
 //! zstd frame.
 
-use crate::data::record::{Eval, Node, Record};
+use crate::data::record::{Eval, Node, Ratings, Record};
 use crate::data::sample::Wdl;
 
 /// zstd's level: above it packing slows down much more than shards shrink.
@@ -23,6 +23,9 @@ const COLUMNS: usize = 6;
 const MAX_COLUMN: usize = 1 << 28;
 
 const HAS_FEN: u8 = 1;
+const RESULT: u8 = 1;
+const HAS_RATINGS: u8 = 1 << 3;
+const FLAGS: u8 = 0b1111;
 const STARTS_LINE: u8 = 1;
 const NO_SCORE: u8 = 0;
 const CENTIPAWNS: u8 = 1;
@@ -107,11 +110,20 @@ fn encode_record(record: &Record, columns: &mut [Vec<u8>; COLUMNS]) {
         Some(Wdl::Draw) => 2,
         Some(Wdl::Loss) => 3,
     };
-    games.push(result << 1 | if record.fen.is_some() { HAS_FEN } else { 0 });
+    let flag = |holds, flag| if holds { flag } else { 0 };
+    let has_ratings = record.ratings != Ratings::default();
+    games.push(
+        result << RESULT | flag(record.fen.is_some(), HAS_FEN) | flag(has_ratings, HAS_RATINGS),
+    );
     write_varint(games, record.nodes.len() as u64);
     if let Some(fen) = &record.fen {
         write_varint(games, fen.len() as u64);
         games.extend_from_slice(fen.as_bytes());
+    }
+    if has_ratings {
+        for rating in [record.ratings.white, record.ratings.black] {
+            write_varint(games, rating.unwrap_or(0).into());
+        }
     }
     let mut known = Scores::default();
     for node in &record.nodes {
@@ -179,12 +191,14 @@ pub(super) fn decode(mut bytes: &[u8]) -> Result<Vec<Record>, ColumnError> {
 fn decode_record(columns: &mut [Column; COLUMNS]) -> Result<Record, ColumnError> {
     let [games, ordinals, depths, marks, scores, repeats] = columns;
     let flags = games.byte()?;
-    let result = match flags >> 1 {
+    if flags & !FLAGS != 0 {
+        return Err(games.out_of_range());
+    }
+    let result = match flags >> RESULT & 0b11 {
         0 => None,
         1 => Some(Wdl::Win),
         2 => Some(Wdl::Draw),
-        3 => Some(Wdl::Loss),
-        _ => return Err(games.out_of_range()),
+        _ => Some(Wdl::Loss),
     };
     let length = games.length()?;
     let fen = if flags & HAS_FEN != 0 {
@@ -195,6 +209,13 @@ fn decode_record(columns: &mut [Column; COLUMNS]) -> Result<Record, ColumnError>
     } else {
         None
     };
+    let mut ratings = Ratings::default();
+    if flags & HAS_RATINGS != 0 {
+        for rating in [&mut ratings.white, &mut ratings.black] {
+            let value = u16::try_from(games.varint()?).map_err(|_| games.out_of_range())?;
+            *rating = Some(value).filter(|&value| value > 0);
+        }
+    }
     let ordinals = ordinals.take(length)?;
     let depths = depths.take(length)?;
     let marks_of_nodes = marks.take(length)?;
@@ -227,7 +248,12 @@ fn decode_record(columns: &mut [Column; COLUMNS]) -> Result<Record, ColumnError>
         known.note(&node);
         nodes.push(node);
     }
-    Ok(Record { fen, result, nodes })
+    Ok(Record {
+        fen,
+        result,
+        ratings,
+        nodes,
+    })
 }
 
 /// What is left to read of a column.
@@ -320,9 +346,11 @@ mod tests {
             result in prop_oneof![
                 Just(None), Just(Some(Wdl::Win)), Just(Some(Wdl::Draw)), Just(Some(Wdl::Loss))
             ],
+            white in proptest::option::of(1u16..),
+            black in proptest::option::of(1u16..),
             nodes in proptest::collection::vec(node(), 0..60),
         ) -> Record {
-            Record { fen, result, nodes }
+            Record { fen, result, ratings: Ratings { white, black }, nodes }
         }
     }
 

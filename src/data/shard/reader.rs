@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::data::record::Record;
 
 use super::storage::Storage;
-use super::{BlockEntry, END, Header, MAGIC, PREAMBLE, ShardError, TRAILER, VERSION, columns};
+use super::{
+    BlockEntry, END, Header, MAGIC, OLDEST, PREAMBLE, ShardError, TRAILER, VERSION, columns,
+};
 
 /// An open shard. Threads may read blocks at the same time.
 #[derive(Debug)]
@@ -52,7 +54,7 @@ impl Shard {
             return Err(foreign());
         }
         let field = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| preamble[at + byte]));
-        if field(8) != VERSION {
+        if !(OLDEST..=VERSION).contains(&field(8)) {
             return Err(ShardError::Version {
                 path: path.to_owned(),
                 found: field(8),

@@ -2,20 +2,43 @@
 
 use shakmaty::{EnPassantMode, Position};
 
-use crate::data::legal::Legal;
+use crate::data::legal::{LEGAL_WORDS, Legal};
 use crate::data::sample::{Policy, Sample, Wdl};
 use crate::encode::{BOARDS, Input, POLICY_SIZE, WIDTH};
 
 use super::V6Fault;
 
-/// Bytes of a record.
+/// Bytes of a record of version 6.
 pub const RECORD_SIZE: usize = size_of::<V6Record>();
-/// The version of records read.
+/// The version of records written, and the older of the two read.
 pub const VERSION: u32 = 6;
+/// The other version read: a record of version 6 and, behind it, D of the
+/// short-term value, the policy indices of the moves played before and after,
+/// and eight unused numbers.
+pub(super) const V7: u32 = 7;
+/// Bytes of a record of version 7.
+pub const V7_RECORD_SIZE: usize = RECORD_SIZE + 4 + 2 * 2 + 8 * 4;
 /// The input format read: the classical 112 planes.
 pub const FORMAT: u32 = 1;
 
-const _: () = assert!(RECORD_SIZE == 8356);
+/// Flag: a rescorer marked the position for deletion.
+pub const DELETED: u8 = 1 << 6;
+/// Flag: the game was adjudicated.
+pub const ADJUDICATED: u8 = 1 << 5;
+/// Flag: the game reached the length at which games are stopped.
+pub const CUT_OFF: u8 = 1 << 4;
+/// Flag: the best move's value is proven.
+pub const PROVEN: u8 = 1 << 3;
+
+/// How far a policy may be from adding up to one: the rounding of two
+/// thousand numbers of half precision.
+const SUM_TOLERANCE: f32 = 1e-2;
+/// How far rounding may take a value past its range.
+const VALUE_TOLERANCE: f32 = 1e-3;
+/// More plies than a game has.
+const MAX_PLIES: f32 = 20_000.0;
+
+const _: () = assert!(RECORD_SIZE == 8356 && V7_RECORD_SIZE == 8396);
 // The record is read by reinterpreting its bytes.
 const _: () = assert!(cfg!(target_endian = "little"));
 
@@ -24,7 +47,7 @@ const _: () = assert!(cfg!(target_endian = "little"));
 #[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, packed(4))]
 pub struct V6Record {
-    /// Always [`VERSION`].
+    /// [`VERSION`], or 7 where the record was read from one of version 7.
     pub version: u32,
     /// Always [`FORMAT`].
     pub input_format: u32,
@@ -45,8 +68,8 @@ pub struct V6Record {
     pub black_to_move: u8,
     /// Plies since the last capture or pawn move.
     pub rule50: u8,
-    /// Flags: 7 side to move, 6 marked for deletion, 5 adjudicated, 4 longest
-    /// game reached, 3 best move proven; 2–0 the board's transform.
+    /// Flags: 6 [`DELETED`], 5 [`ADJUDICATED`], 4 [`CUT_OFF`], 3 [`PROVEN`]; in input formats that transform the board also 7, the side
+    /// to move, and 2–0, the transform.
     pub invariance_info: u8,
     /// Unused; once the result.
     pub dummy: u8,
@@ -93,19 +116,6 @@ pub struct V6Record {
 }
 
 impl V6Record {
-    /// Reads a record.
-    ///
-    /// # Errors
-    /// [`V6Fault::Version`] or [`V6Fault::Format`] if it is of another kind.
-    pub fn from_bytes(bytes: &[u8; RECORD_SIZE]) -> Result<V6Record, V6Fault> {
-        let record: V6Record = bytemuck::pod_read_unaligned(bytes);
-        match (record.version, record.input_format) {
-            (VERSION, FORMAT) => Ok(record),
-            (VERSION, format) => Err(V6Fault::Format(format)),
-            (version, _) => Err(V6Fault::Version(version)),
-        }
-    }
-
     /// The record's bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; RECORD_SIZE] {
@@ -121,8 +131,7 @@ impl V6Record {
     /// [`V6Fault`] if the planes show no position.
     pub fn input(&self) -> Result<Input, V6Fault> {
         let mut words = [0; WIDTH];
-        let planes = self.planes;
-        for (word, plane) in words.iter_mut().zip(planes) {
+        for (word, plane) in words.iter_mut().zip(self.planes) {
             *word = mirror_files(plane);
         }
         let (ours, theirs) = (0, 6);
@@ -167,41 +176,84 @@ impl V6Record {
     /// The legal moves: those with a probability.
     #[must_use]
     pub fn legal(&self) -> Legal {
-        let probabilities = self.probabilities;
-        (0..POLICY_SIZE as u16)
-            .filter(|&index| probabilities[usize::from(index)] >= 0.0)
-            .collect()
+        let mut words = [0; LEGAL_WORDS];
+        for (word, probabilities) in words.iter_mut().zip(self.probabilities.chunks(64)) {
+            for (bit, &probability) in probabilities.iter().enumerate() {
+                *word |= u64::from(probability >= 0.0) << bit;
+            }
+        }
+        Legal::from_words(words)
+    }
+
+    /// The game's result for the mover, if it came to one.
+    pub(super) fn result(&self) -> Option<Wdl> {
+        match self.result_q {
+            _ if self.result_d > 0.5 => Some(Wdl::Draw),
+            q if q > 0.0 => Some(Wdl::Win),
+            q if q < 0.0 => Some(Wdl::Loss),
+            _ => None,
+        }
     }
 
     /// The record as a training sample: the visits as policy, the best move's
     /// Q as value, and the short-term value where a rescorer has filled it in.
     ///
     /// # Errors
-    /// [`V6Fault`] if the planes show no position.
+    /// [`V6Fault`] if the planes show no position, the policy is none of its
+    /// legal moves, or a value is out of range.
     pub fn sample(&self) -> Result<Sample, V6Fault> {
-        let probabilities = self.probabilities;
-        let moves: Vec<(u16, f32)> = (0..POLICY_SIZE as u16)
-            .map(|index| (index, probabilities[usize::from(index)]))
+        let input = self.input()?;
+        let position = input.position()?;
+        let legal = self.legal();
+        let true_legal = Legal::of(&position.legal_moves(), position.turn());
+        if let Some(index) = legal.difference(&true_legal) {
+            return Err(V6Fault::Legal(index));
+        }
+        for index in [self.played_idx, self.best_idx] {
+            if !legal.contains(index) {
+                return Err(V6Fault::Move(index));
+            }
+        }
+        let policy: Vec<(u16, f32)> = legal
+            .iter()
+            .map(|index| (index, self.probabilities[usize::from(index)]))
             .filter(|&(_, probability)| probability > 0.0)
             .collect();
-        let finite = |value: f32| value.is_finite().then_some(value);
+        let sum: f32 = policy.iter().map(|&(_, probability)| probability).sum();
+        if !(1.0 - SUM_TOLERANCE..=1.0 + SUM_TOLERANCE).contains(&sum) {
+            return Err(V6Fault::Sum(sum));
+        }
+        self.check_values()?;
         Ok(Sample {
-            input: self.input()?,
-            legal: self.legal(),
-            policy: match moves.is_empty() {
-                true => Policy::Unknown,
-                false => Policy::Distribution(moves),
-            },
-            result: match self.result_q {
-                _ if self.result_d > 0.5 => Some(Wdl::Draw),
-                q if q > 0.0 => Some(Wdl::Win),
-                q if q < 0.0 => Some(Wdl::Loss),
-                _ => None,
-            },
-            q: finite(self.best_q),
-            short_term: finite(self.q_st).filter(|&q| q != 0.0),
-            moves_left: finite(self.plies_left),
+            input,
+            legal,
+            policy: Policy::Distribution(policy),
+            result: self.result(),
+            q: Some(self.best_q),
+            short_term: Some(self.q_st).filter(|&q| q != 0.0),
+            moves_left: Some(self.plies_left),
+            self_elo: None,
+            opponent_elo: None,
             weight: 1.0,
+        })
+    }
+
+    /// Whether what becomes a target lies in its range.
+    fn check_values(&self) -> Result<(), V6Fault> {
+        let q = -1.0 - VALUE_TOLERANCE..=1.0 + VALUE_TOLERANCE;
+        let values = [
+            ("root_q", self.root_q, &q),
+            ("best_q", self.best_q, &q),
+            ("q_st", self.q_st, &q),
+            ("result_q", self.result_q, &q),
+            ("result_d", self.result_d, &(0.0..=1.0)),
+            ("plies_left", self.plies_left, &(0.0..=MAX_PLIES)),
+        ];
+        let outside = values
+            .into_iter()
+            .find(|(_, value, range)| !range.contains(value));
+        outside.map_or(Ok(()), |(name, value, _)| {
+            Err(V6Fault::Value { name, value })
         })
     }
 }

@@ -109,7 +109,7 @@ impl Trainer {
 
     /// Trains on until the session is over or the loss is not to be trusted.
     fn advance(&mut self, session: &mut Session) -> Result<Result<(), Trouble>, TrainError> {
-        let mut batches = Loader::new(
+        let mut batches = Loader::sharing(
             &self.config.data,
             Split::Train,
             self.config.batch,

@@ -1,0 +1,307 @@
+//! Going through the data.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use serde::Serialize;
+use shakmaty::Color;
+
+use crate::data::label::Reading;
+use crate::data::pgn::{self, GameError};
+use crate::data::record::{Ratings, Record};
+use crate::data::replay::{ReplayError, VariationWeight, replay};
+use crate::data::sample::Sample;
+use crate::data::shard::{Shard, ShardError};
+use crate::data::v6::{Chunk, Chunks, V6Error};
+use crate::encode::{BOARDS, PLANES_PER_BOARD};
+
+use super::Statistics;
+
+/// Games or chunks that are surveyed side by side.
+const TOGETHER: usize = 1024;
+/// Without weight, variations can be told apart.
+const WEIGHTLESS: VariationWeight = VariationWeight {
+    first: 0.0,
+    decay: 1.0,
+};
+
+/// Something that cannot be used, and where it stands.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// In a shard.
+    #[error(transparent)]
+    Shard(#[from] ShardError),
+    /// In a chunk.
+    #[error(transparent)]
+    Chunk(#[from] V6Error),
+    /// A game of a PGN that cannot be read.
+    #[error("{}, game {game}: {source}", path.display())]
+    Game {
+        /// The file.
+        path: PathBuf,
+        /// The game, from 1.
+        game: usize,
+        /// What is wrong with it.
+        source: GameError,
+    },
+    /// A game of a PGN that cannot be played through.
+    #[error("{}, game {game}: {source}", path.display())]
+    Replay {
+        /// The file.
+        path: PathBuf,
+        /// The game, from 1.
+        game: usize,
+        /// What is wrong with it.
+        source: ReplayError,
+    },
+    /// A PGN cannot be read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system or the decompressor said.
+        source: std::io::Error,
+    },
+}
+
+/// Collects [`Statistics`] over any number of files, and what repeats in them.
+#[derive(Default)]
+pub struct Survey {
+    total: Part,
+    games: HashSet<u64>,
+    hasher: RandomState,
+}
+
+/// What a survey found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Findings {
+    /// The counts.
+    #[serde(flatten)]
+    pub statistics: Statistics,
+    /// Games whose start and moves occurred before.
+    pub duplicate_games: u64,
+    /// Samples whose position, history apart, occurred before.
+    pub duplicate_positions: u64,
+}
+
+impl Survey {
+    /// Adds a shard, decoding its blocks in parallel; `progress` hears of
+    /// samples, `bad` of what cannot be used.
+    ///
+    /// # Errors
+    /// What `bad` gives back.
+    pub fn add_shard(
+        &mut self,
+        shard: &Shard,
+        progress: impl Fn(u64) + Sync,
+        bad: impl Fn(Fault) -> Result<(), Fault> + Sync,
+    ) -> Result<(), Fault> {
+        self.add_all(shard.blocks().len(), progress, |block, part, hasher| {
+            let records = match shard.read(block) {
+                Ok(records) => records,
+                Err(error) => return part.skip(error.into(), &bad),
+            };
+            for (game, record) in records.iter().enumerate() {
+                if let Err(source) = part.add_game(record, &shard.header().reading, hasher) {
+                    let error = ShardError::Replay {
+                        path: shard.path().to_owned(),
+                        block,
+                        game,
+                        source,
+                    };
+                    part.skip(error.into(), &bad)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Adds chunks of Lc0's, each of which is one game, in parallel; for the
+    /// rest see [`Survey::add_shard`].
+    ///
+    /// # Errors
+    /// What `bad` gives back.
+    pub fn add_chunks(
+        &mut self,
+        chunks: &Chunks,
+        progress: impl Fn(u64) + Sync,
+        bad: impl Fn(Fault) -> Result<(), Fault> + Sync,
+    ) -> Result<(), Fault> {
+        self.add_all(chunks.len(), progress, |chunk, part, hasher| {
+            match chunks.read(chunk) {
+                Ok(chunk) => part.add_chunk(&chunk, hasher, &bad),
+                Err(error) => part.skip(error.into(), &bad),
+            }
+        })
+    }
+
+    /// Adds the games of a PGN, plain or compressed, as `reading` makes samples
+    /// of them; for the rest see [`Survey::add_shard`].
+    ///
+    /// # Errors
+    /// [`Fault::Io`] if the file cannot be opened, or what `bad` gives back.
+    pub fn add_pgn(
+        &mut self,
+        path: &Path,
+        reading: &Reading,
+        progress: impl Fn(u64) + Sync,
+        bad: impl Fn(Fault) -> Result<(), Fault> + Sync,
+    ) -> Result<(), Fault> {
+        let io = |source| Fault::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let mut games = pgn::open(path, |file| file).map_err(io)?;
+        let mut before = 0;
+        loop {
+            let texts: Vec<_> = games.by_ref().take(TOGETHER).collect();
+            if texts.is_empty() {
+                return Ok(());
+            }
+            let count = texts.len();
+            self.add_all(count, &progress, |place, part, hasher| {
+                let game = before + place + 1;
+                let path = path.to_owned();
+                let text = match &texts[place] {
+                    Ok(text) => text,
+                    Err(error) => {
+                        let source = std::io::Error::new(error.kind(), error.to_string());
+                        return part.skip(Fault::Io { path, source }, &bad);
+                    }
+                };
+                match pgn::parse_game(text) {
+                    Err(source) => part.skip(Fault::Game { path, game, source }, &bad),
+                    Ok(record) => match part.add_game(&record, reading, hasher) {
+                        Ok(()) => Ok(()),
+                        Err(source) => part.skip(Fault::Replay { path, game, source }, &bad),
+                    },
+                }
+            })?;
+            if texts.iter().any(Result::is_err) {
+                return Ok(());
+            }
+            before += count;
+        }
+    }
+
+    /// The sums.
+    #[must_use]
+    pub fn finish(mut self) -> Findings {
+        self.total.positions.par_sort_unstable();
+        self.total.positions.dedup();
+        let statistics = self.total.statistics;
+        Findings {
+            duplicate_games: statistics.games - self.games.len() as u64,
+            duplicate_positions: statistics.samples - self.total.positions.len() as u64,
+            statistics,
+        }
+    }
+
+    /// Surveys `count` things in parallel, a bounded number at a time.
+    fn add_all(
+        &mut self,
+        count: usize,
+        progress: impl Fn(u64) + Sync,
+        survey: impl Fn(usize, &mut Part, &RandomState) -> Result<(), Fault> + Sync,
+    ) -> Result<(), Fault> {
+        for first in (0..count).step_by(TOGETHER) {
+            let hasher = &self.hasher;
+            let parts = (first..count.min(first + TOGETHER))
+                .into_par_iter()
+                .map(|number| {
+                    let mut part = Part::default();
+                    survey(number, &mut part, hasher)?;
+                    progress(part.statistics.samples);
+                    Ok(part)
+                })
+                .collect::<Result<Vec<_>, Fault>>()?;
+            for part in parts {
+                self.total.statistics.merge(&part.statistics);
+                self.total.positions.extend(part.positions);
+                self.games.extend(part.games);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What one thread found in one block, chunk or game.
+#[derive(Default)]
+struct Part {
+    statistics: Statistics,
+    games: Vec<u64>,
+    positions: Vec<u64>,
+}
+
+impl Part {
+    fn add(&mut self, sample: &Sample, hasher: &RandomState) {
+        self.statistics.add(sample);
+        self.statistics.variation_samples += u64::from(sample.weight == 0.0);
+        self.positions.push(position_hash(sample, hasher));
+    }
+
+    fn add_game(
+        &mut self,
+        record: &Record,
+        reading: &Reading,
+        hasher: &RandomState,
+    ) -> Result<(), ReplayError> {
+        self.statistics.add_game(record.result, record.ratings);
+        self.games.push(record.hash());
+        let add = |sample: Sample| self.add(&sample, hasher);
+        replay(record, reading, WEIGHTLESS, || true, add)
+    }
+
+    fn add_chunk(
+        &mut self,
+        chunk: &Chunk,
+        hasher: &RandomState,
+        bad: &impl Fn(Fault) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let records = chunk.records().flatten();
+        let moves: Vec<u16> = records.map(|record| record.played_idx).collect();
+        let mut result = None;
+        let mut bad_records = 0;
+        let add = |sample: Sample| {
+            let turn = sample.input.turn();
+            result = sample.result.map(|result| match turn {
+                Color::White => result,
+                Color::Black => result.reversed(),
+            });
+            self.add(&sample, hasher);
+        };
+        chunk.samples(
+            || true,
+            add,
+            |error| {
+                bad_records += 1;
+                bad(error.into())
+            },
+        )?;
+        self.statistics.bad_records += bad_records;
+        if !moves.is_empty() {
+            self.statistics.add_game(result, Ratings::default());
+            self.games.push(hasher.hash_one(moves));
+        }
+        Ok(())
+    }
+
+    fn skip(
+        &mut self,
+        fault: Fault,
+        bad: &impl Fn(Fault) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        self.statistics.bad_records += 1;
+        bad(fault)
+    }
+}
+
+/// A hash of the pieces, the side to move and the rights; neither the history
+/// nor the rule-50 count is part of it.
+fn position_hash(sample: &Sample, hasher: &RandomState) -> u64 {
+    let words = sample.input.words();
+    let (rights_and_turn, en_passant) = (&words[BOARDS..BOARDS + 5], words[BOARDS + 6]);
+    hasher.hash_one((&words[..PLANES_PER_BOARD - 1], rights_and_turn, en_passant))
+}

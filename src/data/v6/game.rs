@@ -1,0 +1,198 @@
+//! Games with what their searches said, as records and as chunks.
+//!
+//! Every field is as Lc0's self-play writes it, so that its rescorer and
+//! trainer read these chunks as their own.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use bytemuck::Zeroable;
+use libdeflater::{CompressionLvl, Compressor};
+
+use crate::data::sample::Wdl;
+use crate::encode::{Input, POLICY_SIZE};
+use crate::files;
+
+use super::record::{ADJUDICATED, CUT_OFF, FORMAT, PROVEN, V6Record, VERSION};
+
+/// What is expected of a position or of a move, from the mover's view.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Expectation {
+    /// Win less loss, in −1…1.
+    pub q: f32,
+    /// The probability of a draw.
+    pub draw: f32,
+    /// Plies to the end of the game, the move's own included; 0 where the
+    /// network says nothing of them.
+    pub moves_left: f32,
+}
+
+/// A position of a game and what a search said of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Searched {
+    /// The position and its history.
+    pub input: Input,
+    /// Each legal move's policy index with its share of the visits, without
+    /// the root's own; or whatever else the policy is to learn. The shares add
+    /// up to one.
+    pub policy: Vec<(u16, f32)>,
+    /// The root's value.
+    pub root: Expectation,
+    /// The best move's value.
+    pub best: Expectation,
+    /// The value of the move played.
+    pub played: Expectation,
+    /// What the network said of the position before any search, where known.
+    pub network: Option<Expectation>,
+    /// Visits of the root.
+    pub visits: u32,
+    /// Policy index of the best move.
+    pub best_index: u16,
+    /// Policy index of the move played.
+    pub played_index: u16,
+    /// Whether the best move's value is proven.
+    pub is_proven: bool,
+    /// [`divergence`] of the visits from the network's policy at temperature 1.
+    pub policy_divergence: f32,
+}
+
+/// How a game came to its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ending {
+    /// The result for White, if the game came to one.
+    pub result: Option<Wdl>,
+    /// Whether it was adjudicated or resigned rather than played out.
+    pub is_adjudicated: bool,
+    /// Whether it reached the length at which games are stopped.
+    pub is_cut_off: bool,
+}
+
+/// The records of a game, one for each of its searched positions in order.
+///
+/// The plies left count down to what the last position's best move expects,
+/// which is one where it ends the game.
+#[must_use]
+pub fn game_records(game: &[Searched], ending: &Ending) -> Vec<V6Record> {
+    let Some(last) = game.last() else {
+        return Vec::new();
+    };
+    let plies_left = last.best.moves_left.max(1.0);
+    let records = game.iter().enumerate().map(|(ply, searched)| {
+        let later = game.len() - 1 - ply;
+        record(searched, ending, plies_left + later as f32)
+    });
+    records.collect()
+}
+
+fn record(searched: &Searched, ending: &Ending, plies_left: f32) -> V6Record {
+    let mut probabilities = [-1.0; POLICY_SIZE];
+    for &(index, share) in &searched.policy {
+        if let Some(probability) = probabilities.get_mut(usize::from(index)) {
+            *probability = share;
+        }
+    }
+    let flag = |holds, flag| if holds { flag } else { 0 };
+    let turn = searched.input.turn();
+    let result = ending
+        .result
+        .map(|result| turn.fold_wb(result, result.reversed()));
+    let network = searched.network.unwrap_or(Expectation {
+        q: f32::NAN,
+        draw: f32::NAN,
+        moves_left: f32::NAN,
+    });
+    let mut record = V6Record {
+        version: VERSION,
+        input_format: FORMAT,
+        probabilities,
+        invariance_info: flag(searched.is_proven, PROVEN)
+            | flag(ending.is_cut_off, CUT_OFF)
+            | flag(ending.is_adjudicated, ADJUDICATED),
+        root_q: searched.root.q,
+        best_q: searched.best.q,
+        root_d: searched.root.draw,
+        best_d: searched.best.draw,
+        root_m: searched.root.moves_left,
+        best_m: searched.best.moves_left,
+        plies_left,
+        result_q: result.map_or(0.0, Wdl::q),
+        result_d: f32::from(u8::from(result == Some(Wdl::Draw))),
+        played_q: searched.played.q,
+        played_d: searched.played.draw,
+        played_m: searched.played.moves_left,
+        orig_q: network.q,
+        orig_d: network.draw,
+        orig_m: network.moves_left,
+        visits: searched.visits,
+        played_idx: searched.played_index,
+        best_idx: searched.best_index,
+        policy_kld: searched.policy_divergence,
+        ..V6Record::zeroed()
+    };
+    record.set_input(&searched.input);
+    record
+}
+
+/// Kullback–Leibler divergence of a policy from another: the sum of
+/// p · ln(p / prior) over pairs (p, prior) of the legal moves.
+#[must_use]
+pub fn divergence(policy: impl IntoIterator<Item = (f32, f32)>) -> f32 {
+    let terms = policy.into_iter().map(|(p, prior)| match p > 0.0 {
+        true => p * (p / prior.max(f32::MIN_POSITIVE)).ln(),
+        false => 0.0,
+    });
+    terms.sum()
+}
+
+/// Why a chunk could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the chunk {}: {source}", path.display())]
+pub struct ChunkWriteError {
+    /// The chunk.
+    pub path: PathBuf,
+    /// What the system said.
+    pub source: std::io::Error,
+}
+
+/// Writes records, those of one game, as a chunk: one gzip file, which appears
+/// under its name whole or not at all.
+///
+/// # Errors
+/// [`ChunkWriteError`] if the file cannot be written.
+pub fn write_chunk(path: &Path, records: &[V6Record]) -> Result<(), ChunkWriteError> {
+    let write = || {
+        let bytes: &[u8] = bytemuck::cast_slice(records);
+        let mut compressor = Compressor::new(CompressionLvl::default());
+        let mut packed = vec![0; compressor.gzip_compress_bound(bytes.len())];
+        let length = compressor
+            .gzip_compress(bytes, &mut packed)
+            .map_err(std::io::Error::other)?;
+        let mut file = files::unfinished(path)?;
+        file.write_all(&packed[..length])?;
+        file.as_file().sync_all()?;
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    };
+    write().map_err(|source| ChunkWriteError {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn divergence_is_zero_between_equals_and_grows_with_surprise() {
+        assert_eq!(divergence([(0.5, 0.5), (0.5, 0.5), (0.0, 0.0)]), 0.0);
+        let surprised = divergence([(0.9, 0.5), (0.1, 0.5)]);
+        assert!((surprised - 0.368_06).abs() < 1e-4, "{surprised}");
+        assert!(divergence([(1.0, 0.0)]).is_finite());
+    }
+
+    #[test]
+    fn a_game_of_no_positions_has_no_records() {
+        assert!(game_records(&[], &Ending::default()).is_empty());
+    }
+}

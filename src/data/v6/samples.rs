@@ -1,0 +1,89 @@
+//! The samples of a chunk.
+
+use crate::data::label::short_term;
+use crate::data::sample::Sample;
+use crate::encode::PLANES_PER_BOARD;
+
+use super::record::DELETED;
+use super::{Chunk, V6Error, V6Record};
+
+/// Kinds of pieces, ours and theirs.
+const PIECES: usize = PLANES_PER_BOARD - 1;
+
+impl Chunk {
+    /// Hands every record for which `keep`, called once for each, says so to
+    /// `emit` as a sample; those marked for deletion are none. Records that
+    /// cannot be used go to `bad`, whose error ends the reading.
+    ///
+    /// Where no record of the chunk has a short-term value it is computed from
+    /// the values of the roots, see [`crate::data::label`].
+    ///
+    /// # Errors
+    /// What `bad` says.
+    pub fn samples<E>(
+        &self,
+        mut keep: impl FnMut() -> bool,
+        mut emit: impl FnMut(Sample),
+        mut bad: impl FnMut(V6Error) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut records = Vec::new();
+        let mut reader = self.records();
+        loop {
+            let offset = reader.offset();
+            match reader.next() {
+                Some(Ok(record)) => records.push((offset, record)),
+                Some(Err(error)) => bad(error)?,
+                None => break,
+            }
+        }
+        let short_terms = short_terms(&records);
+        for (place, (offset, record)) in records.into_iter().enumerate() {
+            if record.invariance_info & DELETED != 0 || !keep() {
+                continue;
+            }
+            match record.sample() {
+                Ok(sample) => emit(Sample {
+                    short_term: match &short_terms {
+                        Some(short_terms) => Some(short_terms[place]).filter(|q| q.is_finite()),
+                        None => sample.short_term,
+                    },
+                    ..sample
+                }),
+                Err(fault) => bad(V6Error {
+                    path: self.path().to_owned(),
+                    offset,
+                    fault,
+                })?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The short-term values of records that have none of their own. Where a game
+/// ends, its result follows; a chunk's games are told apart by their boards.
+fn short_terms(records: &[(u64, &V6Record)]) -> Option<Vec<f32>> {
+    if records.iter().any(|(_, record)| record.q_st != 0.0) {
+        return None;
+    }
+    let mut values = vec![0.0; records.len()];
+    for place in (0..records.len()).rev() {
+        let (_, record) = records[place];
+        let follows = match records.get(place + 1) {
+            Some((_, next)) if follows(record, next) => Some(values[place + 1]),
+            _ => record.result().map(|result| -result.q()),
+        };
+        values[place] = short_term(record.root_q, follows);
+    }
+    Some(values)
+}
+
+/// Whether `next` is the position after a move from `record`'s: its history
+/// shows that board, from the other side.
+fn follows(record: &V6Record, next: &V6Record) -> bool {
+    let (before, after) = (record.planes, next.planes);
+    let board = &before[..PIECES];
+    let previous = &after[PLANES_PER_BOARD..][..PIECES];
+    let turned = (0..PIECES).map(|plane| board[(plane + PIECES / 2) % PIECES].swap_bytes());
+    turned.eq(previous.iter().copied())
+}

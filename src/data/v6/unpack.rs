@@ -1,0 +1,146 @@
+//! Chunks out of gzip, or as they are.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use flate2::bufread::MultiGzDecoder;
+use libdeflater::{Decompressor, crc32};
+
+/// Bytes of a chunk, unpacked, that are read at most: thirty thousand records,
+/// a hundred times a long game. What is larger is no chunk, or made to exhaust
+/// the memory.
+pub const MAX_UNPACKED: usize = 1 << 28;
+
+/// What is said of larger ones.
+pub(super) const TOO_LARGE: &str = "it holds more than any chunk";
+
+/// More than deflate can ever shrink by.
+const MAX_RATIO: usize = 1032;
+/// Bytes of a gzip trailer: the checksum, and the length modulo 2³².
+const TRAILER: usize = 8;
+
+/// The bytes of a chunk, in words so that its records lie aligned.
+#[derive(Default)]
+pub(super) struct Unpacked {
+    words: Vec<u32>,
+    length: usize,
+}
+
+impl Unpacked {
+    pub(super) fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..self.length]
+    }
+
+    /// Unpacks gzip; anything else is taken as it is. Where that fails it says
+    /// why, and the bytes before are there.
+    pub(super) fn new(packed: &[u8]) -> (Unpacked, Option<Arc<str>>) {
+        let mut unpacked = Unpacked::default();
+        if !is_gzip(packed) {
+            let read = packed.len().min(MAX_UNPACKED);
+            unpacked.room(read).copy_from_slice(&packed[..read]);
+            return (unpacked, (read < packed.len()).then(|| TOO_LARGE.into()));
+        }
+        if unpacked.inflate_whole(packed) {
+            return (unpacked, None);
+        }
+        unpacked.inflate_piecemeal(packed)
+    }
+
+    /// Makes room for so many bytes.
+    fn room(&mut self, length: usize) -> &mut [u8] {
+        self.words.resize(length.div_ceil(size_of::<u32>()), 0);
+        self.length = length;
+        &mut bytemuck::cast_slice_mut(&mut self.words)[..length]
+    }
+
+    /// Inflates a sound file of a single member, the usual case, at several
+    /// times the speed of what follows.
+    fn inflate_whole(&mut self, packed: &[u8]) -> bool {
+        let Some(length) = promised_length(packed) else {
+            return false;
+        };
+        let expected_crc = &packed[packed.len() - TRAILER..][..size_of::<u32>()];
+        let room = self.room(length);
+        let inflated = Decompressor::new().gzip_decompress(packed, room);
+        // The first of several members may be as long as the last.
+        inflated == Ok(length) && crc32(room).to_le_bytes() == expected_crc
+    }
+
+    /// Inflates whatever there is: several members, or a damaged one up to the
+    /// damage.
+    fn inflate_piecemeal(mut self, packed: &[u8]) -> (Unpacked, Option<Arc<str>>) {
+        let mut bytes = Vec::new();
+        let mut reader = MultiGzDecoder::new(packed).take(MAX_UNPACKED as u64 + 1);
+        let error = reader.read_to_end(&mut bytes).err();
+        let mut fault = error.map(|error| error.to_string().into());
+        if bytes.len() > MAX_UNPACKED {
+            bytes.truncate(MAX_UNPACKED);
+            fault = Some(TOO_LARGE.into());
+        }
+        self.room(bytes.len()).copy_from_slice(&bytes);
+        (self, fault)
+    }
+}
+
+pub(super) fn is_gzip(packed: &[u8]) -> bool {
+    packed.starts_with(&[0x1f, 0x8b])
+}
+
+/// The length that a gzip file's end promises, if it may be true.
+fn promised_length(packed: &[u8]) -> Option<usize> {
+    let length = u32::from_le_bytes(*packed.last_chunk()?) as usize;
+    let limit = MAX_UNPACKED.min(packed.len().saturating_mul(MAX_RATIO));
+    (packed.len() > TRAILER && length <= limit).then_some(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use proptest::prelude::*;
+    use std::io::Write;
+
+    fn pack(bytes: &[u8]) -> Vec<u8> {
+        let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
+        packer.write_all(bytes).unwrap();
+        packer.finish().unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn members_follow_one_another(
+            members in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..9), 1..4),
+        ) {
+            let packed: Vec<u8> = members.iter().flat_map(|member| pack(member)).collect();
+            let (unpacked, fault) = Unpacked::new(&packed);
+            prop_assert!(fault.is_none());
+            prop_assert_eq!(unpacked.bytes(), members.concat());
+        }
+
+        #[test]
+        fn damage_leaves_what_stands_before_it(
+            bytes in proptest::collection::vec(any::<u8>(), 1..2000),
+            place: prop::sample::Index,
+            change in 1..=255u8,
+        ) {
+            let packed = pack(&bytes);
+            let cut = &packed[..place.index(packed.len() - 2) + 2];
+            let (unpacked, fault) = Unpacked::new(cut);
+            prop_assert!(fault.is_some());
+            prop_assert!(bytes.starts_with(unpacked.bytes()));
+            let mut changed = packed.clone();
+            changed[place.index(packed.len())] ^= change;
+            let _ = Unpacked::new(&changed);
+        }
+    }
+
+    #[test]
+    fn a_bomb_is_stopped() {
+        // Members of zeros, each within what a trailer may promise.
+        let member = pack(&vec![0; MAX_UNPACKED / 4]);
+        let (unpacked, fault) = Unpacked::new(&member.repeat(5));
+        assert_eq!(fault.as_deref(), Some(TOO_LARGE));
+        assert_eq!(unpacked.bytes().len(), MAX_UNPACKED);
+    }
+}

@@ -185,6 +185,9 @@ pub struct MoveStatistics {
     pub q: f32,
     /// Probabilities of win, draw and loss.
     pub wdl: [f32; 3],
+    /// Plies to the end of the game, the move's own included, where the network
+    /// says so.
+    pub moves_left: Option<f32>,
 }
 
 /// A player's answer.

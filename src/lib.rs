@@ -22,18 +22,26 @@
 //! | [`data`] | training records: PGN, Lc0 chunks, packed shards; sampling and statistics |
 //! | [`train`] | losses, optimizer, schedules, checkpoints, metrics |
 //! | [`eval`] | measuring players: puzzles, test suites, the bench |
+//! | [`engine`] | other programs that play: UCI engines as child processes |
+//! | [`openings`] | where games begin: books and random moves |
+//! | [`label`] | training data by other engines: games they play, positions they judge |
+//! | [`selfplay`] | training data by our own engine: games against itself |
 //! | [`failure`] | how the binaries tell what went wrong |
 
 pub mod agent;
 pub mod chess;
 pub mod data;
 pub mod encode;
+pub mod engine;
 pub mod eval;
 pub mod failure;
 mod files;
+pub mod label;
 pub mod model;
 pub mod nn;
+pub mod openings;
 pub mod search;
+pub mod selfplay;
 pub mod tablebase;
 pub mod train;
 pub mod uci;

@@ -13,7 +13,9 @@ pub mod torch;
 mod uniform;
 
 pub use cache::Cache;
-pub use load::{BackendKind, BackendOptions, LoadError, describe, load, load_network};
+pub use load::{
+    BackendKind, BackendOptions, LoadError, describe, load, load_for_many, load_network,
+};
 pub use metadata::{CONTRACT, ContractError, INPUT_FORMAT, Metadata, SEARCH_VALUES, tensor_hash};
 pub use random::Random;
 pub use service::Service;

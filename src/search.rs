@@ -52,6 +52,7 @@ mod watch;
 mod worth;
 
 pub use contempt::{Contempt, ContemptMode};
+pub(crate) use gumbel::{Contender, improved_policy};
 pub use parameters::{FpuStrategy, Parameters};
 
 use crate::agent::{Choice, Control, Limits, MoveStatistics, Report, Score};

@@ -23,6 +23,7 @@ mod pattern;
 mod recorder;
 mod report;
 mod schedule;
+mod start;
 mod stopwatch;
 mod teacher;
 mod tensors;
@@ -40,6 +41,8 @@ pub use distributed::{GroupError, Launch, LaunchError, World};
 pub use guard::Trouble;
 pub use history::{History, HistoryError};
 pub use report::report;
+pub use start::StartError;
+pub use teacher::TeacherError;
 pub use trainer::{Progress, RunOptions, Summary, TrainError, Trainer};
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ fn shard(folder: &Path, games: &str, noise: bool) -> PathBuf {
         played: false,
         noise,
         curve: Curve::Lichess,
+        alternatives: None,
     };
     let header = Header {
         sources: vec![games.to_owned()],

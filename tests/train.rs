@@ -256,3 +256,135 @@ fn describe_gives_the_papers_sizes() {
         assert!(close(&size["macs"], 214e6, 0.02), "{preset}: {size}");
     }
 }
+
+/// The accuracy of a run's last validation, and the loss of its policy.
+fn validated(folder: &Path, output: &str) -> (f64, f64) {
+    let lines = metrics(folder, output);
+    let mut validations = lines.iter().rev();
+    let last = validations
+        .find(|line| line["split"] == "validation")
+        .unwrap();
+    let number = |name: &str| last[name].as_f64().unwrap();
+    (number("policy_accuracy"), number("policy"))
+}
+
+#[test]
+fn runs_start_from_networks_and_checkpoints_and_grow() {
+    let workplace = workplace(60);
+    let folder = workplace.path();
+    succeed(&mut run(folder, "small"));
+    succeed(train(folder).args(["export", "small", "-o", "small.pt", "--precision", "f32"]));
+    let (_, learned) = validated(folder, "small");
+
+    let config = std::fs::read_to_string(folder.join("tiny.toml")).unwrap();
+    let with = |init: &str, model: [(&str, &str); 2]| {
+        // One step so small that it changes nothing.
+        let text = config
+            .replace("steps = 60", &format!("steps = 1\ninit = \"{init}\""))
+            .replace("peak = 0.003", "peak = 1e-9")
+            .replace(model[0].0, model[0].1)
+            .replace(model[1].0, model[1].1);
+        std::fs::write(folder.join("tiny.toml"), text).unwrap();
+    };
+    let same = [("", ""); 2];
+    let grown = [("layers = 2", "layers = 3"), ("width = 16", "width = 32")];
+    for (output, init, model) in [
+        ("again", "small.pt", same),
+        ("further", "small", same),
+        ("grown", "small.pt", grown),
+    ] {
+        with(init, model);
+        succeed(&mut run(folder, output));
+        let (_, loss) = validated(folder, output);
+        assert!(
+            (loss - learned).abs() < 0.01,
+            "{output}: {loss}, not {learned}"
+        );
+    }
+    with("small.pt", [("layers = 2", "layers = 1"), ("", "")]);
+    let output = run(folder, "shrunk").output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        errors.contains("small.pt") && errors.contains("layers"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn every_recipe_trains() {
+    let workplace = workplace(12);
+    let folder = workplace.path();
+    succeed(&mut run(folder, "teacher"));
+    succeed(train(folder).args(["export", "teacher", "-o", "teacher.pt"]));
+    let config = std::fs::read_to_string(folder.join("tiny.toml")).unwrap();
+    let optimistic = config.replace("[data]", "optimistic_policy = true\n[data]");
+    let recipes = [
+        config.replace("\"muon\"", "\"soap\"\nsoap_frequency = 3"),
+        config.replace("batch = 64", "batch = 64\naccumulate = 3"),
+        config.replace(
+            "batch = 64",
+            "batch = 64\naverage = { kind = \"stochastic\", every = 3, most = 2 }",
+        ),
+        config.replace(
+            "[optimizer]",
+            "[augment]\nmirror = 0.5\n[distillation]\nnet = \"teacher.pt\"\n[optimizer]",
+        ),
+        config.replace("batch = 64", "batch = 64\nfrozen = [\"embedding.*\"]"),
+        format!("{optimistic}\n[loss]\npolicy_optimistic = 1.0\nlabel_smoothing = 0.05"),
+    ];
+    for (number, recipe) in recipes.iter().enumerate() {
+        std::fs::write(folder.join("tiny.toml"), recipe).unwrap();
+        let output = format!("recipe-{number}");
+        succeed(&mut run(folder, &output));
+        let lines = metrics(folder, &output);
+        let policy = |line: &&serde_json::Value| line["split"] == "train";
+        let first = lines.iter().find(policy).unwrap()["policy"]
+            .as_f64()
+            .unwrap();
+        let last = lines.iter().rev().find(policy).unwrap()["policy"]
+            .as_f64()
+            .unwrap();
+        assert!(last < first, "{recipe}: {first} to {last}");
+        assert_eq!(lines[0]["policy_carried"], 1.0);
+        let is_taught = recipe.contains("teacher.pt");
+        assert_eq!(lines[0].get("teacher_policy").is_some(), is_taught);
+    }
+    succeed(train(folder).args(["export", "recipe-5", "-o", "hopeful.pt"]));
+    let metadata = tessera::nn::describe(Some(&folder.join("hopeful.pt"))).unwrap();
+    assert_eq!(metadata.outputs.last().unwrap(), "policy_optimistic");
+
+    for (recipe, named) in [
+        (optimistic.clone(), "policy_optimistic"),
+        (
+            config.replace("batch = 64", "batch = 64\nfrozen = [\"body.*\"]"),
+            "body.*",
+        ),
+        (
+            config.replace("[optimizer]", "[augment]\nmirror = 2.0\n[optimizer]"),
+            "augment.mirror",
+        ),
+        (
+            config.replace("batch = 64", "batch = 64\naccumulate = 0"),
+            "accumulate",
+        ),
+        (
+            config.replace(
+                "[optimizer]",
+                "[distillation]\nnet = \"none.pt\"\n[optimizer]",
+            ),
+            "none.pt",
+        ),
+        (
+            config.replace("batch = 64", "batch = 64\ninit = \"none.pt\""),
+            "none.pt",
+        ),
+    ] {
+        std::fs::write(folder.join("tiny.toml"), &recipe).unwrap();
+        let output = run(folder, "wrong").output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && errors.contains(named),
+            "{errors}"
+        );
+    }
+}

@@ -44,6 +44,7 @@ fn choose(value: Value, lines: usize, priors: impl Iterator<Item = (Move, f32)>)
             prior,
             q: value.q,
             wdl: value.wdl(),
+            moves_left: None,
         })
         .collect();
     statistics.sort_by(|a, b| b.prior.partial_cmp(&a.prior).unwrap_or(Ordering::Equal));

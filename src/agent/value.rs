@@ -148,6 +148,7 @@ fn choose(
                 prior: 0.0,
                 q: value.q,
                 wdl: value.wdl(),
+                moves_left: None,
             })
             .collect(),
         ..Choice::default()

@@ -17,6 +17,16 @@ pub enum Curve {
     Stockfish,
 }
 
+/// Lc0's centipawns are 90 · tan of so much times q.
+const CENTIPAWN_ANGLE: f64 = 1.563_754_189_7;
+
+/// Lc0's score of a value, in centipawns: [`Curve::Lc0`] reversed.
+#[must_use]
+pub fn centipawns(q: f32) -> i16 {
+    // A cast from float to integer saturates.
+    (90.0 * (CENTIPAWN_ANGLE * f64::from(q)).tan()).round() as i16
+}
+
 impl Curve {
     /// q of a score, both from the same player's view.
     #[must_use]
@@ -24,7 +34,7 @@ impl Curve {
         let centipawns = f64::from(centipawns);
         let q = match self {
             Curve::Lichess => 2.0 / (1.0 + (-0.003_682_08 * centipawns).exp()) - 1.0,
-            Curve::Lc0 => (centipawns / 90.0).atan() / 1.563_754_189_7,
+            Curve::Lc0 => (centipawns / 90.0).atan() / CENTIPAWN_ANGLE,
             Curve::Stockfish => {
                 let wins = |pawns: f64| 1.0 / (1.0 + ((1.0 - pawns) / 0.183).exp());
                 let pawns = centipawns / 100.0;
@@ -57,6 +67,9 @@ mod tests {
         let near = |q: f32, expected: f32| assert!((q - expected).abs() < 1e-3, "{q}");
         near(Curve::Lichess.q(100), 0.1821);
         near(Curve::Lc0.q(90), 0.5022);
+        for q in [-1.0, -0.3, 0.0, 0.7, 1.0] {
+            near(Curve::Lc0.q(centipawns(q)), q);
+        }
         near(Curve::Stockfish.q(100), 0.5);
     }
 }

@@ -5,6 +5,13 @@
 //! [`Reading`]. Each label is a sample of its own: a position on the game's
 //! line that also starts variations has several, which are never merged.
 //!
+//! # Alternatives
+//! Engines may judge several moves of a position, the best of which is played
+//! or a variation, and each other one a variation too. Read as alternatives
+//! they are one sample, whose policy is a distribution: a softmax over the
+//! chances of winning, (1 + q)/2, at a temperature. Its value is that of the
+//! first of them.
+//!
 //! # Injected random moves
 //! A source may play random moves into engines' games to reach unusual
 //! positions. They are the moves of the own line without a score after the
@@ -25,6 +32,7 @@ use shakmaty::Color;
 use super::curve::Curve;
 use super::record::{Eval, Record, StrayNode};
 use super::sample::Wdl;
+use crate::nn::softmax;
 
 /// Share of the position's own value in its short-term value.
 const SHORT_TERM_STEP: f32 = 1.0 / 6.0;
@@ -43,7 +51,7 @@ pub enum Evals {
 }
 
 /// How a source's games are to be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
     /// What scores belong to; `None` ignores them.
     pub evals: Option<Evals>,
@@ -53,6 +61,10 @@ pub struct Reading {
     pub noise: bool,
     /// The curve from scores to values.
     pub curve: Curve,
+    /// The temperature, above 0, at which the scored moves of a position on the
+    /// own line make one distribution; `None` keeps each a sample of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alternatives: Option<f32>,
 }
 
 /// What is known of the position before a move, from its mover's view.
@@ -67,13 +79,16 @@ pub(crate) struct Label {
 }
 
 /// A node's place in its game and what is known there; no label, no sample.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Labelled {
     /// Plies before the move.
     pub(crate) ply: usize,
     /// Plies since the variation left the own line; `None` on it.
     pub(crate) off_line: Option<usize>,
     pub(crate) label: Option<Label>,
+    /// The moves that share the policy, by their ordinals; none where the move
+    /// alone is the target.
+    pub(crate) alternatives: Vec<(u8, f32)>,
 }
 
 impl Reading {
@@ -102,9 +117,14 @@ impl Reading {
                 ply: place.ply,
                 off_line: place.off_line,
                 label,
+                alternatives: Vec::new(),
             }
         });
-        Ok(labelled.collect())
+        let mut labelled: Vec<Labelled> = labelled.collect();
+        if let (Some(temperature), Some(Evals::Chooser)) = (self.alternatives, self.evals) {
+            gather(record, &mut labelled, temperature);
+        }
+        Ok(labelled)
     }
 
     /// How many samples a record gives; none if it describes no tree.
@@ -166,6 +186,39 @@ impl Reading {
     }
 }
 
+/// Makes one label of all those of a position on the own line.
+fn gather(record: &Record, labelled: &mut [Labelled], temperature: f32) {
+    let nodes = &record.nodes;
+    let is_first_of_line = |&node: &usize| nodes[node].depth == 0 || nodes[node].starts_line;
+    let mut node = 0;
+    while node < nodes.len() {
+        let variations = nodes[node + 1..].iter().take_while(|node| node.depth > 0);
+        let next = node + 1 + variations.count();
+        let mut group: Vec<(usize, f32)> = Vec::new();
+        for other in (node..next).filter(is_first_of_line) {
+            let label = labelled[other].label.filter(|label| label.is_target);
+            let is_scored = nodes[other].depth <= 1 && nodes[other].eval.is_some();
+            let is_new = |(known, _): &(usize, f32)| nodes[*known].ordinal != nodes[other].ordinal;
+            if let Some(q) = label.and_then(|label| label.q)
+                && is_scored
+                && group.iter().all(is_new)
+            {
+                group.push((other, q));
+            }
+        }
+        if let [(first, _), _, ..] = group[..] {
+            let mut shares: Vec<f32> = group.iter().map(|(_, q)| (1.0 + q) / 2.0).collect();
+            softmax(&mut shares, temperature);
+            let ordinals = group.iter().map(|&(other, _)| nodes[other].ordinal);
+            labelled[first].alternatives = ordinals.zip(shares).collect();
+            for &(other, _) in &group[1..] {
+                labelled[other].label = None;
+            }
+        }
+        node = next;
+    }
+}
+
 /// A position's short-term value: from its own value and the short-term value
 /// of the position that `follows`, each from its mover's view.
 pub(crate) fn short_term(q: f32, follows: Option<f32>) -> f32 {
@@ -190,6 +243,7 @@ mod tests {
         played: false,
         noise: false,
         curve: Curve::Lc0,
+        alternatives: None,
     };
 
     fn game(evals: &[Option<i16>], result: Wdl) -> Record {

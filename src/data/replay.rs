@@ -1,6 +1,6 @@
 //! Records back to positions: playing a game's tree through.
 
-use shakmaty::{CastlingMode, Move, Position};
+use shakmaty::{CastlingMode, Color, Move, Position};
 
 use crate::chess::{FenError, Game};
 use crate::encode::{Input, policy_index};
@@ -40,6 +40,24 @@ pub struct VariationWeight {
     pub decay: f32,
 }
 
+/// The game that a record's own line tells of.
+///
+/// # Errors
+/// [`ReplayError`] if the record does not describe a game.
+pub fn own_line(record: &Record) -> Result<Game, ReplayError> {
+    let mut game = begin(record)?;
+    for (index, node) in record.nodes.iter().enumerate() {
+        if node.depth == 0 {
+            let position = game.position();
+            let moves = position.legal_moves();
+            let legal = Legal::of(&moves, position.turn());
+            let (mv, _) = find(&moves, &legal, position.turn(), index, node.ordinal)?;
+            game.play(mv);
+        }
+    }
+    Ok(game)
+}
+
 /// Plays `record` through and hands every labelled position to `emit`, in the
 /// record's order, for as long as `keep`, called once for each, says so.
 ///
@@ -54,10 +72,7 @@ pub fn replay(
     mut emit: impl FnMut(Sample),
 ) -> Result<(), ReplayError> {
     let places = reading.label(record)?;
-    let mut game = match &record.fen {
-        None => Game::default(),
-        Some(fen) => Game::from_fen(fen, CastlingMode::Standard)?,
-    };
+    let mut game = begin(record)?;
     // The latest move of each depth. It is played only when its line goes on,
     // so that the alternatives in between start from the position before it.
     let mut latest: Vec<Move> = Vec::new();
@@ -72,30 +87,75 @@ pub fn replay(
         let turn = game.position().turn();
         let moves = game.position().legal_moves();
         let legal = Legal::of(&moves, turn);
-        let chosen = legal.nth(node.ordinal.into()).and_then(|target| {
-            let mv = moves.iter().find(|&&mv| policy_index(mv, turn) == target)?;
-            Some((*mv, target))
-        });
-        let (mv, target) = chosen.ok_or(ReplayError::Ordinal {
-            node: index,
-            ordinal: node.ordinal,
-            legal: moves.len(),
-        })?;
+        let (mv, target) = find(&moves, &legal, turn, index, node.ordinal)?;
         latest.truncate(depth);
         latest.push(mv);
         if place.label.is_some() && keep() {
-            emit(sample(&game, record, legal, target, place, variations));
+            let policy = policy(&moves, &legal, turn, index, target, &place)?;
+            emit(sample(&game, record, legal, policy, &place, variations));
         }
     }
     Ok(())
+}
+
+/// The game before its first move.
+fn begin(record: &Record) -> Result<Game, FenError> {
+    match &record.fen {
+        None => Ok(Game::default()),
+        Some(fen) => Game::from_fen(fen, CastlingMode::Standard),
+    }
+}
+
+/// The move that a node of the record names, and its policy index.
+fn find(
+    moves: &[Move],
+    legal: &Legal,
+    turn: Color,
+    node: usize,
+    ordinal: u8,
+) -> Result<(Move, u16), ReplayError> {
+    let named = legal.nth(ordinal.into()).and_then(|target| {
+        let mv = moves.iter().find(|&&mv| policy_index(mv, turn) == target)?;
+        Some((*mv, target))
+    });
+    named.ok_or(ReplayError::Ordinal {
+        node,
+        ordinal,
+        legal: moves.len(),
+    })
+}
+
+/// What the policy should be at a labelled node, whose own move has the index
+/// `target`.
+fn policy(
+    moves: &[Move],
+    legal: &Legal,
+    turn: Color,
+    node: usize,
+    target: u16,
+    place: &Labelled,
+) -> Result<Policy, ReplayError> {
+    if !place.label.is_some_and(|label| label.is_target) {
+        return Ok(Policy::Unknown);
+    }
+    if place.alternatives.is_empty() {
+        return Ok(Policy::Move(target));
+    }
+    let mut shares = Vec::with_capacity(place.alternatives.len());
+    for &(ordinal, share) in &place.alternatives {
+        let (_, index) = find(moves, legal, turn, node, ordinal)?;
+        shares.push((index, share));
+    }
+    shares.sort_unstable_by_key(|&(index, _)| index);
+    Ok(Policy::Distribution(shares))
 }
 
 fn sample(
     game: &Game,
     record: &Record,
     legal: Legal,
-    target: u16,
-    place: Labelled,
+    policy: Policy,
+    place: &Labelled,
     variations: VariationWeight,
 ) -> Sample {
     let label = place.label;
@@ -111,10 +171,7 @@ fn sample(
     Sample {
         input: Input::encode(game),
         legal,
-        policy: match label {
-            Some(label) if label.is_target => Policy::Move(target),
-            _ => Policy::Unknown,
-        },
+        policy,
         result: label.and_then(|label| label.result),
         q: label.and_then(|label| label.q),
         short_term: label.and_then(|label| label.short_term),
@@ -143,6 +200,7 @@ mod tests {
         played: false,
         noise: false,
         curve: Curve::Lichess,
+        alternatives: None,
     };
     const VARIATIONS: VariationWeight = VariationWeight {
         first: 0.5,
@@ -204,6 +262,76 @@ mod tests {
         }
     }
 
+    #[test]
+    fn alternatives_share_a_sample() {
+        let text = "1. e4 {[%eval 0.3]} (1. d4 {[%eval 0.3]} 1... d5) (1. a3 {[%eval -9]}) 1... h6 \
+                    (1... e5 {[%eval 0.2]} 2. Nf3) (1... h6 {[%eval 0.9]}) 2. d4 {[%eval 1]} *";
+        let record = parse_game(text.as_bytes()).unwrap();
+        let reading = Reading {
+            alternatives: Some(0.1),
+            ..READING
+        };
+        let mut found = Vec::new();
+        replay(
+            &record,
+            &reading,
+            VARIATIONS,
+            || true,
+            |sample| found.push(sample),
+        )
+        .unwrap();
+        assert_eq!(found.len() as u64, reading.samples(&record));
+        let q = |centipawns| Curve::Lichess.q(centipawns);
+        let chance = |centipawns| (q(centipawns) / 0.2).exp();
+        let sum = 2.0 * chance(30) + chance(-900);
+        let expected = [
+            (
+                "",
+                vec![
+                    ("e2e4", chance(30) / sum),
+                    ("d2d4", chance(30) / sum),
+                    ("a2a3", chance(-900) / sum),
+                ],
+                q(30),
+                1.0,
+            ),
+            ("d2d4", vec![("d7d5", 1.0)], q(-30), 0.25),
+            (
+                "e2e4",
+                vec![
+                    ("e7e5", chance(-20) / (chance(-20) + chance(-90))),
+                    ("h7h6", chance(-90) / (chance(-20) + chance(-90))),
+                ],
+                q(-20),
+                0.5,
+            ),
+            ("e2e4 e7e5", vec![("g1f3", 1.0)], q(20), 0.25),
+            ("e2e4 h7h6", vec![("d2d4", 1.0)], q(100), 1.0),
+        ];
+        assert_eq!(found.len(), expected.len());
+        for (sample, (moves, shares, q, weight)) in found.iter().zip(expected) {
+            let game = after(moves);
+            let turn = game.position().turn();
+            assert_eq!(sample.input, Input::encode(&game), "{moves}");
+            assert_eq!((sample.q, sample.weight), (Some(q), weight), "{moves}");
+            let shares = shares
+                .into_iter()
+                .map(|(mv, share)| (policy_index(game.parse_move(mv).unwrap(), turn), share));
+            match &sample.policy {
+                Policy::Move(index) => assert!(shares.eq([(*index, 1.0)]), "{moves}"),
+                Policy::Distribution(found) => {
+                    assert!(found.is_sorted());
+                    assert_eq!(found.len(), shares.len());
+                    for (index, share) in shares {
+                        let found = found.iter().find(|(found, _)| *found == index).unwrap();
+                        assert!((found.1 - share).abs() < 1e-5, "{moves}: {found:?} {share}");
+                    }
+                }
+                Policy::Unknown => panic!("{moves}"),
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn no_record_panics(
@@ -220,6 +348,11 @@ mod tests {
                 ..Record::default()
             };
             let _ = samples(&record);
+            let reading = Reading {
+                alternatives: Some(0.1),
+                ..READING
+            };
+            let _ = replay(&record, &reading, VARIATIONS, || true, drop);
         }
     }
 }

@@ -46,7 +46,7 @@ const PREAMBLE: usize = 8 + 4 + 4 + 4;
 const TRAILER: usize = 8 + 4 + 8;
 
 /// What a shard says of its games.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// Names of the files that the games came from.
     pub sources: Vec<String>,

@@ -337,7 +337,7 @@ mod tests {
         let fens = [
             "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1",
             "5k2/8/8/3pP2r/K7/8/1p4P1/R7 w - d6 0 2",
-            "2n2n2/1P4P1/8/8/k7/8/1p4p1/K1N5 b - - 0 1",
+            "2n2n2/1P4P1/8/8/k3K3/8/1p4p1/2N5 b - - 0 1",
         ];
         for fen in fens {
             let mut game = Game::from_fen(fen, CastlingMode::Standard).unwrap();

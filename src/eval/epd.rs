@@ -161,6 +161,11 @@ pub struct Verdict {
     pub points: u32,
 }
 
+/// The FEN that a line begins with.
+pub(crate) fn fen(text: &str) -> String {
+    split(text).0
+}
+
 /// The FEN and the operations of a line.
 fn split(text: &str) -> (String, Vec<String>) {
     let mut rest = text.trim();

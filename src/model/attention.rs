@@ -133,3 +133,99 @@ fn contract(x: &Tensor, matrices: &Tensor) -> Tensor {
         .matmul(matrices)
         .permute([2, 0, 1, 3])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::parameters::initialise;
+    use crate::model::position::displacements;
+    use crate::model::{ModelConfig, PositionConfig};
+    use tch::Device;
+
+    const WIDTH: usize = 6;
+    const HEADS: usize = 2;
+    const HEAD_WIDTH: usize = WIDTH / HEADS;
+    const GAIN: f64 = 0.7;
+
+    /// Equations 6 and 7, one number at a time.
+    fn by_hand(parameter: impl Fn(&str) -> Vec<f64>, x: &[f64]) -> Vec<f64> {
+        let (query_key, value) = (parameter("query_key.weight"), parameter("value.weight"));
+        let [q, k, v] = ["query", "key", "value"].map(|t| parameter(&format!("position.{t}")));
+        let project = |weight: &[f64], row: usize, square: usize| -> f64 {
+            (0..WIDTH)
+                .map(|c| weight[row * WIDTH + c] * x[square * WIDTH + c])
+                .sum()
+        };
+        // The displacement from j to i: fifteen ranks of fifteen files.
+        let pair = |i: usize, j: usize| ((i / 8 + 7 - j / 8) * 15 + i % 8 + 7 - j % 8) * WIDTH;
+        let mut seen = vec![0.0; 64 * WIDTH];
+        for head in 0..HEADS {
+            let features = head * HEAD_WIDTH..(head + 1) * HEAD_WIDTH;
+            for i in 0..64 {
+                let logit = |j: usize| -> f64 {
+                    let product = |f: usize| {
+                        (project(&query_key, f, i) + q[pair(i, j) + f])
+                            * (project(&query_key, WIDTH + f, j) + k[pair(i, j) + f])
+                    };
+                    features.clone().map(product).sum::<f64>() / (HEAD_WIDTH as f64).sqrt()
+                };
+                let weights: Vec<f64> = (0..64).map(|j| logit(j).exp()).collect();
+                let total: f64 = weights.iter().sum();
+                for f in features.clone() {
+                    seen[i * WIDTH + f] = (0..64)
+                        .map(|j| weights[j] / total * (project(&value, f, j) + v[pair(i, j) + f]))
+                        .sum();
+                }
+            }
+        }
+        let (output, bias) = (parameter("output.weight"), parameter("output.bias"));
+        let norm = parameter("norm.weight");
+        let mut result = vec![0.0; 64 * WIDTH];
+        for i in 0..64 {
+            let sum = |row: usize| {
+                let seen = (0..WIDTH).map(|c| output[row * WIDTH + c] * seen[i * WIDTH + c]);
+                x[i * WIDTH + row] + GAIN * (seen.sum::<f64>() + bias[row])
+            };
+            let sums: Vec<f64> = (0..WIDTH).map(sum).collect();
+            let square = sums.iter().map(|sum| sum * sum).sum::<f64>() / WIDTH as f64;
+            for f in 0..WIDTH {
+                result[i * WIDTH + f] = sums[f] / (square + 1e-6).sqrt() * norm[f];
+            }
+        }
+        result
+    }
+
+    #[test]
+    fn shaw_is_equations_6_and_7_with_every_product() {
+        let mut config = ModelConfig::preset("cf-6m-shaw").unwrap();
+        (config.width, config.heads) = (WIDTH as i64, HEADS as i64);
+        assert_eq!(config.position, PositionConfig::Shaw);
+        let mut builder = Builder::default();
+        let attention = builder.scope("a", |b| Attention::build(b, &config, (GAIN, 1.0), 0, None));
+        let (parameters, _) = builder.finish();
+        tch::manual_seed(6);
+        let flat = initialise(&parameters);
+        // Position vectors as large as everything else, so that none is missed.
+        let flat = &flat + flat.randn_like() * 0.5;
+        let weights = Weights::from_flat(&flat, &parameters);
+        let x = Tensor::randn([2, 64, WIDTH as i64], (Kind::Float, Device::Cpu));
+        let pairs = Tensor::from_slice(&displacements());
+        let found = attention.forward(&weights, &x, &pairs);
+        let doubles = |tensor: &Tensor| -> Vec<f64> {
+            Vec::try_from(tensor.to_kind(Kind::Double).flatten(0, -1)).unwrap()
+        };
+        let parameter = |name: &str| {
+            let name = format!("a.{name}");
+            let place = parameters
+                .iter()
+                .position(|parameter| parameter.name == name);
+            doubles(&weights.tensors()[place.unwrap()])
+        };
+        for position in 0..2 {
+            let expected = by_hand(parameter, &doubles(&x.get(position)));
+            for (found, expected) in doubles(&found.get(position)).into_iter().zip(expected) {
+                assert!((found - expected).abs() < 1e-4, "{found}, not {expected}");
+            }
+        }
+    }
+}

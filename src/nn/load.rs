@@ -105,6 +105,36 @@ pub fn load(options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
     })
 }
 
+/// Loads what `options` ask for, for many players who each gather a few
+/// positions at a time: on a single CPU, too, a [`Service`] merges what they
+/// ask, with as many servers as there are to be threads.
+///
+/// # Errors
+/// [`LoadError`], as for [`load`].
+pub fn load_for_many(options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
+    if options.kind != BackendKind::Torch || options.devices.iter().count() != 1 {
+        return load(options);
+    }
+    let servers = match options.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    let network = load_network(&BackendOptions {
+        threads: 1,
+        ..options.clone()
+    })?;
+    if network.device() != Device::Cpu {
+        return load(options);
+    }
+    let largest = network.properties().recommended_batch;
+    let servers = std::iter::repeat_n(Arc::new(network), servers);
+    let backend = Service::new(servers, largest);
+    Ok(match options.cache {
+        0 => Arc::new(backend),
+        mebibytes => Arc::new(Cache::new(backend, mebibytes)),
+    })
+}
+
 /// Loads a network, on the first of the devices, without anything around it.
 ///
 /// # Errors
@@ -204,6 +234,20 @@ mod tests {
                 scope.spawn(move || assert_same(two, one, &positions(size * 9, true)));
             }
         });
+    }
+
+    #[test]
+    fn many_players_are_served_in_batches() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tiny.pt");
+        std::fs::write(&path, tiny::network(&tiny::honest_metadata("wdl"))).unwrap();
+        let options = BackendOptions {
+            threads: 3,
+            ..options(Some(&path))
+        };
+        let many = load_for_many(&options).unwrap();
+        assert_eq!(many.properties().recommended_threads, 3);
+        assert_same(&many, &load(&options).unwrap(), &positions(70, true));
     }
 
     #[test]

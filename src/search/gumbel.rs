@@ -3,6 +3,7 @@
 //! sequential halving (Danihelka et al. 2022, "Policy improvement by planning
 //! with Gumbel"; the order of visits is that of DeepMind's mctx).
 
+use crate::nn::softmax;
 use rand::Rng;
 
 /// Visits that the value's scale takes the most-visited move to have beside its
@@ -99,6 +100,23 @@ impl Gumbel {
     }
 }
 
+/// The policy that a search improves the priors to (the paper's eq. 11), in the
+/// order of the contenders: what visits are too few to say. `scale` is the
+/// paper's c_scale, `own` the position's own evaluation for the mover.
+pub(crate) fn improved_policy(contenders: &[Contender], own: f32, scale: f32) -> Vec<f32> {
+    let unvisited = mixed(contenders, own);
+    let most = contenders.iter().map(|contender| contender.started).max();
+    let factor = (SCALE_VISITS + most.unwrap_or(0) as f32) * scale;
+    let logit = |contender: &Contender| {
+        // The paper's values lie in 0…1.
+        let q = (contender.q.unwrap_or(unvisited) + 1.0) / 2.0;
+        contender.prior.max(1e-9).ln() + factor * q
+    };
+    let mut policy: Vec<f32> = contenders.iter().map(logit).collect();
+    softmax(&mut policy, 1.0);
+    policy
+}
+
 /// What an unvisited move is taken to be worth: the position's own evaluation,
 /// and what the visited ones came to, by their priors (the paper's appendix D).
 fn mixed(contenders: &[Contender], own: f32) -> f32 {
@@ -189,6 +207,34 @@ mod tests {
         }
         // Even priors: every move is drawn now and then.
         assert_eq!(first_drawn.len(), 20);
+    }
+
+    #[test]
+    fn the_policy_is_improved_by_what_was_found() {
+        let contender = |number, prior, q: Option<f32>| Contender {
+            number,
+            prior,
+            q,
+            started: u32::from(q.is_some()),
+            lost: false,
+        };
+        let found = [
+            contender(0, 0.5, Some(-0.2)),
+            contender(1, 0.3, Some(0.2)),
+            contender(2, 0.2, None),
+        ];
+        let policy = improved_policy(&found, 0.0, 0.1);
+        // The value of what was not visited: (0 + 2 · (−0.04 / 0.8)) / 3.
+        let q: [f32; 3] = [0.4, 0.6, (1.0 - 0.1 / 3.0) / 2.0];
+        let weights: Vec<f32> = found
+            .iter()
+            .zip(q)
+            .map(|(contender, q)| contender.prior * (5.1 * q).exp())
+            .collect();
+        let sum: f32 = weights.iter().sum();
+        for (p, weight) in policy.iter().zip(weights) {
+            assert!((p - weight / sum).abs() < 1e-5, "{policy:?}");
+        }
     }
 
     #[test]

@@ -44,6 +44,7 @@ pub(crate) fn report(shared: &Shared<'_>) -> (Report, Vec<MoveStatistics>) {
             prior: ranked.prior,
             q: ranked.statistics.q as f32,
             wdl: wdl(&ranked.statistics),
+            moves_left: has_moves_left.then_some(ranked.statistics.m as f32 + 1.0),
         })
         .collect();
     let progress = &shared.progress;

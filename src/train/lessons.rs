@@ -11,6 +11,7 @@
 use super::config::{AugmentConfig, Precision, TrainConfig};
 use super::distributed::Buckets;
 use super::loss::{Losses, Weights as LossVector, losses, weighing};
+use super::stopwatch::{Part, Stopwatch};
 use super::teacher::{Advice, Teacher, TeacherError};
 use super::tensors::{Targets, upload};
 use crate::data::loader::Batch;
@@ -112,7 +113,13 @@ impl Lessons {
 
     /// Adds the gradient of the lesson's total loss to that of the `leaves`, and
     /// lets them sum it over the processes as it is completed.
-    pub fn learn(&self, model: &Chessformer, leaves: &Buckets, lesson: &Lesson) -> Losses {
+    pub fn learn(
+        &self,
+        model: &Chessformer,
+        leaves: &Buckets,
+        lesson: &Lesson,
+        watch: &mut Stopwatch,
+    ) -> Losses {
         let count = lesson.rows.size()[0];
         let size = (count + self.pieces - 1) / self.pieces;
         let mut all: Option<Losses> = None;
@@ -120,10 +127,12 @@ impl Lessons {
             let piece = lesson.narrow(start, size.min(count - start));
             let weights = leaves.weights(self.kind, model.parameters());
             let (_, losses) = self.losses(model, &weights, &piece);
+            watch.mark(Part::Forward);
             if start + size >= count {
                 leaves.arm();
             }
             losses.total.backward();
+            watch.mark(Part::Backward);
             let losses = losses.detached();
             all = Some(match all {
                 Some(before) => before.plus(&losses),

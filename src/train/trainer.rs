@@ -10,6 +10,7 @@ use super::guard::{Guard, Trouble};
 use super::lessons::Lessons;
 use super::loss::NAMES;
 use super::optimizer::{Memory, Optimizer};
+use super::start::{StartError, first_weights};
 use super::stopwatch::{Part, Stopwatch};
 use super::teacher::TeacherError;
 use super::window::{Averages, Window};
@@ -80,6 +81,9 @@ pub enum TrainError {
     /// The network to learn from cannot be used.
     #[error(transparent)]
     Teacher(#[from] TeacherError),
+    /// The weights to start from cannot be used.
+    #[error(transparent)]
+    Start(#[from] StartError),
     /// The processes cannot train together any more.
     #[error(transparent)]
     Group(#[from] GroupError),
@@ -154,15 +158,23 @@ struct Validation {
 }
 
 impl Trainer {
-    /// Begins a run from fresh weights.
+    /// Begins a run.
     ///
     /// # Errors
-    /// [`ConfigError`] if the configuration does not fit together.
+    /// [`TrainError`] if the configuration does not fit together, or names
+    /// weights to start from that cannot be used.
     pub fn new(config: &TrainConfig, device: Device) -> Result<Trainer, TrainError> {
+        Trainer::build(config, device, |model| first_weights(config, model))
+    }
+
+    fn build(
+        config: &TrainConfig,
+        device: Device,
+        weights: impl FnOnce(&Chessformer) -> Result<Tensor, StartError>,
+    ) -> Result<Trainer, TrainError> {
         config.check()?;
         let model = Chessformer::new(&config.architecture()?, device).map_err(ConfigError::from)?;
-        tch::manual_seed(config.seed);
-        let parameters = model.initial_weights().to_device(device);
+        let parameters = weights(&model)?.to_device(device);
         let world = Arc::new(World::alone());
         Ok(Trainer {
             leaves: Buckets::new(&parameters, model.parameters(), &world)?,
@@ -200,12 +212,17 @@ impl Trainer {
         source: &Path,
         device: Device,
     ) -> Result<Trainer, TrainError> {
-        let mut trainer = Trainer::new(config, device)?;
         let state = &checkpoint.state;
-        let same = state.config.architecture()? == config.architecture()?
-            && checkpoint.parameters.size() == trainer.parameters.size();
-        if !same {
-            return Err(TrainError::Architecture(source.to_owned()));
+        let other = || TrainError::Architecture(source.to_owned());
+        if state.config.architecture()? != config.architecture()? {
+            return Err(other());
+        }
+        let mut trainer = Trainer::build(config, device, |model| {
+            let count = model.size().parameters;
+            Ok(Tensor::zeros([count], (Kind::Float, Device::Cpu)))
+        })?;
+        if checkpoint.parameters.size() != trainer.parameters.size() {
+            return Err(other());
         }
         trainer.restore(checkpoint);
         if state.config.data != config.data || state.config.loss != config.loss {
@@ -333,12 +350,11 @@ impl Trainer {
         let lesson = lessons.prepare(batch)?;
         let own = lesson.carried.copy();
         self.world.sum(&lesson.carried, "weighing a batch")?;
-        watch.mark(Part::Forward);
-        let losses = lessons.learn(&self.model, &self.leaves, &lesson);
-        watch.mark(Part::Backward);
+        let losses = lessons.learn(&self.model, &self.leaves, &lesson, watch);
         let norm = self.descend()? / self.world.size() as f64;
         watch.mark(Part::Step);
-        self.window.add(&losses, &own, &lesson.counts, &norm, joint);
+        self.window
+            .add(&losses, (&own, &lesson.counts), &norm, joint);
         self.step += 1;
         self.samples += joint as u64;
         self.position = next;
@@ -368,8 +384,8 @@ impl Trainer {
                 let lesson = lessons.prepare(batch)?;
                 let (outputs, losses) = lessons.measure(&self.model, &self.average, &lesson);
                 calibration.add(&outputs, &lesson.targets);
-                let (carried, counts) = (&lesson.carried, &lesson.counts);
-                window.add(&losses, carried, counts, &losses.total, joint);
+                let carriers = (&lesson.carried, &lesson.counts);
+                window.add(&losses, carriers, &losses.total, joint);
             }
             if window.samples() >= self.config.validation_samples {
                 break;

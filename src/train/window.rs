@@ -94,8 +94,7 @@ impl Window {
     pub fn add(
         &mut self,
         losses: &Losses,
-        carried: &Tensor,
-        counts: &Tensor,
+        (carried, counts): (&Tensor, &Tensor),
         norm: &Tensor,
         samples: usize,
     ) {
@@ -184,9 +183,8 @@ mod tests {
     fn averages_are_over_what_carried_the_target() {
         let alone = World::alone();
         let mut window = Window::new(Device::Cpu);
-        let counts = (all(6.0), all(2.0));
-        window.add(&losses(1.0, 3.0), &all(3.0), &counts.0, &2f32.into(), 8);
-        window.add(&losses(5.0, 5.0), &all(1.0), &counts.1, &4f32.into(), 8);
+        window.add(&losses(1.0, 3.0), (&all(3.0), &all(6.0)), &2f32.into(), 8);
+        window.add(&losses(5.0, 5.0), (&all(1.0), &all(2.0)), &4f32.into(), 8);
         let (sums, counts) = window.state(&alone).unwrap();
         for mut window in [window, Window::resume(&sums, counts, Device::Cpu)] {
             let measured = window.close(&alone).unwrap();

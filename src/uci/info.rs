@@ -233,6 +233,7 @@ mod tests {
             prior: 0.125,
             q: -0.1,
             wdl: [0.3, 0.3, 0.4],
+            moves_left: None,
         };
         let lines: Vec<String> = statistics(&[of("e2e4", 10), of("d2d4", 5)], &game).collect();
         assert_eq!(

@@ -6,9 +6,12 @@ mod describe;
 mod device;
 mod eval;
 mod export;
+mod games;
+mod label;
 mod pack;
 mod report;
 mod run;
+mod selfplay;
 mod stats;
 
 use clap::{Parser, Subcommand};
@@ -29,6 +32,10 @@ enum Command {
     Pack(pack::Pack),
     /// Say what shards, chunks and games hold.
     Stats(stats::Stats),
+    /// Have a UCI engine play games, or annotate games and positions.
+    Label(label::Label),
+    /// Have the engine play itself.
+    Selfplay(selfplay::SelfPlayCommand),
     /// Print how large an architecture is.
     Describe(describe::Describe),
     /// Train a network, or go on training it.
@@ -48,6 +55,8 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Pack(pack) => pack.run(),
         Command::Stats(stats) => stats.run(),
+        Command::Label(label) => label.run(),
+        Command::Selfplay(selfplay) => selfplay.run(),
         Command::Describe(describe) => describe.run(),
         Command::Run(run) => run.run(),
         Command::Eval(eval) => eval.run(),

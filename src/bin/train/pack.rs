@@ -39,6 +39,11 @@ pub struct Pack {
     /// The curve from the engines' scores to values.
     #[arg(long, value_enum, default_value = "lichess")]
     curve: Curve,
+    /// Make one distribution of the moves of a position that bear scores
+    /// (`train label --multipv`): a softmax of their chances of winning at this
+    /// temperature, as 0.05.
+    #[arg(long, value_name = "TEMPERATURE", value_parser = temperature, requires = "evals")]
+    alternatives: Option<f32>,
     /// Stop at the first game that cannot be read instead of skipping it.
     #[arg(long)]
     strict: bool,
@@ -55,7 +60,11 @@ impl Pack {
             played: self.played,
             noise: self.noise,
             curve: self.curve,
+            alternatives: self.alternatives,
         };
+        if self.alternatives.is_some() && self.evals != Some(Evals::Chooser) {
+            bail!("--alternatives needs --evals chooser: an analysis scores what was played");
+        }
         let header = Header {
             sources: self.inputs.iter().map(|path| file_name(path)).collect(),
             reading,
@@ -199,6 +208,14 @@ impl Packing {
         }
         let bytes = self.writer.finish()?;
         Ok((self.tally, bytes))
+    }
+}
+
+fn temperature(text: &str) -> Result<f32, String> {
+    let temperature: f32 = text.parse().map_err(|_| "not a number".to_owned())?;
+    match temperature.is_finite() && temperature > 0.0 {
+        true => Ok(temperature),
+        false => Err("it must be positive".to_owned()),
     }
 }
 

@@ -1,12 +1,11 @@
 //! `train report`: runs side by side, on one page.
 
-use super::console;
+use super::{console, stats};
 use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
-use tessera::data::shard::Shard;
 use tessera::data::statistics::Survey;
 use tessera::train::{History, TrainConfig, report};
 
@@ -19,7 +18,7 @@ pub struct Report {
     /// The page to write; any browser shows it, without a network.
     #[arg(short, long, value_name = "OUT.html")]
     output: PathBuf,
-    /// Leave out what the shards consist of, which takes a pass over them.
+    /// Leave out what the data consists of, which takes a pass over it.
     #[arg(long)]
     no_data: bool,
 }
@@ -34,21 +33,21 @@ impl Report {
             .collect::<Result<_, _>>()?;
         let mut seen: Vec<(Vec<PathBuf>, Value)> = Vec::new();
         for run in &runs {
-            let shards = run.config.as_ref().map(shards).unwrap_or_default();
-            if !seen.iter().any(|(known, _)| *known == shards) {
-                let data = if self.no_data || shards.is_empty() {
+            let sources = run.config.as_ref().map(sources).unwrap_or_default();
+            if !seen.iter().any(|(known, _)| *known == sources) {
+                let data = if self.no_data || sources.is_empty() {
                     Value::Null
                 } else {
-                    survey(&shards)?
+                    survey(&sources)?
                 };
-                seen.push((shards, data));
+                seen.push((sources, data));
             }
         }
         let data: Vec<Value> = runs
             .iter()
             .map(|run| {
-                let shards = run.config.as_ref().map(shards).unwrap_or_default();
-                let known = seen.iter().find(|(known, _)| *known == shards);
+                let sources = run.config.as_ref().map(sources).unwrap_or_default();
+                let known = seen.iter().find(|(known, _)| *known == sources);
                 known.map_or(Value::Null, |(_, data)| data.clone())
             })
             .collect();
@@ -66,26 +65,26 @@ impl Report {
     }
 }
 
-fn shards(config: &TrainConfig) -> Vec<PathBuf> {
-    let sources = config.data.shards.iter();
+fn sources(config: &TrainConfig) -> Vec<PathBuf> {
+    let sources = config.data.shards.iter().chain(&config.data.chunks);
     sources.map(|source| source.path.clone()).collect()
 }
 
-/// What the shards hold; null, with a warning, if they are no longer there.
-fn survey(shards: &[PathBuf]) -> anyhow::Result<Value> {
+/// What the sources hold; null, with a warning, if they are no longer there.
+fn survey(sources: &[PathBuf]) -> anyhow::Result<Value> {
     let progress = console::bar(0, "{elapsed} {human_pos} samples surveyed, {per_sec}")?;
     let mut survey = Survey::default();
-    for path in shards {
-        let added = Shard::open(path)
-            .and_then(|shard| survey.add_shard(&shard, |samples| progress.inc(samples)));
-        if let Err(error) = added {
-            tracing::warn!("{error}; the report says nothing of the data");
+    for path in sources {
+        // Training has told of bad records; here they are only counted.
+        let counting = |samples| progress.inc(samples);
+        if let Err(error) = stats::add_packed(&mut survey, path, counting, |_| Ok(())) {
+            tracing::warn!("{error:#}; the report says nothing of the data");
             return Ok(Value::Null);
         }
     }
     progress.finish_and_clear();
     let mut data = serde_json::to_value(survey.finish())?;
-    let names = shards.iter().filter_map(|path| path.file_name());
+    let names = sources.iter().filter_map(|path| path.file_name());
     data["files"] = json!(names.map(|name| name.to_string_lossy()).collect::<Vec<_>>());
     Ok(data)
 }

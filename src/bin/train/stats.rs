@@ -54,6 +54,7 @@ impl Stats {
             played: true,
             noise: false,
             curve: self.curve,
+            alternatives: None,
         };
         let count = |samples| progress.inc(samples);
         let bad = |fault: Fault| {
@@ -66,10 +67,8 @@ impl Stats {
         for path in &self.files {
             if is_pgn(path) {
                 survey.add_pgn(path, &reading, count, bad)?;
-            } else if is_shard(path).with_context(|| path.display().to_string())? {
-                survey.add_shard(&Shard::open(path)?, count, bad)?;
             } else {
-                survey.add_chunks(&Chunks::open(path)?, count, bad)?;
+                add_packed(&mut survey, path, count, bad)?;
             }
         }
         progress.finish_and_clear();
@@ -85,6 +84,21 @@ impl Stats {
         }
         Ok(())
     }
+}
+
+/// Surveys a shard, or chunks.
+pub fn add_packed(
+    survey: &mut Survey,
+    path: &Path,
+    progress: impl Fn(u64) + Sync,
+    bad: impl Fn(Fault) -> Result<(), Fault> + Sync,
+) -> anyhow::Result<()> {
+    if is_shard(path).with_context(|| path.display().to_string())? {
+        survey.add_shard(&Shard::open(path)?, progress, bad)?;
+    } else {
+        survey.add_chunks(&Chunks::open(path)?, progress, bad)?;
+    }
+    Ok(())
 }
 
 fn is_pgn(path: &Path) -> bool {

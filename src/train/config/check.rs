@@ -1,7 +1,6 @@
 //! What must hold of a configuration besides its types.
 
-use super::AverageConfig;
-use super::{OverrideError, TrainConfig, nearest};
+use super::{AverageConfig, OverrideError, TrainConfig, nearest};
 use crate::model::{self, Chessformer};
 use crate::train::pattern::matches;
 use std::path::PathBuf;

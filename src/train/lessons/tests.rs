@@ -51,9 +51,10 @@ fn learn(config: &TrainConfig, lessons: &[Lesson]) -> (Tensor, f64) {
     let model = model(config.model.as_ref().unwrap());
     let mut leaves = leaves(&model, &parameters(&model));
     let teaching = Lessons::plain(config, &model, Device::Cpu);
+    let mut watch = Stopwatch::new(Device::Cpu);
     let totals = lessons.iter().map(|lesson| {
         teaching
-            .learn(&model, &leaves, lesson)
+            .learn(&model, &leaves, lesson, &mut watch)
             .total
             .double_value(&[])
     });
@@ -135,9 +136,10 @@ fn a_student_comes_to_agree_with_its_teacher() {
         Vec::try_from((losses.sums / &lesson.carried).narrow(0, 11, 3)).unwrap()
     };
     let before = losses(&parameters);
+    let mut watch = Stopwatch::new(Device::Cpu);
     let mut leaves = leaves(&model, &parameters);
     for _ in 0..60 {
-        lessons.learn(&model, &leaves, &lesson);
+        lessons.learn(&model, &leaves, &lesson, &mut watch);
         let _guard = tch::no_grad_guard();
         parameters -= leaves.gradient(&World::alone()).unwrap().sign() * 0.003;
         leaves.zero();

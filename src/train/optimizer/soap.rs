@@ -198,7 +198,8 @@ impl Side {
         let order = carried.argsort(-1, true);
         let columns = order.unsqueeze(1).expand_as(&moved);
         let (basis, _) = Tensor::linalg_qr(&moved.gather(2, &columns, false), "reduced");
-        self.basis = basis;
+        // QR writes columns; checkpoints, and runs that go on from them, hold rows.
+        self.basis = basis.contiguous();
         order
     }
 }

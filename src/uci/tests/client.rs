@@ -147,6 +147,7 @@ impl Agent for Player {
                 prior: 1.0,
                 q: 0.1,
                 wdl: thought.lines[0].wdl,
+                moves_left: None,
             }],
             report: thought,
         })

@@ -1,0 +1,234 @@
+//! `train label`: games and positions labelled by another engine.
+
+use super::games::{GamesArguments, bar, make_folder, name_and_value, share};
+use anyhow::bail;
+use clap::{ArgGroup, Args};
+use indicatif::ProgressBar;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tessera::data::pgn::Journal;
+use tessera::engine::{EngineCommand, Limit};
+use tessera::label::{Adjudication, DrawRule, Event, Labelling, Play, ResignRule, Source, Tally};
+
+/// What `train label` is asked to do.
+#[derive(Args)]
+#[command(group(ArgGroup::new("source").args(["inputs", "play"]).required(true)))]
+#[command(group(ArgGroup::new("limit").args(["nodes", "depth", "movetime"])))]
+pub struct Label {
+    /// Games (PGN) and positions (FEN or EPD) to annotate, plain or compressed.
+    #[arg(value_name = "IN")]
+    inputs: Vec<PathBuf>,
+    /// Have the engine play so many games against itself instead.
+    #[arg(long, value_name = "GAMES")]
+    play: Option<u64>,
+    /// The games to write (PGN; packed where it is named .gz or .zst). Where
+    /// they were begun, work goes on.
+    #[arg(short, long, value_name = "OUT.pgn")]
+    output: PathBuf,
+    /// The engine: a path, or a name on PATH.
+    #[arg(long, default_value = "stockfish", value_name = "PROGRAM")]
+    engine: PathBuf,
+    /// Set an option of the engine; may be repeated.
+    #[arg(long = "option", value_name = "NAME=VALUE", value_parser = name_and_value)]
+    options: Vec<(String, String)>,
+    /// Processes of the engine; by default one for each processor.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    processes: Option<u16>,
+    /// Think for so many nodes about each position (by default 5000).
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    nodes: Option<u64>,
+    /// Think to this depth.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    depth: Option<u32>,
+    /// Think for so many milliseconds.
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    movetime: Option<u64>,
+    /// Moves judged in each position: more than one make the policy a
+    /// distribution (`train pack --alternatives`).
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    multipv: u32,
+    /// Plies written of the engine's line where another move was played.
+    #[arg(long, default_value_t = 4, value_name = "PLIES")]
+    line: usize,
+    /// Seconds after which an engine that does not answer is started again.
+    #[arg(long, default_value_t = 60.0, value_parser = positive)]
+    timeout: f64,
+    /// Share of the positions of games that is annotated.
+    #[arg(long, default_value_t = 1.0, value_parser = share, conflicts_with = "play")]
+    share: f64,
+    /// Probability that a move of a game is random instead of the engine's;
+    /// pack such games with --noise.
+    #[arg(long, default_value_t = 0.0, value_name = "P", value_parser = share, requires = "play")]
+    random_moves: f64,
+    /// A side loses whose score was -CP or less for MOVES of its moves on end.
+    #[arg(long, value_name = "MOVES,CP", value_parser = resign_rule, requires = "play")]
+    resign: Option<ResignRule>,
+    /// Drawn from move FROM on, when all scores were within CP for MOVES moves
+    /// of each side on end.
+    #[arg(long, value_name = "FROM,MOVES,CP", value_parser = draw_rule, requires = "play")]
+    draw: Option<DrawRule>,
+    #[command(flatten)]
+    games: GamesArguments,
+    /// Seed of all that is drawn.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Print one JSON object as the last line.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    output: &'a Path,
+    event: &'a str,
+    #[serde(flatten)]
+    tally: Tally,
+    seconds: f64,
+    positions_per_second: f64,
+}
+
+impl Label {
+    /// Labels, or goes on labelling.
+    pub fn run(self) -> anyhow::Result<()> {
+        let labelling = Labelling {
+            engine: EngineCommand {
+                program: self.engine.clone(),
+                options: self.options.clone(),
+            },
+            limit: self.limit(),
+            multipv: self.multipv,
+            patience: Duration::try_from_secs_f64(self.timeout)?,
+            processes: self.processes.map_or_else(
+                || std::thread::available_parallelism().map_or(1, usize::from),
+                usize::from,
+            ),
+            line: self.line,
+            seed: self.seed,
+        };
+        let source = self.source()?;
+        let event = labelling.event(&labelling.engine_name()?, &source);
+        make_folder(&self.output)?;
+        let mut journal = Journal::open(&self.output, &event, |_| {})?;
+        let progress = bar(source.count()?)?;
+        let clock = Instant::now();
+        let positions = AtomicU64::new(0);
+        let tally = labelling.run(&source, &event, &mut journal, &|event| {
+            observe(event, &progress, &positions, clock);
+        })?;
+        progress.finish_and_clear();
+        let seconds = clock.elapsed().as_secs_f64();
+        self.tell(&event, &tally, seconds)
+    }
+
+    fn limit(&self) -> Limit {
+        match (self.nodes, self.depth, self.movetime) {
+            (_, Some(depth), _) => Limit::Depth(depth),
+            (_, _, Some(time)) => Limit::Time(Duration::from_millis(time)),
+            (nodes, ..) => Limit::Nodes(nodes.unwrap_or(5000)),
+        }
+    }
+
+    fn source(&self) -> anyhow::Result<Source> {
+        let Some(games) = self.play else {
+            if self.games.is_given() {
+                bail!("--openings, --random-plies, --max-plies and --tablebase need --play");
+            }
+            return Ok(Source::Files {
+                paths: self.inputs.clone(),
+                share: self.share,
+            });
+        };
+        Ok(Source::Play(Play {
+            games,
+            openings: self.games.openings(self.seed)?,
+            random_moves: self.random_moves,
+            adjudication: Adjudication {
+                resign: self.resign,
+                draw: self.draw,
+                max_plies: self.games.max_plies(),
+                tablebase: self.games.tablebase()?,
+            },
+        }))
+    }
+}
+
+impl Label {
+    fn tell(&self, event: &str, tally: &Tally, seconds: f64) -> anyhow::Result<()> {
+        let positions_per_second = tally.positions as f64 / seconds;
+        println!(
+            "{}: {} games, {} positions ({positions_per_second:.1}/s); \
+             {} games were there, {} unreadable, {} positions given up",
+            self.output.display(),
+            tally.games,
+            tally.positions,
+            tally.found,
+            tally.unreadable,
+            tally.given_up,
+        );
+        if self.json {
+            let report = Report {
+                output: &self.output,
+                event,
+                tally: *tally,
+                seconds,
+                positions_per_second,
+            };
+            println!("{}", serde_json::to_string(&report)?);
+        }
+        Ok(())
+    }
+}
+
+fn observe(event: Event, progress: &ProgressBar, positions: &AtomicU64, clock: Instant) {
+    match event {
+        Event::Judged => {
+            let judged = positions.fetch_add(1, Relaxed) + 1;
+            let rate = judged as f64 / clock.elapsed().as_secs_f64();
+            progress.set_message(format!("{judged} positions, {rate:.1}/s"));
+        }
+        Event::Finished => progress.inc(1),
+        Event::Trouble(line) => progress.suspend(|| eprintln!("{line}")),
+    }
+}
+
+fn resign_rule(text: &str) -> Result<ResignRule, String> {
+    let [moves, centipawns] = numbers(text)?;
+    Ok(ResignRule {
+        moves: moves.max(1) as usize,
+        centipawns,
+    })
+}
+
+fn draw_rule(text: &str) -> Result<DrawRule, String> {
+    let [from, moves, centipawns] = numbers(text)?;
+    Ok(DrawRule {
+        from: from as usize,
+        moves: moves.max(1) as usize,
+        centipawns,
+    })
+}
+
+/// Whole numbers with commas between them, none negative.
+fn numbers<const COUNT: usize>(text: &str) -> Result<[i32; COUNT], String> {
+    let numbers: Vec<i32> = text
+        .split(',')
+        .map_while(|part| part.trim().parse().ok().filter(|&number| number >= 0))
+        .collect();
+    let parts = text.split(',').count();
+    match numbers.try_into() {
+        Ok(numbers) if parts == COUNT => Ok(numbers),
+        _ => Err(format!(
+            "write {COUNT} whole numbers with commas between them"
+        )),
+    }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    match number > 0.0 {
+        true => Ok(number),
+        false => Err("it must be positive".to_owned()),
+    }
+}

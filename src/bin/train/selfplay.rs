@@ -1,0 +1,260 @@
+//! `train selfplay`: the engine plays itself.
+
+use super::games::{GamesArguments, bar, name_and_value, share};
+use anyhow::{Context, bail};
+use clap::Args;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+use tessera::nn::{self, BackendKind, BackendOptions, Devices, Precision};
+use tessera::selfplay::{Event, SelfPlay, Tally};
+use tessera::uci::Settings;
+
+/// Memory of a game's search tree, in MiB: room for tens of thousands of visits.
+const HASH: usize = 16;
+/// Plies after which games count as drawn, as in Lc0's self-play.
+const MAX_PLIES: usize = 450;
+/// Share of noise in the root's policy, as in AlphaZero.
+const NOISE: f32 = 0.25;
+/// Temperature of the first moves, as in AlphaZero.
+const TEMPERATURE: f32 = 1.0;
+
+/// What `train selfplay` is asked to do.
+#[derive(Args)]
+pub struct SelfPlayCommand {
+    /// The folder for the games: a chunk each (game_000017.gz), and games.pgn.
+    /// Where they were begun, work goes on.
+    #[arg(short, long, value_name = "FOLDER")]
+    output: PathBuf,
+    /// How many games.
+    #[arg(long)]
+    games: u64,
+    /// The network's file; without it, the network built into the program.
+    #[arg(long, value_name = "FILE")]
+    net: Option<PathBuf>,
+    /// Where evaluations come from.
+    #[arg(long, value_enum, default_value_t)]
+    backend: BackendKind,
+    /// Where the network is computed: auto, cpu, cuda, cuda:1 or several.
+    #[arg(long, default_value_t)]
+    device: Devices,
+    /// The floating-point format it is computed in.
+    #[arg(long, value_enum, default_value_t)]
+    precision: Precision,
+    /// Threads that evaluate on a CPU; by default all.
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+    /// Games at once; by default as many as fill the backend's batches.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    concurrency: Option<u16>,
+    /// Visits for each move.
+    #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u64).range(2..))]
+    visits: u64,
+    /// Let so many root moves share the visits by Gumbel's selection instead of
+    /// PUCT. The policy is then the improved one instead of the visits.
+    #[arg(long, value_name = "MOVES", value_parser = clap::value_parser!(u32).range(1..))]
+    gumbel: Option<u32>,
+    /// Share of Dirichlet noise in the root's policy; by default 0.25, with
+    /// Gumbel's selection 0.
+    #[arg(long, value_parser = share)]
+    noise: Option<f64>,
+    /// Temperature at which moves are drawn by their visits (by default 1).
+    #[arg(long, conflicts_with = "gumbel", value_parser = temperature)]
+    temperature: Option<f32>,
+    /// Plies after the opening in which moves are drawn; later the best is
+    /// played.
+    #[arg(long, default_value_t = 30)]
+    temperature_plies: usize,
+    /// A side resigns whose best move is worth this or less, as -0.95.
+    #[arg(long, value_name = "Q", allow_negative_numbers = true, value_parser = hopeless)]
+    resign: Option<f32>,
+    /// Share of the games in which nobody resigns, to count those that would
+    /// have been given up wrongly.
+    #[arg(long, default_value_t = 0.1, value_parser = share)]
+    played_on: f64,
+    /// Set an option of the search as over UCI, such as CPuct=2; may be repeated.
+    #[arg(long = "set", value_name = "OPTION=VALUE", value_parser = name_and_value)]
+    options: Vec<(String, String)>,
+    /// Memory for remembered evaluations, in MiB.
+    #[arg(long, default_value_t = 256, value_name = "MIB")]
+    cache: usize,
+    #[command(flatten)]
+    games_arguments: GamesArguments,
+    /// Seed of all that is drawn.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Print one JSON object as the last line.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    output: &'a Path,
+    event: &'a str,
+    #[serde(flatten)]
+    tally: Tally,
+    seconds: f64,
+    games_per_second: f64,
+    evaluations_per_second: f64,
+}
+
+impl SelfPlayCommand {
+    /// Plays, or goes on playing.
+    pub fn run(self) -> anyhow::Result<()> {
+        let settings = self.settings()?;
+        let backend = nn::load_for_many(&settings.backend)?;
+        let properties = backend.properties();
+        let at_once = match properties.reads_input {
+            true => properties.recommended_batch * properties.recommended_threads,
+            // Nothing is gained by batches that several games fill.
+            false => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        std::fs::create_dir_all(&self.output)
+            .with_context(|| format!("cannot make the folder {}", self.output.display()))?;
+        let games = &self.games_arguments;
+        let plan = SelfPlay {
+            folder: self.output.clone(),
+            games: self.games,
+            concurrency: self.concurrency.map_or(at_once, usize::from),
+            parameters: settings.parameters,
+            visits: self.visits,
+            temperature: self.temperature.unwrap_or(TEMPERATURE),
+            temperature_plies: self.temperature_plies,
+            resign: self.resign,
+            played_on: self.played_on,
+            openings: games.openings(self.seed)?,
+            max_plies: games.max_plies().unwrap_or(MAX_PLIES),
+            tablebase: games.tablebase()?,
+            cache: self.cache,
+            seed: self.seed,
+        };
+        let mut event = properties.name.clone();
+        for (name, value) in &self.options {
+            event.push_str(&format!(", {name} {value}"));
+        }
+        match self.gumbel {
+            Some(moves) => event.push_str(&format!(", Gumbel {moves}, noise {}", self.noise())),
+            None => event.push_str(&format!(", noise {}", self.noise())),
+        }
+        let event = format!("{event}, {plan}");
+        let progress = bar(self.games)?;
+        let clock = Instant::now();
+        let moves = AtomicU64::new(0);
+        let tally = plan.run(backend, &event, &|event| match event {
+            Event::Move => {
+                let played = moves.fetch_add(1, Relaxed) + 1;
+                let rate = played as f64 / clock.elapsed().as_secs_f64();
+                progress.set_message(format!("{played} positions, {rate:.1}/s"));
+            }
+            Event::Finished => progress.inc(1),
+        })?;
+        progress.finish_and_clear();
+        self.tell(&event, &tally, clock.elapsed().as_secs_f64())
+    }
+
+    /// What steers the searches, and which backend they ask.
+    fn settings(&self) -> anyhow::Result<Settings> {
+        let mut settings = Settings {
+            backend: BackendOptions {
+                kind: self.backend,
+                net: self.net.clone(),
+                devices: self.device.clone(),
+                precision: self.precision,
+                threads: self.threads,
+                cache: 0,
+                seed: self.seed,
+                optimism: 0.0,
+            },
+            ..Settings::default()
+        };
+        let before = settings.clone();
+        settings.parameters.hash = HASH;
+        for (name, value) in &self.options {
+            settings.set(name, value).context("--set")?;
+        }
+        let parameters = &settings.parameters;
+        let is_elsewhere = settings.backend != before.backend
+            || settings.agent != before.agent
+            || parameters.threads != before.parameters.threads
+            || parameters.seed != before.parameters.seed
+            || parameters.temperature != before.parameters.temperature
+            || parameters.gumbel_moves != before.parameters.gumbel_moves
+            || parameters.noise_epsilon != before.parameters.noise_epsilon;
+        if is_elsewhere {
+            bail!(
+                "--set is for options of the search alone; the network, threads, seed, \
+                 temperature, noise and Gumbel's selection have options of their own here"
+            );
+        }
+        settings.parameters.noise_epsilon = self.noise();
+        settings.parameters.gumbel_moves = self.gumbel.unwrap_or(0);
+        Ok(settings)
+    }
+
+    fn noise(&self) -> f32 {
+        match (self.noise, self.gumbel) {
+            (Some(noise), _) => noise as f32,
+            (None, Some(_)) => 0.0,
+            (None, None) => NOISE,
+        }
+    }
+
+    fn tell(&self, event: &str, tally: &Tally, seconds: f64) -> anyhow::Result<()> {
+        let played = tally.games - tally.found;
+        let games_per_second = played as f64 / seconds;
+        let evaluations_per_second = tally.evaluations as f64 / seconds;
+        println!(
+            "{}: {} games ({} of them were there), {} positions; won by White {}, drawn {}, won by \
+             Black {}; {} resigned, {} ended by tablebases, {} broken off; {:.2} games/s, {:.0} \
+             evaluations/s",
+            self.output.display(),
+            tally.games,
+            tally.found,
+            tally.positions,
+            tally.white,
+            tally.draw,
+            tally.black,
+            tally.resigned,
+            tally.tablebase,
+            tally.cut_off,
+            games_per_second,
+            evaluations_per_second,
+        );
+        if self.resign.is_some() {
+            println!(
+                "of {} games played on in which a side would have resigned, it did not lose {}",
+                tally.would_resign, tally.wrongly
+            );
+        }
+        if self.json {
+            let report = Report {
+                output: &self.output,
+                event,
+                tally: *tally,
+                seconds,
+                games_per_second,
+                evaluations_per_second,
+            };
+            println!("{}", serde_json::to_string(&report)?);
+        }
+        Ok(())
+    }
+}
+
+fn temperature(text: &str) -> Result<f32, String> {
+    let temperature: f32 = text.parse().map_err(|_| "not a number".to_owned())?;
+    match temperature.is_finite() && temperature >= 0.0 {
+        true => Ok(temperature),
+        false => Err("it must be 0 or more".to_owned()),
+    }
+}
+
+fn hopeless(text: &str) -> Result<f32, String> {
+    let q: f32 = text.parse().map_err(|_| "not a number".to_owned())?;
+    match (-1.0..0.0).contains(&q) {
+        true => Ok(q),
+        false => Err("it must be less than 0, and -1 or more".to_owned()),
+    }
+}

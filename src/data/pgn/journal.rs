@@ -1,0 +1,365 @@
+//! A file of games that grows over hours and survives its writer.
+//!
+//! Games are appended to `NAME.part`, itself PGN that can be read at any time,
+//! as they end, each in one piece and with its number as the tag Round. When
+//! the last has ended they are written as `NAME`, in the order of their
+//! numbers. A writer that is killed loses the games that had not ended. One
+//! that begins again finds those that had.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::stream::{Games, open};
+use crate::files;
+
+/// Level of zstd, of 22, at which text is small and still written quickly.
+const ZSTD_LEVEL: i32 = 9;
+
+/// Why games cannot be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The system refused.
+    #[error("cannot write the games {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The games there are of another kind.
+    #[error(
+        "{} holds games of `{found}`, not of `{wanted}`: name another output, or remove it",
+        path.display()
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// The event of its games.
+        found: String,
+        /// The event of the games to be written.
+        wanted: String,
+    },
+    /// The file holds what was not written here.
+    #[error("{} is no file of numbered games: name another output", path.display())]
+    Unnumbered {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another process writes it.
+    #[error("{} is being written by another process", path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// A growing file of games, all of one event.
+#[derive(Debug)]
+pub struct Journal {
+    output: PathBuf,
+    part_path: PathBuf,
+    event: String,
+    /// Where the games lie in the part, by number.
+    games: BTreeMap<u64, (u64, u64)>,
+    /// Absent while the output is complete.
+    part: Option<File>,
+    end: u64,
+}
+
+impl Journal {
+    /// Opens what there is of `output`, which is compressed in the end where it
+    /// is named .gz or .zst. Every game's tag Event is to be `event`, which
+    /// should say all that its moves and scores depend on; `visit` sees the
+    /// games that are there.
+    ///
+    /// # Errors
+    /// [`JournalError`] if the games there are others, or cannot be read.
+    pub fn open(
+        output: &Path,
+        event: &str,
+        visit: impl FnMut(&str),
+    ) -> Result<Journal, JournalError> {
+        let mut part_path = output.as_os_str().to_owned();
+        part_path.push(".part");
+        let mut journal = Journal {
+            output: output.to_owned(),
+            part_path: part_path.into(),
+            event: event.to_owned(),
+            games: BTreeMap::new(),
+            part: None,
+            end: 0,
+        };
+        if journal.part_path.exists() || !output.exists() {
+            let part = journal.open_part()?;
+            let reader = part.try_clone().map_err(|error| journal.io(error))?;
+            let games = Games::new(BufReader::new(reader));
+            let part_path = journal.part_path.clone();
+            journal.index(&part_path, games, visit)?;
+            // What was cut off makes room for the next game.
+            let cut = part.set_len(journal.end);
+            cut.map_err(|error| journal.io(error))?;
+            journal.part = Some(part);
+        } else {
+            let games = open(output, |file| file).map_err(|error| journal.io(error))?;
+            journal.index(output, games, visit)?;
+        }
+        Ok(journal)
+    }
+
+    /// Whether the game of this number has ended.
+    #[must_use]
+    pub fn contains(&self, number: u64) -> bool {
+        self.games.contains_key(&number)
+    }
+
+    /// Games that have ended.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.games.len()
+    }
+
+    /// Whether no game has ended.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.games.is_empty()
+    }
+
+    /// Appends a game that has ended: PGN with the tags Event and Round, ending
+    /// in an empty line.
+    ///
+    /// # Errors
+    /// [`JournalError`] if it cannot be written.
+    pub fn append(&mut self, number: u64, game: &str) -> Result<(), JournalError> {
+        if self.part.is_none() {
+            self.reopen()?;
+        }
+        if let Some(part) = &mut self.part {
+            let written = part.write_all(game.as_bytes());
+            written.map_err(|error| self.io(error))?;
+        }
+        let length = game.len() as u64;
+        self.games.insert(number, (self.end, length));
+        self.end += length;
+        Ok(())
+    }
+
+    /// Writes the output, whole and in order.
+    ///
+    /// # Errors
+    /// [`JournalError`] if it cannot be written; nothing is lost then.
+    pub fn finish(&mut self) -> Result<(), JournalError> {
+        let Some(part) = self.part.take() else {
+            return Ok(());
+        };
+        let written = self.write_output(&part);
+        written.map_err(|error| self.io(error))?;
+        let removed = std::fs::remove_file(&self.part_path);
+        removed.map_err(|error| self.io(error))
+    }
+
+    fn write_output(&self, mut part: &File) -> io::Result<()> {
+        let file = files::unfinished(&self.output)?;
+        let extension = self.output.extension().and_then(|kind| kind.to_str());
+        let mut copy = |to: &mut dyn Write| -> io::Result<()> {
+            for &(start, length) in self.games.values() {
+                part.seek(SeekFrom::Start(start))?;
+                io::copy(&mut part.take(length), to)?;
+            }
+            to.flush()
+        };
+        match extension {
+            Some("gz") => {
+                let mut packer = GzEncoder::new(BufWriter::new(&file), Compression::default());
+                copy(&mut packer)?;
+                packer.finish()?.flush()?;
+            }
+            Some("zst") => {
+                let mut packer = zstd::Encoder::new(BufWriter::new(&file), ZSTD_LEVEL)?;
+                copy(&mut packer)?;
+                packer.finish()?.flush()?;
+            }
+            _ => copy(&mut BufWriter::new(&file))?,
+        }
+        file.as_file().sync_all()?;
+        file.persist(&self.output).map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    /// Goes on with an output that was complete.
+    fn reopen(&mut self) -> Result<(), JournalError> {
+        let copy = || -> io::Result<()> {
+            let file = files::unfinished(&self.part_path)?;
+            let mut to = BufWriter::new(&file);
+            for game in open(&self.output, |file| file)? {
+                to.write_all(&game?)?;
+            }
+            to.flush()?;
+            drop(to);
+            file.as_file().sync_all()?;
+            file.persist(&self.part_path).map_err(|error| error.error)?;
+            Ok(())
+        };
+        copy().map_err(|error| self.io(error))?;
+        self.part = Some(self.open_part()?);
+        Ok(())
+    }
+
+    /// The file of games that have ended, for this process alone.
+    fn open_part(&self) -> Result<File, JournalError> {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true);
+        let part = options
+            .open(&self.part_path)
+            .map_err(|error| self.io(error))?;
+        match part.try_lock() {
+            Ok(()) => Ok(part),
+            Err(TryLockError::WouldBlock) => Err(JournalError::Busy {
+                path: self.part_path.clone(),
+            }),
+            Err(TryLockError::Error(error)) => Err(self.io(error)),
+        }
+    }
+
+    /// Notes the games of a file up to the first that is not whole.
+    fn index(
+        &mut self,
+        path: &Path,
+        games: Games<impl io::BufRead>,
+        mut visit: impl FnMut(&str),
+    ) -> Result<(), JournalError> {
+        for game in games {
+            let game = game.map_err(|error| self.io(error))?;
+            let Some(text) = whole(&game) else { break };
+            let unnumbered = || JournalError::Unnumbered {
+                path: path.to_owned(),
+            };
+            let number = tag(text, "Round").and_then(|round| round.parse().ok());
+            let number: u64 = number.ok_or_else(unnumbered)?;
+            let found = tag(text, "Event").ok_or_else(unnumbered)?;
+            if found != self.event {
+                return Err(JournalError::Foreign {
+                    path: path.to_owned(),
+                    found,
+                    wanted: self.event.clone(),
+                });
+            }
+            let length = game.len() as u64;
+            self.games.insert(number, (self.end, length));
+            self.end += length;
+            visit(text);
+        }
+        Ok(())
+    }
+
+    fn io(&self, source: io::Error) -> JournalError {
+        JournalError::Io {
+            path: self.output.clone(),
+            source,
+        }
+    }
+}
+
+/// The text of a game, unless writing it was interrupted: what is written ends
+/// in an empty line after the moves, and only there.
+fn whole(game: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(game).ok()?;
+    let last = text.strip_suffix("\n\n")?.lines().last()?;
+    (!last.starts_with('[')).then_some(text)
+}
+
+/// The value of a tag.
+#[must_use]
+pub fn tag(game: &str, name: &str) -> Option<String> {
+    let mut lines = game.lines().map_while(|line| line.strip_prefix('['));
+    let value = lines.find_map(|line| {
+        let value = line.strip_prefix(name)?.strip_prefix(" \"")?;
+        value.strip_suffix("\"]")
+    });
+    value.map(|value| value.replace("\\\"", "\"").replace("\\\\", "\\"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn game(number: u64) -> String {
+        format!(
+            "[Event \"test \\\"a\\\"\"]\n[Round \"{number}\"]\n[Result \"*\"]\n\n1. e4 e5 *\n\n"
+        )
+    }
+
+    fn open_journal(path: &Path) -> Journal {
+        Journal::open(path, "test \"a\"", |_| {}).unwrap()
+    }
+
+    fn text(path: &Path) -> String {
+        let games = open(path, |file| file).unwrap();
+        let bytes: Vec<u8> = games.flat_map(Result::unwrap).collect();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn games_come_out_in_order_and_more_can_follow() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a.pgn", "a.pgn.gz", "a.pgn.zst"] {
+            let output = folder.path().join(name);
+            let mut journal = open_journal(&output);
+            for number in [3, 1, 2] {
+                journal.append(number, &game(number)).unwrap();
+            }
+            journal.finish().unwrap();
+            assert_eq!(text(&output), [1, 2, 3].map(game).concat());
+            let mut journal = open_journal(&output);
+            assert!(journal.contains(2) && !journal.contains(0));
+            journal.finish().unwrap();
+            journal.append(0, &game(0)).unwrap();
+            assert_eq!(journal.len(), 4);
+            journal.finish().unwrap();
+            assert_eq!(text(&output), [0, 1, 2, 3].map(game).concat());
+        }
+        let left = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 3);
+    }
+
+    #[test]
+    fn wherever_writing_is_cut_off_whole_games_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("a.pgn");
+        let part = folder.path().join("a.pgn.part");
+        let whole = [1, 2].map(game).concat();
+        for length in 0..=whole.len() {
+            std::fs::write(&part, &whole[..length]).unwrap();
+            let mut journal = open_journal(&output);
+            let kept = length / game(1).len();
+            assert_eq!(journal.len(), kept, "{length} bytes");
+            for number in 1..=3 {
+                if !journal.contains(number) {
+                    journal.append(number, &game(number)).unwrap();
+                }
+            }
+            drop(journal);
+            assert_eq!(text(&part), [1, 2, 3].map(game).concat());
+        }
+    }
+
+    #[test]
+    fn other_games_and_other_writers_are_respected() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("a.pgn");
+        let mut journal = open_journal(&output);
+        let again = Journal::open(&output, "test \"a\"", |_| {});
+        assert!(matches!(again, Err(JournalError::Busy { .. })));
+        journal.append(1, &game(1)).unwrap();
+        journal.finish().unwrap();
+        let other = Journal::open(&output, "another", |_| {});
+        assert!(matches!(other, Err(JournalError::Foreign { .. })));
+        std::fs::write(&output, "1. e4 *\n\n").unwrap();
+        let foreign = Journal::open(&output, "test", |_| {});
+        assert!(matches!(foreign, Err(JournalError::Unnumbered { .. })));
+    }
+}

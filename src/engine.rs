@@ -1,0 +1,511 @@
+//! Other programs that play: UCI engines as child processes.
+//!
+//! What an engine writes is taken as untrusted. It may fall silent, end, or
+//! play what is not legal; each is an [`EngineError`], after which the engine
+//! is to be dropped, which ends its process, and another one started.
+
+mod info;
+
+pub use info::{Info, Score};
+
+use crate::chess::Game;
+use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use shakmaty::fen::Fen;
+use shakmaty::{CastlingMode, EnPassantMode, Move, Position};
+use std::collections::{BTreeMap, HashSet};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Time an engine has to start, and to take its options in: networks are
+/// loaded then.
+const START: Duration = Duration::from_secs(30);
+/// Where Debian puts games, which not every user's PATH names.
+const GAMES: &str = "/usr/games";
+/// Longest line read in one piece, in bytes.
+const LONGEST_LINE: u64 = 1 << 16;
+/// Lines that may wait to be read before the engine is made to wait.
+const WAITING_LINES: usize = 1024;
+
+/// How an engine is started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineCommand {
+    /// The program: a path, or a name that is looked up on PATH.
+    pub program: PathBuf,
+    /// UCI options to set, name and value.
+    pub options: Vec<(String, String)>,
+}
+
+/// How long an engine thinks about a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Until it has visited so many nodes.
+    Nodes(u64),
+    /// To this depth in plies.
+    Depth(u32),
+    /// For so long.
+    Time(Duration),
+}
+
+/// A move that an engine judged, and what it expects to follow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// What the move is worth to the side to move.
+    pub score: Score,
+    /// The depth it was judged at, in plies.
+    pub depth: u32,
+    /// The move and the play expected after it; never empty, legal throughout.
+    pub moves: Vec<Move>,
+}
+
+/// Why an engine cannot be used, or no longer.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// There is no such program, or the system refuses to run it.
+    #[error("cannot start the engine {}: {source}", program.display())]
+    Start {
+        /// The program.
+        program: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The engine knows no such option.
+    #[error("the engine {engine} has no option `{option}`; `uci` in its console lists them")]
+    Option {
+        /// The engine.
+        engine: String,
+        /// The option.
+        option: String,
+    },
+    /// The game is of Chess960 and the engine is not.
+    #[error("the engine {0} does not play Chess960: it has no option UCI_Chess960")]
+    Chess960(String),
+    /// The process has ended.
+    #[error("the engine {0} has ended unasked")]
+    Ended(String),
+    /// No answer came in time.
+    #[error("the engine {engine} gave no answer in {} s", patience.as_secs_f32())]
+    Silent {
+        /// The engine.
+        engine: String,
+        /// How long it was waited for.
+        patience: Duration,
+    },
+    /// The answer is no move that can be played.
+    #[error("the engine {engine} answered `{answer}`, which is no legal move in {fen}")]
+    Illegal {
+        /// The engine.
+        engine: String,
+        /// What it said.
+        answer: String,
+        /// The position.
+        fen: String,
+    },
+    /// The answer came without a score.
+    #[error("the engine {engine} gave no score in {fen}")]
+    Unscored {
+        /// The engine.
+        engine: String,
+        /// The position.
+        fen: String,
+    },
+}
+
+/// A running engine. Dropping it ends the process.
+#[derive(Debug)]
+pub struct Engine {
+    name: String,
+    process: Child,
+    input: ChildStdin,
+    output: Receiver<String>,
+    /// Names of its options in lower case.
+    options: HashSet<String>,
+    mode: CastlingMode,
+}
+
+impl Engine {
+    /// Starts an engine and sets its options.
+    ///
+    /// # Errors
+    /// [`EngineError`] if it does not start, does not speak UCI, or lacks an
+    /// option.
+    pub fn start(command: &EngineCommand) -> Result<Engine, EngineError> {
+        let program = &command.program;
+        let refused = |source| EngineError::Start {
+            program: program.clone(),
+            source,
+        };
+        let mut process = spawn(program).map_err(refused)?;
+        let piped = (process.stdin.take(), process.stdout.take());
+        let (Some(input), Some(output)) = piped else {
+            return Err(refused(ErrorKind::BrokenPipe.into()));
+        };
+        let (sender, receiver) = bounded(WAITING_LINES);
+        let mut engine = Engine {
+            name: program.display().to_string(),
+            process,
+            input,
+            output: receiver,
+            options: HashSet::new(),
+            mode: CastlingMode::Standard,
+        };
+        std::thread::Builder::new()
+            .name("engine output".to_owned())
+            .spawn(move || read_lines(output, &sender))
+            .map_err(refused)?;
+        engine.shake_hands(&command.options)?;
+        Ok(engine)
+    }
+
+    fn shake_hands(&mut self, options: &[(String, String)]) -> Result<(), EngineError> {
+        let deadline = Instant::now() + START;
+        self.send("uci")?;
+        let mut name = None;
+        loop {
+            let line = self.receive(deadline, START)?;
+            let mut words = line.split_ascii_whitespace();
+            match (words.next(), words.next()) {
+                (Some("uciok"), _) => break,
+                (Some("id"), Some("name")) => name = Some(join(words)),
+                (Some("option"), Some("name")) => {
+                    let option = join(words.take_while(|&word| word != "type"));
+                    self.options.insert(option.to_lowercase());
+                }
+                _ => {}
+            }
+        }
+        if let Some(name) = name.filter(|name| !name.is_empty()) {
+            self.name = name;
+        }
+        for (option, value) in options {
+            self.set(option, value)?;
+        }
+        self.synchronise(START)
+    }
+
+    /// What the engine calls itself; the program where it does not say.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Tells the engine that the positions to come are of another game, so that
+    /// nothing it remembers bears on them.
+    ///
+    /// # Errors
+    /// [`EngineError`] if it has ended or does not get ready again.
+    pub fn new_game(&mut self) -> Result<(), EngineError> {
+        self.send("ucinewgame")?;
+        self.synchronise(START)
+    }
+
+    /// Has the engine judge the position that `game` has come to, which has a
+    /// legal move. Its choice comes first, then the other moves that it reports
+    /// (option MultiPV), the better before the worse, each move once.
+    ///
+    /// # Errors
+    /// [`EngineError`] if no usable answer comes within `patience`.
+    pub fn judge(
+        &mut self,
+        game: &Game,
+        limit: Limit,
+        patience: Duration,
+    ) -> Result<Vec<Line>, EngineError> {
+        if game.mode() != self.mode {
+            let is_chess960 = game.mode() == CastlingMode::Chess960;
+            self.set("UCI_Chess960", if is_chess960 { "true" } else { "false" })
+                .map_err(|error| match error {
+                    EngineError::Option { engine, .. } => EngineError::Chess960(engine),
+                    error => error,
+                })?;
+            self.mode = game.mode();
+        }
+        let position = position_command(game);
+        let limit = match limit {
+            Limit::Nodes(nodes) => format!("nodes {nodes}"),
+            Limit::Depth(depth) => format!("depth {depth}"),
+            Limit::Time(time) => format!("movetime {}", time.as_millis()),
+        };
+        self.send(&format!("{position}\ngo {limit}"))?;
+        let deadline = Instant::now() + patience;
+        let mut said = Said::default();
+        loop {
+            let line = self.receive(deadline, patience)?;
+            let mut words = line.split_ascii_whitespace();
+            if words.next() == Some("bestmove") {
+                let answer = words.next().unwrap_or_default();
+                return self.conclude(game, &said, answer);
+            }
+            if let Some(info) = Info::parse(&line) {
+                said.hear(info);
+            }
+        }
+    }
+
+    fn conclude(&self, game: &Game, said: &Said, answer: &str) -> Result<Vec<Line>, EngineError> {
+        let fen = || fen(game, game.plies().len() - 1);
+        let Ok(best) = game.parse_move(answer) else {
+            return Err(EngineError::Illegal {
+                engine: self.name.clone(),
+                answer: answer.to_owned(),
+                fen: fen(),
+            });
+        };
+        said.lines(game, best).ok_or_else(|| EngineError::Unscored {
+            engine: self.name.clone(),
+            fen: fen(),
+        })
+    }
+
+    fn set(&mut self, option: &str, value: &str) -> Result<(), EngineError> {
+        if !self.options.contains(&option.to_lowercase()) {
+            return Err(EngineError::Option {
+                engine: self.name.clone(),
+                option: option.to_owned(),
+            });
+        }
+        self.send(&format!("setoption name {option} value {value}"))
+    }
+
+    fn synchronise(&mut self, patience: Duration) -> Result<(), EngineError> {
+        self.send("isready")?;
+        let deadline = Instant::now() + patience;
+        while self.receive(deadline, patience)?.trim_end() != "readyok" {}
+        Ok(())
+    }
+
+    fn send(&mut self, text: &str) -> Result<(), EngineError> {
+        let sent = writeln!(self.input, "{text}").and_then(|()| self.input.flush());
+        sent.map_err(|_| EngineError::Ended(self.name.clone()))
+    }
+
+    fn receive(&self, deadline: Instant, patience: Duration) -> Result<String, EngineError> {
+        self.output
+            .recv_deadline(deadline)
+            .map_err(|error| match error {
+                RecvTimeoutError::Timeout => EngineError::Silent {
+                    engine: self.name.clone(),
+                    patience,
+                },
+                RecvTimeoutError::Disconnected => EngineError::Ended(self.name.clone()),
+            })
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// What an engine has said of a position so far.
+#[derive(Default)]
+struct Said {
+    /// The latest judgement of each rank that is no bound.
+    exact: BTreeMap<usize, Info>,
+    /// The latest judgement of the first rank, be it a bound.
+    first: Option<Info>,
+}
+
+impl Said {
+    fn hear(&mut self, info: Info) {
+        if info.multipv == 1 {
+            self.first = Some(info.clone());
+        }
+        if !info.is_bound {
+            self.exact.insert(info.multipv, info);
+        }
+    }
+
+    /// The lines, that of the move chosen first; `None` without any score.
+    ///
+    /// Lines that were last told at different depths may begin alike; the
+    /// highest rank among those counts.
+    fn lines(&self, game: &Game, best: Move) -> Option<Vec<Line>> {
+        let mut lines: Vec<Line> = Vec::new();
+        for info in self.exact.values() {
+            if let Some(line) = line(game, info)
+                && lines.iter().all(|other| other.moves[0] != line.moves[0])
+            {
+                lines.push(line);
+            }
+        }
+        match lines.iter().position(|line| line.moves[0] == best) {
+            Some(place) => lines[..=place].rotate_right(1),
+            // An engine may change its mind at the end, or tell no moves.
+            None => {
+                let first = self.first.as_ref()?;
+                let told = line(game, first).filter(|line| line.moves[0] == best);
+                let chosen = told.unwrap_or_else(|| Line {
+                    score: first.score,
+                    depth: first.depth,
+                    moves: vec![best],
+                });
+                lines.insert(0, chosen);
+            }
+        }
+        Some(lines)
+    }
+}
+
+/// The line as far as its moves are legal; `None` if not even the first is.
+fn line(game: &Game, info: &Info) -> Option<Line> {
+    let mut position = game.position().clone();
+    let mut moves = Vec::with_capacity(info.pv.len());
+    for mv in &info.pv {
+        let Ok(mv) = mv.to_move(&position) else { break };
+        position.play_unchecked(mv);
+        moves.push(mv);
+    }
+    (!moves.is_empty()).then_some(Line {
+        score: info.score,
+        depth: info.depth,
+        moves,
+    })
+}
+
+fn spawn(program: &Path) -> std::io::Result<Child> {
+    let spawn = |program: &Path| {
+        Command::new(program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+    };
+    spawn(program).or_else(|error| {
+        let is_bare_name = program.components().count() == 1;
+        if error.kind() == ErrorKind::NotFound && is_bare_name {
+            spawn(&Path::new(GAMES).join(program)).map_err(|_| error)
+        } else {
+            Err(error)
+        }
+    })
+}
+
+/// Hands on what the engine writes until it or the reader is gone.
+fn read_lines(output: ChildStdout, sender: &Sender<String>) {
+    let mut output = BufReader::new(output);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let mut rest = (&mut output).take(LONGEST_LINE);
+        match rest.read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        if sender
+            .send(String::from_utf8_lossy(&line).into_owned())
+            .is_err()
+        {
+            return;
+        }
+    }
+}
+
+fn join<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The position of a game after so many plies.
+fn fen(game: &Game, ply: usize) -> String {
+    let position = &game.plies()[ply].position;
+    Fen::from_position(position, EnPassantMode::Legal).to_string()
+}
+
+fn position_command(game: &Game) -> String {
+    let mut command = match game.from_initial_position() {
+        true => "position startpos".to_owned(),
+        false => format!("position fen {}", fen(game, 0)),
+    };
+    let mut played = game.plies().iter().filter_map(|ply| ply.played).peekable();
+    if played.peek().is_some() {
+        command.push_str(" moves");
+    }
+    for mv in played {
+        command.push(' ');
+        command.push_str(&game.format_move(mv));
+    }
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(line: &str) -> Info {
+        Info::parse(line).unwrap()
+    }
+
+    fn said(lines: &[&str]) -> Said {
+        let mut said = Said::default();
+        lines.iter().for_each(|line| said.hear(info(line)));
+        said
+    }
+
+    /// First moves and scores.
+    fn told(said: &Said, best: &str) -> Option<Vec<(String, Score)>> {
+        let game = Game::default();
+        let lines = said.lines(&game, game.parse_move(best).unwrap())?;
+        let told = |line: &Line| (game.format_move(line.moves[0]), line.score);
+        Some(lines.iter().map(told).collect())
+    }
+
+    fn pairs(pairs: &[(&str, i32)]) -> Option<Vec<(String, Score)>> {
+        let pair = |&(mv, score): &(&str, i32)| (mv.to_owned(), Score::Centipawns(score));
+        Some(pairs.iter().map(pair).collect())
+    }
+
+    #[test]
+    fn the_last_exact_lines_count_each_move_once() {
+        let said = said(&[
+            "info depth 7 multipv 1 score cp 42 pv d2d4 g8f6",
+            "info depth 7 multipv 2 score cp 37 pv e2e4 c7c6",
+            "info depth 7 multipv 3 score cp 26 pv c2c4 e7e5",
+            "info depth 8 multipv 1 score cp 34 pv e2e4 c7c5 e4e4",
+            "info depth 8 multipv 2 score cp 21 upperbound pv d2d4",
+        ]);
+        assert_eq!(told(&said, "e2e4"), pairs(&[("e2e4", 34), ("c2c4", 26)]));
+        assert_eq!(told(&said, "c2c4"), pairs(&[("c2c4", 26), ("e2e4", 34)]));
+        // It was not reported: the latest score stands for it.
+        let changed = told(&said, "g1f3");
+        assert_eq!(changed, pairs(&[("g1f3", 34), ("e2e4", 34), ("c2c4", 26)]));
+        let game = Game::default();
+        let best = game.parse_move("e2e4").unwrap();
+        assert_eq!(said.lines(&game, best).unwrap()[0].moves.len(), 2);
+    }
+
+    #[test]
+    fn a_bound_is_better_than_nothing() {
+        let said = said(&["info depth 1 score cp 9 lowerbound pv e2e4"]);
+        assert_eq!(told(&said, "e2e4"), pairs(&[("e2e4", 9)]));
+        assert_eq!(told(&Said::default(), "e2e4"), None);
+    }
+
+    #[test]
+    fn positions_are_told_with_their_past() {
+        let mut game = Game::default();
+        assert_eq!(position_command(&game), "position startpos");
+        game.play(game.parse_move("e2e4").unwrap());
+        assert_eq!(position_command(&game), "position startpos moves e2e4");
+        let fen = "1rk3r1/8/8/8/8/8/8/1RK3R1 w KQkq - 0 1";
+        let mut game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
+        game.play(game.parse_move("c1g1").unwrap());
+        assert_eq!(
+            position_command(&game),
+            format!("position fen {fen} moves c1g1")
+        );
+    }
+
+    #[test]
+    fn what_does_not_start_is_named() {
+        let command = EngineCommand {
+            program: PathBuf::from("no-such-engine"),
+            options: Vec::new(),
+        };
+        let error = Engine::start(&command).unwrap_err().to_string();
+        assert!(error.starts_with("cannot start the engine no-such-engine"));
+    }
+}

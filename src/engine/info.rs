@@ -1,0 +1,168 @@
+//! What engines say while they think: UCI's `info` lines.
+
+use shakmaty::uci::UciMove;
+
+/// What a line is worth to the side to move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Score {
+    /// Hundredths of a pawn.
+    Centipawns(i32),
+    /// Mate in so many moves; negative if the side to move is mated. Never 0.
+    Mate(i32),
+}
+
+/// An `info` line that judges something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// Depth in plies; 0 where the engine does not say.
+    pub depth: u32,
+    /// The line's rank among those reported, from 1.
+    pub multipv: usize,
+    /// Its worth.
+    pub score: Score,
+    /// Whether the worth is only a bound of the true one.
+    pub is_bound: bool,
+    /// Its moves, as far as they are moves.
+    pub pv: Vec<UciMove>,
+}
+
+impl Info {
+    /// Reads a line; `None` if it is no `info` line or holds no score.
+    ///
+    /// Words that are not known are passed over, and a number that cannot be
+    /// read counts as not said.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<Info> {
+        let mut words = line.split_ascii_whitespace().peekable();
+        if words.next() != Some("info") {
+            return None;
+        }
+        let (mut depth, mut multipv, mut score) = (0, 1, None);
+        let mut is_bound = false;
+        let mut pv = Vec::new();
+        while let Some(word) = words.next() {
+            match word {
+                // Free text follows.
+                "string" => break,
+                "depth" => depth = number(words.peek()).unwrap_or(0),
+                "multipv" => multipv = number(words.peek()).unwrap_or(1).max(1),
+                "cp" => score = number(words.peek()).map(Score::Centipawns).or(score),
+                "mate" => {
+                    let moves = number(words.peek()).filter(|&moves| moves != 0);
+                    score = moves.map(Score::Mate).or(score);
+                }
+                "lowerbound" | "upperbound" => is_bound = true,
+                "pv" => {
+                    while let Some(mv) = words.peek().and_then(|word| word.parse().ok()) {
+                        pv.push(mv);
+                        words.next();
+                    }
+                }
+                _ => {}
+            }
+        }
+        Some(Info {
+            depth,
+            multipv,
+            score: score?,
+            is_bound,
+            pv,
+        })
+    }
+}
+
+fn number<T: std::str::FromStr>(word: Option<&&str>) -> Option<T> {
+    word?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn lines_as_engines_write_them() {
+        let line = "info depth 8 seldepth 9 multipv 3 score cp -14 upperbound nodes 20009 nps \
+                    540783 hashfull 6 tbhits 0 time 37 pv c2c4 g8f6";
+        let info = Info::parse(line).unwrap();
+        assert_eq!((info.depth, info.multipv), (8, 3));
+        assert_eq!((info.score, info.is_bound), (Score::Centipawns(-14), true));
+        assert_eq!(info.pv.len(), 2);
+        let mate = Info::parse("info score mate -3 wdl 0 0 1000 depth 7 pv a7a8q x e2e4").unwrap();
+        assert_eq!((mate.score, mate.depth), (Score::Mate(-3), 7));
+        assert_eq!((mate.multipv, mate.pv.len()), (1, 1));
+        for silent in [
+            "",
+            "info",
+            "bestmove e2e4",
+            "info depth 5 currmove e2e4 currmovenumber 1",
+            "info string score cp 5",
+            "info score cp many",
+            "info score mate 0",
+        ] {
+            assert_eq!(Info::parse(silent), None, "{silent}");
+        }
+    }
+
+    fn score() -> impl Strategy<Value = Score> {
+        prop_oneof![
+            any::<i32>().prop_map(Score::Centipawns),
+            any::<i32>()
+                .prop_filter("no mate in nought", |&moves| moves != 0)
+                .prop_map(Score::Mate),
+        ]
+    }
+
+    /// The parts of a line, each of which stands for itself.
+    fn parts(info: &Info) -> Vec<String> {
+        let score = match info.score {
+            Score::Centipawns(centipawns) => format!("cp {centipawns}"),
+            Score::Mate(moves) => format!("mate {moves}"),
+        };
+        let bound = if info.is_bound { " lowerbound" } else { "" };
+        vec![
+            format!("depth {}", info.depth),
+            format!("multipv {}", info.multipv),
+            format!("score {score}{bound}"),
+            "nodes 99 nps 1000 time 17 hashfull 0".to_owned(),
+            "wdl 10 900 90".to_owned(),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_in_any_order(
+            depth: u32,
+            multipv in 1..500usize,
+            score in score(),
+            is_bound: bool,
+            squares in proptest::collection::vec((0..64u32, 0..64u32), 0..20),
+            order in Just(vec![0, 1, 2, 3, 4]).prop_shuffle(),
+        ) {
+            let pv: Vec<UciMove> = squares
+                .into_iter()
+                .filter(|(from, to)| from != to)
+                .map(|(from, to)| UciMove::Normal {
+                    from: shakmaty::Square::new(from),
+                    to: shakmaty::Square::new(to),
+                    promotion: None,
+                })
+                .collect();
+            let info = Info { depth, multipv, score, is_bound, pv };
+            let parts = parts(&info);
+            let said: Vec<&str> = order.iter().map(|&part| parts[part].as_str()).collect();
+            let pv: Vec<String> = info.pv.iter().map(ToString::to_string).collect();
+            let line = format!("info {} pv {}", said.join(" "), pv.join(" "));
+            prop_assert_eq!(Info::parse(&line), Some(info));
+        }
+
+        #[test]
+        fn no_line_panics(
+            line in "(info|bestmove)?( (depth|score|cp|mate|multipv|pv|string|e2e4|-?[0-9]{1,12}|\\PC{1,4}))*",
+        ) {
+            if let Some(info) = Info::parse(&line) {
+                prop_assert!(info.multipv > 0 && info.score != Score::Mate(0));
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! When a game ends before the rules end it.
+
+use crate::chess::{Ending, Game};
+use crate::data::sample::Wdl;
+use crate::tablebase::{Tablebase, Verdict};
+use shakmaty::{Color, Position};
+use std::fmt;
+
+/// A side loses whose scores were so bad for so long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResignRule {
+    /// Moves of its own in a row.
+    pub moves: usize,
+    /// It was worse off by at least so much at each, in centipawns.
+    pub centipawns: i32,
+}
+
+/// A game is drawn whose scores were even for so long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DrawRule {
+    /// The number of the move from which on games may be drawn so.
+    pub from: usize,
+    /// Moves in a row of each side.
+    pub moves: usize,
+    /// Neither side was better off by more at any, in centipawns.
+    pub centipawns: i32,
+}
+
+/// The rules by which games end; those of chess are always among them.
+#[derive(Clone, Debug, Default)]
+pub struct Adjudication {
+    /// When a side resigns.
+    pub resign: Option<ResignRule>,
+    /// When both agree to a draw.
+    pub draw: Option<DrawRule>,
+    /// Plies, the opening's included, after which a game is broken off without
+    /// a result.
+    pub max_plies: Option<usize>,
+    /// Tables whose word ends games.
+    pub tablebase: Tablebase,
+}
+
+impl fmt::Display for Adjudication {
+    /// The rules beside those of chess, each after a comma.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(ResignRule { moves, centipawns }) = self.resign {
+            write!(formatter, ", resign {moves},{centipawns}")?;
+        }
+        if let Some(rule) = self.draw {
+            let DrawRule {
+                from,
+                moves,
+                centipawns,
+            } = rule;
+            write!(formatter, ", draw {from},{moves},{centipawns}")?;
+        }
+        if let Some(plies) = self.max_plies {
+            write!(formatter, ", at most {plies} plies")?;
+        }
+        match self.tablebase.path() {
+            "" => Ok(()),
+            _ => write!(
+                formatter,
+                ", {} men tablebases",
+                self.tablebase.inventory().pieces
+            ),
+        }
+    }
+}
+
+impl Adjudication {
+    /// Whether the game is over, and with what result for White. `scores`, from
+    /// White's view in centipawns, are those of the positions before the latest
+    /// moves.
+    pub(super) fn verdict(&self, game: &Game, scores: &[i32]) -> Option<Option<Wdl>> {
+        if let Some(result) = result(game).or_else(|| known(&self.tablebase, game)) {
+            return Some(Some(result));
+        }
+        let plies = game.plies().len() - 1;
+        let mover = !game.position().turn();
+        let for_mover = |&score: &i32| mover.fold_wb(score, -score);
+        if let Some(rule) = self.resign
+            && scores.len() + 1 >= 2 * rule.moves
+        {
+            let own = scores.iter().rev().step_by(2).take(rule.moves);
+            if own.map(for_mover).all(|score| score <= -rule.centipawns) {
+                return Some(Some(won_by(!mover)));
+            }
+        }
+        if let Some(rule) = self.draw {
+            let number = game.position().fullmoves().get() as usize;
+            let latest = scores.iter().rev().take(2 * rule.moves);
+            let is_long = scores.len() >= 2 * rule.moves && number >= rule.from;
+            if is_long
+                && latest
+                    .into_iter()
+                    .all(|score| score.abs() <= rule.centipawns)
+            {
+                return Some(Some(Wdl::Draw));
+            }
+        }
+        self.max_plies.filter(|&most| plies >= most).map(|_| None)
+    }
+}
+
+fn won_by(winner: Color) -> Wdl {
+    winner.fold_wb(Wdl::Win, Wdl::Loss)
+}
+
+/// The result for White by the rules of chess, if the game is over.
+pub(crate) fn result(game: &Game) -> Option<Wdl> {
+    Some(match game.ending()? {
+        Ending::Checkmate => won_by(!game.position().turn()),
+        _ => Wdl::Draw,
+    })
+}
+
+/// The result for White by the tables, if they know it.
+pub(crate) fn known(tablebase: &Tablebase, game: &Game) -> Option<Wdl> {
+    let position = game.position();
+    Some(match tablebase.probe(position)? {
+        Verdict::Win => won_by(position.turn()),
+        Verdict::Draw => Wdl::Draw,
+        Verdict::Loss => won_by(!position.turn()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shakmaty::CastlingMode;
+
+    fn played(moves: &str) -> Game {
+        let mut game = Game::default();
+        for mv in moves.split_whitespace() {
+            game.play(game.parse_move(mv).unwrap());
+        }
+        game
+    }
+
+    #[test]
+    fn a_side_resigns_after_enough_bad_moves_of_its_own() {
+        let rules = Adjudication {
+            resign: Some(ResignRule {
+                moves: 2,
+                centipawns: 500,
+            }),
+            ..Adjudication::default()
+        };
+        // White moved last.
+        let game = played("e2e4 e7e5 g1f3");
+        for (scores, expected) in [
+            (&[-600, 0, -500][..], Some(Some(Wdl::Loss))),
+            (&[-600, -600, -499], None),
+            (&[-600], None),
+            (&[600, 600, 600], None),
+        ] {
+            assert_eq!(rules.verdict(&game, scores), expected, "{scores:?}");
+        }
+        let game = played("e2e4 e7e5 g1f3 b8c6");
+        let verdict = rules.verdict(&game, &[0, 700, 0, 800]);
+        assert_eq!(verdict, Some(Some(Wdl::Win)));
+    }
+
+    #[test]
+    fn even_games_are_drawn_late_and_long_ones_broken_off() {
+        let rules = Adjudication {
+            draw: Some(DrawRule {
+                from: 3,
+                moves: 1,
+                centipawns: 10,
+            }),
+            max_plies: Some(5),
+            ..Adjudication::default()
+        };
+        let early = played("e2e4 e7e5");
+        assert_eq!(rules.verdict(&early, &[0, 0]), None);
+        let late = played("e2e4 e7e5 g1f3 b8c6");
+        assert_eq!(
+            rules.verdict(&late, &[90, 90, 5, -9]),
+            Some(Some(Wdl::Draw))
+        );
+        assert_eq!(rules.verdict(&late, &[0, 0, 11, 0]), None);
+        let longest = played("e2e4 e7e5 g1f3 b8c6 f1b5");
+        assert_eq!(rules.verdict(&longest, &[90; 5]), Some(None));
+    }
+
+    #[test]
+    fn the_rules_of_chess_come_first() {
+        let rules = Adjudication::default();
+        let mate = played("f2f3 e7e5 g2g4 d8h4");
+        assert_eq!(rules.verdict(&mate, &[]), Some(Some(Wdl::Loss)));
+        let bare = Game::from_fen("7k/8/8/8/8/8/8/K7 w - - 0 1", CastlingMode::Standard);
+        assert_eq!(rules.verdict(&bare.unwrap(), &[]), Some(Some(Wdl::Draw)));
+    }
+}

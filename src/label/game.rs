@@ -1,0 +1,149 @@
+//! One game, played or annotated.
+
+use super::analyst::Analyst;
+use super::source::Task;
+use super::{LabelError, Play};
+use crate::chess::Game;
+use crate::data::pgn::{AnnotatedGame, GameError, parse_game, tag};
+use crate::data::record::Eval;
+use crate::data::replay::{ReplayError, own_line};
+use crate::openings::{generator, play_random, position};
+use rand::Rng;
+use shakmaty::Position;
+
+/// Centipawns that stand for a mate: more than any other score.
+const MATE: i32 = 1 << 20;
+/// Tags that annotated games keep: who played, when, and how strong they are.
+const KEPT_TAGS: [&str; 7] = [
+    "Date",
+    "White",
+    "Black",
+    "WhiteElo",
+    "BlackElo",
+    "TimeControl",
+    "Termination",
+];
+
+/// Does a task; in words why not, where it holds nothing to be labelled.
+pub(super) fn label(
+    task: &Task<'_>,
+    number: u64,
+    seed: u64,
+    analyst: &mut Analyst<'_>,
+) -> Result<Result<AnnotatedGame, String>, LabelError> {
+    let mut random = generator(seed, number);
+    analyst.new_game();
+    match task {
+        Task::Play(rules) => match rules.openings.game(number) {
+            Ok(opening) => play(opening, rules, &mut random, analyst).map(Ok),
+            Err(error) => Ok(Err(error.to_string())),
+        },
+        Task::Position(line, name) => match position(line) {
+            Ok(game) if game.position().legal_moves().is_empty() => {
+                Ok(Err(format!("{name}: there is no legal move")))
+            }
+            Ok(game) => solve(game, analyst).map(Ok),
+            Err(error) => Ok(Err(format!("{name}: {error}"))),
+        },
+        Task::Game(text, share, name) => match read(text) {
+            Ok(game) => annotate(game, *share, &mut random, analyst).map(Ok),
+            Err(error) => Ok(Err(format!("{name}: {error}"))),
+        },
+    }
+}
+
+/// Plays a game from its opening to its end.
+fn play(
+    mut game: Game,
+    rules: &Play,
+    random: &mut impl Rng,
+    analyst: &mut Analyst<'_>,
+) -> Result<AnnotatedGame, LabelError> {
+    let mut judged = vec![Vec::new(); game.plies().len() - 1];
+    let mut scores = Vec::new();
+    let result = loop {
+        if let Some(result) = rules.adjudication.verdict(&game, &scores) {
+            break result;
+        }
+        let lines = analyst.judge(&game)?;
+        let Some(best) = lines.first() else {
+            // Nobody knows how to go on.
+            break None;
+        };
+        scores.push(centipawns(best.eval));
+        if random.random_bool(rules.random_moves) {
+            play_random(&mut game, random);
+        } else {
+            game.play(best.moves[0]);
+        }
+        judged.push(lines);
+    };
+    Ok(AnnotatedGame {
+        game,
+        judged,
+        result,
+        tags: Vec::new(),
+    })
+}
+
+/// Plays the best move of a position.
+fn solve(mut game: Game, analyst: &mut Analyst<'_>) -> Result<AnnotatedGame, LabelError> {
+    let lines = analyst.judge(&game)?;
+    if let Some(best) = lines.first() {
+        game.play(best.moves[0]);
+    }
+    Ok(AnnotatedGame {
+        game,
+        judged: vec![lines],
+        result: None,
+        tags: Vec::new(),
+    })
+}
+
+/// Judges a share of the positions of a game before its moves.
+fn annotate(
+    mut annotated: AnnotatedGame,
+    share: f64,
+    random: &mut impl Rng,
+    analyst: &mut Analyst<'_>,
+) -> Result<AnnotatedGame, LabelError> {
+    let mut game = annotated.game.clone();
+    let moves: Vec<_> = game.plies().iter().filter_map(|ply| ply.played).collect();
+    game.truncate(1);
+    for mv in moves {
+        annotated.judged.push(match random.random_bool(share) {
+            true => analyst.judge(&game)?,
+            false => Vec::new(),
+        });
+        game.play(mv);
+    }
+    Ok(annotated)
+}
+
+/// A game as it was played, with some of its tags.
+fn read(text: &[u8]) -> Result<AnnotatedGame, Unreadable> {
+    let record = parse_game(text)?;
+    let text = String::from_utf8_lossy(text);
+    let kept = |name| Some((name, tag(&text, name)?));
+    Ok(AnnotatedGame {
+        game: own_line(&record)?,
+        judged: Vec::new(),
+        result: record.result,
+        tags: KEPT_TAGS.into_iter().filter_map(kept).collect(),
+    })
+}
+
+/// Why a game is not annotated.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+enum Unreadable {
+    Parse(#[from] GameError),
+    Replay(#[from] ReplayError),
+}
+
+fn centipawns(eval: Eval) -> i32 {
+    match eval {
+        Eval::Centipawns(centipawns) => centipawns.into(),
+        Eval::Mate(moves) => MATE * i32::from(moves.signum()),
+    }
+}

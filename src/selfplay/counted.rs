@@ -1,0 +1,40 @@
+//! How much a backend is asked.
+
+use crate::nn::{Backend, BackendError, Batch, Evaluations, Properties};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Counts the positions that another backend evaluates.
+pub(super) struct Counted {
+    inner: Arc<dyn Backend>,
+    evaluations: AtomicU64,
+}
+
+impl Counted {
+    pub(super) fn new(inner: Arc<dyn Backend>) -> Counted {
+        Counted {
+            inner,
+            evaluations: AtomicU64::new(0),
+        }
+    }
+
+    /// Positions evaluated.
+    pub(super) fn evaluations(&self) -> u64 {
+        self.evaluations.load(Relaxed)
+    }
+}
+
+impl Backend for Counted {
+    fn properties(&self) -> &Properties {
+        self.inner.properties()
+    }
+
+    fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+        self.evaluations.fetch_add(batch.len() as u64, Relaxed);
+        self.inner.evaluate(batch, out)
+    }
+
+    fn forget(&self) {
+        self.inner.forget();
+    }
+}

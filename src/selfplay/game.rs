@@ -1,0 +1,203 @@
+//! One game of the engine against itself.
+
+use super::position::{Network, judged, searched};
+use super::{Event, SelfPlay, SelfPlayError};
+use crate::agent::{Choice, Control, Limits};
+use crate::chess::Game;
+use crate::data::pgn::AnnotatedGame;
+use crate::data::sample::Wdl;
+use crate::data::v6::{Ending, Searched};
+use crate::label::{known, result};
+use crate::nn::Backend;
+use crate::openings::generator;
+use crate::search::{Parameters, Search};
+use rand::Rng;
+use shakmaty::{Color, Move, Position};
+use std::sync::Arc;
+
+/// The tag that names the side that would have resigned in a game played on.
+pub(super) const MIGHT_RESIGN: &str = "WouldResign";
+/// Plies written of the best line where another move was drawn.
+const LINE: usize = 1;
+
+/// What ended a game.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Termination {
+    Rules,
+    Resignation,
+    Tablebase,
+    Length,
+}
+
+impl Termination {
+    /// The value of the tag Termination.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Termination::Rules => "normal",
+            Termination::Resignation => "resignation",
+            Termination::Tablebase => "tablebase",
+            Termination::Length => "length",
+        }
+    }
+}
+
+/// A game that was played.
+pub(super) struct Played {
+    pub(super) searched: Vec<Searched>,
+    pub(super) ending: Ending,
+    annotated: AnnotatedGame,
+    termination: Termination,
+    might_resign: Option<Color>,
+}
+
+impl Played {
+    /// The game as PGN, its best moves with their scores.
+    pub(super) fn to_pgn(&self, number: u64, event: &str) -> String {
+        let mut annotated = self.annotated.clone();
+        annotated.tags = vec![
+            ("Event", event.to_owned()),
+            ("Round", number.to_string()),
+            ("Termination", self.termination.name().to_owned()),
+            ("Searched", self.searched.len().to_string()),
+        ];
+        if let Some(side) = self.might_resign {
+            annotated.tags.push((MIGHT_RESIGN, side.to_string()));
+        }
+        annotated.to_pgn(LINE)
+    }
+}
+
+/// Plays one game after the other.
+pub(super) struct Player<'a> {
+    plan: &'a SelfPlay,
+    backend: Arc<dyn Backend>,
+    search: Search,
+    limits: Limits,
+}
+
+impl<'a> Player<'a> {
+    pub(super) fn new(plan: &'a SelfPlay, backend: Arc<dyn Backend>) -> Player<'a> {
+        Player {
+            plan,
+            search: Search::new(backend.clone(), &parameters(plan, 0)),
+            backend,
+            limits: Limits {
+                nodes: Some(plan.visits),
+                ..Limits::default()
+            },
+        }
+    }
+
+    /// Plays the game of this number.
+    pub(super) fn play(
+        &mut self,
+        number: u64,
+        observe: &(dyn Fn(Event) + Sync),
+    ) -> Result<Played, SelfPlayError> {
+        let plan = self.plan;
+        let mut random = generator(plan.seed, number);
+        let parameters = parameters(plan, random.random());
+        self.search.adjust(&parameters);
+        let plays_on = random.random_bool(plan.played_on);
+        let mut game = plan.openings.game(number)?;
+        let opening = game.plies().len() - 1;
+        let mut annotated = vec![Vec::new(); opening];
+        let mut positions = Vec::new();
+        let mut given_up = None;
+        let (result, termination) = loop {
+            if let Some(over) = self.over(&game, given_up.filter(|_| !plays_on)) {
+                break over;
+            }
+            self.search.clear();
+            let network = Network::ask(&*self.backend, &game)?;
+            let choice = self
+                .search
+                .run(&game, &self.limits, &Control::default(), &mut |_| {})?;
+            let Some(best) = choice.best else {
+                // A position without moves would have ended the game.
+                break (Wdl::Draw, Termination::Rules);
+            };
+            let is_early = game.plies().len() - 1 - opening < plan.temperature_plies;
+            let played = match (is_early, parameters.gumbel_moves) {
+                (true, 0) => draw(&choice, best, plan.temperature, &mut random),
+                (true, _) => best,
+                (false, _) => most_visited(&choice, best),
+            };
+            let position = searched(&game, &network, &choice, best, played, &parameters);
+            let q = position.best.q;
+            if given_up.is_none() && plan.resign.is_some_and(|resign| q <= resign) {
+                given_up = Some(game.position().turn());
+            }
+            annotated.push(vec![judged(&game, &choice, best, q)]);
+            positions.push(position);
+            game.play(played);
+            observe(Event::Move);
+        };
+        Ok(Played {
+            searched: positions,
+            ending: Ending {
+                result: Some(result),
+                is_adjudicated: termination != Termination::Rules,
+                is_cut_off: termination == Termination::Length,
+            },
+            annotated: AnnotatedGame {
+                game,
+                judged: annotated,
+                result: Some(result),
+                tags: Vec::new(),
+            },
+            termination,
+            might_resign: given_up.filter(|_| plays_on),
+        })
+    }
+
+    /// The result for White and what brought it, if the game is over.
+    fn over(&self, game: &Game, resigns: Option<Color>) -> Option<(Wdl, Termination)> {
+        if let Some(result) = result(game) {
+            return Some((result, Termination::Rules));
+        }
+        if let Some(loser) = resigns {
+            return Some((loser.fold_wb(Wdl::Loss, Wdl::Win), Termination::Resignation));
+        }
+        if let Some(result) = known(&self.plan.tablebase, game) {
+            return Some((result, Termination::Tablebase));
+        }
+        let is_long = game.plies().len() > self.plan.max_plies;
+        is_long.then_some((Wdl::Draw, Termination::Length))
+    }
+}
+
+/// What steers the searches of a game.
+fn parameters(plan: &SelfPlay, seed: u64) -> Parameters {
+    Parameters {
+        threads: 1,
+        seed,
+        temperature: 0.0,
+        ..plan.parameters.clone()
+    }
+}
+
+/// A move drawn by visits, at a temperature above 0; the best of a position that
+/// is decided.
+fn draw(choice: &Choice, best: Move, temperature: f32, random: &mut impl Rng) -> Move {
+    let most = choice.statistics.iter().map(|found| found.visits).max();
+    let most = most.unwrap_or(0);
+    if temperature <= 0.0 || most == 0 {
+        return best;
+    }
+    let weight = |visits: u64| (visits as f64 / most as f64).powf(1.0 / f64::from(temperature));
+    let weights = choice.statistics.iter().map(|found| weight(found.visits));
+    let mut left = random.random::<f64>() * weights.sum::<f64>();
+    let drawn = choice.statistics.iter().find(|found| {
+        left -= weight(found.visits);
+        left < 0.0
+    });
+    drawn.map_or(best, |found| found.mv)
+}
+
+/// The move at the head of the search's ranking, which without Gumbel's
+/// selection is the best.
+fn most_visited(choice: &Choice, best: Move) -> Move {
+    let line = choice.report.lines.first();
+    line.map_or(best, |line| line.moves[0])
+}

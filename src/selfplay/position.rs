@@ -1,0 +1,176 @@
+//! What a search says of a position, as training data.
+
+use crate::agent::{Choice, MoveStatistics, Score};
+use crate::chess::Game;
+use crate::data::curve::centipawns;
+use crate::data::pgn::Judged;
+use crate::data::record::Eval;
+use crate::data::v6::{Expectation, Searched, divergence};
+use crate::encode::{Input, policy_index};
+use crate::nn::{Backend, BackendError, Batch, Evaluations, Value, softmax};
+use crate::search::{Contender, Parameters, improved_policy};
+use shakmaty::{Move, Position};
+
+/// What the network says of a position without any search.
+pub(super) struct Network {
+    moves: Vec<Move>,
+    value: Value,
+    has_moves_left: bool,
+    logits: Vec<f32>,
+}
+
+impl Network {
+    /// Asks the backend.
+    pub(super) fn ask(backend: &dyn Backend, game: &Game) -> Result<Network, BackendError> {
+        let moves = game.position().legal_moves().to_vec();
+        let mut batch = Batch::default();
+        batch.push(game, &moves, backend.properties().reads_input);
+        let mut evaluations = Evaluations::default();
+        backend.evaluate(&batch, &mut evaluations)?;
+        Ok(Network {
+            moves,
+            value: evaluations.value(0),
+            has_moves_left: backend.properties().has_moves_left,
+            logits: evaluations.logits(0).to_vec(),
+        })
+    }
+
+    fn policy(&self, temperature: f32) -> Vec<f32> {
+        let mut policy = self.logits.clone();
+        softmax(&mut policy, temperature);
+        policy
+    }
+
+    fn expectation(&self) -> Expectation {
+        Expectation {
+            q: self.value.q,
+            draw: self.value.d,
+            moves_left: match self.has_moves_left {
+                true => self.value.moves_left,
+                false => 0.0,
+            },
+        }
+    }
+}
+
+/// The record of a position in which `best` was found and `played` was played.
+pub(super) fn searched(
+    game: &Game,
+    network: &Network,
+    choice: &Choice,
+    best: Move,
+    played: Move,
+    parameters: &Parameters,
+) -> Searched {
+    let turn = game.position().turn();
+    let statistics = |mv: Move| choice.statistics.iter().find(|found| found.mv == mv);
+    let visits = |mv: Move| statistics(mv).map_or(0, |found| found.visits);
+    let all: u64 = network.moves.iter().map(|&mv| visits(mv)).sum();
+    let shares: Vec<f32> = if parameters.gumbel_moves > 0 {
+        improve(network, &statistics, parameters)
+    } else if all > 0 {
+        let share = |&mv: &Move| (visits(mv) as f64 / all as f64) as f32;
+        network.moves.iter().map(share).collect()
+    } else {
+        // The search saw at once what there is to play.
+        let share = |&mv: &Move| f32::from(u8::from(mv == best));
+        network.moves.iter().map(share).collect()
+    };
+    let prior = network.policy(1.0);
+    let own = network.expectation();
+    let expected = |mv| statistics(mv).map_or(own, expectation);
+    Searched {
+        input: Input::encode(game),
+        policy: network
+            .moves
+            .iter()
+            .zip(&shares)
+            .map(|(&mv, &share)| (policy_index(mv, turn), share))
+            .collect(),
+        root: root(own, choice),
+        best: expected(best),
+        played: expected(played),
+        network: Some(own),
+        visits: u32::try_from(choice.report.nodes).unwrap_or(u32::MAX),
+        best_index: policy_index(best, turn),
+        played_index: policy_index(played, turn),
+        is_proven: choice
+            .report
+            .lines
+            .first()
+            .is_some_and(|line| line.moves[0] == best && !matches!(line.score, Score::Expected(_))),
+        policy_divergence: divergence(shares.iter().copied().zip(prior)),
+    }
+}
+
+/// The policy that Gumbel's selection stands for.
+fn improve<'a>(
+    network: &Network,
+    statistics: &impl Fn(Move) -> Option<&'a MoveStatistics>,
+    parameters: &Parameters,
+) -> Vec<f32> {
+    let priors = network.policy(parameters.policy_temperature);
+    let contenders = network.moves.iter().zip(priors).enumerate();
+    let contenders: Vec<Contender> = contenders
+        .map(|(number, (&mv, prior))| {
+            let visited = statistics(mv).filter(|found| found.visits > 0);
+            Contender {
+                number: number as u8,
+                prior,
+                q: visited.map(|found| found.q),
+                started: visited.map_or(0, |found| found.visits as u32),
+                lost: false,
+            }
+        })
+        .collect();
+    improved_policy(&contenders, network.value.q, parameters.gumbel_scale)
+}
+
+/// The mean of the position's own evaluation and of all that its moves came to.
+fn root(own: Expectation, choice: &Choice) -> Expectation {
+    let mut sum = [own.q, own.draw, own.moves_left].map(f64::from);
+    let mut visits = 1.0;
+    for found in &choice.statistics {
+        let weight = found.visits as f64;
+        let Expectation {
+            q,
+            draw,
+            moves_left,
+        } = expectation(found);
+        for (sum, value) in sum.iter_mut().zip([q, draw, moves_left]) {
+            *sum += weight * f64::from(value);
+        }
+        visits += weight;
+    }
+    let [q, draw, moves_left] = sum.map(|sum| (sum / visits) as f32);
+    Expectation {
+        q,
+        draw,
+        moves_left,
+    }
+}
+
+fn expectation(found: &MoveStatistics) -> Expectation {
+    Expectation {
+        q: found.q,
+        draw: found.wdl[1],
+        moves_left: found.moves_left.unwrap_or(0.0),
+    }
+}
+
+/// The best move with its score, for people and for PGN.
+pub(super) fn judged(game: &Game, choice: &Choice, best: Move, q: f32) -> Judged {
+    let turn = game.position().turn();
+    let line = choice.report.lines.first();
+    let line = line.filter(|line| line.moves[0] == best);
+    let white = |value: i16| turn.fold_wb(value, value.saturating_neg());
+    let eval = match line.map(|line| line.score) {
+        Some(Score::Mate(moves)) if moves != 0 => Eval::Mate(white(moves as i16)),
+        _ => Eval::Centipawns(white(centipawns(q))),
+    };
+    Judged {
+        moves: line.map_or_else(|| vec![best], |line| line.moves.clone()),
+        eval,
+        depth: choice.report.depth,
+    }
+}

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""An engine that fails: it passes everything on to the engine that the environment
+variable ENGINE names, except that it fails at positions whose `position` command
+contains the option `At`: by `Fault` it crashes, hangs or plays an illegal move. Where
+`Once` names a file, it does so only while that file is not there, and makes it.
+"""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+OPTIONS = {"Fault": "crash", "At": "", "Once": ""}
+
+
+def pass_on(engine):
+    for line in engine.stdout:
+        if line.strip() == "uciok":
+            for name in OPTIONS:
+                print(f"option name {name} type string default")
+        print(line, end="", flush=True)
+
+
+def fails(position):
+    once = OPTIONS["Once"] and Path(OPTIONS["Once"])
+    if OPTIONS["At"] not in position or once and once.exists():
+        return False
+    if once:
+        once.touch()
+    return True
+
+
+def main():
+    engine = subprocess.Popen(
+        [os.environ["ENGINE"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    )
+    threading.Thread(target=pass_on, args=[engine], daemon=True).start()
+    position = ""
+    for line in sys.stdin:
+        name, _, value = line.strip().partition(" name ")[2].partition(" value ")
+        if line.startswith("setoption") and name in OPTIONS:
+            OPTIONS[name] = value
+            continue
+        if line.startswith("position"):
+            position = line
+        if line.startswith("go") and fails(position):
+            if OPTIONS["Fault"] == "crash":
+                break
+            if OPTIONS["Fault"] == "hang":
+                time.sleep(1000)
+            print("info depth 1 score cp 0 pv e2e5\nbestmove e2e5", flush=True)
+            continue
+        engine.stdin.write(line)
+        engine.stdin.flush()
+    engine.kill()
+
+
+main()

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// Our C++: what tch does not reach of libtorch. One line a file.
-const CPP: [&str; 5] = [
+const CPP: [&str; 7] = [
     "src/model/trace.cpp",
     "src/nn/torch/fuse.cpp",
     "src/nn/torch/mish.cpp",
     "src/nn/torch/module.cpp",
     "src/nn/torch/process.cpp",
+    "src/train/distributed/buckets.cpp",
+    "src/train/distributed/c10d.cpp",
 ];
 
 /// Headers those files include.

@@ -12,6 +12,7 @@ mod augment;
 mod calibration;
 mod checkpoint;
 mod config;
+mod distributed;
 mod guard;
 mod history;
 mod lessons;
@@ -36,6 +37,7 @@ pub use config::{
     KeepConfig, LossWeights, OptimizerConfig, OptimizerKind, Override, OverrideError, Precision,
     ScheduleConfig, ScheduleShape, TrainConfig,
 };
+pub use distributed::{GroupError, Launch, LaunchError, World};
 pub use guard::Trouble;
 pub use history::{History, HistoryError};
 pub use report::{report, write_report};

@@ -17,6 +17,7 @@ mod plan;
 mod sampling;
 mod source;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -55,6 +56,31 @@ pub struct Position {
     pub group: u64,
     /// Samples of the group that have been used up.
     pub offset: u64,
+}
+
+/// Which part of every batch is handed out: the `number`-th, from 0, `of` so many
+/// parts of equal size, which follow each other.
+///
+/// Processes that train together each take a part. All decode all groups, at a
+/// million samples a second and core, but gather their own samples alone; so the
+/// batches are the same however many processes share them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Which part.
+    pub number: usize,
+    /// Of how many.
+    pub of: usize,
+}
+
+impl Share {
+    /// All of it.
+    pub const WHOLE: Share = Share { number: 0, of: 1 };
+
+    /// The part of `places`.
+    fn part(self, places: Range<usize>) -> Range<usize> {
+        let bound = |number: usize| places.start + places.len() * number / self.of;
+        bound(self.number)..bound(self.number + 1)
+    }
 }
 
 /// Why there are no batches.
@@ -123,6 +149,21 @@ impl Loader {
         position: Position,
         threads: usize,
     ) -> Result<Loader, LoaderError> {
+        Loader::sharing(sampling, split, batch_size, position, Share::WHOLE, threads)
+    }
+
+    /// The same for a part of every batch; `batch_size` is that of the whole.
+    ///
+    /// # Errors
+    /// As [`Loader::new`].
+    pub fn sharing(
+        sampling: &Sampling,
+        split: Split,
+        batch_size: usize,
+        position: Position,
+        share: Share,
+        threads: usize,
+    ) -> Result<Loader, LoaderError> {
         sampling.check(batch_size)?;
         let plan = Plan::new(sampling.clone(), split, source::open(sampling)?);
         let faults = Arc::new(Faults::new(sampling.strict));
@@ -152,7 +193,7 @@ impl Loader {
         let (batches_out, batches_in) = bounded(PREFETCH);
         let noted = faults.clone();
         let decoder = move || decode(&plan, &noted, &pool, position, &groups_out);
-        let batcher = move || cut(split, batch_size, position, &groups_in, &batches_out);
+        let batcher = move || cut(split, batch_size, position, share, &groups_in, &batches_out);
         let workers = [spawn("decoder", decoder)?, spawn("batcher", batcher)?];
         Ok(Loader {
             batches: Some(batches_in),
@@ -235,6 +276,7 @@ fn cut(
     split: Split,
     batch_size: usize,
     start: Position,
+    share: Share,
     groups_in: &Receiver<Result<Group, LoaderError>>,
     batches_out: &Sender<Result<Batch, LoaderError>>,
 ) {
@@ -265,7 +307,9 @@ fn cut(
             } else {
                 group.end()
             };
-            let batch = Batch::gather(group.samples(offset..end), next);
+            let part = share.part(offset..end);
+            let mut batch = Batch::gather(group.samples(part.clone()), next);
+            (batch.first, batch.joint) = (part.start - offset, end - offset);
             if batches_out.send(Ok(batch)).is_err() {
                 return;
             }

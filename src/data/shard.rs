@@ -16,7 +16,9 @@
 
 mod column;
 mod columns;
+mod object;
 mod reader;
+mod storage;
 mod writer;
 
 use std::path::PathBuf;
@@ -27,6 +29,7 @@ use super::label::Reading;
 use super::replay::ReplayError;
 
 pub use column::ColumnError;
+pub use object::is_address;
 pub use reader::Shard;
 pub use writer::{Block, SAMPLES_PER_BLOCK, ShardWriter};
 

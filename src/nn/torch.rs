@@ -3,7 +3,7 @@
 mod device;
 mod module;
 mod process;
-mod shim;
+pub(crate) mod shim;
 #[cfg(test)]
 pub(crate) mod tiny;
 

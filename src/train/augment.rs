@@ -23,6 +23,10 @@ impl AugmentConfig {
                 .rotate_left(29)
         });
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        // What was drawn for the samples of other processes.
+        for _ in 0..batch.first {
+            random.random::<f64>();
+        }
         let chosen: Vec<bool> = batch
             .inputs
             .iter()
@@ -87,6 +91,8 @@ pub(super) mod tests {
             opponent_elo: vec![f32::NAN; count],
             weight: vec![1.0; count],
             next: Position::default(),
+            joint: count,
+            first: 0,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Whether what the value heads say comes true: the reliability diagram.
 
+use super::distributed::{GroupError, World};
 use super::tensors::Targets;
 use crate::model::Outputs;
 use serde_json::{Map, Value, json};
@@ -63,7 +64,11 @@ impl Calibration {
     /// For each prediction its bins, from low to high: the weight of what fell
     /// into it, the mean prediction and the mean truth; `null` for an empty bin.
     /// A prediction that nothing can be compared to is left out.
-    pub fn finish(&self) -> Map<String, Value> {
+    ///
+    /// # Errors
+    /// [`GroupError`] if another process is gone: all processes' are told.
+    pub fn finish(&self, world: &World) -> Result<Map<String, Value>, GroupError> {
+        world.sum(&self.sums, "summing what was predicted")?;
         let sums = self.sums.to_device(Device::Cpu).reshape([-1]);
         let sums: Vec<f32> = Vec::try_from(sums).expect("a vector of floats");
         let bins = |sums: &[f32]| -> Vec<Value> {
@@ -78,13 +83,13 @@ impl Calibration {
                 })
                 .collect()
         };
-        NAMES
+        let named = NAMES
             .iter()
             .zip(sums.chunks(3 * BINS as usize))
             .map(|(name, sums)| ((*name).to_owned(), bins(sums)))
             .filter(|(_, bins)| bins.iter().any(|bin| !bin.is_null()))
-            .map(|(name, bins)| (name, Value::Array(bins)))
-            .collect()
+            .map(|(name, bins)| (name, Value::Array(bins)));
+        Ok(named.collect())
     }
 }
 
@@ -99,7 +104,7 @@ mod tests {
         let predicted = floats([0.72, 0.78, 1.0]);
         let (truth, weight) = (floats([1.0, 0.0, 1.0]), floats([1.0, 1.0, 0.5]));
         calibration.sort(0, &predicted, &predicted, &truth, &weight);
-        let found = calibration.finish();
+        let found = calibration.finish(&World::alone()).unwrap();
         assert_eq!(found.keys().collect::<Vec<_>>(), ["win"]);
         let bins = found["win"].as_array().unwrap();
         let filled: Vec<usize> = (0..bins.len())

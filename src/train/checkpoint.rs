@@ -224,14 +224,15 @@ mod tests {
     fn written() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("step-000000000.safetensors");
-        tiny().checkpoint().write(&path).unwrap();
+        tiny().checkpoint().unwrap().write(&path).unwrap();
         (folder, path)
     }
 
     #[test]
     fn what_is_written_is_read() {
         let (_folder, path) = written();
-        let (mut before, mut after) = (tiny().checkpoint(), Checkpoint::read(&path).unwrap());
+        let mut before = tiny().checkpoint().unwrap();
+        let mut after = Checkpoint::read(&path).unwrap();
         assert_eq!(before.parameters, after.parameters);
         assert_eq!(before.average, after.average);
         for memory in [&mut before.memory, &mut after.memory] {

@@ -9,6 +9,7 @@
 //! been summed over them.
 
 use super::config::{AugmentConfig, Precision, TrainConfig};
+use super::distributed::Buckets;
 use super::loss::{Losses, Weights as LossVector, losses, weighing};
 use super::stopwatch::{Part, Stopwatch};
 use super::teacher::{Advice, Teacher, TeacherError};
@@ -110,12 +111,12 @@ impl Lessons {
         })
     }
 
-    /// Adds the gradient of the lesson's total loss to that of `parameters`,
-    /// f32 `[parameters]`.
+    /// Adds the gradient of the lesson's total loss to that of the `leaves`, and
+    /// lets them sum it over the processes as it is completed.
     pub fn learn(
         &self,
         model: &Chessformer,
-        parameters: &Tensor,
+        leaves: &Buckets,
         lesson: &Lesson,
         watch: &mut Stopwatch,
     ) -> Losses {
@@ -124,8 +125,12 @@ impl Lessons {
         let mut all: Option<Losses> = None;
         for start in (0..count).step_by(size as usize) {
             let piece = lesson.narrow(start, size.min(count - start));
-            let (_, losses) = self.measure(model, parameters, &piece);
+            let weights = leaves.weights(self.kind, model.parameters());
+            let (_, losses) = self.losses(model, &weights, &piece);
             watch.mark(Part::Forward);
+            if start + size >= count {
+                leaves.arm();
+            }
             losses.total.backward();
             watch.mark(Part::Backward);
             let losses = losses.detached();
@@ -137,8 +142,8 @@ impl Lessons {
         all.expect("a batch is never empty")
     }
 
-    /// What the network says of the lesson, and the losses, through which
-    /// gradients can flow.
+    /// The lesson's losses with `parameters`, f32 `[parameters]`, for nothing but
+    /// to know them.
     pub fn measure(
         &self,
         model: &Chessformer,
@@ -146,7 +151,13 @@ impl Lessons {
         lesson: &Lesson,
     ) -> (Outputs, Losses) {
         let weights = Weights::from_flat(&parameters.to_kind(self.kind), model.parameters());
-        let outputs = model.forward(&weights, &lesson.rows, self.heads);
+        self.losses(model, &weights, lesson)
+    }
+
+    /// What the network answers to the lesson, and the losses of that, through
+    /// which gradients can flow.
+    fn losses(&self, model: &Chessformer, weights: &Weights, lesson: &Lesson) -> (Outputs, Losses) {
+        let outputs = model.forward(weights, &lesson.rows, self.heads);
         let losses = losses(&outputs, lesson, &self.weights, self.label_smoothing);
         (outputs, losses)
     }

@@ -1,7 +1,7 @@
 //! From gradients to steps, over the flat vector of all parameters.
 //!
-//! An optimizer is a list of rules. The first, NAdam, gives every parameter a
-//! step; the second, where there is one, gives the matrices of the encoder and
+//! An optimizer is a list of rules. The first, NAdam unless it is plain gradient
+//! descent, gives every parameter a step; the second, where there is one, gives the matrices of the encoder and
 //! the policy another instead. Clipping, freezing and weight decay come before
 //! and after, whatever the rules.
 
@@ -9,6 +9,7 @@ mod masks;
 mod matrices;
 mod muon;
 mod nadam;
+mod sgd;
 mod soap;
 
 use super::config::{OptimizerConfig, OptimizerKind};
@@ -16,6 +17,7 @@ use crate::model::Parameter;
 use masks::{decay, learned};
 use muon::Muon;
 use nadam::Nadam;
+use sgd::Sgd;
 use soap::Soap;
 use tch::{Device, Kind, Tensor};
 
@@ -58,9 +60,12 @@ impl Optimizer {
         parameters: &[Parameter],
         options: (Kind, Device),
     ) -> Optimizer {
-        let mut rules: Vec<Box<dyn Rule>> = vec![Box::new(Nadam::new(config, parameters, options))];
+        let mut rules: Vec<Box<dyn Rule>> = match config.kind {
+            OptimizerKind::Sgd => vec![Box::new(Sgd)],
+            _ => vec![Box::new(Nadam::new(config, parameters, options))],
+        };
         match config.kind {
-            OptimizerKind::Nadam => {}
+            OptimizerKind::Nadam | OptimizerKind::Sgd => {}
             OptimizerKind::Muon => rules.push(Box::new(Muon::new(config, parameters, options))),
             OptimizerKind::Soap => rules.push(Box::new(Soap::new(config, parameters, options))),
         }

@@ -5,15 +5,16 @@ mod run;
 use super::calibration::Calibration;
 use super::checkpoint::{Checkpoint, CheckpointError, State, newest};
 use super::config::{ConfigError, TrainConfig};
+use super::distributed::{Buckets, GroupError, World};
 use super::guard::{Guard, Trouble};
 use super::lessons::Lessons;
 use super::loss::NAMES;
-use super::optimizer::Optimizer;
+use super::optimizer::{Memory, Optimizer};
 use super::start::{StartError, first_weights};
 use super::stopwatch::{Part, Stopwatch};
 use super::teacher::TeacherError;
 use super::window::{Averages, Window};
-use crate::data::loader::{Batch, Loader, LoaderError, Position, Split};
+use crate::data::loader::{Batch, Loader, LoaderError, Position, Share, Split};
 use crate::model::Chessformer;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -83,6 +84,17 @@ pub enum TrainError {
     /// The weights to start from cannot be used.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// The processes cannot train together any more.
+    #[error(transparent)]
+    Group(#[from] GroupError),
+    /// The processes cannot share a batch.
+    #[error("a batch of {batch} cannot be shared evenly by {size} processes: change `batch`")]
+    Uneven {
+        /// Samples of a batch.
+        batch: usize,
+        /// How many processes there are.
+        size: usize,
+    },
     /// A checkpoint cannot be written or read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
@@ -121,9 +133,14 @@ pub struct Trainer {
     config: TrainConfig,
     device: Device,
     model: Chessformer,
+    /// f32 `[parameters]`.
     parameters: Tensor,
+    /// The parameters as autograd sees them; they share their memory.
+    leaves: Buckets,
+    /// f32 `[parameters]`.
     average: Tensor,
     optimizer: Optimizer,
+    world: Arc<World>,
     step: u64,
     samples: u64,
     seconds: f64,
@@ -158,7 +175,10 @@ impl Trainer {
         config.check()?;
         let model = Chessformer::new(&config.architecture()?, device).map_err(ConfigError::from)?;
         let parameters = weights(&model)?.to_device(device);
+        let world = Arc::new(World::alone());
         Ok(Trainer {
+            leaves: Buckets::new(&parameters, model.parameters(), &world)?,
+            world,
             optimizer: Optimizer::new(
                 &config.optimizer,
                 &config.frozen,
@@ -168,7 +188,7 @@ impl Trainer {
             config: config.clone(),
             device,
             average: parameters.copy(),
-            parameters: parameters.set_requires_grad(true),
+            parameters,
             model,
             step: 0,
             samples: 0,
@@ -192,12 +212,17 @@ impl Trainer {
         source: &Path,
         device: Device,
     ) -> Result<Trainer, TrainError> {
-        let mut trainer = Trainer::build(config, device, |_| Ok(checkpoint.parameters.copy()))?;
         let state = &checkpoint.state;
-        let same = state.config.architecture()? == config.architecture()?
-            && checkpoint.parameters.size() == [trainer.model.size().parameters];
-        if !same {
-            return Err(TrainError::Architecture(source.to_owned()));
+        let other = || TrainError::Architecture(source.to_owned());
+        if state.config.architecture()? != config.architecture()? {
+            return Err(other());
+        }
+        let mut trainer = Trainer::build(config, device, |model| {
+            let count = model.size().parameters;
+            Ok(Tensor::zeros([count], (Kind::Float, Device::Cpu)))
+        })?;
+        if checkpoint.parameters.size() != trainer.parameters.size() {
+            return Err(other());
         }
         trainer.restore(checkpoint);
         if state.config.data != config.data || state.config.loss != config.loss {
@@ -209,19 +234,61 @@ impl Trainer {
 
     /// Stands where the checkpoint stood.
     fn restore(&mut self, checkpoint: &Checkpoint) {
-        let (state, device) = (&checkpoint.state, self.device);
-        let parameters = checkpoint.parameters.to_device(device);
-        self.parameters = parameters.set_requires_grad(true);
-        self.average = checkpoint.average.to_device(device);
-        self.optimizer
-            .restore(state.optimizer_steps, &checkpoint.memory);
+        let _guard = tch::no_grad_guard();
+        self.parameters.copy_(&checkpoint.parameters);
+        self.average.copy_(&checkpoint.average);
+        self.stand(&checkpoint.state, &checkpoint.memory, &checkpoint.sums);
+    }
+
+    fn stand(&mut self, state: &State, memory: &Memory, sums: &Tensor) {
+        self.optimizer.restore(state.optimizer_steps, memory);
         self.step = state.step;
         self.samples = state.samples;
         self.seconds = state.seconds;
         self.position = state.position;
-        self.window = Window::resume(&checkpoint.sums, state.window, device);
+        self.window = Window::resume(sums, state.window, self.device);
         self.guard = state.guard.clone();
         self.rollbacks = state.rollbacks;
+    }
+
+    /// Trains together with other processes from now on, all from where the
+    /// first of them stands. Each takes its share of every batch.
+    ///
+    /// # Errors
+    /// [`TrainError::Uneven`] if the batch has no equal shares,
+    /// [`TrainError::Group`] if another process is gone.
+    pub fn join(mut self, world: World) -> Result<Trainer, TrainError> {
+        let (batch, size) = (self.config.batch, world.size());
+        if !batch.is_multiple_of(size) {
+            return Err(TrainError::Uneven { batch, size });
+        }
+        self.leaves = Buckets::new(&self.parameters, self.model.parameters(), &world)?;
+        self.world = Arc::new(world);
+        self.follow()?;
+        Ok(self)
+    }
+
+    /// Stands where the first process stands.
+    fn follow(&mut self) -> Result<(), GroupError> {
+        const DOING: &str = "taking over where the first one stands";
+        let _guard = tch::no_grad_guard();
+        let (sums, window) = self.window.state(&World::alone())?;
+        let own = serde_json::to_string(&self.state(window)).expect("plain data");
+        let shared = self.world.share(&own, DOING)?;
+        let memory = self.optimizer.memory();
+        let vectors = [&self.parameters, &self.average];
+        for tensor in vectors
+            .into_iter()
+            .chain(memory.iter().map(|(_, tensor)| tensor))
+        {
+            self.world.broadcast(tensor, DOING)?;
+        }
+        if !self.world.is_first() {
+            let state = serde_json::from_str(&shared).expect("what the first one wrote");
+            // Sums are summed over the processes; the first has them.
+            self.stand(&state, &memory, &sums.zeros_like());
+        }
+        Ok(())
     }
 
     /// Begins a run in `options.folder`, or goes on with the one that is there.
@@ -264,6 +331,14 @@ impl Trainer {
         &self.model
     }
 
+    /// This process's part of every batch.
+    fn share(&self) -> Share {
+        Share {
+            number: self.world.rank(),
+            of: self.world.size(),
+        }
+    }
+
     /// Learns from one batch.
     fn learn(
         &mut self,
@@ -271,16 +346,18 @@ impl Trainer {
         batch: Batch,
         watch: &mut Stopwatch,
     ) -> Result<(), TrainError> {
-        let (count, next) = (batch.len(), batch.next);
+        let (joint, next) = (batch.joint, batch.next);
         let lesson = lessons.prepare(batch)?;
         watch.mark(Part::Prepare);
-        let losses = lessons.learn(&self.model, &self.parameters, &lesson, watch);
-        let norm = self.descend();
+        let own = lesson.carried.copy();
+        self.world.sum(&lesson.carried, "weighing a batch")?;
+        let losses = lessons.learn(&self.model, &self.leaves, &lesson, watch);
+        let norm = self.descend()? / self.world.size() as f64;
         watch.mark(Part::Step);
-        let carriers = (&lesson.carried, &lesson.counts);
-        self.window.add(&losses, carriers, &norm, count);
+        self.window
+            .add(&losses, (&own, &lesson.counts), &norm, joint);
         self.step += 1;
-        self.samples += count as u64;
+        self.samples += joint as u64;
         self.position = next;
         Ok(())
     }
@@ -291,28 +368,33 @@ impl Trainer {
         let mut window = Window::new(self.device);
         let mut calibration = Calibration::new(self.device);
         let lessons = Lessons::plain(&self.config, &self.model, self.device);
-        let batches = Loader::new(
+        let batches = Loader::sharing(
             &self.config.data,
             Split::Validation,
             self.config.batch,
             Position::default(),
+            self.share(),
             threads,
         )?;
         for batch in batches {
             let batch = batch?;
-            let count = batch.len();
-            let lesson = lessons.prepare(batch)?;
-            let (outputs, losses) = lessons.measure(&self.model, &self.average, &lesson);
-            calibration.add(&outputs, &lesson.targets);
-            let carriers = (&lesson.carried, &lesson.counts);
-            window.add(&losses, carriers, &losses.total, count);
+            let joint = batch.joint;
+            if batch.is_empty() {
+                window.skip(joint);
+            } else {
+                let lesson = lessons.prepare(batch)?;
+                let (outputs, losses) = lessons.measure(&self.model, &self.average, &lesson);
+                calibration.add(&outputs, &lesson.targets);
+                let carriers = (&lesson.carried, &lesson.counts);
+                window.add(&losses, carriers, &losses.total, joint);
+            }
             if window.samples() >= self.config.validation_samples {
                 break;
             }
         }
         Ok(Validation {
-            averages: window.close().averages,
-            calibration: calibration.finish(),
+            averages: window.close(&self.world)?.averages,
+            calibration: calibration.finish(&self.world)?,
         })
     }
 
@@ -327,39 +409,45 @@ impl Trainer {
 
     /// Moves the parameters against their gradient and the average after them;
     /// returns the gradient's length.
-    fn descend(&mut self) -> Tensor {
+    fn descend(&mut self) -> Result<Tensor, GroupError> {
         let _guard = tch::no_grad_guard();
-        let gradient = self.parameters.grad();
+        let gradient = self.leaves.gradient(&self.world)?;
         let rate = self.config.schedule.rate(self.step, self.config.steps);
-        let norm = self.optimizer.step(&mut self.parameters, &gradient, rate);
-        self.parameters.zero_grad();
+        let norm = self.optimizer.step(&mut self.parameters, gradient, rate);
+        self.leaves.zero();
         let share = self.config.average.share(self.step + 1);
         if share > 0.0 {
-            let _ = self.average.lerp_(&self.parameters.detach(), share);
+            let _ = self.average.lerp_(&self.parameters, share);
         }
-        norm
+        Ok(norm)
     }
 
-    /// The run as it stands.
-    #[must_use]
-    pub fn checkpoint(&self) -> Checkpoint {
-        let (sums, window) = self.window.state();
-        Checkpoint {
-            state: State {
-                config: self.config.clone(),
-                step: self.step,
-                samples: self.samples,
-                seconds: self.seconds,
-                position: self.position,
-                optimizer_steps: self.optimizer.steps(),
-                rollbacks: self.rollbacks,
-                window,
-                guard: self.guard.clone(),
-            },
-            parameters: self.parameters.detach().copy(),
+    fn state(&self, window: (u64, usize)) -> State {
+        State {
+            config: self.config.clone(),
+            step: self.step,
+            samples: self.samples,
+            seconds: self.seconds,
+            position: self.position,
+            optimizer_steps: self.optimizer.steps(),
+            rollbacks: self.rollbacks,
+            window,
+            guard: self.guard.clone(),
+        }
+    }
+
+    /// The run as it stands. All processes must ask for it together.
+    ///
+    /// # Errors
+    /// [`GroupError`] if another process is gone.
+    pub fn checkpoint(&self) -> Result<Checkpoint, GroupError> {
+        let (sums, window) = self.window.state(&self.world)?;
+        Ok(Checkpoint {
+            state: self.state(window),
+            parameters: self.parameters.copy(),
             average: self.average.copy(),
             memory: self.optimizer.memory(),
             sums,
-        }
+        })
     }
 }

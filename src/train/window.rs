@@ -1,5 +1,6 @@
 //! What has been measured since the last line of the metrics.
 
+use super::distributed::{GroupError, World};
 use super::loss::{Losses, NAMES};
 use std::time::{Duration, Instant};
 use tch::{Device, Kind, Tensor};
@@ -11,8 +12,9 @@ pub(super) type Averages = Vec<Option<f64>>;
 /// Sums on the device, so that steps wait for nothing.
 #[derive(Debug)]
 pub(super) struct Window {
-    /// f32 [3 · losses + 2]: each loss times the weight that carried it, that
-    /// weight, how many samples it was, the total loss and the gradient's length.
+    /// f32 [3 · losses + 2]: each loss times the weight that carried its target,
+    /// that weight, the samples that did, the total loss and the gradient's
+    /// length. Of this process; the sum over all is that of the run.
     sums: Tensor,
     steps: u64,
     samples: usize,
@@ -28,7 +30,7 @@ pub(super) struct Window {
 pub(super) struct Measured {
     /// Mean of each loss over the samples that carried its target.
     pub averages: Averages,
-    /// For each loss the samples that carried its target.
+    /// For each loss the number of samples that carried its target.
     pub carried: Vec<f64>,
     /// Mean of the weighted sum of losses.
     pub loss: f64,
@@ -70,12 +72,25 @@ impl Window {
         }
     }
 
-    /// What a checkpoint carries: the sums, and steps and samples.
-    pub fn state(&self) -> (Tensor, (u64, usize)) {
-        (self.sums.copy(), (self.steps, self.samples))
+    /// What a checkpoint carries: the sums over all processes, and steps and
+    /// samples.
+    ///
+    /// # Errors
+    /// [`GroupError`] if another process is gone; so for all that sums.
+    pub fn state(&self, world: &World) -> Result<(Tensor, (u64, usize)), GroupError> {
+        Ok((self.joint(world)?, (self.steps, self.samples)))
     }
 
-    /// Adds a step; `carried` and `counts` are those of its lesson.
+    fn joint(&self, world: &World) -> Result<Tensor, GroupError> {
+        let sums = self.sums.copy();
+        world.sum(&sums, "summing losses")?;
+        Ok(sums)
+    }
+
+    /// Adds this process's part of a step in which all processes together saw
+    /// `samples`: its losses, the weights `carried` and the samples `counts` that
+    /// carried their targets, f32 `[losses]`, and its part of the gradient's
+    /// length.
     pub fn add(
         &mut self,
         losses: &Losses,
@@ -85,8 +100,13 @@ impl Window {
     ) {
         let _guard = tch::no_grad_guard();
         let scalars = Tensor::stack(&[&losses.total.detach(), norm], 0).to_kind(Kind::Float);
-        let sums = [&losses.sums, carried, counts, &scalars];
-        self.sums += Tensor::cat(&sums, 0);
+        self.sums += Tensor::cat(&[&losses.sums, carried, counts, &scalars], 0);
+        self.steps += 1;
+        self.samples += samples;
+    }
+
+    /// Counts a batch of which nothing fell to this process.
+    pub fn skip(&mut self, samples: usize) {
         self.steps += 1;
         self.samples += samples;
     }
@@ -101,26 +121,30 @@ impl Window {
     }
 
     /// Mean total loss and mean length of the gradient so far.
-    pub fn loss_and_norm(&self) -> (f64, f64) {
-        let sums = self.fetch();
+    pub fn loss_and_norm(&self, world: &World) -> Result<(f64, f64), GroupError> {
+        Ok(self.means(&self.fetch(world)?))
+    }
+
+    fn means(&self, sums: &[f64]) -> (f64, f64) {
         let steps = self.steps.max(1) as f64;
-        let [.., loss, norm] = sums.as_slice() else {
+        let [.., loss, norm] = sums else {
             unreachable!("two sums at least");
         };
         (loss / steps, norm / steps)
     }
 
-    fn fetch(&self) -> Vec<f64> {
-        let sums = self.sums.to_device(Device::Cpu).to_kind(Kind::Double);
-        Vec::try_from(sums).expect("a vector of floats")
+    fn fetch(&self, world: &World) -> Result<Vec<f64>, GroupError> {
+        let sums = self.joint(world)?.to_device(Device::Cpu);
+        Ok(Vec::try_from(sums.to_kind(Kind::Double)).expect("a vector of floats"))
     }
 
     /// Fetches the averages and begins anew.
-    pub fn close(&mut self) -> Measured {
-        let sums = self.fetch();
-        let (weighted, rest) = sums.split_at(NAMES.len());
-        let (carried, counts) = rest.split_at(NAMES.len());
-        let (loss, norm) = self.loss_and_norm();
+    pub fn close(&mut self, world: &World) -> Result<Measured, GroupError> {
+        let sums = self.fetch(world)?;
+        let (loss, norm) = self.means(&sums);
+        let mut parts = sums.chunks(NAMES.len());
+        let mut part = || parts.next().expect("three parts and more");
+        let (weighted, carried, counts) = (part(), part(), part());
         let seconds = self.started.elapsed().saturating_sub(self.paused);
         let seconds = seconds.as_secs_f64().max(1e-9);
         let averages = weighted.iter().zip(carried);
@@ -128,7 +152,7 @@ impl Window {
             averages: averages
                 .map(|(&sum, &carried)| (carried > 0.0).then(|| sum / carried))
                 .collect(),
-            carried: counts[..NAMES.len()].to_vec(),
+            carried: counts.to_vec(),
             loss,
             norm,
             speed: (self.samples - self.inherited.1) as f64 / seconds,
@@ -136,7 +160,7 @@ impl Window {
             steps: self.steps - self.inherited.0,
         };
         *self = Window::new(self.sums.device());
-        measured
+        Ok(measured)
     }
 }
 
@@ -148,26 +172,26 @@ mod tests {
         Tensor::full([NAMES.len() as i64], value, (Kind::Float, Device::Cpu))
     }
 
-    fn losses(value: f64, carried: f64) -> Losses {
+    fn losses(total: f64, sum: f64) -> Losses {
         Losses {
-            total: Tensor::from(value as f32),
-            sums: all(value * carried),
+            total: Tensor::from(total as f32),
+            sums: all(sum),
         }
     }
 
     #[test]
     fn averages_are_over_what_carried_the_target() {
+        let alone = World::alone();
         let mut window = Window::new(Device::Cpu);
-        let two = Tensor::from(2f32);
-        window.add(&losses(1.0, 3.0), (&all(3.0), &all(6.0)), &two, 8);
-        window.add(&losses(5.0, 1.0), (&all(1.0), &all(2.0)), &(&two * 2), 8);
-        let (sums, counts) = window.state();
+        window.add(&losses(1.0, 3.0), (&all(3.0), &all(6.0)), &2f32.into(), 8);
+        window.add(&losses(5.0, 5.0), (&all(1.0), &all(2.0)), &4f32.into(), 8);
+        let (sums, counts) = window.state(&alone).unwrap();
         for mut window in [window, Window::resume(&sums, counts, Device::Cpu)] {
-            let measured = window.close();
+            let measured = window.close(&alone).unwrap();
             assert_eq!(measured.averages, vec![Some(2.0); NAMES.len()]);
             assert_eq!(measured.carried, vec![8.0; NAMES.len()]);
             assert_eq!((measured.loss, measured.norm), (3.0, 3.0));
-            let empty = window.close();
+            let empty = window.close(&alone).unwrap();
             assert_eq!(empty.averages, vec![None; NAMES.len()]);
         }
     }

@@ -1,8 +1,10 @@
 //! Where training computes.
 
 use clap::Args;
-use tch::Device;
+use std::num::NonZeroUsize;
+use tch::{Cuda, Device};
 use tessera::nn::DeviceChoice;
+use tessera::train::Launch;
 
 /// The device and how many threads of the processor help it.
 #[derive(Args, Clone, Debug)]
@@ -21,6 +23,26 @@ impl DeviceArguments {
         let device = tessera::nn::torch::device(self.device)?;
         tch::set_num_threads(self.threads() as i32);
         Ok(device)
+    }
+
+    /// The same for one process of several: on a machine with GPUs each takes its
+    /// own, by its number there.
+    pub fn prepare_for(&self, launch: &Launch) -> anyhow::Result<Device> {
+        let threads = self.threads_for(launch);
+        tch::set_num_threads(threads as i32);
+        let device = tessera::nn::torch::device(self.device)?;
+        // A launcher may show each process a single GPU: its own.
+        let own = match device {
+            Device::Cuda(0) if Cuda::device_count() > 1 => DeviceChoice::Cuda(launch.local_rank),
+            _ => self.device,
+        };
+        Ok(tessera::nn::torch::device(own)?)
+    }
+
+    /// Threads to use in one process of several.
+    pub fn threads_for(&self, launch: &Launch) -> usize {
+        let here = launch.local_size.map_or(1, NonZeroUsize::get);
+        self.threads.unwrap_or(self.threads() / here).max(1)
     }
 
     /// Threads to use.

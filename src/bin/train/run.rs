@@ -9,7 +9,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tessera::train::{Override, Progress, RunOptions, Summary, TrainConfig, Trainer};
+use tch::Device;
+use tessera::train::{
+    Launch, Override, Progress, RunOptions, Summary, TrainConfig, Trainer, World,
+};
 
 /// Where there is no terminal, a line is printed after so long at the earliest.
 const BETWEEN_LINES: Duration = Duration::from_secs(30);
@@ -41,6 +44,10 @@ pub struct Run {
     /// Stop after so many minutes, with a checkpoint to go on from.
     #[arg(long)]
     minutes: Option<f64>,
+    /// In a run of several processes, how long each waits for the others before
+    /// it gives up.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    timeout: u64,
     #[command(flatten)]
     device: DeviceArguments,
 }
@@ -55,12 +62,19 @@ impl Run {
         if let Some(folder) = &self.shards {
             take_shards_from(folder, &mut config)?;
         }
-        let device = self.device.prepare()?;
+        let launch = Launch::from_environment(|name| std::env::var(name).ok())?;
+        let (device, threads) = match &launch {
+            Some(launch) => (
+                self.device.prepare_for(launch)?,
+                self.device.threads_for(launch),
+            ),
+            None => (self.device.prepare()?, self.device.threads()),
+        };
         let options = RunOptions {
             folder: self
                 .output
                 .unwrap_or_else(|| PathBuf::from("runs").join(&config.name)),
-            threads: self.device.threads(),
+            threads,
             time: self
                 .minutes
                 .map(|minutes| Duration::try_from_secs_f64(minutes * 60.0))
@@ -68,8 +82,23 @@ impl Run {
                 .context("--minutes must be a positive number")?,
             stop: stop_when_interrupted()?,
         };
-        let mut trainer = Trainer::open(&config, &options, device)?;
-        let summary = train(&config.name, &mut trainer, &options)?;
+        let summary = match launch {
+            None => {
+                let mut trainer = Trainer::open(&config, &options, device)?;
+                train(&config.name, &mut trainer, &options)?
+            }
+            Some(launch) => {
+                let timeout = Duration::from_secs(self.timeout);
+                let world = World::join(&launch, device, timeout)?;
+                let trained = train_together(&config, world, &options, device);
+                let (rank, size) = (launch.rank, launch.size);
+                let summary = trained.with_context(|| format!("process {rank} of {size}"))?;
+                if rank > 0 {
+                    return Ok(());
+                }
+                summary
+            }
+        };
         let state = if summary.finished {
             "finished"
         } else {
@@ -106,6 +135,28 @@ pub fn stop_when_interrupted() -> anyhow::Result<Arc<AtomicBool>> {
         tracing::warn!("stopping after this step, with a checkpoint; once more stops at once");
     })?;
     Ok(stop)
+}
+
+/// Trains as one process of several. The first one alone reads the checkpoint
+/// and tells how far the run is.
+fn train_together(
+    config: &TrainConfig,
+    world: World,
+    options: &RunOptions,
+    device: Device,
+) -> anyhow::Result<Summary> {
+    let is_first = world.is_first();
+    let size = world.size();
+    let trainer = match is_first {
+        true => Trainer::open(config, options, device)?,
+        false => Trainer::new(config, device)?,
+    };
+    let mut trainer = trainer.join(world)?;
+    if !is_first {
+        return Ok(trainer.run(options, &mut |_| {})?);
+    }
+    eprintln!("{size} processes train together");
+    train(&config.name, &mut trainer, options)
 }
 
 /// Trains with a bar, or with lines where there is no terminal.

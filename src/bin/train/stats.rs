@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use tessera::data::Curve;
 use tessera::data::label::{Evals, Reading};
-use tessera::data::shard::{MAGIC, Shard};
+use tessera::data::shard::{MAGIC, Shard, is_address};
 use tessera::data::statistics::{BARS, Fault, Findings, RATING_BAR, Survey};
 use tessera::data::v6::Chunks;
 
@@ -103,6 +103,10 @@ pub fn add_packed(
 }
 
 fn is_shard(path: &Path) -> std::io::Result<bool> {
+    // Only shards are read from object stores.
+    if path.is_dir() || is_address(path) {
+        return Ok(is_address(path));
+    }
     let mut start = Vec::new();
     File::open(path)?
         .take(MAGIC.len() as u64)

@@ -44,6 +44,10 @@ pub struct Batch {
     pub weight: Vec<f32>,
     /// Where the batches after this one begin.
     pub next: Position,
+    /// Samples of the whole batch, of which these may be a part.
+    pub joint: usize,
+    /// Place of these samples' first one in the whole batch.
+    pub first: usize,
 }
 
 impl Batch {
@@ -90,6 +94,8 @@ impl Batch {
             opponent_elo: Vec::with_capacity(size),
             weight: Vec::with_capacity(size),
             next,
+            joint: size,
+            first: 0,
         };
         for sample in samples {
             batch.push(sample);

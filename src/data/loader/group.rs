@@ -34,10 +34,15 @@ impl Group {
         is_last: bool,
         blocks: &[BlockId],
     ) -> Result<Group, LoaderError> {
-        let blocks = blocks
-            .par_iter()
-            .map(|&block| decode_block(plan, faults, epoch, block))
-            .collect::<Result<Vec<_>, _>>()?;
+        plan.announce(blocks);
+        // Threads take the blocks one by one, in the order of the announcement.
+        let mut decoded = (0..)
+            .zip(blocks)
+            .par_bridge()
+            .map(|(place, &block)| Ok((place, decode_block(plan, faults, epoch, block)?)))
+            .collect::<Result<Vec<(usize, _)>, LoaderError>>()?;
+        decoded.sort_unstable_by_key(|&(place, _)| place);
+        let blocks: Vec<Vec<Sample>> = decoded.into_iter().map(|(_, samples)| samples).collect();
         let mut order: Vec<(u32, u32)> = (0..)
             .zip(&blocks)
             .flat_map(|(block, samples)| (0..samples.len() as u32).map(move |at| (block, at)))

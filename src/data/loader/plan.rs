@@ -76,6 +76,13 @@ impl Plan {
         groups
     }
 
+    /// Says that these blocks will be decoded soon, in this order.
+    pub(super) fn announce(&self, blocks: &[BlockId]) {
+        for &id in blocks {
+            self.source(id).announce(id.block as usize);
+        }
+    }
+
     /// Whether a game belongs to the split, by a number that equal games share.
     pub(super) fn admits(&self, game: u64) -> bool {
         let place = game as f64 / 2f64.powi(64);

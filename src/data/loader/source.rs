@@ -72,6 +72,13 @@ impl Source {
         }
     }
 
+    /// Says that a block will be decoded soon.
+    pub(super) fn announce(&self, block: usize) {
+        if let Data::Shard(shard) = &self.data {
+            shard.announce(block);
+        }
+    }
+
     /// Decodes a block. Of the games that `admits` lets in, by a number that
     /// equal games share, the samples for which `keep` says so go to `emit`;
     /// what cannot be used goes to `bad`, whose error ends the decoding.

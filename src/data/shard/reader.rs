@@ -1,13 +1,11 @@
 //! Reading a shard.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io;
 use std::path::{Path, PathBuf};
-
-use parking_lot::Mutex;
 
 use crate::data::record::Record;
 
+use super::storage::Storage;
 use super::{
     BlockEntry, END, Header, MAGIC, OLDEST, PREAMBLE, ShardError, TRAILER, VERSION, columns,
 };
@@ -16,14 +14,17 @@ use super::{
 #[derive(Debug)]
 pub struct Shard {
     path: PathBuf,
-    file: Mutex<File>,
+    storage: Storage,
     version: u32,
     header: Header,
     index: Vec<BlockEntry>,
 }
 
 impl Shard {
-    /// Opens a shard and reads its header and index.
+    /// Opens a shard and reads its header and index. Besides paths there are
+    /// addresses: `s3://bucket/key` of Amazon's S3 or a store of its kind, with
+    /// credentials and endpoint from the usual variables (AWS_ACCESS_KEY_ID,
+    /// AWS_ENDPOINT_URL, …), and `https://host/file` of a web server.
     ///
     /// # Errors
     /// [`ShardError`] if the file cannot be read, is no shard, of another
@@ -37,14 +38,21 @@ impl Shard {
             path: path.to_owned(),
             part: part.to_owned(),
         };
-        let mut file = File::open(path).map_err(io)?;
-        let size = file.metadata().map_err(io)?.len();
-        let mut preamble = [0; PREAMBLE];
-        let read = file.read_exact(&mut preamble);
-        if read.is_err() || !preamble.starts_with(&MAGIC) {
-            return Err(ShardError::Foreign {
-                path: path.to_owned(),
-            });
+        let storage = Storage::open(path).map_err(io)?;
+        let size = storage.size();
+        let foreign = || ShardError::Foreign {
+            path: path.to_owned(),
+        };
+        if size < PREAMBLE as u64 {
+            return Err(foreign());
+        }
+        let preamble = storage.read(0, PREAMBLE as u64);
+        let preamble = preamble.map_err(|source| match source.kind() {
+            io::ErrorKind::IsADirectory => foreign(),
+            _ => io(source),
+        })?;
+        if !preamble.starts_with(&MAGIC) {
+            return Err(foreign());
         }
         let field = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| preamble[at + byte]));
         if !(OLDEST..=VERSION).contains(&field(8)) {
@@ -54,28 +62,26 @@ impl Shard {
             });
         }
         let (length, crc) = (u64::from(field(12)), field(16));
-        let header = section(&mut file, size, PREAMBLE as u64, length, crc)
+        let header = section(&storage, PREAMBLE as u64, length, crc)
             .map_err(io)?
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .ok_or_else(|| damaged("its header is not as it was written"))?;
         let truncated = || damaged("its end is missing");
         let trailer_at = size.checked_sub(TRAILER as u64).ok_or_else(truncated)?;
-        let mut trailer = [0; TRAILER];
-        file.seek(SeekFrom::Start(trailer_at)).map_err(io)?;
-        file.read_exact(&mut trailer).map_err(io)?;
+        let trailer = storage.read(trailer_at, TRAILER as u64).map_err(io)?;
         if !trailer.ends_with(&END) {
             return Err(truncated());
         }
         let length = u64::from_le_bytes(std::array::from_fn(|byte| trailer[byte]));
         let crc = u32::from_le_bytes(std::array::from_fn(|byte| trailer[8 + byte]));
         let index_at = trailer_at.checked_sub(length).ok_or_else(truncated)?;
-        let index = section(&mut file, size, index_at, length, crc)
+        let index = section(&storage, index_at, length, crc)
             .map_err(io)?
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .ok_or_else(|| damaged("its index is not as it was written"))?;
         Ok(Shard {
             path: path.to_owned(),
-            file: Mutex::new(file),
+            storage,
             version: field(8),
             header,
             index,
@@ -109,11 +115,7 @@ impl Shard {
     /// If there is no such block.
     pub fn read(&self, block: usize) -> Result<Vec<Record>, ShardError> {
         let entry = &self.index[block];
-        let bytes = {
-            let mut file = self.file.lock();
-            let size = file.metadata().map_err(|source| self.io(source))?.len();
-            section(&mut file, size, entry.offset, entry.length, entry.crc)
-        };
+        let bytes = section(&self.storage, entry.offset, entry.length, entry.crc);
         let bytes = bytes.map_err(|source| self.io(source))?;
         let bytes = bytes.ok_or_else(|| ShardError::Damaged {
             path: self.path.clone(),
@@ -126,6 +128,13 @@ impl Shard {
         })
     }
 
+    /// Says that a block will be read soon; if it lies in an object store, it is
+    /// asked for ahead.
+    pub(crate) fn announce(&self, block: usize) {
+        let entry = &self.index[block];
+        self.storage.announce(entry.offset, entry.length);
+    }
+
     fn io(&self, source: std::io::Error) -> ShardError {
         ShardError::Io {
             path: self.path.clone(),
@@ -134,20 +143,11 @@ impl Shard {
     }
 }
 
-/// Reads a part of a file; `None` if the file ends before it or the checksum
-/// differs.
-fn section(
-    file: &mut File,
-    size: u64,
-    offset: u64,
-    length: u64,
-    crc: u32,
-) -> std::io::Result<Option<Vec<u8>>> {
-    if offset.checked_add(length).is_none_or(|end| end > size) {
-        return Ok(None);
+/// Reads a part; `None` if it goes beyond the end or the checksum differs.
+fn section(storage: &Storage, offset: u64, length: u64, crc: u32) -> io::Result<Option<Vec<u8>>> {
+    match storage.read(offset, length) {
+        Ok(bytes) => Ok((crc32fast::hash(&bytes) == crc).then_some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error),
     }
-    let mut bytes = vec![0; length as usize];
-    file.seek(SeekFrom::Start(offset))?;
-    file.read_exact(&mut bytes)?;
-    Ok((crc32fast::hash(&bytes) == crc).then_some(bytes))
 }

@@ -10,7 +10,7 @@ pub(super) struct Module {
 
 /// `at::Tensor`, which tch's tensors point to.
 #[repr(C)]
-pub(super) struct RawTensor {
+pub(crate) struct RawTensor {
     _private: [u8; 0],
 }
 
@@ -68,7 +68,7 @@ unsafe extern "C" {
 ///
 /// # Safety
 /// `text` is null or came from the shim, and is not used afterwards.
-pub(super) unsafe fn take_text(text: *mut c_char) -> Option<String> {
+pub(crate) unsafe fn take_text(text: *mut c_char) -> Option<String> {
     if text.is_null() {
         return None;
     }

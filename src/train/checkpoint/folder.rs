@@ -118,7 +118,7 @@ mod tests {
     fn filled(keep: KeepConfig, last: u64) -> (tempfile::TempDir, Folder) {
         let place = tempfile::tempdir().unwrap();
         let folder = Folder::new(place.path().join("checkpoints"), keep);
-        let mut checkpoint = tiny().checkpoint();
+        let mut checkpoint = tiny().checkpoint().unwrap();
         for step in (0..=last).step_by(10) {
             checkpoint.state.step = step;
             folder.write(&checkpoint).unwrap();
@@ -157,7 +157,7 @@ mod tests {
     fn a_checkpoint_that_cannot_be_written_leaves_the_others() {
         let (_place, folder) = filled(KeepConfig::default(), 20);
         std::fs::create_dir(folder.place(30)).unwrap();
-        let mut checkpoint = tiny().checkpoint();
+        let mut checkpoint = tiny().checkpoint().unwrap();
         checkpoint.state.step = 30;
         assert!(folder.write(&checkpoint).is_err());
         assert_eq!(steps(&folder.path), [10, 20]);

@@ -17,6 +17,8 @@ pub enum OptimizerKind {
     /// Adam in the eigenbasis of Shampoo's preconditioner (Vyas et al. 2024) for
     /// the same matrices, NAdam for the rest. Its steps are of Adam's size.
     Soap,
+    /// The gradient itself, for comparisons.
+    Sgd,
 }
 
 /// Weight decay of some parameters.

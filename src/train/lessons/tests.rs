@@ -5,6 +5,7 @@ use crate::data::loader::Batch;
 use crate::model::{Export, ExportPrecision, ModelConfig, export};
 use crate::train::augment::tests::batch as positions;
 use crate::train::config::DistillationConfig;
+use crate::train::distributed::World;
 
 /// Samples that lack a target here and there.
 fn batch() -> Batch {
@@ -32,10 +33,14 @@ fn config(text: &str) -> TrainConfig {
     toml::from_str(&config).unwrap()
 }
 
-/// Small random parameters that learn.
+/// Small random parameters.
 fn parameters(model: &Chessformer) -> Tensor {
     tch::manual_seed(2);
-    model.initial_weights().set_requires_grad(true)
+    model.initial_weights()
+}
+
+fn leaves(model: &Chessformer, parameters: &Tensor) -> Buckets {
+    Buckets::new(parameters, model.parameters(), &World::alone()).unwrap()
 }
 
 fn model(config: &ModelConfig) -> Chessformer {
@@ -44,17 +49,18 @@ fn model(config: &ModelConfig) -> Chessformer {
 
 fn learn(config: &TrainConfig, lessons: &[Lesson]) -> (Tensor, f64) {
     let model = model(config.model.as_ref().unwrap());
-    let parameters = parameters(&model);
+    let mut leaves = leaves(&model, &parameters(&model));
     let teaching = Lessons::plain(config, &model, Device::Cpu);
     let mut watch = Stopwatch::new(Device::Cpu);
     let totals = lessons.iter().map(|lesson| {
         teaching
-            .learn(&model, &parameters, lesson, &mut watch)
+            .learn(&model, &leaves, lesson, &mut watch)
             .total
             .double_value(&[])
     });
     let total = totals.sum();
-    (parameters.grad(), total)
+    let gradient = leaves.gradient(&World::alone()).unwrap();
+    (gradient.shallow_clone(), total)
 }
 
 fn prepare(config: &TrainConfig, batch: Batch) -> Lesson {
@@ -127,17 +133,16 @@ fn a_student_comes_to_agree_with_its_teacher() {
     let mut parameters = parameters(&model);
     let losses = |parameters: &Tensor| -> Vec<f32> {
         let (_, losses) = lessons.measure(&model, parameters, &lesson);
-        let losses = losses.detached();
         Vec::try_from((losses.sums / &lesson.carried).narrow(0, 11, 3)).unwrap()
     };
     let before = losses(&parameters);
     let mut watch = Stopwatch::new(Device::Cpu);
+    let mut leaves = leaves(&model, &parameters);
     for _ in 0..60 {
-        lessons.learn(&model, &parameters, &lesson, &mut watch);
-        let gradient = parameters.grad();
+        lessons.learn(&model, &leaves, &lesson, &mut watch);
         let _guard = tch::no_grad_guard();
-        parameters -= gradient.sign() * 0.003;
-        parameters.zero_grad();
+        parameters -= leaves.gradient(&World::alone()).unwrap().sign() * 0.003;
+        leaves.zero();
     }
     let after = losses(&parameters);
     assert!(

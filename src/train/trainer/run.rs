@@ -1,8 +1,10 @@
 //! The loop: step after step, with lines, validations and checkpoints when they
 //! are due, and back to the last checkpoint when the loss goes astray.
 
-use super::{Progress, RunOptions, Summary, TrainError, Trainer};
+use super::{CHECKPOINTS, Progress, RunOptions, Summary, TrainError, Trainer};
 use crate::data::loader::{Loader, Split};
+use crate::train::checkpoint::{Checkpoint, CheckpointError};
+use crate::train::distributed::{Agreement, GroupError};
 use crate::train::guard::Trouble;
 use crate::train::lessons::Lessons;
 use crate::train::loss::POLICY_ACCURACY;
@@ -11,6 +13,7 @@ use crate::train::recorder::Recorder;
 use crate::train::stopwatch::{Part, Stopwatch};
 use crate::train::window::Measured;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 use tch::Tensor;
@@ -18,7 +21,10 @@ use tch::Tensor;
 /// A call of [`Trainer::run`].
 struct Session<'a> {
     options: &'a RunOptions,
-    recorder: Recorder,
+    /// The first process's alone.
+    recorder: Option<Recorder>,
+    stop: Agreement<'a>,
+    lessons: Lessons,
     report: &'a mut dyn FnMut(&Progress),
     started: Instant,
     /// Seconds of the sessions before.
@@ -26,18 +32,31 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Whether the run is to stop here and to go on another day.
+    /// Whether this process wishes to stop here and to go on another day.
     fn is_over(&self) -> bool {
         let time = self.options.time;
         self.options.stop.load(Ordering::Relaxed)
             || time.is_some_and(|time| self.started.elapsed() >= time)
     }
+
+    fn line(&mut self, split: &str, step: u64, fields: Map<String, Value>) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.line(split, step, fields);
+        }
+    }
+
+    fn write(&mut self, checkpoint: &Checkpoint) -> Result<(), CheckpointError> {
+        match &mut self.recorder {
+            Some(recorder) => recorder.checkpoint(checkpoint),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Trainer {
-    /// Trains until all steps are done, the time is up or a stop is asked for.
-    /// `report` is called every [`log_every`](super::TrainConfig::log_every)
-    /// steps.
+    /// Trains until all steps are done, the time is up or a stop is asked for,
+    /// in which all processes follow any of them. `report` is called every
+    /// [`log_every`](super::TrainConfig::log_every) steps.
     ///
     /// # Errors
     /// [`TrainError`]; the last checkpoint then stands.
@@ -46,41 +65,56 @@ impl Trainer {
         options: &RunOptions,
         report: &mut dyn FnMut(&Progress),
     ) -> Result<Summary, TrainError> {
-        let recorder = Recorder::open(&options.folder, &self.config, self.step)?;
+        let world = Arc::clone(&self.world);
+        let recorder = world
+            .is_first()
+            .then(|| Recorder::open(&options.folder, &self.config, self.step));
         let mut session = Session {
             options,
-            recorder,
+            recorder: recorder.transpose()?,
+            stop: Agreement::new(&world),
+            lessons: Lessons::new(&self.config, &self.model, self.device)?,
             report,
             started: Instant::now(),
             earlier: self.seconds,
         };
+        let outcome = self.train(&mut session);
+        if outcome.is_err() {
+            world.abort();
+        }
+        outcome
+    }
+
+    fn train(&mut self, session: &mut Session) -> Result<Summary, TrainError> {
         if self.step == 0 {
             // There must be something to go back to.
-            session.recorder.checkpoint(&self.checkpoint())?;
+            session.write(&self.checkpoint()?)?;
         }
-        let lessons = Lessons::new(&self.config, &self.model, self.device)?;
-        while let Err(trouble) = self.advance(&mut session, &lessons)? {
-            self.roll_back(&mut session, trouble)?;
+        while let Err(trouble) = self.advance(session)? {
+            self.roll_back(session, trouble)?;
         }
+        let last = self.checkpoint()?;
+        let checkpoint = match &mut session.recorder {
+            Some(recorder) => recorder.last(&last)?,
+            None => session.options.folder.join(CHECKPOINTS),
+        };
+        self.world.barrier("writing the last checkpoint")?;
         Ok(Summary {
             step: self.step,
             samples: self.samples,
             finished: self.step >= self.config.steps,
-            checkpoint: session.recorder.last(&self.checkpoint())?,
+            checkpoint,
         })
     }
 
     /// Trains on until the session is over or the loss is not to be trusted.
-    fn advance(
-        &mut self,
-        session: &mut Session,
-        lessons: &Lessons,
-    ) -> Result<Result<(), Trouble>, TrainError> {
-        let mut batches = Loader::new(
+    fn advance(&mut self, session: &mut Session) -> Result<Result<(), Trouble>, TrainError> {
+        let mut batches = Loader::sharing(
             &self.config.data,
             Split::Train,
             self.config.batch,
             self.position,
+            self.share(),
             session.options.threads,
         )?;
         let mut watch = Stopwatch::new(self.device);
@@ -89,14 +123,14 @@ impl Trainer {
             let Some(batch) = batches.next() else { break };
             let batch = batch?;
             watch.mark(Part::Data);
-            self.learn(lessons, batch, &mut watch)?;
+            self.learn(&session.lessons, batch, &mut watch)?;
             self.seconds = session.earlier + session.started.elapsed().as_secs_f64();
 
             let due =
                 |every: u64| self.step.is_multiple_of(every) || self.step == self.config.steps;
             let validates = due(self.config.validate_every);
             if due(self.config.log_every) || validates {
-                let measured = self.window.close();
+                let measured = self.window.close(&self.world)?;
                 let judged = self
                     .guard
                     .judge(measured.loss, measured.norm, &self.config.guard);
@@ -105,11 +139,12 @@ impl Trainer {
                 }
                 self.log(session, &measured, &mut watch, validates)?;
             }
-            let is_over = session.is_over();
+            let wish = session.is_over();
+            let is_over = session.stop.ask(wish)?;
             let is_due =
                 self.step.is_multiple_of(self.config.checkpoint_every) && !self.guard.is_alarmed();
             if is_over || is_due || self.step == self.config.steps {
-                if !self.is_finite() {
+                if !self.is_finite()? {
                     return Ok(Err(Trouble::NotFinite));
                 }
                 self.rollbacks = 0;
@@ -118,7 +153,7 @@ impl Trainer {
                 break;
             }
             if is_due {
-                session.recorder.checkpoint(&self.checkpoint())?;
+                session.write(&self.checkpoint()?)?;
             }
         }
         Ok(Ok(()))
@@ -133,7 +168,7 @@ impl Trainer {
         validates: bool,
     ) -> Result<(), TrainError> {
         let fields = self.fields(measured, watch);
-        session.recorder.line("train", self.step, fields);
+        session.line("train", self.step, fields);
         let mut validation_accuracy = None;
         if validates {
             let started = Instant::now();
@@ -141,7 +176,7 @@ impl Trainer {
             let mut fields = named(&validation.averages);
             let calibration = Value::Object(validation.calibration);
             fields.insert("calibration".to_owned(), calibration);
-            session.recorder.line("validation", self.step, fields);
+            session.line("validation", self.step, fields);
             validation_accuracy = validation.averages[POLICY_ACCURACY];
             self.window.pause(started.elapsed());
         }
@@ -183,37 +218,42 @@ impl Trainer {
 
     /// Whether weights and losses are numbers, so that a checkpoint is worth
     /// its place.
-    fn is_finite(&self) -> bool {
+    fn is_finite(&self) -> Result<bool, GroupError> {
         let _guard = tch::no_grad_guard();
-        let (loss, norm) = self.window.loss_and_norm();
+        let (loss, norm) = self.window.loss_and_norm(&self.world)?;
         let all_finite = |tensor: &Tensor| tensor.isfinite().all().int64_value(&[]) != 0;
-        (loss + norm).is_finite() && all_finite(&self.parameters)
+        Ok((loss + norm).is_finite() && all_finite(&self.parameters))
     }
 
     /// Goes back to the last checkpoint, and on from there with the batches
     /// that follow the bad ones.
     fn roll_back(&mut self, session: &mut Session, trouble: Trouble) -> Result<(), TrainError> {
-        let checkpoint = session.recorder.newest()?;
-        let from = checkpoint.state.step;
         let (step, position) = (self.step, self.position);
-        if checkpoint.state.rollbacks >= self.config.guard.rollbacks {
+        if let Some(recorder) = &session.recorder {
+            self.restore(&recorder.newest()?);
+        }
+        self.follow()?;
+        let from = self.step;
+        if self.rollbacks >= self.config.guard.rollbacks {
             return Err(TrainError::Unstable {
                 step,
                 trouble,
-                times: checkpoint.state.rollbacks + 1,
+                times: self.rollbacks + 1,
                 from,
             });
         }
-        tracing::warn!(
-            "step {step}: {trouble}; back to step {from}, and on with the batches after these"
-        );
-        self.restore(&checkpoint);
         self.position = position;
         self.rollbacks += 1;
-        session.recorder.rewind(&self.checkpoint())?;
+        let checkpoint = self.checkpoint()?;
+        if let Some(recorder) = &mut session.recorder {
+            tracing::warn!(
+                "step {step}: {trouble}; back to step {from}, and on with the batches after these"
+            );
+            recorder.rewind(&checkpoint)?;
+        }
         let event = json!({ "rolled_back_from": step, "reason": trouble.to_string() });
         if let Value::Object(event) = event {
-            session.recorder.line("event", from, event);
+            session.line("event", from, event);
         }
         Ok(())
     }

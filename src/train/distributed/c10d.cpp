@@ -1,0 +1,185 @@
+// libtorch's c10d for Rust: the store where the processes of a run meet, groups
+// of them (Gloo on the CPU, NCCL on CUDA), and operations under way.
+#include "../../nn/torch/shim.h"
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <new>
+
+#ifdef __linux__
+#include <dlfcn.h>
+#endif
+
+using c10::intrusive_ptr;
+using c10d::Backend;
+using c10d::Store;
+using c10d::Work;
+using tessera::guarded;
+using std::chrono::milliseconds;
+
+// Both backends are in libtorch, but their headers include Gloo's, NCCL's and
+// CUDA's, which its wheels leave out. These are the parts that make a backend;
+// from then on it is a c10d::Backend, whose header is there.
+namespace c10d {
+
+class ProcessGroupGloo : public Backend {
+ public:
+  struct Options : Backend::Options {
+    // With the network interfaces that GLOO_SOCKET_IFNAME names.
+    static intrusive_ptr<Options> create_default(milliseconds timeout);
+  };
+  ProcessGroupGloo(const intrusive_ptr<Store>& store, int rank, int size,
+                   intrusive_ptr<Options> options);
+};
+
+}  // namespace c10d
+
+namespace {
+
+// Memory for an object whose size only libtorch knows; the largest, NCCL's
+// group, takes 1112 bytes in libtorch 2.11.0. The object's own destructor, which
+// is virtual, gives it back.
+constexpr size_t kRoom = 16 << 10;
+
+template <typename Base, typename Construct>
+intrusive_ptr<Base> construct(Construct&& construct) {
+  void* room = ::operator new(kRoom);
+  try {
+    construct(room);
+  } catch (...) {
+    ::operator delete(room);
+    throw;
+  }
+  return intrusive_ptr<Base>::unsafe_steal_from_new(static_cast<Base*>(room));
+}
+
+#ifdef __linux__
+
+intrusive_ptr<Backend> gloo(const intrusive_ptr<Store>& store, int rank,
+                            int size, milliseconds timeout) {
+  using Group = c10d::ProcessGroupGloo;
+  auto options = Group::Options::create_default(timeout);
+  return construct<Backend>(
+      [&](void* room) { new (room) Group(store, rank, size, options); });
+}
+
+// A function of libtorch_cuda, which is loaded where it is installed and never
+// linked, so that one program also runs where it is not.
+template <typename Function>
+Function* of_cuda(const char* name) {
+  void* found = dlsym(RTLD_DEFAULT, name);
+  TORCH_CHECK(found != nullptr, "libtorch's CUDA library is not loaded or has no NCCL");
+  return reinterpret_cast<Function*>(found);
+}
+
+intrusive_ptr<Backend> nccl(const intrusive_ptr<Store>& store, int rank,
+                            int size, int device, milliseconds timeout) {
+  using Options = Backend::Options;
+  // ProcessGroupNCCL::Options::Options(bool is_high_priority_stream)
+  auto* make_options = of_cuda<void(void*, bool)>(
+      "_ZN4c10d16ProcessGroupNCCL7OptionsC1Eb");
+  // ProcessGroupNCCL::ProcessGroupNCCL(intrusive_ptr<Store>, int, int,
+  //                                    intrusive_ptr<Options>)
+  auto* make_group =
+      of_cuda<void(void*, intrusive_ptr<Store>, int, int, intrusive_ptr<Options>)>(
+          "_ZN4c10d16ProcessGroupNCCLC1EN3c1013intrusive_ptrINS_5StoreENS1_6detail"
+          "34intrusive_target_default_null_typeIS3_EEEEiiNS2_INS0_7OptionsENS5_IS8_EEEE");
+  auto options =
+      construct<Options>([&](void* room) { make_options(room, false); });
+  options->timeout = timeout;
+  auto group = construct<Backend>(
+      [&](void* room) { make_group(room, store, rank, size, options); });
+  const c10::Device place(c10::kCUDA, static_cast<c10::DeviceIndex>(device));
+  group->setBoundDeviceId(place);
+  group->eagerConnectSingleDevice(place);
+  return group;
+}
+
+#else
+
+intrusive_ptr<Backend> gloo(const intrusive_ptr<Store>&, int, int, milliseconds) {
+  TORCH_CHECK(false, "training in several processes needs Linux");
+}
+
+intrusive_ptr<Backend> nccl(const intrusive_ptr<Store>&, int, int, int,
+                            milliseconds) {
+  TORCH_CHECK(false, "training in several processes needs Linux");
+}
+
+#endif
+
+}  // namespace
+
+extern "C" {
+
+// Meets the other processes at host:port, where one of them (or torchrun's
+// agent) hosts the store. `workers` above zero makes the host wait for so many.
+char* tessera_store_open(const char* host, uint16_t port, bool hosts,
+                         size_t workers, const char* prefix, int64_t timeout,
+                         intrusive_ptr<Store>** out) {
+  return guarded([&] {
+    c10d::TCPStoreOptions options;
+    options.port = port;
+    options.isServer = hosts;
+    options.waitWorkers = workers > 0;
+    if (workers > 0) {
+      options.numWorkers = workers;
+    }
+    options.timeout = milliseconds(timeout);
+    auto store = c10::make_intrusive<c10d::TCPStore>(host, options);
+    *out = new intrusive_ptr<Store>(
+        c10::make_intrusive<c10d::PrefixStore>(prefix, std::move(store)));
+  });
+}
+
+void tessera_store_free(intrusive_ptr<Store>* store) { delete store; }
+
+// A group of all processes: of NCCL's on a CUDA device, of Gloo's if `device`
+// is negative. `name` is the group's own in the store.
+char* tessera_group_create(const intrusive_ptr<Store>* store, const char* name,
+                           int rank, int size, int device, int64_t timeout,
+                           intrusive_ptr<Backend>** out) {
+  return guarded([&] {
+    intrusive_ptr<Store> own = c10::make_intrusive<c10d::PrefixStore>(name, *store);
+    const milliseconds limit(timeout);
+    *out = new intrusive_ptr<Backend>(device < 0
+                                          ? gloo(own, rank, size, limit)
+                                          : nccl(own, rank, size, device, limit));
+  });
+}
+
+void tessera_group_free(intrusive_ptr<Backend>* group) { delete group; }
+
+// Ends what is under way, without waiting for the others.
+char* tessera_group_abort(const intrusive_ptr<Backend>* group) {
+  return guarded([&] { (*group)->abort(); });
+}
+
+char* tessera_group_sum(const intrusive_ptr<Backend>* group,
+                        const at::Tensor* tensor, intrusive_ptr<Work>** out) {
+  return guarded([&] {
+    std::vector<at::Tensor> tensors{*tensor};
+    *out = new intrusive_ptr<Work>((*group)->allreduce(tensors));
+  });
+}
+
+char* tessera_group_broadcast(const intrusive_ptr<Backend>* group,
+                              const at::Tensor* tensor,
+                              intrusive_ptr<Work>** out) {
+  return guarded([&] {
+    std::vector<at::Tensor> tensors{*tensor};
+    *out = new intrusive_ptr<Work>((*group)->broadcast(tensors));
+  });
+}
+
+// On the CPU waits until the operation is done; on CUDA makes the device's
+// current stream wait.
+char* tessera_work_wait(const intrusive_ptr<Work>* work) {
+  return guarded([&] { (*work)->wait(); });
+}
+
+void tessera_work_free(intrusive_ptr<Work>* work) { delete work; }
+}

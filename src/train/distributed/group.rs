@@ -1,0 +1,329 @@
+//! Groups of processes that compute sums together: libtorch's c10d.
+
+use super::launch::Launch;
+use super::shim::{self, RawGroup, RawStore, RawWork};
+use crate::nn::torch::shim::take_text;
+use std::ffi::{CString, c_char, c_int};
+use std::ptr::{self, NonNull};
+use std::time::Duration;
+use tch::{Device, Tensor};
+
+/// Why processes cannot work together, or no longer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GroupError {
+    /// The processes did not find each other.
+    #[error(
+        "process {rank} of {size} cannot meet the others at {address}: {reason}; \
+         see that all {size} are started (in a batch script of Slurm by srun) \
+         and that this address is reached from every machine"
+    )]
+    Meeting {
+        /// This process.
+        rank: usize,
+        /// How many there should be.
+        size: usize,
+        /// The meeting place, as host:port.
+        address: String,
+        /// What libtorch says.
+        reason: String,
+    },
+    /// The processes met, but cannot form a group of this kind.
+    #[error("process {rank} of {size} cannot join the others by {backend}: {reason}")]
+    Joining {
+        /// This process.
+        rank: usize,
+        /// How many there are.
+        size: usize,
+        /// Gloo or NCCL.
+        backend: &'static str,
+        /// What libtorch says.
+        reason: String,
+    },
+    /// Another process has ended, or its machine cannot be reached.
+    #[error(
+        "process {rank} of {size} lost another one while {doing} ({reason}): the first to stop \
+         says why; start all again to go on from the last checkpoint"
+    )]
+    Lost {
+        /// This process.
+        rank: usize,
+        /// How many there were.
+        size: usize,
+        /// What they were about.
+        doing: &'static str,
+        /// What libtorch says.
+        reason: String,
+    },
+    /// Another process does not answer.
+    #[error(
+        "process {rank} of {size} waited {} s for the others while {doing}: one of them hangs \
+         or is far slower; start all again to go on from the last checkpoint",
+        timeout.as_secs()
+    )]
+    TimedOut {
+        /// This process.
+        rank: usize,
+        /// How many there are.
+        size: usize,
+        /// What they were about.
+        doing: &'static str,
+        /// How long it waited.
+        timeout: Duration,
+    },
+}
+
+/// What libtorch says, without where in its source it says so.
+fn reason(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default().trim();
+    let line = match line.split_once("] ") {
+        Some((place, rest)) if place.starts_with('[') => rest,
+        _ => line,
+    };
+    line.trim_end_matches('.').to_owned()
+}
+
+/// Takes over what the shim says went wrong.
+///
+/// # Safety
+/// `text` is null or came from the shim, and is not used afterwards.
+unsafe fn check(text: *mut c_char) -> Result<(), String> {
+    // SAFETY: the caller's.
+    unsafe { take_text(text) }.map_or(Ok(()), Err)
+}
+
+fn milliseconds(timeout: Duration) -> i64 {
+    i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// The place where the processes of a run meet.
+#[derive(Debug)]
+pub(super) struct Store {
+    raw: NonNull<RawStore>,
+    rank: usize,
+    size: usize,
+    timeout: Duration,
+}
+
+// SAFETY: c10d's stores lock themselves.
+unsafe impl Send for Store {}
+// SAFETY: as above.
+unsafe impl Sync for Store {}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // SAFETY: the pointer came from the shim and is dropped once.
+        unsafe { shim::tessera_store_free(self.raw.as_ptr()) }
+    }
+}
+
+impl Store {
+    /// Meets the other processes, waiting for them at most `timeout`.
+    pub fn open(launch: &Launch, timeout: Duration) -> Result<Store, GroupError> {
+        let failed = |reason: String| GroupError::Meeting {
+            rank: launch.rank,
+            size: launch.size,
+            address: format!("{}:{}", launch.host, launch.port),
+            reason,
+        };
+        let host = CString::new(launch.host.as_str()).map_err(|error| failed(error.to_string()))?;
+        // torchrun's agent keeps its store over restarts, with what the last
+        // attempt left there.
+        let (hosts, workers, prefix) = match launch.agent_restarts {
+            Some(restarts) => (false, 0, format!("worker/attempt_{restarts}")),
+            None => (launch.rank == 0, launch.size, "tessera".to_owned()),
+        };
+        let prefix = CString::new(prefix).expect("without zeros");
+        let mut raw = ptr::null_mut();
+        // SAFETY: the texts outlive the call, `raw` is valid for it.
+        let opened = unsafe {
+            check(shim::tessera_store_open(
+                host.as_ptr(),
+                launch.port,
+                hosts,
+                workers,
+                prefix.as_ptr(),
+                milliseconds(timeout),
+                &raw mut raw,
+            ))
+        };
+        opened.map_err(|text| failed(reason(&text)))?;
+        Ok(Store {
+            raw: NonNull::new(raw).expect("a store, as there is no error"),
+            rank: launch.rank,
+            size: launch.size,
+            timeout,
+        })
+    }
+}
+
+/// All processes of a run, as a group that works on tensors of one device.
+/// Every process must call the same functions in the same order.
+#[derive(Debug)]
+pub(super) struct Group {
+    raw: NonNull<RawGroup>,
+    rank: usize,
+    size: usize,
+    timeout: Duration,
+}
+
+// SAFETY: c10d's groups lock themselves.
+unsafe impl Send for Group {}
+// SAFETY: as above.
+unsafe impl Sync for Group {}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // SAFETY: the pointer came from the shim and is dropped once.
+        unsafe { shim::tessera_group_free(self.raw.as_ptr()) }
+    }
+}
+
+impl Group {
+    /// Forms a group for `device` (Gloo's for the CPU, NCCL's for CUDA) that
+    /// all processes call by the same name.
+    pub fn new(store: &Store, name: &str, device: Device) -> Result<Group, GroupError> {
+        let (backend, number) = match device {
+            Device::Cuda(number) => ("NCCL", number as c_int),
+            _ => ("Gloo", -1),
+        };
+        let failed = |text: String| GroupError::Joining {
+            rank: store.rank,
+            size: store.size,
+            backend,
+            reason: reason(&text),
+        };
+        let name = CString::new(name).map_err(|error| failed(error.to_string()))?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: the store is valid, the text outlives the call, `raw` is valid
+        // for it.
+        let created = unsafe {
+            check(shim::tessera_group_create(
+                store.raw.as_ptr(),
+                name.as_ptr(),
+                store.rank as c_int,
+                store.size as c_int,
+                number,
+                milliseconds(store.timeout),
+                &raw mut raw,
+            ))
+        };
+        created.map_err(failed)?;
+        Ok(Group {
+            raw: NonNull::new(raw).expect("a group, as there is no error"),
+            rank: store.rank,
+            size: store.size,
+            timeout: store.timeout,
+        })
+    }
+
+    pub(super) fn raw(&self) -> *const RawGroup {
+        self.raw.as_ptr()
+    }
+
+    /// Starts to replace `tensor` by the sum of all processes' tensors.
+    pub fn sum(&self, tensor: &Tensor, doing: &'static str) -> Result<Operation<'_>, GroupError> {
+        self.start(shim::tessera_group_sum, tensor, doing)
+    }
+
+    /// Starts to replace `tensor` by that of process 0.
+    pub fn broadcast(
+        &self,
+        tensor: &Tensor,
+        doing: &'static str,
+    ) -> Result<Operation<'_>, GroupError> {
+        self.start(shim::tessera_group_broadcast, tensor, doing)
+    }
+
+    /// Ends what is under way without waiting for the others.
+    pub fn abort(&self) {
+        // SAFETY: the group is valid. That aborting fails changes nothing.
+        let _ = unsafe { check(shim::tessera_group_abort(self.raw.as_ptr())) };
+    }
+
+    fn start(
+        &self,
+        function: unsafe extern "C" fn(
+            *const RawGroup,
+            *const crate::nn::torch::shim::RawTensor,
+            *mut *mut RawWork,
+        ) -> *mut c_char,
+        tensor: &Tensor,
+        doing: &'static str,
+    ) -> Result<Operation<'_>, GroupError> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: group and tensor are valid; the operation takes a reference of
+        // its own to the tensor.
+        let started = unsafe {
+            check(function(
+                self.raw.as_ptr(),
+                tensor.as_ptr().cast(),
+                &raw mut raw,
+            ))
+        };
+        started.map_err(|text| self.failure(&text, doing))?;
+        Ok(Operation {
+            raw: NonNull::new(raw).expect("an operation, as there is no error"),
+            group: self,
+            doing,
+        })
+    }
+
+    /// What `text` of libtorch's means for the run.
+    pub(super) fn failure(&self, text: &str, doing: &'static str) -> GroupError {
+        let (rank, size, timeout) = (self.rank, self.size, self.timeout);
+        let lower = text.to_ascii_lowercase();
+        if lower.contains("timed out") || lower.contains("timeout") {
+            return GroupError::TimedOut {
+                rank,
+                size,
+                doing,
+                timeout,
+            };
+        }
+        GroupError::Lost {
+            rank,
+            size,
+            doing,
+            reason: reason(text),
+        }
+    }
+}
+
+/// An operation of a group, under way.
+#[derive(Debug)]
+#[must_use = "the result is there only after waiting"]
+pub(super) struct Operation<'a> {
+    raw: NonNull<RawWork>,
+    group: &'a Group,
+    doing: &'static str,
+}
+
+impl Drop for Operation<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the pointer came from the shim and is dropped once.
+        unsafe { shim::tessera_work_free(self.raw.as_ptr()) }
+    }
+}
+
+impl Operation<'_> {
+    /// Waits for the result; on CUDA, lets later work on the device wait.
+    pub fn wait(self) -> Result<(), GroupError> {
+        // SAFETY: the operation is valid.
+        let waited = unsafe { check(shim::tessera_work_wait(self.raw.as_ptr())) };
+        waited.map_err(|text| self.group.failure(&text, self.doing))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_told_without_their_place() {
+        let text = "[../third_party/gloo/transport/tcp/pair.cc:547] Connection closed by peer \
+                    [127.0.0.1]:4711. This may help:\nmore";
+        let found = reason(text);
+        assert!(found.starts_with("Connection closed by peer"), "{found}");
+        assert_eq!(reason("plain."), "plain");
+    }
+}

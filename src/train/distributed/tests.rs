@@ -1,0 +1,195 @@
+//! Processes that are threads, over loopback.
+
+use super::{Agreement, Buckets, GroupError, Launch, World};
+use crate::model::{Initial, Parameter};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+use tch::{Device, Kind, Tensor};
+
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Runs `work` in as many processes, which are threads of this one.
+pub(crate) fn together<T: Send + 'static>(
+    size: usize,
+    timeout: Duration,
+    work: impl Fn(Arc<World>) -> T + Send + Sync + 'static,
+) -> Vec<T> {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let work = Arc::new(work);
+    let threads: Vec<_> = (0..size)
+        .map(|rank| {
+            let work = Arc::clone(&work);
+            let launch = Launch {
+                rank,
+                size,
+                local_rank: rank,
+                local_size: None,
+                host: "127.0.0.1".to_owned(),
+                port,
+                agent_restarts: None,
+            };
+            thread::spawn(move || {
+                work(Arc::new(
+                    World::join(&launch, Device::Cpu, timeout).unwrap(),
+                ))
+            })
+        })
+        .collect();
+    let results = threads.into_iter().map(|thread| thread.join().unwrap());
+    results.collect()
+}
+
+fn numbers(tensor: &Tensor) -> Vec<f32> {
+    tensor.shallow_clone().try_into().unwrap()
+}
+
+#[test]
+fn tensors_and_texts_are_shared() {
+    let results = together(3, TIMEOUT, |world| {
+        let tensor = Tensor::from_slice(&[1f32, world.rank() as f32]);
+        world.sum(&tensor, "testing").unwrap();
+        let sum = numbers(&tensor);
+        let tensor = Tensor::from_slice(&[world.rank() as f32 + 5.0]);
+        world.broadcast(&tensor, "testing").unwrap();
+        world.barrier("testing").unwrap();
+        let text = "€".repeat(3 - world.rank());
+        (
+            sum,
+            numbers(&tensor),
+            world.share(&text, "testing").unwrap(),
+        )
+    });
+    for result in results {
+        assert_eq!(result, (vec![3.0, 3.0], vec![5.0], "€€€".to_owned()));
+    }
+}
+
+#[test]
+fn a_wish_of_one_is_granted_to_all_in_the_same_step() {
+    let steps = together(2, TIMEOUT, |world| {
+        let mut agreement = Agreement::new(&world);
+        let mut step = 0;
+        loop {
+            let wish = world.rank() == 1 && step == 3;
+            if agreement.ask(wish).unwrap() {
+                return step;
+            }
+            step += 1;
+        }
+    });
+    assert_eq!(steps, [4, 4]);
+    let alone = World::alone();
+    assert!(Agreement::new(&alone).ask(true).unwrap());
+}
+
+#[test]
+fn a_process_that_is_gone_is_told_of_at_once() {
+    let results = together(2, TIMEOUT, |world| {
+        if world.rank() == 1 {
+            return None;
+        }
+        let started = Instant::now();
+        let lost = world.barrier("testing").unwrap_err();
+        Some((lost, started.elapsed()))
+    });
+    let (lost, waited) = results.into_iter().flatten().next().unwrap();
+    assert!(
+        matches!(
+            lost,
+            GroupError::Lost {
+                rank: 0,
+                size: 2,
+                ..
+            }
+        ),
+        "{lost}"
+    );
+    assert!(waited < TIMEOUT / 4, "{waited:?}");
+    let told = lost.to_string();
+    assert!(told.contains("testing") && !told.contains('\n'), "{told}");
+}
+
+#[test]
+fn a_process_that_hangs_is_waited_for_no_longer_than_agreed() {
+    let timeout = Duration::from_secs(2);
+    let results = together(2, timeout, move |world| {
+        if world.rank() == 1 {
+            thread::sleep(2 * timeout);
+            return None;
+        }
+        world.barrier("testing").err()
+    });
+    let hung = results.into_iter().flatten().next().unwrap();
+    assert!(matches!(hung, GroupError::TimedOut { .. }), "{hung}");
+}
+
+#[test]
+fn processes_that_do_not_come_are_waited_for_no_longer_than_agreed() {
+    let launch = Launch {
+        rank: 1,
+        size: 2,
+        local_rank: 1,
+        local_size: None,
+        host: "127.0.0.1".to_owned(),
+        port: 1,
+        agent_restarts: None,
+    };
+    let alone = World::join(&launch, Device::Cpu, Duration::from_secs(2)).unwrap_err();
+    let told = alone.to_string();
+    assert!(
+        told.contains("127.0.0.1:1") && !told.contains('\n'),
+        "{told}"
+    );
+}
+
+/// Parameters of several buckets.
+fn parameters() -> Vec<Parameter> {
+    [1 << 20, 3, 1 << 20, 1 << 20, 7]
+        .map(|count| Parameter {
+            name: "x".to_owned(),
+            shape: vec![count],
+            initial: Initial::Zeros,
+        })
+        .into()
+}
+
+#[test]
+fn gradients_are_summed_in_every_order() {
+    let results = together(2, TIMEOUT, |world| {
+        let parameters = parameters();
+        let count = parameters.iter().map(Parameter::count).sum::<i64>();
+        let flat = Tensor::ones([count], (Kind::Float, Device::Cpu));
+        let mut buckets = Buckets::new(&flat, &parameters, &world).unwrap();
+        let mut firsts = Vec::new();
+        // The first step finds the order, the others follow it; in the last one
+        // some parameters get no gradient.
+        for step in 0..3 {
+            let weights = buckets.weights(Kind::Float, &parameters);
+            let used = if step == 2 { 2 } else { 5 };
+            let factor = (world.rank() + 1) as f64;
+            let mut loss = Tensor::zeros([], (Kind::Float, Device::Cpu));
+            for tensor in &weights.tensors()[..used] {
+                loss += (tensor * tensor * factor).sum(Kind::Float);
+            }
+            buckets.arm();
+            loss.backward();
+            let gradient = buckets.gradient(&world).unwrap();
+            let expected = |of: usize| if of < used { 6.0 } else { 0.0 };
+            let mut offset = 0;
+            for (number, parameter) in parameters.iter().enumerate() {
+                let part = gradient.narrow(0, offset, parameter.count());
+                let wrong = part.ne(expected(number)).any().int64_value(&[]);
+                assert_eq!(wrong, 0, "step {step}, parameter {number}");
+                offset += parameter.count();
+            }
+            firsts.push(gradient.double_value(&[0]));
+            buckets.zero();
+        }
+        firsts
+    });
+    assert_eq!(results, vec![vec![6.0; 3]; 2]);
+}

@@ -1,0 +1,170 @@
+//! All processes of a run.
+
+use super::group::{Group, GroupError, Operation, Store};
+use super::launch::Launch;
+use std::time::Duration;
+use tch::{Device, Kind, Tensor};
+
+/// The processes of a run; often just this one.
+#[derive(Debug)]
+pub struct World {
+    rank: usize,
+    size: usize,
+    members: Option<Members>,
+}
+
+/// What there is where there are several. Groups go before the store.
+#[derive(Debug)]
+struct Members {
+    /// Sums what lies on the training device.
+    gradients: Group,
+    /// Sums and sends what lies on the CPU. Apart from the other group even
+    /// where that one is on the CPU too, because each has an order of its own.
+    control: Group,
+    _store: Store,
+}
+
+impl World {
+    /// This process alone.
+    #[must_use]
+    pub fn alone() -> World {
+        World {
+            rank: 0,
+            size: 1,
+            members: None,
+        }
+    }
+
+    /// Meets the other processes, to compute on `device`. Here and later none
+    /// waits for another longer than `timeout`.
+    ///
+    /// # Errors
+    /// [`GroupError`] if the others do not come, or cannot work together.
+    pub fn join(launch: &Launch, device: Device, timeout: Duration) -> Result<World, GroupError> {
+        let store = Store::open(launch, timeout)?;
+        let control = Group::new(&store, "control", Device::Cpu)?;
+        let gradients = Group::new(&store, "gradients", device)?;
+        Ok(World {
+            rank: launch.rank,
+            size: launch.size,
+            members: Some(Members {
+                gradients,
+                control,
+                _store: store,
+            }),
+        })
+    }
+
+    /// This process's number, from 0.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// How many processes there are.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Whether this process writes for all.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        self.rank == 0
+    }
+
+    pub(super) fn gradients(&self) -> Option<&Group> {
+        self.members.as_ref().map(|members| &members.gradients)
+    }
+
+    fn group_of(&self, tensor: &Tensor) -> Option<&Group> {
+        self.members.as_ref().map(|members| match tensor.device() {
+            Device::Cpu => &members.control,
+            _ => &members.gradients,
+        })
+    }
+
+    /// Replaces `tensor` by the sum of all processes' tensors.
+    ///
+    /// # Errors
+    /// [`GroupError`] if another process is gone or hangs; so for all below.
+    pub(crate) fn sum(&self, tensor: &Tensor, doing: &'static str) -> Result<(), GroupError> {
+        match self.group_of(tensor) {
+            Some(group) => group.sum(tensor, doing)?.wait(),
+            None => Ok(()),
+        }
+    }
+
+    /// Replaces `tensor` by that of the first process.
+    pub(crate) fn broadcast(&self, tensor: &Tensor, doing: &'static str) -> Result<(), GroupError> {
+        match self.group_of(tensor) {
+            Some(group) => group.broadcast(tensor, doing)?.wait(),
+            None => Ok(()),
+        }
+    }
+
+    /// The first process's text, on all.
+    pub(crate) fn share(&self, text: &str, doing: &'static str) -> Result<String, GroupError> {
+        if self.members.is_none() {
+            return Ok(text.to_owned());
+        }
+        let length = Tensor::from_slice(&[text.len() as i64]);
+        self.broadcast(&length, doing)?;
+        let length = length.int64_value(&[0]) as usize;
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.resize(length, 0);
+        let shared = Tensor::from_slice(&bytes);
+        self.broadcast(&shared, doing)?;
+        shared.copy_data(&mut bytes, length);
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Waits until all processes have come here.
+    pub(crate) fn barrier(&self, doing: &'static str) -> Result<(), GroupError> {
+        self.sum(&Tensor::zeros([1], (Kind::Int64, Device::Cpu)), doing)
+    }
+
+    /// Lets the others know soon that this process ends early.
+    pub(crate) fn abort(&self) {
+        if let Some(members) = &self.members {
+            members.gradients.abort();
+            members.control.abort();
+        }
+    }
+}
+
+/// Decisions that all processes take in the same step, such as to stop.
+///
+/// What a process wishes in one step is decided in the next one: by then the
+/// answer has long come, and nobody waited for it.
+#[derive(Debug)]
+pub(crate) struct Agreement<'a> {
+    world: &'a World,
+    asked: Option<(Tensor, Operation<'a>)>,
+}
+
+impl<'a> Agreement<'a> {
+    /// Nothing has been asked yet.
+    pub fn new(world: &'a World) -> Agreement<'a> {
+        Agreement { world, asked: None }
+    }
+
+    /// Tells the others this process's wish; true if some process had it when
+    /// they last asked. A process that is alone gets its wish at once.
+    pub fn ask(&mut self, wish: bool) -> Result<bool, GroupError> {
+        let Some(members) = &self.world.members else {
+            return Ok(wish);
+        };
+        let decided = match self.asked.take() {
+            Some((wishes, operation)) => {
+                operation.wait()?;
+                wishes.int64_value(&[0]) > 0
+            }
+            None => false,
+        };
+        let wishes = Tensor::from_slice(&[i64::from(wish)]);
+        let operation = members.control.sum(&wishes, "taking a step")?;
+        self.asked = Some((wishes, operation));
+        Ok(decided)
+    }
+}

@@ -1,0 +1,18 @@
+//! Plain gradient descent.
+
+use super::{Memory, Rule};
+use tch::Tensor;
+
+/// The gradient itself.
+#[derive(Debug)]
+pub(super) struct Sgd;
+
+impl Rule for Sgd {
+    fn direct(&mut self, gradient: &Tensor, direction: &mut Tensor, _step: u64) {
+        direction.copy_(gradient);
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::new()
+    }
+}

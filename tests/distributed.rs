@@ -1,0 +1,332 @@
+//! Training in several processes, over loopback and through the binary.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tch::{Kind, Tensor};
+use tessera::train::Checkpoint;
+
+/// Within which the others must stop when one process is gone.
+const STOPPED_WITHIN: Duration = Duration::from_secs(30);
+
+fn train(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// A folder with a shard of real games and the configuration of a tiny network,
+/// whose parameters fill several buckets.
+fn workplace(steps: u64, optimizer: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let games = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/games/tcec-standard.pgn");
+    let arguments = [
+        "pack",
+        games.to_str().unwrap(),
+        "-o",
+        "a.shard",
+        "--evals",
+        "chooser",
+    ];
+    succeed(train(folder.path(), &arguments).output().unwrap());
+    let config = format!(
+        r#"
+name = "tiny"
+steps = {steps}
+batch = 24
+log_every = 1
+validate_every = 4
+checkpoint_every = 2
+validation_samples = 100
+[model]
+layers = 1
+width = 32
+heads = 2
+feed_forward = 32
+position = {{ kind = "gab", compress = 4, hidden = 256, generator = 256 }}
+[data]
+group = 1000
+validation = 0.2
+shards = [{{ path = "a.shard" }}]
+[augment]
+mirror = 0.5
+[optimizer]
+{optimizer}
+"#
+    );
+    std::fs::write(folder.path().join("tiny.toml"), config).unwrap();
+    folder
+}
+
+const SGD: &str = "kind = \"sgd\"\nclip_norm = 0\n[schedule]\npeak = 0.5\nwarmup = 0";
+const NADAM: &str = "kind = \"nadam\"\n[schedule]\npeak = 0.003\nwarmup = 5";
+
+const RUN: [&str; 7] = [
+    "run",
+    "--config",
+    "tiny.toml",
+    "--device",
+    "cpu",
+    "--threads",
+    "1",
+];
+
+/// Starts a run of `size` processes.
+fn start(folder: &Path, output: &str, size: usize) -> Vec<Child> {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port().to_string();
+    drop(free);
+    let processes = (0..size).map(|rank| {
+        train(folder, &[RUN.as_slice(), &["-o", output]].concat())
+            .env("RANK", rank.to_string())
+            .env("WORLD_SIZE", size.to_string())
+            .env("LOCAL_RANK", rank.to_string())
+            .env("MASTER_ADDR", "127.0.0.1")
+            .env("MASTER_PORT", &port)
+            .spawn()
+            .unwrap()
+    });
+    processes.collect()
+}
+
+fn succeed(output: Output) -> String {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn finish(processes: Vec<Child>) {
+    for process in processes {
+        succeed(process.wait_with_output().unwrap());
+    }
+}
+
+/// The lines of a run's metrics, without what depends on the clock.
+fn metrics(folder: &Path, output: &str) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(folder.join(output).join("metrics.jsonl"));
+    text.unwrap_or_default()
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .map(|mut line| {
+            for name in ["seconds", "samples_per_second", "time", "memory"] {
+                line.as_object_mut().unwrap().remove(name);
+            }
+            line
+        })
+        .collect()
+}
+
+fn checkpoint(folder: &Path, output: &str, step: u64) -> Checkpoint {
+    let file = format!("step-{step:09}.safetensors");
+    Checkpoint::read(&folder.join(output).join("checkpoints").join(file)).unwrap()
+}
+
+/// Whether two lines of metrics agree to `tolerance`, as they do when sums are
+/// added up in another order.
+fn agree(left: &serde_json::Value, right: &serde_json::Value, tolerance: f64) -> bool {
+    use serde_json::Value;
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => {
+            let (left, right) = (left.as_f64().unwrap(), right.as_f64().unwrap());
+            (left - right).abs() <= tolerance * left.abs().max(1.0)
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            left.len() == right.len()
+                && left.iter().all(|(name, value)| {
+                    right.get(name).is_some_and(|other| {
+                        name == "calibration" || agree(value, other, tolerance)
+                    })
+                })
+        }
+        (left, right) => left == right,
+    }
+}
+
+fn largest(tensor: &Tensor) -> f64 {
+    tensor.abs().max().to_kind(Kind::Double).double_value(&[])
+}
+
+#[test]
+fn several_processes_take_the_steps_of_one() {
+    let workplace = workplace(4, SGD);
+    let folder = workplace.path();
+    for size in [1, 2, 4] {
+        finish(start(folder, &size.to_string(), size));
+    }
+    let steps = [0, 2, 4];
+    let of = |size: usize| steps.map(|step| checkpoint(folder, &size.to_string(), step));
+    let alone = of(1);
+    // The rate is 0.5 in both steps before the second checkpoint.
+    let moved = |run: &[Checkpoint; 3]| (&run[0].parameters - &run[1].parameters) / 0.5;
+    for size in [2, 4] {
+        let run = of(size);
+        let (gradient, joint) = (moved(&alone), moved(&run));
+        let off = largest(&(&gradient - &joint));
+        assert!(largest(&gradient) > 0.1);
+        assert!(off <= 1e-5 * largest(&gradient).max(1.0), "{size}: {off}");
+        for (one, several) in alone.iter().zip(&run) {
+            let off = largest(&(&one.parameters - &several.parameters));
+            assert!(off <= 1e-5, "{size} processes are off by {off}");
+            assert_eq!(one.state.position, several.state.position);
+            assert_eq!(one.state.samples, several.state.samples);
+        }
+        let lines = metrics(folder, &size.to_string());
+        assert_eq!(lines.len(), 5);
+        for (line, expected) in lines.iter().zip(metrics(folder, "1")) {
+            assert!(agree(line, &expected, 1e-4), "{line}\n{expected}");
+        }
+    }
+}
+
+/// Waits for `lines` lines of metrics.
+fn wait_for(folder: &Path, output: &str, lines: usize) {
+    let started = Instant::now();
+    while metrics(folder, output).len() < lines {
+        assert!(
+            started.elapsed() < Duration::from_secs(120),
+            "it does not get on"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn when_one_is_killed_the_others_stop_and_all_can_go_on() {
+    let workplace = workplace(60, NADAM);
+    let folder = workplace.path();
+    finish(start(folder, "whole", 2));
+    for victim in [0, 1] {
+        let output = format!("killed-{victim}");
+        let mut processes = start(folder, &output, 2);
+        wait_for(folder, &output, 9);
+        let mut killed = processes.remove(victim);
+        killed.kill().unwrap();
+        let at = Instant::now();
+        killed.wait().unwrap();
+        let other = processes.remove(0).wait_with_output().unwrap();
+        assert!(at.elapsed() < STOPPED_WITHIN, "{:?}", at.elapsed());
+        assert!(!other.status.success(), "it finished before the kill");
+        let errors = String::from_utf8_lossy(&other.stderr);
+        let told = errors.lines().filter(|line| line.starts_with("error: "));
+        let told: Vec<&str> = told.collect();
+        assert!(
+            told.len() == 1 && told[0].contains(&format!("process {} of 2 lost", 1 - victim)),
+            "{errors}"
+        );
+        finish(start(folder, &output, 2));
+        assert_eq!(metrics(folder, &output), metrics(folder, "whole"));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_to_one_stops_all_with_a_checkpoint() {
+    let workplace = workplace(100_000, NADAM);
+    let folder = workplace.path();
+    let processes = start(folder, "run", 2);
+    wait_for(folder, "run", 5);
+    let last = processes.last().unwrap().id().to_string();
+    let sent = Command::new("kill")
+        .args(["-TERM", &last])
+        .status()
+        .unwrap();
+    assert!(sent.success());
+    let mut told = Vec::new();
+    for process in processes {
+        told.push(succeed(process.wait_with_output().unwrap()));
+    }
+    assert!(
+        told[0].contains("stopped") && told[1].is_empty(),
+        "{told:?}"
+    );
+    let newest = Checkpoint::read(&folder.join("run")).unwrap();
+    let steps = metrics(folder, "run");
+    assert_eq!(steps.last().unwrap()["step"], newest.state.step);
+}
+
+#[test]
+fn a_run_goes_on_with_another_number_of_processes() {
+    let workplace = workplace(8, SGD);
+    let folder = workplace.path();
+    finish(start(folder, "whole", 1));
+    let config = std::fs::read_to_string(folder.join("tiny.toml")).unwrap();
+    std::fs::write(
+        folder.join("tiny.toml"),
+        config.replace("steps = 8", "steps = 3"),
+    )
+    .unwrap();
+    finish(start(folder, "changed", 3));
+    std::fs::write(folder.join("tiny.toml"), config).unwrap();
+    finish(start(folder, "changed", 2));
+    let whole = checkpoint(folder, "whole", 8);
+    let changed = checkpoint(folder, "changed", 8);
+    let off = largest(&(whole.parameters - changed.parameters));
+    assert!(off <= 1e-4, "{off}");
+    assert_eq!(whole.state.position, changed.state.position);
+}
+
+/// torchrun of the PyTorch that the tests of tools install, or of the path.
+fn torchrun() -> Option<PathBuf> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/torchrun");
+    [own, PathBuf::from("torchrun")]
+        .into_iter()
+        .find(|program| {
+            let version = Command::new(program).arg("--help").output();
+            version.is_ok_and(|output| output.status.success())
+        })
+}
+
+#[test]
+fn torchrun_launches_a_run() {
+    let Some(torchrun) = torchrun() else {
+        eprintln!("skipped: no torchrun, which comes with PyTorch's Python package");
+        return;
+    };
+    let workplace = workplace(4, SGD);
+    let folder = workplace.path();
+    finish(start(folder, "alone", 1));
+    let launcher = ["--standalone", "--nproc-per-node=2", "--no-python"];
+    let output = Command::new(torchrun)
+        .args(launcher)
+        .arg(env!("CARGO_BIN_EXE_train"))
+        .args(RUN)
+        .args(["-o", "run"])
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    succeed(output);
+    assert!(errors.contains("2 processes train together"), "{errors}");
+    let (alone, run) = (checkpoint(folder, "alone", 4), checkpoint(folder, "run", 4));
+    let off = largest(&(alone.parameters - run.parameters));
+    assert!(off <= 1e-5, "{off}");
+}
+
+#[test]
+fn mistakes_get_one_line() {
+    let workplace = workplace(4, SGD);
+    let folder = workplace.path();
+    let mut alone = train(folder, &RUN);
+    let output = alone.env("WORLD_SIZE", "2").output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(
+        errors.lines().count() == 1 && errors.contains("RANK"),
+        "{errors}"
+    );
+
+    // 24 samples for five processes.
+    for process in start(folder, "uneven", 5) {
+        let output = process.wait_with_output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success());
+        assert!(errors.contains("24") && errors.contains('5'), "{errors}");
+    }
+}

@@ -490,7 +490,7 @@ mod tests {
         assert_eq!(position_command(&game), "position startpos");
         game.play(game.parse_move("e2e4").unwrap());
         assert_eq!(position_command(&game), "position startpos moves e2e4");
-        let fen = "1rk3r1/8/8/8/8/8/8/1RK3R1 w KQkq - 0 1";
+        let fen = "1rk3r1/pppppppp/8/8/8/8/PPPPPPPP/1RK3R1 w KQkq - 0 1";
         let mut game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
         game.play(game.parse_move("c1g1").unwrap());
         assert_eq!(

@@ -161,7 +161,11 @@ impl SelfPlay {
         });
         let work = || -> Result<(), SelfPlayError> {
             let mut player = Player::new(self, backend.clone());
-            while let Some(number) = desk.lock().next(self.games) {
+            loop {
+                let number = desk.lock().next(self.games);
+                let Some(number) = number else {
+                    return Ok(());
+                };
                 let played = player.play(number, observe)?;
                 let records = game_records(&played.searched, &played.ending);
                 let chunk = self.folder.join(format!("game_{number:06}.gz"));
@@ -172,7 +176,6 @@ impl SelfPlay {
                 desk.tally.add(&text);
                 observe(Event::Finished);
             }
-            Ok(())
         };
         let work = || work().inspect_err(|_| desk.lock().next = u64::MAX);
         let concurrency = self.concurrency.max(1);

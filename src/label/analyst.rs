@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Times a position is put to the engine before it is given up.
 const ATTEMPTS: usize = 2;
 /// Positions given up in a row after which the engine is.
-const MOST_FAILURES: u32 = 10;
+const MOST_FAILURES: u32 = 5;
 
 /// Judges positions by an engine, whatever becomes of its process.
 pub(super) struct Analyst<'a> {

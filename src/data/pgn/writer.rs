@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn games_of_chess960_keep_their_start() {
-        let fen = "1rk3r1/8/8/8/8/8/8/1RK3R1 b KQkq - 0 1";
+        let fen = "1rk3r1/pppppppp/8/8/8/8/PPPPPPPP/1RK3R1 b KQkq - 0 1";
         let game = play(Some(fen), "c8g8 c1b1");
         let annotated = AnnotatedGame {
             game,

@@ -166,7 +166,6 @@ impl SelfPlayCommand {
                 optimism: 0.0,
                 cache: 0,
                 seed: self.seed,
-                optimism: 0.0,
             },
             ..Settings::default()
         };

@@ -49,9 +49,7 @@ fn layout(name: &str, shape: &[i64], config: &ModelConfig) -> Vec<i64> {
         vec![2, heads, head_width, last]
     } else if name.ends_with("attention.value.weight") {
         vec![heads, head_width, last]
-    } else if name.ends_with("attention.output.weight") {
-        vec![first, heads, head_width]
-    } else if is_shaw(name) {
+    } else if name.ends_with("attention.output.weight") || is_shaw(name) {
         vec![first, heads, head_width]
     } else if name.ends_with("position.heads.weight") {
         vec![heads, first / heads, last]

@@ -217,7 +217,11 @@ fn what_is_new_learns() {
             && !parameter.name.contains("q.error")
             && !parameter.name.contains("short_term.scalar");
         let share = moved.mean(Kind::Float).double_value(&[]);
-        assert!(share > 0.5 || !read, "{}: {share}", parameter.name);
+        // Half of the planes are empty in these positions, and half of the
+        // features new.
+        let is_input = parameter.name == "embedding.project.weight";
+        let least = if is_input { 0.4 } else { 0.5 };
+        assert!(share > least || !read, "{}: {share}", parameter.name);
     }
 }
 

@@ -138,10 +138,10 @@ fn a_student_comes_to_agree_with_its_teacher() {
     let before = losses(&parameters);
     let mut watch = Stopwatch::new(Device::Cpu);
     let mut leaves = leaves(&model, &parameters);
-    for _ in 0..60 {
+    for _ in 0..15 {
         lessons.learn(&model, &leaves, &lesson, &mut watch);
         let _guard = tch::no_grad_guard();
-        parameters -= leaves.gradient(&World::alone()).unwrap().sign() * 0.003;
+        parameters -= leaves.gradient(&World::alone()).unwrap().sign() * 0.002;
         leaves.zero();
     }
     let after = losses(&parameters);

@@ -55,7 +55,7 @@ fn chunks(folder: &Path) -> Vec<PathBuf> {
 
 fn records(chunk: &Path) -> Vec<V6Record> {
     let chunk = Chunk::open(chunk).unwrap();
-    chunk.records().map(Result::unwrap).collect()
+    chunk.records().map(|record| *record.unwrap()).collect()
 }
 
 fn games(folder: &Path) -> Vec<String> {

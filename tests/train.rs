@@ -146,7 +146,7 @@ fn runs_start_from_networks_and_checkpoints_and_grow() {
 
 #[test]
 fn every_recipe_trains() {
-    let workplace = workplace(12);
+    let workplace = workplace(30);
     let folder = workplace.path();
     succeed(&mut run(folder, "teacher"));
     succeed(train(folder).args(["export", "teacher", "-o", "teacher.pt"]));
@@ -171,14 +171,11 @@ fn every_recipe_trains() {
         let output = format!("recipe-{number}");
         succeed(&mut run(folder, &output));
         let lines = metrics(folder, &output);
-        let policy = |line: &&serde_json::Value| line["split"] == "train";
-        let first = lines.iter().find(policy).unwrap()["policy"]
-            .as_f64()
-            .unwrap();
-        let last = lines.iter().rev().find(policy).unwrap()["policy"]
-            .as_f64()
-            .unwrap();
-        assert!(last < first, "{recipe}: {first} to {last}");
+        let split = lines.iter().filter(|line| line["split"] == "train");
+        let losses: Vec<f64> = split.map(|line| line["policy"].as_f64().unwrap()).collect();
+        let mean = |losses: &[f64]| losses.iter().sum::<f64>() / losses.len() as f64;
+        let (first, last) = (mean(&losses[..5]), mean(&losses[25..]));
+        assert!(last < 0.97 * first, "{recipe}: {first} to {last}");
         assert_eq!(lines[0]["policy_carried"], 1.0);
         let is_taught = recipe.contains("teacher.pt");
         assert_eq!(lines[0].get("teacher_policy").is_some(), is_taught);

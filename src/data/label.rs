@@ -5,6 +5,10 @@
 //! [`Reading`]. Each label is a sample of its own: a position on the game's
 //! line that also starts variations has several, which are never merged.
 //!
+//! A record may also carry what searches said of the positions of its own
+//! line. Each of those is a sample with the search's policy and values, and
+//! the scores say nothing of it.
+//!
 //! # Alternatives
 //! Engines may judge several moves of a position, the best of which is played
 //! or a variation, and each other one a variation too. Read as alternatives
@@ -146,30 +150,39 @@ impl Reading {
             Color::White => result,
             Color::Black => result.map(Wdl::reversed),
         };
-        let q_at = |ply: usize| {
+        // The value that is a target, and the one that the short-term value of
+        // the positions before averages.
+        let values_at = |ply: usize| {
+            if let Some(search) = record.searches.get(ply) {
+                return Some((search.best_q(), search.root_q()));
+            }
             let eval = match self.evals? {
                 Evals::Chooser => evals[ply],
                 Evals::Analysis => evals[ply.checked_sub(1)?],
             };
-            eval.map(|eval| self.q(eval, mover(first_mover, ply)))
+            let q = self.q(eval?, mover(first_mover, ply));
+            Some((q, q))
         };
         let mut labels = vec![None; evals.len()];
         // The short-term value one ply later, from that position's mover.
         let mut following = result_for(evals.len()).map(Wdl::q);
         for ply in (0..evals.len()).rev() {
-            let q = q_at(ply);
-            let short_term = q.map(|q| short_term(q, following));
+            let values = values_at(ply);
+            let short_term = values.map(|(_, q)| short_term(q, following));
             following = short_term;
             let chosen = self.evals == Some(Evals::Chooser) && evals[ply].is_some();
-            let is_target = chosen || self.played;
-            if is_target || q.is_some() {
+            let is_target = chosen || self.played || ply < record.searches.len();
+            if is_target || values.is_some() {
                 let result = result_for(ply);
                 labels[ply] = Some(Label {
                     is_target,
-                    q,
+                    q: values.map(|(q, _)| q),
                     short_term,
                     result,
-                    moves_left: result.map(|_| (evals.len() - ply) as f32),
+                    moves_left: result.map(|_| {
+                        let played = evals.len() - ply;
+                        (played + usize::from(record.unplayed)) as f32
+                    }),
                 });
             }
         }

@@ -4,7 +4,8 @@
 use sha2::{Digest, Sha256};
 use shakmaty::Color;
 
-use super::sample::Wdl;
+use super::legal::Legal;
+use super::sample::{Policy, Wdl};
 
 /// An engine's score, from White's view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,6 +41,64 @@ pub struct Ratings {
     pub black: Option<u16>,
 }
 
+/// What a search said of a position, from the mover's view.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Search {
+    /// Shares of the policy, in proportion to each other, by the moves' places
+    /// among the legal ones; the places ascend, and moves without a share are
+    /// left out.
+    pub policy: Vec<(u8, u16)>,
+    /// The root's value, W − L, in 32767ths.
+    pub root_q: i16,
+    /// The best move's value in the same.
+    pub best_q: i16,
+}
+
+impl Search {
+    const Q_UNIT: f32 = i16::MAX as f32;
+
+    /// A search's findings, rounded to what is kept of them: `policy` by the
+    /// moves' places among the legal ones, ascending, and values W − L.
+    #[must_use]
+    pub fn new(policy: impl IntoIterator<Item = (u8, f32)>, root_q: f32, best_q: f32) -> Search {
+        let share = |share: f32| (share * f32::from(u16::MAX)).round() as u16;
+        let policy = policy.into_iter().map(|(place, part)| (place, share(part)));
+        // A cast from float to integer saturates.
+        let q = |q: f32| (q * Search::Q_UNIT).round() as i16;
+        Search {
+            policy: policy.filter(|&(_, share)| share > 0).collect(),
+            root_q: q(root_q),
+            best_q: q(best_q),
+        }
+    }
+
+    /// The root's value in −1…1.
+    #[must_use]
+    pub fn root_q(&self) -> f32 {
+        (f32::from(self.root_q) / Search::Q_UNIT).max(-1.0)
+    }
+
+    /// The best move's value in −1…1.
+    #[must_use]
+    pub fn best_q(&self) -> f32 {
+        (f32::from(self.best_q) / Search::Q_UNIT).max(-1.0)
+    }
+
+    /// The policy by policy indices, if all its moves are among `legal`.
+    pub(crate) fn distribution(&self, legal: &Legal) -> Option<Policy> {
+        let total: u32 = self.policy.iter().map(|&(_, share)| u32::from(share)).sum();
+        let entries = self.policy.iter().map(|&(place, share)| {
+            let index = legal.nth(place.into())?;
+            Some((index, f32::from(share) / total as f32))
+        });
+        let entries: Vec<_> = entries.collect::<Option<_>>()?;
+        Some(match entries.is_empty() {
+            true => Policy::Unknown,
+            false => Policy::Distribution(entries),
+        })
+    }
+}
+
 /// A game.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Record {
@@ -52,6 +111,12 @@ pub struct Record {
     /// The moves in the order of a PGN: each is followed by the alternatives
     /// to it, then by the rest of its own line.
     pub nodes: Vec<Node>,
+    /// What searches said of the positions before the first moves of the own
+    /// line, of as many of them as there are searches.
+    pub searches: Vec<Search>,
+    /// Plies that the game was expected to last for after its last move, if it
+    /// was not played out.
+    pub unplayed: u16,
 }
 
 /// Where a node stands in its game.

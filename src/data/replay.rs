@@ -19,6 +19,14 @@ pub enum ReplayError {
     /// Its moves form no tree.
     #[error(transparent)]
     Stray(#[from] StrayNode),
+    /// A search's policy holds moves that are not there.
+    #[error("the search before ply {ply} speaks of more than the {legal} legal moves")]
+    Search {
+        /// Plies before the position.
+        ply: usize,
+        /// How many legal moves there are.
+        legal: usize,
+    },
     /// A move is not among the legal ones.
     #[error("move {node} of the game's tree asks for legal move {ordinal} of {legal}")]
     Ordinal {
@@ -91,7 +99,14 @@ pub fn replay(
         latest.truncate(depth);
         latest.push(mv);
         if place.label.is_some() && keep() {
-            let policy = policy(&moves, &legal, turn, index, target, &place)?;
+            let search = record.searches.get(place.ply);
+            let policy = match search.filter(|_| place.off_line.is_none()) {
+                Some(search) => search.distribution(&legal).ok_or(ReplayError::Search {
+                    ply: place.ply,
+                    legal: moves.len(),
+                })?,
+                None => policy(&moves, &legal, turn, index, target, &place)?,
+            };
             emit(sample(&game, record, legal, policy, &place, variations));
         }
     }

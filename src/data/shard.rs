@@ -14,6 +14,7 @@
 //! how the games are to be read; values are computed when samples are made,
 //! and the shard holds the scores as the engines wrote them.
 
+mod column;
 mod columns;
 mod reader;
 mod writer;
@@ -25,15 +26,15 @@ use serde::{Deserialize, Serialize};
 use super::label::Reading;
 use super::replay::ReplayError;
 
-pub use columns::ColumnError;
+pub use column::ColumnError;
 pub use reader::Shard;
 pub use writer::{Block, SAMPLES_PER_BLOCK, ShardWriter};
 
 /// What a shard begins with.
 pub const MAGIC: [u8; 8] = *b"TESSHARD";
 const END: [u8; 8] = *b"TESSEND\n";
-/// Version of the format written. Version 1, in which games have no ratings,
-/// is read as well.
+/// Version of the format written. Version 1, in which games have no ratings
+/// and no searches, is read as well.
 pub const VERSION: u32 = 2;
 /// The oldest version read.
 const OLDEST: u32 = 1;

@@ -9,6 +9,7 @@
 mod chunk;
 mod files;
 mod game;
+mod pack;
 mod record;
 mod samples;
 mod unpack;

@@ -28,7 +28,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Pack games (PGN, also gzip or zstd) into a shard for training.
+    /// Pack games (PGN, also gzip or zstd) or chunks into a shard for training.
     Pack(pack::Pack),
     /// Say what shards, chunks and games hold.
     Stats(stats::Stats),

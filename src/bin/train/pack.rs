@@ -1,26 +1,29 @@
-//! `train pack`: games into a shard.
+//! `train pack`: games and chunks into a shard.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::{ArgGroup, Args};
+use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use tessera::data::Curve;
 use tessera::data::label::{Evals, Reading};
-use tessera::data::pgn::{self, GameError};
+use tessera::data::pgn;
 use tessera::data::record::Record;
 use tessera::data::shard::{Block, Header, SAMPLES_PER_BLOCK, ShardWriter};
+use tessera::data::v6::Chunks;
 
 /// Bytes of text that are parsed side by side before anything is written.
-const CHUNK: usize = 16 << 20;
+const TEXT: usize = 16 << 20;
+/// Chunks that are.
+const CHUNKS: usize = 256;
 
 /// What `train pack` is asked to do.
 #[derive(Args)]
-#[command(group(ArgGroup::new("reading").args(["evals", "played"]).required(true).multiple(true)))]
 pub struct Pack {
-    /// Files of games: PGN, plain or compressed with gzip or zstd.
+    /// Games: PGN, plain or compressed with gzip or zstd; or training chunks of
+    /// Lc0 (versions 6 and 7), tars and folders of them.
     #[arg(required = true, value_name = "IN")]
     inputs: Vec<PathBuf>,
     /// The shard to write.
@@ -44,7 +47,8 @@ pub struct Pack {
     /// temperature, as 0.05.
     #[arg(long, value_name = "TEMPERATURE", value_parser = temperature, requires = "evals")]
     alternatives: Option<f32>,
-    /// Stop at the first game that cannot be read instead of skipping it.
+    /// Stop at the first game or record that cannot be used instead of skipping
+    /// it.
     #[arg(long)]
     strict: bool,
     /// Read so many games at most.
@@ -71,38 +75,22 @@ impl Pack {
         };
         let progress = self.progress()?;
         let mut packing = Packing {
+            progress,
             writer: ShardWriter::create(&self.output, &header)?,
+            reading,
+            is_strict: self.strict,
             pending: Pending::default(),
             tally: Tally::default(),
         };
         for input in &self.inputs {
-            let counted = progress.clone();
-            let left = self.limit_games.unwrap_or(usize::MAX) - packing.tally.read;
-            let mut games = pgn::open(input, |file| counted.wrap_read(file))
-                .with_context(|| input.display().to_string())?
-                .take(left);
-            let mut number = 0;
-            loop {
-                let texts = next_chunk(&mut games).with_context(|| input.display().to_string())?;
-                if texts.is_empty() {
-                    break;
-                }
-                let parsed: Vec<_> = texts.par_iter().map(|text| parse(text, &reading)).collect();
-                for game in &parsed {
-                    number += 1;
-                    let Err(error) = game else { continue };
-                    let message = format!("{}, game {number}: {error}", input.display());
-                    if self.strict {
-                        bail!("{message}; without --strict it would be skipped");
-                    }
-                    progress.suspend(|| eprintln!("skipped {message}"));
-                }
-                packing.add(parsed)?;
-                let tally = &packing.tally;
-                progress.set_message(format!("{} games, {} samples", tally.packed, tally.samples));
+            let named = || input.display().to_string();
+            if Chunks::are_at(input).with_context(named)? {
+                self.pack_chunks(&Chunks::open(input)?, &mut packing)?;
+            } else {
+                self.pack_pgn(input, &mut packing).with_context(named)?;
             }
         }
-        progress.finish_and_clear();
+        packing.progress.finish_and_clear();
         let (tally, bytes) = packing.finish()?;
         println!(
             "{}: {} games, {} samples, {bytes} bytes ({:.2} a sample); \
@@ -117,12 +105,78 @@ impl Pack {
         Ok(())
     }
 
-    /// A bar over the bytes of all inputs.
+    fn pack_pgn(&self, input: &Path, packing: &mut Packing) -> anyhow::Result<()> {
+        if self.evals.is_none() && !self.played {
+            bail!("a PGN's targets need naming: give --evals, --played or both");
+        }
+        let counted = packing.progress.clone();
+        let left = self.left(packing);
+        let mut games = pgn::open(input, |file| counted.wrap_read(file))?.take(left);
+        let mut number = 0;
+        loop {
+            let texts = next_texts(&mut games)?;
+            if texts.is_empty() {
+                return Ok(());
+            }
+            let parsed: Vec<_> = texts.par_iter().map(|text| pgn::parse_game(text)).collect();
+            let mut records = Vec::with_capacity(parsed.len());
+            for game in parsed {
+                number += 1;
+                match game {
+                    Ok(record) => records.push(record),
+                    Err(error) => {
+                        packing.skip(&format!("{}, game {number}: {error}", input.display()))?;
+                    }
+                }
+            }
+            packing.add(records)?;
+        }
+    }
+
+    fn pack_chunks(&self, chunks: &Chunks, packing: &mut Packing) -> anyhow::Result<()> {
+        for first in (0..chunks.len()).step_by(CHUNKS) {
+            let read: Vec<_> = (first..chunks.len().min(first + CHUNKS))
+                .into_par_iter()
+                .map(|chunk| {
+                    let mut faults = Vec::new();
+                    let records = chunks.read(chunk).and_then(|chunk| {
+                        chunk.games(|fault| {
+                            faults.push(fault);
+                            Ok(())
+                        })
+                    });
+                    let records = records.unwrap_or_else(|fault| {
+                        faults.push(fault);
+                        Vec::new()
+                    });
+                    (records, faults)
+                })
+                .collect();
+            for (mut records, faults) in read {
+                for fault in faults {
+                    packing.skip(&fault.to_string())?;
+                }
+                records.truncate(self.left(packing));
+                packing.add(records)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many more games to read.
+    fn left(&self, packing: &Packing) -> usize {
+        self.limit_games
+            .map_or(usize::MAX, |limit| limit.saturating_sub(packing.tally.read))
+    }
+
+    /// A bar over the bytes of all files of games.
     fn progress(&self) -> anyhow::Result<ProgressBar> {
         let mut bytes = 0;
         for input in &self.inputs {
             let file = std::fs::metadata(input).with_context(|| input.display().to_string())?;
-            bytes += file.len();
+            if file.is_file() {
+                bytes += file.len();
+            }
         }
         let style = "{elapsed} [{bar:40}] {binary_bytes}/{binary_total_bytes}, {eta} left, {msg}";
         let progress = ProgressBar::new(bytes).with_style(ProgressStyle::with_template(style)?);
@@ -130,9 +184,6 @@ impl Pack {
         Ok(progress)
     }
 }
-
-/// A game and how many samples it gives.
-type Parsed = Result<(Record, u64), GameError>;
 
 /// What came of the games.
 #[derive(Default)]
@@ -153,6 +204,9 @@ struct Pending {
 
 /// A shard in the making.
 struct Packing {
+    reading: Reading,
+    is_strict: bool,
+    progress: ProgressBar,
     writer: ShardWriter,
     pending: Pending,
     tally: Tally,
@@ -160,25 +214,43 @@ struct Packing {
 
 impl Packing {
     /// Counts games and writes the blocks that they fill.
-    fn add(&mut self, games: Vec<Parsed>) -> anyhow::Result<()> {
+    fn add(&mut self, records: Vec<Record>) -> anyhow::Result<()> {
+        let reading = &self.reading;
+        let samples: Vec<u64> = records
+            .par_iter()
+            .map(|record| reading.samples(record))
+            .collect();
         let mut full = Vec::new();
-        for game in games {
+        for (record, samples) in records.into_iter().zip(samples) {
             self.tally.read += 1;
-            match game {
-                Err(_) => self.tally.skipped += 1,
-                Ok((_, 0)) => self.tally.without_samples += 1,
-                Ok((record, samples)) => {
-                    self.tally.packed += 1;
-                    self.tally.samples += samples;
-                    self.pending.records.push(record);
-                    self.pending.samples += samples;
-                    if self.pending.samples >= SAMPLES_PER_BLOCK {
-                        full.push(std::mem::take(&mut self.pending));
-                    }
-                }
+            if samples == 0 {
+                self.tally.without_samples += 1;
+                continue;
+            }
+            self.tally.packed += 1;
+            self.tally.samples += samples;
+            self.pending.records.push(record);
+            self.pending.samples += samples;
+            if self.pending.samples >= SAMPLES_PER_BLOCK {
+                full.push(std::mem::take(&mut self.pending));
             }
         }
-        self.write(full)
+        self.write(full)?;
+        let tally = &self.tally;
+        let message = format!("{} games, {} samples", tally.packed, tally.samples);
+        self.progress.set_message(message);
+        Ok(())
+    }
+
+    /// Passes over something that cannot be used.
+    fn skip(&mut self, fault: &str) -> anyhow::Result<()> {
+        if self.is_strict {
+            bail!("{fault}; without --strict it would be skipped");
+        }
+        self.tally.read += 1;
+        self.tally.skipped += 1;
+        self.progress.suspend(|| eprintln!("skipped {fault}"));
+        Ok(())
     }
 
     /// Compresses blocks side by side and writes them in order.
@@ -224,19 +296,13 @@ fn file_name(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-fn parse(text: &[u8], reading: &Reading) -> Parsed {
-    let record = pgn::parse_game(text)?;
-    let samples = reading.samples(&record);
-    Ok((record, samples))
-}
-
 /// The next games, enough to keep all threads busy; none at the end.
-fn next_chunk(
+fn next_texts(
     games: &mut impl Iterator<Item = std::io::Result<Vec<u8>>>,
 ) -> std::io::Result<Vec<Vec<u8>>> {
     let mut texts = Vec::new();
     let mut bytes = 0;
-    while bytes < CHUNK {
+    while bytes < TEXT {
         let Some(text) = games.next() else { break };
         let text = text?;
         bytes += text.len();

@@ -163,6 +163,7 @@ impl SelfPlayCommand {
                 devices: self.device.clone(),
                 precision: self.precision,
                 threads: self.threads,
+                optimism: 0.0,
                 cache: 0,
                 seed: self.seed,
             },

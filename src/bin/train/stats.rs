@@ -18,7 +18,7 @@ use tessera::data::v6::Chunks;
 #[derive(Args)]
 pub struct Stats {
     /// Shards; training chunks of Lc0 (versions 6 and 7, gzip or plain), tars
-    /// and folders of them; games (*.pgn, also gzip or zstd).
+    /// and folders of them; games in PGN, also gzip or zstd.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Of PGN: what a score after a move belongs to, see `train pack`. Every
@@ -65,10 +65,11 @@ impl Stats {
             Ok(())
         };
         for path in &self.files {
-            if is_pgn(path) {
-                survey.add_pgn(path, &reading, count, bad)?;
-            } else {
+            let named = || path.display().to_string();
+            if Chunks::are_at(path).with_context(named)? || is_shard(path).with_context(named)? {
                 add_packed(&mut survey, path, count, bad)?;
+            } else {
+                survey.add_pgn(path, &reading, count, bad)?;
             }
         }
         progress.finish_and_clear();
@@ -93,24 +94,15 @@ pub fn add_packed(
     progress: impl Fn(u64) + Sync,
     bad: impl Fn(Fault) -> Result<(), Fault> + Sync,
 ) -> anyhow::Result<()> {
-    if is_shard(path).with_context(|| path.display().to_string())? {
-        survey.add_shard(&Shard::open(path)?, progress, bad)?;
-    } else {
+    if Chunks::are_at(path).with_context(|| path.display().to_string())? {
         survey.add_chunks(&Chunks::open(path)?, progress, bad)?;
+    } else {
+        survey.add_shard(&Shard::open(path)?, progress, bad)?;
     }
     Ok(())
 }
 
-fn is_pgn(path: &Path) -> bool {
-    let name = path.to_string_lossy();
-    let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
-    name.ends_with(".pgn")
-}
-
 fn is_shard(path: &Path) -> std::io::Result<bool> {
-    if path.is_dir() {
-        return Ok(false);
-    }
     let mut start = Vec::new();
     File::open(path)?
         .take(MAGIC.len() as u64)

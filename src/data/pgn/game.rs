@@ -151,7 +151,7 @@ impl Visitor for RecordVisitor {
                 fen: tags.fen.filter(|_| position != Chess::default()),
                 result: tags.result,
                 ratings: tags.ratings,
-                nodes: Vec::new(),
+                ..Record::default()
             },
             lines: vec![Line {
                 position,

@@ -3,56 +3,39 @@
 //!
 //! | column | holds |
 //! |---|---|
-//! | games | flags (bit 0: a FEN follows; bits 1–2: the result; bit 3: ratings follow), moves (varint), FEN (varint length, bytes), White's and Black's rating (varints, 0 where unknown) |
+//! | games | flags (bit 0: a FEN follows; bits 1–2: the result; bit 3: ratings follow; bit 4: searches follow), moves (varint), FEN (varint length, bytes), White's and Black's rating (varints, 0 where unknown), number of searches and unplayed moves (varints) |
 //! | ordinals | the move's place among the legal ones, a byte a move |
 //! | depths | a byte a move |
 //! | marks | a byte a move: bit 0 starts a line, bits 1–2 the kind of score |
 //! | scores | literal scores as zigzag varints: centipawns as the difference to the score two moves of the own line before (the same engine's), mates as they are |
 //! | repeats | a byte for each score that repeats one of the last 255 on the own line: how many scores back it stands. Variations are engines' expectations and carry the score of the move that they were computed for |
+//! | searches | for each search the values of root and best move (i16 each), the number of moves in its policy (varint), and for each its place and its share (u8, u16); not in version 1 |
 //!
 //! A column is its raw length and its compressed length, both u32, then one
 //! zstd frame.
 
-use crate::data::record::{Eval, Node, Ratings, Record};
+use super::column::{Column, ColumnError, write_varint, zigzag};
+use crate::data::record::{Eval, Node, Ratings, Record, Search};
 use crate::data::sample::Wdl;
 
 /// zstd's level: above it packing slows down much more than shards shrink.
 const LEVEL: i32 = 15;
-const COLUMNS: usize = 6;
+const COLUMNS: usize = 7;
+/// Columns of a block of version 1.
+const COLUMNS_OF_VERSION_1: usize = 6;
 /// Longest raw column that is read: a thousand times the usual.
 const MAX_COLUMN: usize = 1 << 28;
 
 const HAS_FEN: u8 = 1;
 const RESULT: u8 = 1;
 const HAS_RATINGS: u8 = 1 << 3;
-const FLAGS: u8 = 0b1111;
+const HAS_SEARCHES: u8 = 1 << 4;
+const FLAGS: u8 = 0b1_1111;
 const STARTS_LINE: u8 = 1;
 const NO_SCORE: u8 = 0;
 const CENTIPAWNS: u8 = 1;
 const MATE: u8 = 2;
 const REPEAT: u8 = 3;
-
-/// Why a block's bytes are not games.
-#[derive(Debug, thiserror::Error)]
-pub enum ColumnError {
-    /// A column ends before the moves do.
-    #[error("column {0} ends too early")]
-    Short(usize),
-    /// A column goes on after the moves.
-    #[error("column {0} is too long")]
-    Long(usize),
-    /// The decompressor refused.
-    #[error("column {column} does not decompress: {source}")]
-    Compression {
-        /// The column, from 0.
-        column: usize,
-        /// What it said.
-        source: std::io::Error,
-    },
-    /// A value that no writer writes.
-    #[error("column {0} holds a value out of range")]
-    Range(usize),
-}
 
 /// The scores of the own line of a game, which later scores refer to.
 #[derive(Default)]
@@ -103,7 +86,7 @@ pub(super) fn encode(records: &[Record]) -> std::io::Result<Vec<u8>> {
 }
 
 fn encode_record(record: &Record, columns: &mut [Vec<u8>; COLUMNS]) {
-    let [games, ordinals, depths, marks, scores, repeats] = columns;
+    let [games, ordinals, depths, marks, scores, repeats, searches] = columns;
     let result = match record.result {
         None => 0,
         Some(Wdl::Win) => 1,
@@ -112,8 +95,12 @@ fn encode_record(record: &Record, columns: &mut [Vec<u8>; COLUMNS]) {
     };
     let flag = |holds, flag| if holds { flag } else { 0 };
     let has_ratings = record.ratings != Ratings::default();
+    let has_searches = !record.searches.is_empty() || record.unplayed != 0;
     games.push(
-        result << RESULT | flag(record.fen.is_some(), HAS_FEN) | flag(has_ratings, HAS_RATINGS),
+        result << RESULT
+            | flag(record.fen.is_some(), HAS_FEN)
+            | flag(has_ratings, HAS_RATINGS)
+            | flag(has_searches, HAS_SEARCHES),
     );
     write_varint(games, record.nodes.len() as u64);
     if let Some(fen) = &record.fen {
@@ -123,6 +110,19 @@ fn encode_record(record: &Record, columns: &mut [Vec<u8>; COLUMNS]) {
     if has_ratings {
         for rating in [record.ratings.white, record.ratings.black] {
             write_varint(games, rating.unwrap_or(0).into());
+        }
+    }
+    if has_searches {
+        write_varint(games, record.searches.len() as u64);
+        write_varint(games, record.unplayed.into());
+    }
+    for search in &record.searches {
+        searches.extend_from_slice(&search.root_q.to_le_bytes());
+        searches.extend_from_slice(&search.best_q.to_le_bytes());
+        write_varint(searches, search.policy.len() as u64);
+        for &(place, share) in &search.policy {
+            searches.push(place);
+            searches.extend_from_slice(&share.to_le_bytes());
         }
     }
     let mut known = Scores::default();
@@ -153,10 +153,14 @@ fn encode_record(record: &Record, columns: &mut [Vec<u8>; COLUMNS]) {
     }
 }
 
-/// The games of a block's bytes.
-pub(super) fn decode(mut bytes: &[u8]) -> Result<Vec<Record>, ColumnError> {
+/// The games of a block's bytes in a shard of a version.
+pub(super) fn decode(mut bytes: &[u8], version: u32) -> Result<Vec<Record>, ColumnError> {
     let mut raw: [Vec<u8>; COLUMNS] = Default::default();
-    for (column, raw) in raw.iter_mut().enumerate() {
+    let count = match version {
+        1 => COLUMNS_OF_VERSION_1,
+        _ => COLUMNS,
+    };
+    for (column, raw) in raw.iter_mut().take(count).enumerate() {
         let mut length = || {
             let (length, rest) = bytes
                 .split_first_chunk()
@@ -189,7 +193,7 @@ pub(super) fn decode(mut bytes: &[u8]) -> Result<Vec<Record>, ColumnError> {
 }
 
 fn decode_record(columns: &mut [Column; COLUMNS]) -> Result<Record, ColumnError> {
-    let [games, ordinals, depths, marks, scores, repeats] = columns;
+    let [games, ordinals, depths, marks, scores, repeats, searches] = columns;
     let flags = games.byte()?;
     if flags & !FLAGS != 0 {
         return Err(games.out_of_range());
@@ -216,6 +220,14 @@ fn decode_record(columns: &mut [Column; COLUMNS]) -> Result<Record, ColumnError>
             *rating = Some(value).filter(|&value| value > 0);
         }
     }
+    let (mut search_count, mut unplayed) = (0, 0);
+    if flags & HAS_SEARCHES != 0 {
+        search_count = games.length()?;
+        unplayed = u16::try_from(games.varint()?).map_err(|_| games.out_of_range())?;
+    }
+    let searches = (0..search_count)
+        .map(|_| decode_search(searches))
+        .collect::<Result<_, _>>()?;
     let ordinals = ordinals.take(length)?;
     let depths = depths.take(length)?;
     let marks_of_nodes = marks.take(length)?;
@@ -253,71 +265,32 @@ fn decode_record(columns: &mut [Column; COLUMNS]) -> Result<Record, ColumnError>
         result,
         ratings,
         nodes,
+        searches,
+        unplayed,
     })
 }
 
-/// What is left to read of a column.
-struct Column<'a> {
-    number: usize,
-    rest: &'a [u8],
-}
-
-impl<'a> Column<'a> {
-    fn out_of_range(&self) -> ColumnError {
-        ColumnError::Range(self.number)
-    }
-
-    fn take(&mut self, length: usize) -> Result<&'a [u8], ColumnError> {
-        let split = self.rest.split_at_checked(length);
-        let (taken, rest) = split.ok_or(ColumnError::Short(self.number))?;
-        self.rest = rest;
-        Ok(taken)
-    }
-
-    fn byte(&mut self) -> Result<u8, ColumnError> {
-        Ok(self.take(1)?[0])
-    }
-
-    /// An integer in groups of seven bits, the lowest first.
-    fn varint(&mut self) -> Result<u64, ColumnError> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok(value);
-            }
-        }
-        Err(self.out_of_range())
-    }
-
-    /// A length; what it counts must still be checked against what is there.
-    fn length(&mut self) -> Result<usize, ColumnError> {
-        let length = self.varint()?;
-        usize::try_from(length).map_err(|_| self.out_of_range())
-    }
-
-    fn signed(&mut self) -> Result<i64, ColumnError> {
-        let value = self.varint()?;
-        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
-    }
-}
-
-fn zigzag(value: i64) -> u64 {
-    (value << 1 ^ value >> 63) as u64
-}
-
-fn write_varint(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
+fn decode_search(searches: &mut Column) -> Result<Search, ColumnError> {
+    let q = |searches: &mut Column| {
+        let bytes = searches.take(size_of::<i16>())?;
+        Ok(i16::from_le_bytes([bytes[0], bytes[1]]))
+    };
+    let (root_q, best_q) = (q(searches)?, q(searches)?);
+    let length = searches.length()?;
+    let bytes = length.checked_mul(3).ok_or(searches.out_of_range())?;
+    let entries = searches.take(bytes)?.chunks_exact(3);
+    let policy = entries.map(|entry| (entry[0], u16::from_le_bytes([entry[1], entry[2]])));
+    Ok(Search {
+        policy: policy.collect(),
+        root_q,
+        best_q,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::shard::VERSION;
     use proptest::prelude::*;
 
     fn eval() -> impl Strategy<Value = Option<Eval>> {
@@ -341,6 +314,16 @@ mod tests {
     }
 
     prop_compose! {
+        fn search()(
+            policy in proptest::collection::vec(any::<(u8, u16)>(), 0..9),
+            root_q: i16,
+            best_q: i16,
+        ) -> Search {
+            Search { policy, root_q, best_q }
+        }
+    }
+
+    prop_compose! {
         fn record()(
             fen in proptest::option::of(".{0,40}"),
             result in prop_oneof![
@@ -349,8 +332,10 @@ mod tests {
             white in proptest::option::of(1u16..),
             black in proptest::option::of(1u16..),
             nodes in proptest::collection::vec(node(), 0..60),
+            searches in proptest::collection::vec(search(), 0..4),
+            unplayed: u16,
         ) -> Record {
-            Record { fen, result, ratings: Ratings { white, black }, nodes }
+            Record { fen, result, ratings: Ratings { white, black }, nodes, searches, unplayed }
         }
     }
 
@@ -358,12 +343,28 @@ mod tests {
         #[test]
         fn games_come_back_as_they_went(records in proptest::collection::vec(record(), 0..8)) {
             let bytes = encode(&records).unwrap();
-            prop_assert_eq!(decode(&bytes).unwrap(), records);
+            prop_assert_eq!(decode(&bytes, VERSION).unwrap(), records);
+        }
+
+        #[test]
+        fn blocks_of_version_1_are_read(records in proptest::collection::vec(record(), 0..8)) {
+            let old = |record: Record| Record {
+                ratings: Ratings::default(),
+                searches: Vec::new(),
+                unplayed: 0,
+                ..record
+            };
+            let records: Vec<Record> = records.into_iter().map(old).collect();
+            let mut bytes = encode(&records).unwrap();
+            let last = zstd::bulk::compress(&[], LEVEL).unwrap().len() + 2 * size_of::<u32>();
+            bytes.truncate(bytes.len() - last);
+            prop_assert_eq!(decode(&bytes, 1).unwrap(), records);
+            prop_assert!(decode(&bytes, VERSION).is_err());
         }
 
         #[test]
         fn any_bytes_are_read_without_panic(
-            columns in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 6),
+            columns in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), COLUMNS),
             garbage in proptest::collection::vec(any::<u8>(), 0..80),
         ) {
             let mut bytes = Vec::new();
@@ -373,8 +374,10 @@ mod tests {
                 bytes.extend_from_slice(&(frame.len() as u32).to_le_bytes());
                 bytes.extend_from_slice(&frame);
             }
-            let _ = decode(&bytes);
-            let _ = decode(&garbage);
+            for version in [1, VERSION] {
+                let _ = decode(&bytes, version);
+                let _ = decode(&garbage, version);
+            }
         }
     }
 }

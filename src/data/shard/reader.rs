@@ -17,6 +17,7 @@ use super::{
 pub struct Shard {
     path: PathBuf,
     file: Mutex<File>,
+    version: u32,
     header: Header,
     index: Vec<BlockEntry>,
 }
@@ -75,6 +76,7 @@ impl Shard {
         Ok(Shard {
             path: path.to_owned(),
             file: Mutex::new(file),
+            version: field(8),
             header,
             index,
         })
@@ -117,7 +119,7 @@ impl Shard {
             path: self.path.clone(),
             part: format!("block {block} is not as it was written"),
         })?;
-        columns::decode(&bytes).map_err(|source| ShardError::Columns {
+        columns::decode(&bytes, self.version).map_err(|source| ShardError::Columns {
             path: self.path.clone(),
             block,
             source,

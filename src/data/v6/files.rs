@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
-use super::record::RECORD_SIZE;
+use super::record::{RECORD_SIZE, V7, VERSION};
 use super::unpack::{MAX_UNPACKED, TOO_LARGE, is_gzip};
 use super::{Chunk, V6Error, V6Fault};
 
@@ -66,6 +66,24 @@ impl Chunks {
             chunks.add(Place::File(Path::new("").into()));
         }
         Ok(chunks)
+    }
+
+    /// Whether a path looks like chunks rather than like another kind of data:
+    /// a folder, a tar, a file named as chunks are or one that begins with a
+    /// record.
+    ///
+    /// # Errors
+    /// What the system says of the file.
+    pub fn are_at(path: &Path) -> std::io::Result<bool> {
+        if path.is_dir() || is_tar(path) || is_named_as_chunk(path) {
+            return Ok(true);
+        }
+        let mut start = Vec::new();
+        File::open(path)?.take(4).read_to_end(&mut start)?;
+        Ok([VERSION, V7]
+            .map(u32::to_le_bytes)
+            .iter()
+            .any(|version| start == version))
     }
 
     /// How many chunks there are.
@@ -143,7 +161,7 @@ impl Chunks {
 
     /// The length of a chunk unpacked, if it is sound and of a single member.
     fn promised_length(&self, chunk: usize) -> std::io::Result<u64> {
-        let (mut magic, mut promise) = ([0; 2], [0; 4]);
+        let (mut magic, mut promise) = ([0; 3], [0; 4]);
         let length = match &self.places[chunk] {
             Place::File(_) => {
                 let mut file = File::open(self.path(chunk))?;

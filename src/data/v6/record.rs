@@ -1,6 +1,6 @@
 //! One record, field by field, and what our types make of it.
 
-use shakmaty::{EnPassantMode, Position};
+use shakmaty::{Chess, EnPassantMode, Position};
 
 use crate::data::legal::{LEGAL_WORDS, Legal};
 use crate::data::sample::{Policy, Sample, Wdl};
@@ -130,6 +130,11 @@ impl V6Record {
     /// # Errors
     /// [`V6Fault`] if the planes show no position.
     pub fn input(&self) -> Result<Input, V6Fault> {
+        self.decode().map(|(input, _)| input)
+    }
+
+    /// The position with its history, as a row and as itself.
+    fn decode(&self) -> Result<(Input, Chess), V6Fault> {
         let mut words = [0; WIDTH];
         for (word, plane) in words.iter_mut().zip(self.planes) {
             *word = mirror_files(plane);
@@ -158,7 +163,7 @@ impl V6Record {
             let square = position.turn().fold_wb(square, square.flip_vertical());
             1 << u32::from(square)
         });
-        Ok(Input::from_words(words))
+        Ok((Input::from_words(words), position))
     }
 
     /// Overwrites the position and its history; [`V6Record::input`] reversed.
@@ -202,8 +207,7 @@ impl V6Record {
     /// [`V6Fault`] if the planes show no position, the policy is none of its
     /// legal moves, or a value is out of range.
     pub fn sample(&self) -> Result<Sample, V6Fault> {
-        let input = self.input()?;
-        let position = input.position()?;
+        let (input, position) = self.decode()?;
         let legal = self.legal();
         let true_legal = Legal::of(&position.legal_moves(), position.turn());
         if let Some(index) = legal.difference(&true_legal) {

@@ -80,7 +80,7 @@ fn short_terms(records: &[(u64, &V6Record)]) -> Option<Vec<f32>> {
 
 /// Whether `next` is the position after a move from `record`'s: its history
 /// shows that board, from the other side.
-fn follows(record: &V6Record, next: &V6Record) -> bool {
+pub(super) fn follows(record: &V6Record, next: &V6Record) -> bool {
     let (before, after) = (record.planes, next.planes);
     let board = &before[..PIECES];
     let previous = &after[PLANES_PER_BOARD..][..PIECES];

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
-use libdeflater::{Decompressor, crc32};
+use libdeflater::Decompressor;
 
 /// Bytes of a chunk, unpacked, that are read at most: thirty thousand records,
 /// a hundred times a long game. What is larger is no chunk, or made to exhaust
@@ -16,8 +16,9 @@ pub(super) const TOO_LARGE: &str = "it holds more than any chunk";
 
 /// More than deflate can ever shrink by.
 const MAX_RATIO: usize = 1032;
-/// Bytes of a gzip trailer: the checksum, and the length modulo 2³².
-const TRAILER: usize = 8;
+/// What every member of a gzip file begins with: the magic number and the one
+/// method there is.
+const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 
 /// The bytes of a chunk, in words so that its records lie aligned.
 #[derive(Default)]
@@ -59,11 +60,9 @@ impl Unpacked {
         let Some(length) = promised_length(packed) else {
             return false;
         };
-        let expected_crc = &packed[packed.len() - TRAILER..][..size_of::<u32>()];
-        let room = self.room(length);
-        let inflated = Decompressor::new().gzip_decompress(packed, room);
-        // The first of several members may be as long as the last.
-        inflated == Ok(length) && crc32(room).to_le_bytes() == expected_crc
+        // Only the first member would be inflated, so there may be no other.
+        let is_single = !packed[1..].windows(MAGIC.len()).any(|bytes| bytes == MAGIC);
+        is_single && Decompressor::new().gzip_decompress(packed, self.room(length)) == Ok(length)
     }
 
     /// Inflates whatever there is: several members, or a damaged one up to the
@@ -83,14 +82,14 @@ impl Unpacked {
 }
 
 pub(super) fn is_gzip(packed: &[u8]) -> bool {
-    packed.starts_with(&[0x1f, 0x8b])
+    packed.starts_with(&MAGIC)
 }
 
 /// The length that a gzip file's end promises, if it may be true.
 fn promised_length(packed: &[u8]) -> Option<usize> {
     let length = u32::from_le_bytes(*packed.last_chunk()?) as usize;
     let limit = MAX_UNPACKED.min(packed.len().saturating_mul(MAX_RATIO));
-    (packed.len() > TRAILER && length <= limit).then_some(length)
+    (length <= limit).then_some(length)
 }
 
 #[cfg(test)]

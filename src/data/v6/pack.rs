@@ -1,0 +1,97 @@
+//! The games of a chunk as records, for shards.
+
+use shakmaty::fen::Fen;
+use shakmaty::{EnPassantMode, Position};
+
+use crate::chess::Game;
+use crate::data::record::{Node, Record, Search};
+use crate::data::sample::Sample;
+use crate::encode::Input;
+
+use super::samples::follows;
+use super::{Chunk, V6Error, V6Fault, V6Record};
+
+impl Chunk {
+    /// The games as records, with what the searches said of their positions. A
+    /// record that cannot be used goes to `bad`, whose error ends the reading;
+    /// the game goes on behind it as another.
+    ///
+    /// Of a game that does not begin at the initial position the history before
+    /// its first position is lost, and values are rounded, see [`Search`].
+    ///
+    /// # Errors
+    /// What `bad` says.
+    pub fn games<E>(
+        &self,
+        mut bad: impl FnMut(V6Error) -> Result<(), E>,
+    ) -> Result<Vec<Record>, E> {
+        let mut games: Vec<Record> = Vec::new();
+        let mut previous: Option<&V6Record> = None;
+        let mut records = self.records();
+        loop {
+            let offset = records.offset();
+            let record = match records.next() {
+                Some(Ok(record)) => record,
+                Some(Err(error)) => {
+                    bad(error)?;
+                    previous = None;
+                    continue;
+                }
+                None => return Ok(games),
+            };
+            let goes_on = previous.is_some_and(|previous| follows(previous, record));
+            match add(record, goes_on, &mut games) {
+                Ok(()) => previous = Some(record),
+                Err(fault) => {
+                    previous = None;
+                    bad(V6Error {
+                        path: self.path().to_owned(),
+                        offset,
+                        fault,
+                    })?;
+                }
+            }
+        }
+    }
+}
+
+/// Adds a record to the game it goes on with, or as a game's first.
+fn add(record: &V6Record, goes_on: bool, games: &mut Vec<Record>) -> Result<(), V6Fault> {
+    let sample = record.sample()?;
+    let game = match games.last_mut() {
+        Some(game) if goes_on => game,
+        _ => {
+            games.push(begin(&sample)?);
+            games.last_mut().expect("one was just added")
+        }
+    };
+    let place = |index| sample.legal.ordinal(index) as u8;
+    let policy = sample
+        .legal
+        .iter()
+        .map(|index| (place(index), record.probabilities[usize::from(index)]));
+    game.nodes.push(Node {
+        ordinal: place(record.played_idx),
+        depth: 0,
+        starts_line: false,
+        eval: None,
+    });
+    game.searches
+        .push(Search::new(policy, record.root_q, record.best_q));
+    // The last position says how much is left after its move.
+    game.unplayed = (record.plies_left - 1.0).round() as u16;
+    Ok(())
+}
+
+fn begin(sample: &Sample) -> Result<Record, V6Fault> {
+    let position = sample.input.position()?;
+    let is_initial = sample.input == Input::encode(&Game::default());
+    let fen = Fen::from_position(&position, EnPassantMode::Legal).to_string();
+    Ok(Record {
+        fen: (!is_initial).then_some(fen),
+        result: sample
+            .result
+            .map(|result| position.turn().fold_wb(result, result.reversed())),
+        ..Record::default()
+    })
+}

@@ -10,6 +10,7 @@ mod report;
 #[path = "train/workplace.rs"]
 mod workplace;
 
+use std::path::Path;
 use workplace::{metrics, run, succeed, train, workplace};
 
 #[test]

@@ -1,7 +1,7 @@
 //! Progress bars and messages on one terminal.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::sync::LazyLock;
 use tracing_subscriber::EnvFilter;
 
@@ -21,6 +21,7 @@ pub fn show_warnings() {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| AboveBars)
+        .with_ansi(io::stderr().is_terminal())
         .without_time()
         .with_target(false)
         .init();

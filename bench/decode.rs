@@ -1,6 +1,6 @@
 //! How fast training data is decoded: `cargo bench --bench decode`.
 //!
-//! Rates on one thread, from shards of tests/games and from the chunks in the
+//! Rates of one thread, a second of its own processor time, from shards of tests/games and from the chunks in the
 //! shared data, to samples with packed bitboards; then what the loader makes of
 //! both on all threads, in batches of 1024. A name picks one: shards, chunks,
 //! loader.
@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use cpu_time::ThreadTime;
 use tessera::data::Curve;
 use tessera::data::label::{Evals, Reading};
 use tessera::data::loader::{Loader, Position, Sampling, Source, Split};
@@ -55,16 +56,21 @@ fn main() {
     }
 }
 
-/// Runs `work`, which says how much it did, for a while.
-fn rate(name: &str, unit: &str, mut work: impl FnMut() -> usize) {
+/// Runs `work`, which says how much it did, for a while by a clock.
+fn rate(name: &str, unit: &str, clock: impl Fn() -> Duration, mut work: impl FnMut() -> usize) {
     work();
-    let clock = Instant::now();
+    let start = clock();
     let mut done = 0;
-    while clock.elapsed() < TIME {
+    while clock() - start < TIME {
         done += work();
     }
-    let rate = done as f64 / clock.elapsed().as_secs_f64();
+    let rate = done as f64 / (clock() - start).as_secs_f64();
     println!("{name:<44}{rate:>12.0} {unit}/s");
+}
+
+/// Processor time of this thread, which other programs do not slow down.
+fn own() -> Duration {
+    ThreadTime::now().as_duration()
 }
 
 /// The games of the tests as one shard.
@@ -97,7 +103,7 @@ fn shards(path: &Path) {
     let shard = Shard::open(path).expect("the shard just written");
     let records = shard.read(0).expect("a sound block");
     let moves: usize = records.iter().map(|record| record.nodes.len()).sum();
-    rate("shards: moves unpacked, 1 thread", "moves", || {
+    rate("shards: moves unpacked, 1 thread", "moves", own, || {
         shard.read(0).expect("a sound block");
         moves
     });
@@ -106,14 +112,19 @@ fn shards(path: &Path) {
         decay: 0.95,
     };
     let mut samples = Vec::new();
-    rate("shards: positions decoded, 1 thread", "positions", || {
-        samples.clear();
-        for record in shard.read(0).expect("a sound block") {
-            let keep = |sample| samples.push(sample);
-            replay(&record, &READING, weights, || true, keep).expect("a game");
-        }
-        samples.len()
-    });
+    rate(
+        "shards: positions decoded, 1 thread",
+        "positions",
+        own,
+        || {
+            samples.clear();
+            for record in shard.read(0).expect("a sound block") {
+                let keep = |sample| samples.push(sample);
+                replay(&record, &READING, weights, || true, keep).expect("a game");
+            }
+            samples.len()
+        },
+    );
 }
 
 fn decode_chunks(folder: &Path) {
@@ -122,20 +133,25 @@ fn decode_chunks(folder: &Path) {
         _ => return println!("skipped: no chunks in {}", folder.display()),
     };
     let read = |chunk| chunks.read(chunk).expect("a sound chunk");
-    rate("chunks: records unpacked, 1 thread", "records", || {
+    rate("chunks: records unpacked, 1 thread", "records", own, || {
         let records = |chunk| read(chunk).records().count();
         (0..chunks.len()).map(records).sum()
     });
     let mut samples = Vec::new();
-    rate("chunks: positions decoded, 1 thread", "positions", || {
-        samples.clear();
-        for chunk in 0..chunks.len() {
-            let keep = |sample| samples.push(sample);
-            let sound: Result<(), V6Error> = read(chunk).samples(|| true, keep, Err);
-            sound.expect("sound records");
-        }
-        samples.len()
-    });
+    rate(
+        "chunks: positions decoded, 1 thread",
+        "positions",
+        own,
+        || {
+            samples.clear();
+            for chunk in 0..chunks.len() {
+                let keep = |sample| samples.push(sample);
+                let sound: Result<(), V6Error> = read(chunk).samples(|| true, keep, Err);
+                sound.expect("sound records");
+            }
+            samples.len()
+        },
+    );
 }
 
 fn loader(name: &str, path: &Path, is_shard: bool) {
@@ -156,10 +172,16 @@ fn loader(name: &str, path: &Path, is_shard: bool) {
     let mut loader = loader.expect("readable data");
     let mut positions = 0;
     let name = format!("{name}: the loader, {threads} threads");
-    rate(&name, "batches", || {
-        let batch = loader.next().expect("a batch").expect("sound data");
-        positions += batch.len();
-        1
-    });
+    let start = Instant::now();
+    rate(
+        &name,
+        "batches",
+        || start.elapsed(),
+        || {
+            let batch = loader.next().expect("a batch").expect("sound data");
+            positions += batch.len();
+            1
+        },
+    );
     println!("{:<44}{positions:>12} positions", "");
 }

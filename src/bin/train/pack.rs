@@ -83,11 +83,10 @@ impl Pack {
             tally: Tally::default(),
         };
         for input in &self.inputs {
-            let named = || input.display().to_string();
-            if Chunks::are_at(input).with_context(named)? {
+            if Chunks::are_at(input).with_context(|| input.display().to_string())? {
                 self.pack_chunks(&Chunks::open(input)?, &mut packing)?;
             } else {
-                self.pack_pgn(input, &mut packing).with_context(named)?;
+                self.pack_pgn(input, &mut packing)?;
             }
         }
         packing.progress.finish_and_clear();
@@ -109,12 +108,15 @@ impl Pack {
         if self.evals.is_none() && !self.played {
             bail!("a PGN's targets need naming: give --evals, --played or both");
         }
+        let named = || input.display().to_string();
         let counted = packing.progress.clone();
         let left = self.left(packing);
-        let mut games = pgn::open(input, |file| counted.wrap_read(file))?.take(left);
+        let mut games = pgn::open(input, |file| counted.wrap_read(file))
+            .with_context(named)?
+            .take(left);
         let mut number = 0;
         loop {
-            let texts = next_texts(&mut games)?;
+            let texts = next_texts(&mut games).with_context(named)?;
             if texts.is_empty() {
                 return Ok(());
             }

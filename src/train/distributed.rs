@@ -9,6 +9,23 @@
 //! gradients are summed while backward computes. So a step is the same step on
 //! any number of processes, up to rounding, and so are the batches, the
 //! learning rate and the checkpoints: a run may go on with more or fewer.
+//!
+//! # Scaling on paper
+//!
+//! Let a step of one process take f seconds forward, b backward and s in the
+//! optimizer, and let P parameters be summed over N processes. A ring moves
+//! 2·(N − 1)/N · 4·P bytes through each link of B bytes a second, and each of k
+//! buckets begins 2·(N − 1) times with the latency l:
+//!
+//! ```text
+//! sum  = 8·P·(N − 1)/(N·B) + 2·(N − 1)·l·k
+//! step = f + max(b, sum) + last + s
+//! ```
+//!
+//! where `last` is the sum of the bucket that backward completes last, which
+//! nothing hides: the rest goes on beside backward, and `max` is its bound. The
+//! efficiency is (f + b + s)/step. Between machines B is that of the network,
+//! shared by the GPUs of a machine; NCCL sums within each machine first.
 
 mod buckets;
 mod group;

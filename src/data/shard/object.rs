@@ -47,12 +47,15 @@ fn runtime() -> io::Result<&'static Runtime> {
 /// What is asked for: offset and length.
 type Span = (u64, u64);
 
+/// The bytes of a span with the room they take; none where a reader was faster.
+type Fetched = Option<(Vec<u8>, OwnedSemaphorePermit)>;
+
 /// A span asked for ahead.
 #[derive(Debug)]
 struct Ahead {
     /// Whether a reader, or the request itself, has taken the work.
     is_taken: Arc<AtomicBool>,
-    answer: JoinHandle<io::Result<Option<(Vec<u8>, OwnedSemaphorePermit)>>>,
+    answer: JoinHandle<io::Result<Fetched>>,
 }
 
 /// An object in a store.

@@ -262,8 +262,12 @@ const SPOILERS: [Spoiler; 10] = [
         "no legal position",
     ),
     (
-        |record| record.probabilities[0] = 0.0,
-        "whether move 0 of the policy is legal",
+        |record| {
+            let probabilities = record.probabilities;
+            let illegal = probabilities.iter().position(|p| *p < 0.0).unwrap();
+            record.probabilities[illegal] = 0.0;
+        },
+        "of the policy is legal",
     ),
     (
         |record| record.played_idx = u16::MAX,

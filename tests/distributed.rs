@@ -44,6 +44,8 @@ log_every = 1
 validate_every = 4
 checkpoint_every = 2
 validation_samples = 100
+[keep]
+newest = 100
 [model]
 layers = 1
 width = 32
@@ -64,7 +66,7 @@ mirror = 0.5
     folder
 }
 
-const SGD: &str = "kind = \"sgd\"\nclip_norm = 0\n[schedule]\npeak = 0.5\nwarmup = 0";
+const SGD: &str = "kind = \"sgd\"\nclip_norm = 0\n[schedule]\npeak = 0.05\nwarmup = 0";
 const NADAM: &str = "kind = \"nadam\"\n[schedule]\npeak = 0.003\nwarmup = 5";
 
 const RUN: [&str; 7] = [
@@ -162,8 +164,8 @@ fn several_processes_take_the_steps_of_one() {
     let steps = [0, 2, 4];
     let of = |size: usize| steps.map(|step| checkpoint(folder, &size.to_string(), step));
     let alone = of(1);
-    // The rate is 0.5 in both steps before the second checkpoint.
-    let moved = |run: &[Checkpoint; 3]| (&run[0].parameters - &run[1].parameters) / 0.5;
+    // The rate is 0.05 in both steps before the second checkpoint.
+    let moved = |run: &[Checkpoint; 3]| (&run[0].parameters - &run[1].parameters) / 0.05;
     for size in [2, 4] {
         let run = of(size);
         let (gradient, joint) = (moved(&alone), moved(&run));

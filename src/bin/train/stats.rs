@@ -66,7 +66,7 @@ impl Stats {
         };
         for path in &self.files {
             let named = || path.display().to_string();
-            if Chunks::are_at(path).with_context(named)? || is_shard(path).with_context(named)? {
+            if is_shard(path).with_context(named)? || Chunks::are_at(path).with_context(named)? {
                 add_packed(&mut survey, path, count, bad)?;
             } else {
                 survey.add_pgn(path, &reading, count, bad)?;
@@ -94,10 +94,10 @@ pub fn add_packed(
     progress: impl Fn(u64) + Sync,
     bad: impl Fn(Fault) -> Result<(), Fault> + Sync,
 ) -> anyhow::Result<()> {
-    if Chunks::are_at(path).with_context(|| path.display().to_string())? {
-        survey.add_chunks(&Chunks::open(path)?, progress, bad)?;
-    } else {
+    if is_shard(path).with_context(|| path.display().to_string())? {
         survey.add_shard(&Shard::open(path)?, progress, bad)?;
+    } else {
+        survey.add_chunks(&Chunks::open(path)?, progress, bad)?;
     }
     Ok(())
 }

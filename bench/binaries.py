@@ -1,0 +1,59 @@
+"""The release builds of `tessera` and `train`, as the scripts here call them."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import torch
+
+ROOT = Path(__file__).resolve().parent.parent
+RELEASE = ROOT / "target" / "release"
+
+
+def environment():
+    """Where there is no .libtorch beside the binaries, Python's torch serves."""
+    variables = dict(os.environ)
+    if not (ROOT / ".libtorch").exists():
+        library = Path(torch.__file__).parent
+        folders = [library / "lib", *sorted((library.parent / "nvidia").glob("**/lib"))]
+        variables["LD_LIBRARY_PATH"] = os.pathsep.join(map(str, folders))
+    return variables
+
+
+def run(program, *words):
+    """What a binary says to standard output; it must not fail."""
+    command = [str(RELEASE / program), *map(str, words)]
+    done = subprocess.run(
+        command, env=environment(), stdout=subprocess.PIPE, text=True, check=False
+    )
+    if done.returncode != 0:
+        sys.exit(f"{Path(sys.argv[0]).name}: {' '.join(command)} failed")
+    return done.stdout
+
+
+def measure(program, *words):
+    """The JSON object that a measuring command ends with."""
+    return json.loads(run(program, *words, "--json").splitlines()[-1])
+
+
+def train(config, folder, settings, *words):
+    """Trains in `folder` with some keys of the configuration set anew; the lines of the metrics."""
+    words = [*words, *(f"--set={name}={value}" for name, value in settings.items())]
+    run("train", "run", "--config", config, "-o", folder, *words)
+    lines = (Path(folder) / "metrics.jsonl").read_text().splitlines()
+    return list(map(json.loads, lines))
+
+
+def architecture(config):
+    """A configuration's architecture, the shapes of its parameters by name, and its size."""
+    toml, shapes = [], {}
+    for line in run("train", "describe", "--config", config, "--parameters").splitlines():
+        words = line.split(maxsplit=1)
+        if "=" in line or line.startswith("["):
+            toml.append(line)
+        elif line.endswith("]"):
+            shapes[words[0]] = json.loads(words[1])
+    return tomllib.loads("\n".join(toml)), shapes, measure("train", "describe", "--config", config)

@@ -1,0 +1,225 @@
+"""A Chessformer in PyTorch's eager mode, as a peer to measure `train` by.
+
+The same architecture, losses and optimizer, written as one would write them in
+Python: a batch at a time, under bfloat16 autocast, with torch.optim.NAdam. The
+parameters are made from the list that `train describe --parameters` prints, so
+that a difference between the two models is an error rather than an advantage.
+"""
+
+import math
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+SQUARES = 64
+PLANES = 112
+PIECES = 12
+MOVES = 1858
+SOFT_TEMPERATURE = 4
+
+
+class Chessformer(nn.Module):
+    """`shapes` are the parameters by name, `config` is the architecture."""
+
+    def __init__(self, config, shapes):
+        super().__init__()
+        self.config = config
+        self.names = {name: name.replace(".", "/") for name in shapes}
+        self.tensors = nn.ParameterDict()
+        for name, shape in shapes.items():
+            deviation = math.sqrt(2 / sum(shape)) if len(shape) == 2 else 0
+            start = torch.randn(shape) * deviation
+            self.tensors[self.names[name]] = nn.Parameter(start if deviation else torch.ones(shape))
+        self.used = set()
+        squares = torch.arange(SQUARES)
+        ranks, files = squares // 8, squares % 8
+        ranks = ranks.unsqueeze(1) - ranks.unsqueeze(0) + 7
+        files = files.unsqueeze(1) - files.unsqueeze(0) + 7
+        self.register_buffer("displacements", 15 * ranks + files)
+        # Which of the 4096 + 192 logits a move is does not change what it costs.
+        self.register_buffer("moves", torch.arange(SQUARES * SQUARES + 192)[-MOVES:])
+
+    def parameter(self, name):
+        self.used.add(name)
+        return self.tensors[self.names[name]]
+
+    def dense(self, name, x, bias=True):
+        bias = self.parameter(f"{name}.bias") if bias else None
+        return F.linear(x, self.parameter(f"{name}.weight"), bias)
+
+    def layer_norm(self, name, x, epsilon):
+        weight, bias = self.parameter(f"{name}.weight"), self.parameter(f"{name}.bias")
+        return F.layer_norm(x, x.shape[-1:], weight, bias, epsilon)
+
+    def add_and_norm(self, name, x, y):
+        x = x + y * (2 * self.config["layers"]) ** -0.25
+        epsilon = 1e-3 if self.config["embedding"]["kind"] == "global" else 1e-6
+        if self.config["norm"] == "layer":
+            return self.layer_norm(f"{name}.norm", x, epsilon)
+        return F.rms_norm(x, x.shape[-1:], self.parameter(f"{name}.norm.weight"), epsilon)
+
+    def feed_forward(self, name, x):
+        hidden = F.mish(self.dense(f"{name}.widen", x))
+        return self.add_and_norm(name, x, self.dense(f"{name}.narrow", hidden))
+
+    def embed(self, planes):
+        features = planes
+        if self.config["embedding"]["kind"] == "global":
+            board = self.dense("embedding.board", planes[..., :PIECES].flatten(1))
+            features = torch.cat([planes, board.unflatten(1, (SQUARES, -1))], dim=2)
+        x = self.dense("embedding.project", features)
+        x = x * self.parameter("embedding.multiply") + self.parameter("embedding.add")
+        if self.config["embedding"]["kind"] == "global":
+            x = self.feed_forward("embedding.feed_forward", x)
+        return x
+
+    def attend(self, name, x):
+        kind = self.config["position"]["kind"]
+        heads = self.config["heads"]
+        width = self.config["width"] // heads
+        position = f"{name}.position"
+        placed = x + self.parameter(f"{position}.offset") if kind == "absolute" else x
+
+        def split(x):
+            return x.unflatten(2, (heads, width)).transpose(1, 2)
+
+        query, key = self.dense(f"{name}.query_key", placed, bias=False).chunk(2, dim=2)
+        query, key = split(query), split(key)
+        value = split(self.dense(f"{name}.value", placed, bias=False))
+        logits = query @ key.transpose(2, 3)
+        if kind == "shaw":
+            of_query, of_key, of_value = (
+                self.parameter(f"{position}.{part}")[self.displacements].unflatten(2, (heads, width))
+                for part in ("query", "key", "value")
+            )
+            logits = logits + torch.einsum("bhid,ijhd->bhij", query, of_key)
+            logits = logits + torch.einsum("bhjd,ijhd->bhij", key, of_query)
+            logits = logits + torch.einsum("ijhd,ijhd->hij", of_query, of_key)
+        logits = logits / math.sqrt(width)
+        if kind == "relative":
+            logits = logits + self.parameter(f"{position}.bias")[self.displacements].permute(2, 0, 1)
+        if kind == "gab":
+            logits = logits + self.geometric_bias(position, x)
+        attention = logits.softmax(-1).to(value.dtype)
+        seen = attention @ value
+        if kind == "shaw":
+            seen = seen + torch.einsum("bhij,ijhd->bhid", attention, of_value)
+        return self.add_and_norm(name, x, self.dense(f"{name}.output", seen.transpose(1, 2).flatten(2)))
+
+    def geometric_bias(self, name, x):
+        squares = self.dense(f"{name}.squares", x, bias=False).flatten(1)
+        summary = F.silu(self.dense(f"{name}.summary", squares))
+        summary = self.layer_norm(f"{name}.summary_norm", summary, 1e-3)
+        heads = F.silu(self.dense(f"{name}.heads", summary))
+        heads = self.layer_norm(f"{name}.heads_norm", heads, 1e-3)
+        heads = heads.unflatten(1, (self.config["heads"], -1))
+        biases = self.dense("encoder.gab_generator", heads, bias=False)
+        return biases.unflatten(2, (SQUARES, SQUARES))
+
+    def policy(self, name, x):
+        query = self.dense(f"policy.{name}.query", x)
+        key = self.dense(f"policy.{name}.key", x)
+        pairs = query @ key.transpose(1, 2) / math.sqrt(self.config["width"])
+        offsets = self.dense(f"policy.{name}.promotion", key[:, 56:], bias=False)
+        promotions = pairs[:, 48:56, 56:].unsqueeze(3) + offsets.unsqueeze(1)
+        return torch.cat([pairs.flatten(1), promotions.flatten(1)], dim=1)[:, self.moves]
+
+    def summary(self, name, x):
+        squares = F.mish(self.dense(f"{name}.squares", x)).flatten(1)
+        return F.mish(self.dense(f"{name}.hidden", squares))
+
+    def reward(self, name, x):
+        summary = self.summary(name, x)
+        scalar, categorical, error = (
+            self.dense(f"{name}.{part}", summary).float() for part in ("scalar", "categorical", "error")
+        )
+        return torch.tanh(scalar.squeeze(1)), categorical, torch.sigmoid(error.squeeze(1))
+
+    def forward(self, planes):
+        x = self.embed(planes)
+        for layer in range(self.config["layers"]):
+            x = self.attend(f"encoder.{layer}.attention", x)
+            x = self.feed_forward(f"encoder.{layer}.feed_forward", x)
+        policy = F.mish(self.dense("policy.embedding", x))
+        plies = self.dense("moves_left.plies", self.summary("moves_left", x)).float()
+        return {
+            "policy": self.policy("vanilla", policy).float(),
+            "soft": self.policy("soft", policy).float() if self.config["soft_policy"] else None,
+            "wdl": self.dense("value.result.wdl", self.summary("value.result", x)).float(),
+            "q": self.reward("value.q", x),
+            "short_term": self.reward("value.short_term", x),
+            "plies": 20 * F.softplus(plies.squeeze(1)),
+        }
+
+
+def targets(batch, device):
+    """Positions at random, with about thirty legal moves each and every target."""
+    legal = torch.rand(batch, MOVES, device=device) < 30 / MOVES
+    legal[:, 0] = True
+    return {
+        "planes": (torch.rand(batch, SQUARES, PLANES, device=device) < 0.1).float(),
+        "illegal": ~legal,
+        "policy": legal.float() / legal.sum(1, keepdim=True),
+        "result": torch.randint(3, (batch,), device=device),
+        "q": torch.rand(batch, device=device) * 2 - 1,
+        "short_term": torch.rand(batch, device=device) * 2 - 1,
+        "plies": torch.rand(batch, device=device) * 100,
+    }
+
+
+def loss(outputs, batch):
+    """The losses of the paper's appendix, and Lc0's moves left."""
+
+    def cross_entropy(logits, target):
+        return F.cross_entropy(logits.masked_fill(batch["illegal"], -1e9), target)
+
+    total = cross_entropy(outputs["policy"], batch["policy"])
+    if outputs["soft"] is not None:
+        soft = batch["policy"] ** (1 / SOFT_TEMPERATURE)
+        total = total + 8 * cross_entropy(outputs["soft"], soft / soft.sum(1, keepdim=True))
+    total = total + F.cross_entropy(outputs["wdl"], batch["result"])
+    for name in ("q", "short_term"):
+        scalar, categorical, error = outputs[name]
+        squared = (scalar - batch[name]) ** 2
+        bucket = ((batch[name] + 1) * categorical.shape[1] / 2).long().clamp(max=categorical.shape[1] - 1)
+        total = total + squared.mean() + 0.1 * F.cross_entropy(categorical, bucket)
+        total = total + F.mse_loss(error, squared.detach())
+    return total + F.huber_loss(outputs["plies"] / 20, batch["plies"] / 20, delta=0.5)
+
+
+def positions_per_second(config, shapes, batch_size, steps, device):
+    """Trains for some steps on one batch; of them, the median's speed."""
+    torch.manual_seed(1)
+    model = Chessformer(config, shapes).to(device)
+    optimizer = torch.optim.NAdam(model.parameters(), lr=5e-4, betas=(0.9, 0.98), eps=1e-7)
+    batch = targets(batch_size, device)
+    seconds = []
+    for step in range(steps + 2):
+        start = time.perf_counter()
+        with torch.autocast(torch.device(device).type, torch.bfloat16):
+            outputs = model(batch["planes"])
+        total = loss(outputs, batch)
+        total.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 10)
+        optimizer.step()
+        optimizer.zero_grad()
+        if device != "cpu":
+            torch.cuda.synchronize()
+        if step == 0:
+            unused = set(shapes) - model.used
+            assert not unused, f"the model in Python does not use {sorted(unused)}"
+        seconds.append(time.perf_counter() - start)
+    return batch_size / sorted(seconds[2:])[steps // 2]
+
+
+def product_rate(size, device):
+    """Multiply-accumulates a second of a size³ product in bfloat16, the best of some."""
+    a, b = (torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in range(2))
+    best = math.inf
+    for _ in range(8 if device != "cpu" else 2):
+        start = time.perf_counter()
+        (a @ b).sum().item()
+        best = min(best, time.perf_counter() - start)
+    return size**3 / best

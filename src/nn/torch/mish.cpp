@@ -3,6 +3,7 @@
 // a sixth of the time of training on processors whose matrix units make products
 // cheap. One exponential is enough.
 #include "kernels.h"
+#include "rms_norm.h"
 #include "shim.h"
 
 #include <ATen/Parallel.h>
@@ -125,5 +126,6 @@ extern "C" char* tessera_replace_kernels() {
                                               c10::DispatchKey::CPU, __FILE__, __LINE__);
     library->impl("mish", TORCH_FN(mish));
     library->impl("mish_backward", TORCH_FN(mish_backward));
+    tessera::replace_rms_norm();
   });
 }

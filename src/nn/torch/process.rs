@@ -253,4 +253,43 @@ mod tests {
             );
         }
     }
+
+    /// The norm with its gradients, in f64 by libtorch's own composition and in
+    /// `kind` by ours.
+    #[test]
+    fn the_root_mean_square_norm_and_its_gradients_are_right() {
+        prepare();
+        tch::manual_seed(4);
+        let random = |shape: &[i64]| Tensor::randn(shape, (Kind::Float, Device::Cpu));
+        for (rows, width) in [(1, 5), (3, 32), (1300, 100)] {
+            let (x, weight) = (random(&[rows, width]), random(&[width]));
+            let gradient = random(&[rows, width]);
+            let pass = |kind: Kind| -> [Tensor; 3] {
+                let cast = |tensor: &Tensor| tensor.to_kind(Kind::BFloat16).to_kind(kind);
+                let x = cast(&x).set_requires_grad(true);
+                let weight = cast(&weight).set_requires_grad(true);
+                let y = x.rms_norm([width], Some(&weight), 1e-6);
+                (&y * cast(&gradient)).sum(kind).backward();
+                [y.detach(), x.grad(), weight.grad()].map(|found| found.to_kind(Kind::Double))
+            };
+            let expected = pass(Kind::Double);
+            for (kind, tolerance) in [(Kind::Float, 1e-5), (Kind::BFloat16, 0.02)] {
+                for (found, expected) in pass(kind).iter().zip(&expected) {
+                    let off = (found - expected).abs().max().double_value(&[]);
+                    let size = expected.abs().max().double_value(&[]);
+                    assert!(off <= tolerance * size, "{rows} × {width}: {off} of {size}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_norm_over_what_is_laid_out_otherwise_is_right_too() {
+        prepare();
+        let x = Tensor::randn([6, 8], (Kind::Float, Device::Cpu)).transpose(0, 1);
+        let turned = x.rms_norm([6], None::<&Tensor>, 1e-6);
+        let straight = x.contiguous().rms_norm([6], None::<&Tensor>, 1e-6);
+        assert_eq!(turned.size(), [8, 6]);
+        assert!((turned - straight).abs().max().double_value(&[]) < 1e-6);
+    }
 }

@@ -4,6 +4,9 @@
 use std::path::Path;
 use tempfile::NamedTempFile;
 
+/// What the names of files begin with that are being written.
+const UNFINISHED: &str = ".unfinished-";
+
 /// A file beside `path` that vanishes unless it is persisted there.
 ///
 /// # Errors
@@ -16,7 +19,25 @@ pub(crate) fn unfinished(path: &Path) -> std::io::Result<NamedTempFile> {
     let mode = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666);
     #[cfg(unix)]
     builder.permissions(mode);
-    builder.prefix(".unfinished-").tempfile_in(folder_of(path))
+    builder.prefix(UNFINISHED).tempfile_in(folder_of(path))
+}
+
+/// Removes what a killed process left half-written in a folder, if there is one.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn remove_unfinished(folder: &Path) -> std::io::Result<()> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Puts a written file at `path` so that neither a kill nor a power cut leaves

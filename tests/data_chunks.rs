@@ -221,6 +221,14 @@ fn short_term_values_follow_the_game_and_end_in_its_result() {
     let (samples, _) = read("game".into(), bytemuck::cast_slice(&rescored));
     assert_eq!(samples[3].short_term, Some(0.25));
     assert_eq!(samples[4].short_term, None);
+    // Neither a result that was blended nor a damaged value passes for sound.
+    let mut odd = game.clone();
+    odd[2].result_q = 0.04;
+    odd[2].result_d = 0.45;
+    odd[5].root_q = 1e6;
+    let (samples, faults) = read("game".into(), bytemuck::cast_slice(&odd));
+    assert_eq!((samples[2].result, faults.len()), (None, 1));
+    assert_eq!(samples[4].short_term, Some(odd[4].root_q));
 }
 
 #[test]

@@ -221,8 +221,21 @@ impl Iterator for Loader {
     type Item = Result<Batch, LoaderError>;
 
     /// Waits for the next batch. After an error there is none.
+    ///
+    /// # Panics
+    /// If a thread of the loader has.
     fn next(&mut self) -> Option<Result<Batch, LoaderError>> {
-        self.batches.as_ref()?.recv().ok()
+        if let Ok(batch) = self.batches.as_ref()?.recv() {
+            return Some(batch);
+        }
+        self.batches = None;
+        for worker in self.workers.drain(..) {
+            // Training must not take it for the end of the data.
+            if let Err(panic) = worker.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+        None
     }
 }
 

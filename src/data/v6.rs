@@ -63,6 +63,9 @@ pub enum V6Fault {
     /// The policy is no distribution.
     #[error("the policy adds up to {0} instead of 1")]
     Sum(f32),
+    /// The record is not as its game left it, which a shard cannot express.
+    #[error("the game was rescored: train on it as it is, by [[data.chunks]]")]
+    Rescored,
     /// A value is not in its range.
     #[error("{name} is {value}")]
     Value {

@@ -110,11 +110,12 @@ impl Source {
                 Ok(Box::new(tasks))
             }
             Source::Files { paths, share } => {
-                let files: Vec<_> = paths
-                    .iter()
-                    .map(|path| of_file(path, *share))
-                    .collect::<Result<_, _>>()?;
-                let tasks = files.into_iter().flatten().zip(0..);
+                // One file is open at a time.
+                let tasks = paths.iter().flat_map(|path| {
+                    of_file(path, *share)
+                        .unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
+                });
+                let tasks = tasks.zip(0..);
                 Ok(Box::new(tasks.map(|(task, number)| Ok((number, task?)))))
             }
         }

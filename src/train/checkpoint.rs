@@ -54,7 +54,7 @@ pub struct Checkpoint {
     pub state: State,
     /// The parameters, f32 `[parameters]`.
     pub parameters: Tensor,
-    /// Their exponential average, f32 `[parameters]`.
+    /// Their average, which is validated and exported, f32 `[parameters]`.
     pub average: Tensor,
     /// What the optimizer remembers.
     pub(super) memory: Memory,

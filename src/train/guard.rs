@@ -44,9 +44,7 @@ impl Guard {
         if !loss.is_finite() || !norm.is_finite() {
             return Err(Trouble::NotFinite);
         }
-        let deviation = self.variance.sqrt().max(LEAST_DEVIATION * self.mean.abs());
-        let is_settled = config.deviations > 0.0 && self.seen >= config.memory;
-        if is_settled && loss > self.mean + config.deviations * deviation {
+        if self.is_high(loss, config) {
             self.high += 1;
             let usual = self.mean;
             return if self.high >= config.lines {
@@ -63,6 +61,13 @@ impl Guard {
         self.mean += share * difference;
         self.variance = (1.0 - share) * (self.variance + share * difference * difference);
         Ok(())
+    }
+
+    /// Whether a loss is far above what is usual.
+    pub fn is_high(&self, loss: f64, config: &GuardConfig) -> bool {
+        let deviation = self.variance.sqrt().max(LEAST_DEVIATION * self.mean.abs());
+        let is_settled = config.deviations > 0.0 && self.seen >= config.memory.max(1);
+        is_settled && loss > self.mean + config.deviations * deviation
     }
 
     /// Whether the last line was high, so that the weights may be bad.

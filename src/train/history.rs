@@ -62,7 +62,9 @@ impl History {
             path: metrics.clone(),
             source,
         })?;
-        let lines = text.lines().enumerate().map(|(number, line)| {
+        // A kill may have cut the last line.
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let lines = whole.lines().enumerate().map(|(number, line)| {
             serde_json::from_str(line).map_err(|source| HistoryError::Line {
                 path: metrics.clone(),
                 line: number + 1,

@@ -97,8 +97,9 @@ impl Optimizer {
         self.steps = steps;
         for (name, mut own) in self.rules.iter().flat_map(|rule| rule.memory()) {
             let known = memory.iter().find(|(known, _)| *known == name);
-            if let Some((_, known)) = known.filter(|(_, known)| known.size() == own.size()) {
-                own.copy_(known);
+            match known.filter(|(_, known)| known.size() == own.size()) {
+                Some((_, known)) => own.copy_(known),
+                None => _ = own.zero_(),
             }
         }
     }

@@ -111,6 +111,9 @@ pub enum TrainError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// Processes that train together were configured differently.
+    #[error("the first process was given another configuration: give all of them the same")]
+    OtherConfiguration,
     /// Going back to the last checkpoint did not help.
     #[error(
         "step {step}: {trouble}, {times} times from the checkpoint of step {from}: \
@@ -200,6 +203,18 @@ impl Trainer {
         })
     }
 
+    /// A trainer that takes its weights from the first of several processes,
+    /// see [`Trainer::join`].
+    ///
+    /// # Errors
+    /// [`TrainError`] if the configuration does not fit together.
+    pub fn follower(config: &TrainConfig, device: Device) -> Result<Trainer, TrainError> {
+        Trainer::build(config, device, |model| {
+            let count = model.size().parameters;
+            Ok(Tensor::zeros([count], (Kind::Float, Device::Cpu)))
+        })
+    }
+
     /// Goes on from a checkpoint with `config`, which may differ from the
     /// checkpoint's in all but the architecture.
     ///
@@ -217,18 +232,11 @@ impl Trainer {
         if state.config.architecture()? != config.architecture()? {
             return Err(other());
         }
-        let mut trainer = Trainer::build(config, device, |model| {
-            let count = model.size().parameters;
-            Ok(Tensor::zeros([count], (Kind::Float, Device::Cpu)))
-        })?;
+        let mut trainer = Trainer::follower(config, device)?;
         if checkpoint.parameters.size() != trainer.parameters.size() {
             return Err(other());
         }
         trainer.restore(checkpoint);
-        if state.config.data != config.data || state.config.loss != config.loss {
-            // Other losses are usual now.
-            trainer.guard = Guard::default();
-        }
         Ok(trainer)
     }
 
@@ -245,9 +253,21 @@ impl Trainer {
         self.step = state.step;
         self.samples = state.samples;
         self.seconds = state.seconds;
-        self.position = state.position;
+        let (then, now) = (&state.config, &self.config);
+        self.position = match then.data == now.data {
+            true => state.position,
+            // Places in other data mean nothing: it is gone through from the start.
+            false => Position {
+                epoch: state.position.epoch + 1,
+                ..Position::default()
+            },
+        };
+        self.guard = match then.data == now.data && then.loss == now.loss {
+            true => state.guard.clone(),
+            // Other losses are usual now.
+            false => Guard::default(),
+        };
         self.window = Window::resume(sums, state.window, self.device);
-        self.guard = state.guard.clone();
         self.rollbacks = state.rollbacks;
     }
 
@@ -256,6 +276,7 @@ impl Trainer {
     ///
     /// # Errors
     /// [`TrainError::Uneven`] if the batch has no equal shares,
+    /// [`TrainError::OtherConfiguration`] if the first one is to do another thing,
     /// [`TrainError::Group`] if another process is gone.
     pub fn join(mut self, world: World) -> Result<Trainer, TrainError> {
         let (batch, size) = (self.config.batch, world.size());
@@ -264,6 +285,10 @@ impl Trainer {
         }
         self.leaves = Buckets::new(&self.parameters, self.model.parameters(), &world)?;
         self.world = Arc::new(world);
+        let own = serde_json::to_string(&self.config).expect("plain data");
+        if self.world.share(&own, "comparing configurations")? != own {
+            return Err(TrainError::OtherConfiguration);
+        }
         self.follow()?;
         Ok(self)
     }

@@ -64,7 +64,8 @@ impl Window {
             return fresh;
         }
         Window {
-            sums: sums.to_device(device),
+            // A copy, for the sums grow in place.
+            sums: sums.to_device(device).copy(),
             steps,
             samples,
             inherited: (steps, samples),

@@ -4,6 +4,7 @@ use super::device::DeviceArguments;
 use super::run::{stop_when_interrupted, take_shards_from, train};
 use anyhow::{Context, bail};
 use clap::Args;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -137,13 +138,21 @@ impl Ablate {
         bench: &Bench,
     ) -> anyhow::Result<u64> {
         let memory = self.output.join(STEPS);
-        let mut known: BTreeMap<String, u64> = match std::fs::read(&memory) {
+        let mut known: BTreeMap<String, Fitted> = match std::fs::read(&memory) {
             Ok(text) => serde_json::from_slice(&text)
                 .with_context(|| format!("{} is damaged: remove it", memory.display()))?,
             Err(_) => BTreeMap::new(),
         };
-        if let Some(&steps) = known.get(variant) {
-            return Ok(steps);
+        if let Some(fitted) = known.get(variant) {
+            if (fitted.minutes, fitted.batch) != (minutes, config.batch) {
+                bail!(
+                    "`{variant}` was begun for {} minutes with batches of {}: \
+                     compare the same, or in another folder",
+                    fitted.minutes,
+                    fitted.batch
+                );
+            }
+            return Ok(fitted.steps);
         }
         let seconds = minutes * 60.0;
         let limit = Duration::try_from_secs_f64(seconds * TRIAL)
@@ -153,12 +162,25 @@ impl Ablate {
         let trial = tempfile::tempdir_in(&self.output)?;
         let speed = speed(config, limit, trial.path(), bench)?;
         let steps = (seconds * (1.0 - RESERVE) * speed / config.batch as f64) as u64;
-        known.insert(variant.to_owned(), steps.max(1));
+        let fitted = Fitted {
+            minutes,
+            batch: config.batch,
+            steps: steps.max(1),
+        };
+        known.insert(variant.to_owned(), fitted);
         let file = tempfile::NamedTempFile::new_in(&self.output)?;
         serde_json::to_writer(&file, &known)?;
         file.persist(&memory)?;
         Ok(steps.max(1))
     }
+}
+
+/// The steps that were found to fit into a time.
+#[derive(Serialize, Deserialize)]
+struct Fitted {
+    minutes: f64,
+    batch: usize,
+    steps: u64,
 }
 
 impl Bench {

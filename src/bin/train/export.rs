@@ -41,8 +41,11 @@ impl Export {
         let checkpoint = Checkpoint::read(&self.source)?;
         let state = &checkpoint.state;
         let model = Chessformer::new(&state.config.architecture()?, Device::Cpu)?;
-        let shards = state.config.data.shards.iter();
-        let data: Vec<_> = shards
+        let sources = &state.config.data;
+        let data: Vec<_> = sources
+            .shards
+            .iter()
+            .chain(&sources.chunks)
             .filter_map(|source| source.path.file_stem())
             .map(|name| name.to_string_lossy().into_owned())
             .collect();

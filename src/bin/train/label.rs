@@ -225,10 +225,13 @@ fn numbers<const COUNT: usize>(text: &str) -> Result<[i32; COUNT], String> {
     }
 }
 
+/// The longest that an engine may be waited for, in seconds.
+const A_DAY: f64 = 86_400.0;
+
 fn positive(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    match number > 0.0 {
+    match number > 0.0 && number <= A_DAY {
         true => Ok(number),
-        false => Err("it must be positive".to_owned()),
+        false => Err("it must be positive, and a day at most".to_owned()),
     }
 }

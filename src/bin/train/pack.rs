@@ -116,8 +116,8 @@ impl Pack {
             .take(left);
         let mut number = 0;
         loop {
-            let texts = next_texts(&mut games).with_context(named)?;
-            if texts.is_empty() {
+            let (texts, damage) = next_texts(&mut games);
+            if texts.is_empty() && damage.is_none() {
                 return Ok(());
             }
             let parsed: Vec<_> = texts.par_iter().map(|text| pgn::parse_game(text)).collect();
@@ -132,11 +132,17 @@ impl Pack {
                 }
             }
             packing.add(records)?;
+            if let Some(error) = damage {
+                return packing.skip(&format!("the rest of {}: {error}", input.display()));
+            }
         }
     }
 
     fn pack_chunks(&self, chunks: &Chunks, packing: &mut Packing) -> anyhow::Result<()> {
         for first in (0..chunks.len()).step_by(CHUNKS) {
+            if self.left(packing) == 0 {
+                break;
+            }
             let read: Vec<_> = (first..chunks.len().min(first + CHUNKS))
                 .into_par_iter()
                 .map(|chunk| {
@@ -301,14 +307,17 @@ fn file_name(path: &Path) -> String {
 /// The next games, enough to keep all threads busy; none at the end.
 fn next_texts(
     games: &mut impl Iterator<Item = std::io::Result<Vec<u8>>>,
-) -> std::io::Result<Vec<Vec<u8>>> {
+) -> (Vec<Vec<u8>>, Option<std::io::Error>) {
     let mut texts = Vec::new();
     let mut bytes = 0;
     while bytes < TEXT {
         let Some(text) = games.next() else { break };
-        let text = text?;
+        let text = match text {
+            Ok(text) => text,
+            Err(error) => return (texts, Some(error)),
+        };
         bytes += text.len();
         texts.push(text);
     }
-    Ok(texts)
+    (texts, None)
 }

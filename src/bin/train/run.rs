@@ -149,7 +149,7 @@ fn train_together(
     let size = world.size();
     let trainer = match is_first {
         true => Trainer::open(config, options, device)?,
-        false => Trainer::new(config, device)?,
+        false => Trainer::follower(config, device)?,
     };
     let mut trainer = trainer.join(world)?;
     if !is_first {

@@ -4,6 +4,7 @@ use super::games::{GamesArguments, bar, name_and_value, share};
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -71,7 +72,7 @@ pub struct SelfPlayCommand {
     resign: Option<f32>,
     /// Share of the games in which nobody resigns, to count those that would
     /// have been given up wrongly.
-    #[arg(long, default_value_t = 0.1, value_parser = share)]
+    #[arg(long, default_value_t = 0.1, value_parser = share, requires = "resign")]
     played_on: f64,
     /// Set an option of the search as over UCI, such as CPuct=2; may be repeated.
     #[arg(long = "set", value_name = "OPTION=VALUE", value_parser = name_and_value)]
@@ -131,6 +132,16 @@ impl SelfPlayCommand {
             seed: self.seed,
         };
         let mut event = properties.name.clone();
+        if let Some(net) = &self.net {
+            // Exports of one run share a name.
+            let bytes = std::fs::read(net).with_context(|| net.display().to_string())?;
+            let digest = Sha256::digest(bytes);
+            event.push_str(&format!(
+                " {:02x}{:02x}{:02x}{:02x}",
+                digest[0], digest[1], digest[2], digest[3]
+            ));
+        }
+        event.push_str(&format!(", {:?}", self.precision).to_lowercase());
         for (name, value) in &self.options {
             event.push_str(&format!(", {name} {value}"));
         }

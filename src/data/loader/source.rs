@@ -4,7 +4,8 @@
 use crate::data::replay::{VariationWeight, replay};
 use crate::data::sample::Sample;
 use crate::data::shard::{Shard, ShardError};
-use crate::data::v6::Chunks;
+use crate::data::v6::{Chunks, V6Error, V6Fault};
+use std::io::ErrorKind;
 
 use super::{LoaderError, Sampling};
 
@@ -96,6 +97,8 @@ impl Source {
             Data::Chunks { chunks, .. } => {
                 return match chunks.read(block) {
                     Ok(chunk) => chunk.samples(keep, emit, |error| bad(error.into())),
+                    // Without the file there is nothing to go on with.
+                    Err(error) if is_of_the_system(&error) => Err(error.into()),
                     Err(error) => bad(error.into()),
                 };
             }
@@ -123,4 +126,9 @@ impl Source {
         }
         Ok(())
     }
+}
+
+/// Whether it is the file system that failed, not the file.
+fn is_of_the_system(error: &V6Error) -> bool {
+    matches!(&error.fault, V6Fault::Io(error) if error.kind() != ErrorKind::UnexpectedEof)
 }

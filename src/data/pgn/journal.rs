@@ -139,8 +139,11 @@ impl Journal {
             self.reopen()?;
         }
         if let Some(part) = &mut self.part {
-            let written = part.write_all(game.as_bytes());
-            written.map_err(|error| self.io(error))?;
+            if let Err(error) = part.write_all(game.as_bytes()) {
+                // What comes after a game that is not whole would be lost.
+                let _ = part.set_len(self.end);
+                return Err(self.io(error));
+            }
         }
         let length = game.len() as u64;
         self.games.insert(number, (self.end, length));
@@ -185,9 +188,7 @@ impl Journal {
             }
             _ => copy(&mut BufWriter::new(&file))?,
         }
-        file.as_file().sync_all()?;
-        file.persist(&self.output).map_err(|error| error.error)?;
-        Ok(())
+        files::persist(file, &self.output)
     }
 
     /// Goes on with an output that was complete.
@@ -200,12 +201,13 @@ impl Journal {
             }
             to.flush()?;
             drop(to);
-            file.as_file().sync_all()?;
-            file.persist(&self.part_path).map_err(|error| error.error)?;
-            Ok(())
+            files::persist(file, &self.part_path)
         };
         copy().map_err(|error| self.io(error))?;
-        self.part = Some(self.open_part()?);
+        let part = self.open_part()?;
+        // Nothing after the last game that is whole.
+        part.set_len(self.end).map_err(|error| self.io(error))?;
+        self.part = Some(part);
         Ok(())
     }
 
@@ -275,6 +277,7 @@ fn whole(game: &[u8]) -> Option<&str> {
 /// The value of a tag.
 #[must_use]
 pub fn tag(game: &str, name: &str) -> Option<String> {
+    let game = game.trim_start_matches('\u{feff}').trim_start();
     let mut lines = game.lines().map_while(|line| line.strip_prefix('['));
     let value = lines.find_map(|line| {
         let value = line.strip_prefix(name)?.strip_prefix(" \"")?;

@@ -103,11 +103,10 @@ impl ShardWriter {
             let file = file
                 .into_inner()
                 .map_err(std::io::IntoInnerError::into_error)?;
-            file.as_file().sync_all()?;
-            file.persist(&path).map_err(|error| error.error)
+            files::persist(file, &path)
         };
         match persist() {
-            Ok(_) => Ok(offset),
+            Ok(()) => Ok(offset),
             Err(source) => Err(ShardError::Io { path, source }),
         }
     }

@@ -280,7 +280,8 @@ fn is_tar(path: &Path) -> bool {
 
 fn is_named_as_chunk(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let is_games = name.ends_with(".pgn.gz");
+    let others = [".pgn", ".pgn.gz", ".pgn.zst", ".shard", ".toml", ".log"];
+    let is_other = others.iter().any(|ending| name.ends_with(ending));
     let begins = name.starts_with("training.") || name.starts_with("game_");
-    (begins || name.ends_with(".gz")) && !name.starts_with('.') && !is_games
+    (begins || name.ends_with(".gz")) && !name.starts_with('.') && !is_other
 }

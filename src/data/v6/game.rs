@@ -169,9 +169,7 @@ pub fn write_chunk(path: &Path, records: &[V6Record]) -> Result<(), ChunkWriteEr
             .map_err(std::io::Error::other)?;
         let mut file = files::unfinished(path)?;
         file.write_all(&packed[..length])?;
-        file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)?;
-        Ok(())
+        files::persist(file, path)
     };
     write().map_err(|source| ChunkWriteError {
         path: path.to_owned(),

@@ -1,13 +1,14 @@
 //! The games of a chunk as records, for shards.
 
+use shakmaty::EnPassantMode;
 use shakmaty::fen::Fen;
-use shakmaty::{EnPassantMode, Position};
 
 use crate::chess::Game;
 use crate::data::record::{Node, Record, Search};
-use crate::data::sample::Sample;
+use crate::data::sample::{Sample, Wdl};
 use crate::encode::Input;
 
+use super::record::DELETED;
 use super::samples::follows;
 use super::{Chunk, V6Error, V6Fault, V6Record};
 
@@ -58,7 +59,13 @@ impl Chunk {
 /// Adds a record to the game it goes on with, or as a game's first.
 fn add(record: &V6Record, goes_on: bool, games: &mut Vec<Record>) -> Result<(), V6Fault> {
     let sample = record.sample()?;
+    if record.q_st != 0.0 || record.invariance_info & DELETED != 0 {
+        return Err(V6Fault::Rescored);
+    }
     let game = match games.last_mut() {
+        Some(game) if goes_on && game.result != result_for_white(&sample) => {
+            return Err(V6Fault::Rescored);
+        }
         Some(game) if goes_on => game,
         _ => {
             games.push(begin(&sample)?);
@@ -89,9 +96,13 @@ fn begin(sample: &Sample) -> Result<Record, V6Fault> {
     let fen = Fen::from_position(&position, EnPassantMode::Legal).to_string();
     Ok(Record {
         fen: (!is_initial).then_some(fen),
-        result: sample
-            .result
-            .map(|result| position.turn().fold_wb(result, result.reversed())),
+        result: result_for_white(sample),
         ..Record::default()
     })
+}
+
+fn result_for_white(sample: &Sample) -> Option<Wdl> {
+    let turn = sample.input.turn();
+    let result = sample.result?;
+    Some(turn.fold_wb(result, result.reversed()))
 }

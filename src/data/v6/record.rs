@@ -34,7 +34,7 @@ pub const PROVEN: u8 = 1 << 3;
 /// thousand numbers of half precision.
 const SUM_TOLERANCE: f32 = 1e-2;
 /// How far rounding may take a value past its range.
-const VALUE_TOLERANCE: f32 = 1e-3;
+pub(super) const VALUE_TOLERANCE: f32 = 1e-3;
 /// More plies than a game has.
 const MAX_PLIES: f32 = 20_000.0;
 
@@ -190,13 +190,18 @@ impl V6Record {
         Legal::from_words(words)
     }
 
-    /// The game's result for the mover, if it came to one.
+    /// The game's result for the mover, if it came to one. Where a rescorer has
+    /// blended it with what it thinks of a blunder to come, there is none.
     pub(super) fn result(&self) -> Option<Wdl> {
-        match self.result_q {
-            _ if self.result_d > 0.5 => Some(Wdl::Draw),
-            q if q > 0.0 => Some(Wdl::Win),
-            q if q < 0.0 => Some(Wdl::Loss),
-            _ => None,
+        let is_certain = |share: f32| (share - 1.0).abs() < 1e-3;
+        if is_certain(self.result_d) {
+            Some(Wdl::Draw)
+        } else if is_certain(self.result_q) {
+            Some(Wdl::Win)
+        } else if is_certain(-self.result_q) {
+            Some(Wdl::Loss)
+        } else {
+            None
         }
     }
 

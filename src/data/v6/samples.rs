@@ -4,7 +4,7 @@ use crate::data::label::short_term;
 use crate::data::sample::Sample;
 use crate::encode::PLANES_PER_BOARD;
 
-use super::record::DELETED;
+use super::record::{DELETED, VALUE_TOLERANCE};
 use super::{Chunk, V6Error, V6Record};
 
 /// Kinds of pieces, ours and theirs.
@@ -31,13 +31,23 @@ impl Chunk {
         loop {
             let offset = reader.offset();
             match reader.next() {
-                Some(Ok(record)) => records.push((offset, record)),
-                Some(Err(error)) => bad(error)?,
+                Some(Ok(record)) => records.push(Place {
+                    offset,
+                    record,
+                    is_cut_off: false,
+                }),
+                Some(Err(error)) => {
+                    if let Some(last) = records.last_mut() {
+                        last.is_cut_off = true;
+                    }
+                    bad(error)?;
+                }
                 None => break,
             }
         }
         let short_terms = short_terms(&records);
-        for (place, (offset, record)) in records.into_iter().enumerate() {
+        for (place, at) in records.into_iter().enumerate() {
+            let Place { offset, record, .. } = at;
             if record.invariance_info & DELETED != 0 || !keep() {
                 continue;
             }
@@ -60,17 +70,32 @@ impl Chunk {
     }
 }
 
+/// A record and where it stands.
+struct Place<'a> {
+    offset: u64,
+    record: &'a V6Record,
+    /// Whether what follows cannot be read, so that nobody knows what it was.
+    is_cut_off: bool,
+}
+
 /// The short-term values of records that have none of their own. Where a game
 /// ends, its result follows; a chunk's games are told apart by their boards.
-fn short_terms(records: &[(u64, &V6Record)]) -> Option<Vec<f32>> {
-    if records.iter().any(|(_, record)| record.q_st != 0.0) {
+fn short_terms(records: &[Place]) -> Option<Vec<f32>> {
+    if records.iter().any(|place| place.record.q_st != 0.0) {
         return None;
     }
+    // What a damaged record says must not reach the sound ones before it.
+    let is_sound = |record: &V6Record| record.root_q.abs() <= 1.0 + VALUE_TOLERANCE;
     let mut values = vec![0.0; records.len()];
     for place in (0..records.len()).rev() {
-        let (_, record) = records[place];
+        let Place {
+            record, is_cut_off, ..
+        } = records[place];
         let follows = match records.get(place + 1) {
-            Some((_, next)) if follows(record, next) => Some(values[place + 1]),
+            _ if is_cut_off => None,
+            Some(next) if follows(record, next.record) => {
+                Some(values[place + 1]).filter(|_| is_sound(next.record))
+            }
             _ => record.result().map(|result| -result.q()),
         };
         values[place] = short_term(record.root_q, follows);

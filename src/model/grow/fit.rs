@@ -12,11 +12,11 @@ pub(super) fn fit(
     from: &ModelConfig,
     to: &ModelConfig,
 ) -> Result<Tensor, GrowError> {
-    let old = tile(
-        name,
-        &old.view(layout(name, &old.size(), from).as_slice()),
-        to,
-    );
+    let shape = layout(name, &old.size(), from);
+    if shape.iter().product::<i64>() != old.numel() as i64 {
+        return Err(GrowError::Shape(name.to_owned()));
+    }
+    let old = tile(name, &old.view(shape.as_slice()), to);
     let (before, after) = (old.size(), layout(name, &fresh.size(), to));
     if before.len() != after.len() || before.iter().zip(&after).any(|(old, new)| old > new) {
         return Err(GrowError::Smaller(name.to_owned()));

@@ -36,9 +36,11 @@ impl Folder {
         let path = self.place(checkpoint.state.step);
         checkpoint.write(&path)?;
         let found = list(&self.path)?;
+        // Later ones are of a future that a damaged file or a roll-back undid.
         for (_, old) in found
             .iter()
             .rev()
+            .filter(|(step, _)| *step <= checkpoint.state.step)
             .skip(self.keep.newest)
             .filter(|(step, _)| self.keep.every == 0 || step % self.keep.every != 0)
         {
@@ -151,6 +153,21 @@ mod tests {
         std::fs::write(folder.place(10), "").unwrap();
         let error = step(&folder).unwrap_err().to_string();
         assert!(error.contains("step-000000020"), "{error}");
+    }
+
+    #[test]
+    fn damaged_later_ones_take_no_place() {
+        let one = KeepConfig {
+            newest: 1,
+            ..KeepConfig::default()
+        };
+        let (_place, folder) = filled(one, 10);
+        std::fs::write(folder.place(40), "short").unwrap();
+        let mut checkpoint = tiny().checkpoint().unwrap();
+        checkpoint.state.step = 20;
+        folder.write(&checkpoint).unwrap();
+        assert_eq!(steps(&folder.path), [20, 40]);
+        assert_eq!(newest(&folder.path).unwrap().unwrap().state.step, 20);
     }
 
     #[test]

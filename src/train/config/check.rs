@@ -1,6 +1,6 @@
 //! What must hold of a configuration besides its types.
 
-use super::{AverageConfig, OverrideError, TrainConfig, nearest};
+use super::{AverageConfig, OverrideError, ScheduleShape, TrainConfig, nearest};
 use crate::model::{self, Chessformer};
 use crate::train::pattern::matches;
 use std::path::PathBuf;
@@ -56,6 +56,9 @@ pub enum ConfigError {
         /// What it must be.
         expected: &'static str,
     },
+    /// All losses weigh nothing.
+    #[error("all weights under [loss] are 0: there is nothing to learn")]
+    NothingToLearn,
     /// A pattern names nothing.
     #[error("no parameter matches `{0}`: `train describe --parameters` lists them")]
     Pattern(String),
@@ -75,6 +78,7 @@ impl TrainConfig {
     pub fn check(&self) -> Result<(), ConfigError> {
         self.check_counts()?;
         self.check_ranges()?;
+        self.check_losses()?;
         let architecture = self.architecture()?;
         if architecture.optimistic_policy != (self.loss.policy_optimistic > 0.0) {
             return Err(ConfigError::Optimism);
@@ -114,51 +118,71 @@ impl TrainConfig {
         }
     }
 
+    /// Whether there is anything to learn.
+    fn check_losses(&self) -> Result<(), ConfigError> {
+        let mut weights = self.loss.weights().into_iter().map(|(_, weight)| weight);
+        match self.distillation.is_some() || weights.any(|weight| weight > 0.0) {
+            true => Ok(()),
+            false => Err(ConfigError::NothingToLearn),
+        }
+    }
+
     fn check_ranges(&self) -> Result<(), ConfigError> {
         const SHARE: &str = "at least 0 and at most 1";
         const BELOW_ONE: &str = "at least 0 and below 1";
         const POSITIVE: &str = "above 0";
         const WEIGHT: &str = "a number of at least 0";
         let is_weight = |value: f64| value.is_finite() && value >= 0.0;
-        let (smoothing, mirror) = (self.loss.label_smoothing, self.augment.mirror);
+        let below_one = |name, value: f64| (name, value, (0.0..1.0).contains(&value), BELOW_ONE);
+        let weight = |name, value: f64| (name, value, is_weight(value), WEIGHT);
+        let positive = |name, value: f64| {
+            let holds = value.is_finite() && value > 0.0;
+            (name, value, holds, POSITIVE)
+        };
+        let share = |name, value: f64| (name, value, (0.0..=1.0).contains(&value), SHARE);
+        let (optimizer, schedule) = (&self.optimizer, &self.schedule);
         let mut values = vec![
-            (
-                "loss.label_smoothing",
-                smoothing,
-                (0.0..1.0).contains(&smoothing),
-                BELOW_ONE,
-            ),
-            (
-                "augment.mirror",
-                mirror,
-                (0.0..=1.0).contains(&mirror),
-                SHARE,
-            ),
+            below_one("loss.label_smoothing", self.loss.label_smoothing),
+            share("augment.mirror", self.augment.mirror),
+            below_one("optimizer.beta1", optimizer.beta1),
+            below_one("optimizer.beta2", optimizer.beta2),
+            below_one("optimizer.muon_momentum", optimizer.muon_momentum),
+            positive("optimizer.epsilon", optimizer.epsilon),
+            weight("optimizer.weight_decay", optimizer.weight_decay),
+            weight("optimizer.clip_norm", optimizer.clip_norm),
+            weight("schedule.peak", schedule.peak),
         ];
+        match &schedule.shape {
+            ScheduleShape::Stable { decay } => values.push(share("schedule.shape.decay", *decay)),
+            ScheduleShape::Cosine { last } => values.push(share("schedule.shape.last", *last)),
+            ScheduleShape::Stepped { drops } => {
+                values.extend(
+                    drops
+                        .iter()
+                        .map(|drop| weight("schedule.shape.drops", drop.1)),
+                );
+            }
+        }
+        let losses = self.loss.weights();
+        values.extend(losses.map(|(name, value)| weight(name, value)));
+        let pieces = self.accumulate as f64;
+        let fit = self.accumulate <= self.batch;
+        values.push(("accumulate", pieces, fit, "at most `batch`"));
         if let AverageConfig::Exponential { decay } = self.average {
-            let holds = (0.0..1.0).contains(&decay);
-            values.push(("average.decay", decay, holds, BELOW_ONE));
+            values.push(below_one("average.decay", decay));
         }
         if let Some(distillation) = &self.distillation {
             let temperature = distillation.temperature;
-            let holds = temperature.is_finite() && temperature > 0.0;
-            values.push(("distillation.temperature", temperature, holds, POSITIVE));
-            for (name, weight) in [
-                ("distillation.policy", distillation.policy),
-                ("distillation.result", distillation.result),
-                ("distillation.q", distillation.q),
-            ] {
-                values.push((name, weight, is_weight(weight), WEIGHT));
-            }
+            values.push(positive("distillation.temperature", temperature));
+            values.extend([
+                weight("distillation.policy", distillation.policy),
+                weight("distillation.result", distillation.result),
+                weight("distillation.q", distillation.q),
+            ]);
         }
         for rule in &self.optimizer.decay {
             let decay = rule.weight_decay;
-            values.push((
-                "optimizer.decay.weight_decay",
-                decay,
-                is_weight(decay),
-                WEIGHT,
-            ));
+            values.push(weight("optimizer.decay.weight_decay", decay));
         }
         match values.into_iter().find(|&(_, _, holds, _)| !holds) {
             Some((name, value, _, expected)) => Err(ConfigError::Range {

@@ -33,6 +33,25 @@ pub struct LossWeights {
     pub label_smoothing: f64,
 }
 
+impl LossWeights {
+    /// Every weight by its key in a configuration.
+    pub(super) fn weights(&self) -> [(&'static str, f64); 11] {
+        [
+            ("loss.policy", self.policy),
+            ("loss.policy_soft", self.policy_soft),
+            ("loss.policy_optimistic", self.policy_optimistic),
+            ("loss.result", self.result),
+            ("loss.q", self.q),
+            ("loss.q_categorical", self.q_categorical),
+            ("loss.q_error", self.q_error),
+            ("loss.short_term", self.short_term),
+            ("loss.short_term_categorical", self.short_term_categorical),
+            ("loss.short_term_error", self.short_term_error),
+            ("loss.moves_left", self.moves_left),
+        ]
+    }
+}
+
 impl Default for LossWeights {
     fn default() -> LossWeights {
         LossWeights {

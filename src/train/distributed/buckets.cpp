@@ -42,10 +42,10 @@ class Sums {
     if (!armed_ || ready_[bucket]) {
       return;
     }
-    seen_.push_back(bucket);
     ready_[bucket] = true;
     // An exception would end as autograd's; it is told by finish().
     try {
+      seen_.push_back(bucket);
       launch();
     } catch (...) {
       failure_ = std::current_exception();
@@ -166,11 +166,11 @@ char* tessera_sums_finish(const std::shared_ptr<Sums>* sums) {
   return guarded([&] { (*sums)->finish(); });
 }
 
-void tessera_sums_seen(const std::shared_ptr<Sums>* sums, int64_t* order) {
-  (*sums)->seen(order);
+char* tessera_sums_seen(const std::shared_ptr<Sums>* sums, int64_t* order) {
+  return guarded([&] { (*sums)->seen(order); });
 }
 
-void tessera_sums_reorder(const std::shared_ptr<Sums>* sums, const int64_t* order) {
-  (*sums)->reorder(order);
+char* tessera_sums_reorder(const std::shared_ptr<Sums>* sums, const int64_t* order) {
+  return guarded([&] { (*sums)->reorder(order); });
 }
 }

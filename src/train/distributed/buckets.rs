@@ -104,7 +104,7 @@ impl Buckets {
         if let (Some(sums), Some(group)) = (&mut self.sums, world.gradients()) {
             sums.finish(group)?;
             if !sums.is_ordered {
-                sums.order(self.leaves.len(), world)?;
+                sums.order(self.leaves.len(), group, world)?;
             }
         }
         Ok(&self.gradient)
@@ -187,15 +187,28 @@ impl Sums {
     /// Takes the order of process 0's first backward for all steps to come: what
     /// is ready first is sent first, and on all processes alike. (A table that
     /// every layer uses is ready last, wherever it lies.)
-    fn order(&mut self, count: usize, world: &World) -> Result<(), GroupError> {
+    fn order(&mut self, count: usize, group: &Group, world: &World) -> Result<(), GroupError> {
+        let told = |failure: Option<String>| {
+            failure.map_or(Ok(()), |text| Err(group.failure(&text, SUMMING)))
+        };
         let mut order = vec![0i64; count];
         // SAFETY: there is room for every bucket.
-        unsafe { shim::tessera_sums_seen(self.raw.as_ptr(), order.as_mut_ptr()) };
+        told(unsafe {
+            take_text(shim::tessera_sums_seen(
+                self.raw.as_ptr(),
+                order.as_mut_ptr(),
+            ))
+        })?;
         let shared = Tensor::from_slice(&order);
         world.broadcast(&shared, "agreeing on an order")?;
         shared.copy_data(&mut order, count);
         // SAFETY: it is a whole order of the buckets, as process 0 saw it.
-        unsafe { shim::tessera_sums_reorder(self.raw.as_ptr(), order.as_ptr()) };
+        told(unsafe {
+            take_text(shim::tessera_sums_reorder(
+                self.raw.as_ptr(),
+                order.as_ptr(),
+            ))
+        })?;
         self.is_ordered = true;
         Ok(())
     }

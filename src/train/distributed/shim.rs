@@ -76,6 +76,6 @@ unsafe extern "C" {
     pub(super) fn tessera_sums_free(sums: *mut RawSums);
     pub(super) fn tessera_sums_arm(sums: *const RawSums);
     pub(super) fn tessera_sums_finish(sums: *const RawSums) -> *mut c_char;
-    pub(super) fn tessera_sums_seen(sums: *const RawSums, order: *mut i64);
-    pub(super) fn tessera_sums_reorder(sums: *const RawSums, order: *const i64);
+    pub(super) fn tessera_sums_seen(sums: *const RawSums, order: *mut i64) -> *mut c_char;
+    pub(super) fn tessera_sums_reorder(sums: *const RawSums, order: *const i64) -> *mut c_char;
 }

@@ -49,6 +49,10 @@ impl Nadam {
 impl Rule for Nadam {
     fn direct(&mut self, gradient: &Tensor, direction: &mut Tensor, step: u64) {
         let (now, next) = (self.coefficient(step), self.coefficient(step + 1));
+        if self.product.0 >= step {
+            // The run has gone back.
+            self.product = (0, 1.0);
+        }
         // One factor, or after a checkpoint those of all steps before it: a
         // number that need not be kept.
         for step in self.product.0 + 1..=step {

@@ -184,7 +184,9 @@ impl Stack {
 impl Side {
     /// Finds the eigenvectors afresh.
     fn decompose(&mut self) {
-        let (_, basis) = self.covariance.linalg_eigh("L");
+        // A gradient that is no number is the guard's affair; here it would end
+        // the program.
+        let (_, basis) = self.covariance.nan_to_num(0.0, 0.0, 0.0).linalg_eigh("L");
         self.basis = basis.flip([2]).contiguous();
     }
 

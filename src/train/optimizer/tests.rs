@@ -43,6 +43,40 @@ const NADAM_STEPS: [f64; 4] = [
     0.032_370_351_254_940_03,
 ];
 
+/// What a roll-back does, to a checkpoint that may be another optimizer's.
+#[test]
+fn an_optimizer_that_goes_back_begins_anew() {
+    let parameters = [parameter("encoder.0.value.weight", &[4, 6])];
+    for kind in [
+        OptimizerKind::Nadam,
+        OptimizerKind::Muon,
+        OptimizerKind::Soap,
+    ] {
+        let config = OptimizerConfig {
+            kind,
+            ..OptimizerConfig::default()
+        };
+        let steps = |optimizer: &mut Optimizer| -> Vec<f32> {
+            let mut flat = Tensor::zeros([24], OPTIONS);
+            for step in 0..3 {
+                let gradient = Tensor::arange(24, OPTIONS).sin() + f64::from(step);
+                let _ = optimizer.step(&mut flat, &gradient, 0.01);
+            }
+            flat.try_into().unwrap()
+        };
+        let fresh = || Optimizer::new(&config, &[], &parameters, OPTIONS);
+        let expected = steps(&mut fresh());
+        let mut used = fresh();
+        for _ in 0..10 {
+            steps(&mut used);
+        }
+        let nothing = Tensor::full([24], f64::NAN, OPTIONS);
+        let _ = used.step(&mut Tensor::zeros([24], OPTIONS), &nothing, 0.01);
+        used.restore(0, &Vec::new());
+        assert_eq!(steps(&mut used), expected, "{kind:?}");
+    }
+}
+
 #[test]
 fn nadam_is_pytorchs() {
     let config = OptimizerConfig {

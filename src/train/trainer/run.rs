@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
-use tch::Tensor;
+use tch::Kind;
 
 /// A call of [`Trainer::run`].
 struct Session<'a> {
@@ -93,6 +93,13 @@ impl Trainer {
         while let Err(trouble) = self.advance(session)? {
             self.roll_back(session, trouble)?;
         }
+        if self.guard.is_alarmed() && self.step < self.config.steps {
+            // Stopped amid high losses: the run is to go on from before them.
+            if let Some(recorder) = &session.recorder {
+                self.restore(&recorder.newest()?);
+            }
+            self.follow()?;
+        }
         let last = self.checkpoint()?;
         let checkpoint = match &mut session.recorder {
             Some(recorder) => recorder.last(&last)?,
@@ -141,19 +148,23 @@ impl Trainer {
             }
             let wish = session.is_over();
             let is_over = session.stop.ask(wish)?;
-            let is_due =
-                self.step.is_multiple_of(self.config.checkpoint_every) && !self.guard.is_alarmed();
+            let is_due = self.step.is_multiple_of(self.config.checkpoint_every);
             if is_over || is_due || self.step == self.config.steps {
-                if !self.is_finite()? {
+                let loss = self.loss_so_far()?;
+                if !loss.is_finite() {
                     return Ok(Err(Trouble::NotFinite));
                 }
-                self.rollbacks = 0;
+                let is_sound =
+                    !self.guard.is_alarmed() && !self.guard.is_high(loss, &self.config.guard);
+                if is_sound {
+                    self.rollbacks = 0;
+                }
+                if is_due && is_sound && !is_over {
+                    session.write(&self.checkpoint()?)?;
+                }
             }
             if is_over {
                 break;
-            }
-            if is_due {
-                session.write(&self.checkpoint()?)?;
             }
         }
         Ok(Ok(()))
@@ -216,13 +227,17 @@ impl Trainer {
         fields
     }
 
-    /// Whether weights and losses are numbers, so that a checkpoint is worth
-    /// its place.
-    fn is_finite(&self) -> Result<bool, GroupError> {
+    /// The mean loss since the last line; no number if a gradient or a weight
+    /// is none, in any process, so that a checkpoint would not be worth its
+    /// place.
+    fn loss_so_far(&self) -> Result<f64, GroupError> {
         let _guard = tch::no_grad_guard();
         let (loss, norm) = self.window.loss_and_norm(&self.world)?;
-        let all_finite = |tensor: &Tensor| tensor.isfinite().all().int64_value(&[]) != 0;
-        Ok((loss + norm).is_finite() && all_finite(&self.parameters))
+        let wrong = self.parameters.isfinite().all().logical_not();
+        let wrong = wrong.to_kind(Kind::Float);
+        self.world.sum(&wrong, "looking over the weights")?;
+        let is_wrong = !norm.is_finite() || wrong.double_value(&[]) > 0.0;
+        Ok(if is_wrong { f64::NAN } else { loss })
     }
 
     /// Goes back to the last checkpoint, and on from there with the batches

@@ -86,7 +86,7 @@ fn variants_get_equal_time() {
     let steps = std::fs::read_to_string(folder.join("out/steps.json")).unwrap();
     let steps: serde_json::Value = serde_json::from_str(&steps).unwrap();
     for variant in ["narrow", "wide"] {
-        let fitted = steps[variant].as_u64().unwrap();
+        let fitted = steps[variant]["steps"].as_u64().unwrap();
         let config = folder.join("out").join(variant).join("config.toml");
         let config = std::fs::read_to_string(config).unwrap();
         assert!(

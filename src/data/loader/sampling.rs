@@ -47,7 +47,7 @@ pub struct Sampling {
     /// their file names.
     pub validation: f64,
     /// Samples that are shuffled together. Two groups lie in memory at a time,
-    /// at about 1.2 kB a sample.
+    /// at 1.2 to 1.6 kB a sample.
     pub group: u64,
     /// Seed of every random choice.
     pub seed: u64,

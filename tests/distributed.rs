@@ -252,6 +252,22 @@ fn a_signal_to_one_stops_all_with_a_checkpoint() {
     assert_eq!(steps.last().unwrap()["step"], newest.state.step);
 }
 
+/// They go back to the checkpoint together, as often as they may.
+#[test]
+fn a_loss_that_stays_no_number_ends_all() {
+    let far_too_fast = "kind = \"sgd\"\nclip_norm = 0\n[schedule]\npeak = 1e30\nwarmup = 0";
+    let workplace = workplace(40, far_too_fast);
+    let folder = workplace.path();
+    for process in start(folder, "run", 2) {
+        let output = process.wait_with_output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{errors}");
+        assert!(errors.contains("lower schedule.peak"), "{errors}");
+    }
+    let lines = metrics(folder, "run");
+    assert!(lines.iter().any(|line| line["split"] == "event"));
+}
+
 #[test]
 fn a_run_goes_on_with_another_number_of_processes() {
     let workplace = workplace(8, SGD);

@@ -138,12 +138,12 @@ impl Journal {
         if self.part.is_none() {
             self.reopen()?;
         }
-        if let Some(part) = &mut self.part {
-            if let Err(error) = part.write_all(game.as_bytes()) {
-                // What comes after a game that is not whole would be lost.
-                let _ = part.set_len(self.end);
-                return Err(self.io(error));
-            }
+        if let Some(part) = &mut self.part
+            && let Err(error) = part.write_all(game.as_bytes())
+        {
+            // What comes after a game that is not whole would be lost.
+            let _ = part.set_len(self.end);
+            return Err(self.io(error));
         }
         let length = game.len() as u64;
         self.games.insert(number, (self.end, length));

@@ -1,9 +1,9 @@
 //! How fast training data is decoded: `cargo bench --bench decode`.
 //!
-//! Rates of one thread, a second of its own processor time, from shards of tests/games and from the chunks in the
-//! shared data, to samples with packed bitboards; then what the loader makes of
-//! both on all threads, in batches of 1024. A name picks one: shards, chunks,
-//! loader.
+//! Rates of one thread, a second of its own processor time, from shards of
+//! tests/games and from the chunks in the shared data, to samples with packed
+//! bitboards; then what the loader makes of both on all threads, in batches of
+//! 1024. A name picks one: shards, chunks, loader.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

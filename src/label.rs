@@ -24,6 +24,7 @@ pub use source::{Play, Source, SourceError};
 
 use crate::data::pgn::{Journal, JournalError};
 use crate::engine::{Engine, EngineCommand, EngineError, Limit};
+use crate::workers::side_by_side;
 use analyst::Analyst;
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -156,18 +157,7 @@ impl Labelling {
             let worked = self.work(event, &desk, &mut analyst, observe);
             worked.inspect_err(|_| desk.lock().failed = true)
         };
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..self.processes.max(1))
-                .map(|_| scope.spawn(work))
-                .collect();
-            workers
-                .into_iter()
-                .map(|worker| match worker.join() {
-                    Ok(result) => result,
-                    Err(panic) => std::panic::resume_unwind(panic),
-                })
-                .collect::<Result<Vec<()>, _>>()
-        })?;
+        side_by_side(vec![work; self.processes.max(1)])?;
         let mut tally = desk.into_inner().tally;
         journal.finish()?;
         tally.positions = counts.positions.into_inner();

@@ -45,3 +45,4 @@ pub mod selfplay;
 pub mod tablebase;
 pub mod train;
 pub mod uci;
+mod workers;

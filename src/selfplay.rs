@@ -30,6 +30,7 @@ use crate::nn::{Backend, BackendError, Cache};
 use crate::openings::{Openings, OpeningsError};
 use crate::search::Parameters;
 use crate::tablebase::Tablebase;
+use crate::workers::join;
 use counted::Counted;
 use game::Player;
 use parking_lot::Mutex;
@@ -193,13 +194,7 @@ impl SelfPlay {
                     }
                 })?);
             }
-            players
-                .into_iter()
-                .map(|player| match player.join() {
-                    Ok(result) => result,
-                    Err(panic) => std::panic::resume_unwind(panic),
-                })
-                .collect::<Result<Vec<()>, _>>()
+            join(players)
         })?;
         let Desk {
             mut journal,

@@ -81,18 +81,31 @@ const RUN: [&str; 7] = [
 
 /// Starts a run of `size` processes.
 fn start(folder: &Path, output: &str, size: usize) -> Vec<Child> {
+    start_each(folder, output, size, |_| &[])
+}
+
+/// The same, each process with arguments of its own.
+fn start_each(
+    folder: &Path,
+    output: &str,
+    size: usize,
+    own: fn(usize) -> &'static [&'static str],
+) -> Vec<Child> {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port().to_string();
     drop(free);
     let processes = (0..size).map(|rank| {
-        train(folder, &[RUN.as_slice(), &["-o", output]].concat())
-            .env("RANK", rank.to_string())
-            .env("WORLD_SIZE", size.to_string())
-            .env("LOCAL_RANK", rank.to_string())
-            .env("MASTER_ADDR", "127.0.0.1")
-            .env("MASTER_PORT", &port)
-            .spawn()
-            .unwrap()
+        train(
+            folder,
+            &[RUN.as_slice(), &["-o", output], own(rank)].concat(),
+        )
+        .env("RANK", rank.to_string())
+        .env("WORLD_SIZE", size.to_string())
+        .env("LOCAL_RANK", rank.to_string())
+        .env("MASTER_ADDR", "127.0.0.1")
+        .env("MASTER_PORT", &port)
+        .spawn()
+        .unwrap()
     });
     processes.collect()
 }
@@ -347,4 +360,17 @@ fn mistakes_get_one_line() {
         assert!(!output.status.success());
         assert!(errors.contains("24") && errors.contains('5'), "{errors}");
     }
+
+    let differently = |rank| match rank {
+        0 => [].as_slice(),
+        _ => &["--set", "seed=7"],
+    };
+    let [first, second] = start_each(folder, "different", 2, differently)
+        .try_into()
+        .unwrap();
+    let output = second.wait_with_output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(errors.contains("another configuration"), "{errors}");
+    assert!(!first.wait_with_output().unwrap().status.success());
 }

@@ -6,6 +6,7 @@
 
 use crate::agent::{Agent, AgentError, Choice, Control, Limits};
 use crate::chess::Game;
+use crate::workers::side_by_side;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -121,19 +122,8 @@ pub fn hold<T: Task>(
         }
         Ok(())
     };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = players
-            .into_iter()
-            .map(|player| scope.spawn(|| work(player)))
-            .collect();
-        workers
-            .into_iter()
-            .map(|worker| match worker.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            })
-            .collect::<Result<Vec<()>, _>>()
-    })?;
+    let work = &work;
+    side_by_side(players.into_iter().map(|player| move || work(player)))?;
     let mut answered = answered.into_inner();
     answered.sort_unstable_by_key(|&(index, _)| index);
     Ok(answered.into_iter().map(|(_, task)| task).collect())

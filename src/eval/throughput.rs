@@ -2,6 +2,7 @@
 
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError, Batch, Evaluations};
+use crate::workers::side_by_side;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -91,18 +92,7 @@ pub fn measure(
         Ok((calls, clock.elapsed().as_secs_f64()))
     };
     let work = &work;
-    let results = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads)
-            .map(|thread| scope.spawn(move || work(thread)))
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| match thread.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            })
-            .collect::<Result<Vec<_>, _>>()
-    })?;
+    let results = side_by_side((0..threads).map(|thread| move || work(thread)))?;
     let rates = results
         .iter()
         .map(|&(calls, seconds)| (calls * size) as f64 / seconds);

@@ -42,9 +42,7 @@ impl Recorder {
         std::fs::create_dir_all(folder).map_err(unwritable)?;
         write_config(folder, config).map_err(unwritable)?;
         let path = folder.join(CHECKPOINTS);
-        for place in [folder, &path] {
-            files::remove_unfinished(place).map_err(unwritable)?;
-        }
+        files::remove_unfinished(&path).map_err(unwritable)?;
         let checkpoints = Folder::new(path.clone(), config.keep.clone());
         Ok(Recorder {
             metrics: Metrics::open(folder, step).map_err(unwritable)?,

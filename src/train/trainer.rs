@@ -1,6 +1,7 @@
 //! A network being trained: what one step does, and what a run consists of.
 
 mod run;
+mod together;
 
 use super::calibration::Calibration;
 use super::checkpoint::{Checkpoint, CheckpointError, State, newest};
@@ -14,7 +15,7 @@ use super::start::{StartError, first_weights};
 use super::stopwatch::{Part, Stopwatch};
 use super::teacher::TeacherError;
 use super::window::{Averages, Window};
-use crate::data::loader::{Batch, Loader, LoaderError, Position, Share, Split};
+use crate::data::loader::{Batch, Loader, LoaderError, Position, Split};
 use crate::model::Chessformer;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -203,18 +204,6 @@ impl Trainer {
         })
     }
 
-    /// A trainer that takes its weights from the first of several processes,
-    /// see [`Trainer::join`].
-    ///
-    /// # Errors
-    /// [`TrainError`] if the configuration does not fit together.
-    pub fn follower(config: &TrainConfig, device: Device) -> Result<Trainer, TrainError> {
-        Trainer::build(config, device, |model| {
-            let count = model.size().parameters;
-            Ok(Tensor::zeros([count], (Kind::Float, Device::Cpu)))
-        })
-    }
-
     /// Goes on from a checkpoint with `config`, which may differ from the
     /// checkpoint's in all but the architecture.
     ///
@@ -254,7 +243,8 @@ impl Trainer {
         self.samples = state.samples;
         self.seconds = state.seconds;
         let (then, now) = (&state.config, &self.config);
-        self.position = match then.data == now.data {
+        let same_samples = then.data.draws_like(&now.data);
+        self.position = match same_samples {
             true => state.position,
             // Places in other data mean nothing: it is gone through from the start.
             false => Position {
@@ -262,58 +252,13 @@ impl Trainer {
                 ..Position::default()
             },
         };
-        self.guard = match then.data == now.data && then.loss == now.loss {
+        self.guard = match same_samples && then.loss == now.loss {
             true => state.guard.clone(),
             // Other losses are usual now.
             false => Guard::default(),
         };
         self.window = Window::resume(sums, state.window, self.device);
         self.rollbacks = state.rollbacks;
-    }
-
-    /// Trains together with other processes from now on, all from where the
-    /// first of them stands. Each takes its share of every batch.
-    ///
-    /// # Errors
-    /// [`TrainError::Uneven`] if the batch has no equal shares,
-    /// [`TrainError::OtherConfiguration`] if the first one is to do another thing,
-    /// [`TrainError::Group`] if another process is gone.
-    pub fn join(mut self, world: World) -> Result<Trainer, TrainError> {
-        let (batch, size) = (self.config.batch, world.size());
-        if !batch.is_multiple_of(size) {
-            return Err(TrainError::Uneven { batch, size });
-        }
-        self.leaves = Buckets::new(&self.parameters, self.model.parameters(), &world)?;
-        self.world = Arc::new(world);
-        let own = serde_json::to_string(&self.config).expect("plain data");
-        if self.world.share(&own, "comparing configurations")? != own {
-            return Err(TrainError::OtherConfiguration);
-        }
-        self.follow()?;
-        Ok(self)
-    }
-
-    /// Stands where the first process stands.
-    fn follow(&mut self) -> Result<(), GroupError> {
-        const DOING: &str = "taking over where the first one stands";
-        let _guard = tch::no_grad_guard();
-        let (sums, window) = self.window.state(&World::alone())?;
-        let own = serde_json::to_string(&self.state(window)).expect("plain data");
-        let shared = self.world.share(&own, DOING)?;
-        let memory = self.optimizer.memory();
-        let vectors = [&self.parameters, &self.average];
-        for tensor in vectors
-            .into_iter()
-            .chain(memory.iter().map(|(_, tensor)| tensor))
-        {
-            self.world.broadcast(tensor, DOING)?;
-        }
-        if !self.world.is_first() {
-            let state = serde_json::from_str(&shared).expect("what the first one wrote");
-            // Sums are summed over the processes; the first has them.
-            self.stand(&state, &memory, &sums.zeros_like());
-        }
-        Ok(())
     }
 
     /// Begins a run in `options.folder`, or goes on with the one that is there.
@@ -354,14 +299,6 @@ impl Trainer {
     #[must_use]
     pub fn model(&self) -> &Chessformer {
         &self.model
-    }
-
-    /// This process's part of every batch.
-    fn share(&self) -> Share {
-        Share {
-            number: self.world.rank(),
-            of: self.world.size(),
-        }
     }
 
     /// Learns from one batch.

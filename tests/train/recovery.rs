@@ -1,7 +1,7 @@
 //! What befalls a run, and what it makes of it: kills, signals, damaged and
 //! unwritable checkpoints, losses that are no numbers.
 
-use crate::workplace::{fail, games, metrics, run, succeed, train, workplace};
+use crate::workplace::{fail, games, metrics, pack, run, succeed, workplace};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -216,16 +216,7 @@ fn a_bad_batch_is_left_behind() {
     // One move of a variation, whose weight no sum of floats survives.
     let text = games(60).replacen("} 1...", "} ( 1. Nh3 {[%eval 0.10,5]} ) 1...", 1);
     assert!(text.contains("Nh3 {"));
-    std::fs::write(folder.join("games.pgn"), text).unwrap();
-    let pack = [
-        "pack",
-        "games.pgn",
-        "-o",
-        "games.shard",
-        "--evals",
-        "chooser",
-    ];
-    succeed(train(folder).args(pack));
+    pack(folder, &text);
     let bad = ["--set", "data.variation_weight=3.4e38"];
     let output = run(folder, "run").args(bad).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -62,11 +62,10 @@ pub fn succeed(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A folder with a shard and a configuration of a tiny network.
-pub fn workplace(steps: u64) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("games.pgn"), games(60)).unwrap();
-    succeed(train(folder.path()).args([
+/// Packs games into the shard that is trained on.
+pub fn pack(folder: &Path, games: &str) {
+    std::fs::write(folder.join("games.pgn"), games).unwrap();
+    succeed(train(folder).args([
         "pack",
         "games.pgn",
         "-o",
@@ -74,6 +73,12 @@ pub fn workplace(steps: u64) -> tempfile::TempDir {
         "--evals",
         "chooser",
     ]));
+}
+
+/// A folder with a shard and a configuration of a tiny network.
+pub fn workplace(steps: u64) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    pack(folder.path(), &games(60));
     let config = format!(
         r#"
 name = "tiny"

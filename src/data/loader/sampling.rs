@@ -69,6 +69,21 @@ impl Default for Sampling {
 }
 
 impl Sampling {
+    /// Whether both draw the same samples in the same order: all that counts is
+    /// equal, though files may have been moved to another folder.
+    #[must_use]
+    pub fn draws_like(&self, other: &Sampling) -> bool {
+        let plain = |sampling: &Sampling| {
+            let mut plain = sampling.clone();
+            for source in plain.shards.iter_mut().chain(&mut plain.chunks) {
+                source.path = source.path.file_name().unwrap_or_default().into();
+            }
+            plain.strict = false;
+            plain
+        };
+        plain(self) == plain(other)
+    }
+
     pub(super) fn variations(&self) -> VariationWeight {
         VariationWeight {
             first: self.variation_weight,
@@ -137,5 +152,20 @@ mod tests {
         assert_eq!((sampling.seed, rates), (3, vec![1.0, 0.5]));
         assert_eq!(sampling.group, Sampling::default().group);
         assert!(toml::from_str::<Sampling>("sed = 3").is_err());
+    }
+
+    #[test]
+    fn shards_may_move_but_not_change() {
+        let sampling = |path: &str, rate: f64| Sampling {
+            shards: vec![Source {
+                path: path.into(),
+                rate,
+            }],
+            ..Sampling::default()
+        };
+        let here = sampling("here/a.shard", 1.0);
+        assert!(here.draws_like(&sampling("there/a.shard", 1.0)));
+        assert!(!here.draws_like(&sampling("here/b.shard", 1.0)));
+        assert!(!here.draws_like(&sampling("here/a.shard", 0.5)));
     }
 }

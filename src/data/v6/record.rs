@@ -68,8 +68,9 @@ pub struct V6Record {
     pub black_to_move: u8,
     /// Plies since the last capture or pawn move.
     pub rule50: u8,
-    /// Flags: 6 [`DELETED`], 5 [`ADJUDICATED`], 4 [`CUT_OFF`], 3 [`PROVEN`]; in input formats that transform the board also 7, the side
-    /// to move, and 2–0, the transform.
+    /// Flags: 6 [`DELETED`], 5 [`ADJUDICATED`], 4 [`CUT_OFF`], 3 [`PROVEN`]; in
+    /// input formats that transform the board also 7, the side to move, and
+    /// 2–0, the transform.
     pub invariance_info: u8,
     /// Unused; once the result.
     pub dummy: u8,

@@ -47,11 +47,7 @@ const NADAM_STEPS: [f64; 4] = [
 #[test]
 fn an_optimizer_that_goes_back_begins_anew() {
     let parameters = [parameter("encoder.0.value.weight", &[4, 6])];
-    for kind in [
-        OptimizerKind::Nadam,
-        OptimizerKind::Muon,
-        OptimizerKind::Soap,
-    ] {
+    for kind in KINDS {
         let config = OptimizerConfig {
             kind,
             ..OptimizerConfig::default()
@@ -102,11 +98,7 @@ fn every_optimizer_descends() {
         parameter("encoder.0.value.weight", &[4, 6]),
         parameter("encoder.0.value.bias", &[4]),
     ];
-    for kind in [
-        OptimizerKind::Nadam,
-        OptimizerKind::Muon,
-        OptimizerKind::Soap,
-    ] {
+    for kind in KINDS {
         let config = OptimizerConfig {
             kind,
             ..OptimizerConfig::default()

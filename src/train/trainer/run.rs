@@ -93,7 +93,7 @@ impl Trainer {
         while let Err(trouble) = self.advance(session)? {
             self.roll_back(session, trouble)?;
         }
-        if self.guard.is_alarmed() && self.step < self.config.steps {
+        if self.step < self.config.steps && !self.is_sound(self.loss_so_far()?) {
             // Stopped amid high losses: the run is to go on from before them.
             if let Some(recorder) = &session.recorder {
                 self.restore(&recorder.newest()?);
@@ -154,8 +154,7 @@ impl Trainer {
                 if !loss.is_finite() {
                     return Ok(Err(Trouble::NotFinite));
                 }
-                let is_sound =
-                    !self.guard.is_alarmed() && !self.guard.is_high(loss, &self.config.guard);
+                let is_sound = self.is_sound(loss);
                 if is_sound {
                     self.rollbacks = 0;
                 }
@@ -238,6 +237,12 @@ impl Trainer {
         self.world.sum(&wrong, "looking over the weights")?;
         let is_wrong = !norm.is_finite() || wrong.double_value(&[]) > 0.0;
         Ok(if is_wrong { f64::NAN } else { loss })
+    }
+
+    /// Whether neither the last line nor the mean loss since is far above what
+    /// is usual.
+    fn is_sound(&self, loss: f64) -> bool {
+        !self.guard.is_alarmed() && !self.guard.is_high(loss, &self.config.guard)
     }
 
     /// Goes back to the last checkpoint, and on from there with the batches

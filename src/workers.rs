@@ -1,0 +1,34 @@
+//! Threads that work side by side until all of them are done.
+
+use std::thread::{Scope, ScopedJoinHandle};
+
+/// Runs each worker on a thread of its own and waits for all of them.
+///
+/// # Errors
+/// The first worker's that failed, in their order.
+///
+/// # Panics
+/// If a worker does.
+pub(crate) fn side_by_side<W, T, E>(workers: impl IntoIterator<Item = W>) -> Result<Vec<T>, E>
+where
+    W: FnOnce() -> Result<T, E> + Send,
+    T: Send,
+    E: Send,
+{
+    std::thread::scope(|scope: &Scope<'_, '_>| {
+        let workers: Vec<_> = workers
+            .into_iter()
+            .map(|worker| scope.spawn(worker))
+            .collect();
+        join(workers)
+    })
+}
+
+/// Waits for threads; see [`side_by_side`].
+pub(crate) fn join<T, E>(workers: Vec<ScopedJoinHandle<'_, Result<T, E>>>) -> Result<Vec<T>, E> {
+    let results = workers.into_iter().map(|worker| match worker.join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    });
+    results.collect()
+}

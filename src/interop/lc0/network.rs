@@ -142,7 +142,7 @@ pub fn write(network: &Lc0Network, encoding: Lc0Encoding) -> Result<Vec<u8>, Lc0
     let mut weights = Weights::default();
     visit_fields(&network.config, &mut weights, &mut |field, place| {
         let (_, tensor) = &network.parameters[network.places[field.name]];
-        let numbers = Vec::try_from(tensor.view([-1])).expect("f32 on the CPU");
+        let numbers = Vec::try_from(tensor.contiguous().view([-1])).expect("f32 on the CPU");
         let layer = Layer::encode(&numbers, encoding);
         if layer.decode()?.iter().any(|number| !number.is_finite()) {
             let what = format!("the numbers of `{}` as {encoding:?}", field.name);
@@ -205,7 +205,7 @@ impl Lc0Network {
                 return Err(Lc0Error::Shape { name, found, shape });
             }
             let tensor = tensor.detach().to_device(Device::Cpu).to_kind(Type::Float);
-            parameters.push((name, tensor.contiguous()));
+            parameters.push((name, tensor));
             Ok(())
         })?;
         Ok(Lc0Network::assemble(config, parameters, licence, training))
@@ -251,6 +251,10 @@ impl Lc0Network {
         licence: String,
         training: serde_json::Value,
     ) -> Lc0Network {
+        let parameters: Vec<(String, Tensor)> = parameters
+            .into_iter()
+            .map(|(name, tensor)| (name, laid_out(tensor)))
+            .collect();
         let names = parameters.iter().map(|(name, _)| name.clone());
         Lc0Network {
             places: names.zip(0..).collect(),
@@ -350,6 +354,19 @@ impl Lc0Network {
             forward: &|weights, rows| self.forward_with(weights, rows, choice),
         };
         script.write(metadata, precision, path)
+    }
+}
+
+/// The same tensor in the order of memory that libtorch computes with best:
+/// convolutions' kernels with their channels last, so that it need not turn them
+/// at every evaluation.
+fn laid_out(tensor: Tensor) -> Tensor {
+    match tensor.dim() {
+        4 => tensor
+            .permute([0, 2, 3, 1])
+            .contiguous()
+            .permute([0, 3, 1, 2]),
+        _ => tensor.contiguous(),
     }
 }
 

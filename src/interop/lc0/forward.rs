@@ -9,6 +9,7 @@ use super::config::{Lc0Config, PolicyHead, PolicyHeadConfig, SquareEmbedding, Va
 use super::network::HeadChoice;
 use crate::encode::{POLICY_SIZE, from_square_to_square};
 use crate::model::policy_gather;
+pub(super) use planes::READ;
 use std::collections::BTreeMap;
 use tch::{Kind, Tensor};
 

@@ -4,7 +4,7 @@ use super::config::{Lc0Config, PolicyHead, ValueHead};
 use super::fields::visit_fields;
 use super::fold::fold_batch_norms;
 use super::format::{Kind, format_of, gather_heads, spread_heads};
-use super::forward::{Constants, Pass};
+use super::forward::{Constants, Pass, READ};
 use super::infer::infer;
 use super::layer::Lc0Encoding;
 use super::schema::{Layer, MAGIC, Net, TrainingParams, Weights};
@@ -278,7 +278,8 @@ impl Lc0Network {
         &self.parameters
     }
 
-    /// Evaluates `rows`, i64 [B, 111] as [`crate::encode::Input`] lays them out:
+    /// Evaluates `rows`, i64 [B, 111] as [`crate::encode::Input`] lays them out
+    /// (words after those are not looked at):
     /// the outputs that [`HeadChoice::outputs`] names, f32.
     ///
     /// # Panics
@@ -332,7 +333,10 @@ impl Lc0Network {
             }),
             input_format: self.config.input_format,
             history: HISTORY as u32,
-            scalars: SCALARS.map(str::to_owned).to_vec(),
+            scalars: SCALARS[..READ]
+                .iter()
+                .map(|&name| name.to_owned())
+                .collect(),
             outputs: choice
                 .outputs(&self.config)
                 .into_iter()

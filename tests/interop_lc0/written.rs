@@ -74,6 +74,7 @@ fn torchscript(path: &Path) -> (Module, Metadata, Vec<(String, Tensor)>) {
 #[test]
 fn a_torchscript_file_evaluates_the_same_and_goes_back() {
     let _guard = tch::no_grad_guard();
+    tch::set_num_threads(1);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("net.pt");
     let choices = [
@@ -135,6 +136,7 @@ fn heads_that_are_not_there_are_named() {
 #[test]
 fn tessera_xs_becomes_a_file_of_lc0s() {
     let _guard = tch::no_grad_guard();
+    tch::set_num_threads(1);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/tessera-xs.pt");
     let (module, metadata, tensors) = torchscript(&path);
     let network = Lc0Network::from_torchscript(&metadata, tensors).unwrap();

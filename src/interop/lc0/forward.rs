@@ -5,8 +5,8 @@ mod heads;
 mod planes;
 mod tower;
 
+use super::choice::HeadChoice;
 use super::config::{Lc0Config, PolicyHead, PolicyHeadConfig, SquareEmbedding, ValueHead};
-use super::network::HeadChoice;
 use crate::encode::{POLICY_SIZE, from_square_to_square};
 use crate::model::policy_gather;
 pub(super) use planes::READ;

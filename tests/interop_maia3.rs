@@ -171,7 +171,7 @@ fn all_written() -> Vec<String> {
     let pairs = squares
         .iter()
         .flat_map(|from| squares.iter().map(move |to| format!("{from}{to}")));
-    let files = || ('a'..='h');
+    let files = || 'a'..='h';
     let promotions = files().flat_map(|from| {
         files().flat_map(move |to| {
             ['q', 'r', 'b', 'n']

@@ -63,10 +63,10 @@ proptest! {
 
     /// A bit that nothing depends on (a date, say) may change; no other.
     #[test]
-    fn flipped_bits_are_noticed(place in any::<prop::sample::Index>(), bit in 0..8) {
+    fn flipped_bits_are_noticed(place in any::<prop::sample::Index>(), bit in 0..8u32) {
         let mut file = GOOD.clone();
         let place = place.index(file.len());
-        file[place] ^= 1 << bit;
+        file[place] ^= 1u8 << bit;
         if let Ok(network) = read(&file) {
             prop_assert!(is_whole(&network));
         }

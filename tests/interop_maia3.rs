@@ -5,6 +5,8 @@
 mod allocations;
 #[path = "interop_maia3/checkpoint.rs"]
 mod checkpoint;
+#[path = "interop_maia3/engine.rs"]
+mod engine;
 #[path = "interop_maia3/formulas.rs"]
 mod formulas;
 #[path = "interop_maia3/hostile.rs"]

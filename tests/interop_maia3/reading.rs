@@ -150,6 +150,24 @@ fn the_published_sizes_are_recognised() {
 }
 
 #[test]
+fn a_network_is_described() {
+    let network = maia3::read(&Checkpoint::new(&parameters()).bytes()).unwrap();
+    let summary = network.summary();
+    let count: i64 = network
+        .parameters()
+        .map(|(_, tensor)| tensor.numel() as i64)
+        .sum();
+    assert_eq!(summary["family"], "maia3");
+    assert_eq!(summary["model"]["gab"]["compress"], 3);
+    assert_eq!(summary["parameters"], count);
+    assert_eq!(
+        summary["scalars"],
+        serde_json::json!(["self_elo", "opponent_elo"])
+    );
+    assert!(summary["macs_total"].as_i64() > summary["macs"].as_i64());
+}
+
+#[test]
 fn what_is_no_maia_3_network_is_told_by_name() {
     let good = parameters();
     let changed = |change: fn(&mut Vec<Parameter>)| {

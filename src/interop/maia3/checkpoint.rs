@@ -2,7 +2,7 @@
 
 use super::Maia3Error;
 use super::config::{GabConfig, Maia3Config, PIECES};
-use super::network::Maia3Network;
+use super::network::{Maia3Network, expect};
 use crate::interop::pytorch::{Checkpoint, View};
 use std::collections::BTreeMap;
 use tch::{Kind, Tensor};
@@ -55,35 +55,29 @@ pub fn read(file: &[u8]) -> Result<Maia3Network, Maia3Error> {
         // The smallest floating-point numbers have two bytes.
         left: file.len() / 2,
     };
-    let mut weights = Vec::new();
-    for (name, expected) in config.parameters() {
+    let mut parameters = BTreeMap::new();
+    for (name, shape) in config.parameters() {
         let view = views
             .remove(&name)
             .ok_or_else(|| Maia3Error::Missing(name.clone()))?;
-        if view.shape() != expected {
-            let found = view.shape().to_vec();
-            return Err(Maia3Error::Shape {
-                name,
-                found,
-                expected,
-            });
-        }
-        weights.push(reader.floats(&name, &view)?);
+        // Before there is a tensor that large.
+        expect(&name, view.shape(), &shape)?;
+        let tensor = reader.floats(&name, &view)?;
+        parameters.insert(name, tensor);
     }
-    let place = |(name, _): &(String, Vec<i64>)| name == GENERATOR;
-    let generated = config.parameters().iter().position(place);
-    let generated = &weights[generated.expect("one of the parameters")];
     let mut ignored = Vec::new();
     for (name, view) in views {
         if !name.ends_with(GENERATOR_COPY) {
             ignored.push(name);
-        } else if Some(&view) != generator.as_ref() && reader.floats(&name, &view)? != *generated {
+        } else if Some(&view) != generator.as_ref()
+            && reader.floats(&name, &view)? != parameters[GENERATOR]
+        {
             let own = "a generator of attention biases of its own in each layer";
             return Err(Maia3Error::Unsupported(own.to_owned()));
         }
     }
     let notes = checkpoint.notes();
-    Ok(Maia3Network::new(config, weights).with_surroundings(notes, ignored))
+    Ok(Maia3Network::new(config, parameters)?.with_surroundings(notes, ignored))
 }
 
 /// The tensors by the names that published checkpoints use.

@@ -119,3 +119,82 @@ fn claimed_entries(file: &[u8]) -> Option<u64> {
         _ => number(end + 8, 2),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use zip::ZipWriter;
+    use zip::write::FileOptions;
+
+    fn zip(names: &[&str], bytes: &[u8]) -> Vec<u8> {
+        let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+        let options = FileOptions::default().compression_method(CompressionMethod::Stored);
+        for name in names {
+            zip.start_file(*name, options).unwrap();
+            zip.write_all(bytes).unwrap();
+        }
+        zip.finish().unwrap().into_inner()
+    }
+
+    #[test]
+    fn entries_are_checked() {
+        let bytes = [7; 1000];
+        let mut file = zip(&["net/data.pkl", "net/data/0", "net/data/1"], &bytes);
+        let mut archive = Archive::open(&file).unwrap();
+        assert_eq!(archive.entry("data/1").unwrap(), bytes);
+        let missing = archive.entry("data/2").unwrap_err();
+        assert!(matches!(missing, CheckpointError::NoEntry(name) if name == "data/2"));
+        file[1500] = 8;
+        let mut archive = Archive::open(&file).unwrap();
+        let damaged = archive.entry("data/0").unwrap_err();
+        assert!(matches!(damaged, CheckpointError::Damaged(name) if name == "data/0"));
+        assert!(archive.entry("data/1").is_ok());
+    }
+
+    /// Many entries of the same bytes would make much of a small file.
+    #[test]
+    fn entries_that_overlap_are_refused() {
+        let names: Vec<String> = (0..9).map(|key| format!("net/data/{key}")).collect();
+        let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+        names.insert(0, "net/data.pkl");
+        let mut file = zip(&names, &[0; 1000]);
+        // Of each entry in the directory, where the entry begins.
+        let entry = b"PK\x01\x02";
+        let places: Vec<usize> = (0..file.len())
+            .filter(|&at| file[at..].starts_with(entry))
+            .collect();
+        assert_eq!(places.len(), names.len());
+        for place in places {
+            file[place + 42..][..4].fill(0);
+        }
+        // Only the first entry's bytes are left of them all.
+        let directory = file.windows(4).position(|bytes| bytes == entry).unwrap();
+        let first = file
+            .windows(4)
+            .skip(1)
+            .position(|bytes| bytes == b"PK\x03\x04");
+        let first = first.unwrap() + 1;
+        file.drain(first..directory);
+        let end = file.len() - 6;
+        file[end..][..4].copy_from_slice(&(first as u32).to_le_bytes());
+        let mut archive = Archive::open(&file).unwrap();
+        let refused = (0..9).find_map(|key| archive.entry(&format!("data/{key}")).err());
+        assert!(matches!(refused, Some(CheckpointError::Damaged(_))));
+    }
+
+    #[test]
+    fn folders_may_have_any_name_but_no_folders() {
+        for name in [
+            "maia3-5m/data.pkl",
+            "archive/data.pkl",
+            "\u{fc}/data.pkl",
+            "/data.pkl",
+        ] {
+            assert!(Archive::open(&zip(&[name], b"x")).is_ok(), "{name}");
+        }
+        for name in ["data.pkl", "a/b/data.pkl", "a/data.pkl/b"] {
+            assert!(Archive::open(&zip(&[name], b"x")).is_err(), "{name}");
+        }
+    }
+}

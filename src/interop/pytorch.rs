@@ -23,9 +23,10 @@ pub(crate) use tensor::View;
 /// that is saved.
 const STATE_DICT: &str = "model_state_dict";
 
-/// Notes beside the tensors that are kept, and the characters of each.
+/// Bytes of a name or a note.
+const LONGEST: usize = 200;
+/// Notes beside the tensors that are kept.
 const MOST_NOTES: usize = 64;
-const LONGEST_NOTE: usize = 200;
 
 /// Why a file cannot be read as a checkpoint.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +63,9 @@ pub enum CheckpointError {
     /// The pickle cannot be read.
     #[error("its pickle cannot be used: {0}")]
     Pickle(#[from] PickleError),
+    /// A tensor whose name could not be shown.
+    #[error("it holds a tensor with a name of {LONGEST} bytes and more or of odd characters")]
+    Name,
     /// Not a dictionary of tensors.
     #[error("it holds no dictionary of tensors by name")]
     NoTensors,
@@ -94,19 +98,22 @@ impl<'a> Checkpoint<'a> {
     /// The network's tensors by name.
     ///
     /// # Errors
-    /// [`CheckpointError::NoTensors`] if there are none.
+    /// [`CheckpointError::NoTensors`] if there are none, [`CheckpointError::Name`]
+    /// if one has a name that is none.
     pub fn state_dict(&self) -> Result<BTreeMap<&'a str, View<'a>>, CheckpointError> {
         let root = self.pickle.root();
         let nested = self
             .named(root)
             .find_map(|(name, object)| (name == STATE_DICT).then_some(object));
-        let tensors: BTreeMap<_, _> = self
-            .named(nested.unwrap_or(root))
-            .filter_map(|(name, object)| match object {
-                Object::Tensor(view) => Some((name, view.as_ref().clone())),
-                _ => None,
-            })
-            .collect();
+        let mut tensors = BTreeMap::new();
+        for (name, object) in self.named(nested.unwrap_or(root)) {
+            if let Object::Tensor(view) = object {
+                if !is_showable(name) {
+                    return Err(CheckpointError::Name);
+                }
+                tensors.insert(name, view.as_ref().clone());
+            }
+        }
         if tensors.is_empty() {
             return Err(CheckpointError::NoTensors);
         }
@@ -122,10 +129,10 @@ impl<'a> Checkpoint<'a> {
                 Object::Int(value) => Value::from(*value),
                 // JSON has no infinities; they become null.
                 Object::Float(value) => Value::from(*value),
-                Object::Text(text) if text.len() <= LONGEST_NOTE => Value::from(*text),
+                Object::Text(text) if is_showable(text) => Value::from(*text),
                 _ => return None,
             };
-            (name.len() <= LONGEST_NOTE).then(|| (name.to_owned(), value))
+            is_showable(name).then(|| (name.to_owned(), value))
         };
         let notes = self.named(self.pickle.root()).filter_map(plain);
         notes.take(MOST_NOTES).collect()
@@ -162,4 +169,10 @@ impl<'a> Checkpoint<'a> {
                 _ => None,
             })
     }
+}
+
+/// Whether a text of the file's may be shown: it is short, and does not steer
+/// the terminal that shows it.
+fn is_showable(text: &str) -> bool {
+    text.len() < LONGEST && !text.contains(char::is_control)
 }

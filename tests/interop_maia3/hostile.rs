@@ -254,3 +254,33 @@ fn tensors_that_share_their_numbers_are_refused() {
     let message = error(&honest.with_one_storage_for_all());
     assert!(message.contains("share their memory"), "{message}");
 }
+
+/// Nothing of a file's goes to the terminal that could steer it or fill it.
+#[test]
+fn texts_of_the_file_are_not_shown_as_they_come() {
+    let long = "x".repeat(1000);
+    for name in ["\u{1b}]0;title\u{7}", "two\nlines", &long] {
+        let mut parameters = tiny();
+        parameters.push((name.to_owned(), vec![1], vec![0.0]));
+        let message = error(&Checkpoint::new(&parameters).bytes());
+        assert!(message.contains("a tensor with a name"), "{message}");
+        // As the name of a storage, and as that of something to run.
+        let mut pickle = Pickle(b"\x80\x04}".to_vec());
+        pickle
+            .text("fc_value.bias")
+            .raw(b"ctorch._utils\n_rebuild_tensor_v2\n((");
+        pickle
+            .text("storage")
+            .raw(b"ctorch\nFloatStorage\n")
+            .text(name);
+        pickle
+            .text("cpu")
+            .raw(b"K\x03tQK\x00K\x03\x85K\x01\x85\x89NtRs.");
+        assert!(error(&pickled(&pickle.0)).contains("makes no sense"));
+        let mut pickle = Pickle(b"\x80\x04".to_vec());
+        pickle.text(name).text(name).raw(b"\x93.");
+        let message = error(&pickled(&pickle.0));
+        assert!(message.contains("was not run") && message.len() < 400);
+        assert!(!message.contains(char::is_control), "{message:?}");
+    }
+}

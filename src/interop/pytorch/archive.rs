@@ -45,7 +45,8 @@ impl<'a> Archive<'a> {
         let folder = zip
             .file_names()
             .filter_map(|name| name.strip_suffix("/data.pkl"))
-            .find(|folder| !folder.contains('/'))
+            .filter(|folder| !folder.contains('/'))
+            .min()
             .ok_or_else(|| CheckpointError::NoEntry("data.pkl".to_owned()))?
             .to_owned();
         let mut archive = Archive {

@@ -4,6 +4,9 @@ use super::super::tensor::{MOST_DIMENSIONS, Storage, View};
 use super::{Callable, Id, Object, PickleError};
 use std::collections::HashMap;
 
+/// Characters of a storage's name.
+const LONGEST_KEY: usize = 32;
+
 /// The stack machine in the middle of a pickle.
 pub(super) struct Machine<'a> {
     bytes: &'a [u8],
@@ -288,7 +291,7 @@ impl<'a> Machine<'a> {
                             Object::Text("storage"),
                             &Object::Callable(Callable::Storage(kind)),
                             &Object::Text(key),
-                        ) => self.size(len).map(|len| Storage { kind, key, len }),
+                        ) if is_key(key) => self.size(len).map(|len| Storage { kind, key, len }),
                         _ => None,
                     }
                 }
@@ -368,4 +371,9 @@ impl<'a> Machine<'a> {
             _ => Err(self.senseless()),
         }
     }
+}
+
+/// Whether a storage may be called so; `torch.save` numbers them.
+fn is_key(key: &str) -> bool {
+    key.len() <= LONGEST_KEY && key.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }

@@ -21,7 +21,7 @@ mod forward;
 mod network;
 mod policy;
 
-pub use checkpoint::read;
+pub use checkpoint::{Maia3Summary, read, summary};
 pub use config::{GabConfig, Maia3Config, Maia3ConfigError, PRESETS};
 pub use network::Maia3Network;
 
@@ -60,12 +60,21 @@ pub enum Maia3Error {
     /// A parameter is of whole numbers.
     #[error("its parameter `{0}` is not of floating-point numbers")]
     Integers(String),
+    /// A parameter holds numbers that are none.
+    #[error("its parameter `{0}` holds numbers that are not finite")]
+    NotFinite(String),
     /// Built otherwise than the published networks.
     #[error("it has {0}, which no published Maia-3 network has and this program cannot evaluate")]
     Unsupported(String),
     /// The sizes do not fit each other.
     #[error(transparent)]
     Config(#[from] Maia3ConfigError),
+    /// A TorchScript file of another family.
+    #[error("it is a network of the family {0}, not of Maia-3's")]
+    Family(String),
+    /// A TorchScript file describes its network in a way that none is.
+    #[error("its description cannot be read: {0}")]
+    Description(String),
     /// More parameters than the file has room for: they are one another's.
     #[error("its parameters share their memory as no network's do")]
     Shared,

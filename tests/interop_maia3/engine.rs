@@ -3,11 +3,10 @@
 use super::checkpoint::Checkpoint;
 use super::{games, random_parameters, ratings, rows, small};
 use shakmaty::Position;
-use std::collections::BTreeMap;
 use std::fs;
 use tessera::chess::{Game, Ratings};
 use tessera::encode::{InputFormat, policy_index};
-use tessera::interop::maia3::{self, Maia3Config, Maia3Network};
+use tessera::interop::maia3::{self, Maia3Network};
 use tessera::nn::torch::{ExportPrecision, TorchBackend, open};
 use tessera::nn::{Backend, Batch, DeviceChoice, Evaluations, Metadata, Precision, softmax};
 
@@ -20,7 +19,9 @@ fn network() -> Maia3Network {
 fn written(network: &Maia3Network, precision: ExportPrecision) -> (Vec<u8>, Metadata) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("maia3.pt");
-    let metadata = network.write("maia3-tiny", precision, &path).unwrap();
+    let metadata = network
+        .write_torchscript("maia3-tiny", precision, &path)
+        .unwrap();
     (fs::read(path).unwrap(), metadata)
 }
 
@@ -86,17 +87,22 @@ fn the_engine_plays_what_the_network_computes() {
 fn a_file_holds_the_checkpoint() {
     let network = network();
     let (file, metadata) = written(&network, ExportPrecision::F32);
-    let (module, _) = open(&file).unwrap();
-    let tensors: BTreeMap<_, _> = module.tensors().unwrap().into_iter().collect();
-    let config = metadata.architecture["model"].clone();
-    let config: Maia3Config = serde_json::from_value(config).unwrap();
-    let again = Maia3Network::new(config, tensors).unwrap();
+    let (module, read) = open(&file).unwrap();
+    assert_eq!(read, metadata);
+    let again = Maia3Network::from_torchscript(&read, module.tensors().unwrap()).unwrap();
     assert_eq!(again.config(), network.config());
-    for ((name, found), (expected_name, expected)) in again.parameters().zip(network.parameters()) {
-        assert_eq!((name, found), (expected_name, expected));
-    }
+    assert_eq!(again.parameters(), network.parameters());
+    let (file_again, metadata_again) = written(&again, ExportPrecision::F32);
+    assert_eq!((file_again.len(), metadata_again), (file.len(), metadata));
+    let foreign = Metadata {
+        architecture: serde_json::json!({ "family": "lc0" }),
+        ..read
+    };
+    let error = Maia3Network::from_torchscript(&foreign, module.tensors().unwrap());
+    assert!(error.unwrap_err().to_string().contains("family \"lc0\""));
     // What is in the file and no parameter is indices, a few thousand bytes.
-    let parameters: usize = network.parameters().map(|(_, tensor)| tensor.numel()).sum();
+    let counts = network.parameters().iter();
+    let parameters: usize = counts.map(|(_, tensor)| tensor.numel()).sum();
     assert!(file.len() < 4 * parameters + (100 << 10), "{}", file.len());
 }
 

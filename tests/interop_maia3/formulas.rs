@@ -179,10 +179,10 @@ impl<'a> Formulas<'a> {
                 let top = logits.iter().copied().fold(f64::MIN, f64::max);
                 let shares: Vec<f64> = logits.iter().map(|x| (x - top).exp()).collect();
                 let sum: f64 = shares.iter().sum();
-                for key in 0..64 {
-                    for (feature, value) in part(2, key).iter().enumerate() {
-                        seen[query * width + head * head_width + feature] +=
-                            shares[key] / sum * value;
+                for (key, share) in shares.iter().enumerate() {
+                    let seen = &mut seen[query * width + head * head_width..];
+                    for (seen, value) in seen.iter_mut().zip(part(2, key)) {
+                        *seen += share / sum * value;
                     }
                 }
             }

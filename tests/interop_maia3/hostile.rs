@@ -23,7 +23,7 @@ static GOOD: LazyLock<Vec<u8>> = LazyLock::new(|| Checkpoint::new(&tiny()).bytes
 /// Reads within bounds.
 fn read(file: &[u8]) -> Result<Maia3Network, Maia3Error> {
     let begun = Instant::now();
-    let (result, held) = peak(|| maia3::read(file));
+    let (result, held) = peak(|| maia3::summary(file).and_then(|_| maia3::read(file)));
     assert!(begun.elapsed() < Duration::from_secs(10));
     assert!(held <= 4 * file.len() + ALLOWANCE, "{held} bytes held");
     result
@@ -46,6 +46,7 @@ fn is_whole(network: &Maia3Network) -> bool {
     let parameters = tiny();
     network
         .parameters()
+        .iter()
         .zip(&parameters)
         .all(|((_, found), (_, _, values))| {
             Vec::<f32>::try_from(found.flatten(0, -1)).unwrap() == *values
@@ -282,5 +283,30 @@ fn texts_of_the_file_are_not_shown_as_they_come() {
         let message = error(&pickled(&pickle.0));
         assert!(message.contains("was not run") && message.len() < 400);
         assert!(!message.contains(char::is_control), "{message:?}");
+    }
+}
+
+/// A description is read before any number is, so it may claim what it likes.
+#[test]
+fn descriptions_of_giants_are_refused() {
+    let config = Maia3Config {
+        layers: 1,
+        ..small()[0].clone()
+    };
+    for (name, side) in [
+        ("token_projection.weight", 0),
+        ("elo_embedding_low.weight", 1),
+        ("gab_shared_weight", 1),
+        ("transformer.layers.0.linear1.weight", 0),
+        ("transformer.layers.0.self_attn.sm2.weight", 0),
+        ("transformer.layers.0.self_attn.sm3.weight", 0),
+        ("fc_value_hid.weight", 0),
+    ] {
+        for size in [0, 1 << 16, 1 << 31, 1 << 48] {
+            let mut parameters = random_parameters(&config, 1);
+            let parameter = parameters.iter_mut().find(|p| p.0 == name).unwrap();
+            parameter.1[side] = size;
+            assert!(read(&Checkpoint::new(&parameters).with_claimed_storages()).is_err());
+        }
     }
 }

@@ -2,8 +2,11 @@
 
 use super::Maia3Error;
 use super::config::{GabConfig, Maia3Config, PIECES};
-use super::network::{Maia3Network, expect};
+use super::network::{FAMILY, Maia3Network, expect};
 use crate::interop::pytorch::{Checkpoint, View};
+use crate::model::Size;
+use serde::Serialize;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use tch::{Kind, Tensor};
 
@@ -34,7 +37,49 @@ const UNSUPPORTED: [(&str, &str); 6] = [
 /// increment and the time left.
 const CLOCKS: i64 = 3;
 
+/// What is said of the licence of checkpoints, which name none.
+const LICENCE: &str = "unknown";
+
 type Views<'a> = BTreeMap<String, View<'a>>;
+
+/// What a checkpoint says of itself.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Maia3Summary {
+    /// `maia3`.
+    pub family: &'static str,
+    /// The published network that has these sizes, of [`super::PRESETS`].
+    pub published_as: Option<&'static str>,
+    /// Its sizes.
+    pub model: Maia3Config,
+    /// How large it is.
+    #[serde(flatten)]
+    pub size: Size,
+    /// Numbers and texts that stand beside the parameters, such as the step that
+    /// training had come to.
+    pub training: Map<String, Value>,
+    /// Names of tensors that no Maia-3 network reads.
+    pub ignored: Vec<String>,
+}
+
+/// Says what a checkpoint is, without reading its tensors.
+///
+/// # Errors
+/// [`Maia3Error`], as for [`read`].
+pub fn summary(file: &[u8]) -> Result<Maia3Summary, Maia3Error> {
+    let (checkpoint, mut views, model) = outline(file)?;
+    for (name, _) in model.parameters() {
+        views.remove(&name);
+    }
+    let others = views.into_keys();
+    Ok(Maia3Summary {
+        family: FAMILY,
+        published_as: model.preset_name(),
+        size: model.size(),
+        model,
+        training: checkpoint.notes(),
+        ignored: others.filter(|name| !is_copy(name)).collect(),
+    })
+}
 
 /// Reads a checkpoint: what `torch.save` made of a network's state dictionary,
 /// or of a dictionary that holds it as `model_state_dict`.
@@ -45,39 +90,48 @@ type Views<'a> = BTreeMap<String, View<'a>>;
 /// # Errors
 /// [`Maia3Error`], naming what is wrong or cannot be evaluated.
 pub fn read(file: &[u8]) -> Result<Maia3Network, Maia3Error> {
-    let mut checkpoint = Checkpoint::read(file)?;
-    let mut views = named(checkpoint.state_dict()?)?;
-    let config = sizes(&views)?;
-    config.check()?;
+    let (mut checkpoint, mut views, config) = outline(file)?;
+    let training = Value::Object(checkpoint.notes());
     let generator = views.get(GENERATOR).cloned();
     let mut reader = Reader {
         checkpoint: &mut checkpoint,
         // The smallest floating-point numbers have two bytes.
         left: file.len() / 2,
     };
-    let mut parameters = BTreeMap::new();
-    for (name, shape) in config.parameters() {
-        let view = views
-            .remove(&name)
-            .ok_or_else(|| Maia3Error::Missing(name.clone()))?;
-        // Before there is a tensor that large.
-        expect(&name, view.shape(), &shape)?;
-        let tensor = reader.floats(&name, &view)?;
-        parameters.insert(name, tensor);
+    let mut tensors = BTreeMap::new();
+    for (name, _) in config.parameters() {
+        if let Some(view) = views.remove(&name) {
+            let tensor = reader.floats(&name, &view)?;
+            tensors.insert(name, tensor);
+        }
     }
-    let mut ignored = Vec::new();
-    for (name, view) in views {
-        if !name.ends_with(GENERATOR_COPY) {
-            ignored.push(name);
-        } else if Some(&view) != generator.as_ref()
-            && reader.floats(&name, &view)? != parameters[GENERATOR]
-        {
+    for (name, view) in views.iter().filter(|(name, _)| is_copy(name)) {
+        if Some(view) != generator.as_ref() && reader.floats(name, view)? != tensors[GENERATOR] {
             let own = "a generator of attention biases of its own in each layer";
             return Err(Maia3Error::Unsupported(own.to_owned()));
         }
     }
-    let notes = checkpoint.notes();
-    Ok(Maia3Network::new(config, parameters)?.with_surroundings(notes, ignored))
+    Maia3Network::new(config, tensors, LICENCE.to_owned(), training)
+}
+
+/// A checkpoint, what tensors it has, and the sizes that their shapes tell.
+fn outline(file: &[u8]) -> Result<(Checkpoint<'_>, Views<'_>, Maia3Config), Maia3Error> {
+    let checkpoint = Checkpoint::read(file)?;
+    let views = named(checkpoint.state_dict()?)?;
+    let config = sizes(&views)?;
+    config.check()?;
+    for (name, shape) in config.parameters() {
+        match views.get(&name) {
+            Some(view) => expect(&name, view.shape(), &shape)?,
+            None => return Err(Maia3Error::Missing(name)),
+        }
+    }
+    Ok((checkpoint, views, config))
+}
+
+/// Whether a parameter is the generator once more.
+fn is_copy(name: &str) -> bool {
+    name.ends_with(GENERATOR_COPY)
 }
 
 /// The tensors by the names that published checkpoints use.
@@ -174,6 +228,10 @@ impl<'a> Reader<'_, 'a> {
         }
         let left = self.left.checked_sub(view.count());
         self.left = left.ok_or(Maia3Error::Shared)?;
-        Ok(self.checkpoint.tensor(view)?.to_kind(Kind::Float))
+        let tensor = self.checkpoint.tensor(view)?.to_kind(Kind::Float);
+        if tensor.isfinite().all().int64_value(&[]) == 0 {
+            return Err(Maia3Error::NotFinite(name.to_owned()));
+        }
+        Ok(tensor)
     }
 }

@@ -1,6 +1,7 @@
 //! The sizes of a Maia-3 network, its parameters, and what it costs.
 
 use crate::encode::HISTORY;
+use crate::model::Size;
 use serde::{Deserialize, Serialize};
 
 /// Kinds of pieces, ours and theirs: what a square of a board is told as.
@@ -9,6 +10,7 @@ pub(super) const PIECES: i64 = 12;
 pub(super) const PROMOTIONS: i64 = 4;
 /// Sizes beyond which no network goes, so that products of sizes fit.
 const LARGEST: i64 = 1 << 16;
+const DEEPEST: i64 = 1 << 10;
 
 /// The published networks by the names of their files.
 pub const PRESETS: [&str; 4] = ["maia3-3m", "maia3-5m", "maia3-23m", "maia3-79m"];
@@ -72,15 +74,6 @@ pub enum Maia3ConfigError {
     },
 }
 
-/// Multiply–accumulates of one evaluation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Macs {
-    /// In the dense layers of the body and the policy head.
-    pub main: i64,
-    /// In everything.
-    pub total: i64,
-}
-
 impl Maia3Config {
     /// A published network's sizes, by its name.
     #[must_use]
@@ -121,8 +114,9 @@ impl Maia3Config {
     /// # Errors
     /// [`Maia3ConfigError`] naming the field.
     pub fn check(&self) -> Result<(), Maia3ConfigError> {
+        let generated = self.heads.saturating_mul(self.gab.generator);
         let sizes = [
-            ("layers", self.layers, LARGEST),
+            ("layers", self.layers, DEEPEST),
             ("width", self.width, LARGEST),
             ("heads", self.heads, LARGEST),
             ("feed_forward", self.feed_forward, LARGEST),
@@ -132,6 +126,7 @@ impl Maia3Config {
             ("gab.compress", self.gab.compress.unwrap_or(1), LARGEST),
             ("gab.hidden", self.gab.hidden, LARGEST),
             ("gab.generator", self.gab.generator, LARGEST),
+            ("product of heads and gab.generator", generated, LARGEST),
         ];
         for (field, value, most) in sizes {
             if !(1..=most).contains(&value) {
@@ -200,8 +195,11 @@ impl Maia3Config {
         list.norm(&format!("{path}.ln2"), generated);
     }
 
-    /// What an evaluation costs.
-    pub(super) fn macs(&self) -> Macs {
+    /// How large a network of these sizes is.
+    #[must_use]
+    pub fn size(&self) -> Size {
+        let count = |(_, shape): &(String, Vec<i64>)| shape.iter().product::<i64>();
+        let parameters = self.parameters().iter().map(count).sum();
         let (width, hidden, gab) = (self.width, self.hidden, &self.gab);
         let layer = 64 * (4 * width * width + 2 * width * self.feed_forward);
         let moves = 2 * 64 * width * hidden;
@@ -218,9 +216,10 @@ impl Maia3Config {
         let pairs = 64 * 64 * hidden + 8 * PROMOTIONS * hidden;
         let value = width * hidden + 3 * hidden;
         let other = embedding + self.layers * (products + biases) + pairs + value;
-        Macs {
-            main,
-            total: main + other,
+        Size {
+            parameters,
+            macs: main,
+            macs_total: main + other,
         }
     }
 }
@@ -256,9 +255,7 @@ mod tests {
             let config = Maia3Config::preset(name).unwrap();
             config.check().unwrap();
             assert_eq!(config.preset_name(), Some(name));
-            let count = |(_, shape): &(String, Vec<i64>)| shape.iter().product::<i64>();
-            let parameters = config.parameters();
-            assert_eq!(parameters.iter().map(count).sum::<i64>(), published);
+            assert_eq!(config.size().parameters, published);
             let json = serde_json::to_string(&config).unwrap();
             assert_eq!(serde_json::from_str::<Maia3Config>(&json).unwrap(), config);
         }
@@ -279,8 +276,8 @@ mod tests {
             .filter(|(name, _)| dense(name))
             .map(|(_, shape)| 64 * shape.iter().product::<i64>())
             .sum();
-        assert_eq!(config.macs().main, counted);
-        assert!(config.macs().total > counted);
+        assert_eq!(config.size().macs, counted);
+        assert!(config.size().macs_total > counted);
     }
 
     #[test]
@@ -296,10 +293,23 @@ mod tests {
         };
         let width = Maia3Config {
             width: 1 << 17,
-            ..good
+            ..good.clone()
         };
+        let layers = Maia3Config {
+            layers: 1 << 40,
+            ..good.clone()
+        };
+        let mut largest = good.clone();
+        (largest.width, largest.heads, largest.gab.generator) = (1 << 16, 1 << 8, 1 << 8);
+        (largest.layers, largest.feed_forward, largest.gab.hidden) = (1 << 10, 1 << 16, 1 << 16);
+        largest.check().unwrap();
+        assert!(largest.size().macs_total > 0);
+        let mut generator = largest;
+        generator.gab.generator += 1;
         for (config, told) in [
             (heads, "heads (7)"),
+            (layers, "layers is 1099511627776"),
+            (generator, "product of heads and gab.generator is 65792"),
             (history, "history is 9, but must be in 1…8"),
             (width, "width is 131072"),
         ] {

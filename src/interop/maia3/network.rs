@@ -6,7 +6,8 @@ use super::forward::Structure;
 use crate::encode::{HISTORY, InputFormat};
 use crate::nn::metadata::{CONTRACT, Metadata};
 use crate::nn::torch::{ExportPrecision, Script, ScriptError};
-use serde_json::{Map, Value, json};
+use serde::Deserialize;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tch::{Device, Kind, Tensor};
@@ -16,66 +17,66 @@ const SCALARS: [&str; 2] = ["self_elo", "opponent_elo"];
 /// What the forward pass returns, in its order.
 const OUTPUTS: [&str; 2] = ["policy", "wdl"];
 /// What a file's metadata calls networks like these.
-const FAMILY: &str = "maia3";
-/// What SPDX calls a licence of which nothing is said: checkpoints name none.
-const LICENCE: &str = "NOASSERTION";
+pub(super) const FAMILY: &str = "maia3";
 
 /// A Maia-3 network.
 #[derive(Debug)]
 pub struct Maia3Network {
     config: Maia3Config,
     structure: Structure,
-    names: Vec<String>,
-    weights: Vec<Tensor>,
-    notes: Map<String, Value>,
-    ignored: Vec<String>,
+    parameters: Vec<(String, Tensor)>,
+    licence: String,
+    training: Value,
 }
 
 impl Maia3Network {
-    /// A network from its parameters by name, which may be more than it has.
+    /// A network of these sizes with these tensors, in any order and with others
+    /// among them.
     ///
     /// # Errors
-    /// [`Maia3Error`] if the sizes do not fit each other or the parameters.
+    /// [`Maia3Error`] if the sizes do not fit each other or the tensors.
     pub fn new(
         config: Maia3Config,
-        mut parameters: BTreeMap<String, Tensor>,
+        tensors: impl IntoIterator<Item = (String, Tensor)>,
+        licence: String,
+        training: Value,
     ) -> Result<Maia3Network, Maia3Error> {
         config.check()?;
-        let (names, weights) = config
-            .parameters()
-            .into_iter()
-            .map(|(name, shape)| {
-                let tensor = parameters.remove(&name);
-                let tensor = tensor.ok_or_else(|| Maia3Error::Missing(name.clone()))?;
-                expect(&name, &tensor.size(), &shape)?;
-                let tensor = tensor.to_device(Device::Cpu).to_kind(Kind::Float);
-                Ok((name, tensor))
-            })
-            .collect::<Result<Vec<_>, Maia3Error>>()?
-            .into_iter()
-            .unzip();
+        let mut tensors: BTreeMap<String, Tensor> = tensors.into_iter().collect();
+        let mut parameters = Vec::new();
+        for (name, shape) in config.parameters() {
+            let tensor = tensors.remove(&name);
+            let tensor = tensor.ok_or_else(|| Maia3Error::Missing(name.clone()))?;
+            expect(&name, &tensor.size(), &shape)?;
+            let tensor = tensor.detach().to_device(Device::Cpu).to_kind(Kind::Float);
+            parameters.push((name, tensor));
+        }
         Ok(Maia3Network {
             structure: Structure::new(&config),
-            names,
-            weights,
-            notes: Map::new(),
-            ignored: Vec::new(),
             config,
+            parameters,
+            licence,
+            training,
         })
     }
 
-    /// Adds what else its checkpoint held: plain values such as the step of
-    /// training, and the names of tensors that no Maia-3 network has.
-    pub(super) fn with_surroundings(
-        self,
-        notes: Map<String, Value>,
-        ignored: Vec<String>,
-    ) -> Maia3Network {
-        Maia3Network {
-            notes,
-            ignored,
-            ..self
+    /// A network from what a TorchScript file says of itself and holds: the way
+    /// back from [`Maia3Network::write_torchscript`].
+    ///
+    /// # Errors
+    /// [`Maia3Error`] if it is of another family or its tensors do not fit.
+    pub fn from_torchscript(
+        metadata: &Metadata,
+        tensors: impl IntoIterator<Item = (String, Tensor)>,
+    ) -> Result<Maia3Network, Maia3Error> {
+        let architecture = &metadata.architecture;
+        if architecture["family"] != FAMILY {
+            return Err(Maia3Error::Family(architecture["family"].to_string()));
         }
+        let config = Maia3Config::deserialize(&architecture["model"])
+            .map_err(|error| Maia3Error::Description(error.to_string()))?;
+        let (licence, training) = (metadata.licence.clone(), metadata.training.clone());
+        Maia3Network::new(config, tensors, licence, training)
     }
 
     /// Its sizes.
@@ -85,90 +86,41 @@ impl Maia3Network {
     }
 
     /// Its parameters by name, f32 on the CPU.
-    pub fn parameters(&self) -> impl Iterator<Item = (&str, &Tensor)> {
-        self.names.iter().map(String::as_str).zip(&self.weights)
-    }
-
-    /// Numbers and texts that stood beside the parameters, such as the step that
-    /// training had come to.
-    #[must_use]
-    pub fn notes(&self) -> &Map<String, Value> {
-        &self.notes
-    }
-
-    /// Names of tensors in its checkpoint that no Maia-3 network reads.
-    #[must_use]
-    pub fn ignored(&self) -> &[String] {
-        &self.ignored
+    pub fn parameters(&self) -> &[(String, Tensor)] {
+        &self.parameters
     }
 
     /// Evaluates `rows`, i64 [B, 104 + 2]: bitboards of the last eight positions
-    /// as Maia-3 sees them (each by its own mover), then the ratings of the
-    /// mover and of the opponent. Returns policy logits f32 [B, 1858] and logits
-    /// of win, draw and loss, f32 [B, 3].
+    /// as Maia-3 sees them ([`InputFormat::Maia3`]), then the ratings of the mover
+    /// and of the opponent. Returns policy logits f32 [B, 1858] and logits of
+    /// win, draw and loss, f32 [B, 3].
     #[must_use]
     pub fn forward(&self, rows: &Tensor) -> Vec<Tensor> {
-        self.structure.forward(&self.weights, rows)
+        let tensors = self.parameters.iter().map(|(_, tensor)| tensor);
+        let weights: Vec<Tensor> = tensors.map(Tensor::shallow_clone).collect();
+        self.structure.forward(&weights, rows)
     }
 
-    /// What there is to say of it: sizes, formats, cost, and what else its
-    /// checkpoint held.
-    #[must_use]
-    pub fn summary(&self) -> Value {
-        let macs = self.config.macs();
-        json!({
-            "family": FAMILY,
-            "published_as": self.config.preset_name(),
-            "model": self.config,
-            "input_format": InputFormat::Maia3.number(),
-            "scalars": SCALARS,
-            "outputs": OUTPUTS,
-            "parameters": self.count(),
-            "macs": macs.main,
-            "macs_total": macs.total,
-            "training": self.notes,
-            "ignored": self.ignored,
-        })
-    }
-
-    /// Writes it as a network of the engine's, its parameters under the names
-    /// they have in checkpoints. The metadata comes back as the file's `meta()`
-    /// says it.
+    /// Writes it as one TorchScript file, all of it or nothing, its parameters
+    /// under the names they have in checkpoints, and returns what the file says
+    /// of itself.
     ///
     /// # Errors
     /// [`ScriptError`] if libtorch or the file system refuse.
-    pub fn write(
+    pub fn write_torchscript(
         &self,
         name: &str,
         precision: ExportPrecision,
         path: &Path,
     ) -> Result<Metadata, ScriptError> {
-        let parameters = self.parameters();
-        let parameters = parameters.map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()));
-        let script = Script {
-            parameters: parameters.collect(),
-            buffers: self.structure.buffers(),
-            forward: &|weights, rows| self.structure.forward(weights, rows),
-        };
-        script.write(self.metadata(name, precision), precision, path)
-    }
-
-    fn count(&self) -> u64 {
-        self.weights
-            .iter()
-            .map(|tensor| tensor.numel() as u64)
-            .sum()
-    }
-
-    fn metadata(&self, name: &str, precision: ExportPrecision) -> Metadata {
-        let macs = self.config.macs();
-        Metadata {
+        let size = self.config.size();
+        let metadata = Metadata {
             contract: CONTRACT,
             name: name.to_owned(),
             architecture: json!({
                 "family": FAMILY,
                 "model": self.config,
-                "macs_total": macs.total,
+                "macs_total": size.macs_total,
                 "precision": precision,
             }),
             input_format: InputFormat::Maia3.number(),
@@ -177,12 +129,21 @@ impl Maia3Network {
             scalars: SCALARS.map(str::to_owned).to_vec(),
             outputs: OUTPUTS.map(str::to_owned).to_vec(),
             search_value: "wdl".to_owned(),
-            parameters: self.count(),
-            macs: macs.main.unsigned_abs(),
-            training: Value::Object(self.notes.clone()),
-            licence: LICENCE.to_owned(),
+            parameters: size.parameters.unsigned_abs(),
+            macs: size.macs.unsigned_abs(),
+            training: self.training.clone(),
+            licence: self.licence.clone(),
             hash: String::new(),
-        }
+        };
+        let parameters = self.parameters.iter();
+        let script = Script {
+            parameters: parameters
+                .map(|(name, tensor)| (name.clone(), tensor.shallow_clone()))
+                .collect(),
+            buffers: self.structure.buffers(),
+            forward: &|weights, rows| self.structure.forward(weights, rows),
+        };
+        script.write(metadata, precision, path)
     }
 }
 

@@ -58,8 +58,8 @@ impl Structure {
         .into()
     }
 
-    /// The outputs that a network names from weights in the order of the configuration's
-    /// parameters and rows i64 [B, 104 + 2].
+    /// Logits of the policy and of win, draw and loss, from weights in the order
+    /// of the configuration's parameters and rows i64 [B, 104 + 2].
     pub fn forward(&self, weights: &[Tensor], rows: &Tensor) -> Vec<Tensor> {
         let layer = Scope {
             places: &self.places,

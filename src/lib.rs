@@ -16,6 +16,7 @@
 //! | [`encode`] | a game → the 112 input planes as packed bitboards; a move ↔ its index in the policy |
 //! | [`nn`] | [`nn::Backend`]: a batch of encoded positions → values and policy logits; TorchScript on CPU or CUDA, and two without a network |
 //! | [`model`] | the Chessformer family in tch, and its export to TorchScript; the engine never needs it |
+//! | [`interop`] | foreign networks in and out: Lc0's protobuf, Maia-3's checkpoints, ONNX |
 //! | [`search`] | PUCT: tree, selection, batched gathering, backup, stopping, time; knows [`nn::Backend`], never torch |
 //! | [`agent`] | one trait, many players: `mcts`, `policy`, `value` |
 //! | [`uci`] | parsing, the option table, the session, info lines |
@@ -36,6 +37,7 @@ pub mod engine;
 pub mod eval;
 pub mod failure;
 mod files;
+pub mod interop;
 pub mod label;
 pub mod model;
 pub mod nn;

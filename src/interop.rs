@@ -1,0 +1,3 @@
+//! Foreign networks, in and out.
+
+pub mod onnx;

@@ -7,12 +7,12 @@ use std::{env, fs};
 /// Our C++: what tch does not reach of libtorch. One line a file.
 const CPP: [&str; 9] = [
     "src/interop/onnx/graph.cpp",
-    "src/model/trace.cpp",
     "src/nn/torch/fuse.cpp",
     "src/nn/torch/mish.cpp",
     "src/nn/torch/module.cpp",
     "src/nn/torch/process.cpp",
     "src/nn/torch/rms_norm.cpp",
+    "src/nn/torch/script.cpp",
     "src/train/distributed/buckets.cpp",
     "src/train/distributed/c10d.cpp",
 ];

@@ -9,10 +9,9 @@ use tch::{Device, Kind, Tensor};
 use tessera::chess::Game;
 use tessera::encode::Input;
 use tessera::model::{
-    Chessformer, EmbeddingConfig, Export, ExportPrecision, ModelConfig, NormKind, PositionConfig,
-    export,
+    Chessformer, EmbeddingConfig, Export, ModelConfig, NormKind, PositionConfig, export,
 };
-use tessera::nn::torch::TorchBackend;
+use tessera::nn::torch::{ExportPrecision, TorchBackend};
 use tessera::nn::{DeviceChoice, Precision};
 
 /// Games, as a FEN and the moves from there, whose last positions set every

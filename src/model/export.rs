@@ -2,14 +2,11 @@
 
 use super::chessformer::{Chessformer, Constants, Heads, Outputs};
 use super::parameters::Weights;
-use crate::chess::Game;
-use crate::encode::{HISTORY, Input, SCALARS, WIDTH};
-use crate::files;
-use crate::nn::metadata::{CONTRACT, INPUT_FORMAT, Metadata, tensor_hash};
-use std::ffi::{CStr, CString, NulError, c_char, c_int, c_void};
-use std::path::{Path, PathBuf};
+use crate::encode::{HISTORY, SCALARS};
+use crate::nn::metadata::{CONTRACT, INPUT_FORMAT, Metadata};
+use crate::nn::torch::{ExportPrecision, Script, ScriptError};
+use std::path::Path;
 use tch::{Device, Kind, Tensor};
-use torch_sys::C_tensor;
 
 /// The outputs of every exported network, in order.
 const OUTPUTS: [&str; 7] = [
@@ -37,40 +34,6 @@ fn output_names(model: &Chessformer) -> impl Iterator<Item = &'static str> {
     OUTPUTS.into_iter().chain(optimistic)
 }
 
-/// In which format an exported network stores its parameters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ExportPrecision {
-    /// 32-bit floating point.
-    F32,
-    /// bfloat16.
-    Bf16,
-    /// IEEE half precision: half the bytes, and far finer than the differences
-    /// between two trainings.
-    #[default]
-    Fp16,
-}
-
-impl ExportPrecision {
-    fn kind(self) -> Kind {
-        match self {
-            ExportPrecision::F32 => Kind::Float,
-            ExportPrecision::Bf16 => Kind::BFloat16,
-            ExportPrecision::Fp16 => Kind::Half,
-        }
-    }
-
-    /// The format's number among libtorch's scalar types (c10::ScalarType),
-    /// which tch keeps to itself.
-    fn scalar_type(self) -> c_int {
-        match self {
-            ExportPrecision::F32 => 6,
-            ExportPrecision::Bf16 => 15,
-            ExportPrecision::Fp16 => 5,
-        }
-    }
-}
-
 /// What an exported network says of itself besides its architecture.
 #[derive(Clone, Debug)]
 pub struct Export {
@@ -86,55 +49,35 @@ pub struct Export {
     pub licence: String,
 }
 
-/// Why a network could not be exported.
-#[derive(Debug, thiserror::Error)]
-pub enum ExportError {
-    /// The file could not be written.
-    #[error("cannot write {path}: {source}")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// libtorch refused.
-    #[error("libtorch could not export the network: {0}")]
-    Torch(String),
-    /// A name or path holds a zero byte.
-    #[error("a name or path holds a zero byte")]
-    Name(#[from] NulError),
-}
-
 /// Writes the network as one TorchScript file, all of it or nothing.
 ///
 /// `flat` holds its parameters end to end. The returned metadata is what the
 /// file's `meta()` says.
 ///
 /// # Errors
-/// [`ExportError`] if libtorch or the file system refuse.
+/// [`ScriptError`] if libtorch or the file system refuse.
 pub fn export(
     model: &Chessformer,
     flat: &Tensor,
     export: &Export,
     path: &Path,
-) -> Result<Metadata, ExportError> {
-    let kind = export.precision.kind();
+) -> Result<Metadata, ScriptError> {
     let flat = flat.detach().to_device(Device::Cpu).to_kind(Kind::Float);
-    // What is traced is what is stored: rounding comes first.
-    let flat = flat.to_kind(kind).to_kind(Kind::Float);
-    let weights = Weights::new(
-        Weights::from_flat(&flat, model.parameters())
-            .tensors()
-            .iter()
-            .map(Tensor::copy)
-            .collect(),
-    );
-    let constants = model.constants();
-    let buffers = constants.named();
+    let weights = Weights::from_flat(&flat, model.parameters());
     let parameters = model.parameters().iter().zip(weights.tensors());
-    let stored = parameters
-        .map(|(parameter, tensor)| (parameter.name.clone(), tensor.to_kind(kind)))
-        .chain(buffers.map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone())));
+    let buffers = model.constants().named();
+    let script = Script {
+        parameters: parameters
+            .map(|(parameter, tensor)| (parameter.name.clone(), tensor.shallow_clone()))
+            .collect(),
+        buffers: buffers
+            .map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()))
+            .into(),
+        forward: &|weights, rows| {
+            let weights = Weights::new(weights.iter().map(Tensor::shallow_clone).collect());
+            model.forward(&weights, rows, EXPORTED_HEADS).exported()
+        },
+    };
     let size = model.size();
     let metadata = Metadata {
         contract: CONTRACT,
@@ -154,20 +97,9 @@ pub fn export(
         macs: size.macs.unsigned_abs(),
         training: export.training.clone(),
         licence: export.licence.clone(),
-        hash: tensor_hash(stored),
+        hash: String::new(),
     };
-    let failed = |source| ExportError::Write {
-        path: path.to_owned(),
-        source,
-    };
-    let unfinished = files::unfinished(path).map_err(failed)?;
-    let json = serde_json::to_string(&metadata).expect("plain data");
-    trace(model, &weights, &json, export.precision, unfinished.path())?;
-    unfinished.as_file().sync_all().map_err(failed)?;
-    unfinished
-        .persist(path)
-        .map_err(|error| failed(error.error))?;
-    Ok(metadata)
+    script.write(metadata, export.precision, path)
 }
 
 impl Constants {
@@ -197,125 +129,13 @@ impl Outputs {
     }
 }
 
-/// The forward pass as C++ calls it back.
-type Forward = extern "C" fn(*mut c_void, *mut C_tensor, *mut *mut C_tensor, usize) -> c_int;
-
-unsafe extern "C" {
-    fn tessera_trace(
-        names: *const *const c_char,
-        tensors: *const *const C_tensor,
-        parameters: usize,
-        buffers: usize,
-        metadata: *const c_char,
-        example: *const C_tensor,
-        forward: Forward,
-        context: *mut c_void,
-        outputs: usize,
-        kind: c_int,
-        path: *const c_char,
-    ) -> *mut c_char;
-    fn tessera_trace_free(message: *mut c_char);
-}
-
-/// What the forward pass needs when C++ calls it back.
-struct Context<'a> {
-    model: &'a Chessformer,
-    weights: &'a Weights,
-}
-
-extern "C" fn forward(
-    context: *mut c_void,
-    input: *mut C_tensor,
-    outputs: *mut *mut C_tensor,
-    count: usize,
-) -> c_int {
-    let run = std::panic::AssertUnwindSafe(|| {
-        // SAFETY: `trace` passes a `Context` that outlives the call.
-        let context = unsafe { &*context.cast::<Context>() };
-        // SAFETY: `input` is a live tensor of the caller's; the clone is ours.
-        let rows = unsafe { Tensor::clone_from_ptr(input) };
-        context
-            .model
-            .forward(context.weights, &rows, EXPORTED_HEADS)
-            .exported()
-    });
-    let Ok(tensors) = std::panic::catch_unwind(run) else {
-        return 1;
-    };
-    assert_eq!(tensors.len(), count);
-    for (index, mut tensor) in tensors.into_iter().enumerate() {
-        // SAFETY: `outputs` has room for `count` pointers; the clone behind this
-        // one belongs to the caller from here on, who deletes it.
-        unsafe { *outputs.add(index) = torch_sys::at_shallow_clone(tensor.as_mut_ptr()) };
-    }
-    0
-}
-
-fn trace(
-    model: &Chessformer,
-    weights: &Weights,
-    metadata: &str,
-    precision: ExportPrecision,
-    path: &Path,
-) -> Result<(), ExportError> {
-    let buffers = model.constants().named();
-    let names = model
-        .parameters()
-        .iter()
-        .map(|parameter| parameter.name.as_str());
-    let names = names
-        .chain(buffers.iter().map(|(name, _)| *name))
-        .map(CString::new)
-        .collect::<Result<Vec<_>, _>>()?;
-    let name_pointers: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
-    let tensors = weights.tensors().iter();
-    let tensors: Vec<_> = tensors
-        .chain(buffers.iter().map(|(_, tensor)| *tensor))
-        .map(Tensor::as_ptr)
-        .collect();
-    let example = Input::encode(&Game::default());
-    let words: &[i64] = bytemuck::cast_slice(example.words());
-    // Two rows, so that nothing takes the batch's size for a constant 1.
-    let example = Tensor::from_slice(words)
-        .repeat([2])
-        .view([2, WIDTH as i64]);
-    let metadata = CString::new(metadata)?;
-    let path = CString::new(path.to_string_lossy().as_bytes())?;
-    let mut context = Context { model, weights };
-    let _guard = tch::no_grad_guard();
-    // SAFETY: the arrays hold as many pointers as said and outlive the call, as
-    // do the tensors, the strings and the context; `forward` unwinds nowhere.
-    let message = unsafe {
-        tessera_trace(
-            name_pointers.as_ptr(),
-            tensors.as_ptr(),
-            weights.tensors().len(),
-            buffers.len(),
-            metadata.as_ptr(),
-            example.as_ptr(),
-            forward,
-            (&raw mut context).cast(),
-            output_names(model).count(),
-            precision.scalar_type(),
-            path.as_ptr(),
-        )
-    };
-    if message.is_null() {
-        return Ok(());
-    }
-    // SAFETY: a message is a C string that is ours until we free it, once.
-    let text = unsafe { CStr::from_ptr(message) }
-        .to_string_lossy()
-        .into_owned();
-    // SAFETY: as above.
-    unsafe { tessera_trace_free(message) };
-    Err(ExportError::Torch(text))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chess::Game;
+    use crate::encode::{Input, WIDTH};
     use crate::model::{ModelConfig, PositionConfig};
+    use crate::nn::tensor_hash;
     use tch::{CModule, IValue};
 
     fn small(position: PositionConfig) -> Chessformer {

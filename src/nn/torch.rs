@@ -3,6 +3,7 @@
 mod device;
 mod module;
 mod process;
+mod script;
 pub(crate) mod shim;
 #[cfg(test)]
 pub(crate) mod tiny;
@@ -10,6 +11,7 @@ pub(crate) mod tiny;
 pub use device::{DeviceChoice, DeviceError, Devices, ParseDeviceError, Precision, device};
 pub use module::{Module, TorchError};
 pub use process::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
+pub use script::{ExportPrecision, Script, ScriptError};
 
 use super::{
     Backend, BackendError, Batch, ContractError, Evaluations, Metadata, Properties, Value, softmax,

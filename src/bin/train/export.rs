@@ -3,7 +3,8 @@
 use clap::Args;
 use std::path::PathBuf;
 use tch::Device;
-use tessera::model::{self, Chessformer, ExportPrecision};
+use tessera::model::{self, Chessformer};
+use tessera::nn::torch::ExportPrecision;
 use tessera::train::Checkpoint;
 
 /// What `train export` is asked to do.

@@ -235,12 +235,12 @@ fn owned(module: *mut shim::Module) -> Result<Module, TorchError> {
         .ok_or_else(|| TorchError("no module came back".to_owned()))
 }
 
-fn c_string(text: &str) -> Result<CString, TorchError> {
+pub(super) fn c_string(text: &str) -> Result<CString, TorchError> {
     CString::new(text).map_err(|error| TorchError(error.to_string()))
 }
 
 /// Turns what a function of the shim returned into a result.
-fn check(error: *mut c_char) -> Result<(), TorchError> {
+pub(super) fn check(error: *mut c_char) -> Result<(), TorchError> {
     // SAFETY: the shim returns null or text of its own.
     match unsafe { take_text(error) } {
         None => Ok(()),

@@ -17,6 +17,11 @@ pub(crate) struct RawTensor {
 /// Receives a tensor to own and its name to read.
 type VisitTensor = unsafe extern "C" fn(*mut c_void, *const c_char, *mut RawTensor);
 
+/// Runs a forward pass over the rows and puts as many new tensors as asked for
+/// into the slots; returns 0 unless it fails.
+pub(super) type Forward =
+    unsafe extern "C" fn(*mut c_void, *mut RawTensor, *mut *mut RawTensor, usize) -> c_int;
+
 unsafe extern "C" {
     fn tessera_free_text(text: *mut c_char);
 
@@ -55,6 +60,20 @@ unsafe extern "C" {
         input: *const RawTensor,
         context: *mut c_void,
         visit: VisitTensor,
+    ) -> *mut c_char;
+
+    pub(super) fn tessera_script_write(
+        names: *const *const c_char,
+        tensors: *const *const RawTensor,
+        parameters: usize,
+        buffers: usize,
+        metadata: *const c_char,
+        example: *const RawTensor,
+        forward: Forward,
+        context: *mut c_void,
+        outputs: usize,
+        scalar_type: c_int,
+        path: *const c_char,
     ) -> *mut c_char;
 
     pub(super) safe fn tessera_mkl_asked() -> bool;

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::data::loader::Batch;
-use crate::model::{Export, ExportPrecision, ModelConfig, export};
+use crate::model::{Export, ModelConfig, export};
+use crate::nn::torch::ExportPrecision;
 use crate::train::augment::tests::batch as positions;
 use crate::train::config::DistillationConfig;
 use crate::train::distributed::World;

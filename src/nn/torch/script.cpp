@@ -39,14 +39,15 @@ std::pair<Module, std::string> place(Module module, const std::string& path) {
   return {module, path.substr(start)};
 }
 
-}  // namespace
+}  // extern "C"
+  // namespace
 
 extern "C" {
 
 // Traces, stores floating parameters as `kind` (a c10::ScalarType) and writes
 // the file. Returns null, or an error message that the caller frees by
-// tessera_trace_free.
-char* tessera_trace(
+// tessera_free_text.
+char* tessera_script_write(
     const char* const* names,
     at::Tensor* const* tensors,
     size_t parameters,
@@ -59,7 +60,7 @@ char* tessera_trace(
     int kind,
     const char* path) {
   try {
-    Module module("__torch__.Chessformer");
+    Module module("__torch__.Network");
     for (size_t i = 0; i < parameters + buffers; ++i) {
       auto [owner, name] = place(module, names[i]);
       if (i < parameters) {
@@ -116,7 +117,4 @@ char* tessera_trace(
   }
 }
 
-void tessera_trace_free(char* message) {
-  free(message);
-}
-}
+}  // extern "C"

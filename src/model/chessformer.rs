@@ -199,10 +199,13 @@ impl Chessformer {
         self.forward_features(weights, &features, heads)
     }
 
-    /// Evaluates planes [B, 112, 8, 8] as Lc0 fills them in input format 1: the
-    /// plies of the 50-move rule are not scaled.
-    #[must_use]
-    pub fn forward_planes(&self, weights: &Weights, planes: &Tensor, heads: Heads) -> Outputs {
+    /// Evaluates planes [B, 112, 8, 8] as Lc0 fills them in input format 1.
+    pub(super) fn forward_planes(
+        &self,
+        weights: &Weights,
+        planes: &Tensor,
+        heads: Heads,
+    ) -> Outputs {
         self.forward_features(weights, &features_of_planes(planes), heads)
     }
 

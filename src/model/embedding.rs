@@ -12,7 +12,7 @@ pub(super) const FEATURES: i64 = 112;
 
 /// The plane of the plies since the last capture or pawn move, and its scale:
 /// Lc0 counts plies here; the paper divides by 100.
-const RULE50_PLANE: usize = BOARDS + 5;
+const RULE50_PLANE: i64 = BOARDS as i64 + 5;
 const RULE50_SCALE: f64 = 0.01;
 
 /// Scale of the first projection at the start. Of a square's features a dozen
@@ -58,9 +58,15 @@ pub(super) fn features(rows: &Tensor, shifts: &Tensor, like: &Tensor) -> Tensor 
 /// networks in input format 1: like those of [`features`], but for the plies of
 /// the 50-move rule, which are not scaled.
 pub(super) fn features_of_planes(planes: &Tensor) -> Tensor {
-    let mut scale = [1f32; FEATURES as usize];
-    scale[RULE50_PLANE] = RULE50_SCALE as f32;
-    planes.flatten(2, 3).transpose(1, 2) * Tensor::from_slice(&scale).type_as(planes)
+    let planes = planes.flatten(2, 3);
+    let scaled = planes.narrow(1, RULE50_PLANE, 1) * RULE50_SCALE;
+    let (before, after) = (RULE50_PLANE, FEATURES - RULE50_PLANE - 1);
+    let parts = [
+        planes.narrow(1, 0, before),
+        scaled,
+        planes.narrow(1, RULE50_PLANE + 1, after),
+    ];
+    Tensor::cat(&parts, 1).transpose(1, 2)
 }
 
 /// A block that adds a feed-forward network to its input and normalises.

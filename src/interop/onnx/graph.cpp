@@ -86,7 +86,8 @@ class Writer {
   }
 
   void constant(const c10::IValue& value) {
-    if (value.isNone()) {
+    // ONNX knows nothing of devices.
+    if (value.isNone() || value.isDevice()) {
       out_ << "\"None\"";
     } else if (value.isBool()) {
       out_ << "{\"Bool\":" << (value.toBool() ? "true" : "false") << "}";
@@ -119,11 +120,12 @@ class Writer {
     for (size_t i = 0; i < values.size(); ++i) {
       out_ << (i == 0 ? "" : ",") << "{\"value\":" << values[i]->unique();
       const auto type = values[i]->type()->cast<c10::TensorType>();
-      if (type && type->scalarType() && type->sizes().concrete_sizes()) {
+      const auto sizes = type ? type->sizes().concrete_sizes() : std::nullopt;
+      if (sizes && type->scalarType()) {
         out_ << ",\"floating\":" << (c10::isFloatingType(*type->scalarType()) ? "true" : "false")
              << ",\"shape\":[";
         const char* comma = "";
-        for (const int64_t size : *type->sizes().concrete_sizes()) {
+        for (const int64_t size : *sizes) {
           out_ << comma << size;
           comma = ",";
         }

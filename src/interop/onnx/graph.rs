@@ -2,6 +2,7 @@
 
 use crate::nn::torch::shim::{RawTensor, take_text};
 use serde::Deserialize;
+use std::collections::HashSet;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 use tch::Tensor;
@@ -51,12 +52,49 @@ pub(super) enum Argument {
     List(Vec<Argument>),
 }
 
-type Forward = unsafe extern "C" fn(
-    *mut c_void,
-    *const *mut RawTensor,
-    *mut *mut RawTensor,
-    usize,
-) -> c_int;
+impl Argument {
+    /// Visits the values that it names.
+    fn values(&self, visit: &mut dyn FnMut(usize)) {
+        match self {
+            Argument::Value(value) => visit(*value),
+            Argument::List(list) => list.iter().for_each(|argument| argument.values(visit)),
+            _ => {}
+        }
+    }
+}
+
+impl Graph {
+    /// Takes out what no output depends on, and returns the values that remain
+    /// in use.
+    pub fn prune(&mut self) -> HashSet<usize> {
+        let mut used = HashSet::new();
+        for output in &self.outputs {
+            output.values(&mut |value| {
+                used.insert(value);
+            });
+        }
+        self.nodes.reverse();
+        self.nodes.retain(|node| {
+            let is_used = node
+                .outputs
+                .iter()
+                .any(|output| used.contains(&output.value));
+            if is_used {
+                for argument in &node.arguments {
+                    argument.values(&mut |value| {
+                        used.insert(value);
+                    });
+                }
+            }
+            is_used
+        });
+        self.nodes.reverse();
+        used
+    }
+}
+
+type Forward =
+    unsafe extern "C" fn(*mut c_void, *const *mut RawTensor, *mut *mut RawTensor, usize) -> c_int;
 type Receive = unsafe extern "C" fn(*mut c_void, *mut RawTensor);
 
 unsafe extern "C" {

@@ -116,9 +116,9 @@ impl<'a> Translator<'a> {
         match name {
             "linear" => {
                 let weight = self.operand(arguments.get(1)?)?;
-                let weight = self
-                    .builder
-                    .node("Transpose", &[&weight], vec![ints("perm", &[1, 0])]);
+                let weight =
+                    self.builder
+                        .node("Transpose", &[&weight], vec![ints("perm", &[1, 0])]);
                 let product = self.builder.node("MatMul", &[&x, &weight], vec![]);
                 match arguments.get(2)? {
                     Argument::None => single(product),
@@ -232,9 +232,8 @@ impl<'a> Translator<'a> {
             }
             "flip" => {
                 let axes = arguments.ints(1)?;
-                let flip = |x: String, &axis: &i64| {
-                    self.sliced(&x, wrap(axis, rank), -1, i64::MIN, -1)
-                };
+                let flip =
+                    |x: String, &axis: &i64| self.sliced(&x, wrap(axis, rank), -1, i64::MIN, -1);
                 single(axes.iter().fold(x, flip))
             }
             "select" => {

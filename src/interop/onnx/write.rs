@@ -1,0 +1,154 @@
+//! From a network file to ONNX.
+
+use super::OnnxError;
+use super::builder::Builder;
+use super::graph;
+use super::operators::Translator;
+use super::schema::{ModelProto, StringStringEntryProto};
+use crate::model::{self, Chessformer};
+use crate::nn::Metadata;
+use crate::nn::torch::{self, ExportPrecision};
+use prost::Message;
+use tch::{Device, Kind, Tensor};
+
+/// Positions that the tracer is shown: so many, that nothing takes the batch's
+/// size for a constant 1.
+const TRACED: i64 = 2;
+
+/// Bytes that a message of protobuf can have at most.
+const LARGEST: usize = i32::MAX as usize;
+
+/// A network as a function of what ONNX hands it.
+pub(crate) struct Function<'a> {
+    /// Its inputs by name and shape; the first size is the batch's.
+    pub inputs: Vec<(&'a str, Vec<i64>)>,
+    /// The tensors that it reads by itself, by name.
+    pub tensors: Vec<(String, Tensor)>,
+    /// Its outputs by name.
+    pub outputs: Vec<&'a str>,
+    /// From the inputs to the outputs.
+    pub forward: &'a dyn Fn(&[Tensor]) -> Vec<Tensor>,
+}
+
+impl Function<'_> {
+    /// Says it in ONNX, in the type of `precision`.
+    pub fn model(&self, precision: ExportPrecision) -> Result<ModelProto, OnnxError> {
+        let given: Vec<Tensor> = self
+            .inputs
+            .iter()
+            .map(|(_, shape)| {
+                let sizes: Vec<i64> = std::iter::once(TRACED).chain(shape.clone()).collect();
+                Tensor::zeros(sizes, (Kind::Float, Device::Cpu))
+            })
+            .collect();
+        let known: Vec<Tensor> = self
+            .tensors
+            .iter()
+            .map(|(_, t)| t.shallow_clone())
+            .collect();
+        let mut graph = graph::trace(&given, &known, self.outputs.len(), self.forward)
+            .map_err(OnnxError::Torch)?;
+        // What no output depends on is left out.
+        let used = graph.prune();
+        let mut builder = Builder::new(precision);
+        let mut names = Vec::new();
+        for ((name, _), given) in self.inputs.iter().zip(&given) {
+            builder.input(name, &given.size());
+            names.push((*name).to_owned());
+        }
+        let known = self.tensors.iter().zip(&graph.inputs[given.len()..]);
+        for ((name, tensor), input) in known {
+            names.push(match used.contains(&input.value) {
+                true => builder.tensor(name, tensor),
+                false => String::new(),
+            });
+        }
+        let mut translator = Translator::new(builder, &graph, names);
+        for node in &graph.nodes {
+            translator.node(node)?;
+        }
+        for (name, output) in self.outputs.iter().zip(&graph.outputs) {
+            let (from, shape) = translator
+                .output(output)
+                .ok_or_else(|| OnnxError::Torch(format!("the output {name} is no tensor")))?;
+            translator.builder.output(name, &from, shape);
+        }
+        Ok(translator.builder.finish())
+    }
+}
+
+/// A network file, ready to be said in ONNX.
+struct Opened {
+    metadata: Metadata,
+    model: Chessformer,
+    weights: model::Weights,
+}
+
+fn open(file: &[u8]) -> Result<Opened, OnnxError> {
+    let (module, metadata) = torch::open(file)?;
+    let tensors = module.tensors().map_err(torch::NetworkError::from)?;
+    match metadata.architecture["family"].as_str() {
+        Some("chessformer") => {
+            let (model, weights) = model::restore(&metadata, &tensors)?;
+            Ok(Opened {
+                metadata,
+                model,
+                weights,
+            })
+        }
+        family => Err(OnnxError::Family(family.unwrap_or("unnamed").to_owned())),
+    }
+}
+
+impl Opened {
+    fn tensors(&self) -> Vec<(String, Tensor)> {
+        let parameters = self.model.parameters().iter();
+        let weights = self.weights.tensors().iter().map(Tensor::shallow_clone);
+        parameters
+            .map(|parameter| parameter.name.clone())
+            .zip(weights)
+            .chain(self.model.buffers())
+            .collect()
+    }
+}
+
+/// The input of Lc0's networks and of ours in ONNX.
+pub(super) const PLANES: &str = "/input/planes";
+
+/// Says a network in ONNX: from `/input/planes` [batch, 112, 8, 8], filled as
+/// Lc0 does, to all outputs of the network file, by their names there.
+///
+/// # Errors
+/// [`OnnxError`] if `file` is none of our network files or cannot be expressed.
+pub fn write(file: &[u8], precision: ExportPrecision) -> Result<Vec<u8>, OnnxError> {
+    let opened = open(file)?;
+    let function = Function {
+        inputs: vec![(PLANES, vec![112, 8, 8])],
+        tensors: opened.tensors(),
+        outputs: opened.metadata.outputs.iter().map(String::as_str).collect(),
+        forward: &|given| {
+            opened
+                .model
+                .exported_from_planes(&opened.weights, &given[0])
+        },
+    };
+    let mut model = function.model(precision)?;
+    model.metadata_props = properties(&opened.metadata);
+    encode(&model)
+}
+
+/// What the file says of itself, for whoever looks.
+fn properties(metadata: &Metadata) -> Vec<StringStringEntryProto> {
+    let json = serde_json::to_string(metadata).expect("plain data");
+    vec![StringStringEntryProto {
+        key: "tessera".to_owned(),
+        value: json,
+    }]
+}
+
+fn encode(model: &ModelProto) -> Result<Vec<u8>, OnnxError> {
+    match model.encoded_len() {
+        size if size > LARGEST => Err(OnnxError::TooLarge(size)),
+        _ => Ok(model.encode_to_vec()),
+    }
+}

@@ -1,0 +1,212 @@
+//! A network means the same in ONNX, in onnxruntime and in the engine.
+
+use shakmaty::{CastlingMode, Position};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tch::{Device, Kind, Tensor};
+use tessera::chess::Game;
+use tessera::encode::{BOARDS, Input};
+use tessera::interop::onnx;
+use tessera::model::{
+    Chessformer, EmbeddingConfig, Export, ModelConfig, NormKind, PositionConfig, export,
+};
+use tessera::nn::torch::{ExportPrecision, TorchBackend};
+use tessera::nn::{DeviceChoice, Precision};
+
+/// Where games begin that show a network all that it can see.
+const STARTS: [&str; 4] = [
+    "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
+    "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R b KQkq - 11 1",
+    "1rk3r1/p3pp1p/8/3pP3/8/2N5/P4PPP/1RK3R1 w GBgb d6 0 12",
+    "8/P6k/8/8/3R4/8/p6K/8 b - - 79 120",
+];
+
+/// A hundred positions along games.
+fn inputs() -> Vec<Input> {
+    let mut inputs = Vec::new();
+    for start in STARTS {
+        let mut game = Game::from_fen(start, CastlingMode::Standard).unwrap();
+        for ply in 0..25 {
+            inputs.push(Input::encode(&game));
+            let moves = game.position().legal_moves();
+            // Back and forth now and then, so that positions repeat.
+            match moves.get((ply * 7 + ply % 3) % moves.len().max(1)) {
+                Some(&mv) => game.play(mv),
+                None => break,
+            }
+        }
+    }
+    inputs
+}
+
+/// Lc0's planes of format 1, [position, 112, 64], one number at a time.
+fn planes(inputs: &[Input]) -> Vec<f32> {
+    let mut planes = Vec::new();
+    for input in inputs {
+        let (boards, scalars) = input.words().split_at(BOARDS);
+        for board in boards {
+            planes.extend((0..64).map(|square| (board >> square & 1) as f32));
+        }
+        let rights = scalars[..4]
+            .iter()
+            .map(|&right| u8::from(right != 0).into());
+        let rest = [scalars[4] as f32, scalars[5] as f32, 0.0, 1.0];
+        for value in rights.chain(rest) {
+            planes.extend([value; 64]);
+        }
+    }
+    planes
+}
+
+/// A Python that has onnxruntime: the one `tools/test` prepares, or the user's own.
+fn python() -> Option<PathBuf> {
+    let prepared = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/python");
+    [prepared, PathBuf::from("python3")]
+        .into_iter()
+        .find(|python| {
+            let probe = Command::new(python)
+                .args(["-c", "import onnx, onnxruntime"])
+                .output();
+            probe.is_ok_and(|probe| probe.status.success())
+        })
+}
+
+/// What onnxruntime makes of the models, whose names in the folder are given.
+fn run_in_onnxruntime(python: &Path, folder: &Path, names: &[String]) {
+    fs::write(
+        folder.join("planes"),
+        bytemuck::cast_slice(&planes(&inputs())),
+    )
+    .unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/run_onnx.py");
+    let output = Command::new(python)
+        .arg(script)
+        .arg(folder)
+        .args(names)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}{errors}");
+}
+
+fn floats(path: &Path) -> Vec<f32> {
+    bytemuck::pod_collect_to_vec(&fs::read(path).unwrap())
+}
+
+/// The largest difference; beyond ±1 relative ones count.
+fn difference(found: &[f32], expected: &[f32]) -> f32 {
+    assert_eq!(found.len(), expected.len());
+    let pairs = found.iter().zip(expected);
+    let off = |(found, expected): (&f32, &f32)| (found - expected).abs() / expected.abs().max(1.0);
+    pairs.map(off).fold(0.0, f32::max)
+}
+
+/// What the engine computes, one output after another.
+fn evaluate(file: &[u8], inputs: &[Input]) -> Vec<f32> {
+    let backend = TorchBackend::new(file, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
+    let outputs = backend.forward(inputs).unwrap();
+    let floats = |output: &Tensor| Vec::<f32>::try_from(output.flatten(0, -1)).unwrap();
+    outputs.iter().flat_map(floats).collect()
+}
+
+/// Small networks, one of every kind, by name.
+fn networks() -> Vec<(String, ModelConfig)> {
+    let gab = PositionConfig::Gab {
+        compress: 4,
+        hidden: 10,
+        generator: 7,
+    };
+    let global = EmbeddingConfig::Global {
+        board: 11,
+        feed_forward: 20,
+    };
+    let (token, rms, layer) = (EmbeddingConfig::Token, NormKind::Rms, NormKind::Layer);
+    [
+        ("absolute", PositionConfig::Absolute, rms, token.clone()),
+        ("relative", PositionConfig::Relative, layer, global.clone()),
+        ("shaw", PositionConfig::Shaw, rms, global),
+        ("gab", gab, layer, token),
+    ]
+    .into_iter()
+    .map(|(name, position, norm, embedding)| {
+        let config = ModelConfig {
+            layers: 2,
+            width: 18,
+            heads: 3,
+            feed_forward: 24,
+            norm,
+            position,
+            embedding,
+            value_features: 5,
+            value_hidden: 14,
+            buckets: 9,
+            soft_policy: true,
+            optimistic_policy: norm == NormKind::Layer,
+        };
+        (name.to_owned(), config)
+    })
+    .collect()
+}
+
+/// The file of a network all of whose parameters are random: biases and norms
+/// too, which start at zeros and ones and would not be missed.
+fn random(name: &str, config: &ModelConfig, folder: &Path) -> Vec<u8> {
+    let model = Chessformer::new(config, Device::Cpu).unwrap();
+    tch::manual_seed(5);
+    let initial = model.initial_weights();
+    let noise = Tensor::randn(initial.size(), (Kind::Float, Device::Cpu));
+    let how = Export {
+        name: name.to_owned(),
+        precision: ExportPrecision::F32,
+        search_value: "q".to_owned(),
+        training: serde_json::Value::Null,
+        licence: "GPL-3.0-or-later".to_owned(),
+    };
+    let path = folder.join("network.pt");
+    export(&model, &(initial + noise.sign() * 0.05), &how, &path).unwrap();
+    fs::read(path).unwrap()
+}
+
+/// The networks' files by name, the one that ships among them.
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let networks = networks().into_iter();
+    let mut files: Vec<(String, Vec<u8>)> = networks
+        .map(|(name, config)| {
+            let file = random(&name, &config, folder);
+            (name, file)
+        })
+        .collect();
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/tessera-xs.pt");
+    files.push(("shipped".to_owned(), fs::read(shipped).unwrap()));
+    files
+}
+
+#[test]
+fn onnxruntime_and_the_engine_agree() {
+    let Some(python) = python() else {
+        println!("skipped: no Python with onnxruntime (tools/test prepares one)");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut names = Vec::new();
+    let mut expected = Vec::new();
+    for (name, file) in files(folder.path()) {
+        for (precision, tolerance) in [(ExportPrecision::F32, 1e-4), (ExportPrecision::Fp16, 0.05)]
+        {
+            let name = format!("{name}-{precision:?}");
+            let model = onnx::write(&file, precision).unwrap();
+            fs::write(folder.path().join(format!("{name}.onnx")), model).unwrap();
+            names.push(name);
+            expected.push((evaluate(&file, &inputs()), tolerance));
+        }
+    }
+    run_in_onnxruntime(&python, folder.path(), &names);
+    for (name, (expected, tolerance)) in names.iter().zip(&expected) {
+        let found = floats(&folder.path().join(format!("{name}.found")));
+        let off = difference(&found, expected);
+        println!("{name}: off by {off:.1e}");
+        assert!(off <= *tolerance, "{name} is off by {off}");
+    }
+}

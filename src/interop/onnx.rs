@@ -1,13 +1,26 @@
 //! ONNX, out and in.
 
+mod budget;
 mod builder;
+mod config;
+mod evaluate;
 mod graph;
+mod network;
 mod operators;
+mod read;
 mod schema;
+mod tensor;
 mod write;
 
+pub use config::{Attribute, NodeConfig, OnnxConfig, OutputConfig, OutputForm};
+pub use evaluate::NodeError;
+pub use network::OnnxNetwork;
 pub use operators::Inexpressible;
+pub use read::read;
+pub use tensor::TensorError;
 pub use write::write;
+
+use write::PLANES;
 
 use crate::model::RestoreError;
 use crate::nn::torch::NetworkError;
@@ -33,4 +46,46 @@ pub enum OnnxError {
     /// More than protobuf can hold.
     #[error("the network takes {0} bytes, more than an ONNX file can hold: fp16 takes half")]
     TooLarge(usize),
+    /// Not protobuf.
+    #[error("this is no ONNX file, or a damaged one: {0}")]
+    Protobuf(#[from] prost::DecodeError),
+    /// Protobuf of something else.
+    #[error("this is no ONNX file: it holds no graph")]
+    NoModel,
+    /// Operators of another version than those known here.
+    #[error("version {0} of ONNX's operators is not supported; 7 to 24 are")]
+    OperatorSet(i64),
+    /// More than a network needs.
+    #[error("the graph has {0} nodes, more than any network")]
+    TooManyNodes(usize),
+    /// A graph in which a name is not clear.
+    #[error("two nodes of the graph make {0}")]
+    MadeTwice(String),
+    /// The planes cannot be told from other inputs.
+    #[error("the network has {0} inputs; Lc0's have one, the planes")]
+    Inputs(usize),
+    /// An output that no player can do without.
+    #[error(
+        "the network has no output for {0}: Lc0 calls them /output/policy, /output/wdl, /output/value and /output/mlh"
+    )]
+    NoOutput(&'static str),
+    /// An output of another shape than Lc0's.
+    #[error("the network's output {name} has the shape {found:?} for two positions")]
+    Output {
+        /// Its name.
+        name: String,
+        /// Its shape.
+        found: Vec<i64>,
+    },
+    /// A tensor that cannot be read.
+    #[error("the tensor {name} cannot be read: {source}")]
+    Tensor {
+        /// Its name.
+        name: String,
+        /// Why.
+        source: TensorError,
+    },
+    /// An operator that cannot be run.
+    #[error(transparent)]
+    Node(#[from] NodeError),
 }

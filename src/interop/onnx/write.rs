@@ -137,11 +137,14 @@ pub fn write(file: &[u8], precision: ExportPrecision) -> Result<Vec<u8>, OnnxErr
     encode(&model)
 }
 
-/// What the file says of itself, for whoever looks.
+/// The property of a model that holds the metadata of the network file.
+pub(super) const METADATA: &str = "tessera";
+
+/// What the network file says of itself.
 fn properties(metadata: &Metadata) -> Vec<StringStringEntryProto> {
     let json = serde_json::to_string(metadata).expect("plain data");
     vec![StringStringEntryProto {
-        key: "tessera".to_owned(),
+        key: METADATA.to_owned(),
         value: json,
     }]
 }

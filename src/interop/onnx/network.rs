@@ -1,0 +1,350 @@
+//! A network read from ONNX.
+
+use super::OnnxError;
+use super::budget::Budget;
+use super::config::{NodeConfig, OnnxConfig, OutputConfig, OutputForm};
+use super::evaluate::run;
+use super::schema::{GraphProto, ModelProto};
+use super::tensor;
+use crate::encode::POLICY_SIZE;
+use crate::nn::Metadata;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use tch::{Device, Kind, Tensor};
+
+/// Operators of a graph, at most; those of the field's networks have a thousand.
+const MOST_NODES: usize = 50_000;
+/// Probabilities below this are none: its logarithm is far from all others.
+const LEAST_PROBABILITY: f64 = 1e-9;
+
+/// A network that a file of ONNX describes.
+#[derive(Debug)]
+pub struct OnnxNetwork {
+    config: OnnxConfig,
+    parameters: Vec<(String, Tensor)>,
+    buffers: Vec<(String, Tensor)>,
+    macs: i64,
+    /// What the file says of itself, if it was one of our networks once.
+    metadata: Option<Metadata>,
+}
+
+/// The names by which a file calls inputs and outputs, and how its planes are
+/// filled.
+pub(super) struct Interface {
+    pub planes: String,
+    pub input_format: u32,
+    pub policy: Option<String>,
+    pub wdl: Option<String>,
+    pub value: Option<String>,
+    pub moves_left: Option<String>,
+}
+
+impl Interface {
+    /// The names that Lc0's converter gives, in the format that most networks
+    /// read.
+    pub fn of_lc0() -> Interface {
+        let name = |name: &str| Some(name.to_owned());
+        Interface {
+            planes: super::PLANES.to_owned(),
+            input_format: crate::nn::INPUT_FORMAT,
+            policy: name("/output/policy"),
+            wdl: name("/output/wdl"),
+            value: name("/output/value"),
+            moves_left: name("/output/mlh"),
+        }
+    }
+}
+
+impl OnnxNetwork {
+    /// Puts a network together and tries it on two positions.
+    pub(super) fn new(model: &ModelProto, interface: &Interface) -> Result<Self, OnnxError> {
+        let graph = model.graph.as_ref().ok_or(OnnxError::NoModel)?;
+        if graph.node.len() > MOST_NODES {
+            return Err(OnnxError::TooManyNodes(graph.node.len()));
+        }
+        let metadata = model.metadata_props.iter();
+        let metadata = metadata
+            .filter(|property| property.key == super::write::METADATA)
+            .find_map(|property| Metadata::parse(&property.value).ok());
+        let nodes = nodes(graph)?;
+        let mut network = OnnxNetwork {
+            config: OnnxConfig {
+                operator_set: operator_set(model)?,
+                input: input(graph, &interface.planes)?,
+                input_format: interface.input_format,
+                outputs: outputs(graph, &nodes, interface, metadata.as_ref())?,
+                tensors: BTreeMap::new(),
+                nodes,
+            },
+            parameters: Vec::new(),
+            buffers: Vec::new(),
+            macs: 0,
+            metadata,
+        };
+        network.take_tensors(graph)?;
+        network.try_out()?;
+        Ok(network)
+    }
+
+    fn take_tensors(&mut self, graph: &GraphProto) -> Result<(), OnnxError> {
+        let mut used: BTreeSet<&str> = BTreeSet::new();
+        used.extend(
+            self.config
+                .nodes
+                .iter()
+                .flat_map(|n| n.inputs.iter().map(String::as_str)),
+        );
+        let constants = graph.node.iter().filter(|node| node.op_type == "Constant");
+        let constants = constants.filter_map(|node| {
+            let value = node
+                .attribute
+                .iter()
+                .find_map(|attribute| attribute.t.as_ref())?;
+            Some((node.output.first()?, value))
+        });
+        let initializers = graph
+            .initializer
+            .iter()
+            .map(|tensor| (&tensor.name, tensor));
+        for (name, proto) in initializers.chain(constants) {
+            if !used.contains(name.as_str()) || self.config.tensors.contains_key(name) {
+                continue;
+            }
+            let tensor = tensor::read(proto).map_err(|source| OnnxError::Tensor {
+                name: name.clone(),
+                source,
+            })?;
+            let stored = stored_name(name, self.config.tensors.len());
+            let list = match tensor.is_floating_point() {
+                true => &mut self.parameters,
+                false => &mut self.buffers,
+            };
+            list.push((stored.clone(), tensor));
+            self.config.tensors.insert(name.clone(), stored);
+        }
+        Ok(())
+    }
+
+    /// Runs the graph on two empty boards, which tells all that is wrong with it.
+    fn try_out(&mut self) -> Result<(), OnnxError> {
+        let _guard = tch::no_grad_guard();
+        let planes = Tensor::zeros([2, 112, 8, 8], (Kind::Float, Device::Cpu));
+        let mut budget = Budget::default();
+        let weights = self.parameters.iter().map(|(_, t)| t.shallow_clone());
+        let weights: Vec<Tensor> = weights.collect();
+        let outputs = self.evaluate(&weights, &planes, &mut budget)?;
+        for (output, tensor) in self.config.outputs.iter().zip(&outputs) {
+            let columns = match output.name.as_str() {
+                "policy" | "policy_optimistic" | "policy_soft" => Some(POLICY_SIZE as i64),
+                "wdl" if output.form != OutputForm::Result => Some(3),
+                _ => None,
+            };
+            let found = tensor.size();
+            let fits = match columns {
+                Some(columns) => found == [2, columns],
+                None => found == [2] || found == [2, 1],
+            };
+            if !fits {
+                return Err(OnnxError::Output {
+                    name: output.value.clone(),
+                    found,
+                });
+            }
+        }
+        self.macs = budget.macs() / 2;
+        Ok(())
+    }
+
+    /// The values of the graph's outputs.
+    fn evaluate(
+        &self,
+        weights: &[Tensor],
+        planes: &Tensor,
+        budget: &mut Budget,
+    ) -> Result<Vec<Tensor>, OnnxError> {
+        let parameters = self.parameters.iter().map(|(name, _)| name).zip(weights);
+        let buffers = self.buffers.iter().map(|(name, tensor)| (name, tensor));
+        let stored: HashMap<&String, &Tensor> = parameters.chain(buffers).collect();
+        let names = self.config.tensors.iter();
+        let tensors = names
+            .filter_map(|(name, place)| Some((name.as_str(), *stored.get(place)?)))
+            .collect();
+        Ok(run(&self.config, &tensors, planes, budget)?)
+    }
+
+    /// Evaluates planes [B, 112, 8, 8], filled as Lc0 does in
+    /// [`OnnxConfig::input_format`]: the outputs that [`OnnxNetwork::outputs`]
+    /// names. `weights` are the parameters, in their order.
+    ///
+    /// # Panics
+    /// If the weights are not of the parameters' shapes.
+    #[must_use]
+    pub fn forward_planes(&self, weights: &[Tensor], planes: &Tensor) -> Vec<Tensor> {
+        let values = self
+            .evaluate(weights, planes, &mut Budget::default())
+            .expect("the graph has been tried");
+        let outputs = self.config.outputs.iter().zip(values);
+        outputs
+            .map(|(output, value)| {
+                let value = value.to_kind(Kind::Float);
+                match output.form {
+                    OutputForm::Probabilities => value.clamp_min(LEAST_PROBABILITY).log(),
+                    OutputForm::Result => decided(&value.view([-1])),
+                    OutputForm::Plain if is_matrix(&output.name) => value,
+                    OutputForm::Plain => value.view([-1]),
+                }
+            })
+            .collect()
+    }
+
+    /// What it computes.
+    #[must_use]
+    pub fn config(&self) -> &OnnxConfig {
+        &self.config
+    }
+
+    /// Its parameters by name, f32 on the CPU.
+    #[must_use]
+    pub fn parameters(&self) -> &[(String, Tensor)] {
+        &self.parameters
+    }
+
+    /// Its other tensors by name: shapes and indices, i64.
+    #[must_use]
+    pub fn buffers(&self) -> &[(String, Tensor)] {
+        &self.buffers
+    }
+
+    /// The names of its outputs in the metadata of a network file, in order.
+    pub fn outputs(&self) -> impl Iterator<Item = &str> {
+        self.config
+            .outputs
+            .iter()
+            .map(|output| output.name.as_str())
+    }
+
+    /// Multiply–accumulates of one evaluation.
+    #[must_use]
+    pub fn macs(&self) -> i64 {
+        self.macs
+    }
+
+    /// What the file says of itself, if it was one of our networks once.
+    #[must_use]
+    pub fn metadata(&self) -> Option<&Metadata> {
+        self.metadata.as_ref()
+    }
+}
+
+/// Whether an output has a row a position, and not a number.
+fn is_matrix(name: &str) -> bool {
+    name.starts_with("policy") || name == "wdl"
+}
+
+/// Logits of win, draw and loss for an expected result: nothing is drawn.
+fn decided(result: &Tensor) -> Tensor {
+    let win = (result + 1.0) * 0.5;
+    let loss = (-result + 1.0) * 0.5;
+    let none = result - result;
+    Tensor::stack(&[win, none, loss], 1)
+        .clamp_min(LEAST_PROBABILITY)
+        .log()
+}
+
+/// A name that a TorchScript module can have for a tensor: its own as far as
+/// that is possible.
+fn stored_name(name: &str, number: usize) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let plain: String = name.chars().take(100).map(plain).collect();
+    format!("tensor_{}_{number}", plain.trim_matches('_'))
+}
+
+fn operator_set(model: &ModelProto) -> Result<i64, OnnxError> {
+    let mut sets = model.opset_import.iter();
+    let set = sets.find(|set| set.domain.is_empty() || set.domain == "ai.onnx");
+    match set.map(|set| set.version) {
+        Some(version) if (7..=24).contains(&version) => Ok(version),
+        version => Err(OnnxError::OperatorSet(version.unwrap_or_default())),
+    }
+}
+
+fn nodes(graph: &GraphProto) -> Result<Vec<NodeConfig>, OnnxError> {
+    let nodes = graph.node.iter().filter(|node| node.op_type != "Constant");
+    let mut made = BTreeSet::new();
+    nodes
+        .map(|node| {
+            if let Some(twice) = node.output.iter().find(|&output| !made.insert(output)) {
+                return Err(OnnxError::MadeTwice(twice.clone()));
+            }
+            Ok(NodeConfig::new(node))
+        })
+        .collect()
+}
+
+/// The name of the planes: the one expected, or of the only input.
+fn input(graph: &GraphProto, expected: &str) -> Result<String, OnnxError> {
+    // Before version 4 of the format initializers were inputs too.
+    let stored: BTreeSet<&String> = graph.initializer.iter().map(|t| &t.name).collect();
+    let inputs = graph.input.iter().map(|input| &input.name);
+    let inputs: Vec<&String> = inputs.filter(|&name| !stored.contains(name)).collect();
+    match inputs.as_slice() {
+        [only] => Ok((*only).clone()),
+        all if all.iter().any(|&name| name == expected) => Ok(expected.to_owned()),
+        all => Err(OnnxError::Inputs(all.len())),
+    }
+}
+
+fn outputs(
+    graph: &GraphProto,
+    nodes: &[NodeConfig],
+    interface: &Interface,
+    metadata: Option<&Metadata>,
+) -> Result<Vec<OutputConfig>, OnnxError> {
+    let is_there = |name: &str| graph.output.iter().any(|output| output.name == name);
+    let output = |name: &str, value: &str, form| OutputConfig {
+        name: name.to_owned(),
+        value: value.to_owned(),
+        form,
+    };
+    // Our own files have all outputs under their names in the metadata.
+    if let Some(metadata) = metadata
+        && metadata.outputs.iter().all(|name| is_there(name))
+    {
+        let plain = |name: &String| output(name, name, OutputForm::Plain);
+        return Ok(metadata.outputs.iter().map(plain).collect());
+    }
+    let found = |name: &Option<String>| name.clone().filter(|name| is_there(name));
+    let mut outputs = Vec::new();
+    let policy = found(&interface.policy).ok_or(OnnxError::NoOutput("policy"))?;
+    outputs.push(output("policy", &policy, OutputForm::Plain));
+    match (found(&interface.wdl), found(&interface.value)) {
+        (Some(wdl), _) => outputs.push(match logits(nodes, &wdl) {
+            Some(logits) => output("wdl", &logits, OutputForm::Plain),
+            None => output("wdl", &wdl, OutputForm::Probabilities),
+        }),
+        (None, Some(value)) => {
+            outputs.push(output("wdl", &value, OutputForm::Result));
+            outputs.push(output("q", &value, OutputForm::Plain));
+        }
+        (None, None) => return Err(OnnxError::NoOutput("wdl or value")),
+    }
+    if let Some(moves_left) = found(&interface.moves_left) {
+        outputs.push(output("moves_left", &moves_left, OutputForm::Plain));
+    }
+    Ok(outputs)
+}
+
+/// What the probabilities of this name are the softmax of, if they are.
+fn logits(nodes: &[NodeConfig], name: &str) -> Option<String> {
+    let mut name = name;
+    for node in nodes.iter().rev() {
+        if node.outputs.iter().any(|output| output == name) {
+            let input = node.inputs.first()?;
+            match node.operator.as_str() {
+                "Softmax" => return Some(input.clone()),
+                "Identity" | "Cast" => name = input,
+                _ => return None,
+            }
+        }
+    }
+    None
+}

@@ -82,6 +82,15 @@ pub struct Ply {
     pub cycle: u16,
 }
 
+/// The players' ratings (Elo), where they are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Ratings {
+    /// White's.
+    pub white: Option<u16>,
+    /// Black's.
+    pub black: Option<u16>,
+}
+
 /// A game: the start and every position since.
 ///
 /// Cheap to extend and to take back, so that a search thread walks the tree on
@@ -90,6 +99,7 @@ pub struct Ply {
 pub struct Game {
     mode: CastlingMode,
     initial: bool,
+    ratings: Ratings,
     plies: Vec<Ply>,
 }
 
@@ -107,6 +117,7 @@ impl Game {
         Game {
             mode,
             initial,
+            ratings: Ratings::default(),
             plies: vec![Ply {
                 key: key_of(&position),
                 position,
@@ -175,6 +186,17 @@ impl Game {
     /// Sets how castling is written from now on.
     pub fn set_mode(&mut self, mode: CastlingMode) {
         self.mode = mode;
+    }
+
+    /// The players' ratings.
+    #[must_use]
+    pub fn ratings(&self) -> Ratings {
+        self.ratings
+    }
+
+    /// Sets the players' ratings, which some networks ask for.
+    pub fn set_ratings(&mut self, ratings: Ratings) {
+        self.ratings = ratings;
     }
 
     /// Whether the game began at the initial position of standard chess, so

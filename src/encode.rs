@@ -4,8 +4,15 @@
 //! Everything is from the mover's view: where Black is to move the board is
 //! flipped top to bottom, so that the side to move always plays upwards.
 
+mod canonical;
+mod format;
 mod input;
+mod perspective;
 mod policy;
+mod transform;
 
+pub use format::InputFormat;
+pub(crate) use input::EN_PASSANT;
 pub use input::{BOARDS, HISTORY, Input, InputError, PLANES_PER_BOARD, SCALARS, WIDTH};
 pub use policy::{POLICY_SIZE, from_square_to_square, mirrored_index, policy_index, policy_move};
+pub use transform::Transform;

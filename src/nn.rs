@@ -16,14 +16,14 @@ pub use cache::Cache;
 pub use load::{
     BackendKind, BackendOptions, LoadError, describe, load, load_for_many, load_network,
 };
-pub use metadata::{CONTRACT, ContractError, INPUT_FORMAT, Metadata, SEARCH_VALUES, tensor_hash};
+pub use metadata::{CONTRACT, ContractError, Metadata, SEARCH_VALUES, tensor_hash};
 pub use random::Random;
 pub use service::Service;
 pub use torch::{DeviceChoice, Devices, ParseDeviceError, Precision};
 pub use uniform::Uniform;
 
-use crate::chess::Game;
-use crate::encode::{Input, policy_index};
+use crate::chess::{Game, Ratings};
+use crate::encode::{Input, InputFormat, Transform, policy_index};
 use shakmaty::{Move, Position};
 use std::sync::Arc;
 
@@ -38,16 +38,19 @@ pub struct Batch {
 
 impl Batch {
     /// Appends the game's current position. `moves` are its legal moves in any
-    /// order that the player likes. `encode` is [`Properties::reads_input`] of
-    /// the backend that will evaluate the batch.
-    pub fn push(&mut self, game: &Game, moves: &[Move], encode: bool) {
+    /// order that the player likes. `format` is [`Properties::input`] of the
+    /// backend that will evaluate the batch.
+    pub fn push(&mut self, game: &Game, moves: &[Move], format: Option<InputFormat>) {
         let turn = game.position().turn();
         self.keys.push(evaluation_key(game));
-        if encode {
-            self.inputs.push(Input::encode(game));
-        }
+        let transform = format.map_or_else(Transform::default, |format| {
+            let (input, transform) = format.encode(game);
+            self.inputs.push(input);
+            transform
+        });
+        let indices = moves.iter().map(|&mv| policy_index(mv, turn));
         self.moves
-            .extend(moves.iter().map(|&mv| policy_index(mv, turn)));
+            .extend(indices.map(|index| transform.index(index)));
         self.ends.push(self.moves.len());
     }
 
@@ -101,14 +104,17 @@ impl Batch {
 }
 
 /// What makes two positions alike, to a network and to a search: the position, whether it is a
-/// repetition, and the plies of the 50-move rule, exactly where a draw is near
-/// and in steps of eight before. The history beyond that is left out, as in
-/// Lc0's cache (CacheHistoryLength 0).
+/// repetition, the plies of the 50-move rule, exactly where a draw is near and
+/// in steps of eight before, and the players' ratings. The history beyond that
+/// is left out, as in Lc0's cache (CacheHistoryLength 0).
 pub(crate) fn evaluation_key(game: &Game) -> u64 {
     let rule50 = u64::from(game.rule50());
     let rule50 = if rule50 < 64 { rule50 / 8 } else { rule50 };
     let repeated = u64::from(game.current().repetitions > 0);
-    let salt = (rule50 << 1 | repeated).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let Ratings { white, black } = game.ratings();
+    let [white, black] = [white, black].map(|rating| u64::from(rating.unwrap_or(0)));
+    let salt =
+        (white << 32 | black << 16 | rule50 << 1 | repeated).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     game.current().key ^ salt
 }
 
@@ -192,8 +198,9 @@ impl Evaluations {
 pub struct Properties {
     /// Name for people: the network's, or `uniform` and the like.
     pub name: String,
-    /// Whether [`Batch::inputs`] is read. Without it a player saves the encoding.
-    pub reads_input: bool,
+    /// How it wants [`Batch::inputs`] encoded; `None` if it reads none, which
+    /// saves a player the encoding.
+    pub input: Option<InputFormat>,
     /// Whether [`Value::moves_left`] means anything.
     pub has_moves_left: bool,
     /// Whether [`Value::error`] means anything.
@@ -270,11 +277,12 @@ pub(crate) mod tests {
     /// A game that takes the first, second, third … legal move in turn, and the
     /// positions it comes through.
     pub(crate) fn positions(count: usize, encode: bool) -> Batch {
+        let format = encode.then_some(InputFormat::Classical);
         let mut batch = Batch::default();
         let mut game = Game::default();
         for ply in 0..count {
             let moves = game.position().legal_moves();
-            batch.push(&game, &moves, encode);
+            batch.push(&game, &moves, format);
             match moves.get(ply % moves.len().max(1)) {
                 Some(&mv) => game.play(mv),
                 None => game = Game::default(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tch::{Device, Kind, Tensor};
 use tessera::chess::Game;
-use tessera::encode::Input;
+use tessera::encode::{Input, SCALARS};
 use tessera::model::{
     Chessformer, EmbeddingConfig, Export, ModelConfig, NormKind, PositionConfig, export,
 };
@@ -141,6 +141,7 @@ fn engine_pytorch_and_formulas_agree() {
 
     let inputs = inputs();
     fs::write(place("rows"), bytemuck::cast_slice::<Input, u8>(&inputs)).unwrap();
+    fs::write(place("scalars"), SCALARS.join("\n")).unwrap();
     let mut names = Vec::new();
     for (name, config) in networks() {
         export_random(&name, &config, &place(&format!("{name}.pt")));

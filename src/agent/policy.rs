@@ -12,14 +12,14 @@ pub(super) fn answer(
     lines: usize,
     questions: &[Question],
 ) -> Result<Vec<Choice>, AgentError> {
-    let encode = backend.properties().reads_input;
+    let format = backend.properties().input;
     let mut batch = Batch::default();
     let legal: Vec<_> = questions
         .iter()
         .map(|question| question.game.position().legal_moves())
         .collect();
     for (question, legal) in questions.iter().zip(&legal) {
-        batch.push(question.game, legal, encode);
+        batch.push(question.game, legal, format);
     }
     let mut evaluations = Evaluations::default();
     backend.evaluate(&batch, &mut evaluations)?;

@@ -3,6 +3,7 @@
 use super::immediate::Question;
 use super::{AgentError, Choice, Line, MoveStatistics, Report, Score};
 use crate::chess::{Ending, Game};
+use crate::encode::InputFormat;
 use crate::nn::{Backend, Batch, Evaluations, Value};
 use shakmaty::{Move, Position};
 use std::cmp::Ordering;
@@ -26,7 +27,7 @@ pub(super) fn answer(
     let mut batch = Batch::default();
     let gathered: Vec<Vec<Candidate>> = questions
         .iter()
-        .map(|question| gather(question, &mut batch, properties.reads_input))
+        .map(|question| gather(question, &mut batch, properties.input))
         .collect();
     let mut evaluations = Evaluations::default();
     if !batch.is_empty() {
@@ -78,14 +79,14 @@ impl Candidate {
 
 /// Plays every move in turn and puts the positions that the rules leave open
 /// into the batch.
-fn gather(question: &Question, batch: &mut Batch, encode: bool) -> Vec<Candidate> {
+fn gather(question: &Question, batch: &mut Batch, format: Option<InputFormat>) -> Vec<Candidate> {
     let mut game = question.game.clone();
     let mut candidates = Vec::with_capacity(question.moves.len());
     for &mv in &question.moves {
         game.play(mv);
         let outcome = known_value(&game).map_or_else(
             || {
-                batch.push(&game, &game.position().legal_moves(), encode);
+                batch.push(&game, &game.position().legal_moves(), format);
                 Outcome::Asked {
                     index: batch.len() - 1,
                     drawable: can_be_repeated(&mut game),

@@ -51,7 +51,7 @@ impl Arguments {
             0 => properties.recommended_threads,
             threads => threads,
         };
-        let positions = positions(POSITIONS, properties.reads_input);
+        let positions = positions(POSITIONS, properties.input);
         let time = Duration::from_secs_f64(self.seconds);
         if !self.json {
             let name = &properties.name;

@@ -99,7 +99,7 @@ impl Arguments {
         let backend = nn::load(&self.network.options(BackendKind::Torch, 1))?;
         let game = Game::default();
         let mut batch = Batch::default();
-        batch.push(&game, &[], backend.properties().reads_input);
+        batch.push(&game, &[], backend.properties().input);
         let start = Instant::now();
         backend.evaluate(&batch, &mut Evaluations::default())?;
         Ok(start.elapsed().as_secs_f64() * 1e3)

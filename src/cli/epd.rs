@@ -75,11 +75,11 @@ impl Arguments {
         }
         let total = entries.len();
         let limit = self.limit.unwrap_or(total);
-        let attempts: Vec<Attempt> = (entries.into_iter().enumerate())
+        let mut attempts: Vec<Attempt> = (entries.into_iter().enumerate())
             .filter(|&(number, _)| is_sampled(number, total, limit))
             .map(|(_, entry)| Attempt::new(entry))
             .collect();
-        let crew = self.player.crew(attempts.len())?;
+        let crew = self.player.crew(&mut attempts)?;
         let bar = progress(attempts.len(), "positions");
         let clock = Instant::now();
         let attempts = exam::hold(attempts, crew.players, &|_| bar.inc(1))?;

@@ -8,6 +8,7 @@ use shakmaty::Position;
 use shakmaty::fen::Fen;
 use std::fmt::Write;
 use tessera::nn::{self, BackendKind, Batch, Evaluations, softmax};
+use tessera::uci::Settings;
 
 /// Evaluate one position: win, draw and loss, and the policy move by move
 #[derive(clap::Args)]
@@ -19,6 +20,12 @@ pub struct Arguments {
     moves: Vec<String>,
     #[command(flatten)]
     network: NetworkArguments,
+    /// Rating of the side to move, for networks that ask for one
+    #[arg(long, default_value_t = 1500, value_name = "ELO")]
+    self_elo: u16,
+    /// Rating of the other side
+    #[arg(long, default_value_t = 1500, value_name = "ELO")]
+    opponent_elo: u16,
     /// Where the evaluation comes from
     #[arg(long, value_enum, default_value_t)]
     backend: BackendKind,
@@ -34,11 +41,17 @@ impl Arguments {
             let mv = game.parse_move(text).context("--moves")?;
             game.play(mv);
         }
+        let settings = Settings {
+            self_elo: self.self_elo,
+            opponent_elo: self.opponent_elo,
+            ..Settings::default()
+        };
+        game.set_ratings(settings.ratings(game.position().turn()));
         let backend = nn::load(&self.network.options(self.backend, 1))?;
         let properties = backend.properties();
         let moves = game.position().legal_moves();
         let mut batch = Batch::default();
-        batch.push(&game, &moves, properties.reads_input);
+        batch.push(&game, &moves, properties.input);
         let mut evaluations = Evaluations::default();
         backend.evaluate(&batch, &mut evaluations)?;
         let value = evaluations.value(0);

@@ -3,9 +3,10 @@
 use super::options::SearchArguments;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use shakmaty::Position;
 use std::sync::Arc;
 use tessera::agent::{AgentKind, Limits};
-use tessera::eval::exam::Player;
+use tessera::eval::exam::{Player, Task};
 use tessera::nn::{self, Backend, BackendKind};
 use tessera::uci::Settings;
 
@@ -52,8 +53,8 @@ pub struct Description {
 }
 
 impl PlayerArguments {
-    /// The players for so many tasks.
-    pub fn crew(&self, tasks: usize) -> anyhow::Result<Crew> {
+    /// The players for these tasks, who take the side that is to move.
+    pub fn crew<T: Task>(&self, tasks: &mut [T]) -> anyhow::Result<Crew> {
         let mut settings = self.search.settings(self.agent, self.backend, HASH)?;
         let immediate = settings.agent.immediate();
         settings.backend.threads = self.parallel * settings.parameters.threads;
@@ -61,9 +62,13 @@ impl PlayerArguments {
             // They do not see a position twice.
             settings.backend.cache = 0;
         }
+        for task in tasks.iter_mut() {
+            let game = task.game_mut();
+            game.set_ratings(settings.ratings(game.position().turn()));
+        }
         let backend = nn::load(&settings.backend)?;
         let properties = backend.properties();
-        let gathered = match immediate.is_none() && properties.reads_input {
+        let gathered = match immediate.is_none() && properties.input.is_some() {
             true => properties.recommended_batch / BATCH_SHARE,
             // Nothing is gained by batches that several players fill.
             false => 0,
@@ -72,7 +77,7 @@ impl PlayerArguments {
             0 => properties.recommended_threads.max(gathered),
             parallel => parallel,
         };
-        let count = count.min(tasks).max(1);
+        let count = count.min(tasks.len()).max(1);
         let agent = settings.agent.to_possible_value();
         Ok(Crew {
             players: (0..count)

@@ -44,8 +44,8 @@ impl Arguments {
         if let Some(limit) = self.limit {
             puzzles = sample(puzzles, limit);
         }
-        let attempts: Vec<Attempt> = puzzles.into_iter().map(Attempt::new).collect();
-        let crew = self.player.crew(attempts.len())?;
+        let mut attempts: Vec<Attempt> = puzzles.into_iter().map(Attempt::new).collect();
+        let crew = self.player.crew(&mut attempts)?;
         let bar = progress(attempts.len(), "puzzles");
         let solved = AtomicUsize::new(0);
         let clock = Instant::now();

@@ -1,6 +1,7 @@
 //! A game as files hold it: where it started, how it ended, and its tree of
 //! moves with the scores that engines gave them.
 
+use crate::chess::Ratings;
 use sha2::{Digest, Sha256};
 use shakmaty::Color;
 
@@ -30,15 +31,6 @@ pub struct Node {
     pub starts_line: bool,
     /// The score written after the move.
     pub eval: Option<Eval>,
-}
-
-/// The players' ratings, where they are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Ratings {
-    /// White's.
-    pub white: Option<u16>,
-    /// Black's.
-    pub black: Option<u16>,
 }
 
 /// What a search said of a position, from the mover's view.

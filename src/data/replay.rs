@@ -7,8 +7,9 @@ use crate::encode::{Input, policy_index};
 
 use super::label::{Labelled, Reading};
 use super::legal::Legal;
-use super::record::{Ratings, Record, StrayNode};
+use super::record::{Record, StrayNode};
 use super::sample::{Policy, Sample};
+use crate::chess::Ratings;
 
 /// Why a record cannot be played through.
 #[derive(Debug, thiserror::Error)]

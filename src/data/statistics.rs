@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::record::Ratings;
 use super::sample::{Policy, Sample, Wdl};
+use crate::chess::Ratings;
 
 pub use survey::{Fault, Findings, Survey};
 

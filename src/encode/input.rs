@@ -12,7 +12,7 @@ use shakmaty::{
 };
 use std::num::NonZeroU32;
 
-use crate::chess::Game;
+use crate::chess::{Game, Ratings};
 
 /// Positions of history a row holds, the current one included.
 pub const HISTORY: usize = 8;
@@ -25,8 +25,9 @@ pub const BOARDS: usize = HISTORY * PLANES_PER_BOARD;
 ///
 /// A castling right is the bitboard of the rook it belongs to (empty if it is
 /// gone), `en_passant` the bitboard of the square a pawn has just passed;
-/// `black_to_move` is 0 or 1 and `rule50` counts plies.
-pub const SCALARS: [&str; 7] = [
+/// `black_to_move` is 0 or 1 and `rule50` counts plies; ratings are those of the
+/// side to move and of the other, 0 where they are not known.
+pub const SCALARS: [&str; 9] = [
     "castling_us_queenside",
     "castling_us_kingside",
     "castling_them_queenside",
@@ -34,6 +35,8 @@ pub const SCALARS: [&str; 7] = [
     "black_to_move",
     "rule50",
     "en_passant",
+    "self_elo",
+    "opponent_elo",
 ];
 
 /// Words of a row.
@@ -42,7 +45,8 @@ pub const WIDTH: usize = BOARDS + SCALARS.len();
 const CASTLING: usize = BOARDS;
 const BLACK_TO_MOVE: usize = BOARDS + 4;
 const RULE50: usize = BOARDS + 5;
-const EN_PASSANT: usize = BOARDS + 6;
+/// The word that holds `en_passant`.
+pub(crate) const EN_PASSANT: usize = BOARDS + 6;
 
 /// Why a row describes no position.
 #[derive(Debug, thiserror::Error)]
@@ -86,22 +90,7 @@ impl Input {
                 write_board(slot, &oldest, turn);
             }
         }
-        let rook = |color: Color, side| {
-            let rook = position.castles().rook(color, side);
-            rook.map_or(0, |rook| orient(rook.into(), turn))
-        };
-        use shakmaty::CastlingSide::{KingSide, QueenSide};
-        scalars.copy_from_slice(&[
-            rook(turn, QueenSide),
-            rook(turn, KingSide),
-            rook(!turn, QueenSide),
-            rook(!turn, KingSide),
-            u64::from(turn.is_black()),
-            u64::from(position.halfmoves()),
-            position
-                .ep_square(EnPassantMode::PseudoLegal)
-                .map_or(0, |square| orient(square.into(), turn)),
-        ]);
+        scalars.copy_from_slice(&scalars_of(game));
         Input(row)
     }
 
@@ -150,7 +139,8 @@ impl Input {
     #[must_use]
     pub fn mirrored(mut self) -> Input {
         let (boards, scalars) = self.0.split_at_mut(BOARDS);
-        for word in boards.iter_mut().chain(&mut scalars[EN_PASSANT - BOARDS..]) {
+        let en_passant = &mut scalars[EN_PASSANT - BOARDS];
+        for word in boards.iter_mut().chain([en_passant]) {
             *word = Bitboard(*word).flip_horizontal().0;
         }
         self
@@ -211,15 +201,42 @@ impl Input {
     }
 }
 
+/// The words of a game's current position that are [`SCALARS`].
+pub(super) fn scalars_of(game: &Game) -> [u64; SCALARS.len()] {
+    use shakmaty::CastlingSide::{KingSide, QueenSide};
+    let position = game.position();
+    let turn = position.turn();
+    let rook = |color: Color, side| {
+        let rook = position.castles().rook(color, side);
+        rook.map_or(0, |rook| orient(rook.into(), turn))
+    };
+    let en_passant = position.ep_square(EnPassantMode::PseudoLegal);
+    let Ratings { white, black } = game.ratings();
+    let [ours, theirs] = turn.fold_wb([white, black], [black, white]);
+    let elo = |rating: Option<u16>| rating.map_or(0, u64::from);
+    [
+        rook(turn, QueenSide),
+        rook(turn, KingSide),
+        rook(!turn, QueenSide),
+        rook(!turn, KingSide),
+        u64::from(turn.is_black()),
+        u64::from(position.halfmoves()),
+        en_passant.map_or(0, |square| orient(square.into(), turn)),
+        elo(ours),
+        elo(theirs),
+    ]
+}
+
 /// The bitboard as the mover sees it; its own inverse.
-fn orient(squares: Bitboard, turn: Color) -> u64 {
+pub(super) fn orient(squares: Bitboard, turn: Color) -> u64 {
     match turn {
         Color::White => squares.0,
         Color::Black => squares.0.swap_bytes(),
     }
 }
 
-fn write_board(slot: &mut [u64; PLANES_PER_BOARD], board: &Board, turn: Color) {
+/// Writes the pieces of a board as the side `turn` sees them.
+pub(super) fn write_board(slot: &mut [u64; PLANES_PER_BOARD], board: &Board, turn: Color) {
     let (ours, theirs) = (board.by_color(turn), board.by_color(!turn));
     for (plane, role) in Role::ALL.into_iter().enumerate() {
         let pieces = board.by_role(role);

@@ -116,22 +116,26 @@ pub fn policy_move(position: &impl Position, index: u16) -> Option<Move> {
 #[must_use]
 pub fn mirrored_index(index: u16) -> u16 {
     static MIRRORED: LazyLock<[u16; POLICY_SIZE]> = LazyLock::new(|| {
-        let mut mirrored = [0; POLICY_SIZE];
-        for (index, &(from, to)) in TABLES.squares.iter().enumerate() {
-            let there = (from ^ 7, to ^ 7);
-            mirrored[index] = match index.checked_sub(PAIRS) {
-                None => TABLES.index[usize::from(there.0)][usize::from(there.1)],
-                Some(promotion) => {
-                    let piece = promotion % PROMOTIONS.len();
-                    let others = (PAIRS + piece..POLICY_SIZE).step_by(PROMOTIONS.len());
-                    let mut others = others.filter(|&other| TABLES.squares[other] == there);
-                    others.next().unwrap_or(index) as u16
-                }
-            };
-        }
-        mirrored
+        std::array::from_fn(|index| moved_index(index as u16, Square::flip_horizontal))
     });
     MIRRORED[usize::from(index)]
+}
+
+/// The policy entry of a move whose squares go where `to` says; the entry
+/// itself where there is none for such a move.
+pub(super) fn moved_index(index: u16, to: impl Fn(Square) -> Square) -> u16 {
+    let (from, target) = TABLES.squares[usize::from(index)];
+    let moved = |square: u8| u8::from(to(Square::new(square.into())));
+    let there = (moved(from), moved(target));
+    match usize::from(index).checked_sub(PAIRS) {
+        None => TABLES.index[usize::from(there.0)][usize::from(there.1)],
+        Some(promotion) => {
+            let piece = promotion % PROMOTIONS.len();
+            let mut others = (PAIRS + piece..POLICY_SIZE).step_by(PROMOTIONS.len());
+            let found = others.find(|&other| TABLES.squares[other] == there);
+            found.map_or(index, |found| found as u16)
+        }
+    }
 }
 
 /// The two squares of a policy entry (mover's view, a1 = 0 … h8 = 63) and,

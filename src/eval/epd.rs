@@ -329,6 +329,10 @@ impl Task for Attempt {
         &self.entry.game
     }
 
+    fn game_mut(&mut self) -> &mut Game {
+        &mut self.entry.game
+    }
+
     fn adjust(&self, limits: &mut Limits) {
         limits.mate = self.entry.mate.and_then(|mate| u32::try_from(mate).ok());
     }

@@ -15,6 +15,9 @@ pub trait Task: Send {
     /// The position to be answered now.
     fn game(&self) -> &Game;
 
+    /// The same, for its players' ratings to be set.
+    fn game_mut(&mut self) -> &mut Game;
+
     /// Changes the limits of thought to what the task is about.
     fn adjust(&self, limits: &mut Limits) {
         let _ = limits;
@@ -144,6 +147,10 @@ mod tests {
     impl Task for Countdown {
         fn game(&self) -> &Game {
             &self.game
+        }
+
+        fn game_mut(&mut self) -> &mut Game {
+            &mut self.game
         }
 
         fn answer(&mut self, choice: &Choice) -> bool {

@@ -195,6 +195,10 @@ impl Task for Attempt {
         &self.game
     }
 
+    fn game_mut(&mut self) -> &mut Game {
+        &mut self.game
+    }
+
     fn answer(&mut self, choice: &Choice) -> bool {
         let Some(mv) = choice.best else {
             return false;

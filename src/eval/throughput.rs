@@ -1,6 +1,7 @@
 //! A backend's speed: evaluations a second at a batch size.
 
 use crate::chess::Game;
+use crate::encode::InputFormat;
 use crate::nn::{Backend, BackendError, Batch, Evaluations};
 use crate::workers::side_by_side;
 use rand::seq::IndexedRandom;
@@ -20,9 +21,9 @@ const LONGEST_PLAYOUT: usize = 120;
 const WARM_UP: usize = 3;
 
 /// Positions from random playouts, the same ones every time, with all legal
-/// moves. `encode` as in [`Batch::push`].
+/// moves. `format` as in [`Batch::push`].
 #[must_use]
-pub fn positions(count: usize, encode: bool) -> Batch {
+pub fn positions(count: usize, format: Option<InputFormat>) -> Batch {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
     let mut batch = Batch::default();
     let mut game = Game::default();
@@ -32,7 +33,7 @@ pub fn positions(count: usize, encode: bool) -> Batch {
             Some(&mv) if game.plies().len() <= LONGEST_PLAYOUT && game.ending().is_none() => {
                 // Neighbours are much alike; one in four is taken.
                 if random.random_ratio(1, 4) {
-                    batch.push(&game, &moves, encode);
+                    batch.push(&game, &moves, format);
                 }
                 game.play(mv);
             }
@@ -113,13 +114,13 @@ mod tests {
 
     #[test]
     fn the_positions_repeat_and_differ_from_one_another() {
-        let first = positions(300, true);
-        let again = positions(300, true);
+        let first = positions(300, Some(InputFormat::Classical));
+        let again = positions(300, Some(InputFormat::Classical));
         assert_eq!(first.keys(), again.keys());
         assert_eq!(first.inputs(), again.inputs());
         let distinct: std::collections::HashSet<_> = first.keys().iter().collect();
         assert!(distinct.len() > 280, "{}", distinct.len());
-        assert!(positions(10, false).inputs().is_empty());
+        assert!(positions(10, None).inputs().is_empty());
     }
 
     /// Takes a millisecond a call and fails when it is told to.
@@ -134,7 +135,7 @@ mod tests {
             Slow {
                 properties: Properties {
                     name: "slow".to_owned(),
-                    reads_input: false,
+                    input: None,
                     has_moves_left: false,
                     has_error: false,
                     recommended_batch: 1,
@@ -167,7 +168,7 @@ mod tests {
     #[test]
     fn speed_counts_every_thread_and_every_position() {
         let slow = Slow::new(usize::MAX);
-        let positions = positions(16, false);
+        let positions = positions(16, None);
         let time = Duration::from_millis(60);
         let one = measure(&slow, &positions, 1, 1, time).unwrap();
         let many = measure(&slow, &positions, 32, 2, time).unwrap();
@@ -178,7 +179,7 @@ mod tests {
 
     #[test]
     fn failures_end_the_measurement() {
-        let positions = positions(4, false);
+        let positions = positions(4, None);
         for fails_after in [0, 4, 9] {
             let slow = Slow::new(fails_after);
             let time = Duration::from_secs(60);

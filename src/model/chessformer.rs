@@ -190,7 +190,7 @@ impl Chessformer {
         initialise(&self.parameters)
     }
 
-    /// Evaluates `rows`, i64 [B, 111] as [`crate::encode::Input`] lays them out.
+    /// Evaluates `rows`, i64 [B, WIDTH] (or what of it is read, [B, 110]) as [`crate::encode::Input`] lays them out.
     /// `heads` asks for outputs that not every network has.
     #[must_use]
     pub fn forward(&self, weights: &Weights, rows: &Tensor, heads: Heads) -> Outputs {

@@ -23,7 +23,7 @@ const INITIAL_GAIN: f64 = 3.0;
 /// Piece planes of the current position, which the global embedding reads.
 const PIECES: i64 = PLANES_PER_BOARD as i64 - 1;
 
-/// The 112 planes of rows i64 [B, 111], as [B, 64, 112] in the weights' type.
+/// The 112 planes of rows i64 [B, 110 or more], as [B, 64, 112] in the weights' type.
 ///
 /// A bitboard's byte r is rank r. `shifts` is the vector u8 0…7: words are
 /// shifted to bytes and bytes to bits, because shifting words to bits at once

@@ -3,8 +3,8 @@
 use super::chessformer::{Chessformer, Constants, Heads, Outputs};
 use super::config::{ConfigError, ModelConfig};
 use super::parameters::Weights;
-use crate::encode::{HISTORY, SCALARS};
-use crate::nn::metadata::{CONTRACT, INPUT_FORMAT, Metadata};
+use crate::encode::{HISTORY, InputFormat, SCALARS};
+use crate::nn::metadata::{CONTRACT, Metadata};
 use crate::nn::torch::{ExportPrecision, Script, ScriptError};
 use serde::Deserialize;
 use std::path::Path;
@@ -20,6 +20,10 @@ const OUTPUTS: [&str; 7] = [
     "st",
     "st_error",
 ];
+
+/// How many of [`SCALARS`] a Chessformer reads: castling rights, the side to
+/// move and the 50-move rule.
+const READ: usize = 6;
 
 /// The output after them of a network that has the head.
 const OPTIMISTIC: &str = "policy_optimistic";
@@ -87,9 +91,12 @@ pub fn export(
             "macs_total": size.macs_total,
             "precision": export.precision,
         }),
-        input_format: INPUT_FORMAT,
+        input_format: InputFormat::Classical.number(),
         history: HISTORY as u32,
-        scalars: SCALARS.map(str::to_owned).to_vec(),
+        scalars: SCALARS[..READ]
+            .iter()
+            .map(|&name| name.to_owned())
+            .collect(),
         outputs: output_names(model).map(str::to_owned).collect(),
         search_value: export.search_value.clone(),
         parameters: size.parameters.unsigned_abs(),
@@ -232,7 +239,7 @@ mod tests {
         }
     }
 
-    /// Positions along a game, i64 [count, 111].
+    /// Positions along a game, i64 [count, WIDTH].
     fn rows(count: usize) -> Tensor {
         let mut game = Game::default();
         let mut words: Vec<i64> = Vec::new();

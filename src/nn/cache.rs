@@ -219,14 +219,14 @@ mod tests {
         let mut moves = game.position().legal_moves();
         for _ in 0..3 {
             let mut batch = Batch::default();
-            batch.push(&game, &moves, false);
+            batch.push(&game, &moves, None);
             assert_same(&cache, &Random::new(1), &batch);
             moves.rotate_left(7);
         }
         assert_eq!(cache.inner.positions(), 1);
         // Fewer moves are another question.
         let mut batch = Batch::default();
-        batch.push(&game, &moves[..3], false);
+        batch.push(&game, &moves[..3], None);
         assert_same(&cache, &Random::new(1), &batch);
         assert_eq!(cache.inner.positions(), 2);
     }
@@ -248,7 +248,7 @@ mod tests {
                     game = Game::default();
                     continue;
                 }
-                batch.push(&game, &moves, false);
+                batch.push(&game, &moves, None);
                 game.play(moves[(round * 31 + ply * 17) % moves.len()]);
             }
             assert_same(&cache, &Random::new(1), &batch);

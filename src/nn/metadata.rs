@@ -4,15 +4,13 @@
 //! A network is one TorchScript file; its method `meta()` returns this
 //! structure as JSON.
 
-use crate::encode::{HISTORY, SCALARS};
+use crate::encode::{HISTORY, InputFormat, SCALARS};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tch::{Device, Kind, Tensor};
 
 /// Version of the contract that this program writes and reads.
 pub const CONTRACT: u32 = 1;
-/// The only encoding of positions so far: Lc0's classical planes.
-pub const INPUT_FORMAT: u32 = 1;
 /// Outputs that can rank moves, see [`Metadata::search_value`].
 pub const SEARCH_VALUES: [&str; 3] = ["wdl", "q", "st"];
 
@@ -25,7 +23,7 @@ pub struct Metadata {
     pub name: String,
     /// Its family and sizes, for people.
     pub architecture: serde_json::Value,
-    /// How positions are encoded, [`INPUT_FORMAT`].
+    /// How positions are encoded, [`InputFormat::number`].
     pub input_format: u32,
     /// Positions of history it reads, the current one included: [`HISTORY`].
     pub history: u32,
@@ -100,13 +98,17 @@ impl Metadata {
     pub fn check(&self) -> Result<(), ContractError> {
         let numbers = [
             ("contract", self.contract, CONTRACT),
-            ("input_format", self.input_format, INPUT_FORMAT),
             ("history", self.history, HISTORY as u32),
         ];
         for (field, found, known) in numbers {
             if found != known {
                 return Err(unknown(field, found, known));
             }
+        }
+        if self.format().is_none() {
+            let known = InputFormat::ALL.map(|format| format.number().to_string());
+            let known = known.join(", ");
+            return Err(unknown("input_format", self.input_format, known));
         }
         for name in &self.scalars {
             if !SCALARS.contains(&name.as_str()) {
@@ -124,6 +126,12 @@ impl Metadata {
             }
         }
         Ok(())
+    }
+
+    /// How positions are encoded, if this engine knows how.
+    #[must_use]
+    pub fn format(&self) -> Option<InputFormat> {
+        InputFormat::from_number(self.input_format)
     }
 
     /// Where an output stands in the tuple.
@@ -191,7 +199,7 @@ pub(crate) mod tests {
             contract: CONTRACT,
             name: "tiny".to_owned(),
             architecture: serde_json::json!({ "layers": 0 }),
-            input_format: INPUT_FORMAT,
+            input_format: InputFormat::Classical.number(),
             history: HISTORY as u32,
             scalars: SCALARS.map(str::to_owned).to_vec(),
             outputs: outputs.iter().map(|&name| name.to_owned()).collect(),
@@ -217,7 +225,7 @@ pub(crate) mod tests {
         let changes = [
             ("contract", serde_json::json!(2)),
             ("contract", serde_json::json!("one")),
-            ("input_format", serde_json::json!(3)),
+            ("input_format", serde_json::json!(6)),
             ("history", serde_json::json!(1)),
             ("scalars", serde_json::json!(["rule50", "phase"])),
             ("outputs", serde_json::json!(["policy"])),

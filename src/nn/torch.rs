@@ -149,11 +149,12 @@ impl TorchBackend {
             _ => (CUDA_BATCH, CUDA_LARGEST, CUDA_THREADS),
         };
         let heads = Heads::new(&metadata);
+        let format = metadata.format().unwrap_or_default();
         let backend = TorchBackend {
             module: module.freeze(device, kind)?,
             properties: Properties {
                 name: metadata.name.clone(),
-                reads_input: true,
+                input: Some(format),
                 has_moves_left: heads.moves_left.is_some(),
                 has_error: heads.error.is_some(),
                 recommended_batch,

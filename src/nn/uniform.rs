@@ -43,7 +43,7 @@ const BATCH: usize = 1024;
 pub(super) fn without_network(name: &str) -> Properties {
     Properties {
         name: name.to_owned(),
-        reads_input: false,
+        input: None,
         has_moves_left: false,
         has_error: false,
         recommended_batch: BATCH,

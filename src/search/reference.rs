@@ -14,7 +14,7 @@ struct Hashed(Properties);
 fn hashed() -> Hashed {
     Hashed(Properties {
         name: "hashed".to_owned(),
-        reads_input: false,
+        input: None,
         has_moves_left: false,
         has_error: false,
         recommended_batch: 1,
@@ -88,7 +88,7 @@ impl Plain {
         }
         let moves = game.position().legal_moves();
         let (mut batch, mut evaluations) = (Batch::default(), Evaluations::default());
-        batch.push(game, &moves, false);
+        batch.push(game, &moves, None);
         hashed().evaluate(&batch, &mut evaluations).unwrap();
         let arena = Arena::new(1);
         let logits = evaluations.logits(0);

@@ -16,6 +16,7 @@ use super::tree::{Full, MAX_IN_FLIGHT, Tree};
 use super::worth::weight;
 use super::{Parameters, shared::Shared};
 use crate::chess::{CLAIMABLE_RULE50, Game, mate_in_one};
+use crate::encode::InputFormat;
 use crate::nn::{BackendError, Batch, Evaluations, Value, evaluation_key};
 use branch::Branch;
 use shakmaty::{Move, Position};
@@ -33,7 +34,7 @@ pub(crate) struct Walker<'a> {
     tree: &'a Tree,
     parameters: &'a Parameters,
     game: Game,
-    encode: bool,
+    format: Option<InputFormat>,
     /// Whether the backend tells how long games last.
     has_length: bool,
     nodes: Span,
@@ -67,7 +68,7 @@ impl<'a> Walker<'a> {
             tree: shared.tree,
             parameters: shared.parameters,
             game: shared.game.clone(),
-            encode: shared.backend.properties().reads_input,
+            format: shared.backend.properties().input,
             has_length: shared.backend.properties().has_moves_left,
             nodes: Span::default(),
             blocks: Span::default(),
@@ -249,7 +250,7 @@ impl<'a> Walker<'a> {
     /// One visit evaluates the leaf, the others come for nothing.
     fn leaf(&mut self, moves: &[Move], visits: u32) {
         let slot = self.batch.len();
-        self.batch.push(&self.game, moves, self.encode);
+        self.batch.push(&self.game, moves, self.format);
         self.arrive(1, Arrival::Leaf { slot });
         if visits > 1 {
             self.arrive(visits - 1, Arrival::Collision);

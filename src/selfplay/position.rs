@@ -24,7 +24,7 @@ impl Network {
     pub(super) fn ask(backend: &dyn Backend, game: &Game) -> Result<Network, BackendError> {
         let moves = game.position().legal_moves().to_vec();
         let mut batch = Batch::default();
-        batch.push(game, &moves, backend.properties().reads_input);
+        batch.push(game, &moves, backend.properties().input);
         let mut evaluations = Evaluations::default();
         backend.evaluate(&batch, &mut evaluations)?;
         Ok(Network {

@@ -34,7 +34,7 @@ pub(super) struct Lessons {
 /// A batch on the device with all that its losses need.
 #[derive(Debug)]
 pub(super) struct Lesson {
-    /// i64 [B, 111].
+    /// i64 [B, WIDTH].
     pub rows: Tensor,
     pub targets: Targets,
     pub advice: Option<Advice>,

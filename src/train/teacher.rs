@@ -2,7 +2,7 @@
 
 use super::config::DistillationConfig;
 use super::tensors::Targets;
-use crate::encode::POLICY_SIZE;
+use crate::encode::{InputFormat, POLICY_SIZE};
 use crate::nn::torch::{self, Module, NetworkError, TorchError};
 use std::path::PathBuf;
 use tch::{Device, Kind, Tensor};
@@ -25,6 +25,16 @@ pub enum TeacherError {
         path: PathBuf,
         /// What is wrong with it.
         source: NetworkError,
+    },
+    /// It does not see positions as they come in training.
+    #[error(
+        "cannot learn from {path}: it reads positions in input format {format}, and training data come in format 1"
+    )]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// The format that it reads.
+        format: u32,
     },
     /// libtorch failed while the teacher computed.
     #[error("the teacher could not be evaluated: {0}")]
@@ -66,29 +76,32 @@ impl Teacher {
             Ok(file) => file,
             Err(source) => return Err(TeacherError::Read { path, source }),
         };
-        let unusable = |source| TeacherError::Network { path, source };
         // The fuser would compile kernels for this batch size, then for another.
         tch::jit::set_tensor_expr_fuser_enabled(false);
-        let load = || -> Result<Teacher, NetworkError> {
-            let (module, metadata) = torch::open(&file)?;
-            let words = torch::words(&metadata.scalars).map(|words| {
-                let words: Vec<i64> = words.into_iter().map(|word| word as i64).collect();
-                Tensor::from_slice(&words).to_device(device)
-            });
-            let required = |name| metadata.output(name).unwrap_or_default();
-            Ok(Teacher {
-                module: module.freeze(device, kind)?,
-                words,
-                policy: required("policy"),
-                wdl: required("wdl"),
-                q: metadata.output("q"),
-                temperature: config.temperature,
-            })
+        let (module, metadata) = match torch::open(&file) {
+            Ok(opened) => opened,
+            Err(source) => return Err(TeacherError::Network { path, source }),
         };
-        load().map_err(unusable)
+        if !metadata.format().is_some_and(InputFormat::is_classical) {
+            let format = metadata.input_format;
+            return Err(TeacherError::Format { path, format });
+        }
+        let words = torch::words(&metadata.scalars).map(|words| {
+            let words: Vec<i64> = words.into_iter().map(|word| word as i64).collect();
+            Tensor::from_slice(&words).to_device(device)
+        });
+        let required = |name| metadata.output(name).unwrap_or_default();
+        Ok(Teacher {
+            module: module.freeze(device, kind)?,
+            words,
+            policy: required("policy"),
+            wdl: required("wdl"),
+            q: metadata.output("q"),
+            temperature: config.temperature,
+        })
     }
 
-    /// What it says of rows i64 [B, 111].
+    /// What it says of rows i64 [B, WIDTH].
     pub fn advise(&self, rows: &Tensor, targets: &Targets) -> Result<Advice, TeacherError> {
         let read = match &self.words {
             Some(words) => rows.index_select(1, words),

@@ -47,7 +47,7 @@ impl Targets {
     }
 }
 
-/// Rows i64 [B, 111] and their targets.
+/// Rows i64 [B, WIDTH] and their targets.
 pub(super) fn upload(batch: &Batch, device: Device) -> (Tensor, Targets) {
     let count = batch.len() as i64;
     let send = |tensor: Tensor| match device {

@@ -285,7 +285,10 @@ impl Session {
                 illegal.join(" ")
             ));
         }
-        let limits = go.limits(self.game.position().turn(), search_moves);
+        let turn = self.game.position().turn();
+        let limits = go.limits(turn, search_moves);
+        let mut game = self.game.clone();
+        game.set_ratings(self.setup.settings.ratings(turn));
         self.stop_the_endless();
         let kind = Kind::Search {
             ponders: limits.ponder,
@@ -293,7 +296,7 @@ impl Session {
         };
         let search = Search {
             setup: self.setup.clone(),
-            game: self.game.clone(),
+            game,
             limits,
             received: Instant::now(),
         };

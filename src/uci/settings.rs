@@ -1,12 +1,17 @@
 //! What a user can set, typed.
 
 use crate::agent::AgentKind;
+use crate::chess::Ratings;
 use crate::nn::BackendOptions;
 use crate::search::Parameters;
+use shakmaty::Color;
 use std::path::PathBuf;
 
 /// `Hash` unless set, in MiB.
 const DEFAULT_HASH: usize = 256;
+
+/// `SelfElo` and `OppoElo` unless set, as in Maia-3.
+const DEFAULT_ELO: u16 = 1500;
 
 /// Everything the options of a session set.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +22,10 @@ pub struct Settings {
     pub agent: AgentKind,
     /// What steers the search.
     pub parameters: Parameters,
+    /// The rating that the engine plays as, with networks that ask for one.
+    pub self_elo: u16,
+    /// The rating that its opponent has for such networks.
+    pub opponent_elo: u16,
     /// Whether `bestmove` names the reply to ponder on.
     pub ponder: bool,
     /// Whether castling is written as king takes rook.
@@ -40,6 +49,8 @@ impl Default for Settings {
             backend: BackendOptions::default(),
             agent: AgentKind::default(),
             parameters: Parameters::default(),
+            self_elo: DEFAULT_ELO,
+            opponent_elo: DEFAULT_ELO,
             ponder: true,
             chess960: false,
             show_wdl: false,
@@ -62,6 +73,19 @@ impl Settings {
             parameters.smart_pruning = 0.0;
         }
         parameters
+    }
+
+    /// The players' ratings in a game in which the engine plays `color`.
+    #[must_use]
+    pub fn ratings(&self, color: Color) -> Ratings {
+        let (white, black) = color.fold_wb(
+            (self.self_elo, self.opponent_elo),
+            (self.opponent_elo, self.self_elo),
+        );
+        Ratings {
+            white: Some(white),
+            black: Some(black),
+        }
     }
 
     /// Memory of tree and remembered evaluations together, in MiB.

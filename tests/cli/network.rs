@@ -3,9 +3,9 @@
 
 use std::path::Path;
 use tch::{Device, Kind, Tensor};
-use tessera::encode::{HISTORY, POLICY_SIZE, SCALARS};
+use tessera::encode::{HISTORY, InputFormat, POLICY_SIZE, SCALARS};
 use tessera::nn::torch::Module;
-use tessera::nn::{CONTRACT, INPUT_FORMAT, Metadata, tensor_hash};
+use tessera::nn::{CONTRACT, Metadata, tensor_hash};
 
 const FORWARD: &str = "
 def forward(self, x):
@@ -27,7 +27,7 @@ pub fn write(path: &Path, favourite: usize, wdl: [f32; 3]) {
         contract: CONTRACT,
         name: "opinion".to_owned(),
         architecture: serde_json::json!({"layers": 0}),
-        input_format: INPUT_FORMAT,
+        input_format: InputFormat::Classical.number(),
         history: HISTORY as u32,
         scalars: SCALARS.map(str::to_owned).to_vec(),
         outputs: vec!["policy".to_owned(), "wdl".to_owned()],

@@ -75,7 +75,10 @@ def compare(folder, name, checked):
     module = torch.jit.load(folder / f"{name}.pt")
     metadata = json.loads(module.meta())
     scalars = metadata["scalars"]
-    rows = read(folder / "rows", torch.int64).view(-1, BOARDS + len(scalars))
+    known = (folder / "scalars").read_text(encoding="utf-8").split()
+    rows = read(folder / "rows", torch.int64).view(-1, BOARDS + len(known))
+    words = [BOARDS + known.index(scalar) for scalar in scalars]
+    rows = rows[:, [*range(BOARDS), *words]]
     features = torch.stack([planes(row, scalars) for row in rows])
     check_positions(features)
     formulas = Chessformer(dict(module.named_parameters()), metadata)

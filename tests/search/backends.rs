@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tessera::encode::InputFormat;
 use tessera::nn::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 
 /// What a scripted backend says of a position: its value and, by policy index,
@@ -31,7 +32,7 @@ impl Scripted {
         Scripted {
             properties: Properties {
                 name: "scripted".to_owned(),
-                reads_input: false,
+                input: None,
                 has_moves_left: false,
                 has_error: false,
                 recommended_batch: 16,
@@ -51,7 +52,7 @@ impl Scripted {
         script: impl Fn(Color, &[u16]) -> (Value, Vec<f32>) + Send + Sync + 'static,
     ) -> Scripted {
         let mut scripted = Scripted::new(|_, moves| (Value::default(), vec![0.0; moves.len()]));
-        scripted.properties.reads_input = true;
+        scripted.properties.input = Some(InputFormat::Classical);
         scripted.by_turn = Some(Box::new(script));
         scripted
     }

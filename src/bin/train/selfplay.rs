@@ -107,7 +107,7 @@ impl SelfPlayCommand {
         let settings = self.settings()?;
         let backend = nn::load_for_many(&settings.backend)?;
         let properties = backend.properties();
-        let at_once = match properties.reads_input {
+        let at_once = match properties.input.is_some() {
             true => properties.recommended_batch * properties.recommended_threads,
             // Nothing is gained by batches that several games fill.
             false => std::thread::available_parallelism().map_or(1, usize::from),

@@ -22,7 +22,7 @@ pub struct PolicyTargets {
 /// B samples as columns, everything from the mover's view.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// The positions; as tensor [B, 111] of i64, see [`Batch::input_words`].
+    /// The positions; as tensor [B, WIDTH] of i64, see [`Batch::input_words`].
     pub inputs: Vec<Input>,
     /// The legal moves; as tensor [B, 30] of i64, see [`Batch::legal_words`].
     pub legal: Vec<Legal>,

@@ -6,9 +6,10 @@ use pgn_reader::{Outcome, RawComment, RawTag, Reader, SanPlus, Skip, Visitor};
 use shakmaty::san::SanError;
 use shakmaty::{CastlingMode, Chess, KnownOutcome, Position};
 
+use crate::chess::Ratings;
 use crate::chess::{FenError, Game};
 use crate::data::legal::Legal;
-use crate::data::record::{Eval, Node, Ratings, Record};
+use crate::data::record::{Eval, Node, Record};
 use crate::data::sample::Wdl;
 use crate::encode::policy_index;
 

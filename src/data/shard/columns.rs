@@ -15,7 +15,8 @@
 //! zstd frame.
 
 use super::column::{Column, ColumnError, write_varint, zigzag};
-use crate::data::record::{Eval, Node, Ratings, Record, Search};
+use crate::chess::Ratings;
+use crate::data::record::{Eval, Node, Record, Search};
 use crate::data::sample::Wdl;
 
 /// zstd's level: above it packing slows down much more than shards shrink.

@@ -8,9 +8,10 @@ use rayon::prelude::*;
 use serde::Serialize;
 use shakmaty::Color;
 
+use crate::chess::Ratings;
 use crate::data::label::Reading;
 use crate::data::pgn::{self, GameError};
-use crate::data::record::{Ratings, Record};
+use crate::data::record::Record;
 use crate::data::replay::{ReplayError, VariationWeight, replay};
 use crate::data::sample::Sample;
 use crate::data::shard::{Shard, ShardError};

@@ -4,7 +4,7 @@ use shakmaty::{Chess, EnPassantMode, Position};
 
 use crate::data::legal::{LEGAL_WORDS, Legal};
 use crate::data::sample::{Policy, Sample, Wdl};
-use crate::encode::{BOARDS, Input, POLICY_SIZE, WIDTH};
+use crate::encode::{BOARDS, EN_PASSANT, Input, POLICY_SIZE, WIDTH};
 
 use super::V6Fault;
 
@@ -160,7 +160,7 @@ impl V6Record {
         words[BOARDS..BOARDS + scalars.len()].copy_from_slice(&scalars);
         let position = Input::from_words(words).position()?;
         let en_passant = position.ep_square(EnPassantMode::PseudoLegal);
-        words[WIDTH - 1] = en_passant.map_or(0, |square| {
+        words[EN_PASSANT] = en_passant.map_or(0, |square| {
             let square = position.turn().fold_wb(square, square.flip_vertical());
             1 << u32::from(square)
         });

@@ -70,7 +70,7 @@ impl Factory for Script {
             _ => Ok(Arc::new(Nothing(
                 Properties {
                     name: "nothing".to_owned(),
-                    reads_input: false,
+                    input: None,
                     has_moves_left: false,
                     has_error: false,
                     recommended_batch: 1,

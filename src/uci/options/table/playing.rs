@@ -8,6 +8,9 @@ use crate::uci::options::{Entry, Kind};
 /// How clients see the network that is part of the program.
 const BUILT_IN: &str = "<built-in>";
 
+/// The highest rating that Maia-3 knows.
+const MAX_ELO: u64 = 5000;
+
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "Net",
@@ -44,6 +47,27 @@ pub(super) const ENTRIES: &[Entry] = &[
         },
         help: "What evaluates positions: `torch` is the network, `uniform` and `random` need none \
                and are there for measuring and testing.",
+    },
+    Entry {
+        name: "SelfElo",
+        kind: Kind::Spin {
+            min: 0,
+            max: MAX_ELO,
+            get: |settings| settings.self_elo.into(),
+            set: |settings, value| settings.self_elo = value as u16,
+        },
+        help: "The rating of the players whom the engine imitates, with a network that asks for \
+               one: Maia-3's do, and are best played by `policy`.",
+    },
+    Entry {
+        name: "OppoElo",
+        kind: Kind::Spin {
+            min: 0,
+            max: MAX_ELO,
+            get: |settings| settings.opponent_elo.into(),
+            set: |settings, value| settings.opponent_elo = value as u16,
+        },
+        help: "The rating of the opponent, for such a network.",
     },
     Entry {
         name: "Device",

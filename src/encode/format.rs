@@ -1,0 +1,92 @@
+//! The ways in which the networks of the field want a position encoded.
+
+use super::input::Input;
+use super::transform::Transform;
+use super::{canonical, perspective};
+use crate::chess::Game;
+
+/// How a network wants positions encoded: what of the game enters the row, and
+/// from where the board is seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InputFormat {
+    /// Lc0's classical planes: eight positions as the side to move sees them.
+    #[default]
+    Classical,
+    /// The same with castling rights as squares of rooks (the row is the same).
+    CastlingPlanes,
+    /// Lc0's canonical planes: of all boards that are the same game, such as
+    /// mirror images without castling rights, the network sees but one; history
+    /// ends where no position before can occur again.
+    Canonical,
+    /// The same; the network divides `rule50` by a hundred.
+    CanonicalHectoplies,
+    /// The same; the network sees who is to move, for armageddon.
+    CanonicalHectopliesArmageddon,
+    /// Canonical, with positions of the past only where they are repetitions.
+    CanonicalV2,
+    /// The same; the network sees who is to move, for armageddon.
+    CanonicalV2Armageddon,
+    /// Maia-3's: each position of the past as its own mover sees it.
+    Maia3,
+}
+
+impl InputFormat {
+    /// All of them.
+    pub const ALL: [InputFormat; 8] = [
+        InputFormat::Classical,
+        InputFormat::CastlingPlanes,
+        InputFormat::Canonical,
+        InputFormat::CanonicalHectoplies,
+        InputFormat::CanonicalHectopliesArmageddon,
+        InputFormat::CanonicalV2,
+        InputFormat::CanonicalV2Armageddon,
+        InputFormat::Maia3,
+    ];
+
+    /// Its number in a network's metadata: Lc0's, where Lc0 has one.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        match self {
+            InputFormat::Classical => 1,
+            InputFormat::CastlingPlanes => 2,
+            InputFormat::Canonical => 3,
+            InputFormat::CanonicalHectoplies => 4,
+            InputFormat::CanonicalHectopliesArmageddon => 132,
+            InputFormat::CanonicalV2 => 5,
+            InputFormat::CanonicalV2Armageddon => 133,
+            InputFormat::Maia3 => 1003,
+        }
+    }
+
+    /// The format of that number.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<InputFormat> {
+        let mut all = InputFormat::ALL.into_iter();
+        all.find(|format| format.number() == number)
+    }
+
+    /// Whether rows and policy are those of [`Input::encode`], in which training
+    /// data come.
+    #[must_use]
+    pub fn is_classical(self) -> bool {
+        matches!(self, InputFormat::Classical | InputFormat::CastlingPlanes)
+    }
+
+    /// The game's current position with what the network sees of its past, and
+    /// how the board was turned: moves have to be turned likewise.
+    #[must_use]
+    pub fn encode(self, game: &Game) -> (Input, Transform) {
+        match self {
+            InputFormat::Classical | InputFormat::CastlingPlanes => {
+                (Input::encode(game), Transform::default())
+            }
+            InputFormat::Canonical
+            | InputFormat::CanonicalHectoplies
+            | InputFormat::CanonicalHectopliesArmageddon => canonical::encode(game, false),
+            InputFormat::CanonicalV2 | InputFormat::CanonicalV2Armageddon => {
+                canonical::encode(game, true)
+            }
+            InputFormat::Maia3 => (perspective::encode(game), Transform::default()),
+        }
+    }
+}

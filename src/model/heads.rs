@@ -12,14 +12,14 @@ use tch::{Kind, Tensor};
 const PROMOTIONS: [Role; 3] = [Role::Queen, Role::Rook, Role::Bishop];
 
 /// Features of each square that the moves-left head reads.
-const MOVES_LEFT_FEATURES: i64 = 8;
+pub(crate) const MOVES_LEFT_FEATURES: i64 = 8;
 
 /// Plies per unit of the moves-left head's last layer.
-const MOVES_LEFT_SCALE: f64 = 20.0;
+pub(crate) const MOVES_LEFT_SCALE: f64 = 20.0;
 
 /// Where each of the 1858 policy entries stands among the 64 · 64 logits of
 /// pairs of squares followed by the 8 · 8 · 3 of promotions.
-pub(super) fn policy_gather() -> Vec<i64> {
+pub(crate) fn policy_gather() -> Vec<i64> {
     (0..POLICY_SIZE)
         .filter_map(from_square_to_square)
         .map(|(from, to, promotion)| {

@@ -1,0 +1,314 @@
+//! Every size of a network of Lc0's, and what it is made of.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use tch::Tensor;
+
+/// What a layer does to its sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Activation {
+    Mish,
+    Relu,
+    None,
+    Tanh,
+    Sigmoid,
+    Selu,
+    Swish,
+    /// The square of ReLU.
+    Relu2,
+}
+
+impl Activation {
+    pub(super) fn forward(self, x: &Tensor) -> Tensor {
+        match self {
+            Activation::Mish => x.mish(),
+            Activation::Relu => x.relu(),
+            Activation::None => x.shallow_clone(),
+            Activation::Tanh => x.tanh(),
+            Activation::Sigmoid => x.sigmoid(),
+            Activation::Selu => x.selu(),
+            Activation::Swish => x.silu(),
+            Activation::Relu2 => x.relu().square(),
+        }
+    }
+}
+
+/// A residual tower of 3 × 3 convolutions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tower {
+    /// Residual blocks of two convolutions.
+    pub blocks: i64,
+    /// Channels of each.
+    pub filters: i64,
+    /// Width of the squeeze-and-excitation units, where blocks have them.
+    pub squeeze: Option<i64>,
+}
+
+/// What generates attention biases from the board (Lc0's smolgen).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SmolgenConfig {
+    /// Features kept of each square.
+    pub compress: i64,
+    /// Width of the board's summary.
+    pub hidden: i64,
+    /// Width a head from which its 64 × 64 biases are generated, by weights
+    /// that all layers share.
+    pub generator: i64,
+}
+
+/// A stack of encoder layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EncoderConfig {
+    /// Layers.
+    pub layers: i64,
+    /// Attention heads.
+    pub heads: i64,
+    /// Width of queries, keys and values, all heads together.
+    pub attention: i64,
+    /// Width of the feed-forward blocks.
+    pub feed_forward: i64,
+    /// How attention biases are generated, where they are.
+    pub smolgen: Option<SmolgenConfig>,
+}
+
+/// What an attention body reads of a square.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum SquareEmbedding {
+    /// What the tower before it made.
+    Tower,
+    /// The planes, and which squares a queen or a knight reaches from here.
+    Map,
+    /// The planes, and features made of all pieces on the board; a feed-forward
+    /// block follows.
+    Dense {
+        /// Those features.
+        board: i64,
+        /// Width of the feed-forward block.
+        feed_forward: i64,
+    },
+}
+
+/// An encoder over the 64 squares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AttentionBody {
+    /// Width of a token.
+    pub width: i64,
+    /// What becomes a token.
+    pub embedding: SquareEmbedding,
+    /// Whether each feature of each square is then multiplied and shifted.
+    pub gates: bool,
+    /// The layers.
+    pub encoder: EncoderConfig,
+    /// Activation inside smolgen.
+    pub smolgen_activation: Activation,
+    /// Activation inside feed-forward blocks.
+    pub feed_forward_activation: Activation,
+}
+
+/// Which policy of a network is played.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    clap::ValueEnum,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum PolicyHead {
+    /// What a search would play.
+    #[default]
+    Vanilla,
+    /// The moves of positions that turned out better than they looked.
+    Optimistic,
+    /// What a search would play, flattened.
+    Soft,
+    /// What the opponent will answer.
+    Opponent,
+}
+
+impl PolicyHead {
+    /// All there are.
+    pub const ALL: [PolicyHead; 4] = [
+        PolicyHead::Vanilla,
+        PolicyHead::Optimistic,
+        PolicyHead::Soft,
+        PolicyHead::Opponent,
+    ];
+
+    /// Its name, as options and tensors have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            PolicyHead::Vanilla => "vanilla",
+            PolicyHead::Optimistic => "optimistic",
+            PolicyHead::Soft => "soft",
+            PolicyHead::Opponent => "opponent",
+        }
+    }
+}
+
+/// Which value of a network ranks moves.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    clap::ValueEnum,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum ValueHead {
+    /// The result of the game.
+    #[default]
+    Winner,
+    /// What a search would find.
+    Q,
+    /// The value a few moves on.
+    St,
+}
+
+impl ValueHead {
+    /// All there are.
+    pub const ALL: [ValueHead; 3] = [ValueHead::Winner, ValueHead::Q, ValueHead::St];
+
+    /// Its name, as options and tensors have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            ValueHead::Winner => "winner",
+            ValueHead::Q => "q",
+            ValueHead::St => "st",
+        }
+    }
+}
+
+/// How one policy is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum PolicyHeadConfig {
+    /// A few channels, and one dense layer over the board.
+    Classical {
+        /// Those channels.
+        channels: i64,
+    },
+    /// Two convolutions: a channel for each way of moving.
+    Convolutional {
+        /// Channels of the second one; the first 73 are moves.
+        channels: i64,
+    },
+    /// Attention from the square a piece leaves to the square it reaches.
+    Attention {
+        /// Width of its own embedding, where it does not use the shared one.
+        embedding: Option<i64>,
+        /// Encoder layers of its own.
+        encoder: Option<EncoderConfig>,
+        /// Width of queries and keys.
+        width: i64,
+    },
+}
+
+/// The policies of a network.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyConfig {
+    /// Width of the embedding that heads share.
+    pub embedding: Option<i64>,
+    /// The heads.
+    pub heads: BTreeMap<PolicyHead, PolicyHeadConfig>,
+}
+
+impl PolicyConfig {
+    /// Encoder layers that each of the heads has of its own.
+    pub(super) fn encoder_layers(&self) -> impl Iterator<Item = i64> {
+        self.heads.values().filter_map(|head| match head {
+            PolicyHeadConfig::Attention { encoder, .. } => encoder.map(|encoder| encoder.layers),
+            _ => None,
+        })
+    }
+}
+
+/// How one value is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ValueHeadConfig {
+    /// Features of each square that it reads.
+    pub features: i64,
+    /// Width of its hidden layer.
+    pub hidden: i64,
+    /// Whether it says win, draw and loss, or the value alone.
+    pub wdl: bool,
+    /// Whether it also says which squared error to expect.
+    pub error: bool,
+    /// Into how many buckets it also sorts the value.
+    pub buckets: Option<i64>,
+}
+
+/// How the plies to the end of the game are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MovesLeftConfig {
+    /// Features of each square that the head reads.
+    pub features: i64,
+    /// Width of its hidden layer.
+    pub hidden: i64,
+}
+
+/// The architecture of a network of Lc0's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lc0Config {
+    /// How positions are encoded: Lc0's number of the format.
+    pub input_format: u32,
+    /// Activation wherever nothing else is said.
+    pub activation: Activation,
+    /// The residual tower, where it has one.
+    pub tower: Option<Tower>,
+    /// The encoder, where it has one. A network has a tower, an encoder or,
+    /// one after the other, both.
+    pub attention: Option<AttentionBody>,
+    /// The policies.
+    pub policy: PolicyConfig,
+    /// The values.
+    pub value: BTreeMap<ValueHead, ValueHeadConfig>,
+    /// Plies to the end of the game, where the network says them.
+    pub moves_left: Option<MovesLeftConfig>,
+}
+
+impl Lc0Config {
+    /// Features of each square that the heads read.
+    #[must_use]
+    pub fn width(&self) -> i64 {
+        match (&self.attention, &self.tower) {
+            (Some(body), _) => body.width,
+            (None, Some(tower)) => tower.filters,
+            (None, None) => 0,
+        }
+    }
+
+    /// Activation of the attention policy's embedding and of its encoder's
+    /// feed-forward blocks: policies by attention came first to towers, with SELU.
+    pub(super) fn policy_activations(&self) -> (Activation, Activation) {
+        match &self.attention {
+            Some(body) => (self.activation, body.feed_forward_activation),
+            None => (Activation::Selu, Activation::Selu),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! A weights file as bytes: gzip around a protobuf, and what keeps hostile
+//! files small.
+
+use super::Lc0Error;
+use super::schema::{MAGIC, Net};
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use prost::Message;
+use prost::bytes::Bytes;
+use prost::encoding::{WireType, decode_key, decode_varint, skip_field};
+use std::io::{Read, Write};
+
+/// No network comes near this size.
+const LARGEST: u64 = 8 << 30;
+/// What a small file may inflate to.
+const SMALLEST_BOUND: u64 = 64 << 20;
+/// How much smaller than its content a larger file may be. Weights hardly
+/// compress, to two thirds at best.
+const LARGEST_RATIO: u64 = 32;
+/// Repeated messages that a file may hold. A few bytes become hundreds in
+/// memory; no network has as many layers.
+const MOST_MESSAGES: u64 = 10_000;
+
+/// The message in a file, compressed or not.
+pub(crate) fn open(file: &[u8]) -> Result<Net, Lc0Error> {
+    let bytes = if file.starts_with(&[0x1f, 0x8b]) {
+        inflate(file)?
+    } else {
+        Bytes::copy_from_slice(file)
+    };
+    if !is_net(&bytes) {
+        return Err(Lc0Error::Magic);
+    }
+    if count_messages(&bytes)? > MOST_MESSAGES {
+        return Err(Lc0Error::TooManyLayers);
+    }
+    Ok(Net::decode(bytes)?)
+}
+
+/// Whether an uncompressed file begins as Lc0's do: the magic number is the
+/// first field of all that its trainers have written.
+pub(crate) fn is_net(bytes: &[u8]) -> bool {
+    let [tag, magic @ ..] = bytes else {
+        return false;
+    };
+    *tag == 0x0d && magic.starts_with(&MAGIC.to_le_bytes())
+}
+
+/// A file of the message, compressed as Lc0 expects it.
+pub(crate) fn pack(net: &Net) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    let written = encoder.write_all(&net.encode_to_vec());
+    written.and_then(|()| encoder.finish()).expect("memory")
+}
+
+fn inflate(file: &[u8]) -> Result<Bytes, Lc0Error> {
+    let size = file.len() as u64;
+    let bound = (size * LARGEST_RATIO).clamp(SMALLEST_BOUND, LARGEST);
+    let mut bytes = Vec::new();
+    MultiGzDecoder::new(file)
+        .take(bound + 1)
+        .read_to_end(&mut bytes)
+        .map_err(Lc0Error::Gzip)?;
+    if bytes.len() as u64 > bound {
+        return Err(Lc0Error::TooLarge { bound });
+    }
+    Ok(bytes.into())
+}
+
+/// Fields of [`Net`], and below it, whose messages hold lists of messages.
+const WEIGHTS: u32 = 10;
+const POLICY_HEADS: u32 = 45;
+
+/// How many fields the messages have that hold lists of messages.
+fn count_messages(net: &[u8]) -> Result<u64, Lc0Error> {
+    let mut count = 0;
+    fields(net, &mut |tag, weights| match tag {
+        WEIGHTS => fields(weights, &mut |tag, heads| {
+            count += 1;
+            match tag {
+                POLICY_HEADS => fields(heads, &mut |_, head| {
+                    fields(head, &mut |_, _| {
+                        count += 1;
+                        Ok(())
+                    })
+                }),
+                _ => Ok(()),
+            }
+        }),
+        _ => Ok(()),
+    })?;
+    Ok(count)
+}
+
+/// Visits the fields of a message that have a length.
+fn fields(
+    mut message: &[u8],
+    visit: &mut dyn FnMut(u32, &[u8]) -> Result<(), Lc0Error>,
+) -> Result<(), Lc0Error> {
+    while !message.is_empty() {
+        let (tag, wire_type) = decode_key(&mut message)?;
+        if wire_type != WireType::LengthDelimited {
+            skip_field(wire_type, tag, &mut message, Default::default())?;
+            continue;
+        }
+        let length = decode_varint(&mut message)?;
+        let field = usize::try_from(length)
+            .ok()
+            .and_then(|length| message.split_at_checked(length));
+        let Some((field, rest)) = field else {
+            return Err(Lc0Error::Truncated);
+        };
+        visit(tag, field)?;
+        message = rest;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interop::lc0::schema::Weights;
+    use proptest::prelude::*;
+
+    fn net() -> Net {
+        Net {
+            magic: Some(MAGIC),
+            license: Some("CC0".to_owned()),
+            weights: Some(Box::default()),
+            ..Net::default()
+        }
+    }
+
+    #[test]
+    fn files_are_read_with_and_without_compression() {
+        assert_eq!(open(&pack(&net())).unwrap(), net());
+        assert_eq!(open(&net().encode_to_vec()).unwrap(), net());
+        assert!(matches!(open(b""), Err(Lc0Error::Magic)));
+        assert!(matches!(open(b"2\n0.1 0.2"), Err(Lc0Error::Magic)));
+    }
+
+    #[test]
+    fn a_bomb_is_not_inflated() {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        let zeros = vec![0; 1 << 20];
+        for _ in 0..80 {
+            encoder.write_all(&zeros).unwrap();
+        }
+        let bomb = encoder.finish().unwrap();
+        assert!(bomb.len() < 1 << 17);
+        assert!(matches!(open(&bomb), Err(Lc0Error::TooLarge { .. })));
+    }
+
+    #[test]
+    fn a_flood_of_empty_layers_is_refused_before_it_is_decoded() {
+        let mut bytes = net().encode_to_vec();
+        let flood = [0x12, 0].repeat(20_000);
+        // Split over two messages, which a decoder merges.
+        for half in flood.chunks(flood.len() / 2) {
+            prost::encoding::encode_key(WEIGHTS, WireType::LengthDelimited, &mut bytes);
+            prost::encoding::encode_varint(half.len() as u64, &mut bytes);
+            bytes.extend(half);
+        }
+        assert!(matches!(open(&bytes), Err(Lc0Error::TooManyLayers)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_do_harm(mut noise in prop::collection::vec(any::<u8>(), 0..400)) {
+            let _ = open(&noise);
+            let mut bytes = net().encode_to_vec();
+            bytes.append(&mut noise);
+            let _ = open(&bytes);
+            let _ = Weights::decode(bytes.as_slice());
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Our own networks, said in Lc0's words.
+//!
+//! Chessformers with layer norms and GAB are what Lc0 calls attention bodies
+//! with smolgen, but for three things that are worked into the weights:
+//!
+//! - Lc0 counts the plies of the 50-move rule where we count hundreds.
+//! - Lc0 bends the tokens by Mish before its gates, we do not. Far above zero
+//!   Mish is the identity: tokens are moved there by the bias and back by the
+//!   gate.
+//! - Lc0's moves left are a ReLU, ours a softplus. A ReLU moved by the logarithm
+//!   of the golden ratio is never further from it than that.
+
+use super::config::{
+    Activation, AttentionBody, EncoderConfig, Lc0Config, MovesLeftConfig, PolicyConfig, PolicyHead,
+    PolicyHeadConfig, SmolgenConfig, SquareEmbedding, ValueHead, ValueHeadConfig,
+};
+use super::{Lc0Error, Lc0Network};
+use crate::encode::{BOARDS, PLANES_PER_BOARD};
+use crate::model::{EmbeddingConfig, MOVES_LEFT_SCALE, ModelConfig, NormKind, PositionConfig};
+use std::collections::BTreeMap;
+use tch::{Device, Kind, Tensor};
+
+/// The plane that counts plies of the 50-move rule, and what we multiply it by.
+const RULE50: (i64, f64) = (109, 0.01);
+/// The plane that is all ones.
+const ONES: i64 = 111;
+/// From here on Mish is the identity, to 2e-6.
+const MISH_IS_IDENTITY: f64 = 8.0;
+/// Logit of a draw for heads that say the value alone: a ten-millionth is left
+/// of it, and a tensor that holds it can still be quantized.
+const NO_DRAW: f64 = -16.0;
+/// Lc0's converter to ONNX knows no other width of a value's hidden layer.
+const VALUE_HIDDEN: i64 = 128;
+
+impl Lc0Network {
+    /// A Chessformer of ours as Lc0 can play it; `tensors` by the names that the
+    /// exported network has, others may be among them.
+    ///
+    /// The heads are `vanilla`, `soft` and `optimistic`, `winner`, `q` and `st`.
+    /// The plies to the end of a game come out up to 9.6 different, differences
+    /// between positions less so; all else is the same.
+    ///
+    /// # Errors
+    /// [`Lc0Error::Inexpressible`], naming what Lc0 has no fields for;
+    /// [`Lc0Error::Missing`] and [`Lc0Error::Shape`] if tensors do not fit.
+    pub fn from_chessformer(
+        model: &ModelConfig,
+        tensors: impl IntoIterator<Item = (String, Tensor)>,
+        licence: String,
+        training: serde_json::Value,
+    ) -> Result<Lc0Network, Lc0Error> {
+        let _guard = tch::no_grad_guard();
+        let config = config_of(model)?;
+        let source = Source(tensors.into_iter().collect());
+        let mut named = source.renamed(model)?;
+        source.embedding(model, &mut named)?;
+        source.moves_left(&mut named)?;
+        Lc0Network::new(config, named, licence, training)
+    }
+}
+
+fn config_of(model: &ModelConfig) -> Result<Lc0Config, Lc0Error> {
+    let inexpressible = |what: &str| Err(Lc0Error::Inexpressible(what.to_owned()));
+    if model.norm != NormKind::Layer {
+        return inexpressible("root mean square norms (train with norm = \"layer\")");
+    }
+    let smolgen = match model.position {
+        PositionConfig::Gab {
+            compress,
+            hidden,
+            generator,
+        } => SmolgenConfig {
+            compress,
+            hidden,
+            generator,
+        },
+        PositionConfig::Absolute => return inexpressible("position encodings of kind `absolute`"),
+        PositionConfig::Relative => return inexpressible("position encodings of kind `relative`"),
+        PositionConfig::Shaw => return inexpressible("position encodings of kind `shaw`"),
+    };
+    if model.embedding != EmbeddingConfig::Token {
+        return inexpressible("embeddings of kind `global`: Lc0 normalises there");
+    }
+    if model.value_hidden != VALUE_HIDDEN {
+        let what = format!(
+            "value_hidden = {}: Lc0 wants {VALUE_HIDDEN}",
+            model.value_hidden
+        );
+        return inexpressible(&what);
+    }
+    let policy = PolicyHeadConfig::Attention {
+        embedding: None,
+        encoder: None,
+        width: model.width,
+    };
+    let policies = [
+        (PolicyHead::Vanilla, true),
+        (PolicyHead::Soft, model.soft_policy),
+        (PolicyHead::Optimistic, model.optimistic_policy),
+    ];
+    let winner = ValueHeadConfig {
+        features: model.value_features,
+        hidden: model.value_hidden,
+        wdl: true,
+        error: false,
+        buckets: None,
+    };
+    let reward = ValueHeadConfig {
+        error: true,
+        buckets: Some(model.buckets),
+        ..winner
+    };
+    Ok(Lc0Config {
+        input_format: 1,
+        activation: Activation::Mish,
+        tower: None,
+        attention: Some(AttentionBody {
+            width: model.width,
+            embedding: SquareEmbedding::Map,
+            gates: true,
+            encoder: EncoderConfig {
+                layers: model.layers,
+                heads: model.heads,
+                attention: model.width,
+                feed_forward: model.feed_forward,
+                smolgen: Some(smolgen),
+            },
+            smolgen_activation: Activation::Swish,
+            feed_forward_activation: Activation::Mish,
+        }),
+        policy: PolicyConfig {
+            embedding: Some(model.width),
+            heads: policies
+                .into_iter()
+                .filter_map(|(head, is_there)| is_there.then_some((head, policy)))
+                .collect(),
+        },
+        value: [
+            (ValueHead::Winner, winner),
+            (ValueHead::Q, reward),
+            (ValueHead::St, reward),
+        ]
+        .into(),
+        moves_left: Some(MovesLeftConfig {
+            features: crate::model::MOVES_LEFT_FEATURES,
+            hidden: model.value_hidden,
+        }),
+    })
+}
+
+/// Modules that are the same in both under other names, ours first; their
+/// weights, and biases where they have some.
+const RENAMED: [(&str, &str); 8] = [
+    ("value.result.squares", "value.winner.squares"),
+    ("value.result.hidden", "value.winner.hidden"),
+    ("value.result.wdl", "value.winner.output"),
+    ("value.short_term.squares", "value.st.squares"),
+    ("value.short_term.hidden", "value.st.hidden"),
+    ("value.short_term.categorical", "value.st.categorical"),
+    ("value.short_term.error", "value.st.error"),
+    ("encoder.gab_generator", "smolgen"),
+];
+
+/// The tensors of a Chessformer by name.
+struct Source(BTreeMap<String, Tensor>);
+
+type Named = BTreeMap<String, Tensor>;
+
+impl Source {
+    fn get(&self, name: &str) -> Result<Tensor, Lc0Error> {
+        let tensor = self.0.get(name);
+        let tensor = tensor.ok_or_else(|| Lc0Error::Missing(name.to_owned()))?;
+        Ok(tensor.detach().to_device(Device::Cpu).to_kind(Kind::Float))
+    }
+
+    /// All that Lc0 computes as we do, by its names here.
+    fn renamed(&self, model: &ModelConfig) -> Result<Named, Lc0Error> {
+        let mut named = Named::new();
+        for name in self.0.keys() {
+            let (module, kind) = name.rsplit_once('.').unwrap_or((name, ""));
+            let renamed = RENAMED.iter().find(|(ours, _)| *ours == module);
+            let module = match renamed {
+                Some((_, theirs)) => (*theirs).to_owned(),
+                None => module.replace(".attention.position.", ".smolgen."),
+            };
+            named.insert(format!("{module}.{kind}"), self.get(name)?);
+        }
+        for layer in 0..model.layers {
+            self.projections(&format!("encoder.{layer}.attention"), &mut named)?;
+        }
+        for policy in ["vanilla", "soft", "optimistic"] {
+            let name = format!("policy.{policy}.promotion.weight");
+            if let Some(weight) = named.get_mut(&name) {
+                // Lc0 has a row besides that is added to all.
+                *weight = Tensor::cat(&[&*weight, &weight.narrow(0, 0, 1).zeros_like()], 0);
+            }
+        }
+        for (ours, theirs) in [("q", "q"), ("short_term", "st")] {
+            let scalar = |kind| self.get(&format!("value.{ours}.scalar.{kind}"));
+            let (weight, bias) = (scalar("weight")?, scalar("bias")?);
+            let output = |kind| format!("value.{theirs}.output.{kind}");
+            let rows = [&weight, &weight.zeros_like(), &-&weight];
+            named.insert(output("weight"), Tensor::cat(&rows, 0));
+            let numbers = [&bias, &(bias.zeros_like() + NO_DRAW), &-&bias];
+            named.insert(output("bias"), Tensor::cat(&numbers, 0));
+        }
+        Ok(named)
+    }
+
+    /// Queries and keys are one matrix here, and have no biases, nor have values.
+    fn projections(&self, path: &str, named: &mut Named) -> Result<(), Lc0Error> {
+        let joint = self.get(&format!("{path}.query_key.weight"))?;
+        let value = self.get(&format!("{path}.value.weight"))?;
+        let halves = joint.chunk(2, 0);
+        for (name, weight) in ["query", "key", "value"]
+            .iter()
+            .zip(halves.iter().chain([&value]))
+        {
+            let bias = Tensor::zeros([weight.size()[0]], (Kind::Float, Device::Cpu));
+            named.insert(format!("{path}.{name}.weight"), weight.copy());
+            named.insert(format!("{path}.{name}.bias"), bias);
+        }
+        Ok(())
+    }
+
+    /// See the head of this file.
+    fn embedding(&self, model: &ModelConfig, named: &mut Named) -> Result<(), Lc0Error> {
+        let weight = self.get("embedding.project.weight")?;
+        let bias = self.get("embedding.project.bias")?;
+        let multiply = self.get("embedding.multiply")?;
+        let add = self.get("embedding.add")?;
+        let shift = (MISH_IS_IDENTITY - least(&weight, &bias)).clamp_min(0.0);
+        named.insert(
+            "embedding.add".to_owned(),
+            (add - &multiply * &shift).transpose(0, 1).contiguous(),
+        );
+        named.insert(
+            "embedding.multiply".to_owned(),
+            multiply.transpose(0, 1).contiguous(),
+        );
+        named.insert("embedding.project.bias".to_owned(), bias + shift);
+        let (plane, scale) = RULE50;
+        let planes = weight.copy();
+        let _ = planes.narrow(1, plane, 1).g_mul_scalar_(scale);
+        // Lc0's map of what reaches what, which we do not read.
+        let map = Tensor::zeros([model.width, 64], (Kind::Float, Device::Cpu));
+        named.insert(
+            "embedding.project.weight".to_owned(),
+            Tensor::cat(&[planes, map], 1),
+        );
+        Ok(())
+    }
+
+    /// softplus(x) lies between x and x + ln 2 for x ≥ 0, and between 0 and ln 2
+    /// below; max(0, x + ln φ) is at most ln φ away everywhere.
+    fn moves_left(&self, named: &mut Named) -> Result<(), Lc0Error> {
+        let golden_ratio = (1.0 + 5f64.sqrt()) / 2.0;
+        let weight = self.get("moves_left.plies.weight")?;
+        let bias = self.get("moves_left.plies.bias")?;
+        let scale = MOVES_LEFT_SCALE;
+        named.insert("moves_left.output.weight".to_owned(), weight * scale);
+        let bias = (bias + golden_ratio.ln()) * scale;
+        named.insert("moves_left.output.bias".to_owned(), bias);
+        Ok(())
+    }
+}
+
+/// The least that each feature of a token can be, whatever stands on its square
+/// and its history: at most one piece at a time.
+fn least(weight: &Tensor, bias: &Tensor) -> Tensor {
+    let below_zero = |weights: Tensor| weights.clamp_max(0.0);
+    let mut least = bias + weight.select(1, ONES);
+    for board in (0..BOARDS as i64).step_by(PLANES_PER_BOARD) {
+        let pieces = PLANES_PER_BOARD as i64 - 1;
+        least += below_zero(
+            weight
+                .narrow(1, board, pieces)
+                .amin([1i64].as_slice(), false),
+        );
+        least += below_zero(weight.select(1, board + pieces));
+    }
+    for plane in BOARDS as i64..ONES {
+        // Half as many plies again as the rule allows.
+        let most = if plane == RULE50.0 { 1.5 } else { 1.0 };
+        least += below_zero(weight.select(1, plane)) * most;
+    }
+    least
+}

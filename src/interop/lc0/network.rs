@@ -1,0 +1,371 @@
+//! A network of Lc0's in memory, and the ways in and out.
+
+use super::config::{Lc0Config, PolicyHead, ValueHead};
+use super::fields::visit_fields;
+use super::fold::fold_batch_norms;
+use super::format::{Kind, format_of, gather_heads, spread_heads};
+use super::forward::{Constants, Pass};
+use super::infer::infer;
+use super::layer::Lc0Encoding;
+use super::schema::{Layer, MAGIC, Net, TrainingParams, Weights};
+use super::summary::{licence, take_weights, training};
+use super::{Lc0Error, container};
+use crate::encode::{HISTORY, SCALARS};
+use crate::nn::Metadata;
+use crate::nn::metadata::CONTRACT;
+use crate::nn::torch::{ExportPrecision, Script, ScriptError};
+use std::collections::BTreeMap;
+use std::path::Path;
+use tch::{Device, Kind as Type, Tensor};
+
+/// Which heads of a network are played.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeadChoice {
+    /// The output `policy`.
+    pub policy: PolicyHead,
+    /// The output `wdl`.
+    pub value: ValueHead,
+}
+
+impl HeadChoice {
+    /// Whether a network has these heads.
+    ///
+    /// # Errors
+    /// [`Lc0Error::NoHead`], naming those that it has.
+    pub fn check(&self, config: &Lc0Config) -> Result<(), Lc0Error> {
+        let missing = |kind, name: &str, known: Vec<&str>| Lc0Error::NoHead {
+            kind,
+            name: name.to_owned(),
+            known: known.join(", "),
+        };
+        if !config.policy.heads.contains_key(&self.policy) {
+            let known = config.policy.heads.keys().map(|head| head.name());
+            return Err(missing("policy", self.policy.name(), known.collect()));
+        }
+        if !config.value.contains_key(&self.value) {
+            let known = config.value.keys().map(|head| head.name());
+            return Err(missing("value", self.value.name(), known.collect()));
+        }
+        Ok(())
+    }
+
+    /// What a network says when it is played with these heads, in order, by the
+    /// names of [`Metadata::outputs`].
+    #[must_use]
+    pub fn outputs(&self, config: &Lc0Config) -> Vec<&'static str> {
+        let heads = &config.value;
+        let has_error = |head| heads.get(&head).is_some_and(|head| head.error);
+        let has_q = heads.contains_key(&ValueHead::Q)
+            || heads.get(&ValueHead::Winner).is_some_and(|head| !head.wdl);
+        let all = [
+            ("policy", true),
+            ("wdl", true),
+            ("moves_left", config.moves_left.is_some()),
+            ("q", has_q),
+            ("q_error", has_error(ValueHead::Q)),
+            ("st", heads.contains_key(&ValueHead::St)),
+            ("st_error", has_error(ValueHead::St)),
+            (
+                "policy_optimistic",
+                config.policy.heads.contains_key(&PolicyHead::Optimistic)
+                    && self.policy != PolicyHead::Optimistic,
+            ),
+        ];
+        let present = all.into_iter().filter(|(_, is_there)| *is_there);
+        present.map(|(name, _)| name).collect()
+    }
+}
+
+/// A network that Lc0 can play.
+#[derive(Debug)]
+pub struct Lc0Network {
+    config: Lc0Config,
+    parameters: Vec<(String, Tensor)>,
+    places: BTreeMap<String, usize>,
+    constants: Constants,
+    licence: String,
+    training: serde_json::Value,
+}
+
+/// Reads a weights file, `.pb.gz` or `.pb`.
+///
+/// Batch norms are folded into the convolutions before them, as Lc0 does.
+///
+/// # Errors
+/// [`Lc0Error`] if it is none, is damaged, or has something that we do not
+/// evaluate; [`Lc0Error::Onnx`] if it holds an ONNX model instead.
+pub fn read(file: &[u8]) -> Result<Lc0Network, Lc0Error> {
+    let mut net = container::open(file)?;
+    let mut weights = take_weights(&mut net)?;
+    let kind = Kind::of(&net, &weights)?;
+    gather_heads(&mut weights, kind.policy);
+    fold_batch_norms(&mut weights)?;
+    let config = infer(&kind, &mut weights)?;
+    let mut parameters = Vec::new();
+    visit_fields(&config, &mut weights, &mut |field, place| {
+        let name = field.name.to_owned();
+        let layer = match place.take() {
+            Some(layer) if layer.count() > 0 => layer,
+            _ => return Err(Lc0Error::Missing(name)),
+        };
+        let found = layer.count();
+        if field
+            .shape
+            .iter()
+            .try_fold(1, |count: i64, &size| count.checked_mul(size))
+            != Some(found)
+        {
+            let shape = field.shape.to_vec();
+            return Err(Lc0Error::Shape { name, found, shape });
+        }
+        let numbers = layer.decode()?;
+        if !numbers.iter().all(|number| number.is_finite()) {
+            return Err(Lc0Error::NotFinite(name));
+        }
+        parameters.push((name, Tensor::from_slice(&numbers).view(field.shape)));
+        Ok(())
+    })?;
+    Ok(Lc0Network::assemble(
+        config,
+        parameters,
+        licence(&net),
+        training(&net),
+    ))
+}
+
+/// A weights file of the network, `.pb.gz`, that every backend of Lc0 plays.
+///
+/// # Errors
+/// [`Lc0Error::Inexpressible`] if the encoding has no room for a number, or the
+/// configuration comes from elsewhere and has what Lc0 lacks.
+pub fn write(network: &Lc0Network, encoding: Lc0Encoding) -> Result<Vec<u8>, Lc0Error> {
+    let mut weights = Weights::default();
+    visit_fields(&network.config, &mut weights, &mut |field, place| {
+        let (_, tensor) = &network.parameters[network.places[field.name]];
+        let numbers = Vec::try_from(tensor.view([-1])).expect("f32 on the CPU");
+        let layer = Layer::encode(&numbers, encoding);
+        if layer.decode()?.iter().any(|number| !number.is_finite()) {
+            let what = format!("the numbers of `{}` as {encoding:?}", field.name);
+            return Err(Lc0Error::Inexpressible(what));
+        }
+        *place = Some(layer);
+        Ok(())
+    })?;
+    spread_heads(&network.config, &mut weights);
+    let (format, min_version) = format_of(&network.config, encoding)?;
+    let licence = Some(network.licence.clone()).filter(|licence| licence != "unknown");
+    Ok(container::pack(&Net {
+        magic: Some(MAGIC),
+        license: licence,
+        min_version: Some(min_version),
+        format: Some(format),
+        training_params: Some(training_params(&network.training)),
+        weights: Some(Box::new(weights)),
+        onnx_model: None,
+    }))
+}
+
+/// What Lc0 has fields for of training notes.
+fn training_params(notes: &serde_json::Value) -> TrainingParams {
+    let number = |name: &str| notes.get(name).and_then(serde_json::Value::as_f64);
+    let steps = notes.get("steps").and_then(serde_json::Value::as_u64);
+    let text = notes.get("lc0_params").and_then(serde_json::Value::as_str);
+    TrainingParams {
+        training_steps: steps.and_then(|steps| steps.try_into().ok()),
+        learning_rate: number("learning_rate").map(|number| number as f32),
+        mse_loss: number("mse_loss").map(|number| number as f32),
+        policy_loss: number("policy_loss").map(|number| number as f32),
+        accuracy: number("accuracy").map(|number| number as f32),
+        lc0_params: text.map(str::to_owned),
+    }
+}
+
+impl Lc0Network {
+    /// A network of the given architecture with these tensors, in any order and
+    /// with others among them: the way back from a TorchScript file.
+    ///
+    /// # Errors
+    /// [`Lc0Error`] if a tensor is missing or its shape does not fit.
+    pub fn new(
+        config: Lc0Config,
+        tensors: impl IntoIterator<Item = (String, Tensor)>,
+        licence: String,
+        training: serde_json::Value,
+    ) -> Result<Lc0Network, Lc0Error> {
+        let mut tensors: BTreeMap<String, Tensor> = tensors.into_iter().collect();
+        check_layers(&config, tensors.len())?;
+        let mut parameters = Vec::new();
+        visit_fields(&config, &mut Weights::default(), &mut |field, _| {
+            let name = field.name.to_owned();
+            let Some(tensor) = tensors.remove(&name) else {
+                return Err(Lc0Error::Missing(name));
+            };
+            if tensor.size() != field.shape {
+                let (found, shape) = (tensor.numel() as i64, field.shape.to_vec());
+                return Err(Lc0Error::Shape { name, found, shape });
+            }
+            let tensor = tensor.detach().to_device(Device::Cpu).to_kind(Type::Float);
+            parameters.push((name, tensor.contiguous()));
+            Ok(())
+        })?;
+        Ok(Lc0Network::assemble(config, parameters, licence, training))
+    }
+
+    /// A network from what a TorchScript file says of itself and holds, be it an
+    /// imported one or a Chessformer of ours.
+    ///
+    /// # Errors
+    /// [`Lc0Error::Inexpressible`], naming what Lc0 has no fields for, and
+    /// [`Lc0Error`] if tensors do not fit what the metadata says.
+    pub fn from_torchscript(
+        metadata: &Metadata,
+        tensors: impl IntoIterator<Item = (String, Tensor)>,
+    ) -> Result<Lc0Network, Lc0Error> {
+        let architecture = &metadata.architecture;
+        let family = architecture
+            .get("family")
+            .and_then(serde_json::Value::as_str);
+        let model = architecture.get("model").cloned().unwrap_or_default();
+        let (licence, training) = (metadata.licence.clone(), metadata.training.clone());
+        let unreadable = |error: serde_json::Error| Lc0Error::Missing(format!("model: {error}"));
+        match family {
+            Some("lc0") => {
+                let config = serde_json::from_value(model).map_err(unreadable)?;
+                Lc0Network::new(config, tensors, licence, training)
+            }
+            Some("chessformer") => {
+                let config = serde_json::from_value(model).map_err(unreadable)?;
+                Lc0Network::from_chessformer(&config, tensors, licence, training)
+            }
+            other => {
+                let family = other.unwrap_or("an unknown family");
+                let what = format!("networks of the family `{family}`");
+                Err(Lc0Error::Inexpressible(what))
+            }
+        }
+    }
+
+    fn assemble(
+        config: Lc0Config,
+        parameters: Vec<(String, Tensor)>,
+        licence: String,
+        training: serde_json::Value,
+    ) -> Lc0Network {
+        let names = parameters.iter().map(|(name, _)| name.clone());
+        Lc0Network {
+            places: names.zip(0..).collect(),
+            constants: Constants::of(&config),
+            config,
+            parameters,
+            licence,
+            training,
+        }
+    }
+
+    /// Its architecture.
+    #[must_use]
+    pub fn config(&self) -> &Lc0Config {
+        &self.config
+    }
+
+    /// Its tensors by name, f32 on the CPU.
+    #[must_use]
+    pub fn parameters(&self) -> &[(String, Tensor)] {
+        &self.parameters
+    }
+
+    /// Evaluates `rows`, i64 [B, 111] as [`crate::encode::Input`] lays them out:
+    /// the outputs that [`HeadChoice::outputs`] names, f32.
+    ///
+    /// # Panics
+    /// If the network lacks a chosen head, see [`HeadChoice::check`].
+    #[must_use]
+    pub fn forward(&self, rows: &Tensor, choice: &HeadChoice) -> Vec<Tensor> {
+        let weights: Vec<Tensor> = self
+            .parameters
+            .iter()
+            .map(|(_, tensor)| tensor.shallow_clone())
+            .collect();
+        self.forward_with(&weights, rows, choice)
+    }
+
+    fn forward_with(&self, weights: &[Tensor], rows: &Tensor, choice: &HeadChoice) -> Vec<Tensor> {
+        let pass = Pass {
+            config: &self.config,
+            places: &self.places,
+            weights,
+            constants: &self.constants,
+        };
+        pass.forward(rows, choice)
+    }
+
+    /// Writes the network as one TorchScript file, all of it or nothing, and
+    /// returns what the file says of itself.
+    ///
+    /// # Errors
+    /// [`ScriptError`] if libtorch or the file system refuse.
+    ///
+    /// # Panics
+    /// If the network lacks a chosen head, see [`HeadChoice::check`].
+    pub fn write_torchscript(
+        &self,
+        name: &str,
+        choice: &HeadChoice,
+        precision: ExportPrecision,
+        path: &Path,
+    ) -> Result<Metadata, ScriptError> {
+        let size = self.config.size();
+        let metadata = Metadata {
+            contract: CONTRACT,
+            name: name.to_owned(),
+            architecture: serde_json::json!({
+                "family": "lc0",
+                "model": self.config,
+                "policy_head": choice.policy,
+                "value_head": choice.value,
+                "macs_total": size.macs_total,
+                "precision": precision,
+            }),
+            input_format: self.config.input_format,
+            history: HISTORY as u32,
+            scalars: SCALARS.map(str::to_owned).to_vec(),
+            outputs: choice
+                .outputs(&self.config)
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
+            search_value: "wdl".to_owned(),
+            parameters: size.parameters.unsigned_abs(),
+            macs: size.macs.unsigned_abs(),
+            training: self.training.clone(),
+            licence: self.licence.clone(),
+            hash: String::new(),
+        };
+        let parameters = self.parameters.iter();
+        let script = Script {
+            parameters: parameters
+                .map(|(name, tensor)| (name.clone(), tensor.shallow_clone()))
+                .collect(),
+            buffers: self.constants.named(),
+            forward: &|weights, rows| self.forward_with(weights, rows, choice),
+        };
+        script.write(metadata, precision, path)
+    }
+}
+
+/// A configuration from elsewhere may name any number of layers; each has
+/// tensors of its own.
+fn check_layers(config: &Lc0Config, tensors: usize) -> Result<(), Lc0Error> {
+    let tower = config.tower.map(|tower| tower.blocks);
+    let body = config.attention.map(|body| body.encoder.layers);
+    for layers in tower
+        .into_iter()
+        .chain(body)
+        .chain(config.policy.encoder_layers())
+    {
+        if !usize::try_from(layers).is_ok_and(|layers| layers <= tensors) {
+            return Err(Lc0Error::Missing(format!("tensors of {layers} layers")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! The messages of Lc0's weights files, after LeelaChessZero/lczero-common's
+//! `net.proto` and Lc0's own additions to it: types and numbers of the fields.
+//!
+//! What Lc0 does not read is left out: heads beyond those it names, and its
+//! reserved fields.
+
+mod weights;
+
+use prost::Message;
+use prost::bytes::Bytes;
+pub(crate) use weights::*;
+
+/// Four bytes that every weights file has in its field 1.
+pub(crate) const MAGIC: u32 = 0x1c0;
+
+/// A whole file: either weights or a model in ONNX.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Net {
+    #[prost(fixed32, optional, tag = "1")]
+    pub magic: Option<u32>,
+    #[prost(string, optional, tag = "2")]
+    pub license: Option<String>,
+    #[prost(message, optional, tag = "3")]
+    pub min_version: Option<EngineVersion>,
+    #[prost(message, optional, tag = "4")]
+    pub format: Option<Format>,
+    #[prost(message, optional, tag = "5")]
+    pub training_params: Option<TrainingParams>,
+    #[prost(message, optional, boxed, tag = "10")]
+    pub weights: Option<Box<Weights>>,
+    #[prost(message, optional, tag = "11")]
+    pub onnx_model: Option<OnnxModel>,
+}
+
+/// The oldest Lc0 that can read a file.
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub(crate) struct EngineVersion {
+    #[prost(uint32, optional, tag = "1")]
+    pub major: Option<u32>,
+    #[prost(uint32, optional, tag = "2")]
+    pub minor: Option<u32>,
+    #[prost(uint32, optional, tag = "3")]
+    pub patch: Option<u32>,
+}
+
+/// How the numbers of a [`Layer`] are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
+pub(crate) enum Encoding {
+    Unknown = 0,
+    Linear16 = 1,
+    Float16 = 2,
+    Bfloat16 = 3,
+    Float32 = 4,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub(crate) struct Format {
+    #[prost(enumeration = "Encoding", optional, tag = "1")]
+    pub weights_encoding: Option<i32>,
+    #[prost(message, optional, tag = "2")]
+    pub network_format: Option<NetworkFormat>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub(crate) struct NetworkFormat {
+    #[prost(int32, optional, tag = "1")]
+    pub input: Option<i32>,
+    #[prost(enumeration = "Output", optional, tag = "2")]
+    pub output: Option<i32>,
+    #[prost(enumeration = "Structure", optional, tag = "3")]
+    pub network: Option<i32>,
+    #[prost(enumeration = "Policy", optional, tag = "4")]
+    pub policy: Option<i32>,
+    #[prost(enumeration = "Value", optional, tag = "5")]
+    pub value: Option<i32>,
+    #[prost(enumeration = "MovesLeft", optional, tag = "6")]
+    pub moves_left: Option<i32>,
+    #[prost(enumeration = "DefaultActivation", optional, tag = "7")]
+    pub default_activation: Option<i32>,
+    #[prost(enumeration = "ActivationFunction", optional, tag = "8")]
+    pub smolgen_activation: Option<i32>,
+    #[prost(enumeration = "ActivationFunction", optional, tag = "9")]
+    pub ffn_activation: Option<i32>,
+    #[prost(enumeration = "InputEmbedding", optional, tag = "10")]
+    pub input_embedding: Option<i32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
+pub(crate) enum Output {
+    Unknown = 0,
+    Classical = 1,
+    Wdl = 2,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
+pub(crate) enum Structure {
+    Unknown = 0,
+    Classical = 1,
+    Se = 2,
+    ClassicalWithHeads = 3,
+    SeWithHeads = 4,
+    Onnx = 5,
+    AttentionBody = 6,
+    AttentionBodyManyHeads = 7,
+    AttentionBodyManyHeadsLegacy = 134,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
+pub(crate) enum Policy {
+    Unknown = 0,
+    Classical = 1,
+    Convolution = 2,
+    Attention = 3,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
+pub(crate) enum Value {
+    Unknown = 0,
+    Classical = 1,
+    Wdl = 2,
+    Param = 3,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
+pub(crate) enum MovesLeft {
+    None = 0,
+    V1 = 1,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
+pub(crate) enum DefaultActivation {
+    Relu = 0,
+    Mish = 1,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
+pub(crate) enum ActivationFunction {
+    Default = 0,
+    Mish = 1,
+    Relu = 2,
+    None = 3,
+    Tanh = 4,
+    Sigmoid = 5,
+    Selu = 6,
+    Swish = 7,
+    Relu2 = 8,
+    Softmax = 9,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
+pub(crate) enum InputEmbedding {
+    None = 0,
+    PeMap = 1,
+    PeDense = 2,
+}
+
+/// What the trainer noted.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct TrainingParams {
+    #[prost(uint32, optional, tag = "1")]
+    pub training_steps: Option<u32>,
+    #[prost(float, optional, tag = "2")]
+    pub learning_rate: Option<f32>,
+    #[prost(float, optional, tag = "3")]
+    pub mse_loss: Option<f32>,
+    #[prost(float, optional, tag = "4")]
+    pub policy_loss: Option<f32>,
+    #[prost(float, optional, tag = "5")]
+    pub accuracy: Option<f32>,
+    #[prost(string, optional, tag = "6")]
+    pub lc0_params: Option<String>,
+}
+
+/// A model in ONNX, and what its inputs and outputs are called.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct OnnxModel {
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub model: Option<Bytes>,
+    #[prost(enumeration = "DataType", optional, tag = "2")]
+    pub data_type: Option<i32>,
+    #[prost(string, optional, tag = "3")]
+    pub input_planes: Option<String>,
+    #[prost(string, optional, tag = "4")]
+    pub output_value: Option<String>,
+    #[prost(string, optional, tag = "5")]
+    pub output_wdl: Option<String>,
+    #[prost(string, optional, tag = "6")]
+    pub output_policy: Option<String>,
+    #[prost(string, optional, tag = "7")]
+    pub output_mlh: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
+pub(crate) enum DataType {
+    Unknown = 0,
+    Float = 1,
+    Float16 = 10,
+    Bfloat16 = 16,
+}

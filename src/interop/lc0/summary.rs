@@ -1,0 +1,95 @@
+//! What a weights file is, found without building a tensor.
+
+use super::config::Lc0Config;
+use super::format::{Kind, gather_heads};
+use super::infer::infer;
+use super::schema::Net;
+use super::size::Lc0Size;
+use super::{Lc0Error, container};
+use serde::Serialize;
+
+/// What a weights file says of itself.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Lc0Summary {
+    /// Its architecture; sizes, formats, heads.
+    pub model: Lc0Config,
+    /// How large the network is.
+    #[serde(flatten)]
+    pub size: Lc0Size,
+    /// The oldest Lc0 that reads it.
+    pub min_version: String,
+    /// Licence of the weights as the file states it, or `unknown`.
+    pub licence: String,
+    /// What the trainer noted: steps, learning rate, losses.
+    pub training: serde_json::Value,
+}
+
+/// Says what a file of Lc0's is: architecture, sizes, formats, heads.
+///
+/// # Errors
+/// [`Lc0Error`] if it is none, or has something that we do not know.
+pub fn summary(file: &[u8]) -> Result<Lc0Summary, Lc0Error> {
+    let mut net = container::open(file)?;
+    let mut weights = take_weights(&mut net)?;
+    let kind = Kind::of(&net, &weights)?;
+    gather_heads(&mut weights, kind.policy);
+    let model = infer(&kind, &mut weights)?;
+    Ok(Lc0Summary {
+        size: model.size(),
+        model,
+        min_version: min_version(&net),
+        licence: licence(&net),
+        training: training(&net),
+    })
+}
+
+/// The weights of a file.
+///
+/// # Errors
+/// [`Lc0Error::Onnx`] and [`Lc0Error::Empty`] if it has none.
+pub(super) fn take_weights(net: &mut Net) -> Result<super::schema::Weights, Lc0Error> {
+    match (net.weights.take(), &net.onnx_model) {
+        (Some(weights), _) => Ok(*weights),
+        (None, Some(_)) => Err(Lc0Error::Onnx),
+        (None, None) => Err(Lc0Error::Empty),
+    }
+}
+
+fn min_version(net: &Net) -> String {
+    let version = net.min_version.unwrap_or_default();
+    format!(
+        "{}.{}.{}",
+        version.major(),
+        version.minor(),
+        version.patch()
+    )
+}
+
+/// The licence that a file states.
+pub(super) fn licence(net: &Net) -> String {
+    match net.license() {
+        "" => "unknown".to_owned(),
+        licence => licence.to_owned(),
+    }
+}
+
+/// What a file says of how it was trained, for people.
+pub(super) fn training(net: &Net) -> serde_json::Value {
+    let mut notes = serde_json::Map::new();
+    notes.insert("format".to_owned(), "Lc0 weights".into());
+    notes.insert("min_version".to_owned(), min_version(net).into());
+    if let Some(training) = &net.training_params {
+        let mut note = |name: &str, value: Option<serde_json::Value>| {
+            if let Some(value) = value {
+                notes.insert(name.to_owned(), value);
+            }
+        };
+        note("steps", training.training_steps.map(Into::into));
+        note("learning_rate", training.learning_rate.map(Into::into));
+        note("mse_loss", training.mse_loss.map(Into::into));
+        note("policy_loss", training.policy_loss.map(Into::into));
+        note("accuracy", training.accuracy.map(Into::into));
+        note("lc0_params", training.lc0_params.clone().map(Into::into));
+    }
+    notes.into()
+}

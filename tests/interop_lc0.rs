@@ -1,0 +1,331 @@
+//! Lc0's network files: what is read evaluates as an independent implementation
+//! says, what is written reads back the same, and no file does harm.
+
+#[path = "interop_lc0/generate.rs"]
+mod generate;
+#[path = "interop_lc0/hostile.rs"]
+mod hostile;
+#[path = "interop_lc0/positions.rs"]
+mod positions;
+#[path = "interop_lc0/protobuf.rs"]
+mod protobuf;
+#[path = "interop_lc0/reference.rs"]
+mod reference;
+#[path = "interop_lc0/written.rs"]
+mod written;
+
+use generate::{BODY, Body, Shape, TOWER, generate};
+use positions::{positions, rows};
+use rayon::prelude::*;
+use reference::{Evaluation, Reference};
+use std::path::{Path, PathBuf};
+use tch::{Kind, Tensor};
+use tessera::encode::{Input, WIDTH};
+use tessera::interop::lc0::{self, HeadChoice, Lc0Network};
+
+/// How far f32 may be from f64.
+const TOLERANCE: f64 = 1e-4;
+
+/// The ten networks of Maia, where they are.
+fn maia(name: &str) -> Option<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/nets");
+    let file: PathBuf = folder.join(format!("maia-{name}.pb.gz"));
+    let read = std::fs::read(&file).ok();
+    if read.is_none() {
+        println!("skipped: there is no {}", file.display());
+    }
+    read
+}
+
+/// Compares a network with the reference on these positions.
+fn compare(network: &Lc0Network, file: &[u8], inputs: &[Input]) {
+    let reference = Reference::new(file);
+    let choice = HeadChoice::default();
+    let names = choice.outputs(network.config());
+    let outputs = network.forward(&rows(inputs), &choice);
+    let output = |name: &str| -> Option<Vec<Vec<f64>>> {
+        let place = names.iter().position(|&other| other == name)?;
+        let tensor = match name {
+            "wdl" => outputs[place].softmax(-1, None::<Kind>),
+            _ => outputs[place].shallow_clone(),
+        };
+        Some(table(&tensor))
+    };
+    let [policy, wdl] = ["policy", "wdl"].map(|name| output(name).unwrap());
+    let [moves_left, q] = ["moves_left", "q"].map(output);
+    let expected: Vec<Evaluation> = inputs
+        .par_iter()
+        .map(|input| reference.evaluate(input.words()))
+        .collect();
+    for (index, expected) in expected.iter().enumerate() {
+        close("policy", &policy[index], &expected.policy);
+        close("wdl", &wdl[index], &expected.wdl);
+        assert_eq!(moves_left.is_some(), expected.moves_left.is_some());
+        if let (Some(found), Some(expected)) = (&moves_left, expected.moves_left) {
+            close("moves_left", &found[index], &[expected]);
+        }
+        if let (Some(found), Some(expected)) = (&q, expected.q) {
+            close("q", &found[index], &[expected]);
+        }
+    }
+}
+
+/// The rows of a tensor [B, …].
+fn table(tensor: &Tensor) -> Vec<Vec<f64>> {
+    let rows = tensor.size()[0];
+    let flat = tensor.to_kind(Kind::Double).contiguous().view([rows, -1]);
+    (0..rows)
+        .map(|row| Vec::try_from(flat.get(row)).unwrap())
+        .collect()
+}
+
+fn close(name: &str, found: &[f64], expected: &[f64]) {
+    assert_eq!(found.len(), expected.len(), "{name}");
+    for (found, expected) in found.iter().zip(expected) {
+        let off = (found - expected).abs();
+        assert!(
+            off <= TOLERANCE * expected.abs().max(1.0),
+            "{name}: {found}, not {expected}"
+        );
+    }
+}
+
+fn check(shape: &Shape, seed: u64, count: usize) -> Lc0Network {
+    let file = generate(shape, seed);
+    let network = lc0::read(&file).unwrap();
+    compare(&network, &file, &positions(count, seed));
+    let summary = lc0::summary(&file).unwrap();
+    assert_eq!(&summary.model, network.config());
+    assert_eq!(summary.licence, "ODbL-1.0");
+    assert_eq!(summary.training["steps"], 1234);
+    let parameters = network
+        .parameters()
+        .iter()
+        .map(|(_, tensor)| tensor.numel() as i64);
+    assert_eq!(summary.size.parameters, parameters.sum::<i64>());
+    network
+}
+
+#[test]
+fn maia_1500_is_what_lc0_says_on_hundreds_of_positions() {
+    let Some(file) = maia("1500") else { return };
+    let network = lc0::read(&file).unwrap();
+    compare(&network, &file, &positions(250, 15));
+    // Q of the initial position by Lc0 0.33.
+    let start = [Input::encode(&tessera::chess::Game::default())];
+    let outputs = network.forward(&rows(&start), &HeadChoice::default());
+    let wdl = &table(&outputs[1].softmax(-1, None::<Kind>))[0];
+    assert!((wdl[0] - wdl[2] - 0.0402).abs() < 5e-5, "{wdl:?}");
+    let summary = lc0::summary(&file).unwrap();
+    assert!(
+        (37_900_000..38_300_000).contains(&summary.size.macs_total),
+        "{summary:?}"
+    );
+    assert_eq!(summary.licence, "unknown");
+    assert_eq!(summary.min_version, "0.21.0");
+}
+
+#[test]
+fn all_maias_are_what_the_reference_says() {
+    for name in [
+        "1100", "1200", "1300", "1400", "1600", "1700", "1800", "1900", "2200",
+    ] {
+        let Some(file) = maia(name) else { return };
+        compare(
+            &lc0::read(&file).unwrap(),
+            &file,
+            &positions(25, name.len() as u64),
+        );
+    }
+}
+
+#[test]
+fn towers_of_every_kind_evaluate_as_the_reference() {
+    let shapes = [
+        // Before heads had formats: classical ones, with and without squeezing.
+        Shape {
+            format: [2, 0, 0, 0, 0],
+            policy_channels: 5,
+            ..TOWER
+        },
+        Shape {
+            format: [1, 0, 0, 0, 0],
+            tower: Some((1, 8, None)),
+            policy_channels: 3,
+            ..TOWER
+        },
+        Shape {
+            format: [3, 1, 1, 1, 1],
+            tower: Some((1, 8, None)),
+            policy_channels: 6,
+            ..TOWER
+        },
+        Shape {
+            format: [4, 2, 2, 1, 1],
+            batch_norms: false,
+            ..TOWER
+        },
+        Shape {
+            input_format: 2,
+            policy_channels: 73,
+            encodings: &[1, 2, 3, 4],
+            ..TOWER
+        },
+        // Policy by attention: SELU, and encoder layers of its own.
+        Shape {
+            input_format: 3,
+            format: [4, 3, 2, 1, 1],
+            policy: (16, 12, 2),
+            ..TOWER
+        },
+    ];
+    for (seed, shape) in shapes.iter().enumerate() {
+        check(shape, seed as u64, 40);
+    }
+}
+
+/// Bodies as Lc0's networks have them, shrunk: T1-256x10, BT2, BT3, BT4, and a
+/// tower with an encoder on top.
+fn bodies() -> Vec<Shape> {
+    let body = BODY.body.unwrap();
+    let map = Body {
+        dense: None,
+        ..body
+    };
+    let plain = Body {
+        smolgen: None,
+        gates: false,
+        ..map
+    };
+    vec![
+        Shape {
+            format: [6, 3, 2, 1, 1],
+            body_format: [0, 0, 1],
+            body: Some(plain),
+            many_heads: false,
+            ..BODY
+        },
+        Shape {
+            format: [6, 3, 2, 1, 1],
+            body_format: [7, 8, 1],
+            body: Some(map),
+            many_heads: false,
+            ..BODY
+        },
+        // What a file of 2022 said of the same.
+        Shape {
+            format: [4, 3, 2, 1, 1],
+            body_format: [0, 0, 0],
+            body: Some(map),
+            many_heads: false,
+            ..BODY
+        },
+        Shape {
+            format: [6, 3, 1, 0, 0],
+            body_format: [2, 1, 2],
+            body: Some(body),
+            many_heads: false,
+            ..BODY
+        },
+        Shape {
+            format: [7, 3, 2, 1, 1],
+            body_format: [7, 0, 1],
+            body: Some(map),
+            input_format: 4,
+            ..BODY
+        },
+        Shape {
+            encodings: &[4, 2, 1, 3],
+            input_format: 133,
+            ..BODY
+        },
+        BODY,
+        Shape {
+            tower: Some((1, 16, None)),
+            format: [6, 3, 2, 0, 0],
+            body_format: [7, 8, 1],
+            body: Some(map),
+            many_heads: false,
+            ..BODY
+        },
+    ]
+}
+
+#[test]
+fn attention_bodies_of_every_kind_evaluate_as_the_reference() {
+    for (seed, shape) in bodies().iter().enumerate() {
+        if shape.format[0] == 4 {
+            // The reference knows today's numbers only.
+            let file = generate(shape, seed as u64);
+            let today = Shape {
+                format: [6, 3, 2, 1, 1],
+                body_format: [7, 8, 1],
+                ..*shape
+            };
+            let today = generate(&today, seed as u64);
+            compare(&lc0::read(&file).unwrap(), &today, &positions(10, 1));
+        } else {
+            check(shape, seed as u64, 40);
+        }
+    }
+}
+
+#[test]
+#[ignore = "networks of full size: minutes, and gigabytes"]
+fn bodies_of_full_size_evaluate_as_the_reference() {
+    let body = BODY.body.unwrap();
+    let sizes = [
+        // T1-256x10, BT3-768x15, BT4-1024x15.
+        (
+            Body {
+                layers: 10,
+                width: 256,
+                heads: 8,
+                feed_forward: 256,
+                smolgen: Some((32, 256, 256)),
+                dense: None,
+                gates: true,
+            },
+            1,
+        ),
+        (
+            Body {
+                layers: 15,
+                width: 768,
+                heads: 24,
+                feed_forward: 1024,
+                smolgen: Some((32, 256, 256)),
+                dense: Some((512, 1536)),
+                ..body
+            },
+            2,
+        ),
+        (
+            Body {
+                layers: 15,
+                width: 1024,
+                heads: 32,
+                feed_forward: 1536,
+                smolgen: Some((32, 256, 256)),
+                dense: Some((512, 1536)),
+                ..body
+            },
+            2,
+        ),
+    ];
+    for (body, embedding) in sizes {
+        let shape = Shape {
+            body: Some(body),
+            body_format: [7, 0, embedding],
+            policy: (body.width, body.width, 0),
+            ..BODY
+        };
+        let network = check(&shape, 7, 2);
+        println!("{:?}", network.config().size());
+    }
+}
+
+#[test]
+fn rows_have_the_width_that_networks_read() {
+    assert_eq!(rows(&positions(3, 0)).size(), [3, WIDTH as i64]);
+}

@@ -1,0 +1,232 @@
+//! Files that we write: read back they are the same networks.
+
+use super::generate::{BODY, Shape, TOWER, generate};
+use super::positions::{positions, rows};
+use super::{bodies, compare};
+use std::path::Path;
+use tch::{CModule, IValue, Kind, Tensor};
+use tessera::interop::lc0::{
+    self, HeadChoice, Lc0Encoding, Lc0Error, Lc0Network, PolicyHead, ValueHead,
+};
+use tessera::model::{ModelConfig, NormKind, PositionConfig};
+use tessera::nn::Metadata;
+use tessera::nn::torch::ExportPrecision;
+
+/// The largest difference between the tensors of two networks.
+fn difference(one: &Lc0Network, other: &Lc0Network) -> f64 {
+    assert_eq!(one.config(), other.config());
+    let pairs = one.parameters().iter().zip(other.parameters());
+    pairs
+        .map(|((name, one), (other_name, other))| {
+            assert_eq!((name, one.size()), (other_name, other.size()));
+            (one - other).abs().max().double_value(&[])
+        })
+        .fold(0.0, f64::max)
+}
+
+#[test]
+fn writing_and_reading_is_the_identity() {
+    let mut shapes = bodies();
+    shapes.extend([
+        TOWER,
+        Shape {
+            format: [2, 0, 0, 0, 0],
+            policy_channels: 5,
+            ..TOWER
+        },
+        Shape {
+            format: [4, 3, 2, 1, 1],
+            policy: (16, 12, 2),
+            ..TOWER
+        },
+    ]);
+    for (seed, shape) in shapes.iter().enumerate() {
+        let network = lc0::read(&generate(shape, seed as u64)).unwrap();
+        let exact = lc0::write(&network, Lc0Encoding::Float32).unwrap();
+        assert_eq!(difference(&lc0::read(&exact).unwrap(), &network), 0.0);
+        // Once quantized, a network stays as it is.
+        let rough = lc0::read(&lc0::write(&network, Lc0Encoding::Linear16).unwrap()).unwrap();
+        assert!((1e-9..1e-3).contains(&difference(&rough, &network)));
+        let again = lc0::read(&lc0::write(&rough, Lc0Encoding::Linear16).unwrap()).unwrap();
+        assert!(difference(&again, &rough) < 1e-6);
+        compare(&network, &exact, &positions(3, 3));
+        let [summary, original] =
+            [&exact, &generate(shape, seed as u64)].map(|file| lc0::summary(file).unwrap());
+        assert_eq!(summary.licence, original.licence);
+        assert_eq!(summary.training["steps"], original.training["steps"]);
+        assert_eq!(summary.min_version, "0.33.0");
+    }
+}
+
+/// What a TorchScript file says of itself, and its tensors.
+fn torchscript(path: &Path) -> (CModule, Metadata, Vec<(String, Tensor)>) {
+    let module = CModule::load(path).unwrap();
+    let IValue::String(json) = module.method_is::<IValue>("meta", &[]).unwrap() else {
+        panic!("not a string");
+    };
+    let metadata = serde_json::from_str(&json).unwrap();
+    let tensors = module.named_parameters().unwrap();
+    (module, metadata, tensors)
+}
+
+fn outputs(module: &CModule, rows: &Tensor) -> Vec<Tensor> {
+    let IValue::Tuple(outputs) = module
+        .forward_is(&[IValue::Tensor(rows.shallow_clone())])
+        .unwrap()
+    else {
+        panic!("not a tuple");
+    };
+    let tensors = outputs.into_iter().map(|output| match output {
+        IValue::Tensor(tensor) => tensor,
+        other => panic!("{other:?}"),
+    });
+    tensors.collect()
+}
+
+#[test]
+fn a_torchscript_file_evaluates_the_same_and_goes_back() {
+    let _guard = tch::no_grad_guard();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("net.pt");
+    let choices = [
+        HeadChoice::default(),
+        HeadChoice {
+            policy: PolicyHead::Optimistic,
+            value: ValueHead::St,
+        },
+    ];
+    for (shape, choice) in [
+        (&TOWER, choices[0]),
+        (&BODY, choices[0]),
+        (&BODY, choices[1]),
+    ] {
+        let network = lc0::read(&generate(shape, 5)).unwrap();
+        let written = network.write_torchscript("net", &choice, ExportPrecision::F32, &path);
+        let (module, metadata, tensors) = torchscript(&path);
+        assert_eq!(metadata, written.unwrap());
+        for count in [1, 5, 64] {
+            let rows = rows(&positions(count, 2));
+            let found = outputs(&module, &rows);
+            let expected = network.forward(&rows, &choice);
+            assert_eq!(
+                (found.len(), metadata.outputs.len()),
+                (expected.len(), expected.len())
+            );
+            for (found, expected) in found.iter().zip(&expected) {
+                assert_eq!(found.size(), expected.size());
+                assert!((found - expected).abs().max().double_value(&[]) < 1e-4);
+            }
+        }
+        let back = Lc0Network::from_torchscript(&metadata, tensors).unwrap();
+        assert_eq!(difference(&back, &network), 0.0);
+    }
+}
+
+#[test]
+fn heads_that_are_not_there_are_named() {
+    let network = lc0::read(&generate(&TOWER, 1)).unwrap();
+    let choice = HeadChoice {
+        policy: PolicyHead::Soft,
+        ..HeadChoice::default()
+    };
+    let message = choice.check(network.config()).unwrap_err().to_string();
+    assert!(
+        message.contains("soft") && message.contains("vanilla"),
+        "{message}"
+    );
+    let choice = HeadChoice {
+        value: ValueHead::Q,
+        ..HeadChoice::default()
+    };
+    let message = choice.check(network.config()).unwrap_err().to_string();
+    assert!(message.contains("winner"), "{message}");
+}
+
+/// Our own network as Lc0 has it: by our forward pass, by the reference from
+/// the bytes of the file, and after both ways.
+#[test]
+fn tessera_xs_becomes_a_file_of_lc0s() {
+    let _guard = tch::no_grad_guard();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/tessera-xs.pt");
+    let (module, metadata, tensors) = torchscript(&path);
+    let network = Lc0Network::from_torchscript(&metadata, tensors).unwrap();
+    let inputs = positions(120, 8);
+    let rows = rows(&inputs);
+    let ours = outputs(&module, &rows);
+    let our = |name: &str| match name {
+        "wdl" => ours[metadata.output(name).unwrap()].softmax(-1, None::<Kind>),
+        _ => ours[metadata.output(name).unwrap()].shallow_clone(),
+    };
+    for (encoding, tolerance) in [(Lc0Encoding::Float32, 1e-4), (Lc0Encoding::Linear16, 5e-3)] {
+        let file = lc0::write(&network, encoding).unwrap();
+        let read = lc0::read(&file).unwrap();
+        let choice = HeadChoice::default();
+        let names = choice.outputs(read.config());
+        let found = read.forward(&rows, &choice);
+        assert_eq!(names.len(), ours.len());
+        for (name, found) in names.iter().zip(&found) {
+            let found = match *name {
+                "wdl" => found.softmax(-1, None::<Kind>),
+                _ => found.shallow_clone(),
+            };
+            let off = (found - our(name)).abs().max().double_value(&[]);
+            // See `from_chessformer`: twenty times the logarithm of the golden ratio.
+            let tolerance = if *name == "moves_left" {
+                9.63
+            } else {
+                tolerance
+            };
+            assert!(off <= tolerance, "{name} is off by {off} in {encoding:?}");
+        }
+        compare(&read, &file, &inputs[..20]);
+        assert_eq!(lc0::summary(&file).unwrap().licence, metadata.licence);
+    }
+}
+
+#[test]
+fn what_lc0_has_no_words_for_is_named() {
+    let config = ModelConfig::preset("cf-1m-gab").unwrap();
+    let layer = ModelConfig {
+        norm: NormKind::Layer,
+        ..config.clone()
+    };
+    let cases = [
+        (config, "norm"),
+        (
+            ModelConfig {
+                position: PositionConfig::Shaw,
+                ..layer.clone()
+            },
+            "shaw",
+        ),
+        (
+            ModelConfig {
+                position: PositionConfig::Relative,
+                ..layer.clone()
+            },
+            "relative",
+        ),
+        (
+            ModelConfig {
+                value_hidden: 64,
+                ..layer.clone()
+            },
+            "value_hidden",
+        ),
+        (
+            ModelConfig {
+                norm: NormKind::Layer,
+                ..ModelConfig::preset("cf-240m-gab").unwrap()
+            },
+            "global",
+        ),
+    ];
+    for (config, named) in cases {
+        let error = Lc0Network::from_chessformer(&config, [], String::new(), ().into());
+        let error = error.unwrap_err();
+        assert!(matches!(error, Lc0Error::Inexpressible(_)), "{error}");
+        assert!(error.to_string().contains(named), "{error}");
+    }
+    let missing = Lc0Network::from_chessformer(&layer, [], String::new(), ().into());
+    assert!(matches!(missing.unwrap_err(), Lc0Error::Missing(_)));
+}

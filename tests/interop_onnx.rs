@@ -2,12 +2,13 @@
 
 use shakmaty::{CastlingMode, Position};
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tch::{Device, Kind, Tensor};
 use tessera::chess::Game;
 use tessera::encode::{BOARDS, Input};
-use tessera::interop::onnx;
+use tessera::interop::onnx::{self, OnnxNetwork};
 use tessera::model::{
     Chessformer, EmbeddingConfig, Export, ModelConfig, NormKind, PositionConfig, export,
 };
@@ -72,16 +73,11 @@ fn python() -> Option<PathBuf> {
         })
 }
 
-/// What onnxruntime makes of the models, whose names in the folder are given.
-fn run_in_onnxruntime(python: &Path, folder: &Path, names: &[String]) {
-    fs::write(
-        folder.join("planes"),
-        bytemuck::cast_slice(&planes(&inputs())),
-    )
-    .unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/run_onnx.py");
+/// What a script beside this file prints.
+fn run(python: &Path, script: &str, folder: &Path, names: &[String]) -> String {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python");
     let output = Command::new(python)
-        .arg(script)
+        .arg(scripts.join(script))
         .arg(folder)
         .args(names)
         .output()
@@ -89,6 +85,75 @@ fn run_in_onnxruntime(python: &Path, folder: &Path, names: &[String]) {
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}{errors}");
+    text.into_owned()
+}
+
+/// What onnxruntime makes of the models, whose names in the folder are given.
+fn run_in_onnxruntime(python: &Path, folder: &Path, names: &[String]) {
+    let planes = planes(&inputs());
+    fs::write(folder.join("planes"), bytemuck::cast_slice(&planes)).unwrap();
+    run(python, "run_onnx.py", folder, names);
+}
+
+/// The file that the engine gets of a network in ONNX.
+fn imported(network: &OnnxNetwork, folder: &Path) -> Vec<u8> {
+    let path = folder.join("imported.pt");
+    network
+        .write_torchscript("imported", ExportPrecision::F32, &path)
+        .unwrap();
+    fs::read(path).unwrap()
+}
+
+/// The contents of the fields of a message of protobuf that have this number.
+fn fields(mut message: &[u8], number: u64) -> Vec<Vec<u8>> {
+    fn varint(message: &mut &[u8]) -> u64 {
+        let mut value = 0;
+        for shift in (0..).step_by(7) {
+            let byte = message[0];
+            *message = &message[1..];
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                break;
+            }
+        }
+        value
+    }
+    let mut found = Vec::new();
+    while !message.is_empty() {
+        let key = varint(&mut message);
+        let length = match key & 7 {
+            0 => {
+                varint(&mut message);
+                continue;
+            }
+            2 => varint(&mut message) as usize,
+            _ => 4,
+        };
+        if key >> 3 == number {
+            found.push(message[..length].to_vec());
+        }
+        message = &message[length..];
+    }
+    found
+}
+
+/// The ONNX model in a weights file of Lc0's.
+fn unwrapped(file: &[u8]) -> Vec<u8> {
+    let mut net = Vec::new();
+    flate2::read::GzDecoder::new(file)
+        .read_to_end(&mut net)
+        .unwrap();
+    let [onnx] = &fields(&net, 11)[..] else {
+        panic!("no ONNX");
+    };
+    fields(onnx, 1).remove(0)
+}
+
+/// Win, draw and loss as the engine tells Lc0 of them: their difference is `q`.
+fn wdl_of(logits: &[f32], q: f32) -> [f32; 3] {
+    let total: f32 = logits.iter().map(|logit| logit.exp()).sum();
+    let draw = (logits[1].exp() / total).min(1.0 - q.abs());
+    [(1.0 - draw + q) / 2.0, draw, (1.0 - draw - q) / 2.0]
 }
 
 fn floats(path: &Path) -> Vec<f32> {
@@ -208,5 +273,107 @@ fn onnxruntime_and_the_engine_agree() {
         let off = difference(&found, expected);
         println!("{name}: off by {off:.1e}");
         assert!(off <= *tolerance, "{name} is off by {off}");
+    }
+}
+
+#[test]
+fn what_was_written_reads_back_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, file) in files(folder.path()) {
+        let expected = evaluate(&file, &inputs());
+        let network = onnx::read(&onnx::write(&file, ExportPrecision::F32).unwrap()).unwrap();
+        let read = imported(&network, folder.path());
+        let off = difference(&evaluate(&read, &inputs()), &expected);
+        assert!(off < 1e-4, "{name} is off by {off}");
+        // Out again and in again.
+        let again = onnx::read(&onnx::write(&read, ExportPrecision::F32).unwrap()).unwrap();
+        let again = imported(&again, folder.path());
+        let off = difference(&evaluate(&again, &inputs()), &expected);
+        assert!(off < 1e-4, "{name} is off by {off} the second time");
+    }
+}
+
+#[test]
+fn lc0_gets_what_the_engine_says() {
+    let Some(python) = python() else {
+        println!("skipped: no Python with onnxruntime (tools/test prepares one)");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut names = Vec::new();
+    let mut expected = Vec::new();
+    for (name, file) in files(folder.path()) {
+        let wrapped = onnx::wrap_in_lc0(&file, ExportPrecision::F32).unwrap();
+        let model = folder.path().join(format!("{name}.onnx"));
+        fs::write(model, unwrapped(&wrapped)).unwrap();
+        let backend = TorchBackend::new(&file, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
+        let outputs = backend.forward(&inputs()).unwrap();
+        let output = |name| {
+            let place = backend.metadata().output(name).unwrap();
+            Vec::<f32>::try_from(outputs[place].view([-1])).unwrap()
+        };
+        let (wdl, q) = (output("wdl"), output("q"));
+        let wdl = wdl.chunks(3).zip(q).flat_map(|(wdl, q)| wdl_of(wdl, q));
+        let mut all = output("policy");
+        all.extend(wdl);
+        all.extend(output("moves_left"));
+        // Read again it is a network of one value head.
+        let network = onnx::read(&wrapped).unwrap();
+        let outputs: Vec<&str> = network.outputs().collect();
+        assert_eq!(outputs, ["policy", "wdl", "moves_left"]);
+        let read = imported(&network, folder.path());
+        let read = TorchBackend::new(&read, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
+        let outputs = read.forward(&inputs()).unwrap();
+        let mut found = Vec::<f32>::try_from(outputs[0].view([-1])).unwrap();
+        let wdl = outputs[1].softmax(-1, None::<Kind>).view([-1]);
+        found.extend(Vec::<f32>::try_from(wdl).unwrap());
+        found.extend(Vec::<f32>::try_from(&outputs[2]).unwrap());
+        let off = difference(&found, &all);
+        assert!(off < 1e-4, "{name} is off by {off} when read");
+        names.push(name);
+        expected.push(all);
+    }
+    run_in_onnxruntime(&python, folder.path(), &names);
+    for (name, expected) in names.iter().zip(&expected) {
+        let off = difference(
+            &floats(&folder.path().join(format!("{name}.found"))),
+            expected,
+        );
+        assert!(off < 1e-4, "{name} is off by {off}");
+    }
+}
+
+#[test]
+fn networks_from_lc0s_converter_are_read() {
+    let Some(python) = python() else {
+        println!("skipped: no Python with onnxruntime (tools/test prepares one)");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let names = run(&python, "lc0_style_onnx.py", folder.path(), &[]);
+    let names: Vec<String> = names.split_whitespace().map(str::to_owned).collect();
+    assert!(names.len() > 3);
+    run_in_onnxruntime(&python, folder.path(), &names);
+    for name in &names {
+        let file = fs::read(folder.path().join(format!("{name}.onnx"))).unwrap();
+        let network = onnx::read(&file).unwrap();
+        let read = imported(&network, folder.path());
+        let backend = TorchBackend::new(&read, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
+        let outputs = backend.forward(&inputs()).unwrap();
+        let mut found = Vec::<f32>::try_from(outputs[0].view([-1])).unwrap();
+        let wdl = outputs[1].softmax(-1, None::<Kind>);
+        found.extend(match name.starts_with("conv") {
+            // The value is win minus loss.
+            true => Vec::<f32>::try_from(wdl.select(1, 0) - wdl.select(1, 2)).unwrap(),
+            false => Vec::<f32>::try_from(wdl.view([-1])).unwrap(),
+        });
+        if let Some(place) = backend.metadata().output("moves_left") {
+            found.extend(Vec::<f32>::try_from(&outputs[place]).unwrap());
+        }
+        let expected = floats(&folder.path().join(format!("{name}.found")));
+        let tolerance = if name == "half" { 0.05 } else { 1e-4 };
+        let off = difference(&found, &expected);
+        println!("{name}: off by {off:.1e}");
+        assert!(off < tolerance, "{name} is off by {off}");
     }
 }

@@ -9,7 +9,7 @@
 //! which the same file can be made again.
 
 mod config;
-mod container;
+pub(super) mod container;
 mod fields;
 mod fold;
 mod format;
@@ -18,7 +18,7 @@ mod from_chessformer;
 mod infer;
 mod layer;
 mod network;
-mod schema;
+pub(super) mod schema;
 mod size;
 mod summary;
 
@@ -26,6 +26,7 @@ pub use config::{
     Activation, AttentionBody, EncoderConfig, Lc0Config, MovesLeftConfig, PolicyConfig, PolicyHead,
     PolicyHeadConfig, SmolgenConfig, SquareEmbedding, Tower, ValueHead, ValueHeadConfig,
 };
+pub(super) use forward::planes;
 pub use layer::Lc0Encoding;
 pub use network::{HeadChoice, Lc0Network, read, write};
 pub use size::Lc0Size;

@@ -4,12 +4,14 @@ mod budget;
 mod builder;
 mod config;
 mod evaluate;
+mod family;
 mod graph;
 mod network;
 mod operators;
 mod read;
 mod schema;
 mod tensor;
+mod wrap;
 mod write;
 
 pub use config::{Attribute, NodeConfig, OnnxConfig, OutputConfig, OutputForm};
@@ -18,10 +20,12 @@ pub use network::OnnxNetwork;
 pub use operators::Inexpressible;
 pub use read::read;
 pub use tensor::TensorError;
+pub use wrap::wrap_in_lc0;
 pub use write::write;
 
 use write::PLANES;
 
+use crate::interop::lc0::Lc0Error;
 use crate::model::RestoreError;
 use crate::nn::torch::NetworkError;
 
@@ -37,6 +41,16 @@ pub enum OnnxError {
     /// A family of networks that cannot be said in ONNX.
     #[error("networks of the family `{0}` cannot be written as ONNX")]
     Family(String),
+    /// A network of Lc0's family whose file does not fit together, or a weights
+    /// file of Lc0's that cannot be read.
+    #[error(transparent)]
+    Lc0(#[from] Lc0Error),
+    /// What a network file says of itself is not of its family.
+    #[error("the network's description cannot be read: {0}")]
+    Description(#[from] serde_json::Error),
+    /// Positions that Lc0 does not encode.
+    #[error("the network reads positions in a way that Lc0 does not write them")]
+    InputFormat,
     /// An operator that cannot be said in ONNX.
     #[error(transparent)]
     Inexpressible(#[from] Inexpressible),

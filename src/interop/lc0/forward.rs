@@ -5,6 +5,8 @@ mod heads;
 mod planes;
 mod tower;
 
+pub(in crate::interop) use planes::planes;
+
 use super::config::{Lc0Config, PolicyHead, PolicyHeadConfig, SquareEmbedding, ValueHead};
 use super::network::HeadChoice;
 use crate::encode::{POLICY_SIZE, from_square_to_square};
@@ -86,12 +88,17 @@ impl Pass<'_> {
     /// The outputs that [`HeadChoice::outputs`] names, from rows i64
     /// [B, 104 + 7].
     pub fn forward(&self, rows: &Tensor, choice: &HeadChoice) -> Vec<Tensor> {
-        let planes = planes::planes(
+        let planes = planes(
             rows,
             &self.constants.shifts,
             self.config.input_format,
             &self.weights[0],
         );
+        self.forward_planes(planes, choice)
+    }
+
+    /// The same from planes [B, 64, 112].
+    pub fn forward_planes(&self, planes: Tensor, choice: &HeadChoice) -> Vec<Tensor> {
         let mut x = planes;
         if let Some(tower) = &self.config.tower {
             x = self.tower(tower, &x);

@@ -6,13 +6,22 @@ use super::config::{NodeConfig, OnnxConfig, OutputConfig, OutputForm};
 use super::evaluate::run;
 use super::schema::{GraphProto, ModelProto};
 use super::tensor;
-use crate::encode::POLICY_SIZE;
+use super::wrap::{MOVES_LEFT, POLICY, VALUE, WDL};
+use super::write::METADATA;
+use crate::encode::{HISTORY, InputFormat, POLICY_SIZE, SCALARS};
+use crate::interop::lc0::planes;
 use crate::nn::Metadata;
+use crate::nn::metadata::CONTRACT;
+use crate::nn::torch::{ExportPrecision, Script, ScriptError};
+use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 use tch::{Device, Kind, Tensor};
 
 /// Operators of a graph, at most; those of the field's networks have a thousand.
 const MOST_NODES: usize = 50_000;
+/// The buffer of [`OnnxNetwork::shifts`] in a TorchScript file.
+const SHIFTS: &str = "shifts";
 /// Probabilities below this are none: its logarithm is far from all others.
 const LEAST_PROBABILITY: f64 = 1e-9;
 
@@ -22,9 +31,28 @@ pub struct OnnxNetwork {
     config: OnnxConfig,
     parameters: Vec<(String, Tensor)>,
     buffers: Vec<(String, Tensor)>,
+    /// u8 0…7, by which rows become planes.
+    shifts: Tensor,
     macs: i64,
-    /// What the file says of itself, if it was one of our networks once.
-    metadata: Option<Metadata>,
+    notes: Notes,
+}
+
+/// What a network says besides what it computes.
+#[derive(Clone, Debug)]
+pub(super) struct Notes {
+    pub search_value: String,
+    pub training: serde_json::Value,
+    pub licence: String,
+}
+
+impl Notes {
+    fn of(metadata: &Metadata) -> Notes {
+        Notes {
+            search_value: metadata.search_value.clone(),
+            training: metadata.training.clone(),
+            licence: metadata.licence.clone(),
+        }
+    }
 }
 
 /// The names by which a file calls inputs and outputs, and how its planes are
@@ -36,6 +64,7 @@ pub(super) struct Interface {
     pub wdl: Option<String>,
     pub value: Option<String>,
     pub moves_left: Option<String>,
+    pub licence: Option<String>,
 }
 
 impl Interface {
@@ -45,44 +74,80 @@ impl Interface {
         let name = |name: &str| Some(name.to_owned());
         Interface {
             planes: super::PLANES.to_owned(),
-            input_format: crate::nn::INPUT_FORMAT,
-            policy: name("/output/policy"),
-            wdl: name("/output/wdl"),
-            value: name("/output/value"),
-            moves_left: name("/output/mlh"),
+            input_format: InputFormat::Classical.number(),
+            policy: name(POLICY),
+            wdl: name(WDL),
+            value: name(VALUE),
+            moves_left: name(MOVES_LEFT),
+            licence: None,
         }
     }
 }
 
 impl OnnxNetwork {
-    /// Puts a network together and tries it on two positions.
-    pub(super) fn new(model: &ModelProto, interface: &Interface) -> Result<Self, OnnxError> {
+    /// A network from a model, tried on two positions.
+    pub(super) fn read(model: &ModelProto, interface: &Interface) -> Result<Self, OnnxError> {
         let graph = model.graph.as_ref().ok_or(OnnxError::NoModel)?;
         if graph.node.len() > MOST_NODES {
             return Err(OnnxError::TooManyNodes(graph.node.len()));
         }
         let metadata = model.metadata_props.iter();
         let metadata = metadata
-            .filter(|property| property.key == super::write::METADATA)
+            .filter(|property| property.key == METADATA)
             .find_map(|property| Metadata::parse(&property.value).ok());
         let nodes = nodes(graph)?;
-        let mut network = OnnxNetwork {
-            config: OnnxConfig {
-                operator_set: operator_set(model)?,
-                input: input(graph, &interface.planes)?,
-                input_format: interface.input_format,
-                outputs: outputs(graph, &nodes, interface, metadata.as_ref())?,
-                tensors: BTreeMap::new(),
-                nodes,
-            },
-            parameters: Vec::new(),
-            buffers: Vec::new(),
-            macs: 0,
-            metadata,
+        let notes = Notes {
+            search_value: "wdl".to_owned(),
+            training: serde_json::json!({ "format": "ONNX", "producer": model.producer_name }),
+            licence: interface.licence.clone().unwrap_or("unknown".to_owned()),
         };
+        let format = metadata.as_ref().map(|metadata| metadata.input_format);
+        let config = OnnxConfig {
+            operator_set: operator_set(model)?,
+            input: input(graph, &interface.planes)?,
+            input_format: format.unwrap_or(interface.input_format),
+            outputs: outputs(graph, &nodes, interface, metadata.as_ref())?,
+            tensors: BTreeMap::new(),
+            nodes,
+        };
+        let notes = metadata.as_ref().map_or(notes, Notes::of);
+        let mut network = OnnxNetwork::empty(config, notes);
         network.take_tensors(graph)?;
         network.try_out()?;
         Ok(network)
+    }
+
+    /// The network of a TorchScript file that [`OnnxNetwork::write_torchscript`]
+    /// wrote, from what it says of itself and its tensors by name.
+    ///
+    /// # Errors
+    /// [`OnnxError`] if they are not of such a file.
+    pub fn from_torchscript(
+        metadata: &Metadata,
+        tensors: impl IntoIterator<Item = (String, Tensor)>,
+    ) -> Result<OnnxNetwork, OnnxError> {
+        let config = OnnxConfig::deserialize(&metadata.architecture["model"])?;
+        let mut network = OnnxNetwork::empty(config, Notes::of(metadata));
+        for (name, tensor) in tensors.into_iter().filter(|(name, _)| name != SHIFTS) {
+            let tensor = tensor.detach().to_device(Device::Cpu);
+            match tensor.is_floating_point() {
+                true => network.parameters.push((name, tensor.to_kind(Kind::Float))),
+                false => network.buffers.push((name, tensor)),
+            }
+        }
+        network.try_out()?;
+        Ok(network)
+    }
+
+    fn empty(config: OnnxConfig, notes: Notes) -> OnnxNetwork {
+        OnnxNetwork {
+            config,
+            parameters: Vec::new(),
+            buffers: Vec::new(),
+            shifts: Tensor::from_slice(&[0u8, 1, 2, 3, 4, 5, 6, 7]),
+            macs: 0,
+            notes,
+        }
     }
 
     fn take_tensors(&mut self, graph: &GraphProto) -> Result<(), OnnxError> {
@@ -126,12 +191,14 @@ impl OnnxNetwork {
 
     /// Runs the graph on two empty boards, which tells all that is wrong with it.
     fn try_out(&mut self) -> Result<(), OnnxError> {
+        let format = InputFormat::from_number(self.config.input_format);
+        if format.is_none_or(|format| format == InputFormat::Maia3) {
+            return Err(OnnxError::InputFormat);
+        }
         let _guard = tch::no_grad_guard();
         let planes = Tensor::zeros([2, 112, 8, 8], (Kind::Float, Device::Cpu));
         let mut budget = Budget::default();
-        let weights = self.parameters.iter().map(|(_, t)| t.shallow_clone());
-        let weights: Vec<Tensor> = weights.collect();
-        let outputs = self.evaluate(&weights, &planes, &mut budget)?;
+        let outputs = self.evaluate(&self.weights(), &planes, &mut budget)?;
         for (output, tensor) in self.config.outputs.iter().zip(&outputs) {
             let columns = match output.name.as_str() {
                 "policy" | "policy_optimistic" | "policy_soft" => Some(POLICY_SIZE as i64),
@@ -171,17 +238,39 @@ impl OnnxNetwork {
         Ok(run(&self.config, &tensors, planes, budget)?)
     }
 
-    /// Evaluates planes [B, 112, 8, 8], filled as Lc0 does in
-    /// [`OnnxConfig::input_format`]: the outputs that [`OnnxNetwork::outputs`]
-    /// names. `weights` are the parameters, in their order.
-    ///
-    /// # Panics
-    /// If the weights are not of the parameters' shapes.
+    fn weights(&self) -> Vec<Tensor> {
+        let parameters = self.parameters.iter();
+        parameters
+            .map(|(_, tensor)| tensor.shallow_clone())
+            .collect()
+    }
+
+    /// Evaluates `rows`, i64 [B, 111] as [`crate::encode::Input`] lays them out:
+    /// the outputs that [`OnnxNetwork::outputs`] names, f32.
     #[must_use]
-    pub fn forward_planes(&self, weights: &[Tensor], planes: &Tensor) -> Vec<Tensor> {
+    pub fn forward(&self, rows: &Tensor) -> Vec<Tensor> {
+        self.forward_rows(&self.weights(), rows)
+    }
+
+    /// The same from planes [B, 112, 8, 8], as Lc0 fills them in
+    /// [`OnnxConfig::input_format`].
+    #[must_use]
+    pub fn forward_planes(&self, planes: &Tensor) -> Vec<Tensor> {
+        self.forward_with(&self.weights(), planes)
+    }
+
+    fn forward_rows(&self, weights: &[Tensor], rows: &Tensor) -> Vec<Tensor> {
+        let single = Tensor::from(0f32);
+        let like = weights.first().unwrap_or(&single);
+        let planes = planes(rows, &self.shifts, self.config.input_format, like);
+        let planes = planes.transpose(1, 2).reshape([-1, 112, 8, 8]);
+        self.forward_with(weights, &planes)
+    }
+
+    fn forward_with(&self, weights: &[Tensor], planes: &Tensor) -> Vec<Tensor> {
         let values = self
-            .evaluate(weights, planes, &mut Budget::default())
-            .expect("the graph has been tried");
+            .evaluate(weights, planes, &mut Budget::unlimited())
+            .expect("a graph that has been tried");
         let outputs = self.config.outputs.iter().zip(values);
         outputs
             .map(|(output, value)| {
@@ -194,6 +283,51 @@ impl OnnxNetwork {
                 }
             })
             .collect()
+    }
+
+    /// Writes the network as one TorchScript file, all of it or nothing, and
+    /// returns what the file says of itself.
+    ///
+    /// # Errors
+    /// [`ScriptError`] if libtorch or the file system refuse.
+    pub fn write_torchscript(
+        &self,
+        name: &str,
+        precision: ExportPrecision,
+        path: &Path,
+    ) -> Result<Metadata, ScriptError> {
+        let shared = |(name, tensor): &(String, Tensor)| (name.clone(), tensor.shallow_clone());
+        let shifts = (SHIFTS.to_owned(), self.shifts.shallow_clone());
+        let parameters = self
+            .parameters
+            .iter()
+            .map(|(_, tensor)| tensor.numel() as u64);
+        let metadata = Metadata {
+            contract: CONTRACT,
+            name: name.to_owned(),
+            architecture: serde_json::json!({
+                "family": "onnx",
+                "model": self.config,
+                "macs_total": self.macs,
+                "precision": precision,
+            }),
+            input_format: self.config.input_format,
+            history: HISTORY as u32,
+            scalars: SCALARS.map(str::to_owned).to_vec(),
+            outputs: self.outputs().map(str::to_owned).collect(),
+            search_value: self.notes.search_value.clone(),
+            parameters: parameters.sum(),
+            macs: self.macs.unsigned_abs(),
+            training: self.notes.training.clone(),
+            licence: self.notes.licence.clone(),
+            hash: String::new(),
+        };
+        let script = Script {
+            parameters: self.parameters.iter().map(shared).collect(),
+            buffers: self.buffers.iter().map(shared).chain([shifts]).collect(),
+            forward: &|weights, rows| self.forward_rows(weights, rows),
+        };
+        script.write(metadata, precision, path)
     }
 
     /// What it computes.
@@ -226,12 +360,6 @@ impl OnnxNetwork {
     #[must_use]
     pub fn macs(&self) -> i64 {
         self.macs
-    }
-
-    /// What the file says of itself, if it was one of our networks once.
-    #[must_use]
-    pub fn metadata(&self) -> Option<&Metadata> {
-        self.metadata.as_ref()
     }
 }
 

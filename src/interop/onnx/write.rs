@@ -2,12 +2,12 @@
 
 use super::OnnxError;
 use super::builder::Builder;
+use super::family::Opened;
 use super::graph;
 use super::operators::Translator;
 use super::schema::{ModelProto, StringStringEntryProto};
-use crate::model::{self, Chessformer};
 use crate::nn::Metadata;
-use crate::nn::torch::{self, ExportPrecision};
+use crate::nn::torch::ExportPrecision;
 use prost::Message;
 use tch::{Device, Kind, Tensor};
 
@@ -77,60 +77,23 @@ impl Function<'_> {
     }
 }
 
-/// A network file, ready to be said in ONNX.
-struct Opened {
-    metadata: Metadata,
-    model: Chessformer,
-    weights: model::Weights,
-}
-
-fn open(file: &[u8]) -> Result<Opened, OnnxError> {
-    let (module, metadata) = torch::open(file)?;
-    let tensors = module.tensors().map_err(torch::NetworkError::from)?;
-    match metadata.architecture["family"].as_str() {
-        Some("chessformer") => {
-            let (model, weights) = model::restore(&metadata, &tensors)?;
-            Ok(Opened {
-                metadata,
-                model,
-                weights,
-            })
-        }
-        family => Err(OnnxError::Family(family.unwrap_or("unnamed").to_owned())),
-    }
-}
-
-impl Opened {
-    fn tensors(&self) -> Vec<(String, Tensor)> {
-        let parameters = self.model.parameters().iter();
-        let weights = self.weights.tensors().iter().map(Tensor::shallow_clone);
-        parameters
-            .map(|parameter| parameter.name.clone())
-            .zip(weights)
-            .chain(self.model.buffers())
-            .collect()
-    }
-}
-
 /// The input of Lc0's networks and of ours in ONNX.
 pub(super) const PLANES: &str = "/input/planes";
 
-/// Says a network in ONNX: from `/input/planes` [batch, 112, 8, 8], filled as
-/// Lc0 does, to all outputs of the network file, by their names there.
+/// Says a network file in ONNX: from `/input/planes` [batch, 112, 8, 8], filled
+/// as Lc0 does in the network's input format, to all outputs of the network
+/// file, by their names there.
 ///
 /// # Errors
 /// [`OnnxError`] if `file` is none of our network files or cannot be expressed.
 pub fn write(file: &[u8], precision: ExportPrecision) -> Result<Vec<u8>, OnnxError> {
-    let opened = open(file)?;
+    let opened = Opened::new(file)?;
+    let outputs = opened.metadata.outputs.iter();
     let function = Function {
         inputs: vec![(PLANES, vec![112, 8, 8])],
         tensors: opened.tensors(),
-        outputs: opened.metadata.outputs.iter().map(String::as_str).collect(),
-        forward: &|given| {
-            opened
-                .model
-                .exported_from_planes(&opened.weights, &given[0])
-        },
+        outputs: outputs.map(String::as_str).collect(),
+        forward: &|given| opened.forward(&given[0]),
     };
     let mut model = function.model(precision)?;
     model.metadata_props = properties(&opened.metadata);
@@ -149,7 +112,7 @@ fn properties(metadata: &Metadata) -> Vec<StringStringEntryProto> {
     }]
 }
 
-fn encode(model: &ModelProto) -> Result<Vec<u8>, OnnxError> {
+pub(super) fn encode(model: &ModelProto) -> Result<Vec<u8>, OnnxError> {
     match model.encoded_len() {
         size if size > LARGEST => Err(OnnxError::TooLarge(size)),
         _ => Ok(model.encode_to_vec()),

@@ -26,7 +26,12 @@ fn is_armageddon(format: u32) -> bool {
 /// The planes of rows i64 [B, 111] as [B, 64, 112], in the type of `like`.
 ///
 /// `shifts` is the vector u8 0…7, `format` Lc0's number of the input format.
-pub(super) fn planes(rows: &Tensor, shifts: &Tensor, format: u32, like: &Tensor) -> Tensor {
+pub(in crate::interop) fn planes(
+    rows: &Tensor,
+    shifts: &Tensor,
+    format: u32,
+    like: &Tensor,
+) -> Tensor {
     let boards = BOARDS as i64;
     let word = |name: &str| {
         let place = SCALARS.iter().position(|&scalar| scalar == name);

@@ -1,5 +1,17 @@
 //! A network means the same in ONNX, in onnxruntime and in the engine.
 
+#[allow(
+    dead_code,
+    reason = "more is read and written of Lc0's files elsewhere"
+)]
+#[path = "interop_lc0/generate.rs"]
+mod generate;
+#[allow(dead_code, reason = "as above")]
+#[path = "interop_lc0/protobuf.rs"]
+mod protobuf;
+
+use generate::{BODY, Body, Shape, TOWER, generate};
+use protobuf::Message;
 use shakmaty::{CastlingMode, Position};
 use std::fs;
 use std::io::Read;
@@ -8,6 +20,7 @@ use std::process::Command;
 use tch::{Device, Kind, Tensor};
 use tessera::chess::Game;
 use tessera::encode::{BOARDS, Input};
+use tessera::interop::lc0::{self, HeadChoice};
 use tessera::interop::onnx::{self, OnnxNetwork};
 use tessera::model::{
     Chessformer, EmbeddingConfig, Export, ModelConfig, NormKind, PositionConfig, export,
@@ -104,56 +117,37 @@ fn imported(network: &OnnxNetwork, folder: &Path) -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
-/// The contents of the fields of a message of protobuf that have this number.
-fn fields(mut message: &[u8], number: u64) -> Vec<Vec<u8>> {
-    fn varint(message: &mut &[u8]) -> u64 {
-        let mut value = 0;
-        for shift in (0..).step_by(7) {
-            let byte = message[0];
-            *message = &message[1..];
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                break;
-            }
-        }
-        value
-    }
-    let mut found = Vec::new();
-    while !message.is_empty() {
-        let key = varint(&mut message);
-        let length = match key & 7 {
-            0 => {
-                varint(&mut message);
-                continue;
-            }
-            2 => varint(&mut message) as usize,
-            _ => 4,
-        };
-        if key >> 3 == number {
-            found.push(message[..length].to_vec());
-        }
-        message = &message[length..];
-    }
-    found
-}
-
 /// The ONNX model in a weights file of Lc0's.
 fn unwrapped(file: &[u8]) -> Vec<u8> {
     let mut net = Vec::new();
     flate2::read::GzDecoder::new(file)
         .read_to_end(&mut net)
         .unwrap();
-    let [onnx] = &fields(&net, 11)[..] else {
-        panic!("no ONNX");
-    };
-    fields(onnx, 1).remove(0)
+    Message::parse(&net).at(11).at(1).bytes()
 }
 
-/// Win, draw and loss as the engine tells Lc0 of them: their difference is `q`.
-fn wdl_of(logits: &[f32], q: f32) -> [f32; 3] {
-    let total: f32 = logits.iter().map(|logit| logit.exp()).sum();
-    let draw = (logits[1].exp() / total).min(1.0 - q.abs());
-    [(1.0 - draw + q) / 2.0, draw, (1.0 - draw - q) / 2.0]
+/// What Lc0 is to get of the engine's network: policy, win, draw and loss, whose
+/// difference is the value that ranks moves, and plies.
+fn for_lc0(file: &[u8]) -> Vec<f32> {
+    let backend = TorchBackend::new(file, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
+    let metadata = backend.metadata();
+    let outputs = backend.forward(&inputs()).unwrap();
+    let output = |name: &str| {
+        let place = metadata.output(name)?;
+        Some(Vec::<f32>::try_from(outputs[place].view([-1])).unwrap())
+    };
+    let mut all = output("policy").unwrap();
+    let ranking = Some(&metadata.search_value).filter(|name| *name != "wdl");
+    let ranking = ranking.map(|name| output(name).unwrap());
+    for (position, logits) in output("wdl").unwrap().chunks(3).enumerate() {
+        let total: f32 = logits.iter().map(|logit| logit.exp()).sum();
+        let [win, draw, loss] = [0, 1, 2].map(|part| logits[part].exp() / total);
+        let q = ranking.as_ref().map_or(win - loss, |q| q[position]);
+        let draw = draw.min(1.0 - q.abs());
+        all.extend([(1.0 - draw + q) / 2.0, draw, (1.0 - draw - q) / 2.0]);
+    }
+    all.extend(output("moves_left").unwrap_or_default());
+    all
 }
 
 fn floats(path: &Path) -> Vec<f32> {
@@ -234,6 +228,35 @@ fn random(name: &str, config: &ModelConfig, folder: &Path) -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
+/// Networks of Lc0's, one of every kind, by name.
+fn networks_of_lc0() -> [(&'static str, Shape); 4] {
+    let body = BODY.body.unwrap();
+    let map = Body {
+        dense: None,
+        ..body
+    };
+    let map = Shape {
+        format: [6, 3, 2, 1, 1],
+        body_format: [7, 8, 1],
+        body: Some(map),
+        many_heads: false,
+        ..BODY
+    };
+    let classical = Shape {
+        input_format: 3,
+        format: [3, 1, 1, 1, 0],
+        tower: Some((1, 8, None)),
+        policy_channels: 6,
+        ..TOWER
+    };
+    [
+        ("tower", TOWER),
+        ("classical", classical),
+        ("map", map),
+        ("dense", BODY),
+    ]
+}
+
 /// The networks' files by name, the one that ships among them.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let networks = networks().into_iter();
@@ -243,6 +266,15 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
             (name, file)
         })
         .collect();
+    let path = folder.join("lc0.pt");
+    for (name, shape) in networks_of_lc0() {
+        let network = lc0::read(&generate(&shape, 1)).unwrap();
+        let choice = HeadChoice::default();
+        network
+            .write_torchscript(name, &choice, ExportPrecision::F32, &path)
+            .unwrap();
+        files.push((name.to_owned(), fs::read(&path).unwrap()));
+    }
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/tessera-xs.pt");
     files.push(("shipped".to_owned(), fs::read(shipped).unwrap()));
     files
@@ -258,6 +290,7 @@ fn onnxruntime_and_the_engine_agree() {
     let mut names = Vec::new();
     let mut expected = Vec::new();
     for (name, file) in files(folder.path()) {
+        // onnxruntime has no bfloat16 on the CPU.
         for (precision, tolerance) in [(ExportPrecision::F32, 1e-4), (ExportPrecision::Fp16, 0.05)]
         {
             let name = format!("{name}-{precision:?}");
@@ -306,29 +339,9 @@ fn lc0_gets_what_the_engine_says() {
         let wrapped = onnx::wrap_in_lc0(&file, ExportPrecision::F32).unwrap();
         let model = folder.path().join(format!("{name}.onnx"));
         fs::write(model, unwrapped(&wrapped)).unwrap();
-        let backend = TorchBackend::new(&file, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
-        let outputs = backend.forward(&inputs()).unwrap();
-        let output = |name| {
-            let place = backend.metadata().output(name).unwrap();
-            Vec::<f32>::try_from(outputs[place].view([-1])).unwrap()
-        };
-        let (wdl, q) = (output("wdl"), output("q"));
-        let wdl = wdl.chunks(3).zip(q).flat_map(|(wdl, q)| wdl_of(wdl, q));
-        let mut all = output("policy");
-        all.extend(wdl);
-        all.extend(output("moves_left"));
-        // Read again it is a network of one value head.
-        let network = onnx::read(&wrapped).unwrap();
-        let outputs: Vec<&str> = network.outputs().collect();
-        assert_eq!(outputs, ["policy", "wdl", "moves_left"]);
-        let read = imported(&network, folder.path());
-        let read = TorchBackend::new(&read, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
-        let outputs = read.forward(&inputs()).unwrap();
-        let mut found = Vec::<f32>::try_from(outputs[0].view([-1])).unwrap();
-        let wdl = outputs[1].softmax(-1, None::<Kind>).view([-1]);
-        found.extend(Vec::<f32>::try_from(wdl).unwrap());
-        found.extend(Vec::<f32>::try_from(&outputs[2]).unwrap());
-        let off = difference(&found, &all);
+        let all = for_lc0(&file);
+        let read = imported(&onnx::read(&wrapped).unwrap(), folder.path());
+        let off = difference(&for_lc0(&read), &all);
         assert!(off < 1e-4, "{name} is off by {off} when read");
         names.push(name);
         expected.push(all);

@@ -6,6 +6,7 @@ mod config;
 mod evaluate;
 mod family;
 mod graph;
+mod interface;
 mod network;
 mod operators;
 mod read;
@@ -69,9 +70,9 @@ pub enum OnnxError {
     /// Operators of another version than those known here.
     #[error("version {0} of ONNX's operators is not supported; 7 to 24 are")]
     OperatorSet(i64),
-    /// More than a network needs.
-    #[error("the graph has {0} nodes, more than any network")]
-    TooManyNodes(usize),
+    /// A flood of messages.
+    #[error("the file has more parts than any network")]
+    TooManyFields,
     /// A graph in which a name is not clear.
     #[error("two nodes of the graph make {0}")]
     MadeTwice(String),

@@ -94,7 +94,7 @@ fn count_messages(net: &[u8]) -> Result<u64, Lc0Error> {
 }
 
 /// Visits the fields of a message that have a length.
-fn fields(
+pub(crate) fn fields(
     mut message: &[u8],
     visit: &mut dyn FnMut(u32, &[u8]) -> Result<(), Lc0Error>,
 ) -> Result<(), Lc0Error> {

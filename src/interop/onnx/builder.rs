@@ -82,11 +82,6 @@ impl Builder {
         }
     }
 
-    /// Whether the network computes in 16 bits, which sums of squares outgrow.
-    pub fn is_narrow(&self) -> bool {
-        self.float != DataType::Float
-    }
-
     /// The network's type, for casts.
     pub fn float(&self) -> DataType {
         self.float
@@ -225,6 +220,13 @@ impl Builder {
         }
         let axes = self.integers(axes);
         self.node("ReduceMean", &[input, &axes], vec![keep])
+    }
+
+    /// The sum over `axes`.
+    pub fn sum(&mut self, input: &str, axes: &[i64], keep: bool) -> String {
+        let axes = self.integers(axes);
+        let keep = int("keepdims", i64::from(keep));
+        self.node("ReduceSum", &[input, &axes], vec![keep])
     }
 
     /// The model of the finished graph.

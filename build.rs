@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// Our C++: what tch does not reach of libtorch. One line a file.
-const CPP: [&str; 9] = [
+const CPP: [&str; 10] = [
     "src/interop/onnx/graph.cpp",
     "src/nn/torch/fuse.cpp",
     "src/nn/torch/mish.cpp",
@@ -13,16 +13,18 @@ const CPP: [&str; 9] = [
     "src/nn/torch/process.cpp",
     "src/nn/torch/rms_norm.cpp",
     "src/nn/torch/script.cpp",
+    "src/nn/torch/winograd.cpp",
     "src/train/distributed/buckets.cpp",
     "src/train/distributed/c10d.cpp",
 ];
 
 /// Headers those files include.
-const HEADERS: [&str; 4] = [
+const HEADERS: [&str; 5] = [
     "src/nn/torch/fuse.h",
     "src/nn/torch/kernels.h",
     "src/nn/torch/rms_norm.h",
     "src/nn/torch/shim.h",
+    "src/nn/torch/winograd.h",
 ];
 
 fn main() {

@@ -8,8 +8,9 @@
 //! A file becomes an [`Lc0Network`]: an [`Lc0Config`] and named tensors, from
 //! which the same file can be made again.
 
+mod choice;
 mod config;
-pub(super) mod container;
+pub(crate) mod container;
 mod fields;
 mod fold;
 mod format;
@@ -18,17 +19,19 @@ mod from_chessformer;
 mod infer;
 mod layer;
 mod network;
-pub(super) mod schema;
+pub(crate) mod schema;
 mod size;
-mod summary;
+pub(crate) mod summary;
 
+pub use choice::HeadChoice;
 pub use config::{
     Activation, AttentionBody, EncoderConfig, Lc0Config, MovesLeftConfig, PolicyConfig, PolicyHead,
     PolicyHeadConfig, SmolgenConfig, SquareEmbedding, Tower, ValueHead, ValueHeadConfig,
 };
-pub(super) use forward::planes;
+pub use container::is_weights_file;
+pub(super) use forward::{READ, planes};
 pub use layer::Lc0Encoding;
-pub use network::{HeadChoice, Lc0Network, read, write};
+pub use network::{Lc0Network, read, write};
 pub use size::Lc0Size;
 pub use summary::{Lc0Summary, summary};
 
@@ -81,6 +84,9 @@ pub enum Lc0Error {
     /// Something that Lc0 has, or will have, and we do not evaluate.
     #[error("Lc0 networks with {0} are not supported")]
     Unsupported(String),
+    /// A TorchScript file describes its network in a way that none is.
+    #[error("the network's description cannot be read: {0}")]
+    Description(String),
     /// A head that the network does not have.
     #[error("the network has no {kind} head `{name}`; it has: {known}")]
     NoHead {

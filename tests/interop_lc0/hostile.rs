@@ -26,6 +26,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 /// Whatever comes out, it comes out; a network that does is sound.
 fn survive(file: &[u8]) {
+    tch::set_num_threads(1);
     let described = lc0::summary(file);
     if let Ok(network) = lc0::read(file) {
         assert_eq!(&described.unwrap().model, network.config());
@@ -166,7 +167,7 @@ fn relative_position_encodings_are_named() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn flipped_bits_do_no_harm(

@@ -1,8 +1,12 @@
 //! Every size of a network of Lc0's, and what it is made of.
 
+use super::Lc0Error;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tch::Tensor;
+
+/// Channels of a policy by convolution that are moves.
+const MOVE_CHANNELS: i64 = 73;
 
 /// What a layer does to its sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -236,10 +240,10 @@ pub struct PolicyConfig {
 }
 
 impl PolicyConfig {
-    /// Encoder layers that each of the heads has of its own.
-    pub(super) fn encoder_layers(&self) -> impl Iterator<Item = i64> {
+    /// Encoders that the heads have of their own.
+    pub(super) fn encoders(&self) -> impl Iterator<Item = EncoderConfig> {
         self.heads.values().filter_map(|head| match head {
-            PolicyHeadConfig::Attention { encoder, .. } => encoder.map(|encoder| encoder.layers),
+            PolicyHeadConfig::Attention { encoder, .. } => *encoder,
             _ => None,
         })
     }
@@ -301,6 +305,51 @@ impl Lc0Config {
             (None, Some(tower)) => tower.filters,
             (None, None) => 0,
         }
+    }
+
+    /// Whether its parts fit each other, as far as their shapes do not tell.
+    ///
+    /// # Errors
+    /// [`Lc0Error::Unsupported`], naming what does not.
+    pub(super) fn check(&self) -> Result<(), Lc0Error> {
+        let body = self.attention.as_ref();
+        let reads_tower = body.is_some_and(|body| body.embedding == SquareEmbedding::Tower);
+        let bodies = match (&self.tower, body) {
+            (None, None) => Err("neither tower nor attention body"),
+            (tower, Some(_)) if tower.is_some() != reads_tower => {
+                Err("a tower that the attention body does not read")
+            }
+            _ => Ok(()),
+        };
+        let heads = self.policy.heads.values();
+        let kind = |head: &PolicyHeadConfig| std::mem::discriminant(head);
+        let mut kinds = heads.clone().map(kind);
+        let first = kinds.next();
+        let policies = match kinds.all(|kind| Some(kind) == first) {
+            _ if first.is_none() => Err("no policy"),
+            false => Err("policies of several kinds"),
+            true => Ok(()),
+        };
+        let channels = heads.clone().all(|head| match head {
+            PolicyHeadConfig::Convolutional { channels } => *channels >= MOVE_CHANNELS,
+            _ => true,
+        });
+        let channels = match channels {
+            true => Ok(()),
+            false => Err("a policy of fewer than 73 channels"),
+        };
+        let encoders = self.policy.encoders().chain(body.map(|body| body.encoder));
+        let divided = encoders
+            .map(|encoder| encoder.heads >= 1 && encoder.attention % encoder.heads == 0)
+            .all(|divides| divides);
+        let divided = match divided {
+            true => Ok(()),
+            false => Err("attention heads that do not share their features evenly"),
+        };
+        [bodies, policies, channels, divided]
+            .into_iter()
+            .collect::<Result<(), &str>>()
+            .map_err(|what| Lc0Error::Unsupported(what.to_owned()))
     }
 
     /// Activation of the attention policy's embedding and of its encoder's

@@ -11,6 +11,8 @@ use prost::bytes::Bytes;
 use prost::encoding::{WireType, decode_key, decode_varint, skip_field};
 use std::io::{Read, Write};
 
+/// How compressed files begin.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// No network comes near this size.
 const LARGEST: u64 = 8 << 30;
 /// What a small file may inflate to.
@@ -24,12 +26,11 @@ const MOST_MESSAGES: u64 = 10_000;
 
 /// The message in a file, compressed or not.
 pub(crate) fn open(file: &[u8]) -> Result<Net, Lc0Error> {
-    let bytes = if file.starts_with(&[0x1f, 0x8b]) {
-        inflate(file)?
-    } else {
-        Bytes::copy_from_slice(file)
+    let bytes = match file.starts_with(&GZIP) {
+        true => inflate(file)?,
+        false => Bytes::copy_from_slice(file),
     };
-    if !is_net(&bytes) {
+    if !is_weights_file(&bytes) {
         return Err(Lc0Error::Magic);
     }
     if count_messages(&bytes)? > MOST_MESSAGES {
@@ -38,13 +39,16 @@ pub(crate) fn open(file: &[u8]) -> Result<Net, Lc0Error> {
     Ok(Net::decode(bytes)?)
 }
 
-/// Whether an uncompressed file begins as Lc0's do: the magic number is the
-/// first field of all that its trainers have written.
-pub(crate) fn is_net(bytes: &[u8]) -> bool {
-    let [tag, magic @ ..] = bytes else {
-        return false;
+/// Whether a file, compressed or not, begins as Lc0's weights files do: the magic
+/// number is the first field of all that Lc0's trainers have written.
+#[must_use]
+pub fn is_weights_file(file: &[u8]) -> bool {
+    let mut start = [0; 5];
+    let read = match file.starts_with(&GZIP) {
+        true => MultiGzDecoder::new(file).read_exact(&mut start),
+        false => (&*file).read_exact(&mut start),
     };
-    *tag == 0x0d && magic.starts_with(&MAGIC.to_le_bytes())
+    read.is_ok() && start[0] == 0x0d && start[1..] == MAGIC.to_le_bytes()
 }
 
 /// A file of the message, compressed as Lc0 expects it.
@@ -134,6 +138,8 @@ mod tests {
 
     #[test]
     fn files_are_read_with_and_without_compression() {
+        assert!(is_weights_file(&pack(&net())));
+        assert!(!is_weights_file(&pack(&net())[..12]));
         assert_eq!(open(&pack(&net())).unwrap(), net());
         assert_eq!(open(&net().encode_to_vec()).unwrap(), net());
         assert!(matches!(open(b""), Err(Lc0Error::Magic)));

@@ -5,12 +5,11 @@ mod heads;
 mod planes;
 mod tower;
 
-pub(in crate::interop) use planes::planes;
-
+use super::choice::HeadChoice;
 use super::config::{Lc0Config, PolicyHead, PolicyHeadConfig, SquareEmbedding, ValueHead};
-use super::network::HeadChoice;
 use crate::encode::{POLICY_SIZE, from_square_to_square};
 use crate::model::policy_gather;
+pub(in crate::interop) use planes::{READ, planes};
 use std::collections::BTreeMap;
 use tch::{Kind, Tensor};
 

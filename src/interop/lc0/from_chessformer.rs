@@ -50,6 +50,8 @@ impl Lc0Network {
         training: serde_json::Value,
     ) -> Result<Lc0Network, Lc0Error> {
         let _guard = tch::no_grad_guard();
+        let checked = model.check();
+        checked.map_err(|error| Lc0Error::Description(error.to_string()))?;
         let config = config_of(model)?;
         let source = Source(tensors.into_iter().collect());
         let mut named = source.renamed(model)?;

@@ -24,7 +24,7 @@ pub(super) fn infer(kind: &Kind, weights: &mut Weights) -> Result<Lc0Config, Lc0
         false => None,
     };
     if tower.is_none() && attention.is_none() {
-        return Err(Lc0Error::Missing("residual".to_owned()));
+        return Err(Lc0Error::Missing("body".to_owned()));
     }
     let policy = policies(kind, weights)?;
     let value = values(kind, weights)?;
@@ -32,7 +32,7 @@ pub(super) fn infer(kind: &Kind, weights: &mut Weights) -> Result<Lc0Config, Lc0
         true => Some(moves_left(kind, weights)?),
         false => None,
     };
-    Ok(Lc0Config {
+    let config = Lc0Config {
         input_format: kind.input_format,
         activation: kind.activation,
         tower,
@@ -40,7 +40,9 @@ pub(super) fn infer(kind: &Kind, weights: &mut Weights) -> Result<Lc0Config, Lc0
         policy,
         value,
         moves_left,
-    })
+    };
+    config.check()?;
+    Ok(config)
 }
 
 /// How many numbers a tensor holds; 0 if there is none.
@@ -159,9 +161,8 @@ fn encoder(
     }
     let wide = needed(&at("attention.query.bias"), &attention.q_b)?;
     let heads = i64::from(heads);
-    if heads < 1 || wide % heads != 0 {
-        let what = format!("{heads} heads that share {wide} features");
-        return Err(Lc0Error::Unsupported(what));
+    if heads < 1 {
+        return Err(Lc0Error::Missing(at("headcount")));
     }
     let smolgen = match &attention.smolgen {
         None => None,

@@ -1,10 +1,11 @@
 //! A network of Lc0's in memory, and the ways in and out.
 
-use super::config::{Lc0Config, PolicyHead, ValueHead};
+use super::choice::HeadChoice;
+use super::config::Lc0Config;
 use super::fields::visit_fields;
 use super::fold::fold_batch_norms;
 use super::format::{Kind, format_of, gather_heads, spread_heads};
-use super::forward::{Constants, Pass};
+use super::forward::{Constants, Pass, READ};
 use super::infer::infer;
 use super::layer::Lc0Encoding;
 use super::schema::{Layer, MAGIC, Net, TrainingParams, Weights};
@@ -14,67 +15,10 @@ use crate::encode::{HISTORY, SCALARS};
 use crate::nn::Metadata;
 use crate::nn::metadata::CONTRACT;
 use crate::nn::torch::{ExportPrecision, Script, ScriptError};
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::path::Path;
 use tch::{Device, Kind as Type, Tensor};
-
-/// Which heads of a network are played.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HeadChoice {
-    /// The output `policy`.
-    pub policy: PolicyHead,
-    /// The output `wdl`.
-    pub value: ValueHead,
-}
-
-impl HeadChoice {
-    /// Whether a network has these heads.
-    ///
-    /// # Errors
-    /// [`Lc0Error::NoHead`], naming those that it has.
-    pub fn check(&self, config: &Lc0Config) -> Result<(), Lc0Error> {
-        let missing = |kind, name: &str, known: Vec<&str>| Lc0Error::NoHead {
-            kind,
-            name: name.to_owned(),
-            known: known.join(", "),
-        };
-        if !config.policy.heads.contains_key(&self.policy) {
-            let known = config.policy.heads.keys().map(|head| head.name());
-            return Err(missing("policy", self.policy.name(), known.collect()));
-        }
-        if !config.value.contains_key(&self.value) {
-            let known = config.value.keys().map(|head| head.name());
-            return Err(missing("value", self.value.name(), known.collect()));
-        }
-        Ok(())
-    }
-
-    /// What a network says when it is played with these heads, in order, by the
-    /// names of [`Metadata::outputs`].
-    #[must_use]
-    pub fn outputs(&self, config: &Lc0Config) -> Vec<&'static str> {
-        let heads = &config.value;
-        let has_error = |head| heads.get(&head).is_some_and(|head| head.error);
-        let has_q = heads.contains_key(&ValueHead::Q)
-            || heads.get(&ValueHead::Winner).is_some_and(|head| !head.wdl);
-        let all = [
-            ("policy", true),
-            ("wdl", true),
-            ("moves_left", config.moves_left.is_some()),
-            ("q", has_q),
-            ("q_error", has_error(ValueHead::Q)),
-            ("st", heads.contains_key(&ValueHead::St)),
-            ("st_error", has_error(ValueHead::St)),
-            (
-                "policy_optimistic",
-                config.policy.heads.contains_key(&PolicyHead::Optimistic)
-                    && self.policy != PolicyHead::Optimistic,
-            ),
-        ];
-        let present = all.into_iter().filter(|(_, is_there)| *is_there);
-        present.map(|(name, _)| name).collect()
-    }
-}
 
 /// A network that Lc0 can play.
 #[derive(Debug)]
@@ -142,7 +86,7 @@ pub fn write(network: &Lc0Network, encoding: Lc0Encoding) -> Result<Vec<u8>, Lc0
     let mut weights = Weights::default();
     visit_fields(&network.config, &mut weights, &mut |field, place| {
         let (_, tensor) = &network.parameters[network.places[field.name]];
-        let numbers = Vec::try_from(tensor.view([-1])).expect("f32 on the CPU");
+        let numbers = Vec::try_from(tensor.contiguous().view([-1])).expect("f32 on the CPU");
         let layer = Layer::encode(&numbers, encoding);
         if layer.decode()?.iter().any(|number| !number.is_finite()) {
             let what = format!("the numbers of `{}` as {encoding:?}", field.name);
@@ -193,6 +137,7 @@ impl Lc0Network {
         training: serde_json::Value,
     ) -> Result<Lc0Network, Lc0Error> {
         let mut tensors: BTreeMap<String, Tensor> = tensors.into_iter().collect();
+        config.check()?;
         check_layers(&config, tensors.len())?;
         let mut parameters = Vec::new();
         visit_fields(&config, &mut Weights::default(), &mut |field, _| {
@@ -205,7 +150,7 @@ impl Lc0Network {
                 return Err(Lc0Error::Shape { name, found, shape });
             }
             let tensor = tensor.detach().to_device(Device::Cpu).to_kind(Type::Float);
-            parameters.push((name, tensor.contiguous()));
+            parameters.push((name, tensor));
             Ok(())
         })?;
         Ok(Lc0Network::assemble(config, parameters, licence, training))
@@ -225,17 +170,14 @@ impl Lc0Network {
         let family = architecture
             .get("family")
             .and_then(serde_json::Value::as_str);
-        let model = architecture.get("model").cloned().unwrap_or_default();
+        let model = architecture
+            .get("model")
+            .unwrap_or(&serde_json::Value::Null);
         let (licence, training) = (metadata.licence.clone(), metadata.training.clone());
-        let unreadable = |error: serde_json::Error| Lc0Error::Missing(format!("model: {error}"));
         match family {
-            Some("lc0") => {
-                let config = serde_json::from_value(model).map_err(unreadable)?;
-                Lc0Network::new(config, tensors, licence, training)
-            }
+            Some("lc0") => Lc0Network::new(described(model)?, tensors, licence, training),
             Some("chessformer") => {
-                let config = serde_json::from_value(model).map_err(unreadable)?;
-                Lc0Network::from_chessformer(&config, tensors, licence, training)
+                Lc0Network::from_chessformer(&described(model)?, tensors, licence, training)
             }
             other => {
                 let family = other.unwrap_or("an unknown family");
@@ -251,6 +193,10 @@ impl Lc0Network {
         licence: String,
         training: serde_json::Value,
     ) -> Lc0Network {
+        let parameters: Vec<(String, Tensor)> = parameters
+            .into_iter()
+            .map(|(name, tensor)| (name, laid_out(tensor)))
+            .collect();
         let names = parameters.iter().map(|(name, _)| name.clone());
         Lc0Network {
             places: names.zip(0..).collect(),
@@ -274,7 +220,8 @@ impl Lc0Network {
         &self.parameters
     }
 
-    /// Evaluates `rows`, i64 [B, 111] as [`crate::encode::Input`] lays them out:
+    /// Evaluates `rows`, i64 [B, 111] as [`crate::encode::Input`] lays them out
+    /// (words after those are not looked at):
     /// the outputs that [`HeadChoice::outputs`] names, f32.
     ///
     /// # Panics
@@ -349,7 +296,10 @@ impl Lc0Network {
             }),
             input_format: self.config.input_format,
             history: HISTORY as u32,
-            scalars: SCALARS.map(str::to_owned).to_vec(),
+            scalars: SCALARS[..READ]
+                .iter()
+                .map(|&name| name.to_owned())
+                .collect(),
             outputs: choice
                 .outputs(&self.config)
                 .into_iter()
@@ -374,16 +324,44 @@ impl Lc0Network {
     }
 }
 
-/// A configuration from elsewhere may name any number of layers; each has
-/// tensors of its own.
+/// The same tensor in the order of memory that libtorch computes with best:
+/// convolutions' kernels with their channels last, so that it need not turn them
+/// at every evaluation.
+fn laid_out(tensor: Tensor) -> Tensor {
+    match tensor.dim() {
+        4 => tensor
+            .permute([0, 2, 3, 1])
+            .contiguous()
+            .permute([0, 3, 1, 2]),
+        _ => tensor.contiguous(),
+    }
+}
+
+/// The architecture that a TorchScript file describes.
+fn described<T: DeserializeOwned>(model: &serde_json::Value) -> Result<T, Lc0Error> {
+    if !is_plausible(model) {
+        let what = "it names sizes that no network has";
+        return Err(Lc0Error::Description(what.to_owned()));
+    }
+    T::deserialize(model).map_err(|error| Lc0Error::Description(error.to_string()))
+}
+
+/// Whether all numbers are sizes that may be multiplied.
+fn is_plausible(value: &serde_json::Value) -> bool {
+    match value {
+        serde_json::Value::Number(number) => number.as_u64().is_some_and(|n| n < 1 << 24),
+        serde_json::Value::Array(values) => values.iter().all(is_plausible),
+        serde_json::Value::Object(fields) => fields.values().all(is_plausible),
+        _ => true,
+    }
+}
+
+/// Each layer has tensors of its own.
 fn check_layers(config: &Lc0Config, tensors: usize) -> Result<(), Lc0Error> {
     let tower = config.tower.map(|tower| tower.blocks);
     let body = config.attention.map(|body| body.encoder.layers);
-    for layers in tower
-        .into_iter()
-        .chain(body)
-        .chain(config.policy.encoder_layers())
-    {
+    let policies = config.policy.encoders().map(|encoder| encoder.layers);
+    for layers in tower.into_iter().chain(body).chain(policies) {
         if !usize::try_from(layers).is_ok_and(|layers| layers <= tensors) {
             return Err(Lc0Error::Missing(format!("tensors of {layers} layers")));
         }

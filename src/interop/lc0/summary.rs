@@ -66,7 +66,7 @@ fn min_version(net: &Net) -> String {
 }
 
 /// The licence that a file states.
-pub(super) fn licence(net: &Net) -> String {
+pub(crate) fn licence(net: &Net) -> String {
     match net.license() {
         "" => "unknown".to_owned(),
         licence => licence.to_owned(),
@@ -74,7 +74,7 @@ pub(super) fn licence(net: &Net) -> String {
 }
 
 /// What a file says of how it was trained, for people.
-pub(super) fn training(net: &Net) -> serde_json::Value {
+pub(crate) fn training(net: &Net) -> serde_json::Value {
     let mut notes = serde_json::Map::new();
     notes.insert("format".to_owned(), "Lc0 weights".into());
     notes.insert("min_version".to_owned(), min_version(net).into());

@@ -8,7 +8,7 @@ use super::interface::{Interface, describe, metadata};
 use super::schema::{GraphProto, ModelProto};
 use super::tensor;
 use crate::encode::{HISTORY, InputFormat, POLICY_SIZE, SCALARS};
-use crate::interop::lc0::planes;
+use crate::interop::lc0::{READ, planes};
 use crate::nn::Metadata;
 use crate::nn::metadata::CONTRACT;
 use crate::nn::torch::{ExportPrecision, Script, ScriptError};
@@ -266,7 +266,10 @@ impl OnnxNetwork {
             }),
             input_format: self.config.input_format,
             history: HISTORY as u32,
-            scalars: SCALARS.map(str::to_owned).to_vec(),
+            scalars: SCALARS[..READ]
+                .iter()
+                .map(|&scalar| scalar.to_owned())
+                .collect(),
             outputs: self.outputs().map(str::to_owned).collect(),
             search_value: self.notes.search_value.clone(),
             parameters: parameters.sum(),

@@ -281,3 +281,55 @@ proptest! {
         prop_assert!(matches!(open(&noise), Err(NetworkError::NotTorchScript(_))));
     }
 }
+
+/// A convolution of images [3, input, …] as libtorch has it, frozen, and in f64.
+fn convolved(input: i64, output: i64, size: [i64; 2], last: bool) -> [Tensor; 3] {
+    const FORWARD: &str = "def forward(self, x):\n    return torch.conv2d(x, self.weight, \
+                           self.bias, [1, 1], [1, 1], [1, 1], 1)";
+    let random = |shape: &[i64]| Tensor::randn(shape, (Kind::Float, Device::Cpu));
+    let weight = random(&[output, input, 3, 3]);
+    let bias = random(&[output]);
+    let images = match last {
+        true => random(&[3, size[0], size[1], input]).permute([0, 3, 1, 2]),
+        false => random(&[3, input, size[0], size[1]]),
+    };
+    let make = || {
+        let mut module = Module::create("Convolution").unwrap();
+        module.register_parameter("weight", &weight).unwrap();
+        module.register_parameter("bias", &bias).unwrap();
+        module.define(FORWARD).unwrap();
+        module
+    };
+    let plain = make().forward(&images).unwrap().remove(0);
+    let frozen = make().freeze(Device::Cpu, Kind::Float).unwrap();
+    let frozen = frozen.forward(&images).unwrap().remove(0);
+    let [images, weight, bias] = [&images, &weight, &bias].map(|x| x.to_kind(Kind::Double));
+    let exact = images.conv2d(&weight, Some(&bias), [1, 1], [1, 1], [1, 1], 1);
+    [plain, frozen, exact]
+}
+
+#[test]
+fn our_convolution_of_boards_is_right_and_others_are_left_alone() {
+    process::prepare();
+    tch::manual_seed(3);
+    let shapes = [
+        (16, 16, [8, 8], true),
+        (112, 64, [8, 8], true),
+        (64, 80, [8, 8], true),
+        // What does not fit our kernel: channels, order of memory, boards.
+        (16, 20, [8, 8], true),
+        (5, 16, [8, 8], true),
+        (16, 16, [8, 8], false),
+        (16, 32, [5, 9], true),
+    ];
+    for (input, output, size, last) in shapes {
+        let [plain, frozen, exact] = convolved(input, output, size, last);
+        assert_eq!(frozen.size(), exact.size());
+        let off = (&frozen - &exact).abs().max().double_value(&[]);
+        let scale = exact.abs().max().double_value(&[]);
+        assert!(off < 1e-5 * scale, "{input} to {output}: {off} of {scale}");
+        // Ours rounds otherwise: else it is not in use.
+        let is_ours = size == [8, 8] && last && input % 16 == 0 && output % 16 == 0;
+        assert_eq!(is_ours, plain != frozen, "{input} to {output}");
+    }
+}

@@ -3,6 +3,9 @@
 use crate::encode::{BOARDS, SCALARS};
 use tch::{Kind, Tensor};
 
+/// How many of [`SCALARS`] networks of Lc0's read: all but the ratings.
+pub(in crate::interop) const READ: usize = 7;
+
 /// Lc0's formats that show castling rights as the rooks that have them.
 fn has_castling_planes(format: u32) -> bool {
     format >= 2
@@ -23,7 +26,7 @@ fn is_armageddon(format: u32) -> bool {
     format >= 132
 }
 
-/// The planes of rows i64 [B, 111] as [B, 64, 112], in the type of `like`.
+/// The planes of rows i64 [B, 104 + 7] as [B, 64, 112], in the type of `like`.
 ///
 /// `shifts` is the vector u8 0…7, `format` Lc0's number of the input format.
 pub(in crate::interop) fn planes(
@@ -34,7 +37,7 @@ pub(in crate::interop) fn planes(
 ) -> Tensor {
     let boards = BOARDS as i64;
     let word = |name: &str| {
-        let place = SCALARS.iter().position(|&scalar| scalar == name);
+        let place = SCALARS[..READ].iter().position(|&scalar| scalar == name);
         rows.narrow(1, boards + place.expect("a scalar's name") as i64, 1)
     };
     let us = [word("castling_us_queenside"), word("castling_us_kingside")];

@@ -1,0 +1,163 @@
+"""Ratings of many players from their games: maximum likelihood.
+
+The expected score of a game is logistic in the difference of the players' ratings
+plus White's advantage (Bradley and Terry 1952, in Elo's units); a draw is half a win
+and half a loss, as in Ordo. The likelihood has one maximum, which Newton's method
+finds; errors are those of the sandwich estimator, which takes the spread of the
+games as they were, with few draws or many.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+# Elo a unit of the logistic function's argument.
+SCALE = 400 / math.log(10)
+# Drawn games with an average player that everyone is thought to have played: with one
+# of them who won or lost all games has a rating at all. BayesElo's prior is two.
+PRIOR_DRAWS = 1.0
+# Two-sided 95 % of the normal distribution.
+NORMAL_95 = 1.959964
+# Of a rating, in units of the logistic function's argument.
+PRECISION = 1e-10
+MOST_ITERATIONS = 100
+# Newton's steps are no longer than this, lest they overshoot where all is lost or won.
+LONGEST_STEP = 2.0
+
+
+@dataclass(frozen=True)
+class Rating:
+    """A player's rating in Elo, its error (95 %), and the games it comes from."""
+
+    name: str
+    elo: float
+    error: float
+    games: int
+    score: float
+
+
+def rate(games, anchors=None):
+    """Ratings, the best first, and White's advantage in Elo with its error.
+
+    `games` are (white, black, score of White) by name. `anchors` are ratings that are
+    known: the scale is moved so that theirs are met on average; without any the mean
+    of all players is 0. Errors are of the difference to the anchors, or to the mean.
+    """
+    games = list(games)
+    names = sorted({name for white, black, _ in games for name in (white, black)})
+    anchors = {name: elo for name, elo in (anchors or {}).items() if name in names}
+    index = {name: number for number, name in enumerate(names)}
+    rows = [(index[white], index[black], score) for white, black, score in games]
+    ratings = maximum(rows, len(names))
+    covariance = sandwich(rows, ratings)
+    known = [index[name] for name in anchors] or range(len(names))
+    weight = [1 / len(known) if number in known else 0.0 for number in range(len(names))]
+    weight.append(0.0)
+    mean = sum(anchors.values()) / len(anchors) if anchors else 0.0
+    origin = sum(w * rating for w, rating in zip(weight, ratings))
+    rated = []
+    for name, number in index.items():
+        contrast = [-w for w in weight]
+        contrast[number] += 1
+        own = [score if white == number else 1 - score for white, black, score in rows if number in (white, black)]
+        rated.append(Rating(
+            name, mean + SCALE * (ratings[number] - origin), SCALE * deviation(covariance, contrast) * NORMAL_95,
+            len(own), sum(own) / len(own),
+        ))
+    advantage = [0.0] * len(names) + [1.0]
+    white = (SCALE * ratings[-1], SCALE * deviation(covariance, advantage) * NORMAL_95)
+    return sorted(rated, key=lambda rating: -rating.elo), white
+
+
+def expected(ratings, white, black):
+    return 1 / (1 + math.exp(-(ratings[white] - ratings[black] + ratings[-1])))
+
+
+def maximum(rows, players):
+    """The likeliest ratings, White's advantage after them, in units of the logistic."""
+    ratings = [0.0] * (players + 1)
+    for _ in range(MOST_ITERATIONS):
+        gradient, information = derivatives(rows, ratings)
+        step = solve(information, gradient)
+        longest = max(map(abs, step))
+        factor = min(1.0, LONGEST_STEP / longest) if longest else 0.0
+        ratings = [rating + factor * change for rating, change in zip(ratings, step)]
+        if longest < PRECISION:
+            break
+    return ratings
+
+
+def derivatives(rows, ratings):
+    """Gradient of the log-likelihood and the negative of its second derivatives."""
+    size = len(ratings)
+    gradient = [0.0] * size
+    information = [[0.0] * size for _ in range(size)]
+    for white, black, score in rows:
+        p = expected(ratings, white, black)
+        for i, sign in signs(white, black, size):
+            gradient[i] += sign * (score - p)
+            for j, other in signs(white, black, size):
+                information[i][j] += sign * other * p * (1 - p)
+    for player, rating in enumerate(ratings):
+        p = 1 / (1 + math.exp(-rating))
+        gradient[player] += PRIOR_DRAWS * (0.5 - p)
+        information[player][player] += PRIOR_DRAWS * p * (1 - p)
+    return gradient, information
+
+
+def signs(white, black, size):
+    """How the argument of a game's logistic depends on the ratings."""
+    return (white, 1.0), (black, -1.0), (size - 1, 1.0)
+
+
+def sandwich(rows, ratings):
+    """Covariance of the ratings: information⁻¹ · spread of the gradients · information⁻¹."""
+    size = len(ratings)
+    _, information = derivatives(rows, ratings)
+    spread = [[0.0] * size for _ in range(size)]
+    for white, black, score in rows:
+        residual = score - expected(ratings, white, black)
+        for i, sign in signs(white, black, size):
+            for j, other in signs(white, black, size):
+                spread[i][j] += sign * other * residual * residual
+    columns = [solve(information, [float(i == j) for i in range(size)]) for j in range(size)]
+    product = [[dot(column, row) for row in spread] for column in columns]
+    return [[dot(line, column) for column in columns] for line in product]
+
+
+def deviation(covariance, contrast):
+    """The standard deviation of a combination of ratings."""
+    return math.sqrt(max(dot(contrast, [dot(row, contrast) for row in covariance]), 0.0))
+
+
+def dot(left, right):
+    return sum(a * b for a, b in zip(left, right))
+
+
+def solve(matrix, vector):
+    """Gaussian elimination with the largest pivot first; the matrix is regular."""
+    rows = [[*row, value] for row, value in zip(matrix, vector)]
+    size = len(rows)
+    for column in range(size):
+        pivot = max(range(column, size), key=lambda row: abs(rows[row][column]))
+        rows[column], rows[pivot] = rows[pivot], rows[column]
+        for row in range(column + 1, size):
+            factor = rows[row][column] / rows[column][column]
+            if factor:
+                rows[row] = [a - factor * b for a, b in zip(rows[row], rows[column])]
+    solution = [0.0] * size
+    for row in reversed(range(size)):
+        known = dot(rows[row][row + 1 : size], solution[row + 1 :])
+        solution[row] = (rows[row][size] - known) / rows[row][row]
+    return solution
+
+
+def groups(games):
+    """Players that games connect, directly or by others, as sets of names."""
+    found = []
+    for white, black, _ in games:
+        touched = [group for group in found if white in group or black in group]
+        merged = {white, black}.union(*touched)
+        found = [group for group in found if group not in touched] + [merged]
+    return found

@@ -120,7 +120,8 @@ impl Labelling {
         for (name, value) in &self.command().options {
             event.push_str(&format!(", {name} {value}"));
         }
-        format!("{event}; {source}; seed {}", self.seed)
+        let (line, seed) = (self.line, self.seed);
+        format!("{event}; lines of {line}; {source}; seed {seed}")
     }
 
     fn command(&self) -> EngineCommand {

@@ -146,6 +146,21 @@ fn tars_and_folders_of_the_same_chunks_give_the_same_samples() {
     assert!(Chunks::open(&root.path().join("nowhere")).is_err());
 }
 
+#[cfg(unix)]
+#[test]
+fn links_to_folders_are_followed_but_not_in_circles() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = folder_of_chunks(root.path());
+    let linked = root.path().join("linked");
+    std::fs::create_dir(&linked).unwrap();
+    std::os::unix::fs::symlink(&folder, linked.join("elsewhere")).unwrap();
+    let of = |path: &Path| Chunks::open(path).map(|chunks| chunks.len());
+    assert_eq!(of(&linked).unwrap(), of(&folder).unwrap());
+    std::os::unix::fs::symlink(&linked, linked.join("round")).unwrap();
+    let error = of(&linked).unwrap_err().to_string();
+    assert!(error.contains("round"), "{error}");
+}
+
 #[test]
 fn every_position_resumes() {
     let root = tempfile::tempdir().unwrap();

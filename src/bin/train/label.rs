@@ -52,7 +52,8 @@ pub struct Label {
     /// Plies written of the engine's line where another move was played.
     #[arg(long, default_value_t = 4, value_name = "PLIES")]
     line: usize,
-    /// Seconds after which an engine that does not answer is started again.
+    /// Seconds beyond its thinking time after which an engine that does not answer
+    /// is started again.
     #[arg(long, default_value_t = 60.0, value_parser = positive)]
     timeout: f64,
     /// Share of the positions of games that is annotated.
@@ -99,7 +100,8 @@ impl Label {
             },
             limit: self.limit(),
             multipv: self.multipv,
-            patience: Duration::try_from_secs_f64(self.timeout)?,
+            patience: Duration::try_from_secs_f64(self.timeout)?
+                .saturating_add(Duration::from_millis(self.movetime.unwrap_or_default())),
             processes: self.processes.map_or_else(
                 || std::thread::available_parallelism().map_or(1, usize::from),
                 usize::from,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
+use walkdir::{DirEntry, WalkDir};
 
 use super::record::{RECORD_SIZE, V7, VERSION};
 use super::unpack::{MAX_UNPACKED, TOO_LARGE, is_gzip};
@@ -58,7 +59,7 @@ impl Chunks {
             hashes: Vec::new(),
         };
         if path.is_dir() {
-            chunks.walk(Path::new(""))?;
+            chunks.walk()?;
         } else if is_tar(path) {
             chunks.add_tar(path.to_owned())?;
         } else {
@@ -190,27 +191,26 @@ impl Chunks {
         Ok(promised.min(MAX_UNPACKED as u64))
     }
 
-    /// Adds what lies in a folder, named from the root on.
-    fn walk(&mut self, folder: &Path) -> Result<(), V6Error> {
-        let path = self.root.join(folder);
-        let read = || {
-            let entries = std::fs::read_dir(&path)?.map(|entry| {
-                let entry = entry?;
-                Ok((entry.file_name(), entry.file_type()?.is_dir()))
-            });
-            entries.collect::<std::io::Result<Vec<_>>>()
+    /// Adds what lies in the root and the folders below, links among them, in the
+    /// order of the names.
+    fn walk(&mut self) -> Result<(), V6Error> {
+        let root = self.root.clone();
+        let entries = WalkDir::new(&root).follow_links(true).sort_by_file_name();
+        let is_seen = |entry: &DirEntry| {
+            entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".")
         };
-        let mut entries = read().map_err(|error| failed(&path, error))?;
-        entries.sort_unstable();
-        for (name, is_folder) in entries {
-            let place = folder.join(&name);
-            if name.as_encoded_bytes().starts_with(b".") {
+        for entry in entries.into_iter().filter_entry(is_seen) {
+            let entry = entry.map_err(|error| {
+                let path = error.path().unwrap_or(&root).to_owned();
+                failed(&path, error.into())
+            })?;
+            let path = entry.path();
+            if entry.file_type().is_dir() {
                 continue;
-            } else if is_folder {
-                self.walk(&place)?;
-            } else if is_tar(&place) {
-                self.add_tar(self.root.join(place))?;
-            } else if is_named_as_chunk(&place) {
+            } else if is_tar(path) {
+                self.add_tar(entry.into_path())?;
+            } else if is_named_as_chunk(path) {
+                let place = path.strip_prefix(&root).unwrap_or(path);
                 self.add(Place::File(place.into()));
             }
         }

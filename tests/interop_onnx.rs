@@ -243,7 +243,6 @@ fn networks_of_lc0() -> [(&'static str, Shape); 4] {
         ..BODY
     };
     let classical = Shape {
-        input_format: 3,
         format: [3, 1, 1, 1, 0],
         tower: Some((1, 8, None)),
         policy_channels: 6,
@@ -257,6 +256,17 @@ fn networks_of_lc0() -> [(&'static str, Shape); 4] {
     ]
 }
 
+/// The file of a network of Lc0's with random weights.
+fn of_lc0(shape: &Shape, folder: &Path) -> Vec<u8> {
+    let path = folder.join("lc0.pt");
+    let network = lc0::read(&generate(shape, 1)).unwrap();
+    let choice = HeadChoice::default();
+    network
+        .write_torchscript("lc0", &choice, ExportPrecision::F32, &path)
+        .unwrap();
+    fs::read(&path).unwrap()
+}
+
 /// The networks' files by name, the one that ships among them.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let networks = networks().into_iter();
@@ -266,14 +276,8 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
             (name, file)
         })
         .collect();
-    let path = folder.join("lc0.pt");
     for (name, shape) in networks_of_lc0() {
-        let network = lc0::read(&generate(&shape, 1)).unwrap();
-        let choice = HeadChoice::default();
-        network
-            .write_torchscript(name, &choice, ExportPrecision::F32, &path)
-            .unwrap();
-        files.push((name.to_owned(), fs::read(&path).unwrap()));
+        files.push((name.to_owned(), of_lc0(&shape, folder)));
     }
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/tessera-xs.pt");
     files.push(("shipped".to_owned(), fs::read(shipped).unwrap()));
@@ -290,12 +294,21 @@ fn onnxruntime_and_the_engine_agree() {
     let mut names = Vec::new();
     let mut expected = Vec::new();
     for (name, file) in files(folder.path()) {
-        // onnxruntime has no bfloat16 on the CPU.
-        for (precision, tolerance) in [(ExportPrecision::F32, 1e-4), (ExportPrecision::Fp16, 0.05)]
-        {
+        for (precision, tolerance) in [
+            (ExportPrecision::F32, 1e-4),
+            (ExportPrecision::Fp16, 0.05),
+            (ExportPrecision::Bf16, 0.3),
+        ] {
             let name = format!("{name}-{precision:?}");
             let model = onnx::write(&file, precision).unwrap();
-            fs::write(folder.path().join(format!("{name}.onnx")), model).unwrap();
+            fs::write(folder.path().join(format!("{name}.onnx")), &model).unwrap();
+            if precision == ExportPrecision::Bf16 {
+                // onnxruntime only checks it: on the CPU it has no bfloat16.
+                let read = imported(&onnx::read(&model).unwrap(), folder.path());
+                let found = evaluate(&read, &inputs());
+                let place = folder.path().join(format!("{name}.found"));
+                fs::write(place, bytemuck::cast_slice(&found)).unwrap();
+            }
             names.push(name);
             expected.push((evaluate(&file, &inputs()), tolerance));
         }
@@ -312,7 +325,14 @@ fn onnxruntime_and_the_engine_agree() {
 #[test]
 fn what_was_written_reads_back_the_same() {
     let folder = tempfile::tempdir().unwrap();
-    for (name, file) in files(folder.path()) {
+    let mut files = files(folder.path());
+    // Planes that Lc0 fills in another way.
+    let canonical = Shape {
+        input_format: 4,
+        ..TOWER
+    };
+    files.push(("canonical".to_owned(), of_lc0(&canonical, folder.path())));
+    for (name, file) in files {
         let expected = evaluate(&file, &inputs());
         let network = onnx::read(&onnx::write(&file, ExportPrecision::F32).unwrap()).unwrap();
         let read = imported(&network, folder.path());

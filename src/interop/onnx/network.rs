@@ -251,10 +251,6 @@ impl OnnxNetwork {
     ) -> Result<Metadata, ScriptError> {
         let shared = |(name, tensor): &(String, Tensor)| (name.clone(), tensor.shallow_clone());
         let shifts = (SHIFTS.to_owned(), self.shifts.shallow_clone());
-        let parameters = self
-            .parameters
-            .iter()
-            .map(|(_, tensor)| tensor.numel() as u64);
         let metadata = Metadata {
             contract: CONTRACT,
             name: name.to_owned(),
@@ -272,7 +268,7 @@ impl OnnxNetwork {
                 .collect(),
             outputs: self.outputs().map(str::to_owned).collect(),
             search_value: self.notes.search_value.clone(),
-            parameters: parameters.sum(),
+            parameters: self.count(),
             macs: self.macs.unsigned_abs(),
             training: self.notes.training.clone(),
             licence: self.notes.licence.clone(),
@@ -293,13 +289,11 @@ impl OnnxNetwork {
     }
 
     /// Its parameters by name, f32 on the CPU.
-    #[must_use]
     pub fn parameters(&self) -> &[(String, Tensor)] {
         &self.parameters
     }
 
     /// Its other tensors by name: shapes and indices, i64.
-    #[must_use]
     pub fn buffers(&self) -> &[(String, Tensor)] {
         &self.buffers
     }
@@ -310,6 +304,16 @@ impl OnnxNetwork {
             .outputs
             .iter()
             .map(|output| output.name.as_str())
+    }
+
+    /// How many numbers its parameters are.
+    pub(super) fn count(&self) -> u64 {
+        let parameters = self.parameters.iter();
+        parameters.map(|(_, tensor)| tensor.numel() as u64).sum()
+    }
+
+    pub(super) fn notes(&self) -> &Notes {
+        &self.notes
     }
 
     /// Multiply–accumulates of one evaluation.
@@ -328,7 +332,7 @@ fn is_matrix(name: &str) -> bool {
 fn decided(result: &Tensor) -> Tensor {
     let win = (result + 1.0) * 0.5;
     let loss = (-result + 1.0) * 0.5;
-    let none = result - result;
+    let none = result.zeros_like();
     Tensor::stack(&[win, none, loss], 1)
         .clamp_min(LEAST_PROBABILITY)
         .log()

@@ -24,8 +24,7 @@ const LISTS: [&[u32]; 3] = [&[7], &[1, 5, 11, 12], &[5]];
 /// [`OnnxError`] if it is none, is damaged, lies in several files, or has
 /// operators other than those of the field's networks.
 pub fn read(file: &[u8]) -> Result<OnnxNetwork, OnnxError> {
-    let is_compressed = file.starts_with(&[0x1f, 0x8b]);
-    if !is_compressed && !container::is_net(file) {
+    if !container::is_weights_file(file) {
         return model(file, &Interface::of_lc0());
     }
     let net = container::open(file)?;

@@ -338,10 +338,10 @@ impl Lc0Config {
             true => Ok(()),
             false => Err("a policy of fewer than 73 channels"),
         };
-        let encoders = self.policy.encoders().chain(body.map(|body| body.encoder));
-        let divided = encoders
-            .map(|encoder| encoder.heads >= 1 && encoder.attention % encoder.heads == 0)
-            .all(|divides| divides);
+        let body_encoder = body.map(|body| body.encoder);
+        let mut encoders = self.policy.encoders().chain(body_encoder);
+        let divided =
+            encoders.all(|encoder| encoder.heads >= 1 && encoder.attention % encoder.heads == 0);
         let divided = match divided {
             true => Ok(()),
             false => Err("attention heads that do not share their features evenly"),

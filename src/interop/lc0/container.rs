@@ -97,11 +97,11 @@ fn count_messages(net: &[u8]) -> Result<u64, Lc0Error> {
     Ok(count)
 }
 
+/// Called with a field's number and its content.
+pub(crate) type VisitField<'a> = dyn FnMut(u32, &[u8]) -> Result<(), Lc0Error> + 'a;
+
 /// Visits the fields of a message that have a length.
-pub(crate) fn fields(
-    mut message: &[u8],
-    visit: &mut dyn FnMut(u32, &[u8]) -> Result<(), Lc0Error>,
-) -> Result<(), Lc0Error> {
+pub(crate) fn fields(mut message: &[u8], visit: &mut VisitField) -> Result<(), Lc0Error> {
     while !message.is_empty() {
         let (tag, wire_type) = decode_key(&mut message)?;
         if wire_type != WireType::LengthDelimited {

@@ -215,7 +215,6 @@ impl Lc0Network {
     }
 
     /// Its tensors by name, f32 on the CPU.
-    #[must_use]
     pub fn parameters(&self) -> &[(String, Tensor)] {
         &self.parameters
     }

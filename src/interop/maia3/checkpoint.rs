@@ -1,0 +1,237 @@
+//! From a checkpoint to a network.
+
+use super::Maia3Error;
+use super::config::{GabConfig, Maia3Config, PIECES};
+use super::network::{FAMILY, Maia3Network, expect};
+use crate::interop::pytorch::{Checkpoint, View};
+use crate::model::Size;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use tch::{Kind, Tensor};
+
+/// What wrappers of training put before the names of a network's parameters:
+/// data parallelism and compilation.
+const WRAPPERS: [&str; 2] = ["module.", "_orig_mod."];
+
+/// What the position encoding was called before, and is called now.
+const FORMERLY: (&str, &str) = ("smolgen", "gab");
+
+/// The weights that generate biases, and how their name ends where they stand
+/// once more, in every layer.
+const GENERATOR: &str = "gab_shared_weight";
+const GENERATOR_COPY: &str = ".self_attn.gab_weight";
+
+/// Parameters of networks built otherwise, by the ends of their names, and
+/// what they are.
+const UNSUPPORTED: [(&str, &str); 6] = [
+    ("abs_pe.bias", "absolute position encodings"),
+    ("relative_bias.gate", "relative position biases"),
+    ("mha.in_proj_bias", "biases in attention"),
+    ("mha.out_proj.bias", "biases in attention"),
+    ("norm1.bias", "centred norms in its layers"),
+    ("norm2.bias", "centred norms in its layers"),
+];
+
+/// Features of a square in networks that see the clocks: time control, its
+/// increment and the time left.
+const CLOCKS: i64 = 3;
+
+/// What is said of the licence of checkpoints, which name none.
+const LICENCE: &str = "unknown";
+
+type Views<'a> = BTreeMap<String, View<'a>>;
+
+/// What a checkpoint says of itself.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Maia3Summary {
+    /// `maia3`.
+    pub family: &'static str,
+    /// The published network that has these sizes, of [`super::PRESETS`].
+    pub published_as: Option<&'static str>,
+    /// Its sizes.
+    pub model: Maia3Config,
+    /// How large it is.
+    #[serde(flatten)]
+    pub size: Size,
+    /// Numbers and texts that stand beside the parameters, such as the step that
+    /// training had come to.
+    pub training: Map<String, Value>,
+    /// Names of tensors that no Maia-3 network reads.
+    pub ignored: Vec<String>,
+}
+
+/// Says what a checkpoint is, without reading its tensors.
+///
+/// # Errors
+/// [`Maia3Error`], as for [`read`].
+pub fn summary(file: &[u8]) -> Result<Maia3Summary, Maia3Error> {
+    let (checkpoint, mut views, model) = outline(file)?;
+    for (name, _) in model.parameters() {
+        views.remove(&name);
+    }
+    let others = views.into_keys();
+    Ok(Maia3Summary {
+        family: FAMILY,
+        published_as: model.preset_name(),
+        size: model.size(),
+        model,
+        training: checkpoint.notes(),
+        ignored: others.filter(|name| !is_copy(name)).collect(),
+    })
+}
+
+/// Reads a checkpoint: what `torch.save` made of a network's state dictionary,
+/// or of a dictionary that holds it as `model_state_dict`.
+///
+/// Nothing of the file is run, and memory stays within a small multiple of its
+/// size.
+///
+/// # Errors
+/// [`Maia3Error`], naming what is wrong or cannot be evaluated.
+pub fn read(file: &[u8]) -> Result<Maia3Network, Maia3Error> {
+    let (mut checkpoint, mut views, config) = outline(file)?;
+    let training = Value::Object(checkpoint.notes());
+    let generator = views.get(GENERATOR).cloned();
+    let mut reader = Reader {
+        checkpoint: &mut checkpoint,
+        // The smallest floating-point numbers have two bytes.
+        left: file.len() / 2,
+    };
+    let mut tensors = BTreeMap::new();
+    for (name, _) in config.parameters() {
+        if let Some(view) = views.remove(&name) {
+            let tensor = reader.floats(&name, &view)?;
+            tensors.insert(name, tensor);
+        }
+    }
+    for (name, view) in views.iter().filter(|(name, _)| is_copy(name)) {
+        if Some(view) != generator.as_ref() && reader.floats(name, view)? != tensors[GENERATOR] {
+            let own = "a generator of attention biases of its own in each layer";
+            return Err(Maia3Error::Unsupported(own.to_owned()));
+        }
+    }
+    Maia3Network::new(config, tensors, LICENCE.to_owned(), training)
+}
+
+/// A checkpoint, what tensors it has, and the sizes that their shapes tell.
+fn outline(file: &[u8]) -> Result<(Checkpoint<'_>, Views<'_>, Maia3Config), Maia3Error> {
+    let checkpoint = Checkpoint::read(file)?;
+    let views = named(checkpoint.state_dict()?)?;
+    let config = sizes(&views)?;
+    config.check()?;
+    for (name, shape) in config.parameters() {
+        match views.get(&name) {
+            Some(view) => expect(&name, view.shape(), &shape)?,
+            None => return Err(Maia3Error::Missing(name)),
+        }
+    }
+    Ok((checkpoint, views, config))
+}
+
+/// Whether a parameter is the generator once more.
+fn is_copy(name: &str) -> bool {
+    name.ends_with(GENERATOR_COPY)
+}
+
+/// The tensors by the names that published checkpoints use.
+fn named<'a>(state_dict: BTreeMap<&'a str, View<'a>>) -> Result<Views<'a>, Maia3Error> {
+    let mut views = BTreeMap::new();
+    for (mut name, view) in state_dict {
+        while let Some(bare) = WRAPPERS
+            .iter()
+            .find_map(|&wrapper| name.strip_prefix(wrapper))
+        {
+            name = bare;
+        }
+        let (old, new) = FORMERLY;
+        let name = name.replace(old, new);
+        if views.contains_key(&name) {
+            return Err(Maia3Error::Twice(name));
+        }
+        views.insert(name, view);
+    }
+    for (end, what) in UNSUPPORTED {
+        if views.keys().any(|name| name.ends_with(end)) {
+            return Err(Maia3Error::Unsupported(what.to_owned()));
+        }
+    }
+    Ok(views)
+}
+
+/// The sizes that the parameters' shapes tell. Heads are told by what generates
+/// their biases.
+fn sizes(views: &Views) -> Result<Maia3Config, Maia3Error> {
+    let matrix = |name: &str| match views.get(name).map(View::shape) {
+        None => Err(Maia3Error::Missing(name.to_owned())),
+        Some(&[rows, columns]) if rows > 0 && columns > 0 => Ok((rows, columns)),
+        Some(found) => Err(Maia3Error::NoMatrix {
+            name: name.to_owned(),
+            found: found.to_vec(),
+        }),
+    };
+    let (_, rating) = matrix("elo_embedding_low.weight")?;
+    let (width, inputs) = matrix("token_projection.weight")?;
+    let (_, generator) = matrix(GENERATOR)?;
+    let layer = |number: usize, name: &str| format!("transformer.layers.{number}.{name}");
+    let has = |name: &str| views.contains_key(name);
+    let layers = (0..).take_while(|&number| has(&layer(number, "linear1.weight")));
+    let layers = layers.count();
+    let (feed_forward, _) = matrix(&layer(0, "linear1.weight"))?;
+    let compress = layer(0, "self_attn.sm1.weight");
+    let compress = match has(&compress) {
+        true => Some(matrix(&compress)?.0),
+        false => None,
+    };
+    let (gab_hidden, _) = matrix(&layer(0, "self_attn.sm2.weight"))?;
+    let (generated, _) = matrix(&layer(0, "self_attn.sm3.weight"))?;
+    let (hidden, _) = matrix("fc_value_hid.weight")?;
+    let features = inputs.saturating_sub(rating.saturating_mul(2));
+    match features % PIECES {
+        0 => {}
+        CLOCKS => return Err(Maia3Error::Unsupported("the clocks as inputs".to_owned())),
+        _ => {
+            let what = format!("{features} features of a square beside the ratings");
+            return Err(Maia3Error::Unsupported(what));
+        }
+    }
+    Ok(Maia3Config {
+        layers: layers as i64,
+        width,
+        heads: generated / generator,
+        feed_forward,
+        history: features / PIECES,
+        rating,
+        hidden,
+        gab: GabConfig {
+            compress,
+            hidden: gab_hidden,
+            generator,
+        },
+    })
+}
+
+/// Reads tensors for as long as there is room: no two of a network's share
+/// their numbers, so that together they are no more than the file.
+struct Reader<'c, 'a> {
+    checkpoint: &'c mut Checkpoint<'a>,
+    /// Numbers that may still be read.
+    left: usize,
+}
+
+impl<'a> Reader<'_, 'a> {
+    /// A tensor in f32.
+    fn floats(&mut self, name: &str, view: &View<'a>) -> Result<Tensor, Maia3Error> {
+        let floating = [Kind::Float, Kind::Half, Kind::BFloat16, Kind::Double];
+        if !floating.contains(&view.kind()) {
+            return Err(Maia3Error::Integers(name.to_owned()));
+        }
+        let left = self.left.checked_sub(view.count());
+        self.left = left.ok_or(Maia3Error::Shared)?;
+        let tensor = self.checkpoint.tensor(view)?.to_kind(Kind::Float);
+        if tensor.isfinite().all().int64_value(&[]) == 0 {
+            return Err(Maia3Error::NotFinite(name.to_owned()));
+        }
+        Ok(tensor)
+    }
+}

@@ -1,0 +1,178 @@
+//! PyTorch's checkpoints, read without PyTorch's Python.
+//!
+//! A checkpoint is a zip archive that `torch.save` wrote: a pickle says what
+//! there is, and each storage of a tensor is an entry of its own. Pickles are
+//! programs. The interpreter here knows only what dictionaries of tensors are
+//! made of, refuses everything else by name, and runs nothing.
+
+mod archive;
+mod pickle;
+mod tensor;
+
+pub use archive::is_checkpoint;
+pub use pickle::PickleError;
+
+use archive::Archive;
+use pickle::{Object, Pickle};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use tch::Tensor;
+pub(crate) use tensor::View;
+
+/// What `torch.save` names a checkpoint's dictionary of tensors where more than
+/// that is saved.
+const STATE_DICT: &str = "model_state_dict";
+
+/// Bytes of a name or a note.
+const LONGEST: usize = 200;
+/// Notes beside the tensors that are kept.
+const MOST_NOTES: usize = 64;
+
+/// Why a file cannot be read as a checkpoint.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// Neither a zip archive nor a pickle.
+    #[error("it is no PyTorch checkpoint, or not all of one: those are zip archives")]
+    NotZip,
+    /// A pickle outside of a zip archive.
+    #[error(
+        "it was saved in PyTorch's format from before version 1.6: load it there and save it anew with `torch.save`"
+    )]
+    Legacy,
+    /// A network together with its program.
+    #[error("it is TorchScript, a network with its program, in place of a checkpoint of tensors")]
+    TorchScript,
+    /// The archive's directory makes no sense.
+    #[error("its zip directory is damaged ({0}): fetch it again")]
+    Directory(String),
+    /// More entries than any checkpoint has.
+    #[error("its zip directory has {0} entries, more than any checkpoint")]
+    Crowded(u64),
+    /// An entry that has to be there is not.
+    #[error("it has no entry `{0}`: it is no PyTorch checkpoint, or not all of one")]
+    NoEntry(String),
+    /// `torch.save` never compresses.
+    #[error("its entry `{0}` is compressed, as `torch.save` never does: unpack and save it anew")]
+    Compressed(String),
+    /// An entry outside of the file, or with another checksum than it had.
+    #[error("its entry `{0}` is damaged: fetch it again")]
+    Damaged(String),
+    /// Saved where the highest byte comes first.
+    #[error("it was saved on a big-endian machine: save it anew on another")]
+    BigEndian,
+    /// The pickle cannot be read.
+    #[error("its pickle cannot be used: {0}")]
+    Pickle(#[from] PickleError),
+    /// A tensor whose name could not be shown.
+    #[error("it holds a tensor with a name of {LONGEST} bytes and more or of odd characters")]
+    Name,
+    /// Not a dictionary of tensors.
+    #[error("it holds no dictionary of tensors by name")]
+    NoTensors,
+}
+
+/// A checkpoint: the dictionary it holds. Tensors are only described until one
+/// is asked for.
+pub(crate) struct Checkpoint<'a> {
+    archive: Archive<'a>,
+    pickle: Pickle<'a>,
+    /// Entries that have been checked.
+    storages: HashMap<&'a str, &'a [u8]>,
+}
+
+impl<'a> Checkpoint<'a> {
+    /// Reads what there is in a file.
+    ///
+    /// # Errors
+    /// [`CheckpointError`].
+    pub fn read(file: &'a [u8]) -> Result<Checkpoint<'a>, CheckpointError> {
+        let mut archive = Archive::open(file)?;
+        let pickle = Pickle::read(archive.entry("data.pkl")?)?;
+        Ok(Checkpoint {
+            archive,
+            pickle,
+            storages: HashMap::new(),
+        })
+    }
+
+    /// The network's tensors by name.
+    ///
+    /// # Errors
+    /// [`CheckpointError::NoTensors`] if there are none, [`CheckpointError::Name`]
+    /// if one has a name that is none.
+    pub fn state_dict(&self) -> Result<BTreeMap<&'a str, View<'a>>, CheckpointError> {
+        let root = self.pickle.root();
+        let nested = self
+            .named(root)
+            .find_map(|(name, object)| (name == STATE_DICT).then_some(object));
+        let mut tensors = BTreeMap::new();
+        for (name, object) in self.named(nested.unwrap_or(root)) {
+            if let Object::Tensor(view) = object {
+                if !is_showable(name) {
+                    return Err(CheckpointError::Name);
+                }
+                tensors.insert(name, view.as_ref().clone());
+            }
+        }
+        if tensors.is_empty() {
+            return Err(CheckpointError::NoTensors);
+        }
+        Ok(tensors)
+    }
+
+    /// The numbers and texts that stand beside the dictionary of tensors, such
+    /// as the step that training had come to.
+    pub fn notes(&self) -> serde_json::Map<String, Value> {
+        let plain = |(name, object): (&str, &Object)| {
+            let value = match object {
+                Object::Bool(value) => Value::from(*value),
+                Object::Int(value) => Value::from(*value),
+                // JSON has no infinities; they become null.
+                Object::Float(value) => Value::from(*value),
+                Object::Text(text) if is_showable(text) => Value::from(*text),
+                _ => return None,
+            };
+            is_showable(name).then(|| (name.to_owned(), value))
+        };
+        let notes = self.named(self.pickle.root()).filter_map(plain);
+        notes.take(MOST_NOTES).collect()
+    }
+
+    /// A tensor as it was saved, in its own type.
+    ///
+    /// # Errors
+    /// [`CheckpointError`] if its storage is not whole.
+    pub fn tensor(&mut self, view: &View<'a>) -> Result<Tensor, CheckpointError> {
+        let key = view.storage.key;
+        let bytes = match self.storages.get(key) {
+            Some(bytes) => bytes,
+            None => {
+                let bytes = self.archive.entry(&format!("data/{key}"))?;
+                self.storages.insert(key, bytes);
+                bytes
+            }
+        };
+        view.tensor(bytes)
+            .ok_or_else(|| CheckpointError::Damaged(format!("data/{key}")))
+    }
+
+    /// What a dictionary holds by names; nothing if `object` is none.
+    fn named(&self, object: &Object<'a>) -> impl Iterator<Item = (&'a str, &Object<'a>)> {
+        let entries = match object {
+            Object::Dict(entries) => entries.as_slice(),
+            _ => &[],
+        };
+        entries
+            .iter()
+            .filter_map(|&(key, value)| match self.pickle.get(key) {
+                Object::Text(name) => Some((*name, self.pickle.get(value))),
+                _ => None,
+            })
+    }
+}
+
+/// Whether a text of the file's may be shown: it is short, and does not steer
+/// the terminal that shows it.
+fn is_showable(text: &str) -> bool {
+    text.len() < LONGEST && !text.contains(char::is_control)
+}

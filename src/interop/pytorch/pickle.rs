@@ -1,0 +1,314 @@
+//! Pickles of checkpoints: an interpreter that knows what dictionaries of
+//! tensors are made of and nothing else.
+//!
+//! A pickle is a program for a stack machine with a memory. Here its operations
+//! make plain data: the callables that `torch.save` needs are known by name and
+//! stand for what they would have returned, and none other can be named. Every
+//! operation makes one object at most and none is ever copied, so that a
+//! pickle takes no more than a small multiple of its length, however it nests
+//! or refers to itself.
+//!
+//! The operations are those of Python's module `pickletools`, which describes
+//! the protocols.
+
+mod machine;
+
+use super::tensor::{Storage, View};
+use machine::Machine;
+use tch::Kind;
+
+/// Bytes a pickle may have; those of networks with hundreds of tensors, their
+/// optimizer's state included, have a tenth of that.
+const MOST_BYTES: usize = 2 << 20;
+
+/// Characters of a refused name that are told.
+const LONGEST_NAME: usize = 80;
+
+/// Why a pickle is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum PickleError {
+    /// More bytes than the descriptions of tensors need.
+    #[error("it has {0} bytes, more than any description of tensors")]
+    TooLarge(usize),
+    /// It ends before it said so.
+    #[error("it ends too early")]
+    Truncated,
+    /// An operation that no dictionary of tensors needs.
+    #[error("its operation 0x{0:02x} is none that a dictionary of tensors needs")]
+    Operation(u8),
+    /// A callable or class that no dictionary of tensors needs. It was not run.
+    #[error(
+        "it asks to run `{0}`, which no dictionary of tensors needs and was not run: save `model.state_dict()` alone, if you trust the file"
+    )]
+    Global(String),
+    /// An operation finds something else than it works on.
+    #[error("it makes no sense at byte {0}")]
+    Senseless(usize),
+}
+
+/// An object's place among those of its pickle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Id(u32);
+
+/// What an operation made.
+#[derive(Debug)]
+pub(super) enum Object<'a> {
+    None,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(&'a str),
+    Tuple(Vec<Id>),
+    List(Vec<Id>),
+    Dict(Vec<(Id, Id)>),
+    Callable(Callable),
+    Storage(Box<Storage<'a>>),
+    Tensor(Box<View<'a>>),
+}
+
+/// What a pickle may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Callable {
+    OrderedDict,
+    RebuildTensor,
+    RebuildParameter,
+    /// The class of a storage, by the type of its numbers.
+    Storage(Kind),
+}
+
+impl Callable {
+    fn find(module: &str, name: &str) -> Result<Callable, PickleError> {
+        let kind = match (module, name) {
+            ("collections", "OrderedDict") => return Ok(Callable::OrderedDict),
+            ("torch._utils", "_rebuild_tensor_v2") => return Ok(Callable::RebuildTensor),
+            ("torch._utils", "_rebuild_parameter") => return Ok(Callable::RebuildParameter),
+            ("torch", "DoubleStorage") => Kind::Double,
+            ("torch", "FloatStorage") => Kind::Float,
+            ("torch", "HalfStorage") => Kind::Half,
+            ("torch", "BFloat16Storage") => Kind::BFloat16,
+            ("torch", "LongStorage") => Kind::Int64,
+            ("torch", "IntStorage") => Kind::Int,
+            ("torch", "ShortStorage") => Kind::Int16,
+            ("torch", "CharStorage") => Kind::Int8,
+            ("torch", "ByteStorage") => Kind::Uint8,
+            ("torch", "BoolStorage") => Kind::Bool,
+            _ => {
+                let name = format!("{module}.{name}");
+                let told = name.chars().take(LONGEST_NAME);
+                let told: String = told.flat_map(char::escape_debug).collect();
+                return Err(PickleError::Global(told));
+            }
+        };
+        Ok(Callable::Storage(kind))
+    }
+}
+
+/// All that a pickle made.
+#[derive(Debug)]
+pub(super) struct Pickle<'a> {
+    objects: Vec<Object<'a>>,
+    root: Id,
+}
+
+impl<'a> Pickle<'a> {
+    pub fn read(bytes: &'a [u8]) -> Result<Pickle<'a>, PickleError> {
+        if bytes.len() > MOST_BYTES {
+            return Err(PickleError::TooLarge(bytes.len()));
+        }
+        let (objects, root) = Machine::new(bytes).run()?;
+        Ok(Pickle { objects, root })
+    }
+
+    /// What the pickle is a pickle of.
+    pub fn root(&self) -> &Object<'a> {
+        self.get(self.root)
+    }
+
+    pub fn get(&self, id: Id) -> &Object<'a> {
+        &self.objects[id.0 as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn error(bytes: &[u8]) -> String {
+        Pickle::read(bytes).unwrap_err().to_string()
+    }
+
+    /// What `pickle.dumps({"a": (1, -2, 300, 2 ** 40, 0.5), "b": [None, True]})`
+    /// writes in protocols 2 and 4.
+    const PROTOCOLS: [&[u8]; 2] = [
+        b"\x80\x02}q\x00(X\x01\x00\x00\x00aq\x01(K\x01J\xfe\xff\xff\xffM,\x01\x8a\x06\x00\x00\x00\x00\x00\x01G?\xe0\x00\x00\x00\x00\x00\x00tq\x02X\x01\x00\x00\x00bq\x03]q\x04(N\x88eu.",
+        b"\x80\x04\x95,\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x01a\x94(K\x01J\xfe\xff\xff\xffM,\x01\x8a\x06\x00\x00\x00\x00\x00\x01G?\xe0\x00\x00\x00\x00\x00\x00t\x94\x8c\x01b\x94]\x94(N\x88eu.",
+    ];
+
+    #[test]
+    fn plain_data_is_read_in_every_protocol() {
+        for bytes in PROTOCOLS {
+            let pickle = Pickle::read(bytes).unwrap();
+            let Object::Dict(entries) = pickle.root() else {
+                panic!("{:?}", pickle.root());
+            };
+            let [(a, numbers), (b, others)] = entries[..] else {
+                panic!("{entries:?}");
+            };
+            assert!(matches!(pickle.get(a), Object::Text("a")));
+            assert!(matches!(pickle.get(b), Object::Text("b")));
+            let Object::Tuple(numbers) = pickle.get(numbers) else {
+                panic!("no tuple");
+            };
+            let numbers: Vec<f64> = numbers
+                .iter()
+                .map(|&id| match pickle.get(id) {
+                    Object::Int(number) => *number as f64,
+                    Object::Float(number) => *number,
+                    other => panic!("{other:?}"),
+                })
+                .collect();
+            assert_eq!(numbers, [1.0, -2.0, 300.0, (1u64 << 40) as f64, 0.5]);
+            let Object::List(others) = pickle.get(others) else {
+                panic!("no list");
+            };
+            assert!(matches!(pickle.get(others[0]), Object::None));
+            assert!(matches!(pickle.get(others[1]), Object::Bool(true)));
+        }
+    }
+
+    #[test]
+    fn what_could_run_is_refused_by_name() {
+        for (bytes, name) in [
+            // pickle.dumps of objects whose __reduce__ returns these.
+            (
+                &b"\x80\x02cposix\nsystem\nX\x02\x00\x00\x00id\x85R."[..],
+                "posix.system",
+            ),
+            (
+                b"\x80\x04\x8c\x08builtins\x94\x8c\x04eval\x94\x93\x94)R.",
+                "builtins.eval",
+            ),
+            (b"cos\nsystem\n(S'id'\ntR.", "os.system"),
+            (b"\x80\x02ctorch\nload\n)R.", "torch.load"),
+            (
+                b"\x80\x02ccollections\nOrderedDict.__init__\n)R.",
+                "OrderedDict.__init__",
+            ),
+            (
+                b"\x80\x02ctorch._utils\n_rebuild_tensor\n)R.",
+                "_rebuild_tensor",
+            ),
+            (b"\x80\x02ca\x1b[2J\nb\n.", "a\\u{1b}[2J.b"),
+        ] {
+            let told = error(bytes);
+            assert!(
+                told.contains(name) && told.contains("was not run"),
+                "{told}"
+            );
+        }
+        // INST, OBJ, NEWOBJ, EXT1, PERSID: other ways to name or make something.
+        for operation in [
+            &b"(ios\nsystem\n."[..],
+            b"(o.",
+            b"))\x81.",
+            b"\x82\x01.",
+            b"P1\n.",
+        ] {
+            let told = error(operation);
+            assert!(told.contains("its operation 0x"), "{told}");
+        }
+        let long = [b"c", "m".repeat(1000).as_bytes(), b"\nn\n."].concat();
+        assert!(error(&long).len() < 300);
+    }
+
+    #[test]
+    fn operations_without_what_they_work_on_are_refused() {
+        for bytes in [
+            &b"."[..],
+            b"t.",
+            b"N)R.",
+            b")NR.",
+            b"ccollections\nOrderedDict\nN\x85R.",
+            b"ctorch\nFloatStorage\n)R.",
+            b"ctorch._utils\n_rebuild_tensor_v2\n)R.",
+            b"ctorch._utils\n_rebuild_parameter\nN\x85R.",
+            b"N)Q.",
+            b"NQ.",
+            b"]Na}b.",
+            b"N}b.",
+            b"]b.",
+            b"}Ns.",
+            b"}(Nu.",
+            b"NNa.",
+            b"h\x07.",
+            b"N(\x85.",
+            b"N(q\x00.",
+            b"NN\x93.",
+            b"X\x01\x00\x00\x00\xff.",
+            b"\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x00\x00.",
+        ] {
+            let told = error(bytes);
+            assert!(told.contains("no sense at byte"), "{bytes:?}: {told}");
+        }
+        for bytes in [
+            &b""[..],
+            b"N",
+            b"X\xff\xff\xff\xffa.",
+            b"\x8d\xff\xff\xff\xff\xff\xff\xff\xff.",
+            b"\x8a\xff\x00.",
+            b"cos",
+            b"G\x00",
+        ] {
+            assert!(error(bytes).contains("too early"), "{bytes:?}");
+        }
+    }
+
+    /// Nested to any depth, containing itself, referred to without end: none of
+    /// it takes more than its length.
+    #[test]
+    fn bombs_are_only_as_large_as_they_are() {
+        let repeat = |bytes: &[u8], times: usize| bytes.repeat(times);
+        let most = MOST_BYTES - 2;
+        for (bomb, sense) in [
+            (repeat(b"]", most), true),
+            (repeat(b"(", most), false),
+            ([b")", &repeat(b"\x85", most - 1)[..]].concat(), true),
+            ([b"]q\x00", &repeat(b"h\x00a", most / 4)[..]].concat(), true),
+            ([b"]", &repeat(b"\x94", most - 1)[..]].concat(), true),
+            // Each list holds the last one twice.
+            (
+                [b"]", &repeat(b"q\x00]h\x00ah\x00a", most / 10)[..]].concat(),
+                true,
+            ),
+            // Tall stacks taken down and up again.
+            (
+                [&repeat(b"N", most / 2)[..], &repeat(b"Na", most / 4)[..]].concat(),
+                false,
+            ),
+        ] {
+            let bomb = [&bomb[..], b"."].concat();
+            assert_eq!(Pickle::read(&bomb).is_ok(), sense);
+        }
+        let told = error(&repeat(b"N", MOST_BYTES + 1));
+        assert!(told.contains("more than any description"), "{told}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Pickle::read(&bytes);
+        }
+
+        /// Bytes that are mostly operations get further.
+        #[test]
+        fn no_operations_make_it_panic(
+            bytes in prop::collection::vec(
+                prop::sample::select(&b"(N)]}atesuqhQRb.K\x00\x01\x85\x86\x87\x88\x94\x93"[..]),
+                0..200,
+            ),
+        ) {
+            let _ = Pickle::read(&bytes);
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! The stack machine that pickles are programs for.
+
+use super::super::tensor::{MOST_DIMENSIONS, Storage, View};
+use super::{Callable, Id, Object, PickleError};
+use std::collections::HashMap;
+
+/// Characters of a storage's name.
+const LONGEST_KEY: usize = 32;
+
+/// The stack machine in the middle of a pickle.
+pub(super) struct Machine<'a> {
+    bytes: &'a [u8],
+    /// Where the next operation begins.
+    at: usize,
+    objects: Vec<Object<'a>>,
+    stack: Vec<Id>,
+    /// Heights of the stack that were marked.
+    marks: Vec<usize>,
+    memory: HashMap<u32, Id>,
+}
+
+impl<'a> Machine<'a> {
+    pub fn new(bytes: &'a [u8]) -> Machine<'a> {
+        Machine {
+            bytes,
+            at: 0,
+            objects: Vec::new(),
+            stack: Vec::new(),
+            marks: Vec::new(),
+            memory: HashMap::new(),
+        }
+    }
+
+    /// Runs to the end, which leaves all objects and the last of the stack.
+    pub fn run(mut self) -> Result<(Vec<Object<'a>>, Id), PickleError> {
+        loop {
+            if let Some(root) = self.step()? {
+                return Ok((self.objects, root));
+            }
+        }
+    }
+
+    /// Runs one operation; the last one's is the result.
+    fn step(&mut self) -> Result<Option<Id>, PickleError> {
+        let [operation] = self.array()?;
+        match operation {
+            // PROTO, FRAME: versions and lengths say nothing that is needed.
+            0x80 => drop(self.array::<1>()?),
+            0x95 => drop(self.array::<8>()?),
+            // STOP
+            b'.' => return self.pop().map(Some),
+            // MARK
+            b'(' => self.marks.push(self.stack.len()),
+            // NONE, NEWTRUE, NEWFALSE
+            b'N' => self.push(Object::None),
+            0x88 => self.push(Object::Bool(true)),
+            0x89 => self.push(Object::Bool(false)),
+            // BININT, BININT1, BININT2, LONG1
+            b'J' => {
+                let number = i32::from_le_bytes(self.array()?);
+                self.push(Object::Int(number.into()));
+            }
+            b'K' => {
+                let [number] = self.array()?;
+                self.push(Object::Int(number.into()));
+            }
+            b'M' => {
+                let number = u16::from_le_bytes(self.array()?);
+                self.push(Object::Int(number.into()));
+            }
+            0x8a => self.long()?,
+            // BINFLOAT
+            b'G' => {
+                let number = f64::from_be_bytes(self.array()?);
+                self.push(Object::Float(number));
+            }
+            // BINUNICODE, SHORT_BINUNICODE, BINUNICODE8
+            b'X' => {
+                let len = u32::from_le_bytes(self.array()?);
+                self.text(len.into())?;
+            }
+            0x8c => {
+                let [len] = self.array()?;
+                self.text(len.into())?;
+            }
+            0x8d => {
+                let len = u64::from_le_bytes(self.array()?);
+                self.text(len)?;
+            }
+            // EMPTY_TUPLE, TUPLE1, TUPLE2, TUPLE3, TUPLE
+            b')' => self.push(Object::Tuple(Vec::new())),
+            0x85..=0x87 => {
+                let items = self.last(usize::from(operation - 0x84))?;
+                self.push(Object::Tuple(items));
+            }
+            b't' => {
+                let items = self.marked()?;
+                self.push(Object::Tuple(items));
+            }
+            // EMPTY_LIST, APPEND, APPENDS
+            b']' => self.push(Object::List(Vec::new())),
+            b'a' => {
+                let items = self.last(1)?;
+                self.append(&items)?;
+            }
+            b'e' => {
+                let items = self.marked()?;
+                self.append(&items)?;
+            }
+            // EMPTY_DICT, SETITEM, SETITEMS
+            b'}' => self.push(Object::Dict(Vec::new())),
+            b's' => {
+                let items = self.last(2)?;
+                self.set(&items)?;
+            }
+            b'u' => {
+                let items = self.marked()?;
+                self.set(&items)?;
+            }
+            // BINPUT, LONG_BINPUT, MEMOIZE
+            b'q' => {
+                let [place] = self.array()?;
+                self.remember(place.into())?;
+            }
+            b'r' => {
+                let place = u32::from_le_bytes(self.array()?);
+                self.remember(place)?;
+            }
+            0x94 => self.remember(self.memory.len() as u32)?,
+            // BINGET, LONG_BINGET
+            b'h' => {
+                let [place] = self.array()?;
+                self.recall(place.into())?;
+            }
+            b'j' => {
+                let place = u32::from_le_bytes(self.array()?);
+                self.recall(place)?;
+            }
+            // GLOBAL, STACK_GLOBAL
+            b'c' => {
+                let (module, name) = (self.line()?, self.line()?);
+                self.push(Object::Callable(Callable::find(module, name)?));
+            }
+            0x93 => {
+                let names = self.last(2)?;
+                let (&Object::Text(module), &Object::Text(name)) =
+                    (self.get(names[0]), self.get(names[1]))
+                else {
+                    return Err(self.senseless());
+                };
+                self.push(Object::Callable(Callable::find(module, name)?));
+            }
+            // BINPERSID, REDUCE, BUILD
+            b'Q' => self.persistent()?,
+            b'R' => self.call()?,
+            b'b' => self.build()?,
+            other => return Err(PickleError::Operation(other)),
+        }
+        Ok(None)
+    }
+
+    fn senseless(&self) -> PickleError {
+        PickleError::Senseless(self.at)
+    }
+
+    fn take(&mut self, len: usize) -> Result<&'a [u8], PickleError> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let taken = rest.get(..len).ok_or(PickleError::Truncated)?;
+        self.at += len;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], PickleError> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
+    fn line(&mut self) -> Result<&'a str, PickleError> {
+        let rest = &self.bytes[self.at..];
+        let len = rest.iter().position(|&byte| byte == b'\n');
+        let line = self.take(len.ok_or(PickleError::Truncated)?)?;
+        self.at += 1;
+        str::from_utf8(line).map_err(|_| self.senseless())
+    }
+
+    fn text(&mut self, len: u64) -> Result<(), PickleError> {
+        let len = usize::try_from(len).map_err(|_| PickleError::Truncated)?;
+        let text = self.take(len)?;
+        let text = str::from_utf8(text).map_err(|_| self.senseless())?;
+        self.push(Object::Text(text));
+        Ok(())
+    }
+
+    /// A number of up to eight bytes, lowest first, in two's complement. Nothing
+    /// of a tensor is measured by longer ones.
+    fn long(&mut self) -> Result<(), PickleError> {
+        let [len] = self.array()?;
+        let bytes = self.take(len.into())?;
+        if bytes.len() > 8 {
+            return Err(self.senseless());
+        }
+        let negative = bytes.last().is_some_and(|&last| last >= 0x80);
+        let mut word = [if negative { 0xff } else { 0 }; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        self.push(Object::Int(i64::from_le_bytes(word)));
+        Ok(())
+    }
+
+    fn push(&mut self, object: Object<'a>) {
+        // There are fewer objects than bytes, and those fit 32 bits.
+        self.stack.push(Id(self.objects.len() as u32));
+        self.objects.push(object);
+    }
+
+    fn get(&self, id: Id) -> &Object<'a> {
+        &self.objects[id.0 as usize]
+    }
+
+    /// Where the part of the stack begins that operations may take from.
+    fn floor(&self) -> usize {
+        self.marks.last().copied().unwrap_or(0)
+    }
+
+    /// The last `count` objects of the stack, taken off it.
+    fn last(&mut self, count: usize) -> Result<Vec<Id>, PickleError> {
+        match self.stack.len().checked_sub(count) {
+            Some(height) if height >= self.floor() => Ok(self.stack.drain(height..).collect()),
+            _ => Err(self.senseless()),
+        }
+    }
+
+    /// All objects since the last mark, taken off the stack with it.
+    fn marked(&mut self) -> Result<Vec<Id>, PickleError> {
+        let height = self.marks.pop().ok_or_else(|| self.senseless())?;
+        Ok(self.stack.drain(height..).collect())
+    }
+
+    fn pop(&mut self) -> Result<Id, PickleError> {
+        Ok(self.last(1)?[0])
+    }
+
+    /// What stands on top of the stack, which stays there.
+    fn top(&self) -> Result<Id, PickleError> {
+        let above = &self.stack[self.floor()..];
+        above.last().copied().ok_or_else(|| self.senseless())
+    }
+
+    fn append(&mut self, items: &[Id]) -> Result<(), PickleError> {
+        let top = self.top()?;
+        match &mut self.objects[top.0 as usize] {
+            Object::List(list) => list.extend_from_slice(items),
+            _ => return Err(self.senseless()),
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, items: &[Id]) -> Result<(), PickleError> {
+        let top = self.top()?;
+        let (pairs, rest) = items.as_chunks();
+        match &mut self.objects[top.0 as usize] {
+            Object::Dict(entries) if rest.is_empty() => {
+                entries.extend(pairs.iter().map(|&[key, value]| (key, value)));
+            }
+            _ => return Err(self.senseless()),
+        }
+        Ok(())
+    }
+
+    fn remember(&mut self, place: u32) -> Result<(), PickleError> {
+        let top = self.top()?;
+        self.memory.insert(place, top);
+        Ok(())
+    }
+
+    fn recall(&mut self, place: u32) -> Result<(), PickleError> {
+        let id = self.memory.get(&place).copied();
+        self.stack.push(id.ok_or_else(|| self.senseless())?);
+        Ok(())
+    }
+
+    /// A persistent id, as `torch.save` gives them to storages: the word
+    /// "storage", the class, the entry's name, the device, the length.
+    fn persistent(&mut self) -> Result<(), PickleError> {
+        let id = self.pop()?;
+        let storage = match self.get(id) {
+            Object::Tuple(items) => match items.as_slice() {
+                &[word, class, key, _device, len] => {
+                    match (self.get(word), self.get(class), self.get(key)) {
+                        (
+                            Object::Text("storage"),
+                            &Object::Callable(Callable::Storage(kind)),
+                            &Object::Text(key),
+                        ) if is_key(key) => self.size(len).map(|len| Storage { kind, key, len }),
+                        _ => None,
+                    }
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        let storage = storage.ok_or_else(|| self.senseless())?;
+        self.push(Object::Storage(Box::new(storage)));
+        Ok(())
+    }
+
+    /// Stands in for calling what the pickle named.
+    fn call(&mut self) -> Result<(), PickleError> {
+        let arguments = self.pop()?;
+        let callable = self.pop()?;
+        let (Object::Callable(callable), Object::Tuple(arguments)) =
+            (self.get(callable), self.get(arguments))
+        else {
+            return Err(self.senseless());
+        };
+        match (callable, arguments.as_slice()) {
+            (Callable::OrderedDict, []) => self.push(Object::Dict(Vec::new())),
+            // Storage, offset, shape and strides; gradients and hooks follow.
+            (Callable::RebuildTensor, &[storage, offset, shape, strides, ..]) => {
+                let view = self.view(storage, offset, shape, strides);
+                let view = view.ok_or_else(|| self.senseless())?;
+                self.push(Object::Tensor(Box::new(view)));
+            }
+            // The tensor itself; gradients and hooks follow.
+            (Callable::RebuildParameter, &[tensor, ..]) => match self.get(tensor) {
+                Object::Tensor(_) => self.stack.push(tensor),
+                _ => return Err(self.senseless()),
+            },
+            _ => return Err(self.senseless()),
+        }
+        Ok(())
+    }
+
+    fn view(&self, storage: Id, offset: Id, shape: Id, strides: Id) -> Option<View<'a>> {
+        let (Object::Storage(storage), Object::Tuple(shape), Object::Tuple(strides)) =
+            (self.get(storage), self.get(shape), self.get(strides))
+        else {
+            return None;
+        };
+        // A tuple may be as long as the pickle, and be named again and again.
+        if shape.len().max(strides.len()) > MOST_DIMENSIONS {
+            return None;
+        }
+        let size = |&id: &Id| self.size(id);
+        let shape = shape.iter().map(|&id| match self.get(id) {
+            &Object::Int(size) => Some(size),
+            _ => None,
+        });
+        View::new(
+            **storage,
+            self.size(offset)?,
+            shape.collect::<Option<_>>()?,
+            strides.iter().map(size).collect::<Option<_>>()?,
+        )
+    }
+
+    fn size(&self, id: Id) -> Option<usize> {
+        match self.get(id) {
+            &Object::Int(size) => usize::try_from(size).ok(),
+            _ => None,
+        }
+    }
+
+    /// Attributes for the dictionary on top of the stack, which
+    /// `Module.state_dict` gives one; nothing needs them.
+    fn build(&mut self) -> Result<(), PickleError> {
+        self.pop()?;
+        let top = self.top()?;
+        match self.get(top) {
+            Object::Dict(_) => Ok(()),
+            _ => Err(self.senseless()),
+        }
+    }
+}
+
+/// Whether a storage may be called so; `torch.save` numbers them.
+fn is_key(key: &str) -> bool {
+    key.len() <= LONGEST_KEY && key.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}

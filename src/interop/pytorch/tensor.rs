@@ -1,0 +1,181 @@
+//! Tensors of a checkpoint: views of numbers that lie in its archive.
+
+use tch::{Kind, Tensor};
+
+/// Numbers of one type, an entry of the archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Storage<'a> {
+    pub kind: Kind,
+    /// The entry's name in the folder `data`.
+    pub key: &'a str,
+    /// Numbers in it.
+    pub len: usize,
+}
+
+/// Dimensions a tensor may have.
+pub(super) const MOST_DIMENSIONS: usize = 8;
+
+/// A tensor: which numbers of its storage it shows, and in which shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct View<'a> {
+    pub(super) storage: Storage<'a>,
+    offset: usize,
+    shape: Vec<i64>,
+    strides: Vec<usize>,
+    count: usize,
+}
+
+impl<'a> View<'a> {
+    /// `None` unless all its numbers lie in the storage and there are no more
+    /// of them than there: broadcast tensors are small in a file alone.
+    pub(super) fn new(
+        storage: Storage<'a>,
+        offset: usize,
+        shape: Vec<i64>,
+        strides: Vec<usize>,
+    ) -> Option<View<'a>> {
+        if shape.len() != strides.len() || shape.len() > MOST_DIMENSIONS {
+            return None;
+        }
+        let mut count = 1usize;
+        let mut last = offset;
+        for (&size, &stride) in shape.iter().zip(&strides) {
+            let size = usize::try_from(size).ok()?;
+            count = count.checked_mul(size)?;
+            last = last.checked_add(size.saturating_sub(1).checked_mul(stride)?)?;
+        }
+        let fits = count == 0 || last < storage.len && count <= storage.len;
+        fits.then_some(View {
+            storage,
+            offset,
+            shape,
+            strides,
+            count,
+        })
+    }
+
+    /// The type of its numbers.
+    pub fn kind(&self) -> Kind {
+        self.storage.kind
+    }
+
+    /// Its shape.
+    pub fn shape(&self) -> &[i64] {
+        &self.shape
+    }
+
+    /// How many numbers it holds.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The tensor, from the bytes of its storage; `None` if they are fewer than
+    /// promised or libtorch refuses.
+    pub(super) fn tensor(&self, bytes: &[u8]) -> Option<Tensor> {
+        let width = self.kind().elt_size_in_bytes();
+        if bytes.len() != self.storage.len.checked_mul(width)? {
+            return None;
+        }
+        let gathered;
+        let data = if self.is_contiguous() {
+            let start = if self.count == 0 { 0 } else { self.offset };
+            &bytes[start * width..][..self.count * width]
+        } else {
+            gathered = self.gather(bytes, width);
+            &gathered
+        };
+        Tensor::f_from_data_size(data, &self.shape, self.kind()).ok()
+    }
+
+    /// Whether its numbers lie one behind the other.
+    fn is_contiguous(&self) -> bool {
+        if self.count == 0 {
+            return true;
+        }
+        let mut expected = 1;
+        let mut dimensions = self.shape.iter().zip(&self.strides).rev();
+        dimensions.all(|(&size, &stride)| {
+            let is_next = size == 1 || stride == expected;
+            expected *= size as usize;
+            is_next
+        })
+    }
+
+    /// Its numbers of `width` bytes, in the order of its last dimension first.
+    fn gather(&self, bytes: &[u8], width: usize) -> Vec<u8> {
+        let mut data = Vec::with_capacity(self.count * width);
+        let mut index = vec![0; self.shape.len()];
+        for _ in 0..self.count {
+            let steps = index.iter().zip(&self.strides);
+            let place = self.offset + steps.map(|(index, stride)| index * stride).sum::<usize>();
+            data.extend_from_slice(&bytes[place * width..][..width]);
+            for (index, &size) in index.iter_mut().zip(&self.shape).rev() {
+                *index += 1;
+                if *index < size as usize {
+                    break;
+                }
+                *index = 0;
+            }
+        }
+        data
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn storage(len: usize) -> Storage<'static> {
+        Storage {
+            kind: Kind::Float,
+            key: "0",
+            len,
+        }
+    }
+
+    fn view(offset: usize, shape: &[i64], strides: &[usize]) -> Option<View<'static>> {
+        View::new(storage(12), offset, shape.to_vec(), strides.to_vec())
+    }
+
+    #[test]
+    fn strides_and_offsets_are_honoured() {
+        let numbers: Vec<f32> = (0..12u8).map(f32::from).collect();
+        let bytes: &[u8] = bytemuck::cast_slice(&numbers);
+        let whole = Tensor::from_slice(&numbers).view([3, 4]);
+        for (offset, shape, strides) in [
+            (0, vec![3, 4], vec![4, 1]),
+            (0, vec![4, 3], vec![1, 4]),
+            (5, vec![2, 2], vec![4, 1]),
+            (2, vec![1, 3], vec![99, 4]),
+            (11, vec![], vec![]),
+            (0, vec![12], vec![1]),
+            (3, vec![0, 5], vec![7, 7]),
+            (1, vec![3, 2, 2], vec![4, 0, 1]),
+        ] {
+            let steps: Vec<i64> = strides.iter().map(|&stride| stride as i64).collect();
+            let expected = whole.as_strided(&shape, &steps, offset as i64);
+            let found = view(offset, &shape, &strides)
+                .unwrap()
+                .tensor(bytes)
+                .unwrap();
+            assert_eq!(found.size(), shape);
+            assert_eq!(found, expected, "{offset} {shape:?} {strides:?}");
+        }
+    }
+
+    #[test]
+    fn what_reaches_out_of_the_storage_is_refused() {
+        assert!(view(1, &[12], &[1]).is_none());
+        assert!(view(0, &[2, 2], &[11, 1]).is_none());
+        assert!(view(usize::MAX, &[2], &[1]).is_none());
+        assert!(view(0, &[i64::MAX, i64::MAX], &[0, 0]).is_none());
+        assert!(view(0, &[2], &[usize::MAX]).is_none());
+        assert!(view(0, &[-1], &[1]).is_none());
+        assert!(view(0, &[2], &[1, 1]).is_none());
+        // Broadcast: a hundred numbers out of one.
+        assert!(view(0, &[100], &[0]).is_none());
+        assert!(view(12, &[], &[]).is_none());
+        let short = view(0, &[12], &[1]).unwrap().tensor(&[0; 47]);
+        assert!(short.is_none());
+    }
+}

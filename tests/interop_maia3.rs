@@ -1,0 +1,220 @@
+//! Maia-3 checkpoints: read as `torch.save` writes them, and evaluated as their
+//! formulas say.
+
+#[path = "interop_maia3/allocations.rs"]
+mod allocations;
+#[path = "interop_maia3/checkpoint.rs"]
+mod checkpoint;
+#[path = "interop_maia3/engine.rs"]
+mod engine;
+#[path = "interop_maia3/formulas.rs"]
+mod formulas;
+#[path = "interop_maia3/hostile.rs"]
+mod hostile;
+#[path = "interop_maia3/python.rs"]
+mod python;
+#[path = "interop_maia3/reading.rs"]
+mod reading;
+
+use rand::Rng;
+use rand_distr::StandardNormal;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+use shakmaty::{CastlingMode, Color, Move, Position, Role, Square};
+use tch::Tensor;
+use tessera::chess::Game;
+use tessera::encode::{BOARDS, HISTORY, PLANES_PER_BOARD, policy_index};
+use tessera::interop::maia3::{GabConfig, Maia3Config, Maia3Network};
+
+/// A parameter: name, shape, values.
+type Parameter = (String, Vec<i64>, Vec<f32>);
+
+/// Games, by where they begin, that come by castling on both sides, promotions,
+/// en passant, and rooks' and queens' moves along the first rank from e1.
+const BEGINNINGS: [&str; 8] = [
+    "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
+    "r3k2r/pppq1ppp/8/8/8/8/PPPQ1PPP/R3K2R w KQkq - 0 1",
+    "r3k2r/8/8/8/8/8/8/R3K2R b KQkq - 0 1",
+    "1n2k1n1/P1P3P1/8/8/8/8/p1p3p1/1N2K1N1 b - - 0 1",
+    "6k1/1P6/8/2pP4/8/8/1p4K1/4R3 w - c6 0 2",
+    "2r1r2k/8/8/8/8/8/1K6/4Q3 w - - 0 1",
+    // In the second a queen and a rook go where pawns are promoted.
+    "4n1n1/3P1P2/8/8/1k6/8/2p1p3/1N1N2K1 w - - 0 1",
+    "8/P2P2QR/8/8/1k6/8/2p1p3/1N1N2K1 w - - 0 1",
+];
+
+/// Positions along games of random moves: at least `count`.
+fn games(count: usize) -> Vec<Game> {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
+    let mut games = Vec::new();
+    while games.len() < count {
+        for fen in BEGINNINGS {
+            let mut game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
+            for _ in 0..12 {
+                games.push(game.clone());
+                let moves = game.position().legal_moves();
+                // What is rare is what is to be tested.
+                let rare = |mv: &&Move| mv.is_castle() || mv.is_promotion() || mv.is_en_passant();
+                let rare: Vec<&Move> = moves.iter().filter(rare).collect();
+                let mv = match (moves.len(), rare.len()) {
+                    (0, _) => break,
+                    (_, several) if several > 0 && random.random_bool(0.2) => {
+                        *rare[random.random_range(0..several)]
+                    }
+                    (all, _) => moves[random.random_range(0..all)],
+                };
+                game.play(mv);
+            }
+        }
+    }
+    games
+}
+
+/// Small sizes, no two of them alike, with either way to sum the board up.
+fn small() -> [Maia3Config; 2] {
+    [None, Some(3)].map(|compress| Maia3Config {
+        layers: 2,
+        width: 24,
+        heads: 4,
+        feed_forward: 40,
+        history: 8,
+        rating: 5,
+        hidden: 10,
+        gab: GabConfig {
+            compress,
+            hidden: 14,
+            generator: 7,
+        },
+    })
+}
+
+/// Random parameters, none of which could be left out without a difference.
+fn random_parameters(config: &Maia3Config, seed: u64) -> Vec<Parameter> {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let parameters = config.parameters().into_iter();
+    parameters
+        .map(|(name, shape)| {
+            let is_norm = shape.len() == 1 && name.ends_with("weight");
+            let scale = match shape[..] {
+                [_, inputs] => 1.2 / (inputs as f32).sqrt(),
+                _ => 0.3,
+            };
+            let values = (0..shape.iter().product::<i64>()).map(|_| {
+                let value: f32 = random.sample(StandardNormal);
+                value * scale + f32::from(u8::from(is_norm))
+            });
+            let values = values.collect();
+            (name, shape, values)
+        })
+        .collect()
+}
+
+/// Ratings of the mover and the opponent in position `index`, some of them out
+/// of range.
+fn ratings(index: usize) -> [i64; 2] {
+    let rating = |step: usize| (index * step % 6400) as i64 - 500;
+    [rating(577), rating(1123)]
+}
+
+/// The square as the mover sees it.
+fn oriented(square: Square, turn: Color) -> usize {
+    let seen = turn.fold_wb(square, square.flip_vertical());
+    usize::from(seen)
+}
+
+/// Which of the twelve kinds of pieces stands on each square, `age` plies ago
+/// (or at the game's beginning), as the mover of that board saw it.
+fn board(game: &Game, age: usize) -> Vec<(usize, usize)> {
+    let plies = game.plies();
+    let position = &plies[plies.len() - 1 - age.min(plies.len() - 1)].position;
+    let turn = position.turn();
+    let pieces = position.board().clone().into_iter();
+    pieces
+        .map(|(square, piece)| {
+            let theirs = if piece.color == turn { 0 } else { 6 };
+            let kind = Role::ALL.iter().position(|&role| role == piece.role);
+            (oriented(square, turn), theirs + kind.unwrap())
+        })
+        .collect()
+}
+
+/// Positions as a Maia-3 network reads them, i64 [B, 106]. Words that it should
+/// not look at are all ones.
+fn rows(games: &[Game]) -> Tensor {
+    let mut words = Vec::new();
+    for (index, game) in games.iter().enumerate() {
+        let mut row = vec![0i64; BOARDS];
+        for age in 0..HISTORY {
+            let planes = &mut row[age * PLANES_PER_BOARD..][..PLANES_PER_BOARD];
+            for (square, kind) in board(game, age) {
+                planes[kind] |= 1 << square;
+            }
+            planes[PLANES_PER_BOARD - 1] = -1;
+        }
+        row.extend(ratings(index));
+        words.extend(row);
+    }
+    Tensor::from_slice(&words).view([games.len() as i64, -1])
+}
+
+/// A move as Maia-3's own program writes it: UCI from the mover's view, castling
+/// as the king's two steps.
+fn written(game: &Game, mv: Move) -> String {
+    let mirrored = |letter: char| match letter.to_digit(10) {
+        Some(rank) if game.position().turn().is_black() => (b'9' - rank as u8) as char,
+        _ => letter,
+    };
+    game.format_move(mv).chars().map(mirrored).collect()
+}
+
+/// Maia-3's moves in its order.
+fn all_written() -> Vec<String> {
+    let squares = Square::ALL;
+    let pairs = squares
+        .iter()
+        .flat_map(|from| squares.iter().map(move |to| format!("{from}{to}")));
+    let files = || 'a'..='h';
+    let promotions = files().flat_map(|from| {
+        files().flat_map(move |to| {
+            ['q', 'r', 'b', 'n']
+                .into_iter()
+                .map(move |piece| format!("{from}7{to}8{piece}"))
+        })
+    });
+    pairs.chain(promotions).collect()
+}
+
+/// Holds a network's outputs for `games` against Maia-3's own: 4352 logits and
+/// those of loss, draw and win for each. Returns the largest difference.
+fn largest_difference(
+    network: &Maia3Network,
+    games: &[Game],
+    expected: &[(Vec<f64>, Vec<f64>)],
+) -> f64 {
+    let _guard = tch::no_grad_guard();
+    let outputs = network.forward(&rows(games));
+    let [policy, wdl] = &outputs[..] else {
+        panic!("not two outputs");
+    };
+    assert_eq!(policy.size(), [games.len() as i64, 1858]);
+    assert_eq!(wdl.size(), [games.len() as i64, 3]);
+    let names = all_written();
+    let mut largest = 0.0f64;
+    let mut compare = |found: f64, expected: f64| {
+        assert!(found.is_finite() && expected.is_finite());
+        largest = largest.max((found - expected).abs());
+    };
+    for (index, (game, (moves, result))) in games.iter().zip(expected).enumerate() {
+        let turn = game.position().turn();
+        for mv in game.position().legal_moves() {
+            let name = written(game, mv);
+            let place = names.iter().position(|other| *other == name).unwrap();
+            let entry = policy_index(mv, turn).into();
+            compare(policy.double_value(&[index as i64, entry]), moves[place]);
+        }
+        for (place, &logit) in result.iter().rev().enumerate() {
+            compare(wdl.double_value(&[index as i64, place as i64]), logit);
+        }
+    }
+    largest
+}

@@ -1,0 +1,126 @@
+//! The engine's networks that checkpoints become.
+
+use super::checkpoint::Checkpoint;
+use super::{games, random_parameters, ratings, rows, small};
+use shakmaty::Position;
+use std::fs;
+use tessera::chess::{Game, Ratings};
+use tessera::encode::{InputFormat, policy_index};
+use tessera::interop::maia3::{self, Maia3Network};
+use tessera::nn::torch::{ExportPrecision, TorchBackend, open};
+use tessera::nn::{Backend, Batch, DeviceChoice, Evaluations, Metadata, Precision, softmax};
+
+fn network() -> Maia3Network {
+    let parameters = random_parameters(&small()[1], 13);
+    maia3::read(&Checkpoint::new(&parameters).bytes()).unwrap()
+}
+
+/// The file of a network, and what it says of itself.
+fn written(network: &Maia3Network, precision: ExportPrecision) -> (Vec<u8>, Metadata) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("maia3.pt");
+    let metadata = network
+        .write_torchscript("maia3-tiny", precision, &path)
+        .unwrap();
+    (fs::read(path).unwrap(), metadata)
+}
+
+/// Games whose players have the ratings that [`rows`] gives them.
+fn rated_games(count: usize) -> Vec<Game> {
+    let mut games = games(count);
+    for (index, game) in games.iter_mut().enumerate() {
+        let [ours, theirs] = ratings(index).map(|rating| u16::try_from(rating.max(0)).ok());
+        let (white, black) = game
+            .position()
+            .turn()
+            .fold_wb((ours, theirs), (theirs, ours));
+        game.set_ratings(Ratings { white, black });
+    }
+    games
+}
+
+#[test]
+fn the_engine_plays_what_the_network_computes() {
+    let _guard = tch::no_grad_guard();
+    let network = network();
+    let (file, metadata) = written(&network, ExportPrecision::F32);
+    metadata.check().unwrap();
+    assert_eq!(metadata.format(), Some(InputFormat::Maia3));
+    assert_eq!(metadata.scalars, ["self_elo", "opponent_elo"]);
+    let backend = TorchBackend::new(&file, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
+    assert_eq!(backend.metadata(), &metadata);
+    let games = rated_games(150);
+    let outputs = network.forward(&rows(&games));
+    for start in [0, 1, 8] {
+        let games = &games[start..];
+        let mut batch = Batch::default();
+        for game in games {
+            let moves = game.position().legal_moves();
+            batch.push(game, &moves, backend.properties().input);
+        }
+        let mut found = Evaluations::default();
+        backend.evaluate(&batch, &mut found).unwrap();
+        for (index, game) in games.iter().enumerate() {
+            let row = (start + index) as i64;
+            let turn = game.position().turn();
+            for (mv, found) in game
+                .position()
+                .legal_moves()
+                .into_iter()
+                .zip(found.logits(index))
+            {
+                let logit = outputs[0].double_value(&[row, policy_index(mv, turn).into()]);
+                assert!((f64::from(*found) - logit).abs() < 1e-4);
+            }
+            let mut wdl = [0, 1, 2].map(|place| outputs[1].double_value(&[row, place]) as f32);
+            softmax(&mut wdl, 1.0);
+            let value = found.value(index);
+            assert!((value.q - (wdl[0] - wdl[2])).abs() < 1e-4);
+            assert!((value.d - wdl[1]).abs() < 1e-4);
+        }
+    }
+}
+
+/// A file of the engine's can be turned back: it holds the checkpoint's
+/// parameters by their names, and its sizes.
+#[test]
+fn a_file_holds_the_checkpoint() {
+    let network = network();
+    let (file, metadata) = written(&network, ExportPrecision::F32);
+    let (module, read) = open(&file).unwrap();
+    assert_eq!(read, metadata);
+    let again = Maia3Network::from_torchscript(&read, module.tensors().unwrap()).unwrap();
+    assert_eq!(again.config(), network.config());
+    assert_eq!(again.parameters(), network.parameters());
+    let (file_again, metadata_again) = written(&again, ExportPrecision::F32);
+    assert_eq!((file_again.len(), metadata_again), (file.len(), metadata));
+    let foreign = Metadata {
+        architecture: serde_json::json!({ "family": "lc0" }),
+        ..read
+    };
+    let error = Maia3Network::from_torchscript(&foreign, module.tensors().unwrap());
+    assert!(error.unwrap_err().to_string().contains("family \"lc0\""));
+    // What is in the file and no parameter is indices, a few thousand bytes.
+    let counts = network.parameters().iter();
+    let parameters: usize = counts.map(|(_, tensor)| tensor.numel()).sum();
+    assert!(file.len() < 4 * parameters + (100 << 10), "{}", file.len());
+}
+
+#[test]
+fn half_the_bytes_are_nearly_as_good() {
+    let _guard = tch::no_grad_guard();
+    let network = network();
+    let (file, _) = written(&network, ExportPrecision::Fp16);
+    let backend = TorchBackend::new(&file, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
+    let game = &rated_games(1)[0];
+    let moves = game.position().legal_moves();
+    let mut batch = Batch::default();
+    batch.push(game, &moves, backend.properties().input);
+    let mut found = Evaluations::default();
+    backend.evaluate(&batch, &mut found).unwrap();
+    let policy = &network.forward(&rows(std::slice::from_ref(game)))[0];
+    for (mv, found) in moves.into_iter().zip(found.logits(0)) {
+        let entry = policy_index(mv, game.position().turn());
+        assert!((f64::from(*found) - policy.double_value(&[0, entry.into()])).abs() < 0.05);
+    }
+}

@@ -21,7 +21,8 @@ use tch::{Device, Kind, Tensor};
 use tessera::chess::Game;
 use tessera::encode::{BOARDS, Input};
 use tessera::interop::lc0::{self, HeadChoice};
-use tessera::interop::onnx::{self, OnnxNetwork};
+use tessera::interop::maia3::{Maia3Config, Maia3Network};
+use tessera::interop::onnx::{self, OnnxError, OnnxNetwork};
 use tessera::model::{
     Chessformer, EmbeddingConfig, Export, ModelConfig, NormKind, PositionConfig, export,
 };
@@ -409,4 +410,67 @@ fn networks_from_lc0s_converter_are_read() {
         println!("{name}: off by {off:.1e}");
         assert!(off < tolerance, "{name} is off by {off}");
     }
+}
+
+#[test]
+fn maia_3_keeps_its_ratings() {
+    let Some(python) = python() else {
+        println!("skipped: no Python with onnxruntime (tools/test prepares one)");
+        return;
+    };
+    let mut config = Maia3Config::preset("maia3-5m").unwrap();
+    (config.layers, config.width, config.heads) = (2, 32, 2);
+    tch::manual_seed(9);
+    let tensors = config.parameters().into_iter().map(|(name, shape)| {
+        let tensor = Tensor::randn(shape, (Kind::Float, Device::Cpu)) * 0.2;
+        (name, tensor)
+    });
+    let network = Maia3Network::new(
+        config.clone(),
+        tensors.collect::<Vec<_>>(),
+        "unknown".to_owned(),
+        serde_json::Value::Null,
+    );
+    let network = network.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    let (mut planes, mut rows) = (Vec::new(), Vec::new());
+    let ratings = |player: usize| (0..100).map(move |index| 1000 + 7 * index + 300 * player as i64);
+    for (index, input) in inputs().iter().enumerate() {
+        let boards = &input.words()[..BOARDS];
+        for board in boards {
+            planes.extend((0..64).map(|square| (board >> square & 1) as f32));
+        }
+        rows.extend(boards.iter().map(|&board| board as i64));
+        rows.extend([0, 1].map(|player| ratings(player).nth(index).unwrap()));
+    }
+    let rows = Tensor::from_slice(&rows).view([-1, BOARDS as i64 + 2]);
+    let _guard = tch::no_grad_guard();
+    let outputs = network.forward(&rows);
+    let floats = |output: &Tensor| Vec::<f32>::try_from(output.flatten(0, -1)).unwrap();
+    let expected: Vec<f32> = outputs.iter().flat_map(floats).collect();
+
+    let path = place("network.pt");
+    network
+        .write_torchscript("maia", ExportPrecision::F32, &path)
+        .unwrap();
+    let file = fs::read(&path).unwrap();
+    fs::write(
+        place("maia.onnx"),
+        onnx::write(&file, ExportPrecision::F32).unwrap(),
+    )
+    .unwrap();
+    fs::write(place("maia.-input-planes"), bytemuck::cast_slice(&planes)).unwrap();
+    for (player, name) in ["self_elo", "opponent_elo"].into_iter().enumerate() {
+        let ratings: Vec<f32> = ratings(player).map(|rating| rating as f32).collect();
+        let ratings = bytemuck::cast_slice(&ratings[..expected.len() / 1861]);
+        fs::write(place(&format!("maia.{name}")), ratings).unwrap();
+    }
+    run_in_onnxruntime(&python, folder.path(), &["maia".to_owned()]);
+    let found = self::floats(&place("maia.found"));
+    let off = difference(&found, &expected);
+    assert!(off < 1e-4, "off by {off}");
+    // Lc0 knows no ratings.
+    let error = onnx::wrap_in_lc0(&file, ExportPrecision::F32).unwrap_err();
+    assert!(matches!(error, OnnxError::InputFormat));
 }

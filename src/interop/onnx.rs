@@ -29,6 +29,7 @@ pub use write::write;
 use write::PLANES;
 
 use crate::interop::lc0::Lc0Error;
+use crate::interop::maia3::Maia3Error;
 use crate::model::RestoreError;
 use crate::nn::torch::NetworkError;
 
@@ -48,6 +49,9 @@ pub enum OnnxError {
     /// file of Lc0's that cannot be read.
     #[error(transparent)]
     Lc0(#[from] Lc0Error),
+    /// A network of Maia-3's whose file does not fit together.
+    #[error(transparent)]
+    Maia3(#[from] Maia3Error),
     /// What a network file says of itself is not of its family.
     #[error("the network's description cannot be read: {0}")]
     Description(#[from] serde_json::Error),

@@ -2,8 +2,10 @@
 
 Arguments: a folder and the names of the networks in it. For each there is
 `name.onnx`, and for all of them the file `planes`: raw f32, whole positions of
-112 planes. Writes `name.found`: the outputs one after another, raw f32. Networks in
-bfloat16 are only checked: onnxruntime does not compute in it on the CPU.
+112 planes. A network that reads something else has it in files of its own, named
+by its inputs. Writes `name.found`: the outputs one after another, raw f32.
+Networks in bfloat16 are only checked: onnxruntime does not compute in it on the
+CPU.
 """
 
 import sys
@@ -24,10 +26,13 @@ def run(folder, name):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(model.SerializeToString(), options)
-    [entry] = session.get_inputs()
-    assert entry.shape == ["batch", 112, 8, 8], entry.shape
-    planes = numpy.fromfile(folder / "planes", numpy.float32).reshape(-1, 112, 8, 8)
-    outputs = session.run(None, {entry.name: planes.astype(TYPES[entry.type])})
+    inputs = {}
+    for entry in session.get_inputs():
+        assert entry.shape[0] == "batch", entry.shape
+        own = folder / f"{name}.{entry.name.replace('/', '-')}"
+        numbers = numpy.fromfile(own if own.exists() else folder / "planes", numpy.float32)
+        inputs[entry.name] = numbers.reshape(-1, *entry.shape[1:]).astype(TYPES[entry.type])
+    outputs = session.run(None, inputs)
     for output, array in zip(session.get_outputs(), outputs):
         assert output.shape[0] == "batch", output.shape
         assert [*array.shape[1:]] == output.shape[1:], output.shape

@@ -1,7 +1,10 @@
-//! Networks of all families, as functions of Lc0's planes.
+//! Networks of all families, as functions of planes.
 
+use super::write::PLANES;
 use super::{OnnxError, OnnxNetwork};
+use crate::encode::BOARDS;
 use crate::interop::lc0::{HeadChoice, Lc0Network};
+use crate::interop::maia3::Maia3Network;
 use crate::model::{self, Chessformer, Weights};
 use crate::nn::Metadata;
 use crate::nn::torch::{self, NetworkError};
@@ -17,6 +20,7 @@ pub(super) struct Opened {
 enum Family {
     Chessformer(Box<Chessformer>, Weights),
     Lc0(Box<Lc0Network>, HeadChoice),
+    Maia3(Box<Maia3Network>),
     Onnx(Box<OnnxNetwork>),
 }
 
@@ -40,6 +44,9 @@ impl Opened {
                 choice.check(network.config())?;
                 Family::Lc0(Box::new(network), choice)
             }
+            Some("maia3") => Family::Maia3(Box::new(Maia3Network::from_torchscript(
+                &metadata, tensors,
+            )?)),
             Some("onnx") => {
                 Family::Onnx(Box::new(OnnxNetwork::from_torchscript(&metadata, tensors)?))
             }
@@ -62,6 +69,10 @@ impl Opened {
                 let parameters = network.parameters().iter().map(shared);
                 parameters.chain(network.buffers()).collect()
             }
+            Family::Maia3(network) => {
+                let parameters = network.parameters().iter().map(shared);
+                parameters.chain(network.buffers()).collect()
+            }
             Family::Onnx(network) => {
                 let tensors = network.parameters().iter().chain(network.buffers());
                 tensors.map(shared).collect()
@@ -69,12 +80,29 @@ impl Opened {
         }
     }
 
-    /// The outputs that the metadata names, from planes [B, 112, 8, 8] as Lc0
-    /// fills them in the network's input format.
-    pub fn forward(&self, planes: &Tensor) -> Vec<Tensor> {
+    /// What the network reads, by name and shape of a position: planes as Lc0
+    /// fills them in the network's input format; of Maia-3's the bitboards of a
+    /// row bit by bit, and the players' ratings.
+    pub fn inputs(&self) -> Vec<(&'static str, Vec<i64>)> {
+        match self.network {
+            Family::Maia3(_) => vec![
+                (PLANES, vec![BOARDS as i64, 8, 8]),
+                ("self_elo", vec![]),
+                ("opponent_elo", vec![]),
+            ],
+            _ => vec![(PLANES, vec![112, 8, 8])],
+        }
+    }
+
+    /// The outputs that the metadata names, from [`Opened::inputs`].
+    pub fn forward(&self, given: &[Tensor]) -> Vec<Tensor> {
+        let planes = &given[0];
         match &self.network {
             Family::Chessformer(model, weights) => model.exported_from_planes(weights, planes),
             Family::Lc0(network, choice) => network.forward_planes(planes, choice),
+            Family::Maia3(network) => {
+                network.forward_planes(planes, &Tensor::stack(&given[1..], 1))
+            }
             Family::Onnx(network) => network.forward_planes(planes),
         }
     }

@@ -46,10 +46,10 @@ pub fn wrap_in_lc0(file: &[u8], precision: ExportPrecision) -> Result<Vec<u8>, O
     let mut outputs = vec![POLICY, WDL];
     outputs.extend(has_moves_left.then_some(MOVES_LEFT));
     let function = Function {
-        inputs: vec![(PLANES, vec![112, 8, 8])],
+        inputs: opened.inputs(),
         tensors: opened.tensors(),
         outputs,
-        forward: &|given| outputs_of_lc0(metadata, &opened.forward(&given[0])),
+        forward: &|given| outputs_of_lc0(metadata, &opened.forward(given)),
     };
     let model = encode(&function.model(precision)?)?;
     let name = |name: &str| Some(name.to_owned());

@@ -84,16 +84,19 @@ pub(super) const PLANES: &str = "/input/planes";
 /// as Lc0 does in the network's input format, to all outputs of the network
 /// file, by their names there.
 ///
+/// Maia-3's networks have planes [batch, 104, 8, 8], the bitboards of a row bit
+/// by bit, and `self_elo` and `opponent_elo` [batch].
+///
 /// # Errors
 /// [`OnnxError`] if `file` is none of our network files or cannot be expressed.
 pub fn write(file: &[u8], precision: ExportPrecision) -> Result<Vec<u8>, OnnxError> {
     let opened = Opened::new(file)?;
     let outputs = opened.metadata.outputs.iter();
     let function = Function {
-        inputs: vec![(PLANES, vec![112, 8, 8])],
+        inputs: opened.inputs(),
         tensors: opened.tensors(),
         outputs: outputs.map(String::as_str).collect(),
-        forward: &|given| opened.forward(&given[0]),
+        forward: &|given| opened.forward(given),
     };
     let mut model = function.model(precision)?;
     model.metadata_props = properties(&opened.metadata);

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// Our C++: what tch does not reach of libtorch. One line a file.
-const CPP: [&str; 9] = [
+const CPP: [&str; 10] = [
+    "src/interop/onnx/graph.cpp",
     "src/nn/torch/fuse.cpp",
     "src/nn/torch/mish.cpp",
     "src/nn/torch/module.cpp",

@@ -25,7 +25,7 @@ mod size;
 
 pub use chessformer::{Chessformer, Heads, Outputs};
 pub use config::{ConfigError, EmbeddingConfig, ModelConfig, NormKind, PRESETS, PositionConfig};
-pub use export::{Export, export};
+pub use export::{Export, RestoreError, export, restore};
 pub use grow::{GrowError, grow};
 pub(crate) use heads::{MOVES_LEFT_FEATURES, MOVES_LEFT_SCALE, policy_gather};
 pub use heads::{RewardOutputs, bucket_of};

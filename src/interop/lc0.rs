@@ -29,6 +29,7 @@ pub use config::{
     PolicyHeadConfig, SmolgenConfig, SquareEmbedding, Tower, ValueHead, ValueHeadConfig,
 };
 pub use container::is_weights_file;
+pub(super) use forward::{READ, planes};
 pub use layer::Lc0Encoding;
 pub use network::{Lc0Network, read, write};
 pub use size::Lc0Size;

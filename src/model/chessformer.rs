@@ -2,7 +2,7 @@
 
 use super::attention::Attention;
 use super::config::{ConfigError, ModelConfig, PositionConfig};
-use super::embedding::{Embedding, FeedForward, features};
+use super::embedding::{Embedding, FeedForward, features, features_of_planes};
 use super::heads::{
     MovesLeftHead, PolicyHead, ResultHead, RewardHead, RewardOutputs, policy_gather,
 };
@@ -194,10 +194,24 @@ impl Chessformer {
     /// `heads` asks for outputs that not every network has.
     #[must_use]
     pub fn forward(&self, weights: &Weights, rows: &Tensor, heads: Heads) -> Outputs {
-        let constants = &self.constants;
         let like = &weights.tensors()[0];
-        let features = features(rows, &constants.shifts, like);
-        let mut x = self.embedding.forward(weights, &features);
+        let features = features(rows, &self.constants.shifts, like);
+        self.forward_features(weights, &features, heads)
+    }
+
+    /// Evaluates planes [B, 112, 8, 8] as Lc0 fills them in input format 1.
+    pub(super) fn forward_planes(
+        &self,
+        weights: &Weights,
+        planes: &Tensor,
+        heads: Heads,
+    ) -> Outputs {
+        self.forward_features(weights, &features_of_planes(planes), heads)
+    }
+
+    fn forward_features(&self, weights: &Weights, features: &Tensor, heads: Heads) -> Outputs {
+        let constants = &self.constants;
+        let mut x = self.embedding.forward(weights, features);
         for layer in &self.layers {
             x = layer
                 .attention

@@ -10,6 +10,11 @@ use tch::{Kind, Tensor};
 /// Features of a square before the embedding: Lc0's 112 input planes.
 pub(super) const FEATURES: i64 = 112;
 
+/// The plane of the plies since the last capture or pawn move, and its scale:
+/// Lc0 counts plies here; the paper divides by 100.
+const RULE50_PLANE: i64 = BOARDS as i64 + 5;
+const RULE50_SCALE: f64 = 0.01;
+
 /// Scale of the first projection at the start. Of a square's features a dozen
 /// are not zero: at Xavier's scale, made for dense inputs, tokens would begin so
 /// short that the first attention cannot tell pieces apart.
@@ -40,14 +45,28 @@ pub(super) fn features(rows: &Tensor, shifts: &Tensor, like: &Tensor) -> Tensor 
         .transpose(1, 2);
     let castling = rows.narrow(1, boards, 4).ne(0).type_as(like);
     let black_to_move = rows.narrow(1, boards + 4, 1).type_as(like);
-    // Lc0 counts plies here; the paper divides by 100.
-    let rule50 = rows.narrow(1, boards + 5, 1).type_as(like) * 0.01;
+    let rule50 = rows.narrow(1, boards + 5, 1).type_as(like) * RULE50_SCALE;
     let zeros = black_to_move.zeros_like();
     let ones = black_to_move.ones_like();
     let scalars = Tensor::cat(&[castling, black_to_move, rule50, zeros, ones], 1)
         .unsqueeze(1)
         .expand([-1, 64, -1], false);
     Tensor::cat(&[bits, scalars], 2)
+}
+
+/// The features [B, 64, 112] of planes [B, 112, 8, 8] as Lc0 hands them to its
+/// networks in input format 1: like those of [`features`], but for the plies of
+/// the 50-move rule, which are not scaled.
+pub(super) fn features_of_planes(planes: &Tensor) -> Tensor {
+    let planes = planes.flatten(2, 3);
+    let scaled = planes.narrow(1, RULE50_PLANE, 1) * RULE50_SCALE;
+    let (before, after) = (RULE50_PLANE, FEATURES - RULE50_PLANE - 1);
+    let parts = [
+        planes.narrow(1, 0, before),
+        scaled,
+        planes.narrow(1, RULE50_PLANE + 1, after),
+    ];
+    Tensor::cat(&parts, 1).transpose(1, 2)
 }
 
 /// A block that adds a feed-forward network to its input and normalises.

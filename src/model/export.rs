@@ -1,10 +1,12 @@
 //! From a trained network to the TorchScript file that the engine loads.
 
 use super::chessformer::{Chessformer, Constants, Heads, Outputs};
+use super::config::{ConfigError, ModelConfig};
 use super::parameters::Weights;
 use crate::encode::{HISTORY, InputFormat, SCALARS};
 use crate::nn::metadata::{CONTRACT, Metadata};
 use crate::nn::torch::{ExportPrecision, Script, ScriptError};
+use serde::Deserialize;
 use std::path::Path;
 use tch::{Device, Kind, Tensor};
 
@@ -69,14 +71,11 @@ pub fn export(
     let flat = flat.detach().to_device(Device::Cpu).to_kind(Kind::Float);
     let weights = Weights::from_flat(&flat, model.parameters());
     let parameters = model.parameters().iter().zip(weights.tensors());
-    let buffers = model.constants().named();
     let script = Script {
         parameters: parameters
             .map(|(parameter, tensor)| (parameter.name.clone(), tensor.shallow_clone()))
             .collect(),
-        buffers: buffers
-            .map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()))
-            .into(),
+        buffers: model.buffers(),
         forward: &|weights, rows| {
             let weights = Weights::new(weights.iter().map(Tensor::shallow_clone).collect());
             model.forward(&weights, rows, EXPORTED_HEADS).exported()
@@ -107,6 +106,75 @@ pub fn export(
         hash: String::new(),
     };
     script.write(metadata, export.precision, path)
+}
+
+/// Why a network cannot be taken out of its file.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// It is no Chessformer of this version.
+    #[error("its architecture is none of ours: {0}")]
+    Architecture(#[from] serde_json::Error),
+    /// Its sizes do not fit each other.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A parameter is not there, or not of its shape.
+    #[error("its parameter {name} is {found}, not {expected:?}")]
+    Parameter {
+        /// The parameter's name.
+        name: String,
+        /// Its shape in the file, or that it is missing.
+        found: String,
+        /// The shape that the architecture asks for.
+        expected: Vec<i64>,
+    },
+}
+
+/// Takes a network out of the file that [`export`] wrote: its structure and its
+/// parameters, in f32 on the CPU. `tensors` are the file's, by name.
+///
+/// # Errors
+/// [`RestoreError`] if they are not those of a Chessformer.
+pub fn restore(
+    metadata: &Metadata,
+    tensors: &[(String, Tensor)],
+) -> Result<(Chessformer, Weights), RestoreError> {
+    let config = ModelConfig::deserialize(&metadata.architecture["model"])?;
+    let model = Chessformer::new(&config, Device::Cpu)?;
+    let weights = model.parameters().iter().map(|parameter| {
+        let found = tensors.iter().find(|(name, _)| *name == parameter.name);
+        match found {
+            Some((_, tensor)) if tensor.size() == parameter.shape => {
+                Ok(tensor.detach().to_kind(Kind::Float))
+            }
+            _ => Err(RestoreError::Parameter {
+                name: parameter.name.clone(),
+                found: found.map_or("missing".to_owned(), |(_, t)| format!("{:?}", t.size())),
+                expected: parameter.shape.clone(),
+            }),
+        }
+    });
+    let weights = weights.collect::<Result<Vec<_>, _>>()?;
+    Ok((model, Weights::new(weights)))
+}
+
+impl Chessformer {
+    /// What the file of the network computes, but from planes [B, 112, 8, 8] as
+    /// Lc0 fills them in input format 1: the plies of the 50-move rule are not
+    /// scaled. The outputs are those of the file, in its order.
+    #[must_use]
+    pub fn exported_from_planes(&self, weights: &Weights, planes: &Tensor) -> Vec<Tensor> {
+        self.forward_planes(weights, planes, EXPORTED_HEADS)
+            .exported()
+    }
+
+    /// The tensors besides the parameters that the forward pass reads, by name.
+    #[must_use]
+    pub fn buffers(&self) -> Vec<(String, Tensor)> {
+        let named = self.constants().named();
+        named
+            .map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()))
+            .into()
+    }
 }
 
 impl Constants {

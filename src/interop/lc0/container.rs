@@ -98,10 +98,10 @@ fn count_messages(net: &[u8]) -> Result<u64, Lc0Error> {
 }
 
 /// Called with a field's number and its content.
-type VisitField<'a> = dyn FnMut(u32, &[u8]) -> Result<(), Lc0Error> + 'a;
+pub(crate) type VisitField<'a> = dyn FnMut(u32, &[u8]) -> Result<(), Lc0Error> + 'a;
 
 /// Visits the fields of a message that have a length.
-fn fields(mut message: &[u8], visit: &mut VisitField) -> Result<(), Lc0Error> {
+pub(crate) fn fields(mut message: &[u8], visit: &mut VisitField) -> Result<(), Lc0Error> {
     while !message.is_empty() {
         let (tag, wire_type) = decode_key(&mut message)?;
         if wire_type != WireType::LengthDelimited {

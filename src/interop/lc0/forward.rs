@@ -9,7 +9,7 @@ use super::choice::HeadChoice;
 use super::config::{Lc0Config, PolicyHead, PolicyHeadConfig, SquareEmbedding, ValueHead};
 use crate::encode::{POLICY_SIZE, from_square_to_square};
 use crate::model::policy_gather;
-pub(super) use planes::READ;
+pub(in crate::interop) use planes::{READ, planes};
 use std::collections::BTreeMap;
 use tch::{Kind, Tensor};
 
@@ -87,12 +87,17 @@ impl Pass<'_> {
     /// The outputs that [`HeadChoice::outputs`] names, from rows i64
     /// [B, 104 + 7].
     pub fn forward(&self, rows: &Tensor, choice: &HeadChoice) -> Vec<Tensor> {
-        let planes = planes::planes(
+        let planes = planes(
             rows,
             &self.constants.shifts,
             self.config.input_format,
             &self.weights[0],
         );
+        self.forward_planes(planes, choice)
+    }
+
+    /// The same from planes [B, 64, 112].
+    pub fn forward_planes(&self, planes: Tensor, choice: &HeadChoice) -> Vec<Tensor> {
         let mut x = planes;
         if let Some(tower) = &self.config.tower {
             x = self.tower(tower, &x);

@@ -234,14 +234,35 @@ impl Lc0Network {
         self.forward_with(&weights, rows, choice)
     }
 
+    /// The same from planes [B, 112, 8, 8], as Lc0 fills them in the network's
+    /// input format.
+    ///
+    /// # Panics
+    /// As [`Lc0Network::forward`].
+    #[must_use]
+    pub fn forward_planes(&self, planes: &Tensor, choice: &HeadChoice) -> Vec<Tensor> {
+        let weights = self.parameters.iter().map(|(_, tensor)| tensor);
+        let weights: Vec<Tensor> = weights.map(Tensor::shallow_clone).collect();
+        let planes = planes.flatten(2, 3).transpose(1, 2);
+        self.pass(&weights).forward_planes(planes, choice)
+    }
+
     fn forward_with(&self, weights: &[Tensor], rows: &Tensor, choice: &HeadChoice) -> Vec<Tensor> {
-        let pass = Pass {
+        self.pass(weights).forward(rows, choice)
+    }
+
+    fn pass<'a>(&'a self, weights: &'a [Tensor]) -> Pass<'a> {
+        Pass {
             config: &self.config,
             places: &self.places,
             weights,
             constants: &self.constants,
-        };
-        pass.forward(rows, choice)
+        }
+    }
+
+    /// Tensors besides the parameters that the forward pass reads, by name.
+    pub(in crate::interop) fn buffers(&self) -> Vec<(String, Tensor)> {
+        self.constants.named()
     }
 
     /// Writes the network as one TorchScript file, all of it or nothing, and

@@ -61,17 +61,43 @@ impl Structure {
     /// Logits of the policy and of win, draw and loss, from weights in the order
     /// of the configuration's parameters and rows i64 [B, 104 + 2].
     pub fn forward(&self, weights: &[Tensor], rows: &Tensor) -> Vec<Tensor> {
+        let squares = self.squares(rows, &weights[0]);
+        let ratings = rows.narrow(1, BOARDS as i64, 2);
+        self.evaluate(weights, &squares, &ratings, &self.translation.seen(rows))
+    }
+
+    /// The same from planes [B, 104, 8, 8], the bitboards of rows bit by bit, and
+    /// the ratings [B, 2] of the mover and of the opponent.
+    pub fn forward_planes(
+        &self,
+        weights: &[Tensor],
+        planes: &Tensor,
+        ratings: &Tensor,
+    ) -> Vec<Tensor> {
+        let boards = planes.flatten(2, 3);
+        let squares = boards.index_select(1, &self.planes).transpose(1, 2);
+        let seen = self.translation.seen_in_planes(&boards);
+        self.evaluate(weights, &squares, ratings, &seen)
+    }
+
+    fn evaluate(
+        &self,
+        weights: &[Tensor],
+        squares: &Tensor,
+        ratings: &Tensor,
+        seen: &Tensor,
+    ) -> Vec<Tensor> {
         let layer = Scope {
             places: &self.places,
             weights,
             path: String::new(),
         };
-        let mut x = self.tokens(&layer, rows);
+        let mut x = self.tokens(&layer, squares, ratings);
         for number in 0..self.config.layers {
             x = self.encode(&layer.within(&format!("transformer.layers.{number}.")), &x);
         }
         let x = layer.norm("transformer.norm", &x);
-        let policy = self.translation.policy(&self.moves(&layer, &x), rows);
+        let policy = self.translation.policy(&self.moves(&layer, &x), seen);
         let board = layer.norm("last_ln", &mean_of_squares(&x));
         let hidden = layer.linear("fc_value_hid", &board).relu();
         // Maia-3's order is loss, draw, win.
@@ -79,13 +105,13 @@ impl Structure {
         vec![policy.to_kind(Kind::Float), wdl.to_kind(Kind::Float)]
     }
 
-    /// Tokens [B, 64, width] from rows.
-    fn tokens(&self, layer: &Scope, rows: &Tensor) -> Tensor {
+    /// Tokens [B, 64, width] from the pieces on the squares [B, 64, 12 · history]
+    /// and the players' ratings [B, 2].
+    fn tokens(&self, layer: &Scope, squares: &Tensor, ratings: &Tensor) -> Tensor {
         let planes = self.config.planes();
         let weight = layer.get("token_projection.weight");
-        let squares = self.squares(rows, weight);
         let ratings = Tensor::cat(
-            &[0, 1].map(|player| rating(layer, &rows.narrow(1, BOARDS as i64 + player, 1))),
+            &[0, 1].map(|player| rating(layer, &ratings.narrow(1, player, 1))),
             1,
         );
         // The players are the same on every square: they are projected once.

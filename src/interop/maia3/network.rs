@@ -101,6 +101,20 @@ impl Maia3Network {
         self.structure.forward(&weights, rows)
     }
 
+    /// The same from planes [B, 104, 8, 8], the bitboards of rows bit by bit, and
+    /// the ratings [B, 2] of the mover and of the opponent.
+    #[must_use]
+    pub fn forward_planes(&self, planes: &Tensor, ratings: &Tensor) -> Vec<Tensor> {
+        let tensors = self.parameters.iter().map(|(_, tensor)| tensor);
+        let weights: Vec<Tensor> = tensors.map(Tensor::shallow_clone).collect();
+        self.structure.forward_planes(&weights, planes, ratings)
+    }
+
+    /// Tensors besides the parameters that the forward pass reads, by name.
+    pub(in crate::interop) fn buffers(&self) -> Vec<(String, Tensor)> {
+        self.structure.buffers()
+    }
+
     /// Writes it as one TorchScript file, all of it or nothing, its parameters
     /// under the names they have in checkpoints, and returns what the file says
     /// of itself.

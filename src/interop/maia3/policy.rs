@@ -39,6 +39,9 @@ pub(super) struct Translation {
     /// [4, choices]: of each the word of the rows that decides, the bit of it,
     /// and the moves where it is one and where it is zero.
     pub choices: Tensor,
+    /// [choices]: the bit of each among the 64 of the first word, the 64 of the
+    /// second, and so on.
+    places: Tensor,
 }
 
 impl Translation {
@@ -51,6 +54,8 @@ impl Translation {
             gather[choice.entry] = (MOVES + number) as i64;
         }
         let row = |value: fn(&Choice) -> usize| choices.iter().map(move |c| value(c) as i64);
+        let place = |choice: &Choice| (choice.role as i64 - 1) * 64 + choice.square as i64;
+        let places: Vec<i64> = choices.iter().map(place).collect();
         // Planes begin with our pieces, in the order of the roles.
         let numbers: Vec<i64> = row(|choice| choice.role as usize - 1)
             .chain(row(|choice| choice.square))
@@ -60,20 +65,30 @@ impl Translation {
         Translation {
             gather: Tensor::from_slice(&gather),
             choices: Tensor::from_slice(&numbers).view([4, -1]),
+            places: Tensor::from_slice(&places),
         }
     }
 
-    /// Logits [B, 1858] from those of Maia-3's moves [B, 4352], for the positions
-    /// of `rows`.
-    pub fn policy(&self, moves: &Tensor, rows: &Tensor) -> Tensor {
+    /// Of each choice whether its bit is set, [B, choices], in `rows`.
+    pub fn seen(&self, rows: &Tensor) -> Tensor {
         let row = |index| self.choices.get(index);
-        let is_there = rows
-            .index_select(1, &row(0))
+        rows.index_select(1, &row(0))
             .bitwise_right_shift(&row(1))
             .bitwise_and(1)
-            .ne(0);
+            .ne(0)
+    }
+
+    /// The same in the bits of the rows' bitboards, [B, 104, 64].
+    pub fn seen_in_planes(&self, boards: &Tensor) -> Tensor {
+        boards.flatten(1, 2).index_select(1, &self.places).gt(0)
+    }
+
+    /// Logits [B, 1858] from those of Maia-3's moves [B, 4352], with what was
+    /// [`Translation::seen`] of the positions.
+    pub fn policy(&self, moves: &Tensor, seen: &Tensor) -> Tensor {
+        let row = |index| self.choices.get(index);
         let there = moves.index_select(1, &row(2));
-        let chosen = there.where_self(&is_there, &moves.index_select(1, &row(3)));
+        let chosen = there.where_self(seen, &moves.index_select(1, &row(3)));
         Tensor::cat(&[moves, &chosen], 1).index_select(1, &self.gather)
     }
 }

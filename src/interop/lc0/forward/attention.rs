@@ -42,8 +42,9 @@ impl Pass<'_> {
             SquareEmbedding::Tower => x.shallow_clone(),
             SquareEmbedding::Map => {
                 let reach = self.constants.reach.as_ref().expect("made for maps");
-                let reach = reach.type_as(x).unsqueeze(0);
-                Tensor::cat(&[x, &reach.expand([x.size()[0], -1, -1], false)], 2)
+                // Spread by adding: a size of the batch would be traced as a constant.
+                let zeros = x.narrow(1, 0, 1).narrow(2, 0, 1).zeros_like();
+                Tensor::cat(&[x, &(zeros + reach.type_as(x))], 2)
             }
             SquareEmbedding::Dense { board, .. } => {
                 let pieces = x.narrow(2, 0, PIECES).flatten(1, 2);

@@ -4,7 +4,7 @@ use crate::encode::{BOARDS, SCALARS};
 use tch::{Kind, Tensor};
 
 /// How many of [`SCALARS`] networks of Lc0's read: all but the ratings.
-pub(in crate::interop::lc0) const READ: usize = 7;
+pub(in crate::interop) const READ: usize = 7;
 
 /// Lc0's formats that show castling rights as the rooks that have them.
 fn has_castling_planes(format: u32) -> bool {
@@ -29,7 +29,12 @@ fn is_armageddon(format: u32) -> bool {
 /// The planes of rows i64 [B, 104 + 7] as [B, 64, 112], in the type of `like`.
 ///
 /// `shifts` is the vector u8 0…7, `format` Lc0's number of the input format.
-pub(super) fn planes(rows: &Tensor, shifts: &Tensor, format: u32, like: &Tensor) -> Tensor {
+pub(in crate::interop) fn planes(
+    rows: &Tensor,
+    shifts: &Tensor,
+    format: u32,
+    like: &Tensor,
+) -> Tensor {
     let boards = BOARDS as i64;
     let word = |name: &str| {
         let place = SCALARS[..READ].iter().position(|&scalar| scalar == name);

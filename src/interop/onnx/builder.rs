@@ -1,0 +1,277 @@
+//! Puts together a graph of ONNX, one node after another.
+
+use super::schema::{
+    AttributeProto, AttributeType, DataType, Dimension, DimensionProto, GraphProto, ModelProto,
+    NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto,
+    ValueInfoProto,
+};
+use crate::nn::torch::ExportPrecision;
+use std::collections::{HashMap, HashSet};
+use tch::{Kind, Tensor};
+
+/// An attribute of integers.
+pub(super) fn ints(name: &str, values: &[i64]) -> AttributeProto {
+    AttributeProto {
+        ints: values.to_vec(),
+        ..attribute(name, AttributeType::Ints)
+    }
+}
+
+/// An attribute of one integer.
+pub(super) fn int(name: &str, value: i64) -> AttributeProto {
+    AttributeProto {
+        i: value,
+        ..attribute(name, AttributeType::Int)
+    }
+}
+
+/// An attribute of one number.
+pub(super) fn float(name: &str, value: f64) -> AttributeProto {
+    AttributeProto {
+        f: value as f32,
+        ..attribute(name, AttributeType::Float)
+    }
+}
+
+fn attribute(name: &str, kind: AttributeType) -> AttributeProto {
+    AttributeProto {
+        name: name.to_owned(),
+        r#type: kind.into(),
+        ..AttributeProto::default()
+    }
+}
+
+/// The type in which a network of this precision computes.
+pub(super) fn data_type(precision: ExportPrecision) -> DataType {
+    match precision {
+        ExportPrecision::F32 => DataType::Float,
+        ExportPrecision::Bf16 => DataType::Bfloat16,
+        ExportPrecision::Fp16 => DataType::Float16,
+    }
+}
+
+/// A graph in the making. Values are known by their names.
+pub(super) struct Builder {
+    graph: GraphProto,
+    float: DataType,
+    /// Constants that are there already, by what they hold.
+    constants: HashMap<Vec<u8>, String>,
+    names: HashSet<String>,
+}
+
+impl Builder {
+    /// A graph that computes in the type of `precision`.
+    pub fn new(precision: ExportPrecision) -> Builder {
+        Builder {
+            graph: GraphProto {
+                name: "network".to_owned(),
+                ..GraphProto::default()
+            },
+            float: data_type(precision),
+            constants: HashMap::new(),
+            names: HashSet::new(),
+        }
+    }
+
+    /// The version of ONNX's operators: the 17 that all of Lc0's backends take,
+    /// but only with 22 do convolutions and softplus know bfloat16.
+    fn operator_set(&self) -> i64 {
+        match self.float {
+            DataType::Bfloat16 => 22,
+            _ => 17,
+        }
+    }
+
+    /// The network's type, for casts.
+    pub fn float(&self) -> DataType {
+        self.float
+    }
+
+    /// Declares an input whose first size is the batch's; numbers are in the
+    /// network's type.
+    pub fn input(&mut self, name: &str, shape: &[i64]) {
+        let input = value_info(name, self.float, shape);
+        self.names.insert(name.to_owned());
+        self.graph.input.push(input);
+    }
+
+    /// Makes the value `from` the output `name`.
+    pub fn output(&mut self, name: &str, from: &str, shape: &[i64]) {
+        let node = NodeProto {
+            input: vec![from.to_owned()],
+            output: vec![name.to_owned()],
+            name: name.to_owned(),
+            op_type: "Identity".to_owned(),
+            ..NodeProto::default()
+        };
+        self.graph.node.push(node);
+        let output = value_info(name, self.float, shape);
+        self.graph.output.push(output);
+    }
+
+    /// Adds a node with one output and returns that output's name.
+    pub fn node(
+        &mut self,
+        operator: &str,
+        inputs: &[&str],
+        attributes: Vec<AttributeProto>,
+    ) -> String {
+        self.node_with(operator, inputs, attributes, 1).remove(0)
+    }
+
+    /// Adds a node and returns the names of its outputs.
+    pub fn node_with(
+        &mut self,
+        operator: &str,
+        inputs: &[&str],
+        attributes: Vec<AttributeProto>,
+        outputs: usize,
+    ) -> Vec<String> {
+        let name = format!("{operator}_{}", self.graph.node.len());
+        let output = match outputs {
+            1 => vec![name.clone()],
+            _ => (0..outputs).map(|i| format!("{name}_{i}")).collect(),
+        };
+        self.graph.node.push(NodeProto {
+            input: inputs.iter().map(|&input| input.to_owned()).collect(),
+            output: output.clone(),
+            name,
+            op_type: operator.to_owned(),
+            attribute: attributes,
+            domain: String::new(),
+        });
+        output
+    }
+
+    /// Adds a tensor under a name of its own: `name`, where that is free.
+    /// Floating-point numbers are stored in the network's type.
+    pub fn tensor(&mut self, name: &str, tensor: &Tensor) -> String {
+        let name = match self.names.contains(name) {
+            false => name.to_owned(),
+            true => format!("{name}_{}", self.names.len()),
+        };
+        let (kind, float) = match self.float {
+            _ if !tensor.is_floating_point() => (Kind::Int64, DataType::Int64),
+            DataType::Float16 => (Kind::Half, self.float),
+            DataType::Bfloat16 => (Kind::BFloat16, self.float),
+            _ => (Kind::Float, self.float),
+        };
+        self.initializer(&name, tensor.size(), float, bytes(&tensor.to_kind(kind)));
+        name
+    }
+
+    /// A number in the network's type.
+    pub fn scalar(&mut self, value: f64) -> String {
+        let tensor = Tensor::from(value);
+        self.constant(format!("f{value}").into_bytes(), &tensor)
+    }
+
+    /// A list of integers.
+    pub fn integers(&mut self, values: &[i64]) -> String {
+        let key = values.iter().flat_map(|value| value.to_le_bytes());
+        let key = std::iter::once(b'l').chain(key).collect();
+        self.constant(key, &Tensor::from_slice(values))
+    }
+
+    /// One integer without dimensions.
+    pub fn integer(&mut self, value: i64) -> String {
+        self.constant(format!("i{value}").into_bytes(), &Tensor::from(value))
+    }
+
+    fn constant(&mut self, key: Vec<u8>, tensor: &Tensor) -> String {
+        if let Some(name) = self.constants.get(&key) {
+            return name.clone();
+        }
+        let name = self.tensor(&format!("constant_{}", self.constants.len()), tensor);
+        self.constants.insert(key, name.clone());
+        name
+    }
+
+    /// A number in single precision, whatever the network's type is.
+    pub fn single(&mut self, value: f32) -> String {
+        let key = format!("s{value}").into_bytes();
+        if let Some(name) = self.constants.get(&key) {
+            return name.clone();
+        }
+        let name = format!("constant_{}", self.constants.len());
+        let data = value.to_le_bytes().to_vec();
+        self.initializer(&name, Vec::new(), DataType::Float, data);
+        self.constants.insert(key, name.clone());
+        name
+    }
+
+    fn initializer(&mut self, name: &str, dims: Vec<i64>, kind: DataType, raw_data: Vec<u8>) {
+        self.names.insert(name.to_owned());
+        self.graph.initializer.push(TensorProto {
+            dims,
+            data_type: kind.into(),
+            name: name.to_owned(),
+            raw_data,
+            ..TensorProto::default()
+        });
+    }
+
+    /// The mean over `axes`.
+    pub fn mean(&mut self, input: &str, axes: &[i64], keep: bool) -> String {
+        let keep = int("keepdims", i64::from(keep));
+        // The axes became an input with version 18.
+        if self.operator_set() < 18 {
+            return self.node("ReduceMean", &[input], vec![ints("axes", axes), keep]);
+        }
+        let axes = self.integers(axes);
+        self.node("ReduceMean", &[input, &axes], vec![keep])
+    }
+
+    /// The sum over `axes`.
+    pub fn sum(&mut self, input: &str, axes: &[i64], keep: bool) -> String {
+        let axes = self.integers(axes);
+        let keep = int("keepdims", i64::from(keep));
+        self.node("ReduceSum", &[input, &axes], vec![keep])
+    }
+
+    /// The model of the finished graph.
+    pub fn finish(self) -> ModelProto {
+        let version = self.operator_set();
+        ModelProto {
+            // The oldest versions of the format that know these operators.
+            ir_version: if version < 18 { 8 } else { 10 },
+            producer_name: env!("CARGO_PKG_NAME").to_owned(),
+            producer_version: env!("CARGO_PKG_VERSION").to_owned(),
+            graph: Some(self.graph),
+            opset_import: vec![OperatorSetIdProto {
+                domain: String::new(),
+                version,
+            }],
+            metadata_props: Vec::new(),
+        }
+    }
+}
+
+fn value_info(name: &str, kind: DataType, shape: &[i64]) -> ValueInfoProto {
+    let size = |(index, &size): (usize, &i64)| DimensionProto {
+        value: Some(match index {
+            // Lc0 fixes the size of this name where a device wants it fixed.
+            0 => Dimension::Parameter("batch".to_owned()),
+            _ => Dimension::Value(size),
+        }),
+    };
+    ValueInfoProto {
+        name: name.to_owned(),
+        r#type: Some(TypeProto {
+            tensor_type: Some(TensorTypeProto {
+                elem_type: kind.into(),
+                shape: Some(TensorShapeProto {
+                    dim: shape.iter().enumerate().map(size).collect(),
+                }),
+            }),
+        }),
+    }
+}
+
+/// A tensor's numbers, little-endian.
+fn bytes(tensor: &Tensor) -> Vec<u8> {
+    let tensor = tensor.contiguous().view([-1]).view_dtype(Kind::Uint8);
+    let mut data = vec![0; tensor.numel()];
+    tensor.copy_data_u8(&mut data, tensor.numel());
+    data
+}

@@ -1,0 +1,205 @@
+//! What a forward pass does, as a graph of libtorch's operators.
+
+use crate::nn::torch::shim::{RawTensor, take_text};
+use serde::Deserialize;
+use std::collections::HashSet;
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
+use tch::Tensor;
+
+/// The graph of a pass: its nodes in the order in which they ran.
+#[derive(Debug, Deserialize)]
+pub(super) struct Graph {
+    pub nodes: Vec<Node>,
+    pub inputs: Vec<Typed>,
+    pub outputs: Vec<Argument>,
+    /// Tensors that the pass knew by itself, see [`Argument::Tensor`].
+    #[serde(skip)]
+    pub tensors: Vec<Tensor>,
+}
+
+/// One operator at work.
+#[derive(Debug, Deserialize)]
+pub(super) struct Node {
+    /// Its name in libtorch: `aten::linear`.
+    pub operator: String,
+    /// Its arguments, as its schema in libtorch orders them.
+    pub arguments: Vec<Argument>,
+    pub outputs: Vec<Typed>,
+}
+
+/// A value of the graph; shape and type are there if it is a tensor.
+#[derive(Debug, Deserialize)]
+pub(super) struct Typed {
+    pub value: usize,
+    #[serde(default)]
+    pub shape: Vec<i64>,
+    #[serde(default)]
+    pub floating: bool,
+}
+
+/// What an operator is given.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) enum Argument {
+    None,
+    Value(usize),
+    /// One of [`Graph::tensors`].
+    Tensor(usize),
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    Text(String),
+    List(Vec<Argument>),
+}
+
+impl Argument {
+    /// Visits the values that it names.
+    fn values(&self, visit: &mut dyn FnMut(usize)) {
+        match self {
+            Argument::Value(value) => visit(*value),
+            Argument::List(list) => list.iter().for_each(|argument| argument.values(visit)),
+            _ => {}
+        }
+    }
+}
+
+impl Graph {
+    /// Takes out what no output depends on, and returns the values that remain
+    /// in use.
+    pub fn prune(&mut self) -> HashSet<usize> {
+        let mut used = HashSet::new();
+        for output in &self.outputs {
+            output.values(&mut |value| {
+                used.insert(value);
+            });
+        }
+        self.nodes.reverse();
+        self.nodes.retain(|node| {
+            let is_used = node
+                .outputs
+                .iter()
+                .any(|output| used.contains(&output.value));
+            if is_used {
+                for argument in &node.arguments {
+                    argument.values(&mut |value| {
+                        used.insert(value);
+                    });
+                }
+            }
+            is_used
+        });
+        self.nodes.reverse();
+        used
+    }
+}
+
+type Forward =
+    unsafe extern "C" fn(*mut c_void, *const *mut RawTensor, *mut *mut RawTensor, usize) -> c_int;
+type Receive = unsafe extern "C" fn(*mut c_void, *mut RawTensor);
+
+unsafe extern "C" {
+    fn tessera_graph(
+        inputs: *const *const RawTensor,
+        given: usize,
+        count: usize,
+        forward: Forward,
+        outputs: usize,
+        context: *mut c_void,
+        receive: Receive,
+        json: *mut *mut c_char,
+    ) -> *mut c_char;
+}
+
+/// What C++ calls back with.
+struct Pass<'a> {
+    forward: &'a dyn Fn(&[Tensor]) -> Vec<Tensor>,
+    given: usize,
+    tensors: Vec<Tensor>,
+}
+
+/// Runs `forward` over `given` and records what it does to them and to `known`,
+/// tensors that it reads by itself: the graph's inputs are the former and then
+/// the latter.
+///
+/// # Errors
+/// What libtorch says if the pass fails or does not return `outputs` tensors.
+pub(super) fn trace(
+    given: &[Tensor],
+    known: &[Tensor],
+    outputs: usize,
+    forward: &dyn Fn(&[Tensor]) -> Vec<Tensor>,
+) -> Result<Graph, String> {
+    let _guard = tch::no_grad_guard();
+    let inputs = given.iter().chain(known);
+    let inputs: Vec<*const RawTensor> = inputs.map(|tensor| tensor.as_ptr().cast()).collect();
+    let mut pass = Pass {
+        forward,
+        given: given.len(),
+        tensors: Vec::new(),
+    };
+    let mut json = ptr::null_mut();
+    // SAFETY: the array holds as many tensors as said, which outlive the call, as
+    // does the pass; `run` and `receive` expect that and unwind nowhere. Texts
+    // are the shim's own.
+    let (failure, json) = unsafe {
+        let failure = take_text(tessera_graph(
+            inputs.as_ptr(),
+            given.len(),
+            inputs.len(),
+            run,
+            outputs,
+            (&raw mut pass).cast(),
+            receive,
+            &raw mut json,
+        ));
+        (failure, take_text(json))
+    };
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    let mut graph: Graph =
+        serde_json::from_str(&json.unwrap_or_default()).map_err(|error| error.to_string())?;
+    graph.tensors = pass.tensors;
+    Ok(graph)
+}
+
+unsafe extern "C" fn run(
+    context: *mut c_void,
+    inputs: *const *mut RawTensor,
+    outputs: *mut *mut RawTensor,
+    count: usize,
+) -> c_int {
+    let pass = std::panic::AssertUnwindSafe(|| {
+        // SAFETY: `trace` hands over a `Pass` that outlives the call.
+        let pass = unsafe { &*context.cast::<Pass>() };
+        let given = (0..pass.given)
+            // SAFETY: there are so many live tensors; the clones are ours.
+            .map(|index| unsafe { Tensor::clone_from_ptr((*inputs.add(index)).cast()) })
+            .collect::<Vec<_>>();
+        (pass.forward)(&given)
+    });
+    let Ok(tensors) = std::panic::catch_unwind(pass) else {
+        return 1;
+    };
+    if tensors.len() != count {
+        return 1;
+    }
+    for (index, mut tensor) in tensors.into_iter().enumerate() {
+        // SAFETY: there is room for `count` pointers; the clone behind this one
+        // belongs to the caller from here on, who deletes it.
+        unsafe {
+            *outputs.add(index) = torch_sys::at_shallow_clone(tensor.as_mut_ptr()).cast();
+        }
+    }
+    0
+}
+
+/// Takes over a tensor that the graph holds.
+unsafe extern "C" fn receive(context: *mut c_void, tensor: *mut RawTensor) {
+    // SAFETY: `context` is the `Pass` of `trace`, which nobody else reads now, and
+    // the tensor is ours.
+    unsafe {
+        let pass = &mut *context.cast::<Pass>();
+        pass.tensors.push(Tensor::from_ptr(tensor.cast()));
+    }
+}

@@ -1,0 +1,160 @@
+//! What in a graph of ONNX is what: planes, outputs, operators.
+
+use super::OnnxError;
+use super::config::{NodeConfig, OnnxConfig, OutputConfig, OutputForm};
+use super::schema::{GraphProto, ModelProto};
+use super::wrap::{MOVES_LEFT, POLICY, VALUE, WDL};
+use super::write::METADATA;
+use crate::encode::InputFormat;
+use crate::nn::Metadata;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The names by which a file calls inputs and outputs, and how its planes are
+/// filled.
+pub(super) struct Interface {
+    pub planes: String,
+    pub input_format: u32,
+    pub policy: Option<String>,
+    pub wdl: Option<String>,
+    pub value: Option<String>,
+    pub moves_left: Option<String>,
+    pub licence: Option<String>,
+}
+
+impl Interface {
+    /// The names that Lc0's converter gives, in the format that most networks
+    /// read.
+    pub fn of_lc0() -> Interface {
+        let name = |name: &str| Some(name.to_owned());
+        Interface {
+            planes: super::PLANES.to_owned(),
+            input_format: InputFormat::Classical.number(),
+            policy: name(POLICY),
+            wdl: name(WDL),
+            value: name(VALUE),
+            moves_left: name(MOVES_LEFT),
+            licence: None,
+        }
+    }
+}
+
+/// What the file says of itself, if it was one of our networks once.
+pub(super) fn metadata(model: &ModelProto) -> Option<Metadata> {
+    let mut properties = model.metadata_props.iter();
+    let property = properties.find(|property| property.key == METADATA)?;
+    Metadata::parse(&property.value).ok()
+}
+
+/// What the model computes, without its tensors.
+///
+/// # Errors
+/// [`OnnxError`] if the graph's inputs or outputs are not a network's.
+pub(super) fn describe(
+    model: &ModelProto,
+    graph: &GraphProto,
+    interface: &Interface,
+    metadata: Option<&Metadata>,
+) -> Result<OnnxConfig, OnnxError> {
+    let nodes = nodes(graph)?;
+    let format = metadata.map(|metadata| metadata.input_format);
+    Ok(OnnxConfig {
+        operator_set: operator_set(model)?,
+        input: input(graph, &interface.planes)?,
+        input_format: format.unwrap_or(interface.input_format),
+        outputs: outputs(graph, &nodes, interface, metadata)?,
+        tensors: BTreeMap::new(),
+        nodes,
+    })
+}
+
+fn operator_set(model: &ModelProto) -> Result<i64, OnnxError> {
+    let mut sets = model.opset_import.iter();
+    let set = sets.find(|set| set.domain.is_empty() || set.domain == "ai.onnx");
+    match set.map(|set| set.version) {
+        Some(version) if (7..=24).contains(&version) => Ok(version),
+        version => Err(OnnxError::OperatorSet(version.unwrap_or_default())),
+    }
+}
+
+/// All operators but constants.
+fn nodes(graph: &GraphProto) -> Result<Vec<NodeConfig>, OnnxError> {
+    let nodes = graph.node.iter().filter(|node| node.op_type != "Constant");
+    let mut made = BTreeSet::new();
+    nodes
+        .map(|node| {
+            if let Some(twice) = node.output.iter().find(|&output| !made.insert(output)) {
+                return Err(OnnxError::MadeTwice(twice.clone()));
+            }
+            Ok(NodeConfig::new(node))
+        })
+        .collect()
+}
+
+/// The name of the planes: the one expected, or of the only input.
+fn input(graph: &GraphProto, expected: &str) -> Result<String, OnnxError> {
+    // Before version 4 of the format initializers were inputs too.
+    let stored: BTreeSet<&String> = graph.initializer.iter().map(|t| &t.name).collect();
+    let inputs = graph.input.iter().map(|input| &input.name);
+    let inputs: Vec<&String> = inputs.filter(|&name| !stored.contains(name)).collect();
+    match inputs.as_slice() {
+        [only] => Ok((*only).clone()),
+        all if all.iter().any(|&name| name == expected) => Ok(expected.to_owned()),
+        all => Err(OnnxError::Inputs(all.len())),
+    }
+}
+
+fn outputs(
+    graph: &GraphProto,
+    nodes: &[NodeConfig],
+    interface: &Interface,
+    metadata: Option<&Metadata>,
+) -> Result<Vec<OutputConfig>, OnnxError> {
+    let is_there = |name: &str| graph.output.iter().any(|output| output.name == name);
+    let output = |name: &str, value: &str, form| OutputConfig {
+        name: name.to_owned(),
+        value: value.to_owned(),
+        form,
+    };
+    // Our own files have all outputs under their names in the metadata.
+    if let Some(metadata) = metadata
+        && metadata.outputs.iter().all(|name| is_there(name))
+    {
+        let plain = |name: &String| output(name, name, OutputForm::Plain);
+        return Ok(metadata.outputs.iter().map(plain).collect());
+    }
+    let found = |name: &Option<String>| name.clone().filter(|name| is_there(name));
+    let mut outputs = Vec::new();
+    let policy = found(&interface.policy).ok_or(OnnxError::NoOutput("policy"))?;
+    outputs.push(output("policy", &policy, OutputForm::Plain));
+    match (found(&interface.wdl), found(&interface.value)) {
+        (Some(wdl), _) => outputs.push(match logits(nodes, &wdl) {
+            Some(logits) => output("wdl", &logits, OutputForm::Plain),
+            None => output("wdl", &wdl, OutputForm::Probabilities),
+        }),
+        (None, Some(value)) => {
+            outputs.push(output("wdl", &value, OutputForm::Result));
+            outputs.push(output("q", &value, OutputForm::Plain));
+        }
+        (None, None) => return Err(OnnxError::NoOutput("wdl or value")),
+    }
+    if let Some(moves_left) = found(&interface.moves_left) {
+        outputs.push(output("moves_left", &moves_left, OutputForm::Plain));
+    }
+    Ok(outputs)
+}
+
+/// What the probabilities of this name are the softmax of, if they are.
+fn logits(nodes: &[NodeConfig], name: &str) -> Option<String> {
+    let mut name = name;
+    for node in nodes.iter().rev() {
+        if node.outputs.iter().any(|output| output == name) {
+            let input = node.inputs.first()?;
+            match node.operator.as_str() {
+                "Softmax" => return Some(input.clone()),
+                "Identity" | "Cast" => name = input,
+                _ => return None,
+            }
+        }
+    }
+    None
+}

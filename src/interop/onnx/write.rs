@@ -1,0 +1,123 @@
+//! From a network file to ONNX.
+
+use super::OnnxError;
+use super::builder::Builder;
+use super::family::Opened;
+use super::graph;
+use super::operators::Translator;
+use super::schema::{ModelProto, StringStringEntryProto};
+use crate::nn::Metadata;
+use crate::nn::torch::ExportPrecision;
+use prost::Message;
+use tch::{Device, Kind, Tensor};
+
+/// Positions that the tracer is shown: so many, that nothing takes the batch's
+/// size for a constant 1.
+const TRACED: i64 = 2;
+
+/// Bytes that a message of protobuf can have at most.
+const LARGEST: usize = i32::MAX as usize;
+
+/// A network as a function of what ONNX hands it.
+pub(crate) struct Function<'a> {
+    /// Its inputs by name and shape; the first size is the batch's.
+    pub inputs: Vec<(&'a str, Vec<i64>)>,
+    /// The tensors that it reads by itself, by name.
+    pub tensors: Vec<(String, Tensor)>,
+    /// Its outputs by name.
+    pub outputs: Vec<&'a str>,
+    /// From the inputs to the outputs.
+    pub forward: &'a dyn Fn(&[Tensor]) -> Vec<Tensor>,
+}
+
+impl Function<'_> {
+    /// Says it in ONNX, in the type of `precision`.
+    pub fn model(&self, precision: ExportPrecision) -> Result<ModelProto, OnnxError> {
+        let given: Vec<Tensor> = self
+            .inputs
+            .iter()
+            .map(|(_, shape)| {
+                let sizes: Vec<i64> = std::iter::once(TRACED).chain(shape.clone()).collect();
+                Tensor::zeros(sizes, (Kind::Float, Device::Cpu))
+            })
+            .collect();
+        let known: Vec<Tensor> = self
+            .tensors
+            .iter()
+            .map(|(_, t)| t.shallow_clone())
+            .collect();
+        let mut graph = graph::trace(&given, &known, self.outputs.len(), self.forward)
+            .map_err(OnnxError::Torch)?;
+        // What no output depends on is left out.
+        let used = graph.prune();
+        let mut builder = Builder::new(precision);
+        let mut names = Vec::new();
+        for ((name, _), given) in self.inputs.iter().zip(&given) {
+            builder.input(name, &given.size());
+            names.push((*name).to_owned());
+        }
+        let known = self.tensors.iter().zip(&graph.inputs[given.len()..]);
+        for ((name, tensor), input) in known {
+            names.push(match used.contains(&input.value) {
+                true => builder.tensor(name, tensor),
+                false => String::new(),
+            });
+        }
+        let mut translator = Translator::new(builder, &graph, names);
+        for node in &graph.nodes {
+            translator.node(node)?;
+        }
+        for (name, output) in self.outputs.iter().zip(&graph.outputs) {
+            let (from, shape) = translator
+                .output(output)
+                .ok_or_else(|| OnnxError::Torch(format!("the output {name} is no tensor")))?;
+            translator.builder.output(name, &from, shape);
+        }
+        Ok(translator.builder.finish())
+    }
+}
+
+/// The input of Lc0's networks and of ours in ONNX.
+pub(super) const PLANES: &str = "/input/planes";
+
+/// Says a network file in ONNX: from `/input/planes` [batch, 112, 8, 8], filled
+/// as Lc0 does in the network's input format, to all outputs of the network
+/// file, by their names there.
+///
+/// Maia-3's networks have planes [batch, 104, 8, 8], the bitboards of a row bit
+/// by bit, and `self_elo` and `opponent_elo` [batch].
+///
+/// # Errors
+/// [`OnnxError`] if `file` is none of our network files or cannot be expressed.
+pub fn write(file: &[u8], precision: ExportPrecision) -> Result<Vec<u8>, OnnxError> {
+    let opened = Opened::new(file)?;
+    let outputs = opened.metadata.outputs.iter();
+    let function = Function {
+        inputs: opened.inputs(),
+        tensors: opened.tensors(),
+        outputs: outputs.map(String::as_str).collect(),
+        forward: &|given| opened.forward(given),
+    };
+    let mut model = function.model(precision)?;
+    model.metadata_props = properties(&opened.metadata);
+    encode(&model)
+}
+
+/// The property of a model that holds the metadata of the network file.
+pub(super) const METADATA: &str = "tessera";
+
+/// What the network file says of itself.
+fn properties(metadata: &Metadata) -> Vec<StringStringEntryProto> {
+    let json = serde_json::to_string(metadata).expect("plain data");
+    vec![StringStringEntryProto {
+        key: METADATA.to_owned(),
+        value: json,
+    }]
+}
+
+pub(super) fn encode(model: &ModelProto) -> Result<Vec<u8>, OnnxError> {
+    match model.encoded_len() {
+        size if size > LARGEST => Err(OnnxError::TooLarge(size)),
+        _ => Ok(model.encode_to_vec()),
+    }
+}

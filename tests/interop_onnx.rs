@@ -1,0 +1,476 @@
+//! A network means the same in ONNX, in onnxruntime and in the engine.
+
+#[allow(
+    dead_code,
+    reason = "more is read and written of Lc0's files elsewhere"
+)]
+#[path = "interop_lc0/generate.rs"]
+mod generate;
+#[allow(dead_code, reason = "as above")]
+#[path = "interop_lc0/protobuf.rs"]
+mod protobuf;
+
+use generate::{BODY, Body, Shape, TOWER, generate};
+use protobuf::Message;
+use shakmaty::{CastlingMode, Position};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tch::{Device, Kind, Tensor};
+use tessera::chess::Game;
+use tessera::encode::{BOARDS, Input};
+use tessera::interop::lc0::{self, HeadChoice};
+use tessera::interop::maia3::{Maia3Config, Maia3Network};
+use tessera::interop::onnx::{self, OnnxError, OnnxNetwork};
+use tessera::model::{
+    Chessformer, EmbeddingConfig, Export, ModelConfig, NormKind, PositionConfig, export,
+};
+use tessera::nn::torch::{ExportPrecision, TorchBackend};
+use tessera::nn::{DeviceChoice, Precision};
+
+/// Where games begin that show a network all that it can see.
+const STARTS: [&str; 4] = [
+    "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
+    "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R b KQkq - 11 1",
+    "1rk3r1/p3pp1p/8/3pP3/8/2N5/P4PPP/1RK3R1 w GBgb d6 0 12",
+    "8/P6k/8/8/3R4/8/p6K/8 b - - 79 120",
+];
+
+/// A hundred positions along games.
+fn inputs() -> Vec<Input> {
+    let mut inputs = Vec::new();
+    for start in STARTS {
+        let mut game = Game::from_fen(start, CastlingMode::Standard).unwrap();
+        for ply in 0..25 {
+            inputs.push(Input::encode(&game));
+            let moves = game.position().legal_moves();
+            // Back and forth now and then, so that positions repeat.
+            match moves.get((ply * 7 + ply % 3) % moves.len().max(1)) {
+                Some(&mv) => game.play(mv),
+                None => break,
+            }
+        }
+    }
+    inputs
+}
+
+/// Lc0's planes of format 1, [position, 112, 64], one number at a time.
+fn planes(inputs: &[Input]) -> Vec<f32> {
+    let mut planes = Vec::new();
+    for input in inputs {
+        let (boards, scalars) = input.words().split_at(BOARDS);
+        for board in boards {
+            planes.extend((0..64).map(|square| (board >> square & 1) as f32));
+        }
+        let rights = scalars[..4]
+            .iter()
+            .map(|&right| u8::from(right != 0).into());
+        let rest = [scalars[4] as f32, scalars[5] as f32, 0.0, 1.0];
+        for value in rights.chain(rest) {
+            planes.extend([value; 64]);
+        }
+    }
+    planes
+}
+
+/// A Python that has onnxruntime: the one `tools/test` prepares, or the user's own.
+fn python() -> Option<PathBuf> {
+    let prepared = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/python");
+    [prepared, PathBuf::from("python3")]
+        .into_iter()
+        .find(|python| {
+            let probe = Command::new(python)
+                .args(["-c", "import onnx, onnxruntime"])
+                .output();
+            probe.is_ok_and(|probe| probe.status.success())
+        })
+}
+
+/// What a script beside this file prints.
+fn run(python: &Path, script: &str, folder: &Path, names: &[String]) -> String {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python");
+    let output = Command::new(python)
+        .arg(scripts.join(script))
+        .arg(folder)
+        .args(names)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}{errors}");
+    text.into_owned()
+}
+
+/// What onnxruntime makes of the models, whose names in the folder are given.
+fn run_in_onnxruntime(python: &Path, folder: &Path, names: &[String]) {
+    let planes = planes(&inputs());
+    fs::write(folder.join("planes"), bytemuck::cast_slice(&planes)).unwrap();
+    run(python, "run_onnx.py", folder, names);
+}
+
+/// The file that the engine gets of a network in ONNX.
+fn imported(network: &OnnxNetwork, folder: &Path) -> Vec<u8> {
+    let path = folder.join("imported.pt");
+    network
+        .write_torchscript("imported", ExportPrecision::F32, &path)
+        .unwrap();
+    fs::read(path).unwrap()
+}
+
+/// The ONNX model in a weights file of Lc0's.
+fn unwrapped(file: &[u8]) -> Vec<u8> {
+    let mut net = Vec::new();
+    flate2::read::GzDecoder::new(file)
+        .read_to_end(&mut net)
+        .unwrap();
+    Message::parse(&net).at(11).at(1).bytes()
+}
+
+/// What Lc0 is to get of the engine's network: policy, win, draw and loss, whose
+/// difference is the value that ranks moves, and plies.
+fn for_lc0(file: &[u8]) -> Vec<f32> {
+    let backend = TorchBackend::new(file, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
+    let metadata = backend.metadata();
+    let outputs = backend.forward(&inputs()).unwrap();
+    let output = |name: &str| {
+        let place = metadata.output(name)?;
+        Some(Vec::<f32>::try_from(outputs[place].view([-1])).unwrap())
+    };
+    let mut all = output("policy").unwrap();
+    let ranking = Some(&metadata.search_value).filter(|name| *name != "wdl");
+    let ranking = ranking.map(|name| output(name).unwrap());
+    for (position, logits) in output("wdl").unwrap().chunks(3).enumerate() {
+        let total: f32 = logits.iter().map(|logit| logit.exp()).sum();
+        let [win, draw, loss] = [0, 1, 2].map(|part| logits[part].exp() / total);
+        let q = ranking.as_ref().map_or(win - loss, |q| q[position]);
+        let draw = draw.min(1.0 - q.abs());
+        all.extend([(1.0 - draw + q) / 2.0, draw, (1.0 - draw - q) / 2.0]);
+    }
+    all.extend(output("moves_left").unwrap_or_default());
+    all
+}
+
+fn floats(path: &Path) -> Vec<f32> {
+    bytemuck::pod_collect_to_vec(&fs::read(path).unwrap())
+}
+
+/// The largest difference; beyond ±1 relative ones count.
+fn difference(found: &[f32], expected: &[f32]) -> f32 {
+    assert_eq!(found.len(), expected.len());
+    let pairs = found.iter().zip(expected);
+    let off = |(found, expected): (&f32, &f32)| (found - expected).abs() / expected.abs().max(1.0);
+    pairs.map(off).fold(0.0, f32::max)
+}
+
+/// What the engine computes, one output after another.
+fn evaluate(file: &[u8], inputs: &[Input]) -> Vec<f32> {
+    let backend = TorchBackend::new(file, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
+    let outputs = backend.forward(inputs).unwrap();
+    let floats = |output: &Tensor| Vec::<f32>::try_from(output.flatten(0, -1)).unwrap();
+    outputs.iter().flat_map(floats).collect()
+}
+
+/// Small networks, one of every kind, by name.
+fn networks() -> Vec<(String, ModelConfig)> {
+    let gab = PositionConfig::Gab {
+        compress: 4,
+        hidden: 10,
+        generator: 7,
+    };
+    let global = EmbeddingConfig::Global {
+        board: 11,
+        feed_forward: 20,
+    };
+    let (token, rms, layer) = (EmbeddingConfig::Token, NormKind::Rms, NormKind::Layer);
+    [
+        ("absolute", PositionConfig::Absolute, rms, token.clone()),
+        ("relative", PositionConfig::Relative, layer, global.clone()),
+        ("shaw", PositionConfig::Shaw, rms, global),
+        ("gab", gab, layer, token),
+    ]
+    .into_iter()
+    .map(|(name, position, norm, embedding)| {
+        let config = ModelConfig {
+            layers: 2,
+            width: 18,
+            heads: 3,
+            feed_forward: 24,
+            norm,
+            position,
+            embedding,
+            value_features: 5,
+            value_hidden: 14,
+            buckets: 9,
+            soft_policy: true,
+            optimistic_policy: norm == NormKind::Layer,
+        };
+        (name.to_owned(), config)
+    })
+    .collect()
+}
+
+/// The file of a network all of whose parameters are random: biases and norms
+/// too, which start at zeros and ones and would not be missed.
+fn random(name: &str, config: &ModelConfig, folder: &Path) -> Vec<u8> {
+    let model = Chessformer::new(config, Device::Cpu).unwrap();
+    tch::manual_seed(5);
+    let initial = model.initial_weights();
+    let noise = Tensor::randn(initial.size(), (Kind::Float, Device::Cpu));
+    let how = Export {
+        name: name.to_owned(),
+        precision: ExportPrecision::F32,
+        search_value: "q".to_owned(),
+        training: serde_json::Value::Null,
+        licence: "GPL-3.0-or-later".to_owned(),
+    };
+    let path = folder.join("network.pt");
+    export(&model, &(initial + noise.sign() * 0.05), &how, &path).unwrap();
+    fs::read(path).unwrap()
+}
+
+/// Networks of Lc0's, one of every kind, by name.
+fn networks_of_lc0() -> [(&'static str, Shape); 4] {
+    let body = BODY.body.unwrap();
+    let map = Body {
+        dense: None,
+        ..body
+    };
+    let map = Shape {
+        format: [6, 3, 2, 1, 1],
+        body_format: [7, 8, 1],
+        body: Some(map),
+        many_heads: false,
+        ..BODY
+    };
+    let classical = Shape {
+        format: [3, 1, 1, 1, 0],
+        tower: Some((1, 8, None)),
+        policy_channels: 6,
+        ..TOWER
+    };
+    [
+        ("tower", TOWER),
+        ("classical", classical),
+        ("map", map),
+        ("dense", BODY),
+    ]
+}
+
+/// The file of a network of Lc0's with random weights.
+fn of_lc0(shape: &Shape, folder: &Path) -> Vec<u8> {
+    let path = folder.join("lc0.pt");
+    let network = lc0::read(&generate(shape, 1)).unwrap();
+    let choice = HeadChoice::default();
+    network
+        .write_torchscript("lc0", &choice, ExportPrecision::F32, &path)
+        .unwrap();
+    fs::read(&path).unwrap()
+}
+
+/// The networks' files by name, the one that ships among them.
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let networks = networks().into_iter();
+    let mut files: Vec<(String, Vec<u8>)> = networks
+        .map(|(name, config)| {
+            let file = random(&name, &config, folder);
+            (name, file)
+        })
+        .collect();
+    for (name, shape) in networks_of_lc0() {
+        files.push((name.to_owned(), of_lc0(&shape, folder)));
+    }
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/tessera-xs.pt");
+    files.push(("shipped".to_owned(), fs::read(shipped).unwrap()));
+    files
+}
+
+#[test]
+fn onnxruntime_and_the_engine_agree() {
+    let Some(python) = python() else {
+        println!("skipped: no Python with onnxruntime (tools/test prepares one)");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut names = Vec::new();
+    let mut expected = Vec::new();
+    for (name, file) in files(folder.path()) {
+        for (precision, tolerance) in [
+            (ExportPrecision::F32, 1e-4),
+            (ExportPrecision::Fp16, 0.05),
+            (ExportPrecision::Bf16, 0.3),
+        ] {
+            let name = format!("{name}-{precision:?}");
+            let model = onnx::write(&file, precision).unwrap();
+            fs::write(folder.path().join(format!("{name}.onnx")), &model).unwrap();
+            if precision == ExportPrecision::Bf16 {
+                // onnxruntime only checks it: on the CPU it has no bfloat16.
+                let read = imported(&onnx::read(&model).unwrap(), folder.path());
+                let found = evaluate(&read, &inputs());
+                let place = folder.path().join(format!("{name}.found"));
+                fs::write(place, bytemuck::cast_slice(&found)).unwrap();
+            }
+            names.push(name);
+            expected.push((evaluate(&file, &inputs()), tolerance));
+        }
+    }
+    run_in_onnxruntime(&python, folder.path(), &names);
+    for (name, (expected, tolerance)) in names.iter().zip(&expected) {
+        let found = floats(&folder.path().join(format!("{name}.found")));
+        let off = difference(&found, expected);
+        println!("{name}: off by {off:.1e}");
+        assert!(off <= *tolerance, "{name} is off by {off}");
+    }
+}
+
+#[test]
+fn what_was_written_reads_back_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = files(folder.path());
+    // Planes that Lc0 fills in another way.
+    let canonical = Shape {
+        input_format: 4,
+        ..TOWER
+    };
+    files.push(("canonical".to_owned(), of_lc0(&canonical, folder.path())));
+    for (name, file) in files {
+        let expected = evaluate(&file, &inputs());
+        let network = onnx::read(&onnx::write(&file, ExportPrecision::F32).unwrap()).unwrap();
+        let read = imported(&network, folder.path());
+        let off = difference(&evaluate(&read, &inputs()), &expected);
+        assert!(off < 1e-4, "{name} is off by {off}");
+        // Out again and in again.
+        let again = onnx::read(&onnx::write(&read, ExportPrecision::F32).unwrap()).unwrap();
+        let again = imported(&again, folder.path());
+        let off = difference(&evaluate(&again, &inputs()), &expected);
+        assert!(off < 1e-4, "{name} is off by {off} the second time");
+    }
+}
+
+#[test]
+fn lc0_gets_what_the_engine_says() {
+    let Some(python) = python() else {
+        println!("skipped: no Python with onnxruntime (tools/test prepares one)");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut names = Vec::new();
+    let mut expected = Vec::new();
+    for (name, file) in files(folder.path()) {
+        let wrapped = onnx::wrap_in_lc0(&file, ExportPrecision::F32).unwrap();
+        let model = folder.path().join(format!("{name}.onnx"));
+        fs::write(model, unwrapped(&wrapped)).unwrap();
+        let all = for_lc0(&file);
+        let read = imported(&onnx::read(&wrapped).unwrap(), folder.path());
+        let off = difference(&for_lc0(&read), &all);
+        assert!(off < 1e-4, "{name} is off by {off} when read");
+        names.push(name);
+        expected.push(all);
+    }
+    run_in_onnxruntime(&python, folder.path(), &names);
+    for (name, expected) in names.iter().zip(&expected) {
+        let off = difference(
+            &floats(&folder.path().join(format!("{name}.found"))),
+            expected,
+        );
+        assert!(off < 1e-4, "{name} is off by {off}");
+    }
+}
+
+#[test]
+fn networks_from_lc0s_converter_are_read() {
+    let Some(python) = python() else {
+        println!("skipped: no Python with onnxruntime (tools/test prepares one)");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let names = run(&python, "lc0_style_onnx.py", folder.path(), &[]);
+    let names: Vec<String> = names.split_whitespace().map(str::to_owned).collect();
+    assert!(names.len() > 3);
+    run_in_onnxruntime(&python, folder.path(), &names);
+    for name in &names {
+        let file = fs::read(folder.path().join(format!("{name}.onnx"))).unwrap();
+        let network = onnx::read(&file).unwrap();
+        let read = imported(&network, folder.path());
+        let backend = TorchBackend::new(&read, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
+        let outputs = backend.forward(&inputs()).unwrap();
+        let mut found = Vec::<f32>::try_from(outputs[0].view([-1])).unwrap();
+        let wdl = outputs[1].softmax(-1, None::<Kind>);
+        found.extend(match name.starts_with("conv") {
+            // The value is win minus loss.
+            true => Vec::<f32>::try_from(wdl.select(1, 0) - wdl.select(1, 2)).unwrap(),
+            false => Vec::<f32>::try_from(wdl.view([-1])).unwrap(),
+        });
+        if let Some(place) = backend.metadata().output("moves_left") {
+            found.extend(Vec::<f32>::try_from(&outputs[place]).unwrap());
+        }
+        let expected = floats(&folder.path().join(format!("{name}.found")));
+        let tolerance = if name == "half" { 0.05 } else { 1e-4 };
+        let off = difference(&found, &expected);
+        println!("{name}: off by {off:.1e}");
+        assert!(off < tolerance, "{name} is off by {off}");
+    }
+}
+
+#[test]
+fn maia_3_keeps_its_ratings() {
+    let Some(python) = python() else {
+        println!("skipped: no Python with onnxruntime (tools/test prepares one)");
+        return;
+    };
+    let mut config = Maia3Config::preset("maia3-5m").unwrap();
+    (config.layers, config.width, config.heads) = (2, 32, 2);
+    tch::manual_seed(9);
+    let tensors = config.parameters().into_iter().map(|(name, shape)| {
+        let tensor = Tensor::randn(shape, (Kind::Float, Device::Cpu)) * 0.2;
+        (name, tensor)
+    });
+    let network = Maia3Network::new(
+        config.clone(),
+        tensors.collect::<Vec<_>>(),
+        "unknown".to_owned(),
+        serde_json::Value::Null,
+    );
+    let network = network.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    let (mut planes, mut rows) = (Vec::new(), Vec::new());
+    let ratings = |player: usize| (0..100).map(move |index| 1000 + 7 * index + 300 * player as i64);
+    for (index, input) in inputs().iter().enumerate() {
+        let boards = &input.words()[..BOARDS];
+        for board in boards {
+            planes.extend((0..64).map(|square| (board >> square & 1) as f32));
+        }
+        rows.extend(boards.iter().map(|&board| board as i64));
+        rows.extend([0, 1].map(|player| ratings(player).nth(index).unwrap()));
+    }
+    let rows = Tensor::from_slice(&rows).view([-1, BOARDS as i64 + 2]);
+    let _guard = tch::no_grad_guard();
+    let outputs = network.forward(&rows);
+    let floats = |output: &Tensor| Vec::<f32>::try_from(output.flatten(0, -1)).unwrap();
+    let expected: Vec<f32> = outputs.iter().flat_map(floats).collect();
+
+    let path = place("network.pt");
+    network
+        .write_torchscript("maia", ExportPrecision::F32, &path)
+        .unwrap();
+    let file = fs::read(&path).unwrap();
+    fs::write(
+        place("maia.onnx"),
+        onnx::write(&file, ExportPrecision::F32).unwrap(),
+    )
+    .unwrap();
+    fs::write(place("maia.-input-planes"), bytemuck::cast_slice(&planes)).unwrap();
+    for (player, name) in ["self_elo", "opponent_elo"].into_iter().enumerate() {
+        let ratings: Vec<f32> = ratings(player).map(|rating| rating as f32).collect();
+        let ratings = bytemuck::cast_slice(&ratings[..expected.len() / 1861]);
+        fs::write(place(&format!("maia.{name}")), ratings).unwrap();
+    }
+    run_in_onnxruntime(&python, folder.path(), &["maia".to_owned()]);
+    let found = self::floats(&place("maia.found"));
+    let off = difference(&found, &expected);
+    assert!(off < 1e-4, "off by {off}");
+    // Lc0 knows no ratings.
+    let error = onnx::wrap_in_lc0(&file, ExportPrecision::F32).unwrap_err();
+    assert!(matches!(error, OnnxError::InputFormat));
+}

@@ -7,6 +7,8 @@ mod describe;
 mod doctor;
 mod epd;
 mod eval;
+mod export;
+mod import;
 mod options;
 mod output;
 mod perft;
@@ -37,6 +39,9 @@ enum Command {
     Eval(eval::Arguments),
     Doctor(doctor::Arguments),
     Describe(describe::Arguments),
+    Import(import::Arguments),
+    ExportLc0(export::Lc0Arguments),
+    ExportOnnx(export::OnnxArguments),
 }
 
 impl Cli {
@@ -52,6 +57,9 @@ impl Cli {
             Some(Command::Eval(arguments)) => arguments.run(),
             Some(Command::Doctor(arguments)) => arguments.run(),
             Some(Command::Describe(arguments)) => arguments.run(),
+            Some(Command::Import(arguments)) => arguments.run(),
+            Some(Command::ExportLc0(arguments)) => arguments.run(),
+            Some(Command::ExportOnnx(arguments)) => arguments.run(),
         }
     }
 }

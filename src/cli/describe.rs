@@ -1,12 +1,14 @@
 //! `tessera describe`: what a network file is.
 
 use super::output::{print, print_json};
+use anyhow::Context;
 use serde_json::Value;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use tessera::interop::{self, FileKind};
 use tessera::nn;
 
-/// Say what a network file is
+/// Say what a network file is: the engine's own, weights of Lc0's, a Maia-3 checkpoint, ONNX
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The network; without it, the one built into the program
@@ -19,15 +21,37 @@ pub struct Arguments {
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
-        let metadata = nn::describe(self.file.as_deref())?;
+        let described = match &self.file {
+            Some(path) => foreign(path)?,
+            None => None,
+        };
+        let described = match described {
+            Some(described) => described,
+            None => serde_json::to_value(nn::describe(self.file.as_deref())?)?,
+        };
         if self.json {
-            return print_json(&metadata);
+            return print_json(&described);
         }
         let mut text = String::new();
-        if let Value::Object(fields) = serde_json::to_value(&metadata)? {
+        if let Value::Object(fields) = described {
             list(&mut text, "", &fields)?;
         }
         print(&text)
+    }
+}
+
+/// What a file says of itself that is another program's; `None` of any other.
+fn foreign(path: &Path) -> anyhow::Result<Option<Value>> {
+    let Ok(file) = std::fs::read(path) else {
+        return Ok(None);
+    };
+    match FileKind::of(&file) {
+        None | Some(FileKind::TorchScript) => Ok(None),
+        Some(_) => {
+            let described = interop::describe(&file);
+            let failed = || format!("cannot describe {}", path.display());
+            described.map(Some).with_context(failed)
+        }
     }
 }
 

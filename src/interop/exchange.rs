@@ -10,9 +10,8 @@ use crate::nn::torch::{self, ExportPrecision, Module, NetworkError, ScriptError}
 use crate::nn::{ContractError, Metadata};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::io::{Cursor, Write};
+use std::io::Write;
 use std::path::Path;
-use zip::ZipArchive;
 
 /// Why a network file cannot be described, read or written.
 #[derive(Debug, thiserror::Error)]
@@ -58,8 +57,6 @@ pub enum FileKind {
     Onnx,
 }
 
-/// How gzip begins.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// How a zip archive begins.
 const ZIP: [u8; 4] = *b"PK\x03\x04";
 /// How protobuf begins an ONNX model: field 1, a number, its version.
@@ -69,27 +66,18 @@ impl FileKind {
     /// Recognises a file by its content; `None` if it is none of these.
     #[must_use]
     pub fn of(file: &[u8]) -> Option<FileKind> {
-        if file.starts_with(&GZIP) || lc0::is_weights(file) {
+        if lc0::is_weights_file(file) {
             Some(FileKind::Lc0)
-        } else if file.starts_with(&ZIP) && has_code(file) {
-            Some(FileKind::TorchScript)
         } else if pytorch::is_checkpoint(file) {
             Some(FileKind::Checkpoint)
+        } else if file.starts_with(&ZIP) {
+            Some(FileKind::TorchScript)
         } else if file.first() == Some(&ONNX) {
             Some(FileKind::Onnx)
         } else {
             None
         }
     }
-}
-
-/// Whether an archive holds code besides tensors: TorchScript's do, checkpoints
-/// do not.
-fn has_code(file: &[u8]) -> bool {
-    ZipArchive::new(Cursor::new(file)).is_ok_and(|archive| {
-        let mut names = archive.file_names();
-        names.any(|name| name.contains("/code/"))
-    })
 }
 
 /// A network of another program's.

@@ -24,6 +24,7 @@ mod tally;
 
 pub use tally::Tally;
 
+use crate::chess::Ratings;
 use crate::data::pgn::{Journal, JournalError};
 use crate::data::v6::{ChunkWriteError, game_records, write_chunk};
 use crate::nn::{Backend, BackendError, Cache};
@@ -66,6 +67,8 @@ pub struct SelfPlay {
     /// Share of the games in which nobody resigns, so that it is seen how many
     /// would have been given up wrongly.
     pub played_on: f64,
+    /// The players' ratings, for networks that ask for them.
+    pub ratings: Ratings,
     /// Where games begin.
     pub openings: Openings,
     /// Plies, the opening's included, after which a game counts as drawn.

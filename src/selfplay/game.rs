@@ -100,6 +100,7 @@ impl<'a> Player<'a> {
         self.search.adjust(&parameters);
         let plays_on = random.random_bool(plan.played_on);
         let mut game = plan.openings.game(number)?;
+        game.set_ratings(plan.ratings);
         let opening = game.plies().len() - 1;
         let mut annotated = vec![Vec::new(); opening];
         let mut positions = Vec::new();

@@ -112,6 +112,47 @@ fn a_torchscript_file_evaluates_the_same_and_goes_back() {
 }
 
 #[test]
+fn descriptions_of_no_network_are_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("net.pt");
+    let network = lc0::read(&generate(&BODY, 5)).unwrap();
+    let choice = HeadChoice::default();
+    network
+        .write_torchscript("net", &choice, ExportPrecision::F32, &path)
+        .unwrap();
+    let (_, metadata, tensors) = torchscript(&path);
+    let with = |place: &str, value: serde_json::Value| {
+        let mut metadata = metadata.clone();
+        *metadata.architecture.pointer_mut(place).unwrap() = value;
+        let tensors = tensors
+            .iter()
+            .map(|(name, tensor)| (name.clone(), tensor.shallow_clone()));
+        Lc0Network::from_torchscript(&metadata, tensors).unwrap_err()
+    };
+    use Lc0Error::{Description, Inexpressible, Missing, Shape, Unsupported};
+    let encoder = "/model/attention/encoder";
+    let error = with("/family", "onnx".into());
+    assert!(matches!(error, Inexpressible(_)), "{error}");
+    let error = with("/model", "large".into());
+    assert!(matches!(error, Description(_)), "{error}");
+    let error = with("/model/attention/width", (1u64 << 40).into());
+    assert!(matches!(error, Description(_)), "{error}");
+    let error = with("/model/attention/width", 33.into());
+    assert!(matches!(error, Shape { .. }), "{error}");
+    let error = with(&format!("{encoder}/layers"), 9999.into());
+    assert!(matches!(error, Missing(_)), "{error}");
+    let error = with(&format!("{encoder}/heads"), 0.into());
+    assert!(matches!(error, Unsupported(_)), "{error}");
+    let error = with(
+        "/model/attention/embedding",
+        serde_json::json!({ "kind": "tower" }),
+    );
+    assert!(matches!(error, Unsupported(_)), "{error}");
+    let error = with("/model/policy/heads", serde_json::json!({}));
+    assert!(matches!(error, Unsupported(_)), "{error}");
+}
+
+#[test]
 fn heads_that_are_not_there_are_named() {
     let network = lc0::read(&generate(&TOWER, 1)).unwrap();
     let choice = HeadChoice {

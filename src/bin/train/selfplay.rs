@@ -5,6 +5,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
+use shakmaty::Color;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -116,6 +117,7 @@ impl SelfPlayCommand {
             .with_context(|| format!("cannot make the folder {}", self.output.display()))?;
         let games = &self.games_arguments;
         let plan = SelfPlay {
+            ratings: settings.ratings(Color::White),
             folder: self.output.clone(),
             games: self.games,
             concurrency: self.concurrency.map_or(at_once, usize::from),

@@ -20,6 +20,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tch::{Device, Kind as Type, Tensor};
 
+/// What a file's metadata calls networks like these.
+const FAMILY: &str = "lc0";
+
 /// A network that Lc0 can play.
 #[derive(Debug)]
 pub struct Lc0Network {
@@ -166,22 +169,18 @@ impl Lc0Network {
         metadata: &Metadata,
         tensors: impl IntoIterator<Item = (String, Tensor)>,
     ) -> Result<Lc0Network, Lc0Error> {
-        let architecture = &metadata.architecture;
-        let family = architecture
-            .get("family")
-            .and_then(serde_json::Value::as_str);
-        let model = architecture
-            .get("model")
-            .unwrap_or(&serde_json::Value::Null);
+        let (family, model) = (
+            &metadata.architecture["family"],
+            &metadata.architecture["model"],
+        );
         let (licence, training) = (metadata.licence.clone(), metadata.training.clone());
-        match family {
-            Some("lc0") => Lc0Network::new(described(model)?, tensors, licence, training),
+        match family.as_str() {
+            Some(FAMILY) => Lc0Network::new(described(model)?, tensors, licence, training),
             Some("chessformer") => {
                 Lc0Network::from_chessformer(&described(model)?, tensors, licence, training)
             }
-            other => {
-                let family = other.unwrap_or("an unknown family");
-                let what = format!("networks of the family `{family}`");
+            _ => {
+                let what = format!("networks of the family {family}");
                 Err(Lc0Error::Inexpressible(what))
             }
         }
@@ -286,7 +285,7 @@ impl Lc0Network {
             contract: CONTRACT,
             name: name.to_owned(),
             architecture: serde_json::json!({
-                "family": "lc0",
+                "family": FAMILY,
                 "model": self.config,
                 "policy_head": choice.policy,
                 "value_head": choice.value,

@@ -180,7 +180,9 @@ mod tests {
         let rows = Tensor::from_slice(bytemuck::cast_slice::<u64, i64>(&words));
         let numbers = Tensor::arange(MOVES as i64, (Kind::Float, Device::Cpu));
         let rows = rows.view([1, WIDTH as i64]);
-        let policy = Translation::new().policy(&numbers.unsqueeze(0), &rows);
+        let translation = Translation::new();
+        let seen = translation.seen(&rows);
+        let policy = translation.policy(&numbers.unsqueeze(0), &seen);
         let turn = game.position().turn();
         let moves = game.position().legal_moves();
         let of = |mv| policy.double_value(&[0, policy_index(mv, turn).into()]);

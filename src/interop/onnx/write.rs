@@ -85,7 +85,7 @@ pub(super) const PLANES: &str = "/input/planes";
 /// file, by their names there.
 ///
 /// Maia-3's networks have planes [batch, 104, 8, 8], the bitboards of a row bit
-/// by bit, and `self_elo` and `opponent_elo` [batch].
+/// by bit, and the ratings `self_elo` and `opponent_elo`, one number a position.
 ///
 /// # Errors
 /// [`OnnxError`] if `file` is none of our network files or cannot be expressed.

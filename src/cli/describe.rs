@@ -65,6 +65,10 @@ fn list(
         let name = format!("{prefix}{name}");
         match value {
             Value::Object(fields) => list(text, &format!("{name}."), fields)?,
+            // The nodes of a graph: too many to be told.
+            Value::Array(values) if values.iter().any(Value::is_object) => {
+                writeln!(text, "{name}: {}", values.len())?;
+            }
             Value::Array(values) => {
                 let values: Vec<String> = values.iter().map(plain).collect();
                 writeln!(text, "{name}: {}", values.join(", "))?;

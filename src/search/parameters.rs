@@ -64,7 +64,7 @@ pub struct Parameters {
     /// How the network's results are rescaled to the strength of the players.
     pub contempt: Contempt,
     /// Most that the length of the game adds to or takes from a move's value
-    /// (Lc0: MovesLeftMaxEffect).
+    /// (Lc0: MovesLeftMaxEffect, 0.0345 there); 0 leaves the length alone.
     pub moves_left_max_effect: f32,
     /// Certainty |q| of the result from which the length counts (Lc0:
     /// MovesLeftThreshold).
@@ -146,7 +146,7 @@ impl Default for Parameters {
             cpuct_spread: 0.0,
             draw_score: 0.0,
             contempt: Contempt::default(),
-            moves_left_max_effect: 0.0345,
+            moves_left_max_effect: 0.0,
             moves_left_threshold: 0.8,
             moves_left_slope: 0.0027,
             moves_left_constant: 0.0,

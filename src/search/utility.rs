@@ -96,7 +96,10 @@ mod tests {
 
     #[test]
     fn the_winner_hurries_and_the_loser_does_not() {
-        let parameters = Parameters::default();
+        let parameters = Parameters {
+            moves_left_max_effect: 0.0345,
+            ..Parameters::default()
+        };
         let utility = |own: f64, q: f64, m: f64| {
             let own = statistics(own, 0.0, 40.0);
             Utility::new(&parameters, &own, true, true).of(&statistics(q, 0.0, m))

@@ -102,7 +102,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             set: |settings, value| settings.parameters.moves_left_max_effect = value,
         },
         help: "Most that the length of the game adds to a move's value: the winner hurries, the loser \
-               does not. 0 switches it off; so does a network that tells no length.",
+               does not. 0 switches it off; so does a network that tells no length. Lc0's default \
+               is 0.0345.",
     },
     Entry {
         name: "MovesLeftThreshold",

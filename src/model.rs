@@ -12,6 +12,7 @@
 //! parameters of a TorchScript module.
 
 mod attention;
+pub(crate) mod bitboards;
 mod chessformer;
 mod config;
 mod embedding;

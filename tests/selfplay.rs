@@ -197,8 +197,8 @@ fn killed_work_goes_on_to_the_same_games() {
 #[test]
 fn resignations_are_checked_on_games_played_on() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = selfplay(folder.path(), &["--games", "24", "--max-plies", "60"]);
-    command.args(["--resign", "-0.2", "--played-on", "0.5", "-o", "out"]);
+    let mut command = selfplay(folder.path(), &["--games", "48", "--max-plies", "60"]);
+    command.args(["--resign", "-0.3", "--played-on", "0.5", "-o", "out"]);
     let said = succeed(command);
     let count = |name: &str| said[name].as_u64().unwrap();
     assert!(count("resigned") > 0 && count("would_resign") > 0, "{said}");
@@ -213,7 +213,7 @@ fn resignations_are_checked_on_games_played_on() {
             "0-1" => Some(Color::White),
             _ => None,
         };
-        let hopeless = |record: &&V6Record| { record.best_q } <= -0.2;
+        let hopeless = |record: &&V6Record| { record.best_q } <= -0.3;
         let first = records.iter().find(hopeless);
         let first = first.map(|record| record.input().unwrap().turn());
         match tag(&text, "Termination").unwrap().as_str() {

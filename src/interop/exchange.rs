@@ -5,10 +5,9 @@ use super::maia3::{self, Maia3Error, Maia3Network};
 use super::onnx::{self, OnnxError, OnnxNetwork};
 use super::pytorch;
 use crate::files;
-use crate::model::ModelConfig;
-use crate::nn::torch::{self, ExportPrecision, Module, NetworkError, ScriptError};
-use crate::nn::{ContractError, Metadata};
-use serde::{Deserialize, Serialize};
+use crate::nn::Metadata;
+use crate::nn::torch::{self, ExportPrecision, NetworkError, ScriptError};
+use serde::Serialize;
 use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
@@ -158,22 +157,10 @@ fn value(described: impl Serialize) -> Value {
 /// [`ExchangeError::Lc0`], naming what Lc0's format cannot express; another if
 /// the file is no network of the engine's.
 pub fn to_lc0(file: &[u8], encoding: Lc0Encoding) -> Result<Vec<u8>, ExchangeError> {
-    let (module, metadata) = open(file)?;
+    expect_own(file)?;
+    let (module, metadata) = torch::open(file)?;
     let tensors = module.tensors().map_err(NetworkError::from)?;
-    let network = match metadata.architecture["family"].as_str() {
-        Some("lc0") => Lc0Network::from_torchscript(&metadata, tensors)?,
-        Some("chessformer") => {
-            let model = ModelConfig::deserialize(&metadata.architecture["model"]);
-            let model = model.map_err(|error| NetworkError::from(ContractError::from(error)))?;
-            let (licence, training) = (metadata.licence.clone(), metadata.training.clone());
-            Lc0Network::from_chessformer(&model, tensors, licence, training)?
-        }
-        family => {
-            let family = family.unwrap_or("unnamed");
-            let what = format!("networks of the family `{family}`");
-            return Err(Lc0Error::Inexpressible(what).into());
-        }
-    };
+    let network = Lc0Network::from_torchscript(&metadata, tensors)?;
     Ok(lc0::write(&network, encoding)?)
 }
 
@@ -183,7 +170,7 @@ pub fn to_lc0(file: &[u8], encoding: Lc0Encoding) -> Result<Vec<u8>, ExchangeErr
 /// # Errors
 /// [`ExchangeError`], naming what cannot be expressed.
 pub fn to_onnx_in_lc0(file: &[u8], precision: ExportPrecision) -> Result<Vec<u8>, ExchangeError> {
-    open(file)?;
+    expect_own(file)?;
     Ok(onnx::wrap_in_lc0(file, precision)?)
 }
 
@@ -192,15 +179,15 @@ pub fn to_onnx_in_lc0(file: &[u8], precision: ExportPrecision) -> Result<Vec<u8>
 /// # Errors
 /// [`ExchangeError`], naming what cannot be expressed.
 pub fn to_onnx(file: &[u8], precision: ExportPrecision) -> Result<Vec<u8>, ExchangeError> {
-    open(file)?;
+    expect_own(file)?;
     Ok(onnx::write(file, precision)?)
 }
 
-/// A network of the engine's; of others it is said what to do.
-fn open(file: &[u8]) -> Result<(Module, Metadata), ExchangeError> {
+/// Of what is no network of the engine's it is said what to do.
+fn expect_own(file: &[u8]) -> Result<(), ExchangeError> {
     match FileKind::of(file) {
         None => Err(ExchangeError::Unknown),
-        Some(FileKind::TorchScript) => Ok(torch::open(file)?),
+        Some(FileKind::TorchScript) => Ok(()),
         Some(_) => Err(ExchangeError::Foreign),
     }
 }

@@ -1,6 +1,7 @@
 //! The whole network: embedding, encoder, heads.
 
 use super::attention::Attention;
+use super::bitboards;
 use super::config::{ConfigError, ModelConfig, PositionConfig};
 use super::embedding::{Embedding, FeedForward, features, features_of_planes};
 use super::heads::{
@@ -56,9 +57,8 @@ pub(super) struct Constants {
 
 impl Constants {
     fn new(device: Device) -> Constants {
-        let shifts: Vec<u8> = (0..8).collect();
         Constants {
-            shifts: Tensor::from_slice(&shifts).to_device(device),
+            shifts: bitboards::shifts().to_device(device),
             policy: Tensor::from_slice(&policy_gather()).to_device(device),
             displacements: Tensor::from_slice(&displacements()).to_device(device),
         }

@@ -1,11 +1,12 @@
 //! From rows of bitboards to tokens.
 
+use super::bitboards;
 use super::config::{EmbeddingConfig, ModelConfig};
 use super::layers::{Linear, Norm};
 use super::parameters::{Builder, Dense, Initial, Slot, Weights};
 use super::size::Part;
 use crate::encode::{BOARDS, PLANES_PER_BOARD};
-use tch::{Kind, Tensor};
+use tch::Tensor;
 
 /// Features of a square before the embedding: Lc0's 112 input planes.
 pub(super) const FEATURES: i64 = 112;
@@ -24,25 +25,10 @@ const INITIAL_GAIN: f64 = 3.0;
 const PIECES: i64 = PLANES_PER_BOARD as i64 - 1;
 
 /// The 112 planes of rows i64 [B, 110 or more], as [B, 64, 112] in the weights' type.
-///
-/// A bitboard's byte r is rank r. `shifts` is the vector u8 0…7: words are
-/// shifted to bytes and bytes to bits, because shifting words to bits at once
-/// moves eight times the memory (and looking at words as bytes cannot be
-/// traced).
+/// `shifts` is [`bitboards::shifts`].
 pub(super) fn features(rows: &Tensor, shifts: &Tensor, like: &Tensor) -> Tensor {
     let boards = BOARDS as i64;
-    let bits = rows
-        .narrow(1, 0, boards)
-        .unsqueeze(2)
-        .bitwise_right_shift(&(shifts.to_kind(Kind::Int64) * 8))
-        .bitwise_and(0xff)
-        .to_kind(Kind::Uint8)
-        .unsqueeze(3)
-        .bitwise_right_shift(shifts)
-        .bitwise_and(1)
-        .view([-1, boards, 64])
-        .type_as(like)
-        .transpose(1, 2);
+    let pieces = bitboards::squares(&rows.narrow(1, 0, boards), shifts, like);
     let castling = rows.narrow(1, boards, 4).ne(0).type_as(like);
     let black_to_move = rows.narrow(1, boards + 4, 1).type_as(like);
     let rule50 = rows.narrow(1, boards + 5, 1).type_as(like) * RULE50_SCALE;
@@ -51,7 +37,7 @@ pub(super) fn features(rows: &Tensor, shifts: &Tensor, like: &Tensor) -> Tensor 
     let scalars = Tensor::cat(&[castling, black_to_move, rule50, zeros, ones], 1)
         .unsqueeze(1)
         .expand([-1, 64, -1], false);
-    Tensor::cat(&[bits, scalars], 2)
+    Tensor::cat(&[pieces, scalars], 2)
 }
 
 /// The features [B, 64, 112] of planes [B, 112, 8, 8] as Lc0 hands them to its

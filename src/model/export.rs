@@ -70,12 +70,15 @@ pub fn export(
 ) -> Result<Metadata, ScriptError> {
     let flat = flat.detach().to_device(Device::Cpu).to_kind(Kind::Float);
     let weights = Weights::from_flat(&flat, model.parameters());
-    let parameters = model.parameters().iter().zip(weights.tensors());
+    let parameters: Vec<(String, Tensor)> = model
+        .parameters()
+        .iter()
+        .zip(weights.tensors())
+        .map(|(parameter, tensor)| (parameter.name.clone(), tensor.shallow_clone()))
+        .collect();
     let script = Script {
-        parameters: parameters
-            .map(|(parameter, tensor)| (parameter.name.clone(), tensor.shallow_clone()))
-            .collect(),
-        buffers: model.buffers(),
+        parameters: &parameters,
+        buffers: &model.buffers(),
         forward: &|weights, rows| {
             let weights = Weights::new(weights.iter().map(Tensor::shallow_clone).collect());
             model.forward(&weights, rows, EXPORTED_HEADS).exported()

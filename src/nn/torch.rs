@@ -256,10 +256,10 @@ impl TorchBackend {
         let (tensor, width) = match &self.words {
             None => (Tensor::f_from_slice(all)?, WIDTH),
             Some(words) => {
-                let chosen: Vec<i64> = all
-                    .chunks_exact(WIDTH)
-                    .flat_map(|row| words.iter().map(|&word| row[word]))
-                    .collect();
+                let mut chosen = Vec::with_capacity(inputs.len() * words.len());
+                for row in all.chunks_exact(WIDTH) {
+                    chosen.extend(words.iter().map(|&word| row[word]));
+                }
                 (Tensor::f_from_slice(&chosen)?, words.len())
             }
         };

@@ -310,12 +310,9 @@ impl Lc0Network {
             licence: self.licence.clone(),
             hash: String::new(),
         };
-        let parameters = self.parameters.iter();
         let script = Script {
-            parameters: parameters
-                .map(|(name, tensor)| (name.clone(), tensor.shallow_clone()))
-                .collect(),
-            buffers: self.constants.named(),
+            parameters: &self.parameters,
+            buffers: &self.constants.named(),
             forward: &|weights, rows| self.forward_with(weights, rows, choice),
         };
         script.write(metadata, precision, path)

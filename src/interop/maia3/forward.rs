@@ -3,6 +3,7 @@
 use super::config::{Maia3Config, PIECES};
 use super::policy::Translation;
 use crate::encode::{BOARDS, PLANES_PER_BOARD};
+use crate::model::bitboards;
 use std::collections::HashMap;
 use tch::{Kind, Tensor};
 
@@ -31,7 +32,6 @@ pub(super) struct Structure {
 impl Structure {
     pub fn new(config: &Maia3Config) -> Structure {
         let names = config.parameters().into_iter().map(|(name, _)| name);
-        let shifts: Vec<u8> = (0..8).collect();
         // Rows begin with the newest board, Maia-3 with the oldest.
         let planes: Vec<i64> = (0..config.history)
             .rev()
@@ -40,7 +40,7 @@ impl Structure {
         Structure {
             config: config.clone(),
             places: names.zip(0..).collect(),
-            shifts: Tensor::from_slice(&shifts),
+            shifts: bitboards::shifts(),
             planes: Tensor::from_slice(&planes),
             translation: Translation::new(),
         }
@@ -125,21 +125,9 @@ impl Structure {
 
     /// The pieces on each square of each board, oldest first: [B, 64, 12 ·
     /// history] in the type of `like`.
-    ///
-    /// A bitboard's byte r is rank r. Words are shifted to bytes and bytes to
-    /// bits, because shifting words to bits at once moves eight times the memory.
     fn squares(&self, rows: &Tensor, like: &Tensor) -> Tensor {
-        rows.index_select(1, &self.planes)
-            .unsqueeze(2)
-            .bitwise_right_shift(&(self.shifts.to_kind(Kind::Int64) * 8))
-            .bitwise_and(0xff)
-            .to_kind(Kind::Uint8)
-            .unsqueeze(3)
-            .bitwise_right_shift(&self.shifts)
-            .bitwise_and(1)
-            .view([-1, self.config.planes(), 64])
-            .type_as(like)
-            .transpose(1, 2)
+        let boards = rows.index_select(1, &self.planes);
+        bitboards::squares(&boards, &self.shifts, like)
     }
 
     /// One encoder layer, normalised after each residual.

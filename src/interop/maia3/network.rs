@@ -149,12 +149,9 @@ impl Maia3Network {
             licence: self.licence.clone(),
             hash: String::new(),
         };
-        let parameters = self.parameters.iter();
         let script = Script {
-            parameters: parameters
-                .map(|(name, tensor)| (name.clone(), tensor.shallow_clone()))
-                .collect(),
-            buffers: self.structure.buffers(),
+            parameters: &self.parameters,
+            buffers: &self.structure.buffers(),
             forward: &|weights, rows| self.structure.forward(weights, rows),
         };
         script.write(metadata, precision, path)

@@ -9,6 +9,7 @@ use super::schema::{GraphProto, ModelProto};
 use super::tensor;
 use crate::encode::{HISTORY, InputFormat, POLICY_SIZE, SCALARS};
 use crate::interop::lc0::{READ, planes};
+use crate::model::bitboards;
 use crate::nn::Metadata;
 use crate::nn::metadata::CONTRACT;
 use crate::nn::torch::{ExportPrecision, Script, ScriptError};
@@ -97,7 +98,7 @@ impl OnnxNetwork {
             config,
             parameters: Vec::new(),
             buffers: Vec::new(),
-            shifts: Tensor::from_slice(&[0u8, 1, 2, 3, 4, 5, 6, 7]),
+            shifts: bitboards::shifts(),
             macs: 0,
             notes,
         }
@@ -251,6 +252,7 @@ impl OnnxNetwork {
     ) -> Result<Metadata, ScriptError> {
         let shared = |(name, tensor): &(String, Tensor)| (name.clone(), tensor.shallow_clone());
         let shifts = (SHIFTS.to_owned(), self.shifts.shallow_clone());
+        let buffers: Vec<_> = self.buffers.iter().map(shared).chain([shifts]).collect();
         let metadata = Metadata {
             contract: CONTRACT,
             name: name.to_owned(),
@@ -275,8 +277,8 @@ impl OnnxNetwork {
             hash: String::new(),
         };
         let script = Script {
-            parameters: self.parameters.iter().map(shared).collect(),
-            buffers: self.buffers.iter().map(shared).chain([shifts]).collect(),
+            parameters: &self.parameters,
+            buffers: &buffers,
             forward: &|weights, rows| self.forward_rows(weights, rows),
         };
         script.write(metadata, precision, path)

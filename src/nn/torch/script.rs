@@ -68,9 +68,9 @@ pub enum ScriptError {
 pub struct Script<'a> {
     /// Its parameters by name (a path whose parts are parted by dots), on the
     /// CPU; they are stored in the file's precision.
-    pub parameters: Vec<(String, Tensor)>,
+    pub parameters: &'a [(String, Tensor)],
     /// Its other tensors by name: they are stored as they are.
-    pub buffers: Vec<(String, Tensor)>,
+    pub buffers: &'a [(String, Tensor)],
     /// From the parameters, in their order, and rows of words, i64
     /// [B, 104 + scalars], to the outputs that the metadata names. It reads
     /// `buffers` by the very tensors given here, else they end up in the file
@@ -128,7 +128,7 @@ impl Script<'_> {
         precision: ExportPrecision,
         path: &Path,
     ) -> Result<(), TorchError> {
-        let names = self.parameters.iter().chain(&self.buffers);
+        let names = self.parameters.iter().chain(self.buffers);
         let names = names
             .map(|(name, _)| module::c_string(name))
             .collect::<Result<Vec<CString>, _>>()?;

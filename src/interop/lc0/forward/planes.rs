@@ -1,7 +1,8 @@
 //! From rows of bitboards to Lc0's 112 input planes.
 
 use crate::encode::{BOARDS, SCALARS};
-use tch::{Kind, Tensor};
+use crate::model::bitboards;
+use tch::Tensor;
 
 /// How many of [`SCALARS`] networks of Lc0's read: all but the ratings.
 pub(in crate::interop) const READ: usize = 7;
@@ -28,7 +29,7 @@ fn is_armageddon(format: u32) -> bool {
 
 /// The planes of rows i64 [B, 104 + 7] as [B, 64, 112], in the type of `like`.
 ///
-/// `shifts` is the vector u8 0…7, `format` Lc0's number of the input format.
+/// `shifts` is [`bitboards::shifts`], `format` Lc0's number of the input format.
 pub(in crate::interop) fn planes(
     rows: &Tensor,
     shifts: &Tensor,
@@ -49,11 +50,11 @@ pub(in crate::interop) fn planes(
     let nothing = black_to_move.zeros_like();
 
     // Words that are bitboards, and others that fill a plane with one number.
-    let mut bitboards = vec![rows.narrow(1, 0, boards)];
+    let mut words = vec![rows.narrow(1, 0, boards)];
     let mut numbers = Vec::new();
     if has_castling_planes(format) {
         let [queenside, kingside] = [0, 1].map(|side| us[side].bitwise_or_tensor(&them[side]));
-        bitboards.extend([
+        words.extend([
             queenside,
             kingside,
             nothing.shallow_clone(),
@@ -65,7 +66,7 @@ pub(in crate::interop) fn planes(
     }
     if is_canonical(format) {
         // Lc0 marks the last rank of the file, not the square that was passed.
-        bitboards.push(word("en_passant").bitwise_left_shift_tensor_scalar(16));
+        words.push(word("en_passant").bitwise_left_shift_tensor_scalar(16));
     } else {
         numbers.push(black_to_move.type_as(like));
     }
@@ -84,29 +85,8 @@ pub(in crate::interop) fn planes(
     let numbers = Tensor::cat(&numbers, 1)
         .unsqueeze(1)
         .expand([-1, 64, -1], false);
-    Tensor::cat(
-        &[bits(&Tensor::cat(&bitboards, 1), shifts, like), numbers],
-        2,
-    )
-}
-
-/// The bits of words i64 [B, n] as [B, 64, n].
-///
-/// Words are shifted to bytes and bytes to bits, because shifting words to bits
-/// at once moves eight times the memory.
-fn bits(words: &Tensor, shifts: &Tensor, like: &Tensor) -> Tensor {
-    let count = words.size()[1];
-    words
-        .unsqueeze(2)
-        .bitwise_right_shift(&(shifts.to_kind(Kind::Int64) * 8))
-        .bitwise_and(0xff)
-        .to_kind(Kind::Uint8)
-        .unsqueeze(3)
-        .bitwise_right_shift(shifts)
-        .bitwise_and(1)
-        .view([-1, count, 64])
-        .type_as(like)
-        .transpose(1, 2)
+    let squares = bitboards::squares(&Tensor::cat(&words, 1), shifts, like);
+    Tensor::cat(&[squares, numbers], 2)
 }
 
 #[cfg(test)]
@@ -115,7 +95,7 @@ mod tests {
     use crate::chess::Game;
     use crate::encode::Input;
     use shakmaty::CastlingMode;
-    use tch::Device;
+    use tch::{Device, Kind};
 
     /// The plane `index` of a position, as a function of the square.
     fn plane(fen: &str, format: u32, index: i64) -> Vec<f32> {
@@ -123,7 +103,7 @@ mod tests {
         let input = Input::encode(&game);
         let words: &[i64] = bytemuck::cast_slice(input.words());
         let rows = Tensor::from_slice(words).view([1, -1]);
-        let shifts = Tensor::from_slice(&[0u8, 1, 2, 3, 4, 5, 6, 7]);
+        let shifts = bitboards::shifts();
         let like = Tensor::zeros([1], (Kind::Float, Device::Cpu));
         let planes = planes(&rows, &shifts, format, &like);
         assert_eq!(planes.size(), [1, 64, 112]);

@@ -1,0 +1,30 @@
+//! From bitboards to numbers, inside a network.
+
+use tch::{Kind, Tensor};
+
+/// The constant that [`squares`] reads: u8 0…7.
+pub(crate) fn shifts() -> Tensor {
+    Tensor::from_slice(&[0u8, 1, 2, 3, 4, 5, 6, 7])
+}
+
+/// The squares of bitboards i64 [B, n], as zeros and ones [B, 64, n] in the type
+/// of `like`.
+///
+/// A bitboard's byte r is rank r. Words are shifted to bytes and bytes to bits,
+/// because shifting words to bits at once moves eight times the memory (and
+/// looking at words as bytes cannot be traced). `shifts` is [`shifts`], a buffer
+/// of the network.
+pub(crate) fn squares(bitboards: &Tensor, shifts: &Tensor, like: &Tensor) -> Tensor {
+    let count = bitboards.size()[1];
+    bitboards
+        .unsqueeze(2)
+        .bitwise_right_shift(&(shifts.to_kind(Kind::Int64) * 8))
+        .bitwise_and(0xff)
+        .to_kind(Kind::Uint8)
+        .unsqueeze(3)
+        .bitwise_right_shift(shifts)
+        .bitwise_and(1)
+        .view([-1, count, 64])
+        .type_as(like)
+        .transpose(1, 2)
+}

@@ -9,11 +9,15 @@ use super::metrics::Metrics;
 use super::trainer::{CHECKPOINTS, TrainError};
 use crate::files;
 use serde_json::{Map, Value};
+use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The configuration of a run's last session, in its folder.
 pub(super) const CONFIG: &str = "config.toml";
+
+/// A file in a run's folder that is locked while somebody trains there.
+const LOCK: &str = ".lock";
 
 /// Writes into a run's folder.
 #[derive(Debug)]
@@ -26,6 +30,8 @@ pub(super) struct Recorder {
     /// Checkpoints in a row that could not be written, and how many may.
     failures: u32,
     failures_allowed: u32,
+    /// Held as long as the recorder lives; a killed process's falls open.
+    _lock: File,
 }
 
 impl Recorder {
@@ -33,6 +39,7 @@ impl Recorder {
     /// step counts as written.
     ///
     /// # Errors
+    /// [`TrainError::Busy`] if another process trains there,
     /// [`TrainError::Metrics`] if the folder cannot be written to.
     pub fn open(folder: &Path, config: &TrainConfig, step: u64) -> Result<Recorder, TrainError> {
         let unwritable = |source| TrainError::Metrics {
@@ -40,6 +47,11 @@ impl Recorder {
             source,
         };
         std::fs::create_dir_all(folder).map_err(unwritable)?;
+        let lock = File::create(folder.join(LOCK)).map_err(unwritable)?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => TrainError::Busy(folder.to_owned()),
+            TryLockError::Error(source) => unwritable(source),
+        })?;
         write_config(folder, config).map_err(unwritable)?;
         let path = folder.join(CHECKPOINTS);
         files::remove_unfinished(&path).map_err(unwritable)?;
@@ -51,6 +63,7 @@ impl Recorder {
             path,
             failures: 0,
             failures_allowed: config.keep.failures,
+            _lock: lock,
         })
     }
 

@@ -104,6 +104,11 @@ pub enum TrainError {
         "the checkpoint in {0} is of another architecture: train into another folder, or restore the configuration"
     )]
     Architecture(PathBuf),
+    /// Somebody else trains into the same folder.
+    #[error(
+        "another process is training into {0}: wait for it, or train into another folder with -o"
+    )]
+    Busy(PathBuf),
     /// Metrics cannot be written.
     #[error("cannot write {path}: {source}")]
     Metrics {

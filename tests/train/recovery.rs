@@ -67,6 +67,20 @@ fn a_run_killed_at_any_instant_goes_on_as_if_nothing_had_happened() {
     }
 }
 
+#[test]
+fn two_processes_do_not_train_into_one_folder() {
+    let workplace = workplace(1000);
+    let folder = workplace.path();
+    let mut first = start(run(folder, "shared"));
+    wait_for_a_line(folder, "shared", &mut first);
+    let told = fail(&mut run(folder, "shared"));
+    assert!(told.contains("another process is training into shared"));
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let mut second = run(folder, "shared");
+    succeed(second.args(["--steps", "1", "--minutes", "0.01"]));
+}
+
 #[cfg(unix)]
 #[test]
 fn a_signal_ends_a_run_with_a_checkpoint() {

@@ -1,6 +1,9 @@
 //! Games in PGN: streams of them, plain or compressed, and each game's tree
-//! with the scores of its `[%eval]` comments; and such games written.
+//! with the scores and lines that engines left in its comments; and such games
+//! written.
 
+mod comment;
+mod expected;
 mod game;
 mod journal;
 mod stream;

@@ -17,6 +17,17 @@ pub enum Eval {
     Mate(i16),
 }
 
+impl Eval {
+    /// The same score from the other side's view.
+    #[must_use]
+    pub fn reversed(self) -> Eval {
+        match self {
+            Eval::Centipawns(centipawns) => Eval::Centipawns(centipawns.saturating_neg()),
+            Eval::Mate(moves) => Eval::Mate(moves.saturating_neg()),
+        }
+    }
+}
+
 /// One move of a game's tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Node {

@@ -6,7 +6,7 @@ from .entrant import thinking
 from .game import Adjudication
 from .openings import Openings
 
-ENGINE_KEYS = "name, cmd, dir, option.NAME, and tc, time (or st), nodes or depth"
+ENGINE_KEYS = "name, cmd, dir, proto (uci or xboard), option.NAME, and tc, time (or st), nodes or depth"
 
 
 class Parser(argparse.ArgumentParser):

@@ -12,7 +12,8 @@ from . import MatchError
 
 # `st` is what other match tools call `time`.
 LIMITS = {"tc": "tc", "time": "time", "st": "time", "nodes": "nodes", "depth": "depth"}
-KEYS = rf"name|cmd|dir|{'|'.join(LIMITS)}|option\.[^=,]+"
+PROTOCOLS = ("uci", "xboard")
+KEYS = rf"name|cmd|dir|proto|{'|'.join(LIMITS)}|option\.[^=,]+"
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Entrant:
     directory: str | None
     options: dict
     thinking: Thinking
+    protocol: str
 
     @classmethod
     def parse(cls, words, default, each=()):
@@ -81,14 +83,19 @@ class Entrant:
         plan = thinking(limits(own) or limits(common)) or default
         if not plan:
             raise MatchError(f"{name} has no time, nodes, depth or tc to think with")
+        protocol = merged.get("proto", "uci")
+        if protocol not in PROTOCOLS:
+            raise MatchError(f"proto `{protocol}` is none of {', '.join(PROTOCOLS)}")
+        if protocol == "xboard" and plan.nodes:
+            raise MatchError(f"{name}: XBoard's engines are given time, depth or tc, but no nodes")
         options = {
             key.removeprefix("option."): value for key, value in merged.items() if key.startswith("option.")
         }
-        return cls(name, command, merged.get("dir"), options, plan)
+        return cls(name, command, merged.get("dir"), options, plan, protocol)
 
 
 def settings(words):
-    """Reads `name=…,cmd=…,dir=…,option.X=Y,time=…,nodes=…,depth=…,tc=…`.
+    """Reads `name=…,cmd=…,dir=…,proto=…,option.X=Y,time=…,nodes=…,depth=…,tc=…`.
 
     A comma ends a value only where one of these keys follows, so that commands and
     option values may hold commas.
@@ -98,7 +105,7 @@ def settings(words):
         for part in re.split(rf",(?=(?:{KEYS})=)", word):
             key, equals, value = part.partition("=")
             if not equals or not re.fullmatch(KEYS, key):
-                keys = "name, cmd, dir, option.NAME, tc, time, st, nodes or depth"
+                keys = "name, cmd, dir, proto, option.NAME, tc, time, st, nodes or depth"
                 raise MatchError(f"`{part}` is not {keys} with a value")
             read[key] = value
     return read

@@ -66,6 +66,11 @@ def by_the_rules(board):
     return None
 
 
+def lost(side, reason):
+    """Result and reason of a game that `side` loses."""
+    return ("0-1", f"White: {reason}") if side == chess.WHITE else ("1-0", f"Black: {reason}")
+
+
 class Clocks:
     """Both sides' time; a side without a time control has none."""
 
@@ -123,8 +128,10 @@ async def play(board, players, adjudication):
             result, seconds = await players[side].think(board, limit, allowed, record)
         except Forfeit as forfeit:
             fault = forfeit
-            loser = "White" if side == chess.WHITE else "Black"
-            verdict = ("0-1" if side == chess.WHITE else "1-0"), f"{loser}: {forfeit}"
+            verdict = lost(side, forfeit)
+            break
+        if result.resigned:
+            verdict = lost(side, "resigned")
             break
         clocks.spend(side, seconds)
         board.push(result.move)

@@ -1,4 +1,4 @@
-"""A UCI engine as one side of a match."""
+"""An engine, UCI's or XBoard's, as one side of a match."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ class Forfeit(Exception):
         self.kind = kind
 
 
-class Protocol(chess.engine.UciProtocol):
-    """Takes the time from `go` to `bestmove`, as a clock does: getting ready
+class Clock:
+    """Takes the time from `go` to the answer, as a clock does: getting ready
     for a new game is not the engine's thinking time."""
 
+    answer: str
     thinking_since = 0.0
     thought = 0.0
 
@@ -47,8 +48,19 @@ class Protocol(chess.engine.UciProtocol):
             self.thinking_since = time.perf_counter()
 
     def line_received(self, line):
-        if line.startswith("bestmove"):
+        if line.startswith(self.answer):
             self.thought = time.perf_counter() - self.thinking_since
+
+
+class Uci(Clock, chess.engine.UciProtocol):
+    answer = "bestmove"
+
+
+class XBoard(Clock, chess.engine.XBoardProtocol):
+    answer = "move"
+
+
+PROTOCOLS = {"uci": Uci, "xboard": XBoard}
 
 
 class Player:
@@ -63,7 +75,7 @@ class Player:
         """Starts the engine unless it runs; it has loaded what it needs."""
         if self.protocol is None:
             try:
-                self.transport, self.protocol = await Protocol.popen(
+                self.transport, self.protocol = await PROTOCOLS[self.entrant.protocol].popen(
                     self.entrant.command,
                     setpgrp=True,
                     cwd=self.entrant.directory,
@@ -92,7 +104,7 @@ class Player:
                 raise MatchError(f"{self.entrant.name}: {error}") from None
 
     async def think(self, board, limit, allowed, game):
-        """The engine's move with what it said, and the seconds it took.
+        """The engine's move, or that it resigns, with what it said, and the seconds it took.
 
         `allowed` is its time in seconds, `None` where no clock runs. Raises
         Forfeit.
@@ -112,7 +124,7 @@ class Player:
         except chess.engine.EngineError as error:
             await self.close(kill=True)
             raise Forfeit(Forfeit.ILLEGAL, str(error)) from None
-        if not result.move:
+        if not result.move and not result.resigned:
             raise Forfeit(Forfeit.NO_MOVE)
         if allowed is not None and protocol.thought > allowed + self.margin:
             raise Forfeit(Forfeit.TIME, f"{protocol.thought:.3f} s of {allowed:.3f} s")

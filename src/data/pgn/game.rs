@@ -9,12 +9,15 @@ use shakmaty::{CastlingMode, Chess, KnownOutcome, Position};
 use crate::chess::Ratings;
 use crate::chess::{FenError, Game};
 use crate::data::legal::Legal;
-use crate::data::record::{Eval, Node, Record};
+use crate::data::record::{Node, Record};
 use crate::data::sample::Wdl;
 use crate::encode::policy_index;
 
+use super::comment;
+use super::expected::{Expected, weave};
+
 /// How deep variations may nest.
-const MAX_DEPTH: usize = 255;
+pub(super) const MAX_DEPTH: usize = 255;
 
 /// Why a game was refused.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +96,8 @@ struct Movetext {
     record: Record,
     lines: Vec<Line>,
     comment: Vec<u8>,
+    /// What engines expected at moves of the game's own line.
+    expected: Vec<Expected>,
 }
 
 struct Line {
@@ -161,6 +166,7 @@ impl Visitor for RecordVisitor {
                 node: None,
             }],
             comment: Vec::new(),
+            expected: Vec::new(),
         })
     }
 
@@ -213,11 +219,24 @@ impl Visitor for RecordVisitor {
         comment: RawComment<'_>,
     ) -> ControlFlow<Self::Output> {
         text.comment.extend_from_slice(comment.as_bytes());
-        let eval = eval(&String::from_utf8_lossy(&text.comment));
-        text.comment.clear();
-        let node = text.lines.last().and_then(|line| line.node);
-        if let (Some(eval), Some(node)) = (eval, node) {
+        let comment = std::mem::take(&mut text.comment);
+        let comment = String::from_utf8_lossy(&comment);
+        let depth = text.lines.len() - 1;
+        let line = &text.lines[depth];
+        let (Some(node), Some(before)) = (line.node, &line.before) else {
+            return ControlFlow::Continue(());
+        };
+        let said = comment::read(&comment, before.turn());
+        if let Some(eval) = said.eval {
             text.record.nodes[node].eval = Some(eval);
+            if let Some(expected) = said.line.filter(|_| depth == 0) {
+                text.expected.push(Expected {
+                    ply: line.ply - 1,
+                    position: before.clone(),
+                    eval,
+                    line: expected.to_owned(),
+                });
+            }
         }
         ControlFlow::Continue(())
     }
@@ -259,7 +278,13 @@ impl Visitor for RecordVisitor {
     }
 
     fn end_game(&mut self, text: Movetext) -> Self::Output {
-        Ok(text.record)
+        let mut record = text.record;
+        // Where there are variations, the lines of interest are among them.
+        let has_variations = record.nodes.iter().any(|node| node.depth > 0);
+        if !has_variations && !text.expected.is_empty() {
+            record.nodes = weave(&record.nodes, &text.expected);
+        }
+        Ok(record)
     }
 }
 
@@ -296,50 +321,10 @@ fn is_chess(variant: &str) -> bool {
     NAMES.contains(&variant.as_str()) || variant == "fischer random" || variant == "chess960/frc"
 }
 
-/// The score in a comment such as `[%eval 0.24,17]` or `[%eval #-3]`, from
-/// White's view. Scores beyond what fits are cut off; a mate in nought names
-/// no winner and is no score.
-fn eval(comment: &str) -> Option<Eval> {
-    let (_, rest) = comment.split_once("[%eval")?;
-    let (score, _) = rest.split_once(']')?;
-    let score = score.split(',').next()?.trim();
-    if let Some(mate) = score.strip_prefix('#') {
-        let moves: i16 = mate.parse().ok()?;
-        return (moves != 0).then_some(Eval::Mate(moves));
-    }
-    let pawns: f64 = score.parse().ok()?;
-    // A cast from float to integer saturates.
-    pawns
-        .is_finite()
-        .then(|| Eval::Centipawns((pawns * 100.0).round() as i16))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn scores_in_all_their_forms() {
-        let centipawns = |value| Some(Eval::Centipawns(value));
-        for (comment, expected) in [
-            ("[%eval 0.24,17]", centipawns(24)),
-            ("[%eval -1.5]", centipawns(-150)),
-            (
-                "good [%clk 0:01:00] [%eval 128.00,33] move",
-                centipawns(12_800),
-            ),
-            ("[%eval 9999.0]", centipawns(i16::MAX)),
-            ("[%eval #-3,28]", Some(Eval::Mate(-3))),
-            ("[%eval #12]", Some(Eval::Mate(12))),
-            ("[%eval #0]", None),
-            ("[%eval NaN]", None),
-            ("[%eval 0.1", None),
-            ("[%clk 0:01:00]", None),
-        ] {
-            assert_eq!(eval(comment), expected, "{comment}");
-        }
-    }
 
     #[test]
     fn a_tree_with_its_scores() {
@@ -363,6 +348,51 @@ mod tests {
             (0, false, false),
         ];
         assert_eq!(shape, expected);
+    }
+
+    #[test]
+    fn lines_that_engines_expected_become_variations() {
+        // As TCEC writes it: the second line goes on in the first, the third
+        // begins otherwise than the game, the fourth leads past its end.
+        let text = "1. e4 {wv=0.30, pv=e4 c5 Nf3 d6 d4 cxd4 Nxd4 Nf6 Nc3 a6 Be3 e5,} \
+                    e5 {wv=0.25, pv=e5 Nf3 Nc6,} \
+                    2. Nc3 {wv=0.20, pv=Nf3 Nc6,} Nf6 {wv=0.10, pv=Nf6 Nf3,} *";
+        let written = "1. e4 {[%eval 0.30]} 1... e5 {[%eval 0.25]} \
+                       (1... c5 {[%eval 0.30]} 2. Nf3 d6 3. d4 cxd4 4. Nxd4 Nf6 5. Nc3) \
+                       2. Nc3 {[%eval 0.20]} (2. Nf3 {[%eval 0.25]} 2... Nc6) \
+                       2... Nf6 {[%eval 0.10]} *";
+        let read = |text: &str| parse_game(text.as_bytes()).unwrap();
+        assert_eq!(read(text), read(written));
+
+        // Lines that share their beginning, and one that cannot be played on.
+        let text = "1. e4 {wv=0.3, pv=e4 c5 Nf3,} c6 {wv=0.2, pv=c6 d4 d5 Ke4,} \
+                    2. d4 {wv=0.3, pv=d4 d5 Nc3 dxe4,} d5 {wv=0.4, pv=d5 Nc3 g6,} \
+                    3. e5 {wv=0.5, pv=e5 Bf5,} Bf5 *";
+        let written = "1. e4 {[%eval 0.3]} c6 {[%eval 0.2]} (1... c5 {[%eval 0.3]} 2. Nf3) \
+                       2. d4 {[%eval 0.3]} d5 {[%eval 0.4]} 3. e5 {[%eval 0.5]} \
+                       (3. Nc3 {[%eval 0.3]} dxe4 (3... g6 {[%eval 0.4]})) 3... Bf5 *";
+        assert_eq!(read(text), read(written));
+    }
+
+    #[test]
+    fn lines_nest_no_deeper_than_variations_may() {
+        // Each line goes on in the one before and leaves it a little later.
+        const LEAVE: usize = 400;
+        let own = |ply: usize| ["Nh3", "Nh6", "Ng1", "Ng8"][ply % 4];
+        let queenside = ["Na3", "Na6", "Nb1", "Nb8"];
+        let kingside = ["Nf3", "Nf6", "Ng1", "Ng8"];
+        let mut text = String::new();
+        for ply in 0..LEAVE + 4 {
+            let blocks = (0..=ply).chain([ply]);
+            let away = blocks.flat_map(|block| [queenside, kingside][block % 2]);
+            let line: Vec<_> = (ply..LEAVE).map(own).chain(away).collect();
+            text.push_str(&format!("{} {{wv=0.0, pv={},}} ", own(ply), line.join(" ")));
+        }
+        let record = parse_game(text.as_bytes()).unwrap();
+        let depths = record.nodes.iter().map(|node| usize::from(node.depth));
+        assert_eq!(depths.max(), Some(MAX_DEPTH));
+        assert_eq!(record.own_line().count(), LEAVE + 4);
+        record.places().unwrap();
     }
 
     #[test]

@@ -1,0 +1,131 @@
+//! What programs write into comments: scores, and the lines they expected.
+//!
+//! | from | looks like | the score's view |
+//! |---|---|---|
+//! | Lichess and many more | `[%eval 0.24,17]`, `[%eval #-3]` | White's |
+//! | TCEC's archive | `d=43, …, pv=Qd2 Bxg5, …, wv=0.86,` | White's |
+//! | Cute Chess, fastchess, `tools/match` | `+0.86/43 1.2s`, `-M5/12 0.1s` | the mover's |
+
+use shakmaty::Color;
+
+use crate::data::record::Eval;
+
+/// What a program said of the move before its comment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Said<'a> {
+    /// The score; none where a mate in nought names no winner.
+    pub eval: Option<Eval>,
+    /// The line that it expected, the move itself first, in SAN.
+    pub line: Option<&'a str>,
+}
+
+/// Reads the comment after a move of `mover`.
+pub(super) fn read(comment: &str, mover: Color) -> Said<'_> {
+    if let Some((_, rest)) = comment.split_once("[%eval") {
+        let score = rest.split_once(']').map(|(score, _)| score);
+        let score = score.and_then(|score| score.split(',').next());
+        let eval = score.and_then(|score| eval(score.trim(), '#'));
+        return Said { eval, line: None };
+    }
+    if let Some(score) = field(comment, "wv") {
+        return Said {
+            eval: eval(score, 'M'),
+            line: field(comment, "pv"),
+        };
+    }
+    let score = comment.split_once('/').and_then(|(score, rest)| {
+        let is_signed = score.starts_with(['+', '-']) || score == "0.00";
+        (is_signed && rest.starts_with(|first: char| first.is_ascii_digit())).then_some(score)
+    });
+    Said {
+        eval: score
+            .and_then(|score| eval(score, 'M'))
+            .map(|eval| mover.fold_wb(eval, eval.reversed())),
+        line: None,
+    }
+}
+
+/// The value of `name=value,` among others.
+fn field<'a>(comment: &'a str, name: &str) -> Option<&'a str> {
+    comment.split(',').find_map(|part| {
+        let (key, value) = part.trim_start().split_once('=')?;
+        (key == name).then(|| value.trim_end())
+    })
+}
+
+/// A score in pawns, or a mate in moves behind `mark`. Scores beyond what fits
+/// are cut off.
+fn eval(score: &str, mark: char) -> Option<Eval> {
+    let unsigned = score.trim_start_matches(['+', '-']);
+    if let Some(mate) = score
+        .strip_prefix(mark)
+        .or_else(|| unsigned.strip_prefix(mark))
+    {
+        let moves: i16 = mate.parse().ok()?;
+        let moves = match score.starts_with('-') {
+            true => moves.checked_neg()?,
+            false => moves,
+        };
+        return (moves != 0).then_some(Eval::Mate(moves));
+    }
+    let pawns: f64 = score.parse().ok()?;
+    // A cast from float to integer saturates.
+    pawns
+        .is_finite()
+        .then(|| Eval::Centipawns((pawns * 100.0).round() as i16))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn scores_in_all_their_forms() {
+        let centipawns = |value| Some(Eval::Centipawns(value));
+        for (comment, expected) in [
+            ("[%eval 0.24,17]", centipawns(24)),
+            ("[%eval -1.5]", centipawns(-150)),
+            (
+                "good [%clk 0:01:00] [%eval 128.00,33] move",
+                centipawns(12_800),
+            ),
+            ("[%eval 9999.0]", centipawns(i16::MAX)),
+            ("[%eval #-3,28]", Some(Eval::Mate(-3))),
+            ("[%eval #12]", Some(Eval::Mate(12))),
+            ("[%eval #0]", None),
+            ("[%eval NaN]", None),
+            ("[%eval 0.1", None),
+            ("[%clk 0:01:00]", None),
+            ("d=8, mt=5901, wv=1.80, R50=46,", centipawns(180)),
+            ("d=8, wv=-M12,", Some(Eval::Mate(-12))),
+            ("d=8, wv=M7, R50=46", Some(Eval::Mate(7))),
+            ("book, mb=+0+0+0+0+0,", None),
+            ("+0.86/43 1.2s", centipawns(-86)),
+            ("-0.25/5 0.001s, n=12", centipawns(25)),
+            ("0.00/1 0s", centipawns(0)),
+            ("+M5/12 0.1s", Some(Eval::Mate(-5))),
+            ("-M2/12 0.1s", Some(Eval::Mate(2))),
+            ("-M-32768/1", None),
+            ("1/2-1/2 was offered", None),
+            ("+/- for White", None),
+            ("", None),
+        ] {
+            assert_eq!(read(comment, Color::Black).eval, expected, "{comment}");
+        }
+        assert_eq!(read("+0.86/43 1.2s", Color::White).eval, centipawns(86));
+    }
+
+    #[test]
+    fn the_expected_line() {
+        let comment = "d=22, pd=Nf3, pv=Nb4 Bf1 d5, tb=0, wv=0.42,";
+        assert_eq!(read(comment, Color::White).line, Some("Nb4 Bf1 d5"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_comment_panics(text in "(\\[%eval |wv=|pv=|[-+M#,./ ]|[0-9]{1,6}|e4|\\PC){0,20}") {
+            read(&text, Color::Black);
+        }
+    }
+}

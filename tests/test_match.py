@@ -53,11 +53,47 @@ ENGINE = textwrap.dedent(
     """
 )
 
+# Plays the same by the other protocol, and resigns or stays silent at its third move.
+XBOARD_ENGINE = textwrap.dedent(
+    """
+    import sys, time, chess
+    fault, moves, board, forced = sys.argv[1], 0, chess.Board(), True
+    for line in sys.stdin:
+        words = line.split()
+        if words[0] == "protover":
+            print('feature myname="x" setboard=1 usermove=1 ping=1 sigint=0 reuse=1 done=1', flush=True)
+        elif words[0] == "ping":
+            print("pong", words[1], flush=True)
+        elif words[0] == "new":
+            moves, board = 0, chess.Board()
+        elif words[0] == "setboard":
+            board = chess.Board(line.split(" ", 1)[1])
+        elif words[0] == "force":
+            forced = True
+        elif words[0] == "usermove":
+            board.push_uci(words[1])
+        if words[0] == "go" or words[0] == "usermove" and not forced:
+            forced, moves = False, moves + 1
+            if moves == 3 and fault == "resigns":
+                print("resign", flush=True)
+                continue
+            if moves == 3 and fault == "slow":
+                time.sleep(1.5)
+            best = max(board.legal_moves, key=lambda move: move.uci())
+            board.push(best)
+            print("1 900 1 10 " + best.uci(), flush=True)
+            print("move", best.uci(), flush=True)
+        if words[0] == "quit":
+            break
+    """
+)
+
 
 class MatchTest(ToolTest):
     def setUp(self):
         super().setUp()
         (self.folder / "fake.py").write_text(ENGINE)
+        (self.folder / "xboard.py").write_text(XBOARD_ENGINE)
 
     def engine(self, name, fault="well", extra=""):
         return ["--engine", f"name={name},cmd={sys.executable} fake.py {fault}{extra}"]
@@ -85,6 +121,24 @@ class MatchTest(ToolTest):
                     loser = "White" if game.headers["White"] == "bad" else "Black"
                     self.assertTrue(game.headers["Reason"].startswith(f"{loser}: {kind}"))
                     self.assertEqual(game.errors, [])
+
+    def test_engines_of_xboard_play_too(self):
+        for fault, endings, time_losses in [
+            ("well", {"adjudication: length": 2}, 0), ("resigns", {"resignation": 2}, 0), ("slow", {"time loss": 2}, 2),
+        ]:
+            with self.subTest(fault):
+                xboard = f"name=old,proto=xboard,time=1,cmd={sys.executable} xboard.py {fault}"
+                result = self.match(
+                    *self.engine("new"), "--engine", xboard, "--games", "2", "--nodes", "5", "--max-plies", "12",
+                    "--pgn", f"{fault}.pgn",
+                )
+                self.assertEqual(result["endings"], endings)
+                self.assertEqual(result["faults"]["old"]["time loss"], time_losses)
+                self.assertEqual(sum(result["faults"]["old"].values()), time_losses)
+                self.assertEqual([game.errors for game in self.games(f"{fault}.pgn")], [[], []])
+        self.assertIn("no nodes", self.match(
+            *self.engine("new"), "--engine", "name=old,proto=xboard,cmd=x", "--nodes", "5", status=2,
+        ))
 
     def test_a_hang_ends_the_engine_and_not_the_match(self):
         before = time.monotonic()

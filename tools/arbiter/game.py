@@ -35,7 +35,7 @@ class Adjudication:
             moves, limit = self.resign
             last = scores[mover][-moves:]
             if len(last) == moves and all(score is not None and score <= -limit for score in last):
-                return ("0-1" if mover == chess.WHITE else "1-0"), "adjudication: resigned"
+                return loss(mover), "adjudication: resigned"
         if self.draw:
             first, moves, limit = self.draw
             last = scores[chess.WHITE][-moves:] + scores[chess.BLACK][-moves:]
@@ -54,7 +54,7 @@ def by_the_rules(board):
     in other match tools.
     """
     if board.is_checkmate():
-        return ("0-1" if board.turn == chess.WHITE else "1-0"), "checkmate"
+        return loss(board.turn), "checkmate"
     if board.is_stalemate():
         return "1/2-1/2", "stalemate"
     if board.is_insufficient_material():
@@ -66,9 +66,9 @@ def by_the_rules(board):
     return None
 
 
-def lost(side, reason):
-    """Result and reason of a game that `side` loses."""
-    return ("0-1", f"White: {reason}") if side == chess.WHITE else ("1-0", f"Black: {reason}")
+def loss(side):
+    """The result of a game that `side` loses."""
+    return "0-1" if side == chess.WHITE else "1-0"
 
 
 class Clocks:
@@ -128,10 +128,10 @@ async def play(board, players, adjudication):
             result, seconds = await players[side].think(board, limit, allowed, record)
         except Forfeit as forfeit:
             fault = forfeit
-            verdict = lost(side, forfeit)
+            verdict = loss(side), f"{'White' if side == chess.WHITE else 'Black'}: {forfeit}"
             break
         if result.resigned:
-            verdict = lost(side, "resigned")
+            verdict = loss(side), "resignation"
             break
         clocks.spend(side, seconds)
         board.push(result.move)

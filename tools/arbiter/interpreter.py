@@ -1,5 +1,6 @@
-"""The Python interpreter that has python-chess."""
+"""The Python interpreter that has the tools' packages."""
 
+import importlib.util
 import os
 import sys
 from pathlib import Path
@@ -7,12 +8,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def with_chess(tool):
-    """Makes sure of python-chess: begins again in .venv where this Python lacks it."""
-    try:
-        import chess  # noqa: F401
-    except ImportError:
+def with_package(package, tool):
+    """Makes sure of a package: begins again in .venv where this Python lacks it."""
+    if importlib.util.find_spec(package) is None:
         python = ROOT / (".venv/Scripts/python.exe" if os.name == "nt" else ".venv/bin/python")
         if Path(sys.prefix) != ROOT / ".venv" and python.exists():
             os.execv(python, [str(python), *sys.argv])
-        sys.exit(f"{tool}: error: python-chess is missing: run tools/venv")
+        sys.exit(f"{tool}: error: Python's {package} is missing: run tools/venv")

@@ -135,6 +135,10 @@ fn runs_start_from_networks_and_checkpoints_and_grow() {
             (loss - learned).abs() < 0.01,
             "{output}: {loss}, not {learned}"
         );
+        // What a network has seen is told over all the runs that it went through.
+        succeed(train(folder).args(["export", output, "-o", "later.pt"]));
+        let metadata = tessera::nn::describe(Some(&folder.join("later.pt"))).unwrap();
+        assert_eq!(metadata.training["samples"], 61 * 64);
     }
     with("small.pt", [("layers = 2", "layers = 1"), ("", "")]);
     let output = run(folder, "shrunk").output().unwrap();

@@ -33,6 +33,9 @@ pub struct State {
     pub step: u64,
     /// Samples seen.
     pub samples: u64,
+    /// Samples that the weights it began with had seen, as far as they tell.
+    #[serde(default)]
+    pub earlier_samples: u64,
     /// Seconds spent in training, interruptions left out.
     pub seconds: f64,
     /// Where the next batch begins.

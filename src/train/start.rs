@@ -50,34 +50,53 @@ pub enum StartError {
     },
 }
 
-/// A network's architecture and its tensors by name, on the CPU.
-type Trained = (ModelConfig, Vec<(String, Tensor)>);
+/// What a run begins with.
+pub(super) struct Start {
+    /// f32 `[parameters]` on the CPU.
+    pub weights: Tensor,
+    /// Samples they have seen, as far as their source tells.
+    pub samples: u64,
+}
 
-/// The first weights of a run of `model`, f32 `[parameters]` on the CPU: those
-/// that the configuration names, with random ones where they have none, or
-/// random ones altogether.
+/// A network to start from.
+struct Trained {
+    config: ModelConfig,
+    /// By name, on the CPU.
+    tensors: Vec<(String, Tensor)>,
+    samples: u64,
+}
+
+/// The first weights of a run of `model`: those that the configuration names,
+/// with random ones where they have none, or random ones altogether.
 ///
 /// # Errors
 /// [`StartError`] if the configuration names something that cannot be used.
 pub(super) fn first_weights(
     config: &TrainConfig,
     model: &Chessformer,
-) -> Result<Tensor, StartError> {
+) -> Result<Start, StartError> {
     tch::manual_seed(config.seed);
     let fresh = model.initial_weights();
     let Some(path) = &config.init else {
-        return Ok(fresh);
+        return Ok(Start {
+            weights: fresh,
+            samples: 0,
+        });
     };
     let is_network = path.extension().is_some_and(|extension| extension == "pt");
-    let (from, named) = if is_network {
+    let trained = if is_network {
         network(path)?
     } else {
         checkpoint(path)?
     };
     let _guard = tch::no_grad_guard();
-    grow(&from, &named, model, &fresh).map_err(|source| StartError::Grow {
-        path: path.clone(),
-        source,
+    let weights = grow(&trained.config, &trained.tensors, model, &fresh);
+    Ok(Start {
+        weights: weights.map_err(|source| StartError::Grow {
+            path: path.clone(),
+            source,
+        })?,
+        samples: trained.samples,
     })
 }
 
@@ -91,7 +110,7 @@ fn network(path: &Path) -> Result<Trained, StartError> {
         let (module, metadata) = torch::open(&file)?;
         Ok((module.tensors()?, metadata))
     };
-    let (named, metadata) = open().map_err(|source| StartError::Network {
+    let (tensors, metadata) = open().map_err(|source| StartError::Network {
         path: path.to_owned(),
         source,
     })?;
@@ -101,13 +120,18 @@ fn network(path: &Path) -> Result<Trained, StartError> {
         path: path.to_owned(),
         reason: error.to_string(),
     })?;
-    Ok((config, named))
+    Ok(Trained {
+        config,
+        tensors,
+        samples: metadata.training["samples"].as_u64().unwrap_or(0),
+    })
 }
 
 /// The averaged weights of a checkpoint.
 fn checkpoint(path: &Path) -> Result<Trained, StartError> {
     let checkpoint = Checkpoint::read(path)?;
-    let config = checkpoint.state.config.architecture()?;
+    let state = &checkpoint.state;
+    let config = state.config.architecture()?;
     let model = Chessformer::new(&config, Device::Cpu).map_err(ConfigError::from)?;
     let weights = Weights::from_flat(&checkpoint.average, model.parameters());
     let names = model
@@ -115,5 +139,9 @@ fn checkpoint(path: &Path) -> Result<Trained, StartError> {
         .iter()
         .map(|parameter| parameter.name.clone());
     let tensors = weights.tensors().iter().map(Tensor::shallow_clone);
-    Ok((config, names.zip(tensors).collect()))
+    Ok(Trained {
+        config,
+        tensors: names.zip(tensors).collect(),
+        samples: state.earlier_samples + state.samples,
+    })
 }

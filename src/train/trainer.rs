@@ -11,7 +11,7 @@ use super::guard::{Guard, Trouble};
 use super::lessons::Lessons;
 use super::loss::NAMES;
 use super::optimizer::{Memory, Optimizer};
-use super::start::{StartError, first_weights};
+use super::start::{Start, StartError, first_weights};
 use super::stopwatch::{Part, Stopwatch};
 use super::teacher::TeacherError;
 use super::window::{Averages, Window};
@@ -152,6 +152,8 @@ pub struct Trainer {
     world: Arc<World>,
     step: u64,
     samples: u64,
+    /// Samples that the weights it began with had seen.
+    earlier_samples: u64,
     seconds: f64,
     position: Position,
     window: Window,
@@ -179,11 +181,12 @@ impl Trainer {
     fn build(
         config: &TrainConfig,
         device: Device,
-        weights: impl FnOnce(&Chessformer) -> Result<Tensor, StartError>,
+        start: impl FnOnce(&Chessformer) -> Result<Start, StartError>,
     ) -> Result<Trainer, TrainError> {
         config.check()?;
         let model = Chessformer::new(&config.architecture()?, device).map_err(ConfigError::from)?;
-        let parameters = weights(&model)?.to_device(device);
+        let start = start(&model)?;
+        let parameters = start.weights.to_device(device);
         let world = Arc::new(World::alone());
         Ok(Trainer {
             leaves: Buckets::new(&parameters, model.parameters(), &world)?,
@@ -201,6 +204,7 @@ impl Trainer {
             model,
             step: 0,
             samples: 0,
+            earlier_samples: start.samples,
             seconds: 0.0,
             position: Position::default(),
             window: Window::new(device),
@@ -246,6 +250,7 @@ impl Trainer {
         self.optimizer.restore(state.optimizer_steps, memory);
         self.step = state.step;
         self.samples = state.samples;
+        self.earlier_samples = state.earlier_samples;
         self.seconds = state.seconds;
         let (then, now) = (&state.config, &self.config);
         let same_samples = then.data.draws_like(&now.data);
@@ -394,6 +399,7 @@ impl Trainer {
             config: self.config.clone(),
             step: self.step,
             samples: self.samples,
+            earlier_samples: self.earlier_samples,
             seconds: self.seconds,
             position: self.position,
             optimizer_steps: self.optimizer.steps(),

@@ -41,6 +41,7 @@ impl Export {
     pub fn run(self) -> anyhow::Result<()> {
         let checkpoint = Checkpoint::read(&self.source)?;
         let state = &checkpoint.state;
+        let samples = state.earlier_samples + state.samples;
         let model = Chessformer::new(&state.config.architecture()?, Device::Cpu)?;
         let sources = &state.config.data;
         let data: Vec<_> = sources
@@ -56,7 +57,7 @@ impl Export {
             search_value: self.search_value,
             training: serde_json::json!({
                 "steps": state.step,
-                "samples": state.samples,
+                "samples": samples,
                 "seconds": state.seconds.round(),
                 "batch": state.config.batch,
                 "data": data,
@@ -78,7 +79,7 @@ impl Export {
             self.output.display(),
             metadata.name,
             metadata.parameters,
-            state.samples,
+            samples,
             metadata.hash,
         );
         Ok(())

@@ -4,6 +4,7 @@ use super::{TrainError, Trainer};
 use crate::data::loader::Share;
 use crate::train::config::TrainConfig;
 use crate::train::distributed::{Buckets, GroupError, World};
+use crate::train::start::Start;
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
@@ -16,7 +17,10 @@ impl Trainer {
     pub fn follower(config: &TrainConfig, device: Device) -> Result<Trainer, TrainError> {
         Trainer::build(config, device, |model| {
             let count = model.size().parameters;
-            Ok(Tensor::zeros([count], (Kind::Float, Device::Cpu)))
+            Ok(Start {
+                weights: Tensor::zeros([count], (Kind::Float, Device::Cpu)),
+                samples: 0,
+            })
         })
     }
 

@@ -371,4 +371,32 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn moves_left_can_be_learnt_from_anywhere() {
+        let model = Chessformer::new(&ModelConfig::preset("cf-1m-gab").unwrap(), Device::Cpu);
+        let model = model.unwrap();
+        let flat = model.initial_weights();
+        let (mut start, mut bias) = (0, None);
+        for parameter in model.parameters() {
+            if parameter.name == "moves_left.plies.bias" {
+                bias = Some(start);
+            }
+            start += parameter.count();
+        }
+        // Far below zero a softplus is flat to the last bit.
+        let bias = bias.unwrap();
+        let _ = flat.narrow(0, bias, 1).fill_(-1000.0);
+        let flat = flat.set_requires_grad(true);
+        let plies = |flat: &Tensor| {
+            let weights = Weights::from_flat(flat, model.parameters());
+            model.forward(&weights, &rows(), Heads::default()).moves_left
+        };
+        let learning = plies(&flat);
+        let playing = tch::no_grad(|| plies(&flat));
+        assert_eq!(learning.max().double_value(&[]), 0.0);
+        assert!(learning.equal(&playing));
+        learning.sum(None::<Kind>).backward();
+        assert!(flat.grad().double_value(&[bias]) > 0.1);
+    }
 }

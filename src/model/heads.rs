@@ -17,6 +17,10 @@ pub(crate) const MOVES_LEFT_FEATURES: i64 = 8;
 /// Plies per unit of the moves-left head's last layer.
 pub(crate) const MOVES_LEFT_SCALE: f64 = 20.0;
 
+/// The least slope of the moves-left head's softplus for the gradient: its own
+/// vanishes far below zero, from where no training would bring it back.
+const MOVES_LEFT_LEAK: f64 = 0.05;
+
 /// Where each of the 1858 policy entries stands among the 64 · 64 logits of
 /// pairs of squares followed by the 8 · 8 · 3 of promotions.
 pub(crate) fn policy_gather() -> Vec<i64> {
@@ -210,7 +214,14 @@ impl MovesLeftHead {
     pub fn forward(&self, weights: &Weights, x: &Tensor) -> Tensor {
         let summary = self.summary.forward(weights, x);
         let plies = self.plies.forward(weights, &summary).squeeze_dim(1);
-        plies.to_kind(Kind::Float).softplus() * MOVES_LEFT_SCALE
+        let plies = plies.to_kind(Kind::Float);
+        let positive = plies.softplus();
+        if !plies.requires_grad() {
+            return positive * MOVES_LEFT_SCALE;
+        }
+        // Nothing is added but to the gradient.
+        let leak = (&plies - plies.detach()) * MOVES_LEFT_LEAK;
+        (positive + leak) * MOVES_LEFT_SCALE
     }
 }
 

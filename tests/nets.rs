@@ -62,6 +62,28 @@ fn puzzles_are_still_solved() {
     }
 }
 
+/// The plies that the network expects a game to last from here on.
+fn moves_left(fen: &str) -> f64 {
+    let mut command = Command::cargo_bin("tessera").unwrap();
+    let output = command
+        .args(["eval", "--json", "--fen", fen])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let result: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    result["moves_left"].as_f64().unwrap()
+}
+
+#[test]
+fn the_end_of_a_game_is_seen_coming() {
+    let opening = moves_left("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1");
+    let ending = moves_left("8/8/4k3/8/8/8/1Q6/1K6 w - - 0 80");
+    println!("{opening:.1} plies from the start, {ending:.1} with a queen more");
+    assert!(opening > 60.0 && opening < 250.0, "{opening}");
+    assert!(ending > 1.0 && ending < opening / 2.0, "{ending}");
+}
+
 /// Positions after quiet first moves, each played twice.
 const OPENINGS: [&str; 4] = ["e2e4 e7e5", "d2d4 d7d5", "c2c4 g8f6", "g1f3 c7c5"];
 /// Plies after which a game is drawn.

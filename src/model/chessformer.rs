@@ -390,7 +390,9 @@ mod tests {
         let flat = flat.set_requires_grad(true);
         let plies = |flat: &Tensor| {
             let weights = Weights::from_flat(flat, model.parameters());
-            model.forward(&weights, &rows(), Heads::default()).moves_left
+            model
+                .forward(&weights, &rows(), Heads::default())
+                .moves_left
         };
         let learning = plies(&flat);
         let playing = tch::no_grad(|| plies(&flat));

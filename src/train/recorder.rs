@@ -48,10 +48,15 @@ impl Recorder {
         };
         std::fs::create_dir_all(folder).map_err(unwritable)?;
         let lock = File::create(folder.join(LOCK)).map_err(unwritable)?;
-        lock.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => TrainError::Busy(folder.to_owned()),
-            TryLockError::Error(source) => unwritable(source),
-        })?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(TrainError::Busy(folder.to_owned())),
+            // Some network file systems know no locks, and are trained on all the same.
+            Err(TryLockError::Error(error)) => tracing::warn!(
+                "cannot lock {}: {error}; see that no other process trains there",
+                folder.display()
+            ),
+        }
         write_config(folder, config).map_err(unwritable)?;
         let path = folder.join(CHECKPOINTS);
         files::remove_unfinished(&path).map_err(unwritable)?;

@@ -219,25 +219,24 @@ impl Visitor for RecordVisitor {
         comment: RawComment<'_>,
     ) -> ControlFlow<Self::Output> {
         text.comment.extend_from_slice(comment.as_bytes());
-        let comment = std::mem::take(&mut text.comment);
-        let comment = String::from_utf8_lossy(&comment);
         let depth = text.lines.len() - 1;
         let line = &text.lines[depth];
-        let (Some(node), Some(before)) = (line.node, &line.before) else {
-            return ControlFlow::Continue(());
-        };
-        let said = comment::read(&comment, before.turn());
-        if let Some(eval) = said.eval {
-            text.record.nodes[node].eval = Some(eval);
-            if let Some(expected) = said.line.filter(|_| depth == 0) {
-                text.expected.push(Expected {
-                    ply: line.ply - 1,
-                    position: before.clone(),
-                    eval,
-                    line: expected.to_owned(),
-                });
+        if let (Some(node), Some(before)) = (line.node, &line.before) {
+            let comment = String::from_utf8_lossy(&text.comment);
+            let said = comment::read(&comment, before.turn());
+            if let Some(eval) = said.eval {
+                text.record.nodes[node].eval = Some(eval);
+                if let Some(expected) = said.line.filter(|_| depth == 0) {
+                    text.expected.push(Expected {
+                        ply: line.ply - 1,
+                        position: before.clone(),
+                        eval,
+                        line: expected.to_owned(),
+                    });
+                }
             }
         }
+        text.comment.clear();
         ControlFlow::Continue(())
     }
 

@@ -8,9 +8,11 @@
 //! yields a [`Sample`] for each. [`loader`] mixes shards into shuffled batches
 //! in an order that can be resumed exactly. [`v6`] reads the training chunks
 //! of Lc0, which hold ready samples instead of games. [`statistics`] says what
-//! all this data consists of.
+//! all this data consists of. [`held_out`] keeps what networks are measured by
+//! out of it.
 
 pub mod curve;
+pub mod held_out;
 pub mod label;
 pub mod legal;
 pub mod loader;

@@ -124,6 +124,51 @@ fn shards_hold_the_games_and_every_sample_is_a_legal_move_of_its_position() {
 }
 
 #[test]
+fn games_that_meet_what_networks_are_measured_by_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = games("master-games.pgn");
+    let all = parsed(&input);
+    // A puzzle out of one game's twentieth position, a suite out of another's.
+    let fen = |record: &Record| {
+        let game = tessera::data::replay::own_line(record).unwrap();
+        let position = game.plies()[20].position.clone();
+        let (mv, reply) = (game.plies()[21].played, game.plies()[22].played);
+        let uci = |mv: Option<shakmaty::Move>| {
+            mv.unwrap()
+                .to_uci(shakmaty::CastlingMode::Standard)
+                .to_string()
+        };
+        let fen = shakmaty::fen::Fen::from_position(&position, shakmaty::EnPassantMode::Legal);
+        (fen.to_string(), uci(mv), uci(reply))
+    };
+    let (first, mv, reply) = fen(&all[0]);
+    let puzzles = folder.path().join("puzzles.csv");
+    let text = format!("PuzzleId,FEN,Moves,Rating\na,{first},{mv} {reply},1500\n");
+    std::fs::write(&puzzles, text).unwrap();
+    let suite = folder.path().join("suite.epd");
+    let (second, mv, _) = fen(&all[1]);
+    let board: Vec<&str> = second.split(' ').take(4).collect();
+    std::fs::write(&suite, format!("{} am {mv};\n", board.join(" "))).unwrap();
+
+    let output = folder.path().join("out.shard");
+    let without = |file: &PathBuf| vec!["--without".to_owned(), file.display().to_string()];
+    let mut options = vec!["--played".to_owned()];
+    options.extend(without(&puzzles));
+    options.extend(without(&suite));
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let (shard, _) = pack(&input, &output, &options);
+    assert_eq!(records(&shard), all[2..]);
+
+    let missing = folder.path().join("nothing.csv");
+    let mut command = train();
+    command.arg("pack").arg(&input).args(["--played", "-o"]);
+    command.arg(&output).arg("--without").arg(&missing);
+    let said = command.assert().failure();
+    let said = String::from_utf8_lossy(&said.get_output().stderr).into_owned();
+    assert!(said.contains("nothing.csv"), "{said}");
+}
+
+#[test]
 fn compressed_games_are_the_same_games() {
     let folder = tempfile::tempdir().unwrap();
     let text = std::fs::read(games("master-games.pgn")).unwrap();

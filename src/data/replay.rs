@@ -81,16 +81,61 @@ pub fn replay(
     mut emit: impl FnMut(Sample),
 ) -> Result<(), ReplayError> {
     let places = reading.label(record)?;
+    walk(
+        record,
+        |node| places[node].ply,
+        |step| {
+            let place = &places[step.node];
+            if place.label.is_some() && keep() {
+                let search = record.searches.get(place.ply);
+                let policy = match search.filter(|_| place.off_line.is_none()) {
+                    Some(search) => {
+                        search
+                            .distribution(&step.legal)
+                            .ok_or(ReplayError::Search {
+                                ply: place.ply,
+                                legal: step.moves.len(),
+                            })?
+                    }
+                    None => policy(&step, place)?,
+                };
+                emit(sample(
+                    step.game, record, step.legal, policy, place, variations,
+                ));
+            }
+            Ok(())
+        },
+    )
+}
+
+/// A node of a game's tree, the position before its move on the board.
+pub(super) struct Step<'a> {
+    /// The node's place in the record.
+    pub node: usize,
+    pub game: &'a Game,
+    pub moves: &'a [Move],
+    pub legal: Legal,
+    /// The policy index of its move.
+    pub target: u16,
+}
+
+/// Plays the whole tree of `record`, variations included, in its order; `ply`
+/// says how many plies are before a node's move.
+pub(super) fn walk(
+    record: &Record,
+    ply: impl Fn(usize) -> usize,
+    mut visit: impl FnMut(Step<'_>) -> Result<(), ReplayError>,
+) -> Result<(), ReplayError> {
     let mut game = begin(record)?;
     // The latest move of each depth. It is played only when its line goes on,
     // so that the alternatives in between start from the position before it.
     let mut latest: Vec<Move> = Vec::new();
-    for (index, (node, place)) in record.nodes.iter().zip(places).enumerate() {
+    for (index, node) in record.nodes.iter().enumerate() {
         let depth = usize::from(node.depth);
         if node.starts_line || index == 0 {
-            game.truncate(place.ply + 1);
+            game.truncate(ply(index) + 1);
         } else {
-            game.truncate(place.ply);
+            game.truncate(ply(index));
             game.play(latest[depth]);
         }
         let turn = game.position().turn();
@@ -99,17 +144,13 @@ pub fn replay(
         let (mv, target) = find(&moves, &legal, turn, index, node.ordinal)?;
         latest.truncate(depth);
         latest.push(mv);
-        if place.label.is_some() && keep() {
-            let search = record.searches.get(place.ply);
-            let policy = match search.filter(|_| place.off_line.is_none()) {
-                Some(search) => search.distribution(&legal).ok_or(ReplayError::Search {
-                    ply: place.ply,
-                    legal: moves.len(),
-                })?,
-                None => policy(&moves, &legal, turn, index, target, &place)?,
-            };
-            emit(sample(&game, record, legal, policy, &place, variations));
-        }
+        visit(Step {
+            node: index,
+            game: &game,
+            moves: &moves,
+            legal,
+            target,
+        })?;
     }
     Ok(())
 }
@@ -141,25 +182,18 @@ fn find(
     })
 }
 
-/// What the policy should be at a labelled node, whose own move has the index
-/// `target`.
-fn policy(
-    moves: &[Move],
-    legal: &Legal,
-    turn: Color,
-    node: usize,
-    target: u16,
-    place: &Labelled,
-) -> Result<Policy, ReplayError> {
+/// What the policy should be at a labelled node.
+fn policy(step: &Step<'_>, place: &Labelled) -> Result<Policy, ReplayError> {
     if !place.label.is_some_and(|label| label.is_target) {
         return Ok(Policy::Unknown);
     }
     if place.alternatives.is_empty() {
-        return Ok(Policy::Move(target));
+        return Ok(Policy::Move(step.target));
     }
     let mut shares = Vec::with_capacity(place.alternatives.len());
+    let turn = step.game.position().turn();
     for &(ordinal, share) in &place.alternatives {
-        let (_, index) = find(moves, legal, turn, node, ordinal)?;
+        let (_, index) = find(step.moves, &step.legal, turn, step.node, ordinal)?;
         shares.push((index, share));
     }
     shares.sort_unstable_by_key(|&(index, _)| index);

@@ -73,6 +73,20 @@ impl Puzzle {
         })
     }
 
+    /// The positions in which a move is asked for.
+    pub fn positions(&self) -> impl Iterator<Item = Game> {
+        let mut game = self.game.clone();
+        let mut line = self.solution.chunks(2);
+        std::iter::from_fn(move || {
+            let moves = line.next()?;
+            let asked = game.clone();
+            for &mv in moves {
+                game.play(mv);
+            }
+            Some(asked)
+        })
+    }
+
     /// Where the puzzle's rating band begins.
     #[must_use]
     pub fn band(&self) -> u32 {

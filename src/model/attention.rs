@@ -61,13 +61,14 @@ impl Attention {
             PositionEncoding::Absolute { offset } => x + &weights[*offset],
             _ => x.shallow_clone(),
         };
+        // Unbinding has the cheapest gradient of all ways to part them.
         let query_key = self
             .query_key
             .forward(weights, &placed)
             .view([-1, 64, 2, heads, head_width])
-            .permute([2, 0, 3, 1, 4]);
-        let query = query_key.select(0, 0);
-        let key = query_key.select(0, 1);
+            .permute([2, 0, 3, 1, 4])
+            .unbind(0);
+        let [query, key] = query_key.try_into().expect("two were joined");
         let value = self
             .value
             .forward(weights, &placed)

@@ -1,14 +1,15 @@
 //! From gradients to steps, over the flat vector of all parameters.
 //!
 //! An optimizer is a list of rules. The first, NAdam unless it is plain gradient
-//! descent, gives every parameter a step; the second, where there is one, gives the matrices of the encoder and
-//! the policy another instead. Clipping, freezing and weight decay come before
-//! and after, whatever the rules.
+//! descent, gives every parameter a step; the second, where there is one, gives
+//! the matrices of the encoder and the policy another instead. Clipping, freezing
+//! and weight decay come before and after, whatever the rules.
 
 mod masks;
 mod matrices;
 mod muon;
 mod nadam;
+mod parts;
 mod sgd;
 mod soap;
 
@@ -17,6 +18,7 @@ use crate::model::Parameter;
 use masks::{decay, learned};
 use muon::Muon;
 use nadam::Nadam;
+use parts::parts;
 use sgd::Sgd;
 use soap::Soap;
 use tch::{Device, Kind, Tensor};
@@ -121,18 +123,22 @@ impl Optimizer {
         } else {
             gradient
         };
-        let mut direction = gradient.zeros_like();
+        let mut direction = gradient.empty_like();
         for rule in &mut self.rules {
             rule.direct(&gradient, &mut direction, self.steps);
         }
-        if let Some(decay) = &self.decay {
-            direction += decay * &*flat;
+        for part in parts(flat) {
+            let mut flat = part.of(flat);
+            let mut direction = part.of(&direction);
+            if let Some(decay) = &self.decay {
+                direction += part.of(decay) * &flat;
+            }
+            if let Some(learned) = &self.learned {
+                // What was frozen half-way still has momentum.
+                direction *= part.of(learned);
+            }
+            flat -= direction * rate;
         }
-        if let Some(learned) = &self.learned {
-            // What was frozen half-way still has momentum.
-            direction *= learned;
-        }
-        *flat -= direction * rate;
         norm
     }
 }

@@ -8,11 +8,13 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use tessera::data::Curve;
+use tessera::data::held_out::HeldOut;
 use tessera::data::label::{Evals, Reading};
 use tessera::data::pgn;
 use tessera::data::record::Record;
 use tessera::data::shard::{Block, Header, SAMPLES_PER_BLOCK, ShardWriter};
 use tessera::data::v6::Chunks;
+use tessera::eval::{epd, puzzles};
 
 /// Bytes of text that are parsed side by side before anything is written.
 const TEXT: usize = 16 << 20;
@@ -47,6 +49,10 @@ pub struct Pack {
     /// temperature, as 0.05.
     #[arg(long, value_name = "TEMPERATURE", value_parser = temperature, requires = "evals")]
     alternatives: Option<f32>,
+    /// Leave out games that reach a position which these puzzles (CSV, as
+    /// Lichess has them) or test suites (EPD) ask about; may be repeated.
+    #[arg(long, value_name = "FILE")]
+    without: Vec<PathBuf>,
     /// Stop at the first game or record that cannot be used instead of skipping
     /// it.
     #[arg(long)]
@@ -73,9 +79,11 @@ impl Pack {
             sources: self.inputs.iter().map(|path| file_name(path)).collect(),
             reading,
         };
+        let held_out = held_out(&self.without)?;
         let progress = self.progress()?;
         let mut packing = Packing {
             progress,
+            held_out,
             writer: ShardWriter::create(&self.output, &header)?,
             reading,
             is_strict: self.strict,
@@ -93,13 +101,17 @@ impl Pack {
         let (tally, bytes) = packing.finish()?;
         println!(
             "{}: {} games, {} samples, {bytes} bytes ({:.2} a sample); \
-             {} games without a target, {} skipped",
+             {} games without a target, {} skipped{}",
             self.output.display(),
             tally.packed,
             tally.samples,
             bytes as f64 / tally.samples as f64,
             tally.without_samples,
             tally.skipped,
+            match self.without.is_empty() {
+                true => String::new(),
+                false => format!(", {} left out", tally.left_out),
+            },
         );
         Ok(())
     }
@@ -201,6 +213,7 @@ struct Tally {
     samples: u64,
     without_samples: u64,
     skipped: u64,
+    left_out: u64,
 }
 
 /// Games waiting to fill a block.
@@ -213,6 +226,7 @@ struct Pending {
 /// A shard in the making.
 struct Packing {
     reading: Reading,
+    held_out: HeldOut,
     is_strict: bool,
     progress: ProgressBar,
     writer: ShardWriter,
@@ -224,13 +238,22 @@ impl Packing {
     /// Counts games and writes the blocks that they fill.
     fn add(&mut self, records: Vec<Record>) -> anyhow::Result<()> {
         let reading = &self.reading;
-        let samples: Vec<u64> = records
+        let held_out = &self.held_out;
+        let judged: Vec<(u64, bool)> = records
             .par_iter()
-            .map(|record| reading.samples(record))
+            .map(|record| {
+                // What cannot be played has no samples either.
+                let is_held_out = held_out.is_met_by(record).unwrap_or(false);
+                (reading.samples(record), is_held_out)
+            })
             .collect();
         let mut full = Vec::new();
-        for (record, samples) in records.into_iter().zip(samples) {
+        for (record, (samples, is_held_out)) in records.into_iter().zip(judged) {
             self.tally.read += 1;
+            if is_held_out {
+                self.tally.left_out += 1;
+                continue;
+            }
             if samples == 0 {
                 self.tally.without_samples += 1;
                 continue;
@@ -297,6 +320,25 @@ fn temperature(text: &str) -> Result<f32, String> {
         true => Ok(temperature),
         false => Err("it must be positive".to_owned()),
     }
+}
+
+/// The positions that puzzles and suites ask about.
+fn held_out(files: &[PathBuf]) -> anyhow::Result<HeldOut> {
+    let mut keys = Vec::new();
+    for file in files {
+        if file.extension().is_some_and(|extension| extension == "csv") {
+            for puzzle in puzzles::read(file)? {
+                keys.extend(puzzle.positions().map(|game| game.current().key));
+            }
+        } else {
+            let (entries, refused) = epd::read(file)?;
+            if let Some(error) = refused.into_iter().next() {
+                return Err(error.into());
+            }
+            keys.extend(entries.iter().map(|entry| entry.game.current().key));
+        }
+    }
+    Ok(keys.into_iter().collect())
 }
 
 fn file_name(path: &Path) -> String {

@@ -35,6 +35,19 @@ fn the_opponent_moves_first_and_every_move_must_be_found() {
 }
 
 #[test]
+fn its_positions_are_those_with_a_move_to_find() {
+    let puzzle = attempt(MATE_IN_TWO).puzzle().clone();
+    let mut asked = puzzle.positions();
+    let mut game = puzzle.game.clone();
+    assert_eq!(asked.next().unwrap().position(), game.position());
+    for mv in &puzzle.solution[..2] {
+        game.play(*mv);
+    }
+    assert_eq!(asked.next().unwrap().position(), game.position());
+    assert!(asked.next().is_none());
+}
+
+#[test]
 fn a_wrong_move_fails_the_whole_puzzle() {
     let mut first = attempt(MATE_IN_TWO);
     assert!(!play(&mut first, "h3g3"));

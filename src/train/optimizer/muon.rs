@@ -4,6 +4,7 @@ use super::super::config::OptimizerConfig;
 use super::matrices::MatrixGroup;
 use super::{Memory, Rule};
 use crate::model::Parameter;
+use crate::nn::torch::environment;
 use tch::{Device, Kind, Tensor};
 
 /// Coefficients of the quintic Newton–Schulz iteration that brings singular
@@ -19,6 +20,8 @@ const ADAM_STEP_SIZE: f64 = 0.2;
 #[derive(Debug)]
 pub(super) struct Muon {
     groups: Vec<MatrixGroup>,
+    /// The type in which matrices are orthogonalised.
+    kind: Kind,
     decay: f64,
     /// Average of the gradients, `[parameters]`.
     momentum: Tensor,
@@ -33,6 +36,12 @@ impl Muon {
         let count = parameters.iter().map(Parameter::count).sum::<i64>();
         Muon {
             groups: MatrixGroup::all(parameters),
+            kind: match options {
+                // The method was made to bear it (Jordan et al. 2024).
+                (Kind::Float, Device::Cuda(_)) => Kind::BFloat16,
+                (Kind::Float, Device::Cpu) if environment().cpu_bf16 => Kind::BFloat16,
+                (kind, _) => kind,
+            },
             decay: config.muon_momentum,
             momentum: Tensor::zeros([count], options),
         }
@@ -45,7 +54,7 @@ impl Rule for Muon {
         // Nesterov: the momentum as it will stand after one more such gradient.
         let ahead = gradient.lerp(&self.momentum, self.decay);
         for group in &self.groups {
-            let steps = newton_schulz(&group.gather(&ahead));
+            let steps = newton_schulz(&group.gather(&ahead), self.kind);
             let [rows, columns] = group.shape;
             let size = ADAM_STEP_SIZE * (rows.max(columns) as f64).sqrt();
             group.scatter(&(steps * size), direction);
@@ -59,17 +68,13 @@ impl Rule for Muon {
 
 /// The nearest orthogonal matrix to each of a stack [n, rows, columns], to
 /// within the accuracy that the method needs: singular values land in about
-/// 0.7…1.2.
-pub(super) fn newton_schulz(stack: &Tensor) -> Tensor {
+/// 0.7…1.2. It is computed in `kind`.
+pub(super) fn newton_schulz(stack: &Tensor, kind: Kind) -> Tensor {
     let tall = stack.size()[1] > stack.size()[2];
     let x = if tall {
         stack.transpose(1, 2)
     } else {
         stack.shallow_clone()
-    };
-    let kind = match stack.device() {
-        Device::Cpu => stack.kind(),
-        _ => Kind::BFloat16,
     };
     let x = x.to_kind(kind);
     let length = x

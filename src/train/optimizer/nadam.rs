@@ -1,6 +1,7 @@
 //! NAdam: Adam with Nesterov momentum (Dozat 2016), as PyTorch computes it.
 
 use super::super::config::OptimizerConfig;
+use super::parts::parts;
 use super::{Memory, Rule};
 use crate::model::Parameter;
 use tch::{Device, Kind, Tensor};
@@ -59,14 +60,20 @@ impl Rule for Nadam {
             self.product = (step, self.product.1 * self.coefficient(step));
         }
         let product = self.product.1;
-        let _ = self.mean.lerp_(gradient, 1.0 - self.beta1);
-        self.square *= self.beta2;
-        self.square += gradient.square() * (1.0 - self.beta2);
         let correction = 1.0 - self.beta2.powf(step as f64);
-        let scale = (&self.square / correction).sqrt() + self.epsilon;
-        let fresh = gradient * ((1.0 - now) / (1.0 - product));
-        let momentum = &self.mean * (next / (1.0 - product * next));
-        direction.copy_(&((fresh + momentum) / scale));
+        let fresh = (1.0 - now) / (1.0 - product);
+        let kept = next / (1.0 - product * next);
+        for part in parts(gradient) {
+            let gradient = part.of(gradient);
+            let mut mean = part.of(&self.mean);
+            let mut square = part.of(&self.square);
+            let _ = mean.lerp_(&gradient, 1.0 - self.beta1);
+            square *= self.beta2;
+            square += gradient.square() * (1.0 - self.beta2);
+            let scale = (square / correction).sqrt() + self.epsilon;
+            let step = (gradient * fresh + mean * kept) / scale;
+            part.of(direction).copy_(&step);
+        }
     }
 
     fn memory(&self) -> Memory {

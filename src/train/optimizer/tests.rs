@@ -115,9 +115,13 @@ fn newton_schulz_makes_matrices_nearly_orthogonal() {
     tch::manual_seed(3);
     for shape in [[2, 8, 8], [2, 8, 20], [2, 20, 8]] {
         let stack = Tensor::randn(shape, (Kind::Float, Device::Cpu));
-        let (_, values, _) = newton_schulz(&stack).svd(true, false);
-        assert!(values.min().double_value(&[]) > 0.4);
-        assert!(values.max().double_value(&[]) < 1.4);
+        for kind in [Kind::Float, Kind::BFloat16] {
+            let near = newton_schulz(&stack, kind);
+            assert_eq!(near.kind(), Kind::Float);
+            let (_, values, _) = near.svd(true, false);
+            assert!(values.min().double_value(&[]) > 0.4, "{kind:?}");
+            assert!(values.max().double_value(&[]) < 1.4, "{kind:?}");
+        }
     }
 }
 

@@ -1,0 +1,75 @@
+//! Positions that networks are measured by, which no network may be trained on.
+
+use std::collections::HashSet;
+
+use super::record::Record;
+use super::replay::{ReplayError, walk};
+
+/// A set of such positions.
+#[derive(Clone, Debug, Default)]
+pub struct HeldOut {
+    keys: HashSet<u64>,
+}
+
+impl HeldOut {
+    /// Whether training on a game would train on one of the positions: a move
+    /// of it or of its variations is played there.
+    ///
+    /// # Errors
+    /// [`ReplayError`] if the record does not describe a game.
+    pub fn is_met_by(&self, record: &Record) -> Result<bool, ReplayError> {
+        if self.keys.is_empty() {
+            return Ok(false);
+        }
+        let places = record.places()?;
+        let mut is_met = false;
+        walk(
+            record,
+            |node| places[node].ply,
+            |step| {
+                is_met |= self.keys.contains(&step.game.current().key);
+                Ok(())
+            },
+        )?;
+        Ok(is_met)
+    }
+}
+
+/// From the positions' keys ([`crate::chess::Ply::key`]).
+impl FromIterator<u64> for HeldOut {
+    fn from_iter<I: IntoIterator<Item = u64>>(keys: I) -> HeldOut {
+        HeldOut {
+            keys: keys.into_iter().collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::Game;
+    use crate::data::pgn::parse_game;
+
+    #[test]
+    fn a_position_is_met_on_the_line_and_in_variations_where_a_move_is_played() {
+        let record = parse_game(b"1. e4 e5 (1... c5 2. Nf3) 2. Nf3 *").unwrap();
+        let after = |moves: &str| {
+            let mut game = Game::default();
+            for mv in moves.split_whitespace() {
+                let mv = game.parse_move(mv).unwrap();
+                game.play(mv);
+            }
+            game.current().key
+        };
+        let is_met = |keys: &[u64]| {
+            let held_out: HeldOut = keys.iter().copied().collect();
+            held_out.is_met_by(&record).unwrap()
+        };
+        assert!(is_met(&[after("")]));
+        assert!(is_met(&[after("e2e4")]));
+        assert!(is_met(&[after("e2e4 c7c5")]));
+        assert!(is_met(&[after("d2d4"), after("e2e4 e7e5")]));
+        assert!(!is_met(&[after("e2e4 e7e5 g1f3"), after("d2d4")]));
+        assert!(!is_met(&[]));
+    }
+}

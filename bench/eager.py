@@ -20,6 +20,27 @@ MOVES = 1858
 SOFT_TEMPERATURE = 4
 
 
+def geometry():
+    """Where pawns of both sides, knights and kings leap to, straight and diagonal
+    lines, and which squares are between two others."""
+    places = torch.cartesian_prod(torch.arange(8), torch.arange(8))
+    ranks, files = (places - places.unsqueeze(1)).unbind(2)
+    far = torch.maximum(ranks.abs(), files.abs())
+    pawns = [(files.abs() == 1) & (ranks == side) for side in (1, -1)]
+    leaps = [*pawns, ranks.abs() * files.abs() == 2, far == 1]
+    straight = (ranks == 0) != (files == 0)
+    diagonal = (ranks.abs() == files.abs()) & (far > 0)
+    length = torch.cdist(places.double(), places.double())
+    detour = length.unsqueeze(2) + length.unsqueeze(1) - length.unsqueeze(0)
+    inside = (length.unsqueeze(2) > 0) & (length.unsqueeze(1) > 0)
+    between = (detour.abs() < 1e-6) & inside & (straight | diagonal)
+    return {
+        "leaps": torch.stack(leaps).float(),
+        "lines": torch.stack([straight, diagonal]).float(),
+        "between": between.float(),
+    }
+
+
 class Chessformer(nn.Module):
     """`shapes` are the parameters by name, `config` is the architecture."""
 
@@ -38,6 +59,8 @@ class Chessformer(nn.Module):
         ranks = ranks.unsqueeze(1) - ranks.unsqueeze(0) + 7
         files = files.unsqueeze(1) - files.unsqueeze(0) + 7
         self.register_buffer("displacements", 15 * ranks + files)
+        for name, table in geometry().items():
+            self.register_buffer(name, table)
         # Which of the 4096 + 192 logits a move is does not change what it costs.
         self.register_buffer("moves", torch.arange(SQUARES * SQUARES + 192)[-MOVES:])
 
@@ -70,10 +93,34 @@ class Chessformer(nn.Module):
             board = self.dense("embedding.board", planes[..., :PIECES].flatten(1))
             features = torch.cat([planes, board.unflatten(1, (SQUARES, -1))], dim=2)
         x = self.dense("embedding.project", features)
+        if self.config["attacks"]:
+            x = x + self.dense("embedding.attacks", self.attacks(planes[..., :PIECES]), bias=False)
         x = x * self.parameter("embedding.multiply") + self.parameter("embedding.add")
         if self.config["embedding"]["kind"] == "global":
             x = self.feed_forward("embedding.feed_forward", x)
         return x
+
+    def attacks(self, planes):
+        """What attacks each square, of [B, 64, 12] pieces."""
+        pieces = planes.mT
+        ours_and_theirs = pieces.unflatten(1, (2, 6)).unbind(2)
+        pawns, knights, bishops, rooks, queens, kings = ours_and_theirs
+        clear = self.lines - torch.einsum("bs,sij->bij", pieces.sum(1), self.between).unsqueeze(1)
+        straight, diagonal = (clear.relu() * self.lines).unbind(1)
+        beyond = [(clear[:, line] == 0).to(pieces.dtype) * self.lines[line] for line in (1, 0)]
+        features = [
+            torch.stack([pawns[:, side] @ self.leaps[side] for side in (0, 1)], 1),
+            knights @ self.leaps[2],
+            bishops @ diagonal,
+            rooks @ straight,
+            queens @ (straight + diagonal),
+            kings @ self.leaps[3],
+            kings @ self.leaps[2],
+            kings @ diagonal,
+            kings @ straight,
+            *(kings @ lines for lines in beyond),
+        ]
+        return torch.cat(features, 1).mT
 
     def attend(self, name, x):
         kind = self.config["position"]["kind"]

@@ -11,6 +11,7 @@
 //! one flat vector, and export can run the same forward pass over the
 //! parameters of a TorchScript module.
 
+mod attacks;
 mod attention;
 pub(crate) mod bitboards;
 mod chessformer;

@@ -197,6 +197,7 @@ fn networks() -> Vec<(String, ModelConfig)> {
             heads: 3,
             feed_forward: 24,
             norm,
+            attacks: position != PositionConfig::Relative,
             position,
             embedding,
             value_features: 5,

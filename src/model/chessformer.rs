@@ -1,9 +1,10 @@
 //! The whole network: embedding, encoder, heads.
 
+use super::attacks::{self, Attacks};
 use super::attention::Attention;
 use super::bitboards;
 use super::config::{ConfigError, ModelConfig, PositionConfig};
-use super::embedding::{Embedding, FeedForward, features, features_of_planes};
+use super::embedding::{Embedding, FeedForward, PIECES, features, features_of_planes};
 use super::heads::{
     MovesLeftHead, PolicyHead, ResultHead, RewardHead, RewardOutputs, policy_gather,
 };
@@ -53,14 +54,17 @@ pub(super) struct Constants {
     pub policy: Tensor,
     /// i64 [4096]: see [`displacements`].
     pub displacements: Tensor,
+    /// Where the network is told of attacks.
+    pub attacks: Option<Attacks>,
 }
 
 impl Constants {
-    fn new(device: Device) -> Constants {
+    fn new(config: &ModelConfig, device: Device) -> Constants {
         Constants {
             shifts: bitboards::shifts().to_device(device),
             policy: Tensor::from_slice(&policy_gather()).to_device(device),
             displacements: Tensor::from_slice(&displacements()).to_device(device),
+            attacks: config.attacks.then(|| Attacks::new(device)),
         }
     }
 }
@@ -105,6 +109,9 @@ impl Chessformer {
         let depth = config.layers as f64;
         let gains = ((2.0 * depth).powf(-0.25), (8.0 * depth).powf(-0.25));
         let mut builder = Builder::default();
+        if config.attacks {
+            builder.count_macs(attacks::MACS);
+        }
         let embedding = Embedding::build(&mut builder, config, gains);
         let layers = builder.scope("encoder", |builder| {
             let generator = match config.position {
@@ -148,7 +155,7 @@ impl Chessformer {
             config: config.clone(),
             parameters,
             size,
-            constants: Constants::new(device),
+            constants: Constants::new(config, device),
             embedding,
             layers,
             policy_embedding,
@@ -211,7 +218,9 @@ impl Chessformer {
 
     fn forward_features(&self, weights: &Weights, features: &Tensor, heads: Heads) -> Outputs {
         let constants = &self.constants;
-        let mut x = self.embedding.forward(weights, features);
+        let attacks = constants.attacks.as_ref();
+        let attacks = attacks.map(|attacks| attacks.features(&features.narrow(2, 0, PIECES)));
+        let mut x = self.embedding.forward(weights, features, attacks.as_ref());
         for layer in &self.layers {
             x = layer
                 .attention
@@ -260,7 +269,7 @@ mod tests {
     #[test]
     fn features_are_lc0s_planes() {
         let rows = rows();
-        let shifts = Constants::new(Device::Cpu).shifts;
+        let shifts = bitboards::shifts();
         let like = Tensor::zeros([1], (Kind::Float, Device::Cpu));
         let features = features(&rows, &shifts, &like);
         assert_eq!(features.size(), [3, 64, 112]);

@@ -73,6 +73,10 @@ pub struct ModelConfig {
     /// How features become tokens.
     #[serde(default)]
     pub embedding: EmbeddingConfig,
+    /// Whether each square is also told what the rules say of it: how many pieces
+    /// of each kind attack it, and from where the kings can be attacked.
+    #[serde(default)]
+    pub attacks: bool,
     /// Features of each square that a value head reads (d_value in the paper).
     #[serde(default = "default_value_features")]
     pub value_features: i64,
@@ -161,6 +165,7 @@ impl ModelConfig {
             norm: NormKind::Rms,
             position,
             embedding: EmbeddingConfig::Token,
+            attacks: false,
             value_features: default_value_features(),
             value_hidden: default_value_hidden(),
             buckets: default_buckets(),

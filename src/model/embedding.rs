@@ -1,5 +1,6 @@
 //! From rows of bitboards to tokens.
 
+use super::attacks;
 use super::bitboards;
 use super::config::{EmbeddingConfig, ModelConfig};
 use super::layers::{Linear, Norm};
@@ -21,8 +22,11 @@ const RULE50_SCALE: f64 = 0.01;
 /// short that the first attention cannot tell pieces apart.
 const INITIAL_GAIN: f64 = 3.0;
 
+/// The parameter that weighs attacks.
+pub(super) const ATTACKS: &str = "embedding.attacks.weight";
+
 /// Piece planes of the current position, which the global embedding reads.
-const PIECES: i64 = PLANES_PER_BOARD as i64 - 1;
+pub(super) const PIECES: i64 = PLANES_PER_BOARD as i64 - 1;
 
 /// The 112 planes of rows i64 [B, 110 or more], as [B, 64, 112] in the weights' type.
 /// `shifts` is [`bitboards::shifts`].
@@ -96,6 +100,8 @@ impl FeedForward {
 pub(super) struct Embedding {
     board: Option<Linear>,
     project: Linear,
+    /// What of a token attacks decide, [width, 22].
+    attacks: Option<Slot>,
     multiply: Slot,
     add: Slot,
     feed_forward: Option<FeedForward>,
@@ -114,6 +120,12 @@ impl Embedding {
             });
             let dense = Dense::per_token(FEATURES + extra, config.width).with_gain(INITIAL_GAIN);
             let project = builder.linear("project", dense, Part::Other);
+            // Zero at first, so that networks can begin without it and grow.
+            let attacks = config.attacks.then(|| {
+                let shape = [config.width, attacks::ATTACKS];
+                builder.count_macs(64 * config.width * attacks::ATTACKS);
+                builder.add("attacks.weight", &shape, Initial::Zeros)
+            });
             let shape = [64, config.width];
             let multiply = builder.add("multiply", &shape, Initial::Ones);
             let add = builder.add("add", &shape, Initial::Zeros);
@@ -128,6 +140,7 @@ impl Embedding {
             Embedding {
                 board,
                 project,
+                attacks,
                 multiply,
                 add,
                 feed_forward,
@@ -135,20 +148,34 @@ impl Embedding {
         })
     }
 
-    pub fn forward(&self, weights: &Weights, features: &Tensor) -> Tensor {
-        let projected = match &self.board {
-            None => self.project.forward(weights, features),
-            Some(board) => {
-                let pieces = features.narrow(2, 0, PIECES).flatten(1, 2);
-                let seen = board.forward(weights, &pieces).view([
-                    -1,
-                    64,
-                    weights[board.weight].size()[0] / 64,
-                ]);
-                let wide = Tensor::cat(&[features, &seen], 2);
-                self.project.forward(weights, &wide)
-            }
+    /// `attacks` are those of [`super::attacks::Attacks::features`], where the
+    /// network is told of them.
+    pub fn forward(
+        &self,
+        weights: &Weights,
+        features: &Tensor,
+        attacks: Option<&Tensor>,
+    ) -> Tensor {
+        let seen = self.board.as_ref().map(|board| {
+            let pieces = features.narrow(2, 0, PIECES).flatten(1, 2);
+            let extra = weights[board.weight].size()[0] / 64;
+            board.forward(weights, &pieces).view([-1, 64, extra])
+        });
+        let inputs: Vec<&Tensor> = [Some(features), seen.as_ref(), attacks]
+            .into_iter()
+            .flatten()
+            .collect();
+        let project = &weights[self.project.weight];
+        let weight = match self.attacks {
+            Some(attacks) => Tensor::cat(&[project, &weights[attacks]], 1),
+            None => project.shallow_clone(),
         };
+        let input = match inputs.as_slice() {
+            [features] => features.shallow_clone(),
+            several => Tensor::cat(several, 2),
+        };
+        let bias = self.project.bias.map(|bias| &weights[bias]);
+        let projected = input.linear(&weight, bias);
         let placed = projected * &weights[self.multiply] + &weights[self.add];
         match &self.feed_forward {
             None => placed,

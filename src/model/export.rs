@@ -173,21 +173,29 @@ impl Chessformer {
     /// The tensors besides the parameters that the forward pass reads, by name.
     #[must_use]
     pub fn buffers(&self) -> Vec<(String, Tensor)> {
-        let named = self.constants().named();
+        let named = self.constants().named().into_iter();
         named
             .map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()))
-            .into()
+            .collect()
     }
 }
 
 impl Constants {
     /// The tensors by the names of the buffers that hold them.
-    fn named(&self) -> [(&'static str, &Tensor); 3] {
-        [
+    fn named(&self) -> Vec<(&'static str, &Tensor)> {
+        let mut named = vec![
             ("shifts", &self.shifts),
             ("policy_gather", &self.policy),
             ("displacements", &self.displacements),
-        ]
+        ];
+        if let Some(attacks) = &self.attacks {
+            named.extend([
+                ("attack_leaps", &attacks.leaps),
+                ("attack_lines", &attacks.lines),
+                ("attack_between", &attacks.between),
+            ]);
+        }
+        named
     }
 }
 
@@ -220,6 +228,7 @@ mod tests {
         let mut config = ModelConfig::preset("cf-1m-gab").unwrap();
         (config.layers, config.width) = (2, 32);
         config.optimistic_policy = position == PositionConfig::Shaw;
+        config.attacks = position != PositionConfig::Relative;
         config.position = position;
         Chessformer::new(&config, Device::Cpu).unwrap()
     }
@@ -324,8 +333,7 @@ mod tests {
             assert_eq!(tensor.kind(), Kind::Half, "{}", parameter.name);
             assert_eq!(tensor.size(), parameter.shape);
         }
-        let buffers = model.constants().named();
-        let buffers = buffers.map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()));
+        let buffers = model.buffers();
         assert_eq!(tensor_hash(named.into_iter().chain(buffers)), written.hash);
     }
 

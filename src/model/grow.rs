@@ -14,6 +14,7 @@
 //!   root of the widths' ratio, since the mean square is over more features. This
 //!   is exact with root-mean-square norms; layer norms also centre, and their
 //!   networks begin near the old one only.
+//! - **Attacks** that the old network was not told of have no say at first.
 //! - **Heads** and hidden units are added with no way out. GAB normalises over
 //!   all its heads together: it is exact where their number, its summary's width
 //!   and its generator's width are multiples of the old ones, else near.
@@ -22,6 +23,7 @@ mod fit;
 
 use super::chessformer::Chessformer;
 use super::config::ModelConfig;
+use super::embedding::ATTACKS;
 use super::parameters::{Parameter, Weights};
 use std::mem::discriminant;
 use tch::{Kind, Tensor};
@@ -65,6 +67,8 @@ pub fn grow(
             let (source, role) = depth.source(&parameter.name);
             let fitted = match named.iter().find(|(name, _)| *name == source) {
                 Some((name, old)) => fit::fit(name, &old.to_kind(Kind::Float), fresh, from, to)?,
+                // What the other network was not told of has no say at first.
+                None if parameter.name == ATTACKS => fresh.zeros_like(),
                 // A head that the other network has not.
                 None => fresh.copy(),
             };
@@ -83,6 +87,9 @@ fn check(from: &ModelConfig, to: &ModelConfig) -> Result<(), GrowError> {
     }
     if discriminant(&from.embedding) != discriminant(&to.embedding) {
         return Err(GrowError::Kind("embedding"));
+    }
+    if from.attacks && !to.attacks {
+        return Err(GrowError::Smaller("model.attacks".to_owned()));
     }
     if from.layers > to.layers {
         return Err(GrowError::Smaller("layers".to_owned()));

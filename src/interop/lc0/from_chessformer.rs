@@ -66,6 +66,9 @@ fn config_of(model: &ModelConfig) -> Result<Lc0Config, Lc0Error> {
     if model.norm != NormKind::Layer {
         return inexpressible("root mean square norms (train with norm = \"layer\")");
     }
+    if model.attacks {
+        return inexpressible("features of attacks (train with attacks = false)");
+    }
     let smolgen = match model.position {
         PositionConfig::Gab {
             compress,

@@ -24,6 +24,7 @@ fn small(position: PositionConfig, norm: NormKind, embedding: EmbeddingConfig) -
         norm,
         position,
         embedding,
+        attacks: false,
         value_features: 4,
         value_hidden: 12,
         buckets: 8,
@@ -169,6 +170,26 @@ fn a_network_grows_wider_without_a_trace() {
 }
 
 #[test]
+fn attacks_are_added_without_a_trace_and_stay_when_a_network_grows() {
+    for embedding in [EmbeddingConfig::Token, GLOBAL] {
+        let plain = small(gab(3, 8, 7), NormKind::Rms, embedding);
+        let told = ModelConfig {
+            attacks: true,
+            ..plain.clone()
+        };
+        let wider = ModelConfig {
+            width: 48,
+            heads: 4,
+            ..told.clone()
+        };
+        for (from, to) in [(&plain, &told), (&told, &wider), (&plain, &wider)] {
+            let (grown, fresh) = differences(from, to);
+            assert!(grown < 5e-3 && fresh > 0.5, "{grown}, {fresh}");
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_exact_begins_near() {
     let from = small(gab(3, 8, 7), NormKind::Layer, GLOBAL);
     let to = ModelConfig {
@@ -243,5 +264,10 @@ fn what_does_not_contain_the_other_is_refused() {
     assert!(with(|to| to.norm = NormKind::Layer).contains("model.norm"));
     assert!(with(|to| to.position = PositionConfig::Relative).contains("model.position"));
     assert!(with(|to| to.layers = 1).contains("layers"));
+    let mut told = from.clone();
+    told.attacks = true;
+    let other = Chessformer::new(&told, Device::Cpu).unwrap();
+    let error = grow(&told, &named(&other, &trained(&other, 3)), &model, &flat).unwrap_err();
+    assert!(error.to_string().contains("model.attacks"), "{error}");
     assert!(with(|to| to.feed_forward = 8).contains("feed_forward.widen"));
 }

@@ -1,0 +1,207 @@
+//! Who attacks which square: features that follow from the rules, so that no
+//! network has to spend its samples on finding them out.
+//!
+//! Lc0's planes leave all of it to learning. Czech, Blüml and Kersting
+//! ("Representation Matters: The Game of Chess Poses a Challenge to Vision
+//! Transformers", 2023) measured how much is gained by telling a network what
+//! the rules say. Attacks are computed inside the network, from the planes of
+//! the pieces, so that neither a file nor its users know of them.
+
+use shakmaty::{Bitboard, Color, Square, attacks};
+use tch::{Device, Kind, Tensor};
+
+/// Features of a square: how many of our pawns, knights, bishops, rooks, queens
+/// and kings attack it, and how many of theirs; whether a knight, a bishop, a rook
+/// of theirs there would attack our king, and of ours theirs; whether the bishop
+/// or the rook would if one piece were gone (pins and discovered attacks).
+pub(super) const ATTACKS: i64 = 12 + 6 + 4;
+
+/// Multiply–accumulates that [`Attacks::features`] spends on a position: what
+/// stands between squares, sliders, leapers, lines beyond a piece.
+pub(super) const MACS: i64 = (64 * 2 + 2 * 6 + 8 + 8) * PAIRS;
+
+/// Pairs of squares.
+const PAIRS: i64 = 64 * 64;
+
+/// The planes of the pieces among the features, ours and theirs.
+const PAWNS: [i64; 2] = [0, 6];
+const KNIGHTS: [i64; 2] = [1, 7];
+const BISHOPS: [i64; 2] = [2, 8];
+const ROOKS: [i64; 2] = [3, 9];
+const QUEENS: [i64; 2] = [4, 10];
+const KINGS: [i64; 2] = [5, 11];
+
+/// The geometry of the board; buffers of a network.
+#[derive(Debug)]
+pub(super) struct Attacks {
+    /// u8 [4, 64, 64]: where our pawns, their pawns, knights and kings on the
+    /// first square attack.
+    pub leaps: Tensor,
+    /// u8 [2, 4096]: whether two squares are on one rank or file, and on one
+    /// diagonal.
+    pub lines: Tensor,
+    /// u8 [64, 4096]: whether a square lies between two others.
+    pub between: Tensor,
+}
+
+impl Attacks {
+    pub fn new(device: Device) -> Attacks {
+        let pairs = || {
+            Square::ALL
+                .into_iter()
+                .flat_map(|from| Square::ALL.map(|to| (from, to)))
+        };
+        let table = |holds: &dyn Fn(Square, Square) -> bool| -> Vec<u8> {
+            pairs()
+                .map(|(from, to)| u8::from(holds(from, to)))
+                .collect()
+        };
+        let empty = Bitboard::EMPTY;
+        let leaps = [
+            table(&|from, to| attacks::pawn_attacks(Color::White, from).contains(to)),
+            table(&|from, to| attacks::pawn_attacks(Color::Black, from).contains(to)),
+            table(&|from, to| attacks::knight_attacks(from).contains(to)),
+            table(&|from, to| attacks::king_attacks(from).contains(to)),
+        ];
+        let lines = [
+            table(&|from, to| attacks::rook_attacks(from, empty).contains(to)),
+            table(&|from, to| attacks::bishop_attacks(from, empty).contains(to)),
+        ];
+        let between = Square::ALL
+            .map(|square| table(&|from, to| attacks::between(from, to).contains(square)));
+        Attacks {
+            leaps: Tensor::from_slice(&leaps.concat())
+                .view([4, 64, 64])
+                .to_device(device),
+            lines: Tensor::from_slice(&lines.concat())
+                .view([2, PAIRS])
+                .to_device(device),
+            between: Tensor::from_slice(&between.concat())
+                .view([64, PAIRS])
+                .to_device(device),
+        }
+    }
+
+    /// What attacks each square, [B, 64, ATTACKS], from the planes of the pieces
+    /// that stand there now, [B, 64, 12]: kinds in the same order.
+    pub fn features(&self, pieces: &Tensor) -> Tensor {
+        let kind = pieces.kind();
+        let constant = |tensor: &Tensor| tensor.to_kind(kind);
+        let (lines, leaps) = (constant(&self.lines), constant(&self.leaps));
+        // 1 where a line between two squares is open, less the pieces between
+        // them; 0 where there is none.
+        let closed = constant(&self.between).unsqueeze(1) * &lines;
+        let occupied = pieces.sum_dim_intlist([2i64].as_slice(), false, None::<Kind>);
+        let clear = lines.flatten(0, 1) - occupied.matmul(&closed.flatten(1, 2));
+        let clear = clear.view([-1, 2, 64, 64]);
+        let open = clear.relu();
+        // [B, kinds, 64] of pieces that attack alike.
+        let of = |planes: &[i64]| {
+            let planes: Vec<Tensor> = planes.iter().map(|&p| pieces.select(2, p)).collect();
+            Tensor::stack(&planes, 1)
+        };
+        let slide = |pieces: [i64; 2], line: i64| {
+            of(&[pieces, QUEENS, KINGS].concat())
+                .matmul(&open.select(1, line))
+                .split(2, 1)
+        };
+        let leap = |kinds: &[i64], row: i64| of(kinds).matmul(&leaps.select(0, row));
+        let (straight, diagonal) = (slide(ROOKS, 0), slide(BISHOPS, 1));
+        let queens = &straight[1] + &diagonal[1];
+        let pawns = Tensor::cat(&[leap(&PAWNS[..1], 0), leap(&PAWNS[1..], 1)], 1);
+        let knights = leap(&[KNIGHTS, KINGS].concat(), 2).split(2, 1);
+        let kings = leap(&KINGS, 3);
+        let beyond = |line: i64| {
+            let lines = lines.select(0, line).view([64, 64]);
+            let [clear, lines] =
+                [clear.select(1, line), lines].map(|table| of(&KINGS).matmul(&table));
+            (clear.abs() - 1.0).neg().relu() * lines
+        };
+        let (straight_beyond, diagonal_beyond) = (beyond(0), beyond(1));
+        let attackers = [
+            &pawns,
+            &knights[0],
+            &diagonal[0],
+            &straight[0],
+            &queens,
+            &kings,
+        ];
+        let checks = [&knights[1], &diagonal[2], &straight[2]];
+        let beyond = [&diagonal_beyond, &straight_beyond];
+        let of_each_side = |features: &[&Tensor]| {
+            // [B, features, sides, 64], sides first.
+            Tensor::stack(features, 1).transpose(1, 2).flatten(1, 2)
+        };
+        let parts = [
+            of_each_side(&attackers),
+            of_each_side(&checks),
+            of_each_side(&beyond),
+        ];
+        Tensor::cat(&parts, 1).transpose(1, 2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::Game;
+    use crate::encode::{BOARDS, Input};
+    use crate::model::bitboards;
+    use proptest::prelude::*;
+    use shakmaty::{Position, Role};
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        /// The attackers as the rules have them, along random games.
+        #[test]
+        fn attackers_are_those_of_the_rules(choices in prop::collection::vec(any::<u32>(), 0..90)) {
+            let mut game = Game::default();
+            for choice in choices {
+                let moves = game.position().legal_moves();
+                if moves.is_empty() {
+                    break;
+                }
+                game.play(moves[choice as usize % moves.len()]);
+            }
+            let words = *Input::encode(&game).words();
+            let row = Tensor::from_slice(bytemuck::cast_slice::<u64, i64>(&words[..BOARDS]));
+            for kind in [Kind::Float, Kind::BFloat16] {
+                let like = Tensor::zeros([1], (kind, Device::Cpu));
+                let squares = bitboards::squares(&row.view([1, -1]), &bitboards::shifts(), &like);
+                let found = Attacks::new(Device::Cpu).features(&squares.narrow(2, 0, 12));
+                prop_assert_eq!(found.size(), [1, 64, ATTACKS]);
+                let board = game.position().board();
+                let turn = game.position().turn();
+                let occupied = board.occupied();
+                for square in Square::ALL {
+                    // The mover plays upwards.
+                    let real = turn.fold_wb(square, square.flip_vertical());
+                    let mut expected = Vec::new();
+                    for color in [turn, !turn] {
+                        for role in Role::ALL {
+                            let attackers = board.attacks_to(real, color, occupied);
+                            expected.push((attackers & board.by_role(role)).count());
+                        }
+                    }
+                    let kings = [turn, !turn].map(|color| board.king_of(color).unwrap());
+                    let on = |squares: Bitboard| usize::from(squares.contains(real));
+                    for king in kings {
+                        expected.push(on(attacks::knight_attacks(king)));
+                        expected.push(on(attacks::bishop_attacks(king, occupied)));
+                        expected.push(on(attacks::rook_attacks(king, occupied)));
+                    }
+                    for king in kings {
+                        let between = attacks::between(king, real) & occupied;
+                        let beyond = |lines: Bitboard| on(lines) * usize::from(between.count() == 1);
+                        expected.push(beyond(attacks::bishop_attacks(king, Bitboard::EMPTY)));
+                        expected.push(beyond(attacks::rook_attacks(king, Bitboard::EMPTY)));
+                    }
+                    let found = found.get(0).get(i64::from(square));
+                    let found = Vec::<f64>::try_from(found.to_kind(Kind::Double)).unwrap();
+                    let expected: Vec<f64> = expected.into_iter().map(|n| n as f64).collect();
+                    prop_assert_eq!(found, expected, "{}", real);
+                }
+            }
+        }
+    }
+}

@@ -18,6 +18,7 @@ PLANES = 112
 PIECES = 12
 MOVES = 1858
 SOFT_TEMPERATURE = 4
+ATTACK_GAIN = 8
 
 
 def geometry():
@@ -87,21 +88,21 @@ class Chessformer(nn.Module):
         hidden = F.mish(self.dense(f"{name}.widen", x))
         return self.add_and_norm(name, x, self.dense(f"{name}.narrow", hidden))
 
-    def embed(self, planes):
+    def embed(self, planes, attackers):
         features = planes
         if self.config["embedding"]["kind"] == "global":
             board = self.dense("embedding.board", planes[..., :PIECES].flatten(1))
             features = torch.cat([planes, board.unflatten(1, (SQUARES, -1))], dim=2)
         x = self.dense("embedding.project", features)
         if self.config["attacks"]:
-            x = x + self.dense("embedding.attacks", self.attacks(planes[..., :PIECES]), bias=False)
+            x = x + self.dense("embedding.attacks", attackers, bias=False)
         x = x * self.parameter("embedding.multiply") + self.parameter("embedding.add")
         if self.config["embedding"]["kind"] == "global":
             x = self.feed_forward("embedding.feed_forward", x)
         return x
 
     def attacks(self, planes):
-        """What attacks each square, of [B, 64, 12] pieces."""
+        """What attacks each square, and which square which, of [B, 64, 12] pieces."""
         pieces = planes.mT
         ours_and_theirs = pieces.unflatten(1, (2, 6)).unbind(2)
         pawns, knights, bishops, rooks, queens, kings = ours_and_theirs
@@ -120,9 +121,17 @@ class Chessformer(nn.Module):
             kings @ straight,
             *(kings @ lines for lines in beyond),
         ]
-        return torch.cat(features, 1).mT
+        rook, bishop, knight, king = (
+            kinds.sum(1).unsqueeze(2)
+            for kinds in (rooks + queens, bishops + queens, knights, kings)
+        )
+        attacked = rook * straight + bishop * diagonal + knight * self.leaps[2]
+        attacked = attacked + king * self.leaps[3]
+        for side in (0, 1):
+            attacked = attacked + pawns[:, side].unsqueeze(2) * self.leaps[side]
+        return torch.cat(features, 1).mT, torch.stack([attacked, attacked.mT], 1)
 
-    def attend(self, name, x):
+    def attend(self, name, x, bias):
         kind = self.config["position"]["kind"]
         heads = self.config["heads"]
         width = self.config["width"] // heads
@@ -149,6 +158,8 @@ class Chessformer(nn.Module):
             logits = logits + self.parameter(f"{position}.bias")[self.displacements].permute(2, 0, 1)
         if kind == "gab":
             logits = logits + self.geometric_bias(position, x)
+        if bias is not None:
+            logits = logits + bias
         attention = logits.softmax(-1).to(value.dtype)
         seen = attention @ value
         if kind == "shaw":
@@ -185,9 +196,15 @@ class Chessformer(nn.Module):
         return torch.tanh(scalar.squeeze(1)), categorical, torch.sigmoid(error.squeeze(1))
 
     def forward(self, planes):
-        x = self.embed(planes)
+        attackers, bias = None, None
+        if self.config["attacks"] or self.config["attack_bias"]:
+            attackers, pairs = self.attacks(planes[..., :PIECES])
+        if self.config["attack_bias"]:
+            worth = ATTACK_GAIN * self.parameter("encoder.attacks")
+            bias = torch.einsum("hk,bkij->bhij", worth, pairs)
+        x = self.embed(planes, attackers)
         for layer in range(self.config["layers"]):
-            x = self.attend(f"encoder.{layer}.attention", x)
+            x = self.attend(f"encoder.{layer}.attention", x, bias)
             x = self.feed_forward(f"encoder.{layer}.feed_forward", x)
         policy = F.mish(self.dense("policy.embedding", x))
         plies = self.dense("moves_left.plies", self.summary("moves_left", x)).float()

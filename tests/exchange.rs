@@ -3,6 +3,9 @@
 use assert_cmd::Command;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use tch::{Device, Kind, Tensor};
+use tessera::model::{Chessformer, Export, ModelConfig, NormKind, export};
+use tessera::nn::torch::ExportPrecision;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -38,6 +41,27 @@ fn shipped() -> String {
     path.to_str().unwrap().to_owned()
 }
 
+/// Writes a network with random weights that Lc0's own format can express.
+fn write_plain(path: &str) {
+    let config = ModelConfig {
+        norm: NormKind::Layer,
+        soft_policy: false,
+        ..ModelConfig::preset("cf-1m-gab").unwrap()
+    };
+    let model = Chessformer::new(&config, Device::Cpu).unwrap();
+    tch::manual_seed(5);
+    let initial = model.initial_weights();
+    let noise = Tensor::randn(initial.size(), (Kind::Float, Device::Cpu));
+    let how = Export {
+        name: "plain".to_owned(),
+        precision: ExportPrecision::Fp16,
+        search_value: "q".to_owned(),
+        training: serde_json::Value::Null,
+        licence: "GPL-3.0-or-later".to_owned(),
+    };
+    export(&model, &(initial + noise * 0.02), &how, Path::new(path)).unwrap();
+}
+
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -65,18 +89,25 @@ fn assert_alike(network: &str, other: &str, tolerance: f64) {
 #[test]
 fn our_network_goes_out_and_comes_back() {
     let folder = Folder::new();
-    let network = shipped();
-    for (command, name, told) in [
-        (&["export-lc0"] as &[&str], "xs.pb.gz", "Lc0's own format"),
+    let (plain, shipped) = (folder.path("plain.pt"), shipped());
+    write_plain(&plain);
+    for (network, command, name, told) in [
         (
+            &plain,
+            &["export-lc0"] as &[&str],
+            "xs.pb.gz",
+            "Lc0's own format",
+        ),
+        (
+            &shipped,
             &["export-lc0", "--onnx"],
             "onnx.pb.gz",
             "ONNX in Lc0's file",
         ),
-        (&["export-onnx"], "xs.onnx", "ONNX"),
+        (&shipped, &["export-onnx"], "xs.onnx", "ONNX"),
     ] {
         let (foreign, back) = (folder.path(name), folder.path("back.pt"));
-        let said = printed(&[command, &[&network, "-o", &foreign]].concat());
+        let said = printed(&[command, &[network, "-o", &foreign]].concat());
         assert!(said.contains(told), "{said}");
         let described = printed(&["describe", &foreign, "--json"]);
         let described: Value = serde_json::from_str(&described).unwrap();
@@ -89,7 +120,7 @@ fn our_network_goes_out_and_comes_back() {
         if name == "xs.pb.gz" {
             printed(&[&arguments as &[&str], &heads].concat());
         }
-        let [ours, theirs] = [&network, &back].map(|network| evaluation(network));
+        let [ours, theirs] = [network, &back].map(|network| evaluation(network));
         let value = |of: &Value| of["value"].as_f64().unwrap();
         assert!((value(&ours) - value(&theirs)).abs() < 0.01, "{name}");
         let policy = |of: &Value| of["policy"]["e2e4"].as_f64().unwrap();
@@ -137,7 +168,9 @@ fn mistakes_are_told_in_a_line() {
     std::fs::write(&text, "1. e4 e5").unwrap();
     let cut = folder.path("cut.pb.gz");
     let weights = folder.path("xs.pb.gz");
-    printed(&["export-lc0", &network, "-o", &weights]);
+    let plain = folder.path("plain.pt");
+    write_plain(&plain);
+    printed(&["export-lc0", &plain, "-o", &weights]);
     let bytes = std::fs::read(&weights).unwrap();
     std::fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();
     let cases: [(&[&str], &str); 8] = [

@@ -198,6 +198,7 @@ fn networks() -> Vec<(String, ModelConfig)> {
             feed_forward: 24,
             norm,
             attacks: position != PositionConfig::Relative,
+            attack_bias: position != PositionConfig::Shaw,
             position,
             embedding,
             value_features: 5,

@@ -81,6 +81,8 @@ fn networks() -> Vec<(String, ModelConfig)> {
         for (norm_name, norm) in norms {
             for (embedding_name, embedding) in &embeddings {
                 let config = ModelConfig {
+                    attacks: true,
+                    attack_bias: true,
                     layers: 2,
                     width: 18,
                     heads: 3,

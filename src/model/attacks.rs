@@ -7,6 +7,7 @@
 //! the rules say. Attacks are computed inside the network, from the planes of
 //! the pieces, so that neither a file nor its users know of them.
 
+use super::parameters::{Builder, Initial, Slot, Weights};
 use shakmaty::{Bitboard, Color, Square, attacks};
 use tch::{Device, Kind, Tensor};
 
@@ -16,7 +17,7 @@ use tch::{Device, Kind, Tensor};
 /// or the rook would if one piece were gone (pins and discovered attacks).
 pub(super) const ATTACKS: i64 = 12 + 6 + 4;
 
-/// Multiply–accumulates that [`Attacks::features`] spends on a position: what
+/// Multiply–accumulates that [`Attacks::of`] spends on a position: what
 /// stands between squares, sliders, leapers, lines beyond a piece.
 pub(super) const MACS: i64 = (64 * 2 + 2 * 6 + 8 + 8) * PAIRS;
 
@@ -42,6 +43,16 @@ pub(super) struct Attacks {
     pub lines: Tensor,
     /// u8 [64, 4096]: whether a square lies between two others.
     pub between: Tensor,
+}
+
+/// Attacks on B boards.
+#[derive(Debug)]
+pub(super) struct Attacked {
+    /// The features of the squares, [B, 64, ATTACKS].
+    pub squares: Tensor,
+    /// Of each pair of squares whether the piece on the first attacks the
+    /// second, and the other way round, [B, 2, 4096].
+    pub pairs: Tensor,
 }
 
 impl Attacks {
@@ -82,9 +93,9 @@ impl Attacks {
         }
     }
 
-    /// What attacks each square, [B, 64, ATTACKS], from the planes of the pieces
-    /// that stand there now, [B, 64, 12]: kinds in the same order.
-    pub fn features(&self, pieces: &Tensor) -> Tensor {
+    /// What the planes of the pieces that stand there now, [B, 64, 12], say of
+    /// attacks: kinds in the same order.
+    pub fn of(&self, pieces: &Tensor) -> Attacked {
         let kind = pieces.kind();
         let constant = |tensor: &Tensor| tensor.to_kind(kind);
         let (lines, leaps) = (constant(&self.lines), constant(&self.leaps));
@@ -137,7 +148,69 @@ impl Attacks {
             of_each_side(&checks),
             of_each_side(&beyond),
         ];
-        Tensor::cat(&parts, 1).transpose(1, 2)
+        // Squares attack what the one piece on them does.
+        let on = |planes: &[[i64; 2]]| {
+            let planes: Vec<Tensor> = planes
+                .iter()
+                .flatten()
+                .map(|&plane| pieces.narrow(2, plane, 1))
+                .collect();
+            Tensor::cat(&planes, 2).sum_dim_intlist([2i64].as_slice(), true, None::<Kind>)
+        };
+        let attacked = on(&[ROOKS, QUEENS]) * open.select(1, 0)
+            + on(&[BISHOPS, QUEENS]) * open.select(1, 1)
+            + on(&[KNIGHTS]) * leaps.select(0, 2)
+            + on(&[KINGS]) * leaps.select(0, 3)
+            + pieces.narrow(2, PAWNS[0], 1) * leaps.select(0, 0)
+            + pieces.narrow(2, PAWNS[1], 1) * leaps.select(0, 1);
+        let pairs = Tensor::stack(&[&attacked, &attacked.transpose(1, 2)], 1);
+        Attacked {
+            squares: Tensor::cat(&parts, 1).transpose(1, 2),
+            pairs: pairs.flatten(2, 3),
+        }
+    }
+}
+
+/// What attention makes of attacks: a bias to each head's logits for what its
+/// square attacks and one for what attacks its square, the same in all layers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AttackBias {
+    /// What attacks are worth to each head, [h, 2].
+    worth: Slot,
+}
+
+/// What the weights of attacks are multiplied by: a bias must come to several
+/// units to matter, and Adam's steps are of one size.
+const ATTACK_GAIN: f64 = 8.0;
+
+/// What an attack is worth at the start to a head that looks for them, in logits.
+const INITIAL_ATTACK: f32 = 2.0;
+
+/// Of four heads one starts by seeing what its square attacks, one by what
+/// attacks its square: weights [h, 2].
+fn initial_attacks(heads: i64) -> Vec<f32> {
+    let start = INITIAL_ATTACK / ATTACK_GAIN as f32;
+    let of = |head| match head % 4 {
+        0 => [start, 0.0],
+        1 => [0.0, start],
+        _ => [0.0, 0.0],
+    };
+    (0..heads).flat_map(of).collect()
+}
+
+impl AttackBias {
+    pub fn build(builder: &mut Builder, heads: i64) -> AttackBias {
+        builder.count_macs(2 * PAIRS * heads);
+        let start = Initial::Around(initial_attacks(heads), 0.0);
+        AttackBias {
+            worth: builder.add("attacks", &[heads, 2], start),
+        }
+    }
+
+    /// Biases [B · h, 4096].
+    pub fn forward(self, weights: &Weights, attacked: &Attacked) -> Tensor {
+        let worth = &weights[self.worth] * ATTACK_GAIN;
+        worth.matmul(&attacked.pairs).view([-1, PAIRS])
     }
 }
 
@@ -168,7 +241,8 @@ mod tests {
             for kind in [Kind::Float, Kind::BFloat16] {
                 let like = Tensor::zeros([1], (kind, Device::Cpu));
                 let squares = bitboards::squares(&row.view([1, -1]), &bitboards::shifts(), &like);
-                let found = Attacks::new(Device::Cpu).features(&squares.narrow(2, 0, 12));
+                let Attacked { squares: found, pairs } =
+                    Attacks::new(Device::Cpu).of(&squares.narrow(2, 0, 12));
                 prop_assert_eq!(found.size(), [1, 64, ATTACKS]);
                 let board = game.position().board();
                 let turn = game.position().turn();
@@ -200,6 +274,15 @@ mod tests {
                     let found = Vec::<f64>::try_from(found.to_kind(Kind::Double)).unwrap();
                     let expected: Vec<f64> = expected.into_iter().map(|n| n as f64).collect();
                     prop_assert_eq!(found, expected, "{}", real);
+                    let attacked = board.attacks_from(real);
+                    for other in Square::ALL {
+                        let seen = turn.fold_wb(other, other.flip_vertical());
+                        let expected = f64::from(u8::from(attacked.contains(other)));
+                        let (from, to) = (i64::from(square), i64::from(seen));
+                        let found = |half, pair| pairs.double_value(&[0, half, pair]);
+                        prop_assert_eq!(found(0, from * 64 + to), expected);
+                        prop_assert_eq!(found(1, to * 64 + from), expected);
+                    }
                 }
             }
         }

@@ -54,8 +54,15 @@ impl Attention {
     }
 
     /// Tokens [B, 64, width] to tokens; `displacements` are the pairs' indices
-    /// into position tables.
-    pub fn forward(&self, weights: &Weights, x: &Tensor, displacements: &Tensor) -> Tensor {
+    /// into position tables; `attacks` are biases [B · h, 4096] from the attacks
+    /// on the board, where the network is told of them.
+    pub fn forward(
+        &self,
+        weights: &Weights,
+        x: &Tensor,
+        displacements: &Tensor,
+        attacks: Option<&Tensor>,
+    ) -> Tensor {
         let (heads, head_width) = (self.heads, self.head_width);
         let placed = match &self.position {
             PositionEncoding::Absolute { offset } => x + &weights[*offset],
@@ -92,7 +99,7 @@ impl Attention {
                 let table = weights[*bias].index_select(0, displacements);
                 product(None) + table.view([64, 64, heads]).permute([2, 0, 1])
             }
-            PositionEncoding::Gab(gab) => product(Some(gab.biases(weights, x))),
+            PositionEncoding::Gab(gab) => product(Some(gab.biases(weights, x, attacks))),
             PositionEncoding::Shaw {
                 query: q, key: k, ..
             } => {
@@ -105,6 +112,10 @@ impl Attention {
                 let constant = (&q * &k).sum_dim_intlist([-1i64].as_slice(), false, None::<Kind>);
                 product(None) + (of_query + of_key + constant) * scale
             }
+        };
+        let logits = match (&self.position, attacks) {
+            (PositionEncoding::Gab(_), _) | (_, None) => logits,
+            (_, Some(bias)) => logits + bias.view([-1, heads, 64, 64]),
         };
         let attention = logits.softmax(-1, None::<Kind>);
         let mut seen = attention.matmul(&value);
@@ -211,7 +222,7 @@ mod tests {
         let weights = Weights::from_flat(&flat, &parameters);
         let x = Tensor::randn([2, 64, WIDTH as i64], (Kind::Float, Device::Cpu));
         let pairs = Tensor::from_slice(&displacements());
-        let found = attention.forward(&weights, &x, &pairs);
+        let found = attention.forward(&weights, &x, &pairs, None);
         let doubles = |tensor: &Tensor| -> Vec<f64> {
             Vec::try_from(tensor.to_kind(Kind::Double).flatten(0, -1)).unwrap()
         };

@@ -1,6 +1,6 @@
 //! The whole network: embedding, encoder, heads.
 
-use super::attacks::{self, Attacks};
+use super::attacks::{self, AttackBias, Attacks};
 use super::attention::Attention;
 use super::bitboards;
 use super::config::{ConfigError, ModelConfig, PositionConfig};
@@ -64,7 +64,7 @@ impl Constants {
             shifts: bitboards::shifts().to_device(device),
             policy: Tensor::from_slice(&policy_gather()).to_device(device),
             displacements: Tensor::from_slice(&displacements()).to_device(device),
-            attacks: config.attacks.then(|| Attacks::new(device)),
+            attacks: (config.attacks || config.attack_bias).then(|| Attacks::new(device)),
         }
     }
 }
@@ -85,6 +85,7 @@ pub struct Chessformer {
     size: Size,
     constants: Constants,
     embedding: Embedding,
+    attack_bias: Option<AttackBias>,
     layers: Vec<EncoderLayer>,
     policy_embedding: Linear,
     policy: PolicyHead,
@@ -109,18 +110,21 @@ impl Chessformer {
         let depth = config.layers as f64;
         let gains = ((2.0 * depth).powf(-0.25), (8.0 * depth).powf(-0.25));
         let mut builder = Builder::default();
-        if config.attacks {
+        if config.attacks || config.attack_bias {
             builder.count_macs(attacks::MACS);
         }
         let embedding = Embedding::build(&mut builder, config, gains);
-        let layers = builder.scope("encoder", |builder| {
+        let (attack_bias, layers) = builder.scope("encoder", |builder| {
+            let attack_bias = config
+                .attack_bias
+                .then(|| AttackBias::build(builder, config.heads));
             let generator = match config.position {
                 PositionConfig::Gab { generator, .. } => {
                     Some(Gab::build_generator(builder, generator))
                 }
                 _ => None,
             };
-            (0..config.layers)
+            let layers = (0..config.layers)
                 .map(|layer| {
                     builder.scope(layer.to_string(), |builder| EncoderLayer {
                         attention: builder.scope("attention", |builder| {
@@ -131,7 +135,8 @@ impl Chessformer {
                         }),
                     })
                 })
-                .collect()
+                .collect();
+            (attack_bias, layers)
         });
         let (policy_embedding, policies) = builder.scope("policy", |builder| {
             let embedding = builder.linear("embedding", Dense::per_token(width, width), Part::Main);
@@ -157,6 +162,7 @@ impl Chessformer {
             size,
             constants: Constants::new(config, device),
             embedding,
+            attack_bias,
             layers,
             policy_embedding,
             policy,
@@ -219,12 +225,14 @@ impl Chessformer {
     fn forward_features(&self, weights: &Weights, features: &Tensor, heads: Heads) -> Outputs {
         let constants = &self.constants;
         let attacks = constants.attacks.as_ref();
-        let attacks = attacks.map(|attacks| attacks.features(&features.narrow(2, 0, PIECES)));
+        let attacks = attacks.map(|attacks| attacks.of(&features.narrow(2, 0, PIECES)));
         let mut x = self.embedding.forward(weights, features, attacks.as_ref());
+        let bias = self.attack_bias.zip(attacks.as_ref());
+        let bias = bias.map(|(bias, attacks)| bias.forward(weights, attacks));
         for layer in &self.layers {
             x = layer
                 .attention
-                .forward(weights, &x, &constants.displacements);
+                .forward(weights, &x, &constants.displacements, bias.as_ref());
             x = layer.feed_forward.forward(weights, &x);
         }
         let moves = self.policy_embedding.forward(weights, &x).mish();

@@ -77,6 +77,10 @@ pub struct ModelConfig {
     /// of each kind attack it, and from where the kings can be attacked.
     #[serde(default)]
     pub attacks: bool,
+    /// Whether attention is told which pieces attack which squares: each head of
+    /// each layer learns what that is worth to it.
+    #[serde(default)]
+    pub attack_bias: bool,
     /// Features of each square that a value head reads (d_value in the paper).
     #[serde(default = "default_value_features")]
     pub value_features: i64,
@@ -166,6 +170,7 @@ impl ModelConfig {
             position,
             embedding: EmbeddingConfig::Token,
             attacks: false,
+            attack_bias: false,
             value_features: default_value_features(),
             value_hidden: default_value_hidden(),
             buckets: default_buckets(),

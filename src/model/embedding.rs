@@ -1,6 +1,6 @@
 //! From rows of bitboards to tokens.
 
-use super::attacks;
+use super::attacks::{self, Attacked};
 use super::bitboards;
 use super::config::{EmbeddingConfig, ModelConfig};
 use super::layers::{Linear, Norm};
@@ -21,9 +21,6 @@ const RULE50_SCALE: f64 = 0.01;
 /// are not zero: at Xavier's scale, made for dense inputs, tokens would begin so
 /// short that the first attention cannot tell pieces apart.
 const INITIAL_GAIN: f64 = 3.0;
-
-/// The parameter that weighs attacks.
-pub(super) const ATTACKS: &str = "embedding.attacks.weight";
 
 /// Piece planes of the current position, which the global embedding reads.
 pub(super) const PIECES: i64 = PLANES_PER_BOARD as i64 - 1;
@@ -120,11 +117,9 @@ impl Embedding {
             });
             let dense = Dense::per_token(FEATURES + extra, config.width).with_gain(INITIAL_GAIN);
             let project = builder.linear("project", dense, Part::Other);
-            // Zero at first, so that networks can begin without it and grow.
             let attacks = config.attacks.then(|| {
-                let shape = [config.width, attacks::ATTACKS];
-                builder.count_macs(64 * config.width * attacks::ATTACKS);
-                builder.add("attacks.weight", &shape, Initial::Zeros)
+                let dense = Dense::per_token(attacks::ATTACKS, config.width).without_bias();
+                builder.linear("attacks", dense, Part::Other).weight
             });
             let shape = [64, config.width];
             let multiply = builder.add("multiply", &shape, Initial::Ones);
@@ -148,20 +143,21 @@ impl Embedding {
         })
     }
 
-    /// `attacks` are those of [`super::attacks::Attacks::features`], where the
-    /// network is told of them.
+    /// `attacks` are there where the network is told of them.
     pub fn forward(
         &self,
         weights: &Weights,
         features: &Tensor,
-        attacks: Option<&Tensor>,
+        attacks: Option<&Attacked>,
     ) -> Tensor {
         let seen = self.board.as_ref().map(|board| {
             let pieces = features.narrow(2, 0, PIECES).flatten(1, 2);
             let extra = weights[board.weight].size()[0] / 64;
             board.forward(weights, &pieces).view([-1, 64, extra])
         });
-        let inputs: Vec<&Tensor> = [Some(features), seen.as_ref(), attacks]
+        let attacks = attacks.filter(|_| self.attacks.is_some());
+        let attacked = attacks.map(|attacks| &attacks.squares);
+        let inputs: Vec<&Tensor> = [Some(features), seen.as_ref(), attacked]
             .into_iter()
             .flatten()
             .collect();

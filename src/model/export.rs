@@ -229,6 +229,7 @@ mod tests {
         (config.layers, config.width) = (2, 32);
         config.optimistic_policy = position == PositionConfig::Shaw;
         config.attacks = position != PositionConfig::Relative;
+        config.attack_bias = position != PositionConfig::Shaw;
         config.position = position;
         Chessformer::new(&config, Device::Cpu).unwrap()
     }

@@ -23,7 +23,6 @@ mod fit;
 
 use super::chessformer::Chessformer;
 use super::config::ModelConfig;
-use super::embedding::ATTACKS;
 use super::parameters::{Parameter, Weights};
 use std::mem::discriminant;
 use tch::{Kind, Tensor};
@@ -41,6 +40,9 @@ pub enum GrowError {
     #[error("`{0}` is larger in the network to start from: networks grow, but do not shrink")]
     Smaller(String),
 }
+
+/// What the parameters that weigh attacks have in their names.
+const ATTACKS: &str = ".attacks";
 
 /// Parameters for `model`, f32 end to end on the CPU, that begin where a network
 /// of architecture `from` with the tensors `named` stands; `fresh` are the
@@ -68,7 +70,7 @@ pub fn grow(
             let fitted = match named.iter().find(|(name, _)| *name == source) {
                 Some((name, old)) => fit::fit(name, &old.to_kind(Kind::Float), fresh, from, to)?,
                 // What the other network was not told of has no say at first.
-                None if parameter.name == ATTACKS => fresh.zeros_like(),
+                None if parameter.name.contains(ATTACKS) => fresh.zeros_like(),
                 // A head that the other network has not.
                 None => fresh.copy(),
             };
@@ -88,8 +90,13 @@ fn check(from: &ModelConfig, to: &ModelConfig) -> Result<(), GrowError> {
     if discriminant(&from.embedding) != discriminant(&to.embedding) {
         return Err(GrowError::Kind("embedding"));
     }
-    if from.attacks && !to.attacks {
-        return Err(GrowError::Smaller("model.attacks".to_owned()));
+    for (name, before, after) in [
+        ("model.attacks", from.attacks, to.attacks),
+        ("model.attack_bias", from.attack_bias, to.attack_bias),
+    ] {
+        if before && !after {
+            return Err(GrowError::Smaller(name.to_owned()));
+        }
     }
     if from.layers > to.layers {
         return Err(GrowError::Smaller("layers".to_owned()));

@@ -104,7 +104,6 @@ impl PositionEncoding {
                 let heads_of = Dense::per_board(hidden, heads * wide);
                 builder.count_macs(heads * wide * 64 * 64);
                 PositionEncoding::Gab(Gab {
-                    heads,
                     wide,
                     squares: builder.linear("squares", squares, other),
                     summary: builder.linear("summary", summary, other),
@@ -152,7 +151,6 @@ impl PositionEncoding {
 /// smolgen can express.
 #[derive(Debug)]
 pub(super) struct Gab {
-    heads: i64,
     wide: i64,
     squares: Linear,
     summary: Linear,
@@ -192,17 +190,22 @@ impl Gab {
         values
     }
 
-    /// Biases [B · h, 64, 64] from tokens [B, 64, width].
-    pub fn biases(&self, weights: &Weights, x: &Tensor) -> Tensor {
+    /// Biases [B · h, 64, 64] from tokens [B, 64, width], added to others
+    /// [B · h, 4096] if there are.
+    pub fn biases(&self, weights: &Weights, x: &Tensor, others: Option<&Tensor>) -> Tensor {
         let squares = self.squares.forward(weights, x).flatten(1, 2);
         let summary = self.summary.forward(weights, &squares).silu();
         let summary = self.summary_norm.forward(weights, &summary);
         let heads = self.heads_of.forward(weights, &summary).silu();
         let heads = self.heads_norm.forward(weights, &heads);
-        heads
-            .view([-1, self.heads, self.wide])
-            .linear(&weights[self.generator], None::<&Tensor>)
-            .view([-1, 64, 64])
+        let heads = heads.view([-1, self.wide]);
+        let generator = &weights[self.generator];
+        let biases = match others {
+            // In one pass over the memory.
+            Some(others) => others.addmm(&heads, &generator.tr()),
+            None => heads.linear(generator, None::<&Tensor>),
+        };
+        biases.view([-1, 64, 64])
     }
 }
 

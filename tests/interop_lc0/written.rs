@@ -8,7 +8,7 @@ use tch::{Device, Kind, Tensor};
 use tessera::interop::lc0::{
     self, HeadChoice, Lc0Encoding, Lc0Error, Lc0Network, PolicyHead, ValueHead,
 };
-use tessera::model::{ModelConfig, NormKind, PositionConfig};
+use tessera::model::{Chessformer, Export, ModelConfig, NormKind, PositionConfig, export};
 use tessera::nn::Metadata;
 use tessera::nn::torch::{ExportPrecision, Module};
 
@@ -172,13 +172,31 @@ fn heads_that_are_not_there_are_named() {
     assert!(message.contains("winner"), "{message}");
 }
 
-/// Our own network as Lc0 has it: by our forward pass, by the reference from
+/// A network of our own as Lc0 has it: by our forward pass, by the reference from
 /// the bytes of the file, and after both ways.
 #[test]
-fn tessera_xs_becomes_a_file_of_lc0s() {
+fn a_chessformer_becomes_a_file_of_lc0s() {
     let _guard = tch::no_grad_guard();
     tch::set_num_threads(1);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/tessera-xs.pt");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plain.pt");
+    let config = ModelConfig {
+        norm: NormKind::Layer,
+        soft_policy: false,
+        ..ModelConfig::preset("cf-1m-gab").unwrap()
+    };
+    let model = Chessformer::new(&config, Device::Cpu).unwrap();
+    tch::manual_seed(5);
+    let initial = model.initial_weights();
+    let noise = Tensor::randn(initial.size(), (Kind::Float, Device::Cpu));
+    let how = Export {
+        name: "plain".to_owned(),
+        precision: ExportPrecision::F32,
+        search_value: "q".to_owned(),
+        training: serde_json::Value::Null,
+        licence: "GPL-3.0-or-later".to_owned(),
+    };
+    export(&model, &(initial + noise * 0.01), &how, &path).unwrap();
     let (module, metadata, tensors) = torchscript(&path);
     let network = Lc0Network::from_torchscript(&metadata, tensors).unwrap();
     let inputs = positions(120, 8);
@@ -243,6 +261,13 @@ fn what_lc0_has_no_words_for_is_named() {
                 ..layer.clone()
             },
             "value_hidden",
+        ),
+        (
+            ModelConfig {
+                attack_bias: true,
+                ..layer.clone()
+            },
+            "attacks",
         ),
         (
             ModelConfig {

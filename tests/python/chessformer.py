@@ -16,6 +16,12 @@ BOARDS = 8 * 13
 PIECES = 12
 # Queen, rook and bishop come before it.
 NO_PROMOTION = 3
+# What the weights of attacks are multiplied by.
+ATTACK_GAIN = 8
+STRAIGHT = ((1, 0), (-1, 0), (0, 1), (0, -1))
+DIAGONAL = ((1, 1), (1, -1), (-1, 1), (-1, -1))
+KNIGHT = ((1, 2), (2, 1), (-1, 2), (-2, 1), (1, -2), (2, -1), (-1, -2), (-2, -1))
+PAWNS = (((-1, 1), (1, 1)), ((-1, -1), (1, -1)))
 
 
 def planes(row, scalars):
@@ -34,6 +40,52 @@ def planes(row, scalars):
     whole_board = [*castling, word["black_to_move"], word["rule50"] / 100, 0, 1]
     whole_board = torch.tensor(whole_board, dtype=torch.float64)
     return torch.cat([bits.double(), whole_board.expand(SQUARES, -1)], dim=1)
+
+
+def step(square, files, ranks):
+    """The square so far away, or nothing if it is off the board."""
+    file, rank = square % 8 + files, square // 8 + ranks
+    return [8 * rank + file] if 0 <= file < 8 and 0 <= rank < 8 else []
+
+
+def leaps(square, steps):
+    return [target for one in steps for target in step(square, *one)]
+
+
+def slides(square, directions, occupied, beyond=0):
+    """Squares on lines from a square with so many pieces in between."""
+    found = []
+    for files, ranks in directions:
+        passed = 0
+        for length in range(1, 8):
+            for target in step(square, files * length, ranks * length):
+                if passed == beyond:
+                    found.append(target)
+                passed += target in occupied
+    return found
+
+
+def attacks(pieces):
+    """What attacks each square, [64, 22], and which square attacks which, [64, 64],
+    of the twelve piece planes [64, 12]."""
+    features, attacked = torch.zeros(SQUARES, 22), torch.zeros(SQUARES, SQUARES)
+    stand = [(square, *divmod(plane, 6)) for square, plane in pieces.nonzero().tolist()]
+    occupied = {square for square, _, _ in stand}
+    for square, side, kind in stand:
+        lines = {2: DIAGONAL, 3: STRAIGHT, 4: STRAIGHT + DIAGONAL}
+        if kind in lines:
+            targets = slides(square, lines[kind], occupied)
+        else:
+            targets = leaps(square, {0: PAWNS[side], 1: KNIGHT, 5: STRAIGHT + DIAGONAL}[kind])
+        features[targets, 6 * side + kind] += 1
+        attacked[square, targets] = 1
+        if kind == 5:
+            features[leaps(square, KNIGHT), 12 + 3 * side] = 1
+            for place, directions in enumerate((DIAGONAL, STRAIGHT)):
+                features[slides(square, directions, occupied), 13 + 3 * side + place] = 1
+                beyond = slides(square, directions, occupied, beyond=1)
+                features[beyond, 18 + 2 * side + place] = 1
+    return features.double(), attacked.double()
 
 
 def policy_moves():
@@ -79,6 +131,7 @@ class Chessformer:
 
     def __call__(self, features):
         """Every output by its name, of features [64, 112]."""
+        self.attackers, self.attacked = attacks(features[:, :PIECES])
         x = self.embed(features)
         for layer in range(self.config["layers"]):
             x = self.attend(f"encoder.{layer}.attention", x)
@@ -132,6 +185,8 @@ class Chessformer:
             board = self.dense("embedding.board", features[:, :PIECES].reshape(-1))
             features = torch.cat([features, board.reshape(SQUARES, -1)], dim=1)
         x = self.dense("embedding.project", features)
+        if self.config["attacks"]:
+            x = x + self.dense("embedding.attacks", self.attackers, bias=False)
         x = x * self.parameter("embedding.multiply") + self.parameter("embedding.add")
         return self.feed_forward("embedding.feed_forward", x) if kind == "global" else x
 
@@ -170,6 +225,10 @@ class Chessformer:
             logits = logits + self.by_displacement(f"{position}.bias")
         if kind == "gab":
             logits = logits + self.geometric_bias(position, x)
+        if self.config["attack_bias"]:
+            worth = ATTACK_GAIN * self.parameter("encoder.attacks")
+            both_ways = torch.stack([self.attacked, self.attacked.T], dim=2)
+            logits = logits + both_ways @ worth.T
         weights = torch.softmax(logits, dim=1)
         seen = torch.einsum("ijh,ijhd->ihd", weights, value).flatten(1)
         return self.add_and_norm(name, x, self.dense(f"{name}.output", seen))

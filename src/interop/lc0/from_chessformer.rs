@@ -66,8 +66,8 @@ fn config_of(model: &ModelConfig) -> Result<Lc0Config, Lc0Error> {
     if model.norm != NormKind::Layer {
         return inexpressible("root mean square norms (train with norm = \"layer\")");
     }
-    if model.attacks {
-        return inexpressible("features of attacks (train with attacks = false)");
+    if model.attacks || model.attack_bias {
+        return inexpressible("attacks (train without `attacks` and `attack_bias`)");
     }
     let smolgen = match model.position {
         PositionConfig::Gab {

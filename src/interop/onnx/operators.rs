@@ -107,8 +107,10 @@ impl<'a> Translator<'a> {
             },
             shape: self.shape(first),
         };
-        if let "chunk" | "split" | "split_with_sizes" = name {
-            return Ok(vec![self.split(&call)?]);
+        match name {
+            "chunk" | "split" | "split_with_sizes" => return Ok(vec![self.split(&call)?]),
+            "unbind" => return Ok(vec![self.unbound(&call)?]),
+            _ => {}
         }
         let made = match name {
             "to" | "type_as" => {

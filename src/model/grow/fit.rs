@@ -79,7 +79,7 @@ fn starts_at_zero(name: &str) -> bool {
         "attention.output.",
         "feed_forward.narrow.",
         "embedding.project.",
-        "embedding.attacks.",
+        ".attacks",
         "embedding.add",
         "position.offset",
         "position.summary.",

@@ -112,6 +112,19 @@ impl Translator<'_> {
         Ok(self.builder.node_with("Split", &inputs, axis, sizes.len()))
     }
 
+    /// The names of the slices of which a tensor is the stack.
+    pub(super) fn unbound(&mut self, call: &Call) -> Result<Vec<String>, String> {
+        let axis = call.axis(1)?;
+        let count = call.shape.get(axis as usize).copied().unwrap_or_default();
+        let axis = int("axis", axis);
+        let slices = (0..count).map(|index| {
+            let index = self.builder.integer(index);
+            let axis = vec![axis.clone()];
+            self.builder.node("Gather", &[&call.x, &index], axis)
+        });
+        Ok(slices.collect())
+    }
+
     fn unsqueezed(&mut self, x: &str, axis: i64) -> String {
         let axis = self.builder.integers(&[axis]);
         self.builder.node("Unsqueeze", &[x, &axis], vec![])

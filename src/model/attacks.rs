@@ -96,8 +96,8 @@ impl Attacks {
     /// What the planes of the pieces that stand there now, [B, 64, 12], say of
     /// attacks: kinds in the same order.
     pub fn of(&self, pieces: &Tensor) -> Attacked {
-        let kind = pieces.kind();
-        let constant = |tensor: &Tensor| tensor.to_kind(kind);
+        // In an exported network the type is that of whoever loads it.
+        let constant = |tensor: &Tensor| tensor.type_as(pieces);
         let (lines, leaps) = (constant(&self.lines), constant(&self.leaps));
         // 1 where a line between two squares is open, less the pieces between
         // them; 0 where there is none.

@@ -129,9 +129,9 @@ class Chessformer:
         self.config = metadata["architecture"]["model"]
         self.read = set()
 
-    def __call__(self, features):
-        """Every output by its name, of features [64, 112]."""
-        self.attackers, self.attacked = attacks(features[:, :PIECES])
+    def __call__(self, features, attackers, attacked):
+        """Every output by its name, of features [64, 112] and their `attacks`."""
+        self.attackers, self.attacked = attackers, attacked
         x = self.embed(features)
         for layer in range(self.config["layers"]):
             x = self.attend(f"encoder.{layer}.attention", x)
@@ -185,7 +185,7 @@ class Chessformer:
             board = self.dense("embedding.board", features[:, :PIECES].reshape(-1))
             features = torch.cat([features, board.reshape(SQUARES, -1)], dim=1)
         x = self.dense("embedding.project", features)
-        if self.config["attacks"]:
+        if self.config.get("attacks"):
             x = x + self.dense("embedding.attacks", self.attackers, bias=False)
         x = x * self.parameter("embedding.multiply") + self.parameter("embedding.add")
         return self.feed_forward("embedding.feed_forward", x) if kind == "global" else x
@@ -225,7 +225,7 @@ class Chessformer:
             logits = logits + self.by_displacement(f"{position}.bias")
         if kind == "gab":
             logits = logits + self.geometric_bias(position, x)
-        if self.config["attack_bias"]:
+        if self.config.get("attack_bias"):
             worth = ATTACK_GAIN * self.parameter("encoder.attacks")
             both_ways = torch.stack([self.attacked, self.attacked.T], dim=2)
             logits = logits + both_ways @ worth.T

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from chessformer import BOARDS, Chessformer, planes
+from chessformer import BOARDS, PIECES, Chessformer, attacks, planes
 
 # How far computing in f32 may be off, and in float64, where the outputs alone
 # are rounded to f32: the second holds even an epsilon against its definition.
@@ -53,7 +53,7 @@ def check_positions(features):
     assert constant == CONSTANT_PLANES, f"the positions leave planes {constant} as they are"
 
 
-def check_parameters(formulas, features, outputs, checked):
+def check_parameters(formulas, positions, outputs, checked):
     """A parameter that could be left out (a factor 1, all else 0) would not be
     missed by the comparisons. Those `checked` already in another network are
     passed over."""
@@ -61,7 +61,7 @@ def check_parameters(formulas, features, outputs, checked):
         parameter = formulas.parameters[name]
         is_factor = name.endswith(("norm.weight", "multiply"))
         formulas.parameters[name] = torch.full_like(parameter, 1 if is_factor else 0)
-        change, _ = difference(torch.vmap(formulas)(features), outputs)
+        change, _ = difference(torch.vmap(formulas)(*positions), outputs)
         assert change >= NOTICEABLE, f"without {name} the outputs change by {change} only"
         formulas.parameters[name] = parameter
     checked |= formulas.read
@@ -82,7 +82,9 @@ def compare(folder, name, checked):
     features = torch.stack([planes(row, scalars) for row in rows])
     check_positions(features)
     formulas = Chessformer(dict(module.named_parameters()), metadata)
-    expected = torch.vmap(formulas)(features)
+    attacked = (attacks(board[:, :PIECES]) for board in features)
+    positions = features, *map(torch.stack, zip(*attacked, strict=True))
+    expected = torch.vmap(formulas)(*positions)
 
     def by_name(outputs):
         return dict(zip(metadata["outputs"], outputs, strict=True))
@@ -95,7 +97,7 @@ def compare(folder, name, checked):
     check("PyTorch float64", by_name(module.double()(rows)), expected, CLOSE_TOLERANCE)
     # What was trained may have found no use for some parameter.
     if metadata["training"] is None:
-        check_parameters(formulas, features, expected, checked)
+        check_parameters(formulas, positions, expected, checked)
 
 
 def main():

@@ -189,6 +189,7 @@ impl<'a> Translator<'a> {
     fn is_floating(&self, argument: &Argument) -> bool {
         match argument {
             Argument::Value(value) => self.types.get(value).is_some_and(|typed| typed.floating),
+            Argument::Tensor(index) => self.tensors[*index].is_floating_point(),
             _ => true,
         }
     }

@@ -8,6 +8,11 @@ const NARROW: [i64; 2] = [10, 16];
 /// Its f32, and f64, of which no network makes use.
 const WIDE: [i64; 2] = [1, 11];
 
+/// Whether a data type of ONNX holds floating-point numbers.
+pub(super) fn is_float(kind: i64) -> bool {
+    WIDE.contains(&kind) || NARROW.contains(&kind)
+}
+
 impl Evaluation<'_> {
     /// The output, if the operator is one of these.
     pub(super) fn arithmetic(&mut self, operator: &str) -> Result<Option<Tensor>, Reason> {

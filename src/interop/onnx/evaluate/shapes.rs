@@ -2,6 +2,7 @@
 //!
 //! Nothing here may depend on the size of the batch: it is always written −1.
 
+use super::arithmetic::is_float;
 use super::{BATCH, Evaluation, Reason, Value, dimension, text};
 use tch::{Kind, Tensor};
 
@@ -15,7 +16,7 @@ impl Evaluation<'_> {
             }
             return Ok(Some(Value::Integers(sizes, None)));
         }
-        let Some(Value::Integers(integers, _)) = self.value(0)? else {
+        let Some(Value::Integers(integers, tensor)) = self.value(0)? else {
             return Ok(None);
         };
         let made = match operator {
@@ -40,6 +41,8 @@ impl Evaluation<'_> {
                 self.budget.reserve(&[all.len() as i64])?;
                 all
             }
+            // A table that the network keeps as integers.
+            "Cast" if tensor.is_some() && is_float(self.int("to", 0)?) => return Ok(None),
             "Cast" | "Identity" => integers.clone(),
             _ => return Ok(None),
         };

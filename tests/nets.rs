@@ -49,7 +49,7 @@ fn puzzles_are_still_solved() {
         return;
     };
     let bounds: [(&[&str], f64); 3] = [
-        (&["--agent", "policy", "--limit", "1200"], 0.19),
+        (&["--agent", "policy", "--limit", "1200"], 0.22),
         (&["--agent", "value", "--limit", "300"], 0.20),
         (
             &["--agent", "mcts", "--nodes", "100", "--limit", "120"],

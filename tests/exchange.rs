@@ -3,9 +3,10 @@
 use assert_cmd::Command;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use tch::{Device, Kind, Tensor};
-use tessera::model::{Chessformer, Export, ModelConfig, NormKind, export};
 use tessera::nn::torch::ExportPrecision;
+
+#[path = "networks/plain.rs"]
+mod plain;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -41,27 +42,6 @@ fn shipped() -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// Writes a network with random weights that Lc0's own format can express.
-fn write_plain(path: &str) {
-    let config = ModelConfig {
-        norm: NormKind::Layer,
-        soft_policy: false,
-        ..ModelConfig::preset("cf-1m-gab").unwrap()
-    };
-    let model = Chessformer::new(&config, Device::Cpu).unwrap();
-    tch::manual_seed(5);
-    let initial = model.initial_weights();
-    let noise = Tensor::randn(initial.size(), (Kind::Float, Device::Cpu));
-    let how = Export {
-        name: "plain".to_owned(),
-        precision: ExportPrecision::Fp16,
-        search_value: "q".to_owned(),
-        training: serde_json::Value::Null,
-        licence: "GPL-3.0-or-later".to_owned(),
-    };
-    export(&model, &(initial + noise * 0.02), &how, Path::new(path)).unwrap();
-}
-
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -90,7 +70,7 @@ fn assert_alike(network: &str, other: &str, tolerance: f64) {
 fn our_network_goes_out_and_comes_back() {
     let folder = Folder::new();
     let (plain, shipped) = (folder.path("plain.pt"), shipped());
-    write_plain(&plain);
+    plain::write(Path::new(&plain), ExportPrecision::Fp16);
     for (network, command, name, told) in [
         (
             &plain,
@@ -169,7 +149,7 @@ fn mistakes_are_told_in_a_line() {
     let cut = folder.path("cut.pb.gz");
     let weights = folder.path("xs.pb.gz");
     let plain = folder.path("plain.pt");
-    write_plain(&plain);
+    plain::write(Path::new(&plain), ExportPrecision::Fp16);
     printed(&["export-lc0", &plain, "-o", &weights]);
     let bytes = std::fs::read(&weights).unwrap();
     std::fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();

@@ -5,6 +5,8 @@
 mod generate;
 #[path = "interop_lc0/hostile.rs"]
 mod hostile;
+#[path = "networks/plain.rs"]
+mod plain;
 #[path = "interop_lc0/positions.rs"]
 mod positions;
 #[path = "interop_lc0/protobuf.rs"]

@@ -97,7 +97,7 @@ impl FeedForward {
 pub(super) struct Embedding {
     board: Option<Linear>,
     project: Linear,
-    /// What of a token attacks decide, [width, 22].
+    /// What of a token attacks decide, [width, ATTACKS].
     attacks: Option<Slot>,
     multiply: Slot,
     add: Slot,

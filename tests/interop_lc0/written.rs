@@ -1,6 +1,7 @@
 //! Files that we write: read back they are the same networks.
 
 use super::generate::{BODY, Shape, TOWER, generate};
+use super::plain;
 use super::positions::{positions, rows};
 use super::{bodies, compare};
 use std::path::Path;
@@ -8,7 +9,7 @@ use tch::{Device, Kind, Tensor};
 use tessera::interop::lc0::{
     self, HeadChoice, Lc0Encoding, Lc0Error, Lc0Network, PolicyHead, ValueHead,
 };
-use tessera::model::{Chessformer, Export, ModelConfig, NormKind, PositionConfig, export};
+use tessera::model::{ModelConfig, NormKind, PositionConfig};
 use tessera::nn::Metadata;
 use tessera::nn::torch::{ExportPrecision, Module};
 
@@ -180,23 +181,7 @@ fn a_chessformer_becomes_a_file_of_lc0s() {
     tch::set_num_threads(1);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plain.pt");
-    let config = ModelConfig {
-        norm: NormKind::Layer,
-        soft_policy: false,
-        ..ModelConfig::preset("cf-1m-gab").unwrap()
-    };
-    let model = Chessformer::new(&config, Device::Cpu).unwrap();
-    tch::manual_seed(5);
-    let initial = model.initial_weights();
-    let noise = Tensor::randn(initial.size(), (Kind::Float, Device::Cpu));
-    let how = Export {
-        name: "plain".to_owned(),
-        precision: ExportPrecision::F32,
-        search_value: "q".to_owned(),
-        training: serde_json::Value::Null,
-        licence: "GPL-3.0-or-later".to_owned(),
-    };
-    export(&model, &(initial + noise * 0.01), &how, &path).unwrap();
+    plain::write(&path, ExportPrecision::F32);
     let (module, metadata, tensors) = torchscript(&path);
     let network = Lc0Network::from_torchscript(&metadata, tensors).unwrap();
     let inputs = positions(120, 8);

@@ -242,8 +242,8 @@ impl Packing {
         let judged: Vec<(u64, bool)> = records
             .par_iter()
             .map(|record| {
-                // What cannot be played has no samples either.
-                let is_held_out = held_out.is_met_by(record).unwrap_or(false);
+                // What cannot be played through cannot be searched for them either.
+                let is_held_out = held_out.is_met_by(record).unwrap_or(true);
                 (reading.samples(record), is_held_out)
             })
             .collect();
@@ -331,10 +331,8 @@ fn held_out(files: &[PathBuf]) -> anyhow::Result<HeldOut> {
                 keys.extend(puzzle.positions().map(|game| game.current().key));
             }
         } else {
-            let (entries, refused) = epd::read(file)?;
-            if let Some(error) = refused.into_iter().next() {
-                return Err(error.into());
-            }
+            // Lines that cannot be used are asked of nobody.
+            let (entries, _) = epd::read(file)?;
             keys.extend(entries.iter().map(|entry| entry.game.current().key));
         }
     }

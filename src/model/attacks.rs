@@ -17,7 +17,7 @@ use tch::{Device, Kind, Tensor};
 /// or the rook would if one piece were gone (pins and discovered attacks).
 pub(super) const ATTACKS: i64 = 12 + 6 + 4;
 
-/// Multiply–accumulates that [`Attacks::of`] spends on a position: what
+/// Multiply–accumulates that [`Attacked`] spends on a position: what
 /// stands between squares, sliders, leapers, lines beyond a piece.
 pub(super) const MACS: i64 = (64 * 2 + 2 * 6 + 8 + 8) * PAIRS;
 
@@ -45,14 +45,19 @@ pub(super) struct Attacks {
     pub between: Tensor,
 }
 
-/// Attacks on B boards.
+/// B boards, looked at for attacks. The tensors are in the type of the network.
 #[derive(Debug)]
 pub(super) struct Attacked {
-    /// The features of the squares, [B, 64, ATTACKS].
-    pub squares: Tensor,
-    /// Of each pair of squares whether the piece on the first attacks the
-    /// second, and the other way round, [B, 2, 4096].
-    pub pairs: Tensor,
+    /// Planes of the pieces, [B, 64, 12].
+    pieces: Tensor,
+    /// As in [`Attacks`].
+    leaps: Tensor,
+    lines: Tensor,
+    /// [B, 2, 64, 64]: 1 for a line between two squares, less the pieces that
+    /// stand between them; 0 where there is no line.
+    clear: Tensor,
+    /// The same for lines that nothing stands in, 0 for all else.
+    open: Tensor,
 }
 
 impl Attacks {
@@ -93,42 +98,34 @@ impl Attacks {
         }
     }
 
-    /// What the planes of the pieces that stand there now, [B, 64, 12], say of
-    /// attacks: kinds in the same order.
-    pub fn of(&self, pieces: &Tensor) -> Attacked {
+    /// Boards by the planes of the pieces that stand there now, [B, 64, 12].
+    pub fn on(&self, pieces: &Tensor) -> Attacked {
         // In an exported network the type is that of whoever loads it.
         let constant = |tensor: &Tensor| tensor.type_as(pieces);
-        let (lines, leaps) = (constant(&self.lines), constant(&self.leaps));
-        // 1 where a line between two squares is open, less the pieces between
-        // them; 0 where there is none.
+        let lines = constant(&self.lines);
         let closed = constant(&self.between).unsqueeze(1) * &lines;
         let occupied = pieces.sum_dim_intlist([2i64].as_slice(), false, None::<Kind>);
         let clear = lines.flatten(0, 1) - occupied.matmul(&closed.flatten(1, 2));
         let clear = clear.view([-1, 2, 64, 64]);
-        let open = clear.relu();
-        // [B, kinds, 64] of pieces that attack alike.
-        let of = |planes: &[i64]| {
-            let planes: Vec<Tensor> = planes.iter().map(|&p| pieces.select(2, p)).collect();
-            Tensor::stack(&planes, 1)
-        };
-        let slide = |pieces: [i64; 2], line: i64| {
-            of(&[pieces, QUEENS, KINGS].concat())
-                .matmul(&open.select(1, line))
-                .split(2, 1)
-        };
-        let leap = |kinds: &[i64], row: i64| of(kinds).matmul(&leaps.select(0, row));
-        let (straight, diagonal) = (slide(ROOKS, 0), slide(BISHOPS, 1));
+        Attacked {
+            pieces: pieces.shallow_clone(),
+            leaps: constant(&self.leaps),
+            lines,
+            open: clear.relu(),
+            clear,
+        }
+    }
+}
+
+impl Attacked {
+    /// The features of the squares, [B, 64, ATTACKS].
+    pub fn squares(&self) -> Tensor {
+        let (straight, diagonal) = (self.slide(ROOKS, 0), self.slide(BISHOPS, 1));
         let queens = &straight[1] + &diagonal[1];
-        let pawns = Tensor::cat(&[leap(&PAWNS[..1], 0), leap(&PAWNS[1..], 1)], 1);
-        let knights = leap(&[KNIGHTS, KINGS].concat(), 2).split(2, 1);
-        let kings = leap(&KINGS, 3);
-        let beyond = |line: i64| {
-            let lines = lines.select(0, line).view([64, 64]);
-            let [clear, lines] =
-                [clear.select(1, line), lines].map(|table| of(&KINGS).matmul(&table));
-            (clear.abs() - 1.0).neg().relu() * lines
-        };
-        let (straight_beyond, diagonal_beyond) = (beyond(0), beyond(1));
+        let pawns = [self.leap(&PAWNS[..1], 0), self.leap(&PAWNS[1..], 1)];
+        let pawns = Tensor::cat(&pawns, 1);
+        let knights = self.leap(&[KNIGHTS, KINGS].concat(), 2).split(2, 1);
+        let kings = self.leap(&KINGS, 3);
         let attackers = [
             &pawns,
             &knights[0],
@@ -138,7 +135,7 @@ impl Attacks {
             &kings,
         ];
         let checks = [&knights[1], &diagonal[2], &straight[2]];
-        let beyond = [&diagonal_beyond, &straight_beyond];
+        let beyond = [&self.beyond(1), &self.beyond(0)];
         let of_each_side = |features: &[&Tensor]| {
             // [B, features, sides, 64], sides first.
             Tensor::stack(features, 1).transpose(1, 2).flatten(1, 2)
@@ -148,26 +145,52 @@ impl Attacks {
             of_each_side(&checks),
             of_each_side(&beyond),
         ];
+        Tensor::cat(&parts, 1).transpose(1, 2)
+    }
+
+    /// Of each pair of squares whether the piece on the first attacks the
+    /// second, and the other way round, [B, 2, 4096].
+    pub fn pairs(&self) -> Tensor {
         // Squares attack what the one piece on them does.
         let on = |planes: &[[i64; 2]]| {
-            let planes: Vec<Tensor> = planes
-                .iter()
-                .flatten()
-                .map(|&plane| pieces.narrow(2, plane, 1))
-                .collect();
+            let planes = planes.iter().flatten();
+            let planes: Vec<Tensor> = planes.map(|&p| self.pieces.narrow(2, p, 1)).collect();
             Tensor::cat(&planes, 2).sum_dim_intlist([2i64].as_slice(), true, None::<Kind>)
         };
+        let (open, leaps, pieces) = (&self.open, &self.leaps, &self.pieces);
         let attacked = on(&[ROOKS, QUEENS]) * open.select(1, 0)
             + on(&[BISHOPS, QUEENS]) * open.select(1, 1)
             + on(&[KNIGHTS]) * leaps.select(0, 2)
             + on(&[KINGS]) * leaps.select(0, 3)
             + pieces.narrow(2, PAWNS[0], 1) * leaps.select(0, 0)
             + pieces.narrow(2, PAWNS[1], 1) * leaps.select(0, 1);
-        let pairs = Tensor::stack(&[&attacked, &attacked.transpose(1, 2)], 1);
-        Attacked {
-            squares: Tensor::cat(&parts, 1).transpose(1, 2),
-            pairs: pairs.flatten(2, 3),
-        }
+        Tensor::stack(&[&attacked, &attacked.transpose(1, 2)], 1).flatten(2, 3)
+    }
+
+    /// Pieces that attack alike, [B, kinds, 64].
+    fn of(&self, planes: &[i64]) -> Tensor {
+        let planes = planes.iter().map(|&plane| self.pieces.select(2, plane));
+        Tensor::stack(&planes.collect::<Vec<_>>(), 1)
+    }
+
+    /// What leapers attack, [B, kinds, 64], by a row of the leaps.
+    fn leap(&self, kinds: &[i64], row: i64) -> Tensor {
+        self.of(kinds).matmul(&self.leaps.select(0, row))
+    }
+
+    /// What these pieces, queens and kings see along lines, [B, 2, 64] each.
+    fn slide(&self, pieces: [i64; 2], line: i64) -> Vec<Tensor> {
+        self.of(&[pieces, QUEENS, KINGS].concat())
+            .matmul(&self.open.select(1, line))
+            .split(2, 1)
+    }
+
+    /// What the kings would see along lines if one piece were gone, [B, 2, 64].
+    fn beyond(&self, line: i64) -> Tensor {
+        let kings = self.of(&KINGS);
+        let clear = kings.matmul(&self.clear.select(1, line));
+        let lines = kings.matmul(&self.lines.select(0, line).view([64, 64]));
+        (clear.abs() - 1.0).neg().relu() * lines
     }
 }
 
@@ -210,7 +233,7 @@ impl AttackBias {
     /// Biases [B · h, 4096].
     pub fn forward(self, weights: &Weights, attacked: &Attacked) -> Tensor {
         let worth = &weights[self.worth] * ATTACK_GAIN;
-        worth.matmul(&attacked.pairs).view([-1, PAIRS])
+        worth.matmul(&attacked.pairs()).view([-1, PAIRS])
     }
 }
 
@@ -241,8 +264,8 @@ mod tests {
             for kind in [Kind::Float, Kind::BFloat16] {
                 let like = Tensor::zeros([1], (kind, Device::Cpu));
                 let squares = bitboards::squares(&row.view([1, -1]), &bitboards::shifts(), &like);
-                let Attacked { squares: found, pairs } =
-                    Attacks::new(Device::Cpu).of(&squares.narrow(2, 0, 12));
+                let attacked = Attacks::new(Device::Cpu).on(&squares.narrow(2, 0, 12));
+                let (found, pairs) = (attacked.squares(), attacked.pairs());
                 prop_assert_eq!(found.size(), [1, 64, ATTACKS]);
                 let board = game.position().board();
                 let turn = game.position().turn();

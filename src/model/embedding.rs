@@ -156,8 +156,8 @@ impl Embedding {
             board.forward(weights, &pieces).view([-1, 64, extra])
         });
         let attacks = attacks.filter(|_| self.attacks.is_some());
-        let attacked = attacks.map(|attacks| &attacks.squares);
-        let inputs: Vec<&Tensor> = [Some(features), seen.as_ref(), attacked]
+        let attacked = attacks.map(Attacked::squares);
+        let inputs: Vec<&Tensor> = [Some(features), seen.as_ref(), attacked.as_ref()]
             .into_iter()
             .flatten()
             .collect();

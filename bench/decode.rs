@@ -120,7 +120,7 @@ fn shards(path: &Path) {
             samples.clear();
             for record in shard.read(0).expect("a sound block") {
                 let keep = |sample| samples.push(sample);
-                replay(&record, &READING, weights, || true, keep).expect("a game");
+                replay(&record, &READING, weights, |_| true, keep).expect("a game");
             }
             samples.len()
         },
@@ -146,7 +146,7 @@ fn decode_chunks(folder: &Path) {
             samples.clear();
             for chunk in 0..chunks.len() {
                 let keep = |sample| samples.push(sample);
-                let sound: Result<(), V6Error> = read(chunk).samples(|| true, keep, Err);
+                let sound: Result<(), V6Error> = read(chunk).samples(|_| true, keep, Err);
                 sound.expect("sound records");
             }
             samples.len()

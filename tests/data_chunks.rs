@@ -208,7 +208,7 @@ fn read(path: PathBuf, packed: &[u8]) -> (Vec<Sample>, Vec<V6Error>) {
         Ok::<(), V6Error>(())
     };
     chunk
-        .samples(|| true, |sample| samples.push(sample), bad)
+        .samples(|_| true, |sample| samples.push(sample), bad)
         .unwrap();
     (samples, faults)
 }
@@ -416,7 +416,7 @@ fn packed_chunks_give_the_chunks_samples() {
         for record in shard.read(block).unwrap() {
             let reading = &shard.header().reading;
             let keep = |sample| packed.push(sample);
-            replay(&record, reading, weights, || true, keep).unwrap();
+            replay(&record, reading, weights, |_| true, keep).unwrap();
         }
     }
     let chunks = Chunks::open(&folder).unwrap();
@@ -472,7 +472,7 @@ fn ratings_reach_the_samples() {
         let expected = sample.input.turn().fold_wb((white, black), (black, white));
         assert_eq!((sample.self_elo, sample.opponent_elo), expected);
     };
-    replay(&record, &reading, weights, || true, check).unwrap();
+    replay(&record, &reading, weights, |_| true, check).unwrap();
 }
 
 proptest! {

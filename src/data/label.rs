@@ -24,6 +24,12 @@
 //! rather than the position's, and after it comes from a game that play would
 //! not have reached, in which more of them may follow.
 //!
+//! # Surprise
+//! How far the value of a position is from the one that was last known before it on
+//! the own line, both from one side's view: large after a blunder, small while
+//! both sides play what was foreseen. A variation is as surprising as the position
+//! it starts from. [`super::loader::Focus`] goes by it.
+//!
 //! # Short-term value
 //! An exponential average of the values that follow on the own line, as in
 //! Lc0's rescorer: st(t) = q(t)/6 − 5/6 · st(t + 1), each from its mover's
@@ -90,6 +96,9 @@ pub(crate) struct Labelled {
     /// Plies since the variation left the own line; `None` on it.
     pub(crate) off_line: Option<usize>,
     pub(crate) label: Option<Label>,
+    /// How far the value is from what the game had let expect, 0 to 2; `None`
+    /// where that cannot be told.
+    pub(crate) surprise: Option<f32>,
     /// The moves that share the policy, by their ordinals; none where the move
     /// alone is the target.
     pub(crate) alternatives: Vec<(u8, f32)>,
@@ -104,6 +113,7 @@ impl Reading {
         let places = record.places()?;
         let first_mover = record.first_mover();
         let own = self.own_line(record, first_mover);
+        let surprises = surprises(&own);
         let labelled = places.into_iter().map(|place| {
             let label = match place.off_line {
                 None => own[place.ply],
@@ -121,6 +131,10 @@ impl Reading {
                 ply: place.ply,
                 off_line: place.off_line,
                 label,
+                surprise: {
+                    let from = place.ply - place.off_line.unwrap_or(0);
+                    surprises.get(from).copied().flatten()
+                },
                 alternatives: Vec::new(),
             }
         });
@@ -199,6 +213,21 @@ impl Reading {
     }
 }
 
+/// How surprising each position of the own line is.
+fn surprises(own: &[Option<Label>]) -> Vec<Option<f32>> {
+    // The value from the view of who is to move.
+    let mut expected: Option<f32> = None;
+    let surprise = |label: &Option<Label>| {
+        let known = label.and_then(|label| label.q);
+        let surprise = known
+            .zip(expected)
+            .map(|(known, expected)| (known - expected).abs());
+        expected = known.or(expected).map(|value| -value);
+        surprise
+    };
+    own.iter().map(surprise).collect()
+}
+
 /// Makes one label of all those of a position on the own line.
 fn gather(record: &Record, labelled: &mut [Labelled], temperature: f32) {
     let nodes = &record.nodes;
@@ -249,6 +278,7 @@ fn mover(first: Color, ply: usize) -> Color {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::pgn::parse_game;
     use crate::data::record::Node;
 
     const READING: Reading = Reading {
@@ -330,6 +360,22 @@ mod tests {
         }
         let quiet = labels(noise, &game(&[None, Some(90), Some(180)], Wdl::Win));
         assert_eq!(quiet[2].unwrap().result, Some(Wdl::Win));
+    }
+
+    #[test]
+    fn blunders_surprise_and_so_do_the_variations_after_them() {
+        let text = "1. e4 {[%eval 0.3]} e5 {[%eval 0.3]} 2. Qh5 {[%eval 0.3]} Ke7 3. Qxe5# \
+                    {[%eval #1]} (3. Nf3 {[%eval 0.1]} 3... Nf6 {[%eval 0.1]}) *";
+        let record = parse_game(text.as_bytes()).unwrap();
+        let labelled = READING.label(&record).unwrap();
+        let surprises: Vec<Option<f32>> = labelled.iter().map(|place| place.surprise).collect();
+        // Black's blunder is unlabelled; what White is thought to have then is
+        // told by the value before it.
+        let mate = Some(1.0 - Curve::Lc0.q(30));
+        assert_eq!(
+            surprises,
+            [None, Some(0.0), Some(0.0), None, mate, mate, mate]
+        );
     }
 
     #[test]

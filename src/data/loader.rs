@@ -31,7 +31,7 @@ pub use batch::{Batch, PolicyTargets};
 use faults::Faults;
 use group::Group;
 use plan::Plan;
-pub use sampling::{Sampling, Source};
+pub use sampling::{Focus, Sampling, Source};
 
 /// Batches that wait ready for the trainer.
 const PREFETCH: usize = 8;

@@ -68,7 +68,8 @@ pub fn own_line(record: &Record) -> Result<Game, ReplayError> {
 }
 
 /// Plays `record` through and hands every labelled position to `emit`, in the
-/// record's order, for as long as `keep`, called once for each, says so.
+/// record's order, if `keep`, called once for each with its surprise
+/// (see [`super::label`]), says so.
 ///
 /// # Errors
 /// [`ReplayError`] if the record does not describe a game; samples before the
@@ -77,7 +78,7 @@ pub fn replay(
     record: &Record,
     reading: &Reading,
     variations: VariationWeight,
-    mut keep: impl FnMut() -> bool,
+    mut keep: impl FnMut(Option<f32>) -> bool,
     mut emit: impl FnMut(Sample),
 ) -> Result<(), ReplayError> {
     let places = reading.label(record)?;
@@ -86,7 +87,7 @@ pub fn replay(
         |node| places[node].ply,
         |step| {
             let place = &places[step.node];
-            if place.label.is_some() && keep() {
+            if place.label.is_some() && keep(place.surprise) {
                 let search = record.searches.get(place.ply);
                 let policy = match search.filter(|_| place.off_line.is_none()) {
                     Some(search) => {
@@ -263,7 +264,7 @@ mod tests {
             record,
             &READING,
             VARIATIONS,
-            || true,
+            |_| true,
             |sample| samples.push(sample),
         )?;
         Ok(samples)
@@ -326,7 +327,7 @@ mod tests {
             &record,
             &reading,
             VARIATIONS,
-            || true,
+            |_| true,
             |sample| found.push(sample),
         )
         .unwrap();
@@ -402,7 +403,7 @@ mod tests {
                 alternatives: Some(0.1),
                 ..READING
             };
-            let _ = replay(&record, &reading, VARIATIONS, || true, drop);
+            let _ = replay(&record, &reading, VARIATIONS, |_| true, drop);
         }
     }
 }

@@ -115,12 +115,16 @@ fn decode_block(
     // Room for what is drawn on average and a little more, so that megabytes
     // are not moved as the vector grows.
     let expected = plan.expected(id) as usize;
+    let focus = plan.focus();
     let mut samples = Vec::with_capacity(expected + expected / 16);
     plan.source(id).decode(
         id.block as usize,
         plan.sampling.variations(),
         |game| plan.admits(game),
-        || share >= 1.0 || random.random::<f64>() < share,
+        |surprise| {
+            let share = share * focus.map_or(1.0, |focus| focus.share(surprise));
+            share >= 1.0 || random.random::<f64>() < share
+        },
         |sample| samples.push(sample),
         |fault| faults.note(fault),
     )?;

@@ -6,7 +6,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use sha2::{Digest, Sha256};
 
 use super::source::Source;
-use super::{Sampling, Split};
+use super::{Focus, Sampling, Split};
 
 /// What a random stream decides.
 #[derive(Clone, Copy, Debug)]
@@ -110,6 +110,11 @@ impl Plan {
     /// Validation takes nothing twice.
     pub(super) fn share(&self, id: BlockId) -> f64 {
         (self.rate(self.source(id)) - f64::from(id.pass)).min(1.0)
+    }
+
+    /// What is drawn of a pass's share.
+    pub(super) fn focus(&self) -> Option<Focus> {
+        self.sampling.focus.filter(|_| self.split == Split::Train)
     }
 
     fn rate(&self, source: &Source) -> f64 {

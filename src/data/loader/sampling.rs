@@ -26,6 +26,31 @@ impl Source {
     }
 }
 
+/// Samples that surprise in place of those that go as expected: the positions
+/// after blunders, the refutations. Lc0's trainer drops samples likewise (its
+/// diff focus), by what the search changed in the network's view.
+///
+/// A sample whose value is S from what was expected of it (0 to 2, see
+/// [`crate::data::label`]) is drawn with the probability least + slope · S, at most 1; one of
+/// which that is not known always is. Validation is of all samples.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Focus {
+    /// The share of the samples without any surprise that is drawn, above 0 and
+    /// at most 1.
+    pub least: f64,
+    /// What is added for each unit of surprise, 0 or more.
+    pub slope: f64,
+}
+
+impl Focus {
+    /// The share of samples of such a surprise that is drawn.
+    pub(super) fn share(self, surprise: Option<f32>) -> f64 {
+        let share = |surprise: f32| self.least + self.slope * f64::from(surprise);
+        surprise.map_or(1.0, share).min(1.0)
+    }
+}
+
 /// What to train on: the part of a training configuration that this module
 /// reads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,6 +67,10 @@ pub struct Sampling {
     pub variation_weight: f32,
     /// Factor on that weight for each further ply of the variation.
     pub variation_decay: f32,
+    /// Draws fewer of the samples that do not surprise; without it, all. What an
+    /// epoch and a group are said to hold is before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub focus: Option<Focus>,
     /// Share of the games kept for validation: by the hash of their moves, so
     /// that equal games always fall on the same side, and of chunks by that of
     /// their file names.
@@ -61,6 +90,7 @@ impl Default for Sampling {
             strict: false,
             variation_weight: 0.5,
             variation_decay: 0.95,
+            focus: None,
             validation: 1.0 / 200.0,
             group: 1_000_000,
             seed: 0,
@@ -120,6 +150,12 @@ impl Sampling {
         for source in self.shards.iter().chain(&self.chunks) {
             let rate = source.rate;
             settings.push(("rate", rate, rate > 0.0 && rate <= 1000.0, RATE));
+        }
+        if let Some(Focus { least, slope }) = self.focus {
+            let is_share = least > 0.0 && least <= 1.0;
+            settings.push(("focus.least", least, is_share, "above 0 and at most 1"));
+            let is_slope = slope.is_finite() && slope >= 0.0;
+            settings.push(("focus.slope", slope, is_slope, WEIGHT));
         }
         for (name, weight) in [
             ("variation_weight", self.variation_weight),

@@ -81,14 +81,15 @@ impl Source {
     }
 
     /// Decodes a block. Of the games that `admits` lets in, by a number that
-    /// equal games share, the samples for which `keep` says so go to `emit`;
+    /// equal games share, the samples for which `keep` says so, by
+    /// their surprise, go to `emit`;
     /// what cannot be used goes to `bad`, whose error ends the decoding.
     pub(super) fn decode(
         &self,
         block: usize,
         variations: VariationWeight,
         admits: impl Fn(u64) -> bool,
-        mut keep: impl FnMut() -> bool,
+        mut keep: impl FnMut(Option<f32>) -> bool,
         mut emit: impl FnMut(Sample),
         mut bad: impl FnMut(LoaderError) -> Result<(), LoaderError>,
     ) -> Result<(), LoaderError> {

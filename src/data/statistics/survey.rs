@@ -252,7 +252,7 @@ impl Part {
         self.statistics.add_game(record.result, record.ratings);
         self.games.push(record.hash());
         let add = |sample: Sample| self.add(&sample, hasher);
-        replay(record, reading, WEIGHTLESS, || true, add)
+        replay(record, reading, WEIGHTLESS, |_| true, add)
     }
 
     fn add_chunk(
@@ -274,7 +274,7 @@ impl Part {
             self.add(&sample, hasher);
         };
         chunk.samples(
-            || true,
+            |_| true,
             add,
             |error| {
                 bad_records += 1;

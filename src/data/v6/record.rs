@@ -248,6 +248,12 @@ impl V6Record {
         })
     }
 
+    /// How far the search's value is from what the network thought, 0 to 2; `None`
+    /// where that is not known.
+    pub(super) fn surprise(&self) -> Option<f32> {
+        Some((self.best_q - self.orig_q).abs()).filter(|surprise| surprise.is_finite())
+    }
+
     /// Whether what becomes a target lies in its range.
     fn check_values(&self) -> Result<(), V6Fault> {
         let q = -1.0 - VALUE_TOLERANCE..=1.0 + VALUE_TOLERANCE;

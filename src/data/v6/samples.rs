@@ -11,8 +11,8 @@ use super::{Chunk, V6Error, V6Record};
 const PIECES: usize = PLANES_PER_BOARD - 1;
 
 impl Chunk {
-    /// Hands every record for which `keep`, called once for each, says so to
-    /// `emit` as a sample; those marked for deletion are none. Records that
+    /// Hands every record for which `keep`, called once for each with its
+    /// surprise, says so to `emit` as a sample; those marked for deletion are none. Records that
     /// cannot be used go to `bad`, whose error ends the reading.
     ///
     /// Where no record of the chunk has a short-term value it is computed from
@@ -22,7 +22,7 @@ impl Chunk {
     /// What `bad` says.
     pub fn samples<E>(
         &self,
-        mut keep: impl FnMut() -> bool,
+        mut keep: impl FnMut(Option<f32>) -> bool,
         mut emit: impl FnMut(Sample),
         mut bad: impl FnMut(V6Error) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -48,7 +48,7 @@ impl Chunk {
         let short_terms = short_terms(&records);
         for (place, at) in records.into_iter().enumerate() {
             let Place { offset, record, .. } = at;
-            if record.invariance_info & DELETED != 0 || !keep() {
+            if record.invariance_info & DELETED != 0 || !keep(record.surprise()) {
                 continue;
             }
             match record.sample() {

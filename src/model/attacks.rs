@@ -17,44 +17,59 @@ use tch::{Device, Kind, Tensor};
 /// or the rook would if one piece were gone (pins and discovered attacks).
 pub(super) const ATTACKS: i64 = 12 + 6 + 4;
 
-/// Multiply–accumulates that [`Attacked`] spends on a position: what
-/// stands between squares, sliders, leapers, lines beyond a piece.
-pub(super) const MACS: i64 = (64 * 2 + 2 * 6 + 8 + 8) * PAIRS;
-
 /// Pairs of squares.
 const PAIRS: i64 = 64 * 64;
 
-/// The planes of the pieces among the features, ours and theirs.
-const PAWNS: [i64; 2] = [0, 6];
-const KNIGHTS: [i64; 2] = [1, 7];
-const BISHOPS: [i64; 2] = [2, 8];
-const ROOKS: [i64; 2] = [3, 9];
-const QUEENS: [i64; 2] = [4, 10];
-const KINGS: [i64; 2] = [5, 11];
+/// Planes of the pieces among the features: six of ours, six of theirs.
+const PLANES: i64 = 12;
 
-/// The geometry of the board; buffers of a network.
+/// Pawns, knights, bishops, rooks, queens, kings among the six.
+const KINDS: i64 = 6;
+
+/// Ways to attack whatever stands between: of our pawns, their pawns, knights
+/// and kings, and along straight and diagonal lines.
+const WAYS: i64 = 6;
+const KNIGHT: i64 = 2;
+const KING: i64 = 3;
+const STRAIGHT: i64 = 4;
+const DIAGONAL: i64 = 5;
+
+/// Products of pieces with tables, of which the features are sums: of every
+/// plane with every way, with each open line, and of kings with lines that one
+/// piece stands on.
+const PRODUCTS: i64 = PLANES * WAYS + 2 * PLANES + 2 * 2;
+
+/// Multiply–accumulates that [`Attacked`] spends on a position: what stands
+/// between squares, ways, open lines, lines beyond a piece, and the features.
+pub(super) const MACS: i64 = (64 + PLANES * WAYS + 2 * PLANES + 2 * 2) * PAIRS
+    + 64 * PRODUCTS * ATTACKS
+    + 64 * PLANES * WAYS
+    + WAYS * PAIRS;
+
+/// The geometry of the board and what is made of it; buffers of a network.
 #[derive(Debug)]
 pub(super) struct Attacks {
-    /// u8 [4, 64, 64]: where our pawns, their pawns, knights and kings on the
-    /// first square attack.
-    pub leaps: Tensor,
-    /// u8 [2, 4096]: whether two squares are on one rank or file, and on one
-    /// diagonal.
-    pub lines: Tensor,
-    /// u8 [64, 4096]: whether a square lies between two others.
+    /// u8 [6, 64, 64]: which squares are attacked from the first one in each of
+    /// the ways on an empty board.
+    pub ways: Tensor,
+    /// u8 [64, 4096]: whether a square lies between two others on a line.
     pub between: Tensor,
+    /// u8 [PRODUCTS, ATTACKS]: of which products a feature is the sum.
+    pub features: Tensor,
+    /// u8 [12, 6]: in which ways the pieces of a plane attack.
+    pub movers: Tensor,
 }
 
 /// B boards, looked at for attacks. The tensors are in the type of the network.
 #[derive(Debug)]
-pub(super) struct Attacked {
+pub(super) struct Attacked<'a> {
+    attacks: &'a Attacks,
     /// Planes of the pieces, [B, 64, 12].
     pieces: Tensor,
     /// As in [`Attacks`].
-    leaps: Tensor,
-    lines: Tensor,
-    /// [B, 2, 64, 64]: 1 for a line between two squares, less the pieces that
-    /// stand between them; 0 where there is no line.
+    ways: Tensor,
+    /// [B, 2, 64, 64]: 1 for a straight or diagonal line between two squares,
+    /// less the pieces that stand between them; 0 where there is no line.
     clear: Tensor,
     /// The same for lines that nothing stands in, 0 for all else.
     open: Tensor,
@@ -62,135 +77,132 @@ pub(super) struct Attacked {
 
 impl Attacks {
     pub fn new(device: Device) -> Attacks {
-        let pairs = || {
-            Square::ALL
-                .into_iter()
-                .flat_map(|from| Square::ALL.map(|to| (from, to)))
-        };
         let table = |holds: &dyn Fn(Square, Square) -> bool| -> Vec<u8> {
-            pairs()
-                .map(|(from, to)| u8::from(holds(from, to)))
-                .collect()
+            let pairs = Square::ALL
+                .into_iter()
+                .flat_map(|from| Square::ALL.map(|to| (from, to)));
+            pairs.map(|(from, to)| u8::from(holds(from, to))).collect()
         };
         let empty = Bitboard::EMPTY;
-        let leaps = [
+        let ways = [
             table(&|from, to| attacks::pawn_attacks(Color::White, from).contains(to)),
             table(&|from, to| attacks::pawn_attacks(Color::Black, from).contains(to)),
             table(&|from, to| attacks::knight_attacks(from).contains(to)),
             table(&|from, to| attacks::king_attacks(from).contains(to)),
-        ];
-        let lines = [
             table(&|from, to| attacks::rook_attacks(from, empty).contains(to)),
             table(&|from, to| attacks::bishop_attacks(from, empty).contains(to)),
         ];
         let between = Square::ALL
             .map(|square| table(&|from, to| attacks::between(from, to).contains(square)));
+        let buffer =
+            |values: &[u8], shape: &[i64]| Tensor::from_slice(values).view(shape).to_device(device);
         Attacks {
-            leaps: Tensor::from_slice(&leaps.concat())
-                .view([4, 64, 64])
-                .to_device(device),
-            lines: Tensor::from_slice(&lines.concat())
-                .view([2, PAIRS])
-                .to_device(device),
-            between: Tensor::from_slice(&between.concat())
-                .view([64, PAIRS])
-                .to_device(device),
+            ways: buffer(&ways.concat(), &[WAYS, 64, 64]),
+            between: buffer(&between.concat(), &[64, PAIRS]),
+            features: buffer(&features(), &[PRODUCTS, ATTACKS]),
+            movers: buffer(&movers(), &[PLANES, WAYS]),
         }
     }
 
     /// Boards by the planes of the pieces that stand there now, [B, 64, 12].
-    pub fn on(&self, pieces: &Tensor) -> Attacked {
+    pub fn on(&self, pieces: Tensor) -> Attacked<'_> {
         // In an exported network the type is that of whoever loads it.
-        let constant = |tensor: &Tensor| tensor.type_as(pieces);
-        let lines = constant(&self.lines);
-        let closed = constant(&self.between).unsqueeze(1) * &lines;
+        let ways = self.ways.type_as(&pieces);
         let occupied = pieces.sum_dim_intlist([2i64].as_slice(), false, None::<Kind>);
-        let clear = lines.flatten(0, 1) - occupied.matmul(&closed.flatten(1, 2));
-        let clear = clear.view([-1, 2, 64, 64]);
+        let blocking = occupied.matmul(&self.between.type_as(&pieces));
+        let clear =
+            (blocking - 1.0).neg().view([-1, 1, 64, 64]) * ways.unsqueeze(0).narrow(1, STRAIGHT, 2);
         Attacked {
-            pieces: pieces.shallow_clone(),
-            leaps: constant(&self.leaps),
-            lines,
+            attacks: self,
+            pieces,
+            ways,
             open: clear.relu(),
             clear,
         }
     }
 }
 
-impl Attacked {
+/// In which ways the pieces of each plane attack, [12, 6].
+fn movers() -> Vec<u8> {
+    let mut movers = vec![0; (PLANES * WAYS) as usize];
+    for plane in 0..PLANES {
+        let ways: &[i64] = match plane % KINDS {
+            0 => &[plane / KINDS],
+            1 => &[KNIGHT],
+            2 => &[DIAGONAL],
+            3 => &[STRAIGHT],
+            4 => &[STRAIGHT, DIAGONAL],
+            _ => &[KING],
+        };
+        for way in ways {
+            movers[(plane * WAYS + way) as usize] = 1;
+        }
+    }
+    movers
+}
+
+/// Of which products each feature is the sum, [PRODUCTS, ATTACKS].
+fn features() -> Vec<u8> {
+    let movers = movers();
+    let way = |plane: i64, way: i64| plane * WAYS + way;
+    let open = |plane: i64, line: i64| PLANES * (WAYS + line - STRAIGHT) + plane;
+    let beyond = |side: i64, line: i64| PLANES * (WAYS + 2) + 2 * (line - STRAIGHT) + side;
+    let product = |plane: i64, by: i64| match by {
+        STRAIGHT | DIAGONAL => open(plane, by),
+        _ => way(plane, by),
+    };
+    let attackers = (0..PLANES).map(|plane| {
+        let ways = (0..WAYS).filter(|by| movers[way(plane, *by) as usize] == 1);
+        ways.map(|by| product(plane, by)).collect::<Vec<_>>()
+    });
+    let kings = [KINDS - 1, PLANES - 1];
+    let checks = kings
+        .into_iter()
+        .flat_map(|king| [KNIGHT, DIAGONAL, STRAIGHT].map(|by| vec![product(king, by)]));
+    let lines = (0..2).flat_map(|side| [DIAGONAL, STRAIGHT].map(|line| vec![beyond(side, line)]));
+    let mut features = vec![0; (PRODUCTS * ATTACKS) as usize];
+    for (feature, products) in (0..).zip(attackers.chain(checks).chain(lines)) {
+        for product in products {
+            features[(product * ATTACKS + feature) as usize] = 1;
+        }
+    }
+    features
+}
+
+impl Attacked<'_> {
     /// The features of the squares, [B, 64, ATTACKS].
     pub fn squares(&self) -> Tensor {
-        let (straight, diagonal) = (self.slide(ROOKS, 0), self.slide(BISHOPS, 1));
-        let queens = &straight[1] + &diagonal[1];
-        let pawns = [self.leap(&PAWNS[..1], 0), self.leap(&PAWNS[1..], 1)];
-        let pawns = Tensor::cat(&pawns, 1);
-        let knights = self.leap(&[KNIGHTS, KINGS].concat(), 2).split(2, 1);
-        let kings = self.leap(&KINGS, 3);
-        let attackers = [
-            &pawns,
-            &knights[0],
-            &diagonal[0],
-            &straight[0],
-            &queens,
-            &kings,
-        ];
-        let checks = [&knights[1], &diagonal[2], &straight[2]];
-        let beyond = [&self.beyond(1), &self.beyond(0)];
-        let of_each_side = |features: &[&Tensor]| {
-            // [B, features, sides, 64], sides first.
-            Tensor::stack(features, 1).transpose(1, 2).flatten(1, 2)
-        };
-        let parts = [
-            of_each_side(&attackers),
-            of_each_side(&checks),
-            of_each_side(&beyond),
-        ];
-        Tensor::cat(&parts, 1).transpose(1, 2)
+        let planes = self.pieces.transpose(1, 2);
+        // [64, 6 · 64], so that one product serves all boards.
+        let ways = self.ways.transpose(0, 1).flatten(1, 2);
+        let in_ways = planes.matmul(&ways).view([-1, PLANES, WAYS, 64]);
+        // A product for each board and line, [B, 2, 12, 64].
+        let open = planes.unsqueeze(1).matmul(&self.open);
+        let kings = |x: &Tensor| x.slice(1, KINDS - 1, PLANES, KINDS);
+        let clear = kings(&planes).unsqueeze(1).matmul(&self.clear);
+        let along = kings(&in_ways).narrow(2, STRAIGHT, 2).transpose(1, 2);
+        let beyond = (clear.abs() - 1.0).neg().relu() * along;
+        let products = [in_ways, open, beyond].map(|products| products.flatten(1, 2));
+        let products = Tensor::cat(&products, 1).transpose(1, 2);
+        products.matmul(&self.attacks.features.type_as(&products))
     }
 
     /// Of each pair of squares whether the piece on the first attacks the
     /// second, and the other way round, [B, 2, 4096].
     pub fn pairs(&self) -> Tensor {
-        // Squares attack what the one piece on them does.
-        let on = |planes: &[[i64; 2]]| {
-            let planes = planes.iter().flatten();
-            let planes: Vec<Tensor> = planes.map(|&p| self.pieces.narrow(2, p, 1)).collect();
-            Tensor::cat(&planes, 2).sum_dim_intlist([2i64].as_slice(), true, None::<Kind>)
-        };
-        let (open, leaps, pieces) = (&self.open, &self.leaps, &self.pieces);
-        let attacked = on(&[ROOKS, QUEENS]) * open.select(1, 0)
-            + on(&[BISHOPS, QUEENS]) * open.select(1, 1)
-            + on(&[KNIGHTS]) * leaps.select(0, 2)
-            + on(&[KINGS]) * leaps.select(0, 3)
-            + pieces.narrow(2, PAWNS[0], 1) * leaps.select(0, 0)
-            + pieces.narrow(2, PAWNS[1], 1) * leaps.select(0, 1);
+        // Squares attack what the one piece on them does: [B, 64, 6].
+        let movers = self
+            .pieces
+            .matmul(&self.attacks.movers.type_as(&self.pieces));
+        let attacked = (0..WAYS).map(|way| {
+            let table = match way {
+                STRAIGHT | DIAGONAL => self.open.select(1, way - STRAIGHT),
+                _ => self.ways.select(0, way),
+            };
+            movers.narrow(2, way, 1) * table
+        });
+        let attacked: Tensor = attacked.reduce(|sum, way| sum + way).expect("six ways");
         Tensor::stack(&[&attacked, &attacked.transpose(1, 2)], 1).flatten(2, 3)
-    }
-
-    /// Pieces that attack alike, [B, kinds, 64].
-    fn of(&self, planes: &[i64]) -> Tensor {
-        let planes = planes.iter().map(|&plane| self.pieces.select(2, plane));
-        Tensor::stack(&planes.collect::<Vec<_>>(), 1)
-    }
-
-    /// What leapers attack, [B, kinds, 64], by a row of the leaps.
-    fn leap(&self, kinds: &[i64], row: i64) -> Tensor {
-        self.of(kinds).matmul(&self.leaps.select(0, row))
-    }
-
-    /// What these pieces, queens and kings see along lines, [B, 2, 64] each.
-    fn slide(&self, pieces: [i64; 2], line: i64) -> Vec<Tensor> {
-        self.of(&[pieces, QUEENS, KINGS].concat())
-            .matmul(&self.open.select(1, line))
-            .split(2, 1)
-    }
-
-    /// What the kings would see along lines if one piece were gone, [B, 2, 64].
-    fn beyond(&self, line: i64) -> Tensor {
-        let kings = self.of(&KINGS);
-        let clear = kings.matmul(&self.clear.select(1, line));
-        let lines = kings.matmul(&self.lines.select(0, line).view([64, 64]));
-        (clear.abs() - 1.0).neg().relu() * lines
     }
 }
 
@@ -264,7 +276,8 @@ mod tests {
             for kind in [Kind::Float, Kind::BFloat16] {
                 let like = Tensor::zeros([1], (kind, Device::Cpu));
                 let squares = bitboards::squares(&row.view([1, -1]), &bitboards::shifts(), &like);
-                let attacked = Attacks::new(Device::Cpu).on(&squares.narrow(2, 0, 12));
+                let attacks = Attacks::new(Device::Cpu);
+                let attacked = attacks.on(squares.narrow(2, 0, 12));
                 let (found, pairs) = (attacked.squares(), attacked.pairs());
                 prop_assert_eq!(found.size(), [1, 64, ATTACKS]);
                 let board = game.position().board();

@@ -225,7 +225,7 @@ impl Chessformer {
     fn forward_features(&self, weights: &Weights, features: &Tensor, heads: Heads) -> Outputs {
         let constants = &self.constants;
         let attacks = constants.attacks.as_ref();
-        let attacks = attacks.map(|attacks| attacks.on(&features.narrow(2, 0, PIECES)));
+        let attacks = attacks.map(|attacks| attacks.on(features.narrow(2, 0, PIECES)));
         let mut x = self.embedding.forward(weights, features, attacks.as_ref());
         let bias = self.attack_bias.zip(attacks.as_ref());
         let bias = bias.map(|(bias, attacks)| bias.forward(weights, attacks));

@@ -190,9 +190,10 @@ impl Constants {
         ];
         if let Some(attacks) = &self.attacks {
             named.extend([
-                ("attack_leaps", &attacks.leaps),
-                ("attack_lines", &attacks.lines),
+                ("attack_ways", &attacks.ways),
                 ("attack_between", &attacks.between),
+                ("attack_features", &attacks.features),
+                ("attack_movers", &attacks.movers),
             ]);
         }
         named

@@ -49,11 +49,11 @@ fn puzzles_are_still_solved() {
         return;
     };
     let bounds: [(&[&str], f64); 3] = [
-        (&["--agent", "policy", "--limit", "1200"], 0.22),
-        (&["--agent", "value", "--limit", "300"], 0.20),
+        (&["--agent", "policy", "--limit", "1200"], 0.23),
+        (&["--agent", "value", "--limit", "300"], 0.27),
         (
             &["--agent", "mcts", "--nodes", "100", "--limit", "120"],
-            0.42,
+            0.52,
         ),
     ];
     for (player, bound) in bounds {

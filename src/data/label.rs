@@ -127,14 +127,13 @@ impl Reading {
                     moves_left: None,
                 }),
             };
+            let from = place.ply - place.off_line.unwrap_or(0);
+            let surprise = surprises.get(from).copied().flatten();
             Labelled {
                 ply: place.ply,
                 off_line: place.off_line,
                 label,
-                surprise: {
-                    let from = place.ply - place.off_line.unwrap_or(0);
-                    surprises.get(from).copied().flatten()
-                },
+                surprise,
                 alternatives: Vec::new(),
             }
         });

@@ -68,8 +68,8 @@ pub fn own_line(record: &Record) -> Result<Game, ReplayError> {
 }
 
 /// Plays `record` through and hands every labelled position to `emit`, in the
-/// record's order, if `keep`, called once for each with its surprise
-/// (see [`super::label`]), says so.
+/// record's order, if `keep`, called once for each with its surprise (see
+/// [`super::label`]), says so.
 ///
 /// # Errors
 /// [`ReplayError`] if the record does not describe a game; samples before the

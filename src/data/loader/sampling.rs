@@ -31,8 +31,8 @@ impl Source {
 /// diff focus), by what the search changed in the network's view.
 ///
 /// A sample whose value is S from what was expected of it (0 to 2, see
-/// [`crate::data::label`]) is drawn with the probability least + slope · S, at most 1; one of
-/// which that is not known always is. Validation is of all samples.
+/// [`crate::data::label`]) is drawn with the probability least + slope · S, at
+/// most 1; one of which that is not known always is. Validation is of all samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Focus {

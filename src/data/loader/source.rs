@@ -81,9 +81,9 @@ impl Source {
     }
 
     /// Decodes a block. Of the games that `admits` lets in, by a number that
-    /// equal games share, the samples for which `keep` says so, by
-    /// their surprise, go to `emit`;
-    /// what cannot be used goes to `bad`, whose error ends the decoding.
+    /// equal games share, the samples for which `keep` says so, by their surprise,
+    /// go to `emit`; what cannot be used goes to `bad`, whose error ends the
+    /// decoding.
     pub(super) fn decode(
         &self,
         block: usize,

@@ -12,8 +12,8 @@ const PIECES: usize = PLANES_PER_BOARD - 1;
 
 impl Chunk {
     /// Hands every record for which `keep`, called once for each with its
-    /// surprise, says so to `emit` as a sample; those marked for deletion are none. Records that
-    /// cannot be used go to `bad`, whose error ends the reading.
+    /// surprise, says so to `emit` as a sample; those marked for deletion are
+    /// none. Records that cannot be used go to `bad`, whose error ends the reading.
     ///
     /// Where no record of the chunk has a short-term value it is computed from
     /// the values of the roots, see [`crate::data::label`].

@@ -38,6 +38,16 @@ fn a_run_is_measured_and_exported() {
     let metadata = tessera::nn::describe(Some(&folder.join("tiny.pt"))).unwrap();
     assert_eq!(metadata.name, "tiny-net");
     assert_eq!(metadata.training["samples"], 640);
+
+    // A network file is written anew as it was.
+    succeed(train(folder).args(["export", "tiny.pt", "-o", "again.pt"]));
+    let again = tessera::nn::describe(Some(&folder.join("again.pt"))).unwrap();
+    assert_eq!(again, metadata);
+    let refused = train(folder)
+        .args(["export", "tiny.pt", "--last", "-o", "last.pt"])
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--last"));
 }
 
 #[test]

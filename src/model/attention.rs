@@ -5,7 +5,7 @@ use super::layers::{Linear, Norm};
 use super::parameters::{Builder, Dense, Slot, Weights};
 use super::position::PositionEncoding;
 use super::size::Part;
-use tch::{Kind, Tensor};
+use tch::{Device, Kind, Tensor};
 
 /// A block that adds multi-head attention to its input and normalises.
 #[derive(Debug)]
@@ -81,25 +81,51 @@ impl Attention {
             .forward(weights, &placed)
             .view([-1, 64, heads, head_width])
             .transpose(1, 2);
-        let scale = 1.0 / (head_width as f64).sqrt();
-
-        let flat = |x: &Tensor| x.reshape([-1, 64, head_width]);
-        let product = |bias: Option<Tensor>| {
-            let (query, key) = (flat(&query), flat(&key).transpose(1, 2));
-            let logits = match bias {
-                // One pass over the memory adds, scales and multiplies.
-                Some(bias) => bias.baddbmm(&query, &key, 1.0, scale),
-                None => query.bmm(&key) * scale,
-            };
-            logits.view([-1, heads, 64, 64])
+        let logits = Logits {
+            query: &query,
+            key: &key,
+            bias: self.bias(weights, x, [&query, &key], displacements, attacks),
         };
-        let logits = match &self.position {
-            PositionEncoding::Absolute { .. } => product(None),
+        let seen = match &self.position {
+            PositionEncoding::Shaw { value: slot, .. } => {
+                let attention = logits.softmax();
+                let placed = contract(&attention, &self.table(weights, *slot, displacements));
+                attention.matmul(&value) + placed
+            }
+            _ => logits.attend(&value),
+        };
+        let joined = seen.transpose(1, 2).reshape([-1, 64, heads * head_width]);
+        let y = self
+            .output
+            .forward_scaled(weights, &joined, self.residual_gain);
+        self.norm.forward(weights, &(x + y))
+    }
+
+    /// What the position encoding and the attacks add to the logits.
+    fn bias(
+        &self,
+        weights: &Weights,
+        x: &Tensor,
+        [query, key]: [&Tensor; 2],
+        displacements: &Tensor,
+        attacks: Option<&Tensor>,
+    ) -> Option<Tensor> {
+        let attacks_of_heads = || attacks.map(|bias| bias.view([-1, self.heads, 64, 64]));
+        let plus_attacks = |bias: Tensor| match attacks_of_heads() {
+            Some(attacks) => attacks + bias,
+            None => bias,
+        };
+        match &self.position {
+            PositionEncoding::Absolute { .. } => attacks_of_heads(),
             PositionEncoding::Relative { bias } => {
                 let table = weights[*bias].index_select(0, displacements);
-                product(None) + table.view([64, 64, heads]).permute([2, 0, 1])
+                let of_pairs = table.view([1, 64, 64, self.heads]).permute([0, 3, 1, 2]);
+                Some(plus_attacks(of_pairs))
             }
-            PositionEncoding::Gab(gab) => product(Some(gab.biases(weights, x, attacks))),
+            PositionEncoding::Gab(gab) => {
+                let biases = gab.biases(weights, x, attacks);
+                Some(biases.view([-1, self.heads, 64, 64]))
+            }
             PositionEncoding::Shaw {
                 query: q, key: k, ..
             } => {
@@ -107,26 +133,12 @@ impl Attention {
                     self.table(weights, *q, displacements),
                     self.table(weights, *k, displacements),
                 );
-                let of_query = contract(&query, &k.permute([0, 1, 3, 2]));
-                let of_key = contract(&key, &q.permute([0, 2, 3, 1])).transpose(2, 3);
+                let of_query = contract(query, &k.permute([0, 1, 3, 2]));
+                let of_key = contract(key, &q.permute([0, 2, 3, 1])).transpose(2, 3);
                 let constant = (&q * &k).sum_dim_intlist([-1i64].as_slice(), false, None::<Kind>);
-                product(None) + (of_query + of_key + constant) * scale
+                Some(plus_attacks((of_query + of_key + constant) * scale(query)))
             }
-        };
-        let logits = match (&self.position, attacks) {
-            (PositionEncoding::Gab(_), _) | (_, None) => logits,
-            (_, Some(bias)) => logits + bias.view([-1, heads, 64, 64]),
-        };
-        let attention = logits.softmax(-1, None::<Kind>);
-        let mut seen = attention.matmul(&value);
-        if let PositionEncoding::Shaw { value, .. } = &self.position {
-            seen += contract(&attention, &self.table(weights, *value, displacements));
         }
-        let joined = seen.transpose(1, 2).reshape([-1, 64, heads * head_width]);
-        let y = self
-            .output
-            .forward_scaled(weights, &joined, self.residual_gain);
-        self.norm.forward(weights, &(x + y))
     }
 
     /// A table of position vectors as [h, 64 (i), 64 (j), head width].
@@ -136,6 +148,52 @@ impl Attention {
             .view([64, 64, self.heads, self.head_width])
             .permute([2, 0, 1, 3])
     }
+}
+
+/// How much each square wants to see of every other, before the softmax.
+struct Logits<'a> {
+    /// [B, h, 64, head width].
+    query: &'a Tensor,
+    /// The same.
+    key: &'a Tensor,
+    /// Added to the products, [B or 1, h, 64, 64].
+    bias: Option<Tensor>,
+}
+
+impl Logits<'_> {
+    /// What each square sees of the values [B, h, 64, head width], in their shape.
+    fn attend(&self, value: &Tensor) -> Tensor {
+        let bias = self.bias.as_ref();
+        // On a processor, libtorch's fused kernel has no gradient of biases.
+        if bias.is_some_and(|b| b.requires_grad() && b.device() == Device::Cpu) {
+            return self.softmax().matmul(value);
+        }
+        Tensor::scaled_dot_product_attention(
+            self.query, self.key, value, bias, 0.0, false, None, false,
+        )
+    }
+
+    /// The weights of the squares, [B, h, 64, 64].
+    fn softmax(&self) -> Tensor {
+        let (heads, head_width) = (self.query.size()[1], self.query.size()[3]);
+        let flat = |x: &Tensor| x.reshape([-1, 64, head_width]);
+        let (query, key) = (flat(self.query), flat(self.key).transpose(1, 2));
+        let scale = scale(self.query);
+        let unflat = |x: Tensor| x.view([-1, heads, 64, 64]);
+        let logits = match &self.bias {
+            // The same for all boards.
+            Some(bias) if bias.size()[0] == 1 => unflat(query.bmm(&key) * scale) + bias,
+            // One pass over the memory adds, scales and multiplies.
+            Some(bias) => unflat(bias.reshape([-1, 64, 64]).baddbmm(&query, &key, 1.0, scale)),
+            None => unflat(query.bmm(&key) * scale),
+        };
+        logits.softmax(-1, None::<Kind>)
+    }
+}
+
+/// What the products of queries [B, h, 64, head width] with keys are scaled by.
+fn scale(query: &Tensor) -> f64 {
+    1.0 / (query.size()[3] as f64).sqrt()
 }
 
 /// Multiplies each square's vectors by that square's own matrix: x [B, h, 64, n]
@@ -152,7 +210,6 @@ mod tests {
     use crate::model::parameters::initialise;
     use crate::model::position::displacements;
     use crate::model::{ModelConfig, PositionConfig};
-    use tch::Device;
 
     const WIDTH: usize = 6;
     const HEADS: usize = 2;

@@ -145,18 +145,19 @@ impl Structure {
             .linear(layer.get("mha.in_proj_weight"), None::<&Tensor>)
             .view([-1, 64, 3, heads, head_width])
             .permute([2, 0, 3, 1, 4]);
-        let part = |index| projected.select(0, index).reshape([-1, 64, head_width]);
-        let (query, key, value) = (part(0), part(1), part(2));
-        let scale = 1.0 / (head_width as f64).sqrt();
-        let attention = self
-            .biases(layer, x)
-            .baddbmm(&query, &key.transpose(1, 2), 1.0, scale)
-            .softmax(-1, None::<Kind>);
-        let seen = attention
-            .bmm(&value)
-            .view([-1, heads, 64, head_width])
-            .transpose(1, 2)
-            .reshape([-1, 64, width]);
+        let [query, key, value] = [0, 1, 2].map(|index| projected.select(0, index));
+        let bias = self.biases(layer, x).view([-1, heads, 64, 64]);
+        let seen = Tensor::scaled_dot_product_attention(
+            &query,
+            &key,
+            &value,
+            Some(bias),
+            0.0,
+            false,
+            None,
+            false,
+        );
+        let seen = seen.transpose(1, 2).reshape([-1, 64, width]);
         seen.linear(layer.get("mha.out_proj.weight"), None::<&Tensor>)
     }
 

@@ -3,7 +3,7 @@
 use super::Pass;
 use crate::interop::lc0::config::{Activation, AttentionBody, EncoderConfig, SquareEmbedding};
 use crate::interop::lc0::fields::PIECES;
-use tch::{Kind, Tensor};
+use tch::Tensor;
 
 /// What smolgen's norms and those of dense embeddings add to the variance.
 const EPSILON: f64 = 1e-3;
@@ -98,23 +98,17 @@ impl Pass<'_> {
         let at = |name: &str| format!("{path}.attention.{name}");
         let split = |name: &str| {
             let all = self.dense(&at(name), x).view([-1, 64, heads, depth]);
-            all.transpose(1, 2).reshape([-1, 64, depth])
+            all.transpose(1, 2)
         };
         let [query, key, value] = ["query", "key", "value"].map(split);
-        let key = key.transpose(1, 2);
-        let scale = 1.0 / (depth as f64).sqrt();
-        let logits = match style.config.smolgen {
-            // One pass over the memory adds, scales and multiplies.
-            Some(_) => self
-                .biases(path, style, x)
-                .baddbmm(&query, &key, 1.0, scale),
-            None => query.bmm(&key) * scale,
-        };
-        let seen = logits.softmax(-1, None::<Kind>).bmm(&value);
-        let joined =
-            seen.view([-1, heads, 64, depth])
-                .transpose(1, 2)
-                .reshape([-1, 64, heads * depth]);
+        let bias = style.config.smolgen.is_some().then(|| {
+            let biases = self.biases(path, style, x);
+            biases.view([-1, heads, 64, 64])
+        });
+        let seen = Tensor::scaled_dot_product_attention(
+            &query, &key, &value, bias, 0.0, false, None, false,
+        );
+        let joined = seen.transpose(1, 2).reshape([-1, 64, heads * depth]);
         let y = self.dense_scaled(&at("output"), &joined, style.gain);
         self.norm(&at("norm"), &(x + y), style.epsilon)
     }

@@ -18,6 +18,7 @@ impl Translator<'_> {
                 let x = self.scaled(&call.x, call.arguments.get(3)?)?;
                 self.builder.node("Add", &[&product, &x], vec![])
             }
+            "scaled_dot_product_attention" => self.attention(call)?,
             "_convolution" => self.convolution(call)?,
             "softmax" | "log_softmax" => {
                 let operator = ["Softmax", "LogSoftmax"][usize::from(call.name == "log_softmax")];
@@ -51,6 +52,41 @@ impl Translator<'_> {
                 Ok(self.builder.node("Add", &[&product, &bias], vec![]))
             }
         }
+    }
+
+    /// softmax(q · kᵀ · scale + bias) · v. The scale comes first: products outgrow
+    /// 16 bits.
+    fn attention(&mut self, call: &Call) -> Result<String, String> {
+        let arguments = call.arguments;
+        if arguments.float(4)? != 0.0 || arguments.bool(5)? || arguments.bool(7)? {
+            return Err("it drops out, is causal or groups its queries".to_owned());
+        }
+        let [.., _, width] = *call.shape else {
+            return Err("its shape is not known".to_owned());
+        };
+        let scale = match arguments.get(6)? {
+            Argument::None => 1.0 / (width as f64).sqrt(),
+            _ => arguments.float(6)?,
+        };
+        let query = self.scaled(&call.x, &Argument::Float(scale))?;
+        let key = self.operand(arguments.get(1)?)?;
+        let mut turned: Vec<i64> = (0..call.rank()).collect();
+        turned.swap(call.shape.len() - 2, call.shape.len() - 1);
+        let key = self.transposed(&key, &turned);
+        let mut logits = self.builder.node("MatMul", &[&query, &key], vec![]);
+        match arguments.get(3)? {
+            Argument::None => {}
+            mask if !self.is_floating(mask) => return Err("its mask is boolean".to_owned()),
+            bias => {
+                let bias = self.operand(bias)?;
+                logits = self.builder.node("Add", &[&logits, &bias], vec![]);
+            }
+        }
+        let weights = self
+            .builder
+            .node("Softmax", &[&logits], vec![int("axis", -1)]);
+        let value = self.operand(arguments.get(2)?)?;
+        Ok(self.builder.node("MatMul", &[&weights, &value], vec![]))
     }
 
     fn convolution(&mut self, call: &Call) -> Result<String, String> {

@@ -1,10 +1,11 @@
-//! The network that ships still plays as it did: what a broken network, encoding
+//! The networks that ship still play as they did: what a broken network, encoding
 //! or policy index would not survive. The bounds leave room for other processors'
-//! rounding; the figures themselves are in README.
+//! rounding; the figures themselves are in README and nets/README.
 
 use assert_cmd::Command;
 use serde_json::Value;
 use shakmaty::{Color, Position};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tessera::agent::{Agent, AgentKind, Control, Limits};
@@ -48,18 +49,55 @@ fn puzzles_are_still_solved() {
     let Some(file) = puzzles() else {
         return;
     };
-    let bounds: [(&[&str], f64); 3] = [
-        (&["--agent", "policy", "--limit", "1200"], 0.23),
-        (&["--agent", "value", "--limit", "300"], 0.27),
-        (
-            &["--agent", "mcts", "--nodes", "100", "--limit", "120"],
-            0.52,
-        ),
+    let bounds = [
+        ("tessera-xs", "policy --limit 1200", 0.23),
+        ("tessera-xs", "value --limit 300", 0.27),
+        ("tessera-xs", "mcts --nodes 100 --limit 120", 0.52),
+        ("tessera-s", "policy --limit 1200", 0.24),
+        ("tessera-m", "policy --limit 1200", 0.24),
     ];
-    for (player, bound) in bounds {
-        let accuracy = accuracy(&file, player);
-        assert!(accuracy >= bound, "{player:?} solves but {accuracy:.3}");
+    for (name, player, bound) in bounds {
+        let network = networks().join(format!("{name}.pt"));
+        let mut words = vec!["--net", network.to_str().unwrap(), "--agent"];
+        words.extend(player.split(' '));
+        let accuracy = accuracy(&file, &words);
+        assert!(
+            accuracy >= bound,
+            "{name} by {player} solves but {accuracy:.3}"
+        );
     }
+}
+
+/// The folder of the networks that ship.
+fn networks() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("nets")
+}
+
+/// Bytes that a network's file may have.
+const LARGEST: u64 = 16 << 20;
+
+#[test]
+fn every_network_is_whole_and_has_its_card() {
+    let cards = fs::read_to_string(networks().join("README.md")).unwrap();
+    let files = fs::read_dir(networks()).unwrap().map(|it| it.unwrap());
+    let files = files.filter(|it| it.path().extension().is_some_and(|it| it == "pt"));
+    let mut found: Vec<String> = Vec::new();
+    for file in files {
+        let path = file.path();
+        assert!(file.metadata().unwrap().len() <= LARGEST, "{path:?}");
+        let metadata = nn::describe(Some(&path)).unwrap();
+        assert_eq!(Some(&*metadata.name), path.file_stem().unwrap().to_str());
+        let samples = metadata.training["samples"].as_u64().unwrap() as f64;
+        let card = cards
+            .split("\n## ")
+            .find(|it| it.starts_with(&metadata.name));
+        let card = card.unwrap_or_else(|| panic!("{} has no card", metadata.name));
+        let said = format!("{:.1} million samples", samples / 1e6);
+        assert!(card.contains(&said), "{} saw {said}", metadata.name);
+        found.push(metadata.name);
+    }
+    found.sort();
+    assert_eq!(found, ["tessera-m", "tessera-s", "tessera-xs"]);
 }
 
 /// The plies that the network expects a game to last from here on.

@@ -71,7 +71,9 @@ fn shards_hold_the_games_and_every_sample_is_a_legal_move_of_its_position() {
         decay: 0.95,
     };
     for (name, options) in GAMES {
-        let (shard, _) = pack(&games(name), &folder.path().join("games.shard"), options);
+        // In a folder that packing makes.
+        let output = folder.path().join("shards/games.shard");
+        let (shard, _) = pack(&games(name), &output, options);
         let records = records(&shard);
         assert_eq!(records, parsed(&games(name)), "{name}");
         assert_eq!(shard.header().sources, [name]);

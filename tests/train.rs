@@ -48,6 +48,21 @@ fn a_run_is_measured_and_exported() {
         .output()
         .unwrap();
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--last"));
+
+    // Its file is measured like the run that it is from, but for its half precision.
+    let words = ["eval", "tiny.pt", "--device", "cpu", "--json"];
+    let refused = train(folder).args(words).output().unwrap();
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--config"));
+    let exported = succeed(train(folder).args(words).args(["--config", "tiny.toml"]));
+    let exported: serde_json::Value =
+        serde_json::from_str(exported.lines().next_back().unwrap()).unwrap();
+    for name in ["policy", "q", "moves_left"] {
+        let (file, run) = (
+            exported[name].as_f64().unwrap(),
+            measured[name].as_f64().unwrap(),
+        );
+        assert!((file - run).abs() < 1e-2 * run, "{name}: {file}, not {run}");
+    }
 }
 
 #[test]

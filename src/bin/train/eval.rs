@@ -1,17 +1,24 @@
-//! `train eval`: a run's losses on the games kept for validation.
+//! `train eval`: a network's losses on the games kept for validation.
 
 use super::device::DeviceArguments;
+use anyhow::{Context, bail};
 use clap::Args;
-use std::path::PathBuf;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use tch::Device;
+use tessera::model::ModelConfig;
+use tessera::nn;
 use tessera::train::{Checkpoint, TrainConfig, Trainer};
 
 /// What `train eval` is asked to do.
 #[derive(Args)]
 pub struct Eval {
-    /// A checkpoint, or a run's folder for its newest one.
+    /// A checkpoint, a run's folder for its newest one, or a network file (.pt) of
+    /// ours.
     #[arg(value_name = "RUN")]
     source: PathBuf,
-    /// Take data and loss weights from this configuration, not the run's own.
+    /// Take data and loss weights from this configuration, not the run's own; a
+    /// network file has none.
     #[arg(long, value_name = "FILE.toml")]
     config: Option<PathBuf>,
     /// Look at so many samples.
@@ -25,16 +32,14 @@ pub struct Eval {
 }
 
 impl Eval {
-    /// Measures the averaged weights.
+    /// Measures the weights, of a run the averaged ones.
     pub fn run(self) -> anyhow::Result<()> {
-        let checkpoint = Checkpoint::read(&self.source)?;
-        let mut config = match &self.config {
-            Some(path) => TrainConfig::read(path)?,
-            None => checkpoint.state.config.clone(),
-        };
-        config.validation_samples = self.samples.unwrap_or(config.validation_samples);
         let device = self.device.prepare()?;
-        let trainer = Trainer::resume(&config, &checkpoint, &self.source, device)?;
+        let trainer = if self.source.extension().is_some_and(|it| it == "pt") {
+            self.of_network(device)?
+        } else {
+            self.of_run(device)?
+        };
         let measured = trainer.evaluate(self.device.threads())?;
         if self.json {
             let fields = measured
@@ -52,4 +57,37 @@ impl Eval {
         }
         Ok(())
     }
+
+    fn of_run(&self, device: Device) -> anyhow::Result<Trainer> {
+        let checkpoint = Checkpoint::read(&self.source)?;
+        let mut config = match &self.config {
+            Some(path) => TrainConfig::read(path)?,
+            None => checkpoint.state.config.clone(),
+        };
+        config.validation_samples = self.samples.unwrap_or(config.validation_samples);
+        Ok(Trainer::resume(&config, &checkpoint, &self.source, device)?)
+    }
+
+    fn of_network(&self, device: Device) -> anyhow::Result<Trainer> {
+        let Some(path) = &self.config else {
+            bail!("a network file does not say what it is to be measured on: give --config");
+        };
+        let mut config = TrainConfig::read(path)?;
+        config.validation_samples = self.samples.unwrap_or(config.validation_samples);
+        config.preset = None;
+        config.model = Some(architecture(&self.source)?);
+        config.init = Some(self.source.clone());
+        Ok(Trainer::new(&config, device)?)
+    }
+}
+
+/// The architecture of a network file.
+fn architecture(file: &Path) -> anyhow::Result<ModelConfig> {
+    let metadata = nn::describe(Some(file))?;
+    ModelConfig::deserialize(&metadata.architecture["model"]).with_context(|| {
+        format!(
+            "{} is no network of ours: only those can be measured here",
+            file.display()
+        )
+    })
 }

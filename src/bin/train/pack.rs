@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::games::make_folder;
 use anyhow::{Context, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -80,6 +81,7 @@ impl Pack {
             reading,
         };
         let held_out = held_out(&self.without)?;
+        make_folder(&self.output)?;
         let progress = self.progress()?;
         let mut packing = Packing {
             progress,

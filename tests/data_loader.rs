@@ -3,15 +3,18 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use tessera::chess::Ratings;
 use tessera::data::Curve;
 use tessera::data::label::{Evals, Reading};
 use tessera::data::loader::{Batch, Focus, Loader, LoaderError};
 use tessera::data::loader::{Position, Sampling, Source, Split};
 use tessera::data::pgn::{open, parse_game};
+use tessera::data::record::Record;
 use tessera::data::shard::{Block, Header, ShardWriter};
 
-/// A shard of `games` with a block for every two of them.
-fn shard(folder: &Path, games: &str, noise: bool) -> PathBuf {
+/// A shard of `games`, each changed by `edit` (given its number), with a block for
+/// every two of them.
+fn shard(folder: &Path, games: &str, noise: bool, edit: impl Fn(usize, &mut Record)) -> PathBuf {
     let reading = Reading {
         evals: Some(Evals::Chooser),
         played: false,
@@ -26,10 +29,13 @@ fn shard(folder: &Path, games: &str, noise: bool) -> PathBuf {
     let input = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/games")
         .join(games);
-    let records: Vec<_> = open(&input, |file| file)
+    let mut records: Vec<_> = open(&input, |file| file)
         .unwrap()
         .map(|text| parse_game(&text.unwrap()).unwrap())
         .collect();
+    for (game, record) in records.iter_mut().enumerate() {
+        edit(game, record);
+    }
     let path = folder.join(games).with_extension("shard");
     let mut writer = ShardWriter::create(&path, &header).unwrap();
     for pair in records.chunks(2) {
@@ -47,7 +53,7 @@ fn sampling(folder: &Path) -> Sampling {
         ("stockfish-noise.pgn", true),
     ];
     let source = |(games, noise)| Source {
-        path: shard(folder, games, noise),
+        path: shard(folder, games, noise, |_, _| {}),
         rate: 1.0,
     };
     Sampling {
@@ -210,6 +216,58 @@ fn an_epoch_holds_every_training_sample_once_and_another_order_next_time() {
 }
 
 #[test]
+fn samples_of_a_game_are_spread_over_the_epoch() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = shard(folder.path(), "tcec-standard.pgn", false, |game, record| {
+        // The ratings name the game: every sample of its main line carries them.
+        let rating = Some(game as u16 + 1);
+        record.ratings = Ratings {
+            white: rating,
+            black: rating,
+        };
+    });
+    // The largest share of a game's samples that lie in one group, and how many
+    // samples the epoch has.
+    let measure = |spread| {
+        let sampling = Sampling {
+            shards: vec![Source {
+                path: path.clone(),
+                rate: 1.0,
+            }],
+            spread,
+            validation: 0.0,
+            group: 400,
+            seed: 3,
+            ..Sampling::default()
+        };
+        let mut by_group: HashMap<(u64, u32), u32> = HashMap::new();
+        let mut by_game: HashMap<u32, u32> = HashMap::new();
+        let mut samples = 0;
+        for batch in Loader::new(&sampling, Split::Train, 1, Position::default(), 2).unwrap() {
+            let batch = batch.unwrap();
+            if batch.next.epoch > 0 {
+                break;
+            }
+            samples += 1;
+            if batch.self_elo[0].is_finite() {
+                let game = batch.self_elo[0] as u32;
+                *by_group.entry((batch.next.group, game)).or_default() += 1;
+                *by_game.entry(game).or_default() += 1;
+            }
+        }
+        let shares = by_group
+            .iter()
+            .map(|(&(_, game), &count)| count as f64 / f64::from(by_game[&game]));
+        (shares.fold(0.0, f64::max), samples)
+    };
+    let (whole, samples) = measure(1);
+    let (spread, spread_samples) = measure(32);
+    assert!(samples > 2000, "{samples} samples are no test");
+    assert_eq!(samples, spread_samples);
+    assert!(whole > 0.95 && spread < 0.6, "{whole}, {spread}");
+}
+
+#[test]
 fn rates_thin_a_source_and_are_drawn_anew() {
     let folder = tempfile::tempdir().unwrap();
     let mut sampling = sampling(folder.path());
@@ -283,6 +341,7 @@ fn settings_that_make_no_sense_are_named() {
         ("rate", &|s| s.shards[0].rate = f64::NAN),
         ("validation", &|s| s.validation = 1.0),
         ("group", &|s| s.group = 0),
+        ("spread", &|s| s.spread = 0),
         ("variation_decay", &|s| s.variation_decay = -1.0),
         ("focus.least", &|s| s.focus = focus(0.0, 1.0)),
         ("focus.slope", &|s| s.focus = focus(0.5, f64::INFINITY)),

@@ -25,6 +25,7 @@ impl HeldOut {
         let mut is_met = false;
         walk(
             record,
+            |_| true,
             |node| places[node].ply,
             |step| {
                 is_met |= self.keys.contains(&step.game.current().key);

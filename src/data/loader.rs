@@ -1,8 +1,9 @@
 //! Shards and chunks to batches: shuffled, weighted, in an order that depends
 //! on the configuration alone and can be resumed anywhere.
 //!
-//! An epoch goes through all blocks of all sources in a random order, cut into
-//! groups of about [`Sampling::group`] samples. A group is decoded whole by
+//! An epoch goes through all blocks of all sources [`Sampling::spread`] times, each
+//! time in another random order and for another slice of every game's samples.
+//! That order is cut into groups of about [`Sampling::group`] samples. A group is decoded whole by
 //! many threads, shuffled, and cut into batches; what is left over at its end,
 //! less than a batch, is dropped. While one group is handed out the next one
 //! is decoded, and never are more than two in memory. Every random choice is

@@ -69,11 +69,12 @@ pub fn own_line(record: &Record) -> Result<Game, ReplayError> {
 
 /// Plays `record` through and hands every labelled position to `emit`, in the
 /// record's order, if `keep`, called once for each with its surprise (see
-/// [`super::label`]), says so.
+/// [`super::label`]), says so. Moves that lead to no such position are skipped,
+/// since generating legal moves is most of the cost.
 ///
 /// # Errors
 /// [`ReplayError`] if the record does not describe a game; samples before the
-/// fault have been handed out.
+/// fault have been handed out. Faults in skipped moves go unnoticed.
 pub fn replay(
     record: &Record,
     reading: &Reading,
@@ -82,12 +83,18 @@ pub fn replay(
     mut emit: impl FnMut(Sample),
 ) -> Result<(), ReplayError> {
     let places = reading.label(record)?;
+    let kept: Vec<bool> = places
+        .iter()
+        .map(|place| place.label.is_some() && keep(place.surprise))
+        .collect();
+    let needed = with_ancestors(record, kept.clone());
     walk(
         record,
+        |node| needed[node],
         |node| places[node].ply,
         |step| {
-            let place = &places[step.node];
-            if place.label.is_some() && keep(place.surprise) {
+            if kept[step.node] {
+                let place = &places[step.node];
                 let search = record.searches.get(place.ply);
                 let policy = match search.filter(|_| place.off_line.is_none()) {
                     Some(search) => {
@@ -120,31 +127,62 @@ pub(super) struct Step<'a> {
     pub target: u16,
 }
 
-/// Plays the whole tree of `record`, variations included, in its order; `ply`
-/// says how many plies are before a node's move.
+/// The nodes of `wanted` and all that must be played to reach their positions.
+fn with_ancestors(record: &Record, wanted: Vec<bool>) -> Vec<bool> {
+    let mut needed = wanted;
+    let mut latest: Vec<usize> = Vec::new();
+    let mut before = Vec::with_capacity(needed.len());
+    for (index, node) in record.nodes.iter().enumerate() {
+        let depth = usize::from(node.depth);
+        // A variation starts from the position before the line it leaves.
+        let line = match node.starts_line {
+            true => depth.checked_sub(1),
+            false => Some(depth),
+        };
+        before.push(line.and_then(|line| latest.get(line).copied()));
+        latest.truncate(depth);
+        latest.push(index);
+    }
+    for index in (0..needed.len()).rev() {
+        if let (true, Some(before)) = (needed[index], before[index]) {
+            needed[before] = true;
+        }
+    }
+    needed
+}
+
+/// Plays the tree of `record`, variations included, in its order. It visits the
+/// nodes that are `needed`, whose ancestors must be too; `ply` says how many
+/// plies are before a node's move.
 pub(super) fn walk(
     record: &Record,
+    needed: impl Fn(usize) -> bool,
     ply: impl Fn(usize) -> usize,
     mut visit: impl FnMut(Step<'_>) -> Result<(), ReplayError>,
 ) -> Result<(), ReplayError> {
     let mut game = begin(record)?;
     // The latest move of each depth. It is played only when its line goes on,
     // so that the alternatives in between start from the position before it.
-    let mut latest: Vec<Move> = Vec::new();
+    let mut latest: Vec<Option<Move>> = Vec::new();
     for (index, node) in record.nodes.iter().enumerate() {
         let depth = usize::from(node.depth);
+        if !needed(index) {
+            latest.truncate(depth);
+            latest.push(None);
+            continue;
+        }
         if node.starts_line || index == 0 {
             game.truncate(ply(index) + 1);
         } else {
             game.truncate(ply(index));
-            game.play(latest[depth]);
+            game.play(latest[depth].expect("ancestors are needed too"));
         }
         let turn = game.position().turn();
         let moves = game.position().legal_moves();
         let legal = Legal::of(&moves, turn);
         let (mv, target) = find(&moves, &legal, turn, index, node.ordinal)?;
         latest.truncate(depth);
-        latest.push(mv);
+        latest.push(Some(mv));
         visit(Step {
             node: index,
             game: &game,
@@ -380,6 +418,29 @@ mod tests {
                 }
                 Policy::Unknown => panic!("{moves}"),
             }
+        }
+    }
+
+    #[test]
+    fn what_is_skipped_changes_nothing_else() {
+        let text = "1. e4 {[%eval 0.3]} (1. d4 {[%eval 0.2]} 1... d5 (1... Nf6 2. c4 {[%eval 0.1]} \
+                    2... e6) 2. c4 {[%eval 0.2]}) 1... c5 {[%eval 0.3]} (1... e5 {[%eval 0.2]} 2. Nf3 \
+                    (2. f4 {[%eval -0.5]} 2... exf4) 2... Nc6) 2. Nf3 {[%eval 0.4]} 2... d6 *";
+        let record = parse_game(text.as_bytes()).unwrap();
+        let all = samples(&record).unwrap();
+        assert!(all.len() >= 12, "{}", all.len());
+        for only in 0..all.len() {
+            let mut number = 0;
+            let mut found = Vec::new();
+            let keep = |_| {
+                number += 1;
+                number - 1 == only
+            };
+            replay(&record, &READING, VARIATIONS, keep, |sample| {
+                found.push(sample)
+            })
+            .unwrap();
+            assert_eq!(found, all[only..=only], "sample {only}");
         }
     }
 

@@ -102,7 +102,8 @@ impl Group {
     }
 }
 
-/// The samples of a block that belong to the split and are drawn this epoch.
+/// The samples of a block that belong to the split and the slice and are drawn
+/// this epoch.
 fn decode_block(
     plan: &Plan,
     faults: &Faults,
@@ -111,7 +112,9 @@ fn decode_block(
 ) -> Result<Vec<Sample>, LoaderError> {
     let share = plan.share(id);
     let place = [id.source, id.block, id.pass].map(u64::from);
+    // The same stream for all slices, so that each sample is in one of them.
     let mut random = plan.random(Purpose::Draw, [epoch, place[0], place[1], place[2]]);
+    let slices = plan.slices();
     // Room for what is drawn on average and a little more, so that megabytes
     // are not moved as the vector grows.
     let expected = plan.expected(id) as usize;
@@ -123,7 +126,12 @@ fn decode_block(
         |game| plan.admits(game),
         |surprise| {
             let share = share * focus.map_or(1.0, |focus| focus.share(surprise));
-            share >= 1.0 || random.random::<f64>() < share
+            let is_drawn = share >= 1.0 || random.random::<f64>() < share;
+            let slice = match slices {
+                1 => 0,
+                _ => random.random_range(0..slices),
+            };
+            is_drawn && slice == id.slice
         },
         |sample| samples.push(sample),
         |fault| faults.note(fault),

@@ -19,7 +19,7 @@ pub(super) enum Purpose {
     Samples,
 }
 
-/// One pass over one block of one of the sources.
+/// One visit to one block of one of the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockId {
     pub(super) source: u32,
@@ -27,6 +27,8 @@ pub(super) struct BlockId {
     /// Which pass of the epoch it is: a source whose rate is above 1 is gone
     /// through more than once.
     pub(super) pass: u32,
+    /// Which slice of the block's samples it takes, below [`Plan::slices`].
+    pub(super) slice: u32,
 }
 
 /// The open sources and how to go through them.
@@ -52,15 +54,21 @@ impl Plan {
     /// About how many samples an epoch gives.
     pub(super) fn samples(&self) -> u64 {
         let samples: f64 = self.blocks().map(|block| self.expected(block)).sum();
-        samples as u64
+        (samples * f64::from(self.slices())) as u64
     }
 
-    /// An epoch's groups; every block is in one of them. Groups are of about
-    /// equal size.
+    /// An epoch's groups; every slice of every block is in one of them, and the
+    /// next slices come only when all blocks have given the last ones. Groups are
+    /// of about equal size.
     pub(super) fn groups(&self, epoch: u64) -> Vec<Vec<BlockId>> {
-        let mut blocks: Vec<BlockId> = self.blocks().collect();
-        if self.split == Split::Train {
-            blocks.shuffle(&mut self.random(Purpose::Blocks, [epoch, 0, 0, 0]));
+        let mut blocks: Vec<BlockId> = Vec::new();
+        for slice in 0..self.slices() {
+            let begin = blocks.len();
+            blocks.extend(self.blocks().map(|block| BlockId { slice, ..block }));
+            if self.split == Split::Train {
+                let place = [epoch, slice.into(), 0, 0];
+                blocks[begin..].shuffle(&mut self.random(Purpose::Blocks, place));
+            }
         }
         let total: f64 = blocks.iter().map(|&block| self.expected(block)).sum();
         let count = (total / self.sampling.group as f64).round().max(1.0);
@@ -112,6 +120,14 @@ impl Plan {
         (self.rate(self.source(id)) - f64::from(id.pass)).min(1.0)
     }
 
+    /// Slices into which the samples of every block are parted.
+    pub(super) fn slices(&self) -> u32 {
+        match self.split {
+            Split::Train => self.sampling.spread,
+            Split::Validation => 1,
+        }
+    }
+
     /// What is drawn of a pass's share.
     pub(super) fn focus(&self) -> Option<Focus> {
         self.sampling.focus.filter(|_| self.split == Split::Train)
@@ -124,7 +140,8 @@ impl Plan {
         }
     }
 
-    /// All passes over all blocks that may hold games of the split.
+    /// All passes over all blocks that may hold games of the split, for the first
+    /// slice.
     fn blocks(&self) -> impl Iterator<Item = BlockId> + '_ {
         (0..).zip(&self.sources).flat_map(move |(number, source)| {
             let passes = self.rate(source).ceil() as u32;
@@ -137,12 +154,13 @@ impl Plan {
                     source: number,
                     block,
                     pass,
+                    slice: 0,
                 })
             })
         })
     }
 
-    /// The samples that a pass over a block gives on average.
+    /// The samples that a visit to a block gives on average.
     pub(super) fn expected(&self, id: BlockId) -> f64 {
         let block = id.block as usize;
         let source = self.source(id);
@@ -151,6 +169,6 @@ impl Plan {
             (None, Split::Train) => 1.0 - self.sampling.validation,
             (None, Split::Validation) => self.sampling.validation,
         };
-        source.samples(block) * of_split * self.share(id)
+        source.samples(block) * of_split * self.share(id) / f64::from(self.slices())
     }
 }

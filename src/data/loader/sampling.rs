@@ -75,6 +75,12 @@ pub struct Sampling {
     /// that equal games always fall on the same side, and of chunks by that of
     /// their file names.
     pub validation: f64,
+    /// How far the samples of a game lie apart: an epoch goes through all blocks
+    /// so many times and takes another slice of every game's samples each time.
+    /// Positions of one game share its result; many of them in a group let a
+    /// network learn which game it looks at. Decoding costs as many times more,
+    /// less what is skipped of each game. 1 takes games whole.
+    pub spread: u32,
     /// Samples that are shuffled together. Two groups lie in memory at a time,
     /// at 1.2 to 1.6 kB a sample.
     pub group: u64,
@@ -92,6 +98,7 @@ impl Default for Sampling {
             variation_decay: 0.95,
             focus: None,
             validation: 1.0 / 200.0,
+            spread: 16,
             group: 1_000_000,
             seed: 0,
         }
@@ -127,9 +134,11 @@ impl Sampling {
         const RATE: &str = "above 0 and at most 1000";
         const BELOW_ONE: &str = "at least 0 and below 1";
         const WEIGHT: &str = "a number of at least 0";
+        const MAX_SPREAD: f64 = 1000.0;
         let size = batch_size as f64;
         let sources = (self.shards.len() + self.chunks.len()) as f64;
         let group = self.group as f64;
+        let spread = f64::from(self.spread);
         let validation = self.validation;
         let mut settings = vec![
             ("the batch size", size, size >= 1.0, POSITIVE),
@@ -140,6 +149,12 @@ impl Sampling {
                 POSITIVE,
             ),
             ("group", group, group >= 1.0, POSITIVE),
+            (
+                "spread",
+                spread,
+                (1.0..=MAX_SPREAD).contains(&spread),
+                "between 1 and 1000",
+            ),
             (
                 "validation",
                 validation,

@@ -10,13 +10,13 @@
 //! |---|---|
 //! | `sync` | what threads share memory by, for loom to take its place |
 //! | `arena`, `prior`, `packed` | memory: words, priors and moves in few bits |
-//! | `node`, `shape`, `block`, `edge`, `edges`, `table` | positions, what they own, the moves between them, where all that lies |
-//! | `tree`, `worth`, `evict` | the tree, what its nodes are worth, what leaves it |
-//! | `select`, `utility`, `walk`, `picks`, `backup` | a visit: PUCT and what it maximises, the way down, the way back |
+//! | `node`, `header`, `block`, `edge`, `edges`, `table` | positions, what they own, the moves between them, where all that lies |
+//! | `tree`, `value`, `evict` | the tree, the values of its nodes, eviction |
+//! | `select`, `utility`, `worker`, `picks`, `backup` | a visit: PUCT and what it maximises, descent, backup |
 //! | `contempt`, `rescaling` | what the network's results come to between players of given strength |
-//! | `root`, `gumbel`, `trail` | what steers at the root alone; the roots there were |
-//! | `shared`, `latency`, `time`, `watch` | a search: what threads share, how long it takes, when it ends |
-//! | `report` | what is told of it |
+//! | `root`, `gumbel`, `root_history` | the root: noise, temperature, Gumbel selection; tree reuse |
+//! | `shared`, `latency`, `time`, `stopper` | a search: state of all threads, time management, stop conditions |
+//! | `report` | lines, scores and statistics |
 
 mod arena;
 mod backup;
@@ -26,6 +26,7 @@ mod edge;
 mod edges;
 mod evict;
 mod gumbel;
+mod header;
 mod latency;
 mod node;
 mod numeric;
@@ -38,18 +39,17 @@ mod reference;
 mod report;
 mod rescaling;
 mod root;
+mod root_history;
 mod select;
-mod shape;
 mod shared;
+mod stopper;
 mod sync;
 mod table;
 mod time;
-mod trail;
 mod tree;
 mod utility;
-mod walk;
-mod watch;
-mod worth;
+mod value;
+mod worker;
 
 pub use contempt::{Contempt, ContemptMode};
 pub(crate) use gumbel::{Contender, improved_policy};
@@ -60,24 +60,24 @@ use crate::chess::Game;
 use crate::nn::{Backend, BackendError};
 use crate::tablebase::RootMoves;
 use gumbel::Gumbel;
+use header::{Outcome, Stage};
 use latency::Latency;
 use parking_lot::{Mutex, RwLock};
 use rand_xoshiro::rand_core::RngCore;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use report::{best_edge, worth};
+use report::{best_edge, edge_statistics};
 use rescaling::Rescaling;
-use root::{Root, generator, is_peculiar};
+use root::{Root, generator, needs_fresh_root};
+use root_history::{RootHistory, plies_since};
 use shakmaty::{Move, MoveList, Position};
-use shape::{Outcome, Stage};
 use shared::{MAX_VISITS, Progress, Shared};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use trail::{Trail, plies_since};
+use stopper::Stopper;
 use tree::{MAX_IN_FLIGHT, Tree};
-use walk::Walker;
-use watch::Watch;
-use worth::weight;
+use value::weight;
+use worker::SearchWorker;
 
 /// Most leaves a thread gathers before it evaluates them.
 const MAX_BATCH: usize = 1024;
@@ -90,7 +90,7 @@ pub struct Search {
     parameters: Parameters,
     threads: usize,
     tree: Tree,
-    trail: Trail,
+    root_history: RootHistory,
     /// What the last search thought its best move worth.
     value: Option<f64>,
     /// How the values in the tree are rescaled.
@@ -113,7 +113,7 @@ impl Search {
             parameters: parameters.clone(),
             threads: threads.max(1),
             tree: Tree::new(parameters.hash),
-            trail: Trail::default(),
+            root_history: RootHistory::default(),
             value: None,
             rescaling: None,
             helpers: None,
@@ -149,7 +149,7 @@ impl Search {
     /// Forgets the tree.
     pub fn clear(&mut self) {
         self.tree.clear();
-        self.trail.clear();
+        self.root_history.clear();
     }
 
     /// Bytes that the tree takes up.
@@ -197,16 +197,16 @@ impl Search {
         self.tree
             .set_certain_weight(weight(&self.parameters, 0.0).into());
         let shared = self.share(game, root_moves, known, expected, limits, began);
-        let mut watch = Watch::new(&shared, limits, control, tell);
+        let mut stopper = Stopper::new(&shared, limits, control, tell);
         let helpers = self.helpers.as_ref();
         match helpers.filter(|_| shared.remaining.load(Relaxed) > shared.batch_size() as u64) {
             Some(helpers) => helpers.in_place_scope(|scope| {
                 for _ in 1..self.threads {
                     scope.spawn(|_| work(&shared, || shared.stop.load(Relaxed)));
                 }
-                work(&shared, || watch.look());
+                work(&shared, || stopper.check());
             }),
-            None => work(&shared, || watch.look()),
+            None => work(&shared, || stopper.check()),
         }
         if let Some(error) = shared.failure.lock().take() {
             return Err(error);
@@ -224,7 +224,7 @@ impl Search {
             None => self.choose(game, &report, &statistics),
         };
         let tree = &self.tree;
-        self.value = best_edge(tree, tree.root()).map(|edge| worth(tree, edge).q);
+        self.value = best_edge(tree, tree.root()).map(|edge| edge_statistics(tree, edge).q);
         Ok(Choice {
             best,
             ponder,
@@ -236,19 +236,19 @@ impl Search {
     /// What the last search thought its best move worth, if that was in this game
     /// and for the side that is to move.
     fn expectation(&self, game: &Game) -> Option<f64> {
-        let plies = plies_since(self.trail.game()?, game)?;
+        let plies = plies_since(self.root_history.game()?, game)?;
         self.value.filter(|_| plies.is_multiple_of(2))
     }
 
     /// Brings the root to the game's position, with what is known of it. Where
     /// not all moves are to be searched, `search_moves` are.
     fn enter(&mut self, game: &Game, search_moves: &[Move]) {
-        match self.trail.lead(&self.tree, game, search_moves) {
-            Some(node) if is_peculiar(&self.parameters) => self.tree.renew_root(node),
+        match self.root_history.find_root(&self.tree, game, search_moves) {
+            Some(node) if needs_fresh_root(&self.parameters) => self.tree.renew_root(node),
             Some(node) => self.tree.settle_root(node),
             None => self.clear(),
         }
-        self.trail.push(&self.tree, game, search_moves);
+        self.root_history.push(&self.tree, game, search_moves);
         if self.threads > 1 && self.helpers.is_none() {
             let helpers = ThreadPoolBuilder::new()
                 .num_threads(self.threads - 1)
@@ -304,12 +304,12 @@ impl Search {
     /// The move that Gumbel's selection plays, unless a win is proven.
     fn drawn(&self, gumbel: &Gumbel, moves: &[Move]) -> Option<Move> {
         let root = self.tree.root();
-        let shape = root.shape();
-        if shape.outcome() != Outcome::Unknown || shape.stage() != Stage::Expanded {
+        let header = root.header();
+        if header.outcome() != Outcome::Unknown || header.stage() != Stage::Expanded {
             return None;
         }
         let contenders = report::contenders(&self.tree, root);
-        let own = -self.tree.block(shape).own().q as f32;
+        let own = -self.tree.block(header).own().q as f32;
         let choice = gumbel.choice(&contenders, own)?;
         moves.get(usize::from(contenders[choice].number)).copied()
     }
@@ -354,7 +354,7 @@ impl Search {
 
 /// What every thread does until `is_over`.
 fn work(shared: &Shared<'_>, mut is_over: impl FnMut() -> bool) {
-    let mut walker = Walker::new(shared);
+    let mut worker = SearchWorker::new(shared);
     while !is_over() {
         if shared.tree.is_low() {
             let _alone = shared.gate.write();
@@ -370,16 +370,16 @@ fn work(shared: &Shared<'_>, mut is_over: impl FnMut() -> bool) {
         }
         let gathered = {
             let _inside = shared.gate.read();
-            walker.gather(want)
+            worker.gather(want)
         };
-        match walker.evaluate() {
+        match worker.evaluate() {
             Ok(()) => {
                 let _inside = shared.gate.read();
-                walker.finish();
+                worker.finish();
             }
             Err(error) => {
                 let _inside = shared.gate.read();
-                walker.abandon();
+                worker.abandon();
                 shared.fail(error);
             }
         }
@@ -392,5 +392,5 @@ fn work(shared: &Shared<'_>, mut is_over: impl FnMut() -> bool) {
             std::thread::sleep(IDLE);
         }
     }
-    walker.retire();
+    worker.release_memory();
 }

@@ -20,16 +20,16 @@ mod search {
     mod edge;
     mod edges;
     mod evict;
+    mod header;
     mod node;
     mod numeric;
     mod prior;
     mod select;
-    mod shape;
     #[path = "../../tests/models/sync.rs"]
     mod sync;
     mod table;
     mod tree;
-    mod worth;
+    mod value;
 
     #[path = "../../tests/models/edges.rs"]
     pub(crate) mod edge_models;

@@ -1,11 +1,10 @@
-//! Backup: what visits found out, added to every edge and node they went
-//! through.
+//! Backup: adds what visits found to every edge and node of their paths.
 //!
 //! Picks come in the order of the tree, so that neighbours share most of their
 //! paths. Each node is written once for all neighbouring visits through it.
 
-use super::picks::{Arrival, Pick, Picks, Step};
-use super::shape::Outcome;
+use super::header::Outcome;
+use super::picks::{LeafKind, Pick, Picks, Step};
 use super::shared::{Shared, Tally};
 use super::tree::Tree;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,11 +17,11 @@ struct Pending {
     /// Those of them that history drew.
     drawn: u32,
     /// Visits that are no longer in flight.
-    landing: u32,
+    completed: u32,
     /// Whether something below the node, or its evaluation, is new.
     changed: bool,
-    /// Whether something was proven below, or a shorter way to it.
-    news: bool,
+    /// Whether an outcome was proven below, or a shorter way to one.
+    newly_proven: bool,
 }
 
 /// Working memory.
@@ -33,22 +32,25 @@ pub(crate) struct Backup {
 }
 
 impl Backup {
-    /// Backs up the picks from `first` on whose value is known, and takes them
-    /// off the list.
-    pub(crate) fn known(
+    /// Backs up those picks from `first` on that need no evaluation, and takes
+    /// them off the list.
+    pub(crate) fn without_batch(
         &mut self,
         tree: &Tree,
         picks: &mut Picks,
         first: usize,
         shared: &Shared<'_>,
     ) {
-        if picks.list[first..].iter().all(|pick| pick.arrival.waits()) {
+        if picks.list[first..]
+            .iter()
+            .all(|pick| pick.leaf.awaits_batch())
+        {
             return;
         }
         self.run(tree, picks, first, false, shared);
         let mut kept = first;
         for number in first..picks.list.len() {
-            if picks.list[number].arrival.waits() {
+            if picks.list[number].leaf.awaits_batch() {
                 picks.list[kept] = picks.list[number];
                 kept += 1;
             }
@@ -71,7 +73,7 @@ impl Backup {
     ) {
         let mut path: &[Step] = &[];
         for pick in &picks.list[first..] {
-            if !evaluated && pick.arrival.waits() {
+            if !evaluated && pick.leaf.awaits_batch() {
                 continue;
             }
             let next = picks.path(pick);
@@ -81,28 +83,28 @@ impl Backup {
             if self.pending.len() < path.len() {
                 self.pending.resize_with(path.len(), Pending::default);
             }
-            self.arrive(path.len() - 1, pick);
-            match pick.arrival {
-                Arrival::Collision => {}
-                Arrival::Standing => self.tally.pass(pick.visits),
-                _ => self.tally.arrive(pick.visits, path.len() as u32 - 1),
+            self.add_leaf(path.len() - 1, pick);
+            match pick.leaf {
+                LeafKind::Collision => {}
+                LeafKind::Revisit => self.tally.pass(pick.visits),
+                _ => self.tally.count_leaf(pick.visits, path.len() as u32 - 1),
             }
         }
         self.unwind(tree, path, 0);
         shared.progress.add(std::mem::take(&mut self.tally));
     }
 
-    fn arrive(&mut self, depth: usize, pick: &Pick) {
+    fn add_leaf(&mut self, depth: usize, pick: &Pick) {
         let pending = &mut self.pending[depth];
-        pending.landing += pick.visits;
-        match pick.arrival {
-            Arrival::Collision => return,
-            Arrival::Leaf { .. } | Arrival::Standing => {}
-            Arrival::Known { news } => {
-                pending.changed |= news;
-                pending.news |= news;
+        pending.completed += pick.visits;
+        match pick.leaf {
+            LeafKind::Collision => return,
+            LeafKind::Unevaluated { .. } | LeafKind::Revisit => {}
+            LeafKind::Terminal { newly_proven } => {
+                pending.changed |= newly_proven;
+                pending.newly_proven |= newly_proven;
             }
-            Arrival::Drawn => pending.drawn += pick.visits,
+            LeafKind::HistoryDraw => pending.drawn += pick.visits,
         }
         pending.visits += pick.visits;
     }
@@ -116,11 +118,11 @@ impl Backup {
             let mut proven = false;
             if node != 0 {
                 let node = tree.node(node);
-                if pending.news {
-                    let shape = node.shape();
-                    let known = (shape.outcome(), shape.plies());
+                if pending.newly_proven {
+                    let header = node.header();
+                    let known = (header.outcome(), header.plies());
                     // A leaf whose outcome is known was proven on the way down.
-                    proven = known.0 != Outcome::Unknown && shape.moves() == 0;
+                    proven = known.0 != Outcome::Unknown && header.moves() == 0;
                     if !proven && let Some(proof) = tree.proof(node) {
                         node.prove(proof.0, proof.1);
                         proven = proof != known;
@@ -131,16 +133,16 @@ impl Backup {
                 }
             }
             if depth == 0 {
-                tree.in_flight().fetch_sub(pending.landing, Relaxed);
+                tree.in_flight().fetch_sub(pending.completed, Relaxed);
                 continue;
             }
             let edge = tree.edge(edge);
-            edge.land(pending.landing, pending.visits, pending.drawn);
+            edge.complete(pending.completed, pending.visits, pending.drawn);
             let parent = &mut self.pending[depth - 1];
-            parent.landing += pending.landing;
+            parent.completed += pending.completed;
             parent.visits += pending.visits;
             parent.changed |= pending.visits > 0;
-            parent.news |= proven;
+            parent.newly_proven |= proven;
         }
     }
 }

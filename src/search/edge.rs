@@ -29,9 +29,9 @@ pub(crate) struct Edge<'a>(&'a [AtomicU64; EDGE]);
 
 /// The visits of an edge, at one moment.
 #[derive(Clone, Copy)]
-pub(crate) struct Traffic(u64);
+pub(crate) struct EdgeVisits(u64);
 
-impl Traffic {
+impl EdgeVisits {
     /// Visits made.
     #[inline]
     pub(crate) fn visits(self) -> u32 {
@@ -50,16 +50,16 @@ impl Traffic {
         self.visits() + self.in_flight()
     }
 
-    /// Share of the visits made, in 0…1, that ended on arrival because of the
-    /// moves before: in a repetition, or by the 50-move rule.
+    /// Share of the visits made, in 0…1, that the
+    /// moves before made draws: by repetition, or by the 50-move rule.
     #[inline]
     pub(crate) fn drawn(self) -> f64 {
         (self.0 >> DRAWN_SHIFT) as f64 / DRAWN_UNIT
     }
 
-    fn with_drawn(self, share: f64) -> Traffic {
+    fn with_drawn(self, share: f64) -> EdgeVisits {
         let code = (share.clamp(0.0, 1.0) * DRAWN_UNIT + 0.5) as u64;
-        Traffic(self.0 & !(0xffff << DRAWN_SHIFT) | code << DRAWN_SHIFT)
+        EdgeVisits(self.0 & !(0xffff << DRAWN_SHIFT) | code << DRAWN_SHIFT)
     }
 }
 
@@ -76,13 +76,13 @@ impl<'a> Edge<'a> {
     }
 
     #[inline]
-    pub(crate) fn traffic(self) -> Traffic {
-        Traffic(self.0[0].load(Acquire))
+    pub(crate) fn edge_visits(self) -> EdgeVisits {
+        EdgeVisits(self.0[0].load(Acquire))
     }
 
     /// Visits made.
     pub(crate) fn visits(self) -> u32 {
-        self.traffic().visits()
+        self.edge_visits().visits()
     }
 
     /// The node it leads to; 0 if there is none yet.
@@ -114,20 +114,20 @@ impl<'a> Edge<'a> {
 
     /// Puts visits in flight; what there was before. The caller keeps to
     /// [`MAX_IN_FLIGHT`](super::tree::MAX_IN_FLIGHT) at the root.
-    pub(crate) fn start(self, visits: u32) -> Traffic {
-        Traffic(self.0[0].fetch_add(u64::from(visits) << IN_FLIGHT_SHIFT, Relaxed))
+    pub(crate) fn add_in_flight(self, visits: u32) -> EdgeVisits {
+        EdgeVisits(self.0[0].fetch_add(u64::from(visits) << IN_FLIGHT_SHIFT, Relaxed))
     }
 
     /// Takes visits out of flight, and counts `visits` of them, `drawn` of which
     /// ended by history. Whoever sees them counted sees where they led.
-    pub(crate) fn land(self, landing: u32, visits: u32, drawn: u32) {
-        let change = u64::from(visits).wrapping_sub(u64::from(landing) << IN_FLIGHT_SHIFT);
-        let before = Traffic(self.0[0].fetch_add(change, Release));
+    pub(crate) fn complete(self, completed: u32, visits: u32, drawn: u32) {
+        let change = u64::from(visits).wrapping_sub(u64::from(completed) << IN_FLIGHT_SHIFT);
+        let before = EdgeVisits(self.0[0].fetch_add(change, Release));
         if visits > 0 && (drawn > 0 || before.drawn() > 0.0) {
             let total = f64::from(before.visits()) + f64::from(visits);
             let draws = before.drawn() * f64::from(before.visits()) + f64::from(drawn);
             let _ = self.0[0].fetch_update(Release, Relaxed, |word| {
-                Some(Traffic(word).with_drawn(draws / total).0)
+                Some(EdgeVisits(word).with_drawn(draws / total).0)
             });
         }
     }
@@ -135,11 +135,11 @@ impl<'a> Edge<'a> {
     /// Forgets draws by history, and visits if all were such. Nothing else may
     /// be looking at it.
     pub(crate) fn forget_draws(self) {
-        let traffic = match self.node() {
-            0 => Traffic(0),
-            _ => self.traffic().with_drawn(0.0),
+        let edge_visits = match self.node() {
+            0 => EdgeVisits(0),
+            _ => self.edge_visits().with_drawn(0.0),
         };
-        self.0[0].store(traffic.0, Relaxed);
+        self.0[0].store(edge_visits.0, Relaxed);
     }
 }
 
@@ -152,22 +152,26 @@ mod tests {
         let words = [AtomicU64::new(u64::MAX), AtomicU64::new(u64::MAX)];
         let edge = Edge::new(&words);
         let parts = || {
-            let traffic = edge.traffic();
-            (traffic.visits(), traffic.in_flight(), traffic.drawn())
+            let edge_visits = edge.edge_visits();
+            (
+                edge_visits.visits(),
+                edge_visits.in_flight(),
+                edge_visits.drawn(),
+            )
         };
         edge.clear(0xabcd, Rank::new(200, 31));
         assert_eq!((edge.node(), parts()), (0, (0, 0, 0.0)));
-        assert_eq!(edge.start(40_000).started(), 0);
-        assert_eq!(edge.start(3).started(), 40_000);
+        assert_eq!(edge.add_in_flight(40_000).started(), 0);
+        assert_eq!(edge.add_in_flight(3).started(), 40_000);
         assert_eq!((edge.link(77), edge.link(78)), (77, 77));
-        edge.land(5, 3, 0);
+        edge.complete(5, 3, 0);
         assert_eq!(parts(), (3, 39_998, 0.0));
-        edge.land(1, 1, 1);
-        assert!((edge.traffic().drawn() - 0.25).abs() < 1e-4);
-        edge.land(4, 4, 0);
-        assert!((edge.traffic().drawn() - 0.125).abs() < 1e-4);
-        edge.land(39_992, 0, 0);
-        assert_eq!((edge.traffic().started(), edge.node()), (9, 77));
+        edge.complete(1, 1, 1);
+        assert!((edge.edge_visits().drawn() - 0.25).abs() < 1e-4);
+        edge.complete(4, 4, 0);
+        assert!((edge.edge_visits().drawn() - 0.125).abs() < 1e-4);
+        edge.complete(39_992, 0, 0);
+        assert_eq!((edge.edge_visits().started(), edge.node()), (9, 77));
         assert_eq!((edge.mv(), edge.rank()), (0xabcd, Rank::new(200, 31)));
         edge.forget_draws();
         assert_eq!(parts(), (8, 1, 0.0));

@@ -9,10 +9,10 @@
 use super::arena::{Index, Span};
 use super::block::{self, Block};
 use super::edge::{EDGE, Edge};
+use super::header::NodeHeader;
 use super::node::Node;
 use super::prior::{Rank, table};
 use super::select::Untried;
-use super::shape::Shape;
 use super::sync::spin_loop;
 use super::tree::{Full, Tree};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -33,8 +33,8 @@ const PAIR: usize = 2 * EDGE;
 const QUAD: usize = 4 * EDGE;
 
 impl Tree {
-    pub(crate) fn block(&self, shape: Shape) -> Block<'_> {
-        Block::new(self.arena(), shape.block())
+    pub(crate) fn block(&self, header: NodeHeader) -> Block<'_> {
+        Block::new(self.arena(), header.block())
     }
 
     #[inline]
@@ -42,10 +42,10 @@ impl Tree {
         Edge::new(self.arena().block(index))
     }
 
-    /// Where edge `number` of a node of this shape is, in the order of ranks.
+    /// Where edge `number` of a node of this header is, in the order of ranks.
     #[inline]
-    fn edge_index(&self, shape: Shape, number: u32) -> Index {
-        let (pair, directory) = self.block(shape).ways();
+    fn edge_index(&self, header: NodeHeader, number: u32) -> Index {
+        let (pair, directory) = self.block(header).ways();
         let (chunk, place) = if number < DIRECT {
             (pair, number)
         } else if number < 4 {
@@ -62,12 +62,12 @@ impl Tree {
 
     /// Where the node's edges are, the greatest prior first.
     #[inline]
-    pub(crate) fn edge_indices(&self, shape: Shape) -> impl Iterator<Item = Index> {
+    pub(crate) fn edge_indices(&self, header: NodeHeader) -> impl Iterator<Item = Index> {
         let mut index = 0;
-        (0..shape.count()).map(move |number| {
+        (0..header.count()).map(move |number| {
             let begins_a_chunk = number % 4 == 0 || number == DIRECT;
             index = match begins_a_chunk {
-                true => self.edge_index(shape, number),
+                true => self.edge_index(header, number),
                 false => index + EDGE as Index,
             };
             index
@@ -76,15 +76,15 @@ impl Tree {
 
     /// The node's edges, the greatest prior first.
     #[inline]
-    pub(crate) fn edges(&self, shape: Shape) -> impl Iterator<Item = Edge<'_>> {
-        self.edge_indices(shape).map(|index| self.edge(index))
+    pub(crate) fn edges(&self, header: NodeHeader) -> impl Iterator<Item = Edge<'_>> {
+        self.edge_indices(header).map(|index| self.edge(index))
     }
 
     /// The edge of the least prior, if there is any.
     #[cfg(test)]
-    pub(crate) fn last_edge(&self, shape: Shape) -> Option<Edge<'_>> {
-        let last = shape.count().checked_sub(1)?;
-        Some(self.edge(self.edge_index(shape, last)))
+    pub(crate) fn last_edge(&self, header: NodeHeader) -> Option<Edge<'_>> {
+        let last = header.count().checked_sub(1)?;
+        Some(self.edge(self.edge_index(header, last)))
     }
 
     fn slot(&self, directory: Index, slot: u32) -> Index {
@@ -109,38 +109,38 @@ impl Tree {
         mv: u16,
         rank: Rank,
     ) -> Result<Index, Full> {
-        let shape = loop {
-            let shape = node.shape();
-            if shape.count() > number {
-                return Ok(self.edge_index(shape, number));
+        let header = loop {
+            let header = node.header();
+            if header.count() > number {
+                return Ok(self.edge_index(header, number));
             }
-            let free = |shape: Shape| (!shape.locked()).then_some(shape.lock());
-            if let Some(before) = node.reshape(free) {
+            let free = |header: NodeHeader| (!header.locked()).then_some(header.lock());
+            if let Some(before) = node.update(free) {
                 if before.count() == number {
                     break before;
                 }
-                node.reshape(|shape| Some(shape.unlock()));
+                node.update(|header| Some(header.unlock()));
             }
             spin_loop();
         };
-        let room = self.make_room(span, shape);
+        let room = self.make_room(span, header);
         if room.is_some() {
-            let edge = self.edge(self.edge_index(shape, number));
+            let edge = self.edge(self.edge_index(header, number));
             edge.clear(mv, rank);
         }
         let count = number + u32::from(room.is_some());
-        node.reshape(|shape| Some(shape.with_count(count).unlock()));
+        node.update(|header| Some(header.with_count(count).unlock()));
         match room {
-            Some(()) => Ok(self.edge_index(shape, number)),
+            Some(()) => Ok(self.edge_index(header, number)),
             None => Err(Full),
         }
     }
 
     /// Finds memory for one more edge. The node is locked.
-    fn make_room(&self, span: &mut Span, shape: Shape) -> Option<()> {
-        let block = self.block(shape);
+    fn make_room(&self, span: &mut Span, header: NodeHeader) -> Option<()> {
+        let block = self.block(header);
         let (pair, directory) = block.ways();
-        match shape.count() {
+        match header.count() {
             0 => block.set_ways(self.allocate(span, PAIR)?, 0),
             DIRECT => {
                 let [directory, chunk] = self.allocate_all(span, [DIRECTORY, PAIR])?;
@@ -197,15 +197,15 @@ impl Tree {
 
     /// Calls `give` with the node's block and every chunk and directory of its
     /// edges, and their lengths.
-    pub(crate) fn contents(&self, shape: Shape, mut give: impl FnMut(Index, usize)) {
-        let count = shape.count();
-        if shape.moves() == 0 {
+    pub(crate) fn contents(&self, header: NodeHeader, mut give: impl FnMut(Index, usize)) {
+        let count = header.count();
+        if header.moves() == 0 {
             return;
         }
-        let (pair, directory) = self.block(shape).ways();
+        let (pair, directory) = self.block(header).ways();
         // Giving writes to what is given, so what leads on goes last.
         for first in (4..count).step_by(4) {
-            give(self.edge_index(shape, first), QUAD);
+            give(self.edge_index(header, first), QUAD);
         }
         if count > NEAR {
             let above = self.slot(directory, FAR_SLOT);
@@ -221,27 +221,27 @@ impl Tree {
         if count > 0 {
             give(pair, PAIR);
         }
-        give(shape.block(), block::words(shape.moves().into()));
+        give(header.block(), block::words(header.moves().into()));
     }
 
     /// Words of what [`Tree::contents`] tells.
-    pub(crate) fn content_words(&self, shape: Shape) -> usize {
-        if shape.moves() == 0 {
+    pub(crate) fn content_words(&self, header: NodeHeader) -> usize {
+        if header.moves() == 0 {
             return 0;
         }
-        let count = shape.count();
+        let count = header.count();
         let quads = count.saturating_sub(4).div_ceil(4) as usize;
         let far = count.saturating_sub(NEAR).div_ceil(FAR) as usize;
         let directories = usize::from(count > DIRECT) + usize::from(count > NEAR) + far;
         let pairs = usize::from(count > 0) + usize::from(count > DIRECT);
-        quads * QUAD + directories * DIRECTORY + pairs * PAIR + block::words(shape.moves().into())
+        quads * QUAD + directories * DIRECTORY + pairs * PAIR + block::words(header.moves().into())
     }
 }
 
 /// The moves of a node that have no edges yet.
 pub(crate) struct Unvisited<'a> {
     tree: &'a Tree,
-    shape: Shape,
+    header: NodeHeader,
     last: Rank,
     exhausted: bool,
     ranks: &'a mut Vec<Rank>,
@@ -252,14 +252,14 @@ impl<'a> Unvisited<'a> {
     /// asked for.
     pub(crate) fn new(
         tree: &'a Tree,
-        shape: Shape,
+        header: NodeHeader,
         last: Rank,
         ranks: &'a mut Vec<Rank>,
     ) -> Unvisited<'a> {
         ranks.clear();
         Unvisited {
             tree,
-            shape,
+            header,
             last,
             exhausted: false,
             ranks,
@@ -277,7 +277,7 @@ impl Untried for Unvisited<'_> {
     }
 
     fn next(&mut self) -> Option<f32> {
-        let next = self.tree.next_rank(self.shape, self.last);
+        let next = self.tree.next_rank(self.header, self.last);
         let Some(rank) = next else {
             self.exhausted = true;
             return None;
@@ -301,10 +301,10 @@ mod tests {
         let indices: Vec<_> = (0..218)
             .map(|_| grow(&tree, &mut span, tree.root()).unwrap())
             .collect();
-        let shape = tree.root().shape();
-        assert_eq!(shape.count(), 218);
-        assert!(tree.edge_indices(shape).eq(indices));
-        let ranks: Vec<_> = tree.edges(shape).map(Edge::rank).collect();
+        let header = tree.root().header();
+        assert_eq!(header.count(), 218);
+        assert!(tree.edge_indices(header).eq(indices));
+        let ranks: Vec<_> = tree.edges(header).map(Edge::rank).collect();
         assert!(ranks.windows(2).all(|pair| pair[0] > pair[1]));
     }
 
@@ -317,9 +317,9 @@ mod tests {
             for _ in 0..count {
                 grow(&tree, &mut span, tree.root()).unwrap();
             }
-            let shape = tree.root().shape();
+            let header = tree.root().header();
             let mut blocks = Vec::new();
-            tree.contents(shape, |index, length| blocks.push((index, length)));
+            tree.contents(header, |index, length| blocks.push((index, length)));
             blocks.sort_unstable();
             assert!(
                 blocks
@@ -327,7 +327,7 @@ mod tests {
                     .all(|pair| pair[0].0 + pair[0].1 as u32 == pair[1].0)
             );
             let words: usize = blocks.iter().map(|block| block.1).sum();
-            assert_eq!(words, tree.content_words(shape), "{count}");
+            assert_eq!(words, tree.content_words(header), "{count}");
             assert!(
                 words <= block::words(218) + 2 * EDGE * count + 2 * QUAD,
                 "{count} {words}"

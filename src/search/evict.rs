@@ -6,8 +6,8 @@
 //! evaluated again when a visit comes by.
 
 use super::arena::{Arena, FreeLists, Index};
+use super::header::{NodeHeader, Stage};
 use super::node::{NODE, Node};
-use super::shape::{Shape, Stage};
 use super::sync::PAGE;
 use super::tree::Tree;
 use std::sync::atomic::Ordering::Relaxed;
@@ -131,16 +131,16 @@ impl Tree {
         for page in std::mem::take(&mut reclaim.pages) {
             for index in nodes_of(page) {
                 let node = self.node(index);
-                let shape = node.shape();
-                if shape.stage() == Stage::Free {
+                let header = node.header();
+                if header.stage() == Stage::Free {
                     continue;
                 }
                 let kept = survey.reaches(index);
-                if kept && !self.is_expendable(index, shape, visits) {
+                if kept && !self.is_expendable(index, header, visits) {
                     continue;
                 }
                 let lists = &mut reclaim.lists;
-                self.contents(shape, |index, length| {
+                self.contents(header, |index, length| {
                     lists.give(self.arena(), index, length);
                 });
                 if kept {
@@ -173,12 +173,12 @@ impl Tree {
             if survey.nodes.is_multiple_of(PATIENCE) && hurry() {
                 return None;
             }
-            let shape = self.node(index).shape();
-            if self.is_expendable(index, shape, visits) {
+            let header = self.node(index).header();
+            if self.is_expendable(index, header, visits) {
                 continue;
             }
-            survey.words += self.content_words(shape);
-            for edge in self.edges(shape) {
+            survey.words += self.content_words(header);
+            for edge in self.edges(header) {
                 let to = edge.node();
                 if to != 0 && survey.reach(to) {
                     stack.push(to);
@@ -190,13 +190,13 @@ impl Tree {
 
     /// Whether what a node owns can go when nodes with up to so many visits are
     /// to lose it.
-    fn is_expendable(&self, index: Index, shape: Shape, visits: u32) -> bool {
+    fn is_expendable(&self, index: Index, header: NodeHeader, visits: u32) -> bool {
         visits > 0
             && index != self.root_index()
-            && shape.stage() == Stage::Expanded
+            && header.stage() == Stage::Expanded
             && self.node(index).visits() <= visits
             && self
-                .edges(shape)
-                .all(|edge| edge.traffic().in_flight() == 0)
+                .edges(header)
+                .all(|edge| edge.edge_visits().in_flight() == 0)
     }
 }

@@ -5,7 +5,7 @@
 //! | 0 | 32, 32 | visits, value |
 //! | 1 | 16, 16, 16, 16 | draw probability, moves left, weight and spread of the visits |
 //! | 2 | 64 | key of the position |
-//! | 3 | | its [`Shape`] |
+//! | 3 | | its [`NodeHeader`] |
 //!
 //! Values are means over what is known of the position, seen by the side that
 //! moved here, so that a player compares its moves by the values of their nodes
@@ -14,7 +14,7 @@
 //! kept in few bits.
 
 use super::arena::Index;
-use super::shape::{Outcome, Shape, Stage};
+use super::header::{NodeHeader, Outcome, Stage};
 use super::sync::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -58,12 +58,12 @@ impl<'a> Node<'a> {
         self.0[0].store(0, Relaxed);
         self.0[1].store(0, Relaxed);
         self.0[2].store(key, Relaxed);
-        self.0[3].store(Shape::default().0, Release);
+        self.0[3].store(NodeHeader::default().0, Release);
     }
 
     /// Makes the words no node.
     pub(crate) fn free(self) {
-        let free = Shape::default().with_stage(Stage::Free);
+        let free = NodeHeader::default().with_stage(Stage::Free);
         self.0[3].store(free.0, Release);
     }
 
@@ -115,45 +115,48 @@ impl<'a> Node<'a> {
     }
 
     #[inline]
-    pub(crate) fn shape(self) -> Shape {
-        Shape(self.0[3].load(Acquire))
+    pub(crate) fn header(self) -> NodeHeader {
+        NodeHeader(self.0[3].load(Acquire))
     }
 
-    /// Replaces the shape by what `change` makes of it; `None` leaves it.
+    /// Replaces the header by what `change` makes of it; `None` leaves it.
     /// Returns what it was when it was replaced.
-    pub(crate) fn reshape(self, mut change: impl FnMut(Shape) -> Option<Shape>) -> Option<Shape> {
+    pub(crate) fn update(
+        self,
+        mut change: impl FnMut(NodeHeader) -> Option<NodeHeader>,
+    ) -> Option<NodeHeader> {
         self.0[3]
             .fetch_update(AcqRel, Acquire, |word| {
-                change(Shape(word)).map(|Shape(new)| new)
+                change(NodeHeader(word)).map(|NodeHeader(new)| new)
             })
             .ok()
-            .map(Shape)
+            .map(NodeHeader)
     }
 
     /// Records a proof. The more is known the shorter a win is, and a loss too:
     /// whoever knows less does not lengthen it again.
     pub(crate) fn prove(self, outcome: Outcome, plies: u8) {
-        self.reshape(|shape| {
-            let known = shape.outcome() == outcome && shape.plies() <= plies;
-            (!known).then_some(shape.with_outcome(outcome, plies))
+        self.update(|header| {
+            let known = header.outcome() == outcome && header.plies() <= plies;
+            (!known).then_some(header.with_outcome(outcome, plies))
         });
     }
 
     /// Gives the node its block, with priors for so many moves, and opens it to
     /// descents. Only the thread that made it [`Stage::Pending`] may.
     pub(crate) fn expand(self, block: Index, moves: u8) {
-        self.reshape(|shape| {
-            let shape = shape.with_block(block).with_moves(moves);
-            Some(shape.with_stage(Stage::Expanded))
+        self.update(|header| {
+            let header = header.with_block(block).with_moves(moves);
+            Some(header.with_stage(Stage::Expanded))
         });
     }
 
     /// Makes a node without moves of this one; its worth stays. Nothing else may
     /// be looking at it.
     pub(crate) fn strip(self) {
-        self.reshape(|shape| {
-            let shape = shape.with_block(0).with_count(0).with_moves(0);
-            Some(shape.with_stage(Stage::New))
+        self.update(|header| {
+            let header = header.with_block(0).with_count(0).with_moves(0);
+            Some(header.with_stage(Stage::New))
         });
     }
 }
@@ -188,7 +191,7 @@ mod tests {
         );
         assert!((kept.q - statistics.q).abs() < 1e-9);
         assert!((kept.d - 0.25).abs() < 1e-5 && (kept.spread - 0.3).abs() < 1e-5);
-        assert_eq!((node.key(), node.shape().stage()), (77, Stage::New));
+        assert_eq!((node.key(), node.header().stage()), (77, Stage::New));
         node.set(&Statistics {
             q: 7.0,
             m: 1e9,

@@ -1,28 +1,28 @@
-//! Where visits end: what the way down hands to the way back.
+//! Where descents end: what selection hands to backup.
 
 use super::arena::Index;
 
-/// Where visits ended.
+/// The kind of leaf that a descent ended at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arrival {
-    /// At a leaf to be evaluated, in this place of the batch.
-    Leaf { slot: usize },
-    /// At a position whose value is known for good. `news`: by this very visit.
-    Known { news: bool },
-    /// At a position that the moves before make a draw: the edge says so, and
-    /// the path's last step has no node.
-    Drawn,
-    /// At a position of which more is known than the visits to it by this way
-    /// say, or one where the search cannot go on: what it is worth stands.
-    Standing,
-    /// At a leaf that is being evaluated already: for nothing.
+pub(crate) enum LeafKind {
+    /// It is not evaluated yet; `slot` is its place in the batch.
+    Unevaluated { slot: usize },
+    /// Its value is proven. `newly_proven`: by this very visit.
+    Terminal { newly_proven: bool },
+    /// The moves before make it a draw. The edge counts the draw, and the path's
+    /// last step has no node.
+    HistoryDraw,
+    /// Other paths have visited the node more often than this edge has, or the
+    /// search cannot go deeper: the visit backs up the node's present value.
+    Revisit,
+    /// Another visit has it evaluated already: this one is undone.
     Collision,
 }
 
-impl Arrival {
+impl LeafKind {
     /// Whether the visits wait for the batch.
-    pub(crate) fn waits(self) -> bool {
-        matches!(self, Arrival::Leaf { .. } | Arrival::Collision)
+    pub(crate) fn awaits_batch(self) -> bool {
+        matches!(self, LeafKind::Unevaluated { .. } | LeafKind::Collision)
     }
 }
 
@@ -40,10 +40,10 @@ pub(crate) struct Pick {
     pub(crate) start: usize,
     pub(crate) length: usize,
     pub(crate) visits: u32,
-    pub(crate) arrival: Arrival,
+    pub(crate) leaf: LeafKind,
 }
 
-/// What descents brought, in the order of the tree.
+/// The picks of a batch, in the order of the tree.
 #[derive(Default)]
 pub(crate) struct Picks {
     pub(crate) list: Vec<Pick>,
@@ -56,7 +56,7 @@ impl Picks {
     }
 
     /// The node that the pick ended at.
-    pub(crate) fn leaf(&self, pick: &Pick) -> Index {
+    pub(crate) fn leaf_node(&self, pick: &Pick) -> Index {
         self.paths[pick.start + pick.length - 1].node
     }
 

@@ -2,14 +2,14 @@
 
 use super::edge::Edge;
 use super::gumbel::Contender;
+use super::header::{NodeHeader, Outcome};
 use super::node::{Node, Statistics};
 use super::packed::unpack_move;
 use super::prior;
 use super::select::first_play_urgency;
-use super::shape::{Outcome, Shape};
 use super::shared::Shared;
 use super::tree::Tree;
-use super::worth::blend;
+use super::value::edge_value;
 use crate::agent::{Line, MoveStatistics, Report, Score};
 use crate::chess::mate_in_one;
 use shakmaty::{Chess, Move, Position};
@@ -62,23 +62,23 @@ pub(crate) fn report(shared: &Shared<'_>) -> (Report, Vec<MoveStatistics>) {
 }
 
 /// What is known of the position that an edge leads to.
-fn destination(tree: &Tree, edge: Edge<'_>) -> Shape {
+fn destination(tree: &Tree, edge: Edge<'_>) -> NodeHeader {
     match edge.node() {
-        0 => Shape::default(),
-        node => tree.node(node).shape(),
+        0 => NodeHeader::default(),
+        node => tree.node(node).header(),
     }
 }
 
-/// What a move is worth to the player, with its visits.
-pub(crate) fn worth(tree: &Tree, edge: Edge<'_>) -> Statistics {
-    let traffic = edge.traffic();
-    let worth = match edge.node() {
-        0 => blend(&Statistics::default(), 1.0),
-        node => blend(&tree.node(node).statistics(), traffic.drawn()),
+/// The value of a move for the side that plays it, with its visits.
+pub(crate) fn edge_statistics(tree: &Tree, edge: Edge<'_>) -> Statistics {
+    let edge_visits = edge.edge_visits();
+    let value = match edge.node() {
+        0 => edge_value(&Statistics::default(), 1.0),
+        node => edge_value(&tree.node(node).statistics(), edge_visits.drawn()),
     };
     Statistics {
-        visits: traffic.visits(),
-        ..worth
+        visits: edge_visits.visits(),
+        ..value
     }
 }
 
@@ -87,27 +87,33 @@ pub(crate) fn worth(tree: &Tree, edge: Edge<'_>) -> Statistics {
 /// longer, a tablebase's first).
 pub(crate) fn compare(tree: &Tree, a: Edge<'_>, b: Edge<'_>) -> Ordering {
     let key = |edge: Edge<'_>| {
-        let shape = destination(tree, edge);
-        let plies = i32::from(shape.plies());
-        let (class, urgency) = match shape.outcome() {
+        let header = destination(tree, edge);
+        let plies = i32::from(header.plies());
+        let (class, urgency) = match header.outcome() {
             Outcome::Loss => (2, -plies),
             Outcome::Win => (0, plies),
             Outcome::Unknown | Outcome::Draw => (1, 0),
         };
         let visits = if class == 1 { edge.visits() } else { 0 };
-        (class, urgency, visits, worth(tree, edge).q, edge.rank())
+        (
+            class,
+            urgency,
+            visits,
+            edge_statistics(tree, edge).q,
+            edge.rank(),
+        )
     };
     key(b).partial_cmp(&key(a)).unwrap_or(Ordering::Equal)
 }
 
 /// The edges of a node as Gumbel's selection sees them.
 pub(crate) fn contenders(tree: &Tree, node: Node<'_>) -> Vec<Contender> {
-    tree.edges(node.shape())
+    tree.edges(node.header())
         .map(|edge| Contender {
             number: edge.rank().number(),
             prior: prior_of(edge),
-            q: (edge.visits() > 0).then(|| worth(tree, edge).q as f32),
-            started: edge.traffic().started(),
+            q: (edge.visits() > 0).then(|| edge_statistics(tree, edge).q as f32),
+            started: edge.edge_visits().started(),
             lost: destination(tree, edge).outcome() == Outcome::Win,
         })
         .collect()
@@ -115,7 +121,7 @@ pub(crate) fn contenders(tree: &Tree, node: Node<'_>) -> Vec<Contender> {
 
 /// The best edge, if any has been visited.
 pub(crate) fn best_edge<'a>(tree: &'a Tree, node: Node<'_>) -> Option<Edge<'a>> {
-    tree.edges(node.shape())
+    tree.edges(node.header())
         .filter(|edge| edge.visits() > 0)
         .min_by(|&a, &b| compare(tree, a, b))
 }
@@ -125,9 +131,12 @@ pub(crate) fn best_edge<'a>(tree: &'a Tree, node: Node<'_>) -> Option<Edge<'a>> 
 fn ranked<'a>(shared: &Shared<'a>) -> Vec<Ranked<'a>> {
     let tree = shared.tree;
     let root = tree.root();
-    let shape = root.shape();
+    let header = root.header();
     let board = shared.game.position().board();
-    let mut edges: Vec<Edge<'a>> = tree.edges(shape).filter(|edge| edge.visits() > 0).collect();
+    let mut edges: Vec<Edge<'a>> = tree
+        .edges(header)
+        .filter(|edge| edge.visits() > 0)
+        .collect();
     let visited_policy = edges.iter().map(|edge| prior_of(*edge)).sum();
     edges.sort_by(|&a, &b| compare(tree, a, b));
     let mut ranked: Vec<Ranked<'a>> = edges
@@ -135,7 +144,7 @@ fn ranked<'a>(shared: &Shared<'a>) -> Vec<Ranked<'a>> {
         .map(|edge| Ranked {
             mv: unpack_move(edge.mv(), board),
             prior: prior_of(edge),
-            statistics: worth(tree, edge),
+            statistics: edge_statistics(tree, edge),
             edge: Some(edge),
         })
         .collect();
@@ -151,7 +160,7 @@ fn ranked<'a>(shared: &Shared<'a>) -> Vec<Ranked<'a>> {
     let even = 1.0 / shared.root_moves.len().max(1) as f32;
     let mut rest: Vec<(Move, f32)> = Vec::new();
     let seen: Vec<Move> = ranked.iter().map(|ranked| ranked.mv).collect();
-    let codes = (shape.moves() > 0).then(|| tree.prior_codes(shape));
+    let codes = (header.moves() > 0).then(|| tree.prior_codes(header));
     for (number, &mv) in shared.root_moves.iter().enumerate() {
         if !seen.contains(&mv) {
             let code = codes.as_ref().and_then(|codes| codes.get(number));
@@ -204,7 +213,7 @@ fn line(shared: &Shared<'_>, first: &Ranked<'_>, has_moves_left: bool) -> Line {
         node = next.node();
     }
     // The last move of a mate was seen, not visited.
-    if node != 0 && tree.node(node).shape().mate() == Some(1) {
+    if node != 0 && tree.node(node).header().mate() == Some(1) {
         moves.extend(mate_in_one(&position, &position.legal_moves()));
     }
     let score = score(tree, first);
@@ -223,8 +232,8 @@ fn line(shared: &Shared<'_>, first: &Ranked<'_>, has_moves_left: bool) -> Line {
 
 fn score(tree: &Tree, ranked: &Ranked<'_>) -> Score {
     let edge = ranked.edge;
-    let shape = edge.map_or_else(Shape::default, |edge| destination(tree, edge));
-    match (shape.outcome(), shape.mate().map(i32::from)) {
+    let header = edge.map_or_else(NodeHeader::default, |edge| destination(tree, edge));
+    match (header.outcome(), header.mate().map(i32::from)) {
         (Outcome::Loss, Some(plies)) => Score::Mate((plies + 2) / 2),
         (Outcome::Loss, None) => Score::Tablebase { won: true },
         (Outcome::Win, Some(plies)) => Score::Mate(-(plies + 1) / 2),

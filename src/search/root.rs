@@ -16,7 +16,7 @@ use std::borrow::Cow;
 /// So far above all others a logit leaves them nothing.
 const CERTAIN: f32 = 100.0;
 
-/// The root's peculiarities in one search.
+/// What is special about the root of one search.
 #[derive(Debug, Default)]
 pub(crate) struct Root {
     /// The number of the move that mates, if one does.
@@ -29,9 +29,8 @@ pub(crate) struct Root {
     pub(crate) gumbel: Option<Gumbel>,
 }
 
-/// Whether a search by these parameters wants a root of its own, whose policy no
-/// other search has.
-pub(crate) fn is_peculiar(parameters: &Parameters) -> bool {
+/// Whether a search needs a fresh root, because its root policy is its own.
+pub(crate) fn needs_fresh_root(parameters: &Parameters) -> bool {
     parameters.noise_epsilon > 0.0
         || parameters.root_policy_temperature > 0.0
         || parameters.gumbel_moves > 0
@@ -139,7 +138,7 @@ mod tests {
     fn temperature_and_noise_change_the_policy_as_said() {
         let logits: Vec<f32> = (0..20).map(|number| number as f32 / 5.0).collect();
         let plain = Parameters::default();
-        assert!(!is_peculiar(&plain));
+        assert!(!needs_fresh_root(&plain));
         assert!(matches!(root(&plain).logits(&logits), Cow::Borrowed(_)));
 
         let flat = Parameters {

@@ -147,7 +147,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Adds visits that arrived at a leaf at this depth.
-    pub(crate) fn arrive(&mut self, visits: u32, depth: u32) {
+    pub(crate) fn count_leaf(&mut self, visits: u32, depth: u32) {
         self.pass(visits);
         self.arrived += u64::from(visits);
         self.depth += u64::from(visits) * u64::from(depth);

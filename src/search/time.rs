@@ -32,7 +32,7 @@ const MAX_FALL: f64 = 0.5;
 
 /// Time for one move.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Allotment {
+pub(crate) struct TimeBudget {
     /// What the move should take if nothing is known of it.
     pub(crate) soft: Duration,
     /// What it must not exceed.
@@ -41,19 +41,19 @@ pub(crate) struct Allotment {
     pub(crate) flexible: bool,
 }
 
-impl Allotment {
+impl TimeBudget {
     /// The time that `limits` give; `None` if they do not speak of time.
     ///
     /// `overhead` is kept back for what happens outside the engine. A fixed
     /// time for the move gives up at most half of itself to it.
-    pub(crate) fn new(limits: &Limits, overhead: Duration) -> Option<Allotment> {
+    pub(crate) fn new(limits: &Limits, overhead: Duration) -> Option<TimeBudget> {
         if limits.infinite {
             return None;
         }
         let fixed = limits.move_time.map(|time| {
             let time = time.min(LONGEST);
             let hard = time.saturating_sub(overhead).max(time / 2);
-            Allotment {
+            TimeBudget {
                 soft: hard,
                 hard,
                 flexible: false,
@@ -67,17 +67,17 @@ impl Allotment {
         }
     }
 
-    /// The time to think in a situation, of which only [`Allotment::hard`] is
+    /// The time to think in a stability, of which only [`TimeBudget::hard`] is
     /// never exceeded.
-    pub(crate) fn limit(&self, situation: Situation) -> Duration {
+    pub(crate) fn limit(&self, stability: Stability) -> Duration {
         match self.flexible {
-            true => self.soft.mul_f64(situation.factor()).min(self.hard),
+            true => self.soft.mul_f64(stability.factor()).min(self.hard),
             false => self.hard,
         }
     }
 }
 
-fn from_clock(time: Duration, limits: &Limits, overhead: Duration) -> Allotment {
+fn from_clock(time: Duration, limits: &Limits, overhead: Duration) -> TimeBudget {
     let usable = time.min(LONGEST).saturating_sub(overhead).as_secs_f64();
     let moves = limits
         .moves_to_go
@@ -91,7 +91,7 @@ fn from_clock(time: Duration, limits: &Limits, overhead: Duration) -> Allotment 
     };
     let planned = (total / f64::from(moves)).max(usable / f64::from(4 * moves));
     let hard = (planned * STRETCH).min(usable * share);
-    Allotment {
+    TimeBudget {
         soft: Duration::from_secs_f64(planned.min(hard)),
         hard: Duration::from_secs_f64(hard),
         flexible: true,
@@ -100,7 +100,7 @@ fn from_clock(time: Duration, limits: &Limits, overhead: Duration) -> Allotment 
 
 /// How clear the choice is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Situation {
+pub(crate) struct Stability {
     /// Share of the root's visits that went to the best move, in 0…1.
     pub(crate) best_share: f64,
     /// Share of the elapsed time for which it has been the best, in 0…1.
@@ -110,7 +110,7 @@ pub(crate) struct Situation {
     pub(crate) fallen: f64,
 }
 
-impl Situation {
+impl Stability {
     /// What the soft limit is to be multiplied by: less where one move gets all
     /// visits, more where the best move has just changed or the value falls.
     fn factor(self) -> f64 {
@@ -155,12 +155,12 @@ mod tests {
             overhead in 0u64..5_000,
         ) {
             let limits = clock(time, increment, moves_to_go);
-            let allotment = Allotment::new(&limits, MS(overhead)).unwrap();
-            prop_assert!(allotment.hard <= MS(time.saturating_sub(overhead)) + Duration::from_nanos(1));
-            prop_assert!(allotment.soft <= allotment.hard);
+            let budget = TimeBudget::new(&limits, MS(overhead)).unwrap();
+            prop_assert!(budget.hard <= MS(time.saturating_sub(overhead)) + Duration::from_nanos(1));
+            prop_assert!(budget.soft <= budget.hard);
         }
 
-        /// The situation never leads past the hard limit, whatever it and the
+        /// The stability never leads past the hard limit, whatever it and the
         /// clock are; trouble takes no less time than its absence.
         #[test]
         fn trouble_takes_time_within_the_hard_limit(
@@ -177,18 +177,18 @@ mod tests {
                 move_time: move_time.map(MS),
                 ..clock(time, increment, moves_to_go)
             };
-            let allotment = Allotment::new(&limits, MS(overhead)).unwrap();
-            let situation = Situation { best_share, stable, fallen };
-            let limit = allotment.limit(situation);
-            prop_assert!(limit <= allotment.hard && allotment.hard <= LONGEST);
-            prop_assert!(Instant::now().checked_add(allotment.hard).is_some());
+            let budget = TimeBudget::new(&limits, MS(overhead)).unwrap();
+            let stability = Stability { best_share, stable, fallen };
+            let limit = budget.limit(stability);
+            prop_assert!(limit <= budget.hard && budget.hard <= LONGEST);
+            prop_assert!(Instant::now().checked_add(budget.hard).is_some());
             let troubles = [
-                Situation { best_share: best_share / 2.0, ..situation },
-                Situation { stable: stable / 2.0, ..situation },
-                Situation { fallen: fallen + 0.1, ..situation },
+                Stability { best_share: best_share / 2.0, ..stability },
+                Stability { stable: stable / 2.0, ..stability },
+                Stability { fallen: fallen + 0.1, ..stability },
             ];
             for trouble in troubles {
-                prop_assert!(allotment.limit(trouble) >= limit, "{trouble:?}");
+                prop_assert!(budget.limit(trouble) >= limit, "{trouble:?}");
             }
         }
 
@@ -202,39 +202,39 @@ mod tests {
             let mut left = MS(time);
             for _ in 0..300 {
                 let limits = clock(left.as_millis() as u64, increment, None);
-                let allotment = Allotment::new(&limits, MS(overhead)).unwrap();
-                prop_assert!(allotment.hard <= left);
-                left = left - allotment.hard + MS(increment);
+                let budget = TimeBudget::new(&limits, MS(overhead)).unwrap();
+                prop_assert!(budget.hard <= left);
+                left = left - budget.hard + MS(increment);
             }
         }
     }
 
     #[test]
     fn the_last_move_before_the_control_may_take_all() {
-        let allotment = Allotment::new(&clock(1000, 0, Some(1)), MS(100)).unwrap();
-        assert_eq!(allotment.hard, MS(900));
-        let allotment = Allotment::new(&clock(1000, 0, Some(2)), MS(100)).unwrap();
-        assert!(allotment.hard <= MS(450));
+        let budget = TimeBudget::new(&clock(1000, 0, Some(1)), MS(100)).unwrap();
+        assert_eq!(budget.hard, MS(900));
+        let budget = TimeBudget::new(&clock(1000, 0, Some(2)), MS(100)).unwrap();
+        assert!(budget.hard <= MS(450));
     }
 
     #[test]
     fn an_increment_is_spent_and_a_long_game_is_planned() {
-        let none = Allotment::new(&clock(60_000, 0, None), MS(50)).unwrap();
+        let none = TimeBudget::new(&clock(60_000, 0, None), MS(50)).unwrap();
         assert!(none.soft > MS(1500) && none.soft < MS(3000));
-        let some = Allotment::new(&clock(60_000, 1000, None), MS(50)).unwrap();
+        let some = TimeBudget::new(&clock(60_000, 1000, None), MS(50)).unwrap();
         assert!(some.soft > none.soft + MS(800));
         // Of the increment alone a move can be made in time.
-        let last = Allotment::new(&clock(200, 1000, None), MS(50)).unwrap();
+        let last = TimeBudget::new(&clock(200, 1000, None), MS(50)).unwrap();
         assert!(last.hard <= MS(75) && last.soft > MS(50), "{last:?}");
     }
 
     #[test]
     fn less_than_the_overhead_is_no_time_at_all() {
         for moves_to_go in [None, Some(1), Some(40)] {
-            let allotment = Allotment::new(&clock(10, 0, moves_to_go), MS(100)).unwrap();
-            assert_eq!((allotment.soft, allotment.hard), (MS(0), MS(0)));
+            let budget = TimeBudget::new(&clock(10, 0, moves_to_go), MS(100)).unwrap();
+            assert_eq!((budget.soft, budget.hard), (MS(0), MS(0)));
         }
-        let some = Allotment::new(&clock(10, 0, None), MS(0)).unwrap();
+        let some = TimeBudget::new(&clock(10, 0, None), MS(0)).unwrap();
         assert!(some.soft > MS(0) && some.hard <= MS(5), "{some:?}");
     }
 
@@ -245,14 +245,14 @@ mod tests {
             increment: Duration::MAX,
             ..Limits::default()
         };
-        let allotment = Allotment::new(&limits, Duration::ZERO).unwrap();
-        assert!(allotment.hard <= LONGEST);
+        let budget = TimeBudget::new(&limits, Duration::ZERO).unwrap();
+        assert!(budget.hard <= LONGEST);
         let limits = Limits {
             move_time: Some(Duration::MAX),
             ..Limits::default()
         };
-        let allotment = Allotment::new(&limits, Duration::MAX).unwrap();
-        assert_eq!(allotment.hard, LONGEST / 2);
+        let budget = TimeBudget::new(&limits, Duration::MAX).unwrap();
+        assert_eq!(budget.hard, LONGEST / 2);
     }
 
     #[test]
@@ -261,38 +261,38 @@ mod tests {
             move_time: Some(MS(1000)),
             ..Limits::default()
         };
-        let allotment = Allotment::new(&limits, MS(30)).unwrap();
-        assert_eq!((allotment.hard, allotment.flexible), (MS(970), false));
+        let budget = TimeBudget::new(&limits, MS(30)).unwrap();
+        assert_eq!((budget.hard, budget.flexible), (MS(970), false));
         let limits = Limits {
             move_time: Some(MS(20)),
             ..limits
         };
-        assert_eq!(Allotment::new(&limits, MS(30)).unwrap().hard, MS(10));
-        assert_eq!(Allotment::new(&Limits::default(), MS(30)), None);
+        assert_eq!(TimeBudget::new(&limits, MS(30)).unwrap().hard, MS(10));
+        assert_eq!(TimeBudget::new(&Limits::default(), MS(30)), None);
     }
 
     #[test]
     fn clear_choices_are_quick_and_troubled_ones_slow() {
-        let clear = Situation {
+        let clear = Stability {
             best_share: 0.95,
             stable: 1.0,
             fallen: 0.0,
         };
-        let troubled = Situation {
+        let troubled = Stability {
             best_share: 0.3,
             stable: 0.0,
             fallen: 0.3,
         };
         assert!(clear.factor() < 0.6);
         assert!(troubled.factor() > 2.5);
-        let allotment = Allotment::new(&clock(60_000, 0, None), MS(50)).unwrap();
-        let lost = Situation {
+        let budget = TimeBudget::new(&clock(60_000, 0, None), MS(50)).unwrap();
+        let lost = Stability {
             best_share: 0.1,
             stable: 0.0,
             fallen: 0.6,
         };
-        assert_eq!(allotment.limit(lost), allotment.hard);
-        assert!(allotment.limit(clear) < allotment.soft.mul_f64(0.6));
+        assert_eq!(budget.limit(lost), budget.hard);
+        assert!(budget.limit(clear) < budget.soft.mul_f64(0.6));
         assert!(is_decided(1000, 100.0, Duration::from_secs(5), 0.75));
         assert!(!is_decided(1000, 200.0, Duration::from_secs(5), 0.75));
         assert!(!is_decided(u64::MAX, 1.0, Duration::from_secs(1), 0.0));

@@ -7,9 +7,9 @@
 use super::arena::{Arena, Index, Span};
 use super::block::{self, priors};
 use super::evict::Reclaim;
+use super::header::{NodeHeader, Outcome, Stage};
 use super::node::{NODE, Node, Statistics};
 use super::prior::{self, Rank};
-use super::shape::{Outcome, Shape, Stage};
 use super::sync::{AtomicBool, AtomicU32, Mutex, fence};
 use super::table::Table;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -75,7 +75,7 @@ impl Tree {
     fn fresh_root(&mut self) -> Index {
         let mut span = Span::default();
         let root = self.add_node(&mut span, 0);
-        self.retire(span, Span::default());
+        self.release(span, Span::default());
         // Even the least memory holds a page of nodes; of an old tree that fills
         // it all, the root is done with.
         root.unwrap_or(self.root)
@@ -143,15 +143,17 @@ impl Tree {
     }
 
     /// The rank of the move to get an edge after the last one.
-    pub(crate) fn next_rank(&self, shape: Shape, last: Rank) -> Option<Rank> {
-        last.next(&self.arena, priors(shape.block()), shape.moves())
+    pub(crate) fn next_rank(&self, header: NodeHeader, last: Rank) -> Option<Rank> {
+        last.next(&self.arena, priors(header.block()), header.moves())
     }
 
     /// The codes of the priors of all moves of a node, in the order in which
     /// the moves are generated.
-    pub(crate) fn prior_codes(&self, shape: Shape) -> Vec<u8> {
-        let moves = usize::from(shape.moves());
-        let words = self.arena.slice(priors(shape.block()), prior::words(moves));
+    pub(crate) fn prior_codes(&self, header: NodeHeader) -> Vec<u8> {
+        let moves = usize::from(header.moves());
+        let words = self
+            .arena
+            .slice(priors(header.block()), prior::words(moves));
         let bytes = words
             .iter()
             .flat_map(|word| word.load(Relaxed).to_le_bytes());
@@ -180,7 +182,7 @@ impl Tree {
                 node.expand(index, moves as u8);
             }
             None => {
-                node.reshape(|shape| Some(shape.with_stage(Stage::New)));
+                node.update(|header| Some(header.with_stage(Stage::New)));
             }
         }
     }
@@ -216,7 +218,7 @@ impl Tree {
     }
 
     /// Ends a thread's use of its spans, that of nodes and that of blocks.
-    pub(crate) fn retire(&self, mut nodes: Span, blocks: Span) {
+    pub(crate) fn release(&self, mut nodes: Span, blocks: Span) {
         while let Some(index) = self.arena.cut_from(&mut nodes, NODE) {
             self.give_node(index);
         }
@@ -243,7 +245,7 @@ impl Tree {
     /// The node that `mv` leads to, if there is one.
     pub(crate) fn child(&self, node: Index, mv: u16) -> Option<Index> {
         let edge = self
-            .edges(self.node(node).shape())
+            .edges(self.node(node).header())
             .find(|edge| edge.mv() == mv)?;
         (edge.node() != 0).then_some(edge.node())
     }
@@ -259,18 +261,18 @@ impl Tree {
     /// descents or new.
     pub(crate) fn settle_root(&mut self, node: Index) {
         self.root = node;
-        let shape = self.root().shape();
-        if shape.moves() == 0 {
+        let header = self.root().header();
+        if header.moves() == 0 {
             self.root = self.fresh_root();
             return;
         }
         // What was a repetition of a position since the old root may be none
         // since this one.
-        for edge in self.edges(shape) {
+        for edge in self.edges(header) {
             edge.forget_draws();
             if edge.node() != 0 {
                 let reply = self.node(edge.node());
-                self.edges(reply.shape())
+                self.edges(reply.header())
                     .for_each(|edge| edge.forget_draws());
                 self.refresh(reply);
             }
@@ -279,18 +281,18 @@ impl Tree {
     }
 
     /// What the edges prove of a node: the outcome and the plies to it, which
-    /// stay [`OUT_OF_SIGHT`](super::shape::OUT_OF_SIGHT) where they are so below.
+    /// stay [`OUT_OF_SIGHT`](super::header::OUT_OF_SIGHT) where they are so below.
     /// Of two threads that have each proven a move at least one sees both.
     pub(crate) fn proof(&self, node: Node<'_>) -> Option<(Outcome, u8)> {
         fence(SeqCst);
-        let shape = node.shape();
+        let header = node.header();
         let mut win: Option<u8> = None;
         let (mut drawn, mut longest) = (false, 0);
-        let mut open = shape.count() < u32::from(shape.moves());
-        for edge in self.edges(shape) {
+        let mut open = header.count() < u32::from(header.moves());
+        for edge in self.edges(header) {
             let child = match edge.node() {
-                0 => Shape::default(),
-                to => self.node(to).shape(),
+                0 => NodeHeader::default(),
+                to => self.node(to).header(),
             };
             let plies = child.plies().saturating_add(1);
             match child.outcome() {
@@ -326,11 +328,11 @@ pub(crate) mod testing {
 
     /// Gives a node one more edge.
     pub(crate) fn grow(tree: &Tree, span: &mut Span, node: Node<'_>) -> Result<Index, Full> {
-        let shape = node.shape();
-        let last = tree.last_edge(shape).map_or(Rank::TOP, |edge| edge.rank());
-        let rank = tree.next_rank(shape, last).unwrap();
+        let header = node.header();
+        let last = tree.last_edge(header).map_or(Rank::TOP, |edge| edge.rank());
+        let rank = tree.next_rank(header, last).unwrap();
         let mv = u16::from(rank.number());
-        tree.add_edge(span, node, shape.count(), mv, rank)
+        tree.add_edge(span, node, header.count(), mv, rank)
     }
 }
 
@@ -346,11 +348,11 @@ mod tests {
         let mut leaves = std::collections::VecDeque::from([tree.root_index()]);
         'filling: while let Some(leaf) = leaves.pop_front() {
             let leaf = tree.node(leaf);
-            if leaf.shape().stage() == Stage::New {
+            if leaf.header().stage() == Stage::New {
                 expanded(tree, &mut blocks, leaf, 30);
             }
             for _ in 0..3 {
-                if leaf.shape().stage() != Stage::Expanded {
+                if leaf.header().stage() != Stage::Expanded {
                     break 'filling;
                 }
                 let Ok(edge) = grow(tree, &mut blocks, leaf) else {
@@ -361,13 +363,13 @@ mod tests {
                 };
                 tree.table().insert(made, node);
                 tree.edge(edge).link(node);
-                tree.edge(edge).start(1);
-                tree.edge(edge).land(1, 1, 0);
+                tree.edge(edge).add_in_flight(1);
+                tree.edge(edge).complete(1, 1, 0);
                 leaves.push_back(node);
                 made += 1;
             }
         }
-        tree.retire(nodes, blocks);
+        tree.release(nodes, blocks);
         made as usize
     }
 
@@ -377,8 +379,8 @@ mod tests {
         let first = fill(&tree);
         assert!(first > 8_000, "{first}");
         assert!(tree.fullness() > 0.9, "{}", tree.fullness());
-        let shape = tree.root().shape();
-        let mv = tree.edges(shape).nth(1).unwrap().mv();
+        let header = tree.root().header();
+        let mv = tree.edges(header).nth(1).unwrap().mv();
         assert!(tree.child(tree.root_index(), 999).is_none());
         let child = tree.child(tree.root_index(), mv).unwrap();
         let first_root = tree.root_index();
@@ -390,7 +392,7 @@ mod tests {
         assert!(!tree.is_low());
         // Two thirds could no longer be reached.
         assert!(tree.fullness() < 0.5, "{}", tree.fullness());
-        let kept = tree.edges(tree.root().shape()).count();
+        let kept = tree.edges(tree.root().header()).count();
         assert_eq!(kept, 3);
         tree.clear();
         assert!(tree.fullness() < 0.05);
@@ -424,8 +426,8 @@ mod tests {
             if linked {
                 edge.link(child);
             }
-            edge.start(visits);
-            edge.land(visits, visits, drawn);
+            edge.add_in_flight(visits);
+            edge.complete(visits, visits, drawn);
         }
         tree.refresh(root);
         let statistics = root.statistics();

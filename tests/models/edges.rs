@@ -1,9 +1,9 @@
 //! Edges and what they lead to.
 
 use super::arena::{Index, Span};
+use super::header::Stage;
 use super::node::Statistics;
 use super::prior::Rank;
-use super::shape::Stage;
 use super::tree::Tree;
 use super::tree::testing::{expanded, grow};
 use crate::check;
@@ -22,9 +22,9 @@ fn tree_of(edges: u32) -> (Arc<Tree>, Rank) {
     for _ in 0..edges {
         grow(&tree, &mut span, tree.root()).unwrap();
     }
-    let shape = tree.root().shape();
-    let last = tree.last_edge(shape).map_or(Rank::TOP, |edge| edge.rank());
-    let next = tree.next_rank(shape, last).unwrap();
+    let header = tree.root().header();
+    let last = tree.last_edge(header).map_or(Rank::TOP, |edge| edge.rank());
+    let next = tree.next_rank(header, last).unwrap();
     (Arc::new(tree), next)
 }
 
@@ -40,9 +40,9 @@ pub(crate) fn an_edge_is_seen_with_its_move() {
             let reader = {
                 let tree = Arc::clone(&tree);
                 thread::spawn(move || {
-                    let shape = tree.root().shape();
-                    if let Some(last) = tree.last_edge(shape)
-                        && shape.count() > edges
+                    let header = tree.root().header();
+                    if let Some(last) = tree.last_edge(header)
+                        && header.count() > edges
                     {
                         assert_eq!((last.rank(), last.mv()), (next, mv(next)));
                         assert_eq!((last.visits(), last.node()), (0, 0));
@@ -52,7 +52,7 @@ pub(crate) fn an_edge_is_seen_with_its_move() {
             tree.add_edge(&mut Span::default(), tree.root(), edges, mv(next), next)
                 .unwrap();
             reader.join().unwrap();
-            assert_eq!(tree.root().shape().count(), edges + 1);
+            assert_eq!(tree.root().header().count(), edges + 1);
         });
     }
 }
@@ -75,9 +75,9 @@ pub(crate) fn two_threads_make_the_same_edge_once() {
             };
             let here = add(&tree);
             assert_eq!(here, other.join().unwrap());
-            let shape = tree.root().shape();
-            assert_eq!((shape.count(), shape.locked()), (edges + 1, false));
-            assert_eq!(tree.edge(here).traffic().in_flight(), 2);
+            let header = tree.root().header();
+            assert_eq!((header.count(), header.locked()), (edges + 1, false));
+            assert_eq!(tree.edge(here).edge_visits().in_flight(), 2);
             assert_eq!(tree.edge(here).mv(), mv(next));
         });
     }
@@ -87,7 +87,7 @@ pub(crate) fn two_threads_make_the_same_edge_once() {
 pub(crate) fn who_links_first_wins() {
     check(2, || {
         let (tree, _) = tree_of(1);
-        let edge = tree.edge_indices(tree.root().shape()).next().unwrap();
+        let edge = tree.edge_indices(tree.root().header()).next().unwrap();
         let visit = move |tree: &Tree, key: u64| -> Index {
             let edge = tree.edge(edge);
             edge.start(1);
@@ -95,7 +95,7 @@ pub(crate) fn who_links_first_wins() {
             let linked = edge.link(node);
             // Whoever sees the edge sees the node.
             assert!([1, 2].contains(&tree.node(linked).key()));
-            edge.land(1, 1, 0);
+            edge.complete(1, 1, 0);
             linked
         };
         let other = {
@@ -106,7 +106,7 @@ pub(crate) fn who_links_first_wins() {
         let edge = tree.edge(edge);
         assert_eq!(edge.node(), here);
         assert_eq!(here, other.join().unwrap());
-        assert_eq!((edge.visits(), edge.traffic().in_flight()), (2, 0));
+        assert_eq!((edge.visits(), edge.edge_visits().in_flight()), (2, 0));
     });
 }
 
@@ -116,19 +116,19 @@ pub(crate) fn a_node_is_opened_once_and_whole() {
         let tree = Arc::new(Tree::new(2));
         let visit = |tree: &Tree| -> bool {
             let root = tree.root();
-            let claim = root.reshape(|shape| {
-                (shape.stage() == Stage::New).then_some(shape.with_stage(Stage::Pending))
+            let claim = root.update(|header| {
+                (header.stage() == Stage::New).then_some(header.with_stage(Stage::Pending))
             });
             if claim.is_some() {
                 let mut blocks = Span::default();
                 expanded(tree, &mut blocks, root, 3);
             }
-            let shape = root.shape();
-            if shape.stage() == Stage::Expanded {
-                let own = tree.block(shape).own();
-                assert_eq!((own.weight, shape.moves()), (1.0, 3));
-                assert!(tree.prior_codes(shape).iter().all(|&code| code > 0));
-                assert_eq!(tree.block(shape).ways(), (0, 0));
+            let header = root.header();
+            if header.stage() == Stage::Expanded {
+                let own = tree.block(header).own();
+                assert_eq!((own.weight, header.moves()), (1.0, 3));
+                assert!(tree.prior_codes(header).iter().all(|&code| code > 0));
+                assert_eq!(tree.block(header).ways(), (0, 0));
             }
             claim.is_some()
         };

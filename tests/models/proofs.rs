@@ -1,7 +1,7 @@
 //! Proofs on their way up.
 
 use super::arena::{Index, Span};
-use super::shape::Outcome;
+use super::header::Outcome;
 use super::tree::Tree;
 use super::tree::testing::{expanded, grow};
 use crate::check;
@@ -40,8 +40,8 @@ fn check_fork(first: (Outcome, u8), second: (Outcome, u8), root: (Outcome, u8)) 
         };
         prove(&tree, right, second.0, second.1);
         other.join().unwrap();
-        let shape = tree.root().shape();
-        assert_eq!((shape.outcome(), shape.plies()), root);
+        let header = tree.root().header();
+        assert_eq!((header.outcome(), header.plies()), root);
     });
 }
 

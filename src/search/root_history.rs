@@ -1,5 +1,5 @@
-//! The roots there were: a game that takes a move back, or goes on otherwise
-//! than was pondered on, finds what is known of it.
+//! Tree reuse: earlier roots, so that a game which takes a move back, or leaves the
+//! line that was pondered on, still finds its part of the tree.
 
 use super::arena::Index;
 use super::packed::pack_move;
@@ -7,12 +7,12 @@ use super::tree::Tree;
 use crate::chess::Game;
 use shakmaty::{Move, Position};
 
-/// Roots remembered.
+/// Roots kept.
 const LENGTH: usize = 16;
 
 /// The last roots, in the order in which they were searched.
 #[derive(Default)]
-pub(crate) struct Trail {
+pub(crate) struct RootHistory {
     roots: Vec<FormerRoot>,
 }
 
@@ -25,7 +25,7 @@ struct FormerRoot {
     evictions: u32,
 }
 
-impl Trail {
+impl RootHistory {
     /// The game last searched.
     pub(crate) fn game(&self) -> Option<&Game> {
         self.roots.last().map(|root| &root.game)
@@ -50,14 +50,19 @@ impl Trail {
 
     /// The node of the game's position, if the last root that the game passed
     /// leads there; the roots after that one are forgotten.
-    pub(crate) fn lead(&mut self, tree: &Tree, game: &Game, searched: &[Move]) -> Option<Index> {
+    pub(crate) fn find_root(
+        &mut self,
+        tree: &Tree,
+        game: &Game,
+        searched: &[Move],
+    ) -> Option<Index> {
         let last = self.roots.len().checked_sub(1)?;
         let (kept, node) = (0..=last).rev().find_map(|number| {
             let root = &self.roots[number];
             // Evictions leave what the last root leads to, and nothing else.
             let is_there = number == last || root.evictions == tree.evictions();
             let node = is_there
-                .then(|| root.lead(tree, game, searched))
+                .then(|| root.find_root(tree, game, searched))
                 .flatten()?;
             Some((number + usize::from(node != root.node), node))
         })?;
@@ -67,7 +72,7 @@ impl Trail {
 }
 
 impl FormerRoot {
-    fn lead(&self, tree: &Tree, game: &Game, searched: &[Move]) -> Option<Index> {
+    fn find_root(&self, tree: &Tree, game: &Game, searched: &[Move]) -> Option<Index> {
         let played = plies_since(&self.game, game)?;
         // A tree of some moves is not one of all, except below them.
         let complete = match played {

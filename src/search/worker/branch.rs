@@ -1,18 +1,18 @@
 //! Where the visits that reach a node go on to.
 
-use super::Walker;
+use super::SearchWorker;
 use crate::search::arena::Index;
 use crate::search::edges::Unvisited;
 use crate::search::gumbel::Gumbel;
+use crate::search::header::Outcome;
 use crate::search::node::Node;
 use crate::search::packed::pack_move;
 use crate::search::prior::{self, Rank};
 use crate::search::report::contenders;
 use crate::search::select::{Candidate, exploration, first_play_urgency, share_out};
-use crate::search::shape::Outcome;
 use crate::search::tree::Full;
 use crate::search::utility::Utility;
-use crate::search::worth::blend;
+use crate::search::value::edge_value;
 use shakmaty::{MoveList, Position};
 
 /// Visits on their way along an edge.
@@ -22,7 +22,7 @@ pub(super) struct Branch {
     pub(super) visits: u32,
 }
 
-impl<'a> Walker<'a> {
+impl<'a> SearchWorker<'a> {
     /// Shares the visits out and puts a branch for each move that gets any on
     /// the stack; false if the memory does not suffice.
     pub(super) fn select(&mut self, node: Node<'a>, visits: u32) -> bool {
@@ -31,7 +31,7 @@ impl<'a> Walker<'a> {
         {
             return self.select_by_gumbel(gumbel, node, visits);
         }
-        let shape = node.shape();
+        let header = node.header();
         let table = prior::table();
         let own = node.statistics();
         let at_root = self.path.len() == 1;
@@ -42,28 +42,28 @@ impl<'a> Walker<'a> {
         let mut last = Rank::TOP;
         self.candidates.clear();
         self.unvisited.clear();
-        for (number, index) in self.tree.edge_indices(shape).enumerate() {
+        for (number, index) in self.tree.edge_indices(header).enumerate() {
             let edge = self.tree.edge(index);
-            let traffic = edge.traffic();
+            let edge_visits = edge.edge_visits();
             last = edge.rank();
             let prior = table[usize::from(last.code())];
-            let mut candidate = Candidate::new(index, prior, traffic.started());
-            if traffic.visits() == 0 {
+            let mut candidate = Candidate::new(index, prior, edge_visits.started());
+            if edge_visits.visits() == 0 {
                 self.unvisited.push(number);
             } else {
                 visited_policy += prior;
                 let mut open = true;
                 let to = edge.node();
                 if to == 0 {
-                    candidate.q = utility.of(&blend(&own, 1.0));
+                    candidate.q = utility.of(&edge_value(&own, 1.0));
                 } else {
                     let child = self.tree.node(to);
                     candidate.q = match utility.is_plain() {
-                        true => child.visits_and_q().1 * (1.0 - traffic.drawn() as f32),
-                        false => utility.of(&blend(&child.statistics(), traffic.drawn())),
+                        true => child.visits_and_q().1 * (1.0 - edge_visits.drawn() as f32),
+                        false => utility.of(&edge_value(&child.statistics(), edge_visits.drawn())),
                     };
                     // A move proven to win or to lose needs no visits.
-                    open = matches!(child.shape().outcome(), Outcome::Unknown | Outcome::Draw);
+                    open = matches!(child.header().outcome(), Outcome::Unknown | Outcome::Draw);
                 }
                 if open {
                     candidate.rate(scale);
@@ -79,7 +79,7 @@ impl<'a> Walker<'a> {
             candidate.rate(scale);
         }
         let tried = self.candidates.len();
-        let mut untried = Unvisited::new(self.tree, shape, last, &mut self.ranks);
+        let mut untried = Unvisited::new(self.tree, header, last, &mut self.ranks);
         share_out(&mut self.candidates, &mut untried, fpu, scale, visits);
         for candidate in &self.candidates[..tried] {
             if candidate.given > 0 {
@@ -97,10 +97,13 @@ impl<'a> Walker<'a> {
     /// The same at a root where Gumbel's selection rules.
     fn select_by_gumbel(&mut self, gumbel: &Gumbel, node: Node<'a>, visits: u32) -> bool {
         let mut last = Rank::TOP;
-        while let Some(rank) = self.tree.next_rank(node.shape(), last) {
+        while let Some(rank) = self.tree.next_rank(node.header(), last) {
             let mv = pack_move(self.shared.root_moves[usize::from(rank.number())]);
-            let number = node.shape().count();
-            if self.tree.edges(node.shape()).all(|edge| edge.rank() > rank)
+            let number = node.header().count();
+            if self
+                .tree
+                .edges(node.header())
+                .all(|edge| edge.rank() > rank)
                 && self
                     .tree
                     .add_edge(&mut self.blocks, node, number, mv, rank)
@@ -110,11 +113,11 @@ impl<'a> Walker<'a> {
             }
             last = rank;
         }
-        let shape = node.shape();
-        let own = -self.tree.block(shape).own().q as f32;
+        let header = node.header();
+        let own = -self.tree.block(header).own().q as f32;
         let mut contenders = contenders(self.tree, node);
         let first = self.branches.len();
-        let edges = self.tree.edge_indices(shape);
+        let edges = self.tree.edge_indices(header);
         self.branches
             .extend(edges.map(|edge| Branch { edge, visits: 0 }));
         for _ in 0..visits {

@@ -1,32 +1,32 @@
-//! The watch over a search: when it has to end, when there is news.
+//! Stop conditions and the cadence of reports (Lc0: stoppers).
 //!
-//! Kept by the thread that called, between its batches.
+//! The thread that called the search checks them between its batches.
 
 use super::edge::Edge;
+use super::header::Outcome;
 use super::node::Node;
-use super::report::{best_edge, compare, report, worth};
-use super::shape::Outcome;
+use super::report::{best_edge, compare, edge_statistics, report};
 use super::shared::Shared;
-use super::time::{Allotment, Situation, is_decided};
+use super::time::{Stability, TimeBudget, is_decided};
 use crate::agent::{Control, Limits, Report};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Reports come at least this far apart, …
-const NEWS_INTERVAL: Duration = Duration::from_millis(100);
-/// … and at most this far if nothing changes.
-const INTERVAL: Duration = Duration::from_secs(1);
+/// Least time between reports, …
+const LEAST_INTERVAL: Duration = Duration::from_millis(100);
+/// … and most, where the best move stays the same.
+const MOST_INTERVAL: Duration = Duration::from_secs(1);
 
-pub(crate) struct Watch<'a> {
+pub(crate) struct Stopper<'a> {
     shared: &'a Shared<'a>,
     limits: &'a Limits,
     control: &'a Control,
     tell: &'a mut dyn FnMut(&Report),
-    allotment: Option<Allotment>,
+    budget: Option<TimeBudget>,
     /// Since when our clock runs; `None` while pondering.
     clock_since: Option<Instant>,
-    /// What the best move is to be worth: what the search before thought, or
-    /// else what this one thought first.
+    /// Value that the best move is compared with: the one at the end of the search
+    /// before, or else the first one of this search.
     expected: Option<f64>,
     best: Option<u16>,
     best_since: Instant,
@@ -34,20 +34,20 @@ pub(crate) struct Watch<'a> {
     told_best: Option<u16>,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> Stopper<'a> {
     pub(crate) fn new(
         shared: &'a Shared<'a>,
         limits: &'a Limits,
         control: &'a Control,
         tell: &'a mut dyn FnMut(&Report),
-    ) -> Watch<'a> {
+    ) -> Stopper<'a> {
         let overhead = Duration::from_millis(shared.parameters.move_overhead);
-        let mut watch = Watch {
+        let mut stopper = Stopper {
             shared,
             limits,
             control,
             tell,
-            allotment: Allotment::new(limits, overhead),
+            budget: TimeBudget::new(limits, overhead),
             clock_since: None,
             expected: shared.expected,
             best: None,
@@ -56,26 +56,26 @@ impl<'a> Watch<'a> {
             told_best: None,
         };
         if !limits.ponder {
-            watch.start_clock(shared.began);
+            stopper.start_clock(shared.began);
         }
-        watch
+        stopper
     }
 
     fn start_clock(&mut self, since: Instant) {
         self.clock_since = Some(since);
-        if let Some(allotment) = self.allotment {
-            self.shared.set_deadline(since + allotment.hard);
+        if let Some(budget) = self.budget {
+            self.shared.set_deadline(since + budget.hard);
         }
     }
 
-    /// Whether the search must end; tells the news if there is any.
-    pub(crate) fn look(&mut self) -> bool {
-        let (over, news) = {
+    /// Whether the search must end; reports if a report is due.
+    pub(crate) fn check(&mut self) -> bool {
+        let (over, due) = {
             let _inside = self.shared.gate.read();
-            (self.is_over(), self.news())
+            (self.is_over(), self.due_report())
         };
-        if let Some(news) = news {
-            (self.tell)(&news);
+        if let Some(report) = due {
+            (self.tell)(&report);
         }
         if over {
             self.shared.stop.store(true, Relaxed);
@@ -111,10 +111,10 @@ impl<'a> Watch<'a> {
     }
 
     /// A report, if it is time for one.
-    fn news(&mut self) -> Option<Report> {
+    fn due_report(&mut self) -> Option<Report> {
         let since = self.told.elapsed();
         let changed = self.best != self.told_best;
-        let due = since >= INTERVAL || changed && since >= NEWS_INTERVAL;
+        let due = since >= MOST_INTERVAL || changed && since >= LEAST_INTERVAL;
         (due && self.best.is_some()).then(|| {
             self.told = Instant::now();
             self.told_best = self.best;
@@ -126,22 +126,24 @@ impl<'a> Watch<'a> {
     /// mate`, a short enough one), or every move is. A tablebase's win is enough
     /// where time can be saved; otherwise there may be a mate to show yet.
     fn is_proven(&self, root: Node<'_>) -> bool {
-        let shape = root.shape();
-        match shape.outcome() {
+        let header = root.header();
+        match header.outcome() {
             Outcome::Unknown => false,
             Outcome::Loss | Outcome::Draw => true,
             Outcome::Win => {
                 let enough = !self.limits.infinite
-                    && match (shape.mate(), self.limits.mate) {
+                    && match (header.mate(), self.limits.mate) {
                         (Some(plies), Some(moves)) => u32::from(plies).div_ceil(2) <= moves,
                         (Some(_), None) => true,
-                        (None, _) => self.allotment.is_some_and(|time| time.flexible),
+                        (None, _) => self.budget.is_some_and(|time| time.flexible),
                     };
                 let tree = self.shared.tree;
                 let proven = |edge: Edge<'_>| {
-                    edge.node() != 0 && tree.node(edge.node()).shape().outcome() != Outcome::Unknown
+                    edge.node() != 0
+                        && tree.node(edge.node()).header().outcome() != Outcome::Unknown
                 };
-                enough || shape.count() == u32::from(shape.moves()) && tree.edges(shape).all(proven)
+                enough
+                    || header.count() == u32::from(header.moves()) && tree.edges(header).all(proven)
             }
         }
     }
@@ -153,14 +155,14 @@ impl<'a> Watch<'a> {
     }
 
     fn is_time_up(&mut self, root: Node<'_>, best: Option<Edge<'_>>, now: Instant) -> bool {
-        let (Some(allotment), Some(since)) = (self.allotment, self.clock_since) else {
+        let (Some(budget), Some(since)) = (self.budget, self.clock_since) else {
             return false;
         };
         let elapsed = now.saturating_duration_since(since);
-        if elapsed >= allotment.hard {
+        if elapsed >= budget.hard {
             return true;
         }
-        if !allotment.flexible {
+        if !budget.flexible {
             return false;
         }
         if self.shared.root_moves.len() == 1 {
@@ -169,9 +171,9 @@ impl<'a> Watch<'a> {
         let Some(best) = best else { return false };
         let tree = self.shared.tree;
         let searched = (now - self.shared.began).as_secs_f64();
-        let value = worth(tree, best).q;
+        let value = edge_statistics(tree, best).q;
         let expected = *self.expected.get_or_insert(value);
-        let limit = allotment.limit(Situation {
+        let limit = budget.limit(Stability {
             best_share: f64::from(best.visits()) / f64::from(root.visits()),
             stable: (now - self.best_since).as_secs_f64() / searched.max(1e-9),
             fallen: (expected - value).max(0.0),
@@ -180,7 +182,7 @@ impl<'a> Watch<'a> {
             return true;
         }
         let runner_up = tree
-            .edges(root.shape())
+            .edges(root.header())
             .filter(|edge| edge.mv() != best.mv())
             .min_by(|&a, &b| compare(tree, a, b))
             .map_or(0, Edge::visits);

@@ -1,5 +1,5 @@
-//! What a node consists of and what is proven of it: its word 3, see
-//! [`super::node`].
+//! The header of a node: stage, edges and proven outcome in one word (word 3, see
+//! [`super::node`]).
 
 use super::arena::Index;
 use crate::tablebase::Verdict;
@@ -9,7 +9,7 @@ use crate::tablebase::Verdict;
 /// prefers it and the loser avoids it.
 pub(crate) const OUT_OF_SIGHT: u8 = u8::MAX;
 
-/// How far a node has come.
+/// The stage of a node's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Without moves or priors: to be evaluated by its next visit.
@@ -18,7 +18,7 @@ pub(crate) enum Stage {
     Pending,
     /// Its moves have priors.
     Expanded,
-    /// Nothing: the memory waits for a node.
+    /// The memory is free.
     Free,
 }
 
@@ -52,14 +52,14 @@ impl From<Verdict> for Outcome {
     }
 }
 
-/// What a node consists of, in one word: its block (32 bits), edges, legal moves,
-/// state and plies to the end (8 bits each).
+/// A packed header: block (32 bits), edges, legal moves, state, and plies to the
+/// proven end (8 bits each).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Shape(pub(super) u64);
+pub(crate) struct NodeHeader(pub(super) u64);
 
 const LOCK: u64 = 1 << 52;
 
-impl Shape {
+impl NodeHeader {
     /// Where its evaluation, its priors and the way to its edges are, once it is
     /// expanded: see [`super::block`].
     pub(crate) fn block(self) -> Index {
@@ -110,33 +110,33 @@ impl Shape {
         self.0 & LOCK != 0
     }
 
-    pub(crate) fn lock(self) -> Shape {
-        Shape(self.0 | LOCK)
+    pub(crate) fn lock(self) -> NodeHeader {
+        NodeHeader(self.0 | LOCK)
     }
 
-    pub(crate) fn unlock(self) -> Shape {
-        Shape(self.0 & !LOCK)
+    pub(crate) fn unlock(self) -> NodeHeader {
+        NodeHeader(self.0 & !LOCK)
     }
 
-    pub(crate) fn with_block(self, block: Index) -> Shape {
-        Shape(self.0 & !0xffff_ffff | u64::from(block))
+    pub(crate) fn with_block(self, block: Index) -> NodeHeader {
+        NodeHeader(self.0 & !0xffff_ffff | u64::from(block))
     }
 
-    pub(crate) fn with_count(self, count: u32) -> Shape {
-        Shape(self.0 & !(0xff << 32) | u64::from(count) << 32)
+    pub(crate) fn with_count(self, count: u32) -> NodeHeader {
+        NodeHeader(self.0 & !(0xff << 32) | u64::from(count) << 32)
     }
 
-    pub(crate) fn with_moves(self, moves: u8) -> Shape {
-        Shape(self.0 & !(0xff << 40) | u64::from(moves) << 40)
+    pub(crate) fn with_moves(self, moves: u8) -> NodeHeader {
+        NodeHeader(self.0 & !(0xff << 40) | u64::from(moves) << 40)
     }
 
-    pub(crate) fn with_stage(self, stage: Stage) -> Shape {
-        Shape(self.0 & !(3 << 48) | (stage as u64) << 48)
+    pub(crate) fn with_stage(self, stage: Stage) -> NodeHeader {
+        NodeHeader(self.0 & !(3 << 48) | (stage as u64) << 48)
     }
 
-    pub(crate) fn with_outcome(self, outcome: Outcome, plies: u8) -> Shape {
+    pub(crate) fn with_outcome(self, outcome: Outcome, plies: u8) -> NodeHeader {
         let kept = self.0 & !(3 << 50 | 0xff << 56);
-        Shape(kept | (outcome as u64) << 50 | u64::from(plies) << 56)
+        NodeHeader(kept | (outcome as u64) << 50 | u64::from(plies) << 56)
     }
 }
 
@@ -145,20 +145,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes_keep_their_parts_apart() {
-        let shape = Shape(0)
+    fn headers_keep_their_parts_apart() {
+        let header = NodeHeader(0)
             .with_block(0xdead_beef)
             .with_count(218)
             .with_moves(219)
             .with_stage(Stage::Free)
             .with_outcome(Outcome::Loss, 200)
             .lock();
-        assert_eq!((shape.block(), shape.count()), (0xdead_beef, 218));
-        assert_eq!((shape.moves(), shape.plies()), (219, 200));
-        assert_eq!(shape.stage(), Stage::Free);
-        assert_eq!(shape.outcome(), Outcome::Loss);
-        assert!(shape.locked() && !shape.unlock().locked());
-        let other = shape
+        assert_eq!((header.block(), header.count()), (0xdead_beef, 218));
+        assert_eq!((header.moves(), header.plies()), (219, 200));
+        assert_eq!(header.stage(), Stage::Free);
+        assert_eq!(header.outcome(), Outcome::Loss);
+        assert!(header.locked() && !header.unlock().locked());
+        let other = header
             .with_stage(Stage::Pending)
             .with_outcome(Outcome::Win, 1);
         assert_eq!(
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn only_a_mate_in_sight_is_one() {
-        let mate = |outcome, plies| Shape::default().with_outcome(outcome, plies).mate();
+        let mate = |outcome, plies| NodeHeader::default().with_outcome(outcome, plies).mate();
         assert_eq!(mate(Outcome::Loss, 0), Some(0));
         assert_eq!(mate(Outcome::Win, 3), Some(3));
         assert_eq!(mate(Outcome::Win, OUT_OF_SIGHT), None);

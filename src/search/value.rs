@@ -1,14 +1,14 @@
-//! What a node is worth: its own evaluation and the worth of the nodes that its
-//! edges lead to, each as often as the edge was visited.
+//! The value of a node: the mean of its own evaluation and of its children's
+//! values, weighted by the visits of the edges.
 //!
-//! It is worked out anew whenever a visit has come by, never added up, so that
-//! what is learnt of a position on one way to it counts on every other. The
+//! Backup computes it anew from the children, and never adds up. So a
+//! transposition learnt on one path counts on every other path at once. The
 //! method is that of Monte-Carlo graph search as KataGo has it ("Monte-Carlo
 //! Graph Search from First Principles", Wu 2023; Czech et al. 2021).
 
 use super::Parameters;
+use super::header::{OUT_OF_SIGHT, Outcome, Stage};
 use super::node::{Node, Statistics};
-use super::shape::{OUT_OF_SIGHT, Outcome, Stage};
 use super::tree::Tree;
 
 /// A draw, for either side.
@@ -33,9 +33,9 @@ pub(crate) fn weight(parameters: &Parameters, error: f32) -> f32 {
     }
 }
 
-/// What a proven position is worth to the side that moved there. Where the end is
-/// out of sight the game is as good as over.
-pub(crate) fn known(outcome: Outcome, plies: u8) -> Statistics {
+/// The value of a proven position for the side that moved there. A distance out of
+/// sight counts as 0 plies.
+pub(crate) fn proven_value(outcome: Outcome, plies: u8) -> Statistics {
     Statistics {
         visits: 1,
         q: outcome.value(),
@@ -48,9 +48,9 @@ pub(crate) fn known(outcome: Outcome, plies: u8) -> Statistics {
     }
 }
 
-/// What a move is worth to the player: that of the node it leads to, and a draw
-/// where the moves before made it one.
-pub(crate) fn blend(node: &Statistics, drawn: f64) -> Statistics {
+/// The value of an edge: that of its node, mixed with a draw for the share of visits
+/// that history made draws.
+pub(crate) fn edge_value(node: &Statistics, drawn: f64) -> Statistics {
     if drawn == 0.0 {
         return *node;
     }
@@ -91,16 +91,16 @@ impl Sums {
 }
 
 impl Tree {
-    /// Works out what an expanded or proven node is worth.
+    /// Computes the value of an expanded or proven node.
     pub(crate) fn refresh(&self, node: Node<'_>) {
-        let shape = node.shape();
+        let header = node.header();
         let mut sums = Sums::default();
-        if shape.stage() == Stage::Expanded {
-            let own = self.block(shape).own();
+        if header.stage() == Stage::Expanded {
+            let own = self.block(header).own();
             sums.add(1, &own, own.q, own.m);
-            for edge in self.edges(shape) {
-                let traffic = edge.traffic();
-                if traffic.visits() == 0 {
+            for edge in self.edges(header) {
+                let edge_visits = edge.edge_visits();
+                if edge_visits.visits() == 0 {
                     continue;
                 }
                 let child = match edge.node() {
@@ -108,17 +108,17 @@ impl Tree {
                         weight: self.certain_weight(),
                         ..DRAWN
                     },
-                    to => blend(&self.node(to).statistics(), traffic.drawn()),
+                    to => edge_value(&self.node(to).statistics(), edge_visits.drawn()),
                 };
-                sums.add(traffic.visits(), &child, -child.q, child.m + 1.0);
+                sums.add(edge_visits.visits(), &child, -child.q, child.m + 1.0);
             }
         }
         let visits = sums.visits.max(1);
-        if shape.outcome() != Outcome::Unknown {
+        if header.outcome() != Outcome::Unknown {
             node.set(&Statistics {
                 visits,
                 weight: self.certain_weight(),
-                ..known(shape.outcome(), shape.plies())
+                ..proven_value(header.outcome(), header.plies())
             });
         } else if sums.weight > 0.0 {
             let q = sums.q / sums.weight;

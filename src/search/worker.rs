@@ -1,19 +1,20 @@
-//! Walking the tree: from the root down to the leaves that a batch is made of.
+//! A search thread: descends from the root, gathers a batch of leaves, expands
+//! them and backs their values up.
 
 mod branch;
 
 use super::arena::{Index, Span};
 use super::backup::Backup;
 use super::edge::Edge;
+use super::header::{NodeHeader, OUT_OF_SIGHT, Outcome, Stage};
 use super::node::{Node, Statistics};
 use super::numeric::{exp2, log2};
 use super::packed::unpack_move;
-use super::picks::{Arrival, Pick, Picks, Step};
+use super::picks::{LeafKind, Pick, Picks, Step};
 use super::prior::Rank;
 use super::select::Candidate;
-use super::shape::{OUT_OF_SIGHT, Outcome, Shape, Stage};
 use super::tree::{Full, MAX_IN_FLIGHT, Tree};
-use super::worth::weight;
+use super::value::weight;
 use super::{Parameters, shared::Shared};
 use crate::chess::{CLAIMABLE_RULE50, Game, mate_in_one};
 use crate::encode::InputFormat;
@@ -23,13 +24,13 @@ use shakmaty::{Move, Position};
 use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// No line is followed further than this: what a position there is worth stands.
+/// Deepest path, in plies: a node there backs up its present value.
 const MAX_DEPTH: usize = 500;
-/// What makes another node of a position of which a tablebase can be asked.
+/// Tells positions that tablebases cover from others with the same key.
 const WDL_HOLDS: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// One thread's way through the tree.
-pub(crate) struct Walker<'a> {
+/// One thread of a search.
+pub(crate) struct SearchWorker<'a> {
     shared: &'a Shared<'a>,
     tree: &'a Tree,
     parameters: &'a Parameters,
@@ -61,9 +62,9 @@ pub(crate) struct Gathered {
     pub(crate) visits: u32,
 }
 
-impl<'a> Walker<'a> {
-    pub(crate) fn new(shared: &'a Shared<'a>) -> Walker<'a> {
-        Walker {
+impl<'a> SearchWorker<'a> {
+    pub(crate) fn new(shared: &'a Shared<'a>) -> SearchWorker<'a> {
+        SearchWorker {
             shared,
             tree: shared.tree,
             parameters: shared.parameters,
@@ -115,9 +116,9 @@ impl<'a> Walker<'a> {
             self.descend(node, granted);
             let mut collided = 0;
             for pick in &self.picks.list[first..] {
-                match pick.arrival {
-                    Arrival::Collision => collided += pick.visits,
-                    Arrival::Leaf { .. } => {}
+                match pick.leaf {
+                    LeafKind::Collision => collided += pick.visits,
+                    LeafKind::Unevaluated { .. } => {}
                     _ => at_once -= pick.visits as f32,
                 }
             }
@@ -125,7 +126,7 @@ impl<'a> Walker<'a> {
             self.shared.refund(collided);
             collisions = collisions.saturating_sub(collided);
             self.backup
-                .known(self.tree, &mut self.picks, first, self.shared);
+                .without_batch(self.tree, &mut self.picks, first, self.shared);
         }
         Gathered {
             leaves: self.batch.len(),
@@ -146,7 +147,7 @@ impl<'a> Walker<'a> {
     /// Opens the evaluated leaves and backs everything up.
     pub(crate) fn finish(&mut self) {
         for pick in &self.picks.list {
-            if let Arrival::Leaf { slot } = pick.arrival {
+            if let LeafKind::Unevaluated { slot } = pick.leaf {
                 let value = self.evaluations.value(slot);
                 let value = self.shared.rescale(value, pick.length - 1);
                 let logits = match pick.length {
@@ -155,7 +156,7 @@ impl<'a> Walker<'a> {
                 };
                 self.tree.expand(
                     &mut self.blocks,
-                    self.tree.node(self.picks.leaf(pick)),
+                    self.tree.node(self.picks.leaf_node(pick)),
                     &own(self.parameters, value),
                     &logits,
                     self.parameters.policy_temperature,
@@ -166,32 +167,32 @@ impl<'a> Walker<'a> {
         self.backup.all(self.tree, &self.picks, self.shared);
     }
 
-    /// Undoes what [`Walker::gather`] did: the evaluation failed.
+    /// Undoes what [`SearchWorker::gather`] did: the evaluation failed.
     pub(crate) fn abandon(&mut self) {
         for pick in &mut self.picks.list {
-            if let Arrival::Leaf { .. } = pick.arrival {
+            if let LeafKind::Unevaluated { .. } = pick.leaf {
                 let leaf = self.picks.paths[pick.start + pick.length - 1].node;
                 let leaf = self.tree.node(leaf);
-                leaf.reshape(|shape| Some(shape.with_stage(Stage::New)));
-                pick.arrival = Arrival::Collision;
+                leaf.update(|header| Some(header.with_stage(Stage::New)));
+                pick.leaf = LeafKind::Collision;
             }
         }
         self.backup.all(self.tree, &self.picks, self.shared);
     }
 
     /// Gives back what memory is left over.
-    pub(crate) fn retire(self) {
-        self.tree.retire(self.nodes, self.blocks);
+    pub(crate) fn release_memory(self) {
+        self.tree.release(self.nodes, self.blocks);
     }
 
-    fn arrive(&mut self, visits: u32, arrival: Arrival) {
+    fn add_pick(&mut self, visits: u32, leaf: LeafKind) {
         let start = self.picks.paths.len();
         self.picks.paths.extend_from_slice(&self.path);
         self.picks.list.push(Pick {
             start,
             length: self.path.len(),
             visits,
-            arrival,
+            leaf,
         });
     }
 
@@ -199,28 +200,28 @@ impl<'a> Walker<'a> {
     /// The game stands at the node's position.
     fn descend(&mut self, index: Index, visits: u32) {
         let node = self.tree.node(index);
-        let shape = node.shape();
-        if self.path.len() > 1 && shape.outcome() != Outcome::Unknown {
+        let header = node.header();
+        if self.path.len() > 1 && header.outcome() != Outcome::Unknown {
             let Step { edge, .. } = self.path[self.path.len() - 1];
-            let news = self.tree.edge(edge).visits() == 0;
-            return self.arrive(visits, Arrival::Known { news });
+            let newly_proven = self.tree.edge(edge).visits() == 0;
+            return self.add_pick(visits, LeafKind::Terminal { newly_proven });
         }
-        match shape.stage() {
-            Stage::Expanded => self.branch_out(node, visits),
-            Stage::New => self.explore(node, visits),
-            Stage::Pending | Stage::Free => self.arrive(visits, Arrival::Collision),
+        match header.stage() {
+            Stage::Expanded => self.extend(node, visits),
+            Stage::New => self.classify(node, visits),
+            Stage::Pending | Stage::Free => self.add_pick(visits, LeafKind::Collision),
         }
     }
 
     /// Sees what kind of leaf this is. Not inlined: the list of moves would
     /// weigh on every level of the recursion.
     #[inline(never)]
-    fn explore(&mut self, node: Node<'a>, visits: u32) {
-        let claim = |shape: Shape| {
-            (shape.stage() == Stage::New).then_some(shape.with_stage(Stage::Pending))
+    fn classify(&mut self, node: Node<'a>, visits: u32) {
+        let claim = |header: NodeHeader| {
+            (header.stage() == Stage::New).then_some(header.with_stage(Stage::Pending))
         };
-        if node.reshape(claim).is_none() {
-            return self.arrive(visits, Arrival::Collision);
+        if node.update(claim).is_none() {
+            return self.add_pick(visits, LeafKind::Collision);
         }
         if self.path.len() == 1 {
             let shared = self.shared;
@@ -243,17 +244,17 @@ impl<'a> Walker<'a> {
             },
         };
         node.prove(outcome, plies);
-        node.reshape(|shape| Some(shape.with_stage(Stage::New)));
-        self.arrive(visits, Arrival::Known { news: true });
+        node.update(|header| Some(header.with_stage(Stage::New)));
+        self.add_pick(visits, LeafKind::Terminal { newly_proven: true });
     }
 
     /// One visit evaluates the leaf, the others come for nothing.
     fn leaf(&mut self, moves: &[Move], visits: u32) {
         let slot = self.batch.len();
         self.batch.push(&self.game, moves, self.format);
-        self.arrive(1, Arrival::Leaf { slot });
+        self.add_pick(1, LeafKind::Unevaluated { slot });
         if visits > 1 {
-            self.arrive(visits - 1, Arrival::Collision);
+            self.add_pick(visits - 1, LeafKind::Collision);
         }
     }
 
@@ -282,12 +283,12 @@ impl<'a> Walker<'a> {
         }
     }
 
-    fn branch_out(&mut self, node: Node<'a>, visits: u32) {
+    fn extend(&mut self, node: Node<'a>, visits: u32) {
         let first = self.branches.len();
         if self.path.len() > MAX_DEPTH || !self.select(node, visits) {
-            // Without memory for the next edge this node's own worth stands in.
+            // Without memory for the next edge this node's present value is backed up.
             self.branches.truncate(first);
-            return self.arrive(visits, Arrival::Standing);
+            return self.add_pick(visits, LeafKind::Revisit);
         }
         let last = self.branches.len();
         for number in first..last {
@@ -300,20 +301,20 @@ impl<'a> Walker<'a> {
     /// Takes visits along an edge.
     fn follow(&mut self, index: Index, visits: u32) {
         let edge = self.tree.edge(index);
-        let started = edge.start(visits).started();
+        let started = edge.add_in_flight(visits).started();
         let mv = unpack_move(edge.mv(), self.game.position().board());
         self.game.play(mv);
         let drawn = self.is_drawn_by_history(self.path.len());
         let node = match drawn {
             true => Ok(0),
-            false => self.destination(edge),
+            false => self.child_of(edge),
         };
         self.path.push(Step {
             edge: index,
             node: *node.as_ref().unwrap_or(&0),
         });
         match node {
-            Ok(0) => self.arrive(visits, Arrival::Drawn),
+            Ok(0) => self.add_pick(visits, LeafKind::HistoryDraw),
             Ok(node) => {
                 // Other ways have brought more visits here than this one: as many
                 // as it lags behind need not go further.
@@ -323,20 +324,20 @@ impl<'a> Walker<'a> {
                     false => 0,
                 };
                 if caught_up > 0 {
-                    self.arrive(caught_up, Arrival::Standing);
+                    self.add_pick(caught_up, LeafKind::Revisit);
                 }
                 if visits > caught_up {
                     self.descend(node, visits - caught_up);
                 }
             }
-            Err(Full) => self.arrive(visits, Arrival::Collision),
+            Err(Full) => self.add_pick(visits, LeafKind::Collision),
         }
         self.path.pop();
         self.game.undo();
     }
 
     /// The node of the position on the board, to which the edge leads.
-    fn destination(&mut self, edge: Edge<'_>) -> Result<Index, Full> {
+    fn child_of(&mut self, edge: Edge<'_>) -> Result<Index, Full> {
         let known = edge.node();
         if known != 0 {
             return Ok(known);

@@ -5,16 +5,17 @@
 //! |---|---|
 //! | [`puzzles`] | players on Lichess puzzles |
 //! | [`epd`] | players on suites in the EPD format |
-//! | [`exam`] | nothing itself: puts many positions to players at once |
+//! | [`runner`] | puts many positions to players at once |
 //! | [`mod@bench`] | the search: its signature and its speed |
 //! | [`throughput`] | a backend: evaluations a second by batch size |
 //! | [`perft`] | move generation against suites of known counts |
 
 pub mod bench;
 pub mod epd;
-pub mod exam;
+
 pub mod perft;
 pub mod puzzles;
+pub mod runner;
 pub mod throughput;
 
 use std::path::{Path, PathBuf};

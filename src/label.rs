@@ -24,7 +24,7 @@ pub use source::{Play, Source, SourceError};
 
 use crate::data::pgn::{Journal, JournalError};
 use crate::engine::{Engine, EngineCommand, EngineError, Limit};
-use crate::workers::side_by_side;
+use crate::scoped_threads::side_by_side;
 use analyst::Analyst;
 use parking_lot::Mutex;
 use serde::Serialize;

@@ -27,24 +27,24 @@
 //! | [`openings`] | where games begin: books and random moves |
 //! | [`label`] | training data by other engines: games they play, positions they judge |
 //! | [`selfplay`] | training data by our own engine: games against itself |
-//! | [`failure`] | how the binaries tell what went wrong |
+//! | [`error_report`] | error messages of the binaries |
 
 pub mod agent;
+mod atomic_file;
 pub mod chess;
 pub mod data;
 pub mod encode;
 pub mod engine;
+pub mod error_report;
 pub mod eval;
-pub mod failure;
-mod files;
 pub mod interop;
 pub mod label;
 pub mod model;
 pub mod nn;
 pub mod openings;
+mod scoped_threads;
 pub mod search;
 pub mod selfplay;
 pub mod tablebase;
 pub mod train;
 pub mod uci;
-mod workers;

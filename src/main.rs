@@ -5,7 +5,7 @@ mod cli;
 use clap::Parser;
 use std::io;
 use std::process::ExitCode;
-use tessera::failure::report;
+use tessera::error_report::report;
 use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {

@@ -3,7 +3,7 @@
 use shakmaty::Position;
 use std::path::PathBuf;
 use tessera::agent::{AgentKind, Choice};
-use tessera::eval::exam::{self, Player, Task};
+use tessera::eval::runner::{self, Player, Task};
 use tessera::eval::{epd, puzzles};
 use tessera::nn::Uniform;
 
@@ -78,7 +78,7 @@ fn looking_one_move_ahead_finds_every_mate_in_one() {
         width: 8,
         choose: Box::new(move |games| value.choose(&backend, games)),
     };
-    let attempts = exam::hold(attempts, vec![player], &|_| {}).unwrap();
+    let attempts = runner::run(attempts, vec![player], &|_| {}).unwrap();
     let score = puzzles::summarise(&attempts).score;
     assert_eq!(score.solved, score.total);
 }

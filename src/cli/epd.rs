@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 use tessera::eval::epd::{Attempt, Summary, read, summarise};
-use tessera::eval::exam;
+use tessera::eval::runner;
 
 /// Let a player solve a test suite in the EPD format
 ///
@@ -79,14 +79,14 @@ impl Arguments {
             .filter(|&(number, _)| is_sampled(number, total, limit))
             .map(|(_, entry)| Attempt::new(entry))
             .collect();
-        let crew = self.player.crew(&mut attempts)?;
+        let pool = self.player.pool(&mut attempts)?;
         let bar = progress(attempts.len(), "positions");
         let clock = Instant::now();
-        let attempts = exam::hold(attempts, crew.players, &|_| bar.inc(1))?;
+        let attempts = runner::run(attempts, pool.players, &|_| bar.inc(1))?;
         bar.finish_and_clear();
         let positions = attempts.iter().filter(|_| self.details);
         let output = Output {
-            player: crew.description,
+            player: pool.description,
             summary: summarise(&attempts),
             refused: refused.len(),
             seconds: clock.elapsed().as_secs_f64(),

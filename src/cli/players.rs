@@ -6,7 +6,7 @@ use serde::Serialize;
 use shakmaty::Position;
 use std::sync::Arc;
 use tessera::agent::{AgentKind, Limits};
-use tessera::eval::exam::{Player, Task};
+use tessera::eval::runner::{Player, Task};
 use tessera::nn::{self, Backend, BackendKind};
 use tessera::uci::Settings;
 
@@ -39,7 +39,7 @@ pub struct PlayerArguments {
 }
 
 /// Players of one kind, and what a result has to say of them.
-pub struct Crew {
+pub struct PlayerPool {
     pub players: Vec<Player>,
     pub description: Description,
 }
@@ -54,7 +54,7 @@ pub struct Description {
 
 impl PlayerArguments {
     /// The players for these tasks, who take the side that is to move.
-    pub fn crew<T: Task>(&self, tasks: &mut [T]) -> anyhow::Result<Crew> {
+    pub fn pool<T: Task>(&self, tasks: &mut [T]) -> anyhow::Result<PlayerPool> {
         let mut settings = self.search.settings(self.agent, self.backend, HASH)?;
         let immediate = settings.agent.immediate();
         settings.backend.threads = self.parallel * settings.parameters.threads;
@@ -79,7 +79,7 @@ impl PlayerArguments {
         };
         let count = count.min(tasks.len()).max(1);
         let agent = settings.agent.to_possible_value();
-        Ok(Crew {
+        Ok(PlayerPool {
             players: (0..count)
                 .map(|_| self.player(&backend, &settings))
                 .collect(),

@@ -7,8 +7,8 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
-use tessera::eval::exam;
 use tessera::eval::puzzles::{Attempt, Score, Summary, read, sample, summarise};
+use tessera::eval::runner;
 
 /// Let a player solve Lichess puzzles
 ///
@@ -45,11 +45,11 @@ impl Arguments {
             puzzles = sample(puzzles, limit);
         }
         let mut attempts: Vec<Attempt> = puzzles.into_iter().map(Attempt::new).collect();
-        let crew = self.player.crew(&mut attempts)?;
+        let pool = self.player.pool(&mut attempts)?;
         let bar = progress(attempts.len(), "puzzles");
         let solved = AtomicUsize::new(0);
         let clock = Instant::now();
-        let attempts = exam::hold(attempts, crew.players, &|attempt: &Attempt| {
+        let attempts = runner::run(attempts, pool.players, &|attempt: &Attempt| {
             if attempt.solved() {
                 let solved = solved.fetch_add(1, Ordering::Relaxed) + 1;
                 bar.set_message(format!("({solved} solved)"));
@@ -58,7 +58,7 @@ impl Arguments {
         })?;
         bar.finish_and_clear();
         let output = Output {
-            player: crew.description,
+            player: pool.description,
             summary: summarise(&attempts),
             seconds: clock.elapsed().as_secs_f64(),
         };

@@ -4,7 +4,7 @@
 //! Suites as they circulate bend the format; what is read here is what those
 //! of Kaufman, Bratko and Kopec, LCT II, Arasan, STS and matetrack contain.
 
-use super::exam::Task;
+use super::runner::Task;
 use super::{SuiteError, lines, read_text};
 use crate::agent::{Choice, Limits, Score};
 use crate::chess::Game;

@@ -6,7 +6,7 @@
 //! mates at once, and then the puzzle is solved. The opponent's moves are given.
 
 use super::SuiteError;
-use super::exam::Task;
+use super::runner::Task;
 use crate::agent::Choice;
 use crate::chess::Game;
 use rand::SeedableRng;

@@ -3,7 +3,7 @@
 use crate::chess::Game;
 use crate::encode::InputFormat;
 use crate::nn::{Backend, BackendError, Batch, Evaluations};
-use crate::workers::side_by_side;
+use crate::scoped_threads::side_by_side;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -4,7 +4,7 @@ use super::lc0::{self, HeadChoice, Lc0Encoding, Lc0Error, Lc0Network};
 use super::maia3::{self, Maia3Error, Maia3Network};
 use super::onnx::{self, OnnxError, OnnxNetwork};
 use super::pytorch;
-use crate::files;
+use crate::atomic_file;
 use crate::nn::Metadata;
 use crate::nn::torch::{self, ExportPrecision, NetworkError, ScriptError};
 use serde::Serialize;
@@ -197,7 +197,7 @@ fn expect_own(file: &[u8]) -> Result<(), ExchangeError> {
 /// # Errors
 /// What the system says.
 pub fn save(path: &Path, network: &[u8]) -> std::io::Result<()> {
-    let mut unfinished = files::unfinished(path)?;
+    let mut unfinished = atomic_file::unfinished(path)?;
     unfinished.write_all(network)?;
-    files::persist(unfinished, path)
+    atomic_file::persist(unfinished, path)
 }

@@ -12,8 +12,8 @@ mod folder;
 use super::config::TrainConfig;
 use super::guard::Guard;
 use super::optimizer::Memory;
+use crate::atomic_file;
 use crate::data::loader::Position;
-use crate::files;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use tch::{Device, Kind, Tensor};
@@ -133,10 +133,10 @@ impl Checkpoint {
         let checksum = Tensor::from_slice(&[i64::from(checksum(&mut tensors))]);
         tensors.push(("checksum".to_owned(), checksum));
         let write = || -> std::io::Result<()> {
-            let unfinished = files::unfinished(path)?;
+            let unfinished = atomic_file::unfinished(path)?;
             Tensor::write_safetensors(&tensors, unfinished.path())
                 .map_err(std::io::Error::other)?;
-            files::persist(unfinished, path)
+            atomic_file::persist(unfinished, path)
         };
         write().map_err(CheckpointError::system("write", path))
     }

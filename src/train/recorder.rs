@@ -7,7 +7,7 @@ use super::checkpoint::{Checkpoint, CheckpointError, Folder, newest};
 use super::config::TrainConfig;
 use super::metrics::Metrics;
 use super::trainer::{CHECKPOINTS, TrainError};
-use crate::files;
+use crate::atomic_file;
 use serde_json::{Map, Value};
 use std::fs::{File, TryLockError};
 use std::io::Write;
@@ -59,7 +59,7 @@ impl Recorder {
         }
         write_config(folder, config).map_err(unwritable)?;
         let path = folder.join(CHECKPOINTS);
-        files::remove_unfinished(&path).map_err(unwritable)?;
+        atomic_file::remove_unfinished(&path).map_err(unwritable)?;
         let checkpoints = Folder::new(path.clone(), config.keep.clone());
         Ok(Recorder {
             metrics: Metrics::open(folder, step).map_err(unwritable)?,
@@ -147,7 +147,7 @@ fn write_config(folder: &Path, config: &TrainConfig) -> std::io::Result<()> {
     if std::fs::read_to_string(&path).is_ok_and(|there| there == text) {
         return Ok(());
     }
-    let mut file = files::unfinished(&path)?;
+    let mut file = atomic_file::unfinished(&path)?;
     file.write_all(text.as_bytes())?;
-    files::persist(file, &path)
+    atomic_file::persist(file, &path)
 }

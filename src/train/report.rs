@@ -1,7 +1,7 @@
 //! Runs side by side, on one page of HTML that needs nothing besides itself.
 
 use super::history::History;
-use crate::files;
+use crate::atomic_file;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
@@ -41,9 +41,9 @@ pub fn report(runs: &[History], data: &[Value]) -> String {
 /// # Errors
 /// What the system says.
 pub fn write_report(path: &Path, runs: &[History], data: &[Value]) -> std::io::Result<()> {
-    let mut file = files::unfinished(path)?;
+    let mut file = atomic_file::unfinished(path)?;
     file.write_all(report(runs, data).as_bytes())?;
-    files::persist(file, path)
+    atomic_file::persist(file, path)
 }
 
 /// Text as HTML shows it.

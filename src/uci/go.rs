@@ -142,13 +142,13 @@ pub(crate) fn ends_by_itself(limits: &Limits) -> bool {
 fn number(limit: &str, words: &mut Words, parsed: &mut Parsed) -> Option<u64> {
     let word = words.peek().filter(|word| !WORDS.contains(word));
     let Some(word) = word else {
-        parsed.complain(format!("go: {limit} is followed by a number; ignored"));
+        parsed.warn(format!("go: {limit} is followed by a number; ignored"));
         return None;
     };
     words.next();
     let number = read(word);
     if number.is_none() {
-        parsed.complain(format!(
+        parsed.warn(format!(
             "go: {limit} is followed by a number, not `{word}`; ignored"
         ));
     }
@@ -259,11 +259,11 @@ mod tests {
             "go movetime 1e5",
             "go nodes --5",
         ] {
-            assert_eq!(parse(line).complaints.len(), 1, "{line}");
+            assert_eq!(parse(line).warnings.len(), 1, "{line}");
             assert_eq!(limits(line).nodes, Some(1), "{line}");
         }
         let line = "go wtime btime 500";
-        assert_eq!(parse(line).complaints.len(), 1);
+        assert_eq!(parse(line).warnings.len(), 1);
         assert_eq!(limits(line).time, Some(ms(0)));
         assert_eq!(limits(line).opponent_time, Some(ms(500)));
         assert_eq!(limits("go depth x movetime 5").nodes, None);

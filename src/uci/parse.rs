@@ -41,7 +41,7 @@ pub(crate) struct Parsed {
     /// The command; `None` if the line holds none.
     pub command: Option<Command>,
     /// What is wrong with it, for the user to read.
-    pub complaints: Vec<String>,
+    pub warnings: Vec<String>,
     /// Words that mean nothing here and were passed over.
     pub skipped: Vec<String>,
 }
@@ -86,7 +86,7 @@ fn debug(words: &mut Words, parsed: &mut Parsed) -> Option<Command> {
         Some("on") => Some(Command::Debug(true)),
         Some("off") => Some(Command::Debug(false)),
         _ => {
-            parsed.complain("debug is followed by `on` or `off`");
+            parsed.warn("debug is followed by `on` or `off`");
             None
         }
     }
@@ -110,7 +110,7 @@ fn set_option(words: &mut Words, parsed: &mut Parsed) -> Option<Command> {
         }
     }
     if name.is_empty() {
-        parsed.complain("an option is set by `setoption name NAME value VALUE`");
+        parsed.warn("an option is set by `setoption name NAME value VALUE`");
         return None;
     }
     Some(Command::SetOption {
@@ -130,7 +130,7 @@ fn position(words: &mut Words, parsed: &mut Parsed) -> Option<Command> {
             Some(fields.join(" "))
         }
         None => {
-            parsed.complain(
+            parsed.warn(
                 "a position is set by `position startpos moves …` or `position fen FEN moves …`; \
                  the previous one stays",
             );
@@ -142,8 +142,8 @@ fn position(words: &mut Words, parsed: &mut Parsed) -> Option<Command> {
 }
 
 impl Parsed {
-    pub(crate) fn complain(&mut self, complaint: impl Into<String>) {
-        self.complaints.push(complaint.into());
+    pub(crate) fn warn(&mut self, warning: impl Into<String>) {
+        self.warnings.push(warning.into());
     }
 
     /// Passes over words up to and including the first of `wanted`.
@@ -188,7 +188,7 @@ mod tests {
 
     fn command(line: &str) -> Command {
         let parsed = parse(line);
-        assert_eq!(parsed.complaints, Vec::<String>::new(), "{line}");
+        assert_eq!(parsed.warnings, Vec::<String>::new(), "{line}");
         parsed.command.expect(line)
     }
 
@@ -266,15 +266,15 @@ mod tests {
             command("setoption name LogFile value"),
             option("LogFile", Some(""))
         );
-        assert_eq!(parse("setoption Hash 64").complaints.len(), 1);
-        assert_eq!(parse("setoption name value 64").complaints.len(), 1);
+        assert_eq!(parse("setoption Hash 64").warnings.len(), 1);
+        assert_eq!(parse("setoption name value 64").warnings.len(), 1);
     }
 
     #[test]
     fn a_position_without_a_start_is_reported() {
         let parsed = parse("position moves e2e4");
         assert_eq!(parsed.command, None);
-        assert!(parsed.complaints[0].contains("position startpos"));
+        assert!(parsed.warnings[0].contains("position startpos"));
     }
 
     #[test]

@@ -88,10 +88,10 @@ impl Session {
         self.output.received(line);
         self.tasks.retain(|task| !task.is_finished());
         let parsed = parse(line);
-        for complaint in &parsed.complaints {
-            self.output.info_string(complaint);
+        for warning in &parsed.warnings {
+            self.output.info_string(warning);
         }
-        let unknown = parsed.command.is_none() && parsed.complaints.is_empty();
+        let unknown = parsed.command.is_none() && parsed.warnings.is_empty();
         if !parsed.skipped.is_empty() && (unknown || self.debug) {
             self.output.info_string(&format!(
                 "unknown and ignored: {} (`help` says what is known)",
@@ -100,15 +100,15 @@ impl Session {
         }
         match parsed.command {
             Some(Command::Quit) => return ControlFlow::Break(()),
-            Some(command) => self.obey(command),
+            Some(command) => self.execute(command),
             None => {}
         }
         ControlFlow::Continue(())
     }
 
-    fn obey(&mut self, command: Command) {
+    fn execute(&mut self, command: Command) {
         match command {
-            Command::Uci => self.introduce(),
+            Command::Uci => self.identify(),
             Command::Debug(on) => self.debug = on,
             Command::IsReady => self.ready(),
             Command::SetOption { name, value } => self.set_option(&name, value.as_deref()),
@@ -187,7 +187,7 @@ impl Session {
         }
     }
 
-    fn introduce(&self) {
+    fn identify(&self) {
         let name = format!("Tessera {}", env!("CARGO_PKG_VERSION"));
         self.output.message(&UciMessage::id_name(&name));
         self.output

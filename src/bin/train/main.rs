@@ -16,7 +16,7 @@ mod stats;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
-use tessera::failure;
+use tessera::error_report;
 
 /// The trainer of Tessera: games in, networks out.
 #[derive(Parser)]
@@ -66,6 +66,6 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failure::report(error.as_ref()),
+        Err(error) => error_report::report(error.as_ref()),
     }
 }

@@ -15,7 +15,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::stream::{Games, open};
-use crate::files;
+use crate::atomic_file;
 
 /// Level of zstd, of 22, at which text is small and still written quickly.
 const ZSTD_LEVEL: i32 = 9;
@@ -166,7 +166,7 @@ impl Journal {
     }
 
     fn write_output(&self, mut part: &File) -> io::Result<()> {
-        let file = files::unfinished(&self.output)?;
+        let file = atomic_file::unfinished(&self.output)?;
         let extension = self.output.extension().and_then(|kind| kind.to_str());
         let mut copy = |to: &mut dyn Write| -> io::Result<()> {
             for &(start, length) in self.games.values() {
@@ -188,20 +188,20 @@ impl Journal {
             }
             _ => copy(&mut BufWriter::new(&file))?,
         }
-        files::persist(file, &self.output)
+        atomic_file::persist(file, &self.output)
     }
 
     /// Goes on with an output that was complete.
     fn reopen(&mut self) -> Result<(), JournalError> {
         let copy = || -> io::Result<()> {
-            let file = files::unfinished(&self.part_path)?;
+            let file = atomic_file::unfinished(&self.part_path)?;
             let mut to = BufWriter::new(&file);
             for game in open(&self.output, |file| file)? {
                 to.write_all(&game?)?;
             }
             to.flush()?;
             drop(to);
-            files::persist(file, &self.part_path)
+            atomic_file::persist(file, &self.part_path)
         };
         copy().map_err(|error| self.io(error))?;
         let part = self.open_part()?;

@@ -1,6 +1,6 @@
 //! Writing a shard.
 
-use crate::files;
+use crate::atomic_file;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,7 @@ impl ShardWriter {
             path: path.to_owned(),
             source,
         };
-        let file = files::unfinished(path).map_err(io)?;
+        let file = atomic_file::unfinished(path).map_err(io)?;
         let mut writer = ShardWriter {
             path: path.to_owned(),
             file: BufWriter::new(file),
@@ -103,7 +103,7 @@ impl ShardWriter {
             let file = file
                 .into_inner()
                 .map_err(std::io::IntoInnerError::into_error)?;
-            files::persist(file, &path)
+            atomic_file::persist(file, &path)
         };
         match persist() {
             Ok(()) => Ok(offset),

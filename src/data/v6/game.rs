@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use bytemuck::Zeroable;
 use libdeflater::{CompressionLvl, Compressor};
 
+use crate::atomic_file;
 use crate::data::sample::Wdl;
 use crate::encode::{Input, POLICY_SIZE};
-use crate::files;
 
 use super::record::{ADJUDICATED, CUT_OFF, FORMAT, PROVEN, V6Record, VERSION};
 
@@ -167,9 +167,9 @@ pub fn write_chunk(path: &Path, records: &[V6Record]) -> Result<(), ChunkWriteEr
         let length = compressor
             .gzip_compress(bytes, &mut packed)
             .map_err(std::io::Error::other)?;
-        let mut file = files::unfinished(path)?;
+        let mut file = atomic_file::unfinished(path)?;
         file.write_all(&packed[..length])?;
-        files::persist(file, path)
+        atomic_file::persist(file, path)
     };
     write().map_err(|source| ChunkWriteError {
         path: path.to_owned(),

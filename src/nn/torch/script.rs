@@ -6,9 +6,9 @@
 
 use super::shim::{self, RawTensor};
 use super::{TorchError, module, words};
+use crate::atomic_file;
 use crate::chess::Game;
 use crate::encode::Input;
-use crate::files;
 use crate::nn::metadata::{Metadata, tensor_hash};
 use std::ffi::{CString, c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -115,9 +115,9 @@ impl Script<'_> {
             path: path.to_owned(),
             source,
         };
-        let unfinished = files::unfinished(path).map_err(failed)?;
+        let unfinished = atomic_file::unfinished(path).map_err(failed)?;
         self.trace(&weights, &metadata, precision, unfinished.path())?;
-        files::persist(unfinished, path).map_err(failed)?;
+        atomic_file::persist(unfinished, path).map_err(failed)?;
         Ok(metadata)
     }
 

@@ -6,7 +6,7 @@
 
 use crate::agent::{Agent, AgentError, Choice, Control, Limits};
 use crate::chess::Game;
-use crate::workers::side_by_side;
+use crate::scoped_threads::side_by_side;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -30,7 +30,7 @@ pub trait Task: Send {
 /// Answers to many positions, in their order.
 pub type ChooseMany = Box<dyn FnMut(&[&Game]) -> Result<Vec<Choice>, AgentError> + Send>;
 
-/// Who sits the exam.
+/// A player that tasks are put to.
 pub enum Player {
     /// Thinks about one position at a time.
     Thinker {
@@ -88,12 +88,12 @@ impl Player {
 ///
 /// # Panics
 /// If there is no player.
-pub fn hold<T: Task>(
+pub fn run<T: Task>(
     tasks: Vec<T>,
     players: Vec<Player>,
     done: &(dyn Fn(&T) + Sync),
 ) -> Result<Vec<T>, AgentError> {
-    assert!(!players.is_empty(), "an exam needs a player");
+    assert!(!players.is_empty(), "tasks need a player");
     let queue = Mutex::new(tasks.into_iter().enumerate());
     let answered = Mutex::new(Vec::new());
     let failed = AtomicBool::new(false);
@@ -193,7 +193,7 @@ mod tests {
         let count = |_: &Countdown| {
             ended.fetch_add(1, Ordering::Relaxed);
         };
-        let answered = hold(tasks(40), players, &count).unwrap();
+        let answered = run(tasks(40), players, &count).unwrap();
         assert_eq!(ended.into_inner(), 40);
         for (index, task) in answered.iter().enumerate() {
             assert_eq!(task.left, 0);
@@ -206,7 +206,7 @@ mod tests {
         let widths = std::sync::Arc::new(Mutex::new(Vec::new()));
         let seen = widths.clone();
         let player = batched(8, move |width| seen.lock().push(width));
-        hold(tasks(40), vec![player], &|_| {}).unwrap();
+        run(tasks(40), vec![player], &|_| {}).unwrap();
         let widths = widths.lock();
         let full = widths.iter().take_while(|&&width| width == 8).count();
         // 120 answers are wanted; only the last tasks leave gaps.
@@ -232,13 +232,13 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_ends_the_exam() {
+    fn a_failure_ends_the_run() {
         let failing = Player::Thinker {
             agent: Box::new(Failing),
             limits: Limits::default(),
         };
         let waiting = || std::thread::sleep(std::time::Duration::from_millis(1));
         let players = vec![batched(1, move |_| waiting()), failing];
-        assert!(hold(tasks(1000), players, &|_| {}).is_err());
+        assert!(run(tasks(1000), players, &|_| {}).is_err());
     }
 }

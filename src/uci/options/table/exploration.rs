@@ -17,8 +17,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.cpuct,
             set: |settings, value| settings.parameters.cpuct = value,
         },
-        help: "How much the search explores: the factor of the prior in PUCT at a node with few \
-               visits.",
+        help: "Exploration constant of PUCT at nodes with few visits: the factor on the prior. \
+               Higher values explore more.",
     },
     Entry {
         name: "CPuctBase",
@@ -28,7 +28,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.cpuct_base,
             set: |settings, value| settings.parameters.cpuct_base = value,
         },
-        help: "Visits at which exploration begins to grow.",
+        help: "Visits at which exploration begins to grow: cpuct is `CPuct` + `CPuctFactor` · \
+               ln((N + `CPuctBase`) / `CPuctBase`) at a node with N visits.",
     },
     Entry {
         name: "CPuctFactor",
@@ -38,7 +39,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.cpuct_factor,
             set: |settings, value| settings.parameters.cpuct_factor = value,
         },
-        help: "How fast exploration grows with the logarithm of the visits.",
+        help: "Growth of exploration with the logarithm of the visits, see `CPuctBase`.",
     },
     Entry {
         name: "RootHasOwnCpuctParams",
@@ -46,8 +47,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.root_has_own_cpuct,
             set: |settings, value| settings.parameters.root_has_own_cpuct = value,
         },
-        help: "Whether the root explores by the three options that follow, as in Lc0; otherwise like \
-               every other position.",
+        help: "Whether the root uses the next three options instead of the three above, as in Lc0.",
     },
     Entry {
         name: "CPuctAtRoot",
@@ -57,7 +57,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.root_cpuct,
             set: |settings, value| settings.parameters.root_cpuct = value,
         },
-        help: "`CPuct` of the root, where it has its own.",
+        help: "`CPuct` at the root, if `RootHasOwnCpuctParams` is on.",
     },
     Entry {
         name: "CPuctBaseAtRoot",
@@ -67,7 +67,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.root_cpuct_base,
             set: |settings, value| settings.parameters.root_cpuct_base = value,
         },
-        help: "`CPuctBase` of the root, where it has its own.",
+        help: "`CPuctBase` at the root, if `RootHasOwnCpuctParams` is on.",
     },
     Entry {
         name: "CPuctFactorAtRoot",
@@ -77,7 +77,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.root_cpuct_factor,
             set: |settings, value| settings.parameters.root_cpuct_factor = value,
         },
-        help: "`CPuctFactor` of the root, where it has its own.",
+        help: "`CPuctFactor` at the root, if `RootHasOwnCpuctParams` is on.",
     },
     Entry {
         name: "CPuctSpread",
@@ -87,8 +87,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.cpuct_spread,
             set: |settings, value| settings.parameters.cpuct_spread = value,
         },
-        help: "How much exploration grows with the spread of the values found below a position; 0 \
-               not at all. KataGo's dynamic cpuct, 0.85 there.",
+        help: "Scales exploration by the standard deviation of the values found below a node; 0 \
+               switches it off. KataGo's dynamic cpuct, 0.85 there.",
     },
     Entry {
         name: "FpuStrategy",
@@ -97,8 +97,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| name(settings.parameters.fpu_strategy),
             set: |settings, value| choose(&mut settings.parameters.fpu_strategy, value),
         },
-        help: "First-play urgency, what an unvisited move is taken to be worth: less than its parent \
-               by `reduction`, or an `absolute` value. As in Lc0.",
+        help: "First-play urgency, the value assumed for an unvisited move: `reduction` lowers the \
+               parent's value, `absolute` sets a value. As in Lc0.",
     },
     Entry {
         name: "FpuValue",
@@ -108,8 +108,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.fpu_value,
             set: |settings, value| settings.parameters.fpu_value = value,
         },
-        help: "How far below its parent an unvisited move is thought to be, times the root of the \
-               share of the policy that has been visited; or its value, by `FpuStrategy`.",
+        help: "With `reduction`, the parent's value is lowered by this, times the square root of \
+               the policy mass already visited. With `absolute`, this is the value itself.",
     },
     Entry {
         name: "FpuStrategyAtRoot",
@@ -126,8 +126,8 @@ pub(super) const ENTRIES: &[Entry] = &[
                 settings.parameters.root_fpu_strategy = FpuStrategy::from_str(value, true).ok();
             },
         },
-        help: "`FpuStrategy` of the root; `same` leaves it to the two options before, as in Lc0. \
-               `absolute` with the value 1 visits every move early.",
+        help: "`FpuStrategy` at the root; `same` uses the two options above, as in Lc0. `absolute` \
+               with the value 1 visits every root move early.",
     },
     Entry {
         name: "FpuValueAtRoot",
@@ -137,6 +137,6 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.root_fpu_value,
             set: |settings, value| settings.parameters.root_fpu_value = value,
         },
-        help: "`FpuValue` of the root, where `FpuStrategyAtRoot` is not `same`.",
+        help: "`FpuValue` at the root, unless `FpuStrategyAtRoot` is `same`.",
     },
 ];

@@ -25,7 +25,8 @@ pub(super) const ENTRIES: &[Entry] = &[
                 Ok(())
             },
         },
-        help: "The network: a TorchScript file. It is loaded on `isready`.",
+        help: "The network: a TorchScript file, loaded on `isready`. `<built-in>` is the network \
+               inside the program. Load only files you trust.",
     },
     Entry {
         name: "Agent",
@@ -34,9 +35,9 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| name(settings.agent),
             set: |settings, value| choose(&mut settings.agent, value),
         },
-        help: "Who chooses the move: `mcts` searches a tree, `policy` plays the move that the \
-               network likes best (one evaluation, whatever the clock), `value` the move after \
-               which it likes the position best (one evaluation for each legal move).",
+        help: "Chooses the move. `mcts` searches a tree. `policy` plays the move with the highest \
+               prior (one evaluation, whatever the clock). `value` plays the move to the position \
+               with the best value (one evaluation for each legal move).",
     },
     Entry {
         name: "Backend",
@@ -45,8 +46,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| name(settings.backend.kind),
             set: |settings, value| choose(&mut settings.backend.kind, value),
         },
-        help: "What evaluates positions: `torch` is the network, `uniform` and `random` need none \
-               and are there for measuring and testing.",
+        help: "Evaluates positions: `torch` runs the network; `uniform` and `random` need no \
+               network and serve for measuring and testing.",
     },
     Entry {
         name: "SelfElo",
@@ -56,8 +57,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.self_elo.into(),
             set: |settings, value| settings.self_elo = value as u16,
         },
-        help: "The rating of the players whom the engine imitates, with a network that asks for \
-               one: Maia-3's do, and are best played by `policy`.",
+        help: "Rating of the players the engine imitates. Only networks that take ratings use it, \
+               such as Maia-3's, which play best with the agent `policy`.",
     },
     Entry {
         name: "OppoElo",
@@ -67,7 +68,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.opponent_elo.into(),
             set: |settings, value| settings.opponent_elo = value as u16,
         },
-        help: "The rating of the opponent, for such a network.",
+        help: "Rating of the opponent, for the same networks.",
     },
     Entry {
         name: "Device",
@@ -80,9 +81,9 @@ pub(super) const ENTRIES: &[Entry] = &[
                 Ok(())
             },
         },
-        help: "Where the network is computed: `auto` (CUDA if there is a device, else the CPU), \
-               `cpu`, `cuda`, `cuda:1` and so on for a further device, or several that share the \
-               work, `cuda:0,cuda:1`.",
+        help: "Where the network runs: `auto` (CUDA if there is a device, else the CPU), `cpu`, \
+               `cuda`, `cuda:1` for another device, or several that share the work, as in \
+               `cuda:0,cuda:1`.",
     },
     Entry {
         name: "Precision",
@@ -91,8 +92,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| name(settings.backend.precision),
             set: |settings, value| choose(&mut settings.backend.precision, value),
         },
-        help: "The numbers it is computed in: `auto` takes `bf16` on a CPU that computes in it, \
-               else `f32`, and `fp16` on CUDA.",
+        help: "Floating-point format the network runs in. `auto` takes `fp16` on CUDA; on a CPU it \
+               takes `bf16` if the processor supports it, else `f32`.",
     },
     Entry {
         name: "Threads",
@@ -102,7 +103,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.threads as u64,
             set: |settings, value| settings.set_threads(value as usize),
         },
-        help: "Threads of the search; 0 takes what suits the backend.",
+        help: "Search threads; 0 takes what the backend recommends.",
     },
     Entry {
         name: "Hash",
@@ -112,8 +113,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.hash() as u64,
             set: |settings, value| settings.set_hash(value as usize),
         },
-        help: "Memory in MiB of the search tree (three quarters of it) and of remembered \
-               evaluations (a quarter) together.",
+        help: "Memory in MiB for the search tree (three quarters) and the evaluation cache (one \
+               quarter).",
     },
     Entry {
         name: "MultiPV",
@@ -123,7 +124,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.multi_pv as u64,
             set: |settings, value| settings.parameters.multi_pv = value as usize,
         },
-        help: "How many of the best moves are reported, each with its line.",
+        help: "Number of best moves to report, each with its line.",
     },
     Entry {
         name: "Ponder",
@@ -131,7 +132,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.ponder,
             set: |settings, value| settings.ponder = value,
         },
-        help: "Whether `bestmove` names the reply to ponder on.",
+        help: "Whether `bestmove` also names the expected reply to ponder on.",
     },
     Entry {
         name: "UCI_Chess960",
@@ -139,8 +140,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.chess960,
             set: |settings, value| settings.chess960 = value,
         },
-        help: "Castling is written as king takes rook, as in Chess960. It is read either way; a \
-               position that only Chess960 can have is understood without this option too.",
+        help: "Writes castling as king takes rook, as Chess960 does. The engine reads both \
+               notations, and Chess960 positions, without this option too.",
     },
     Entry {
         name: "UCI_ShowWDL",
@@ -148,7 +149,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.show_wdl,
             set: |settings, value| settings.show_wdl = value,
         },
-        help: "Scores come with the probabilities of win, draw and loss, in thousandths.",
+        help: "Reports the probabilities of win, draw and loss with each score, in thousandths.",
     },
     Entry {
         name: "UCI_ShowMovesLeft",
@@ -156,7 +157,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.show_moves_left,
             set: |settings, value| settings.show_moves_left = value,
         },
-        help: "Scores come with the moves to the end of the game, where the network tells.",
+        help: "Reports the expected number of moves to the end of the game with each score, if the \
+               network predicts it.",
     },
     Entry {
         name: "UCI_AnalyseMode",
@@ -164,8 +166,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.analyse_mode,
             set: |settings, value| settings.analyse_mode = value,
         },
-        help: "For analysis: no search ends before its time because its best move cannot be \
-               overtaken, and `ucinewgame` leaves the search tree alone.",
+        help: "For analysis: no search ends early because its best move can no longer be \
+               overtaken, and `ucinewgame` keeps the search tree.",
     },
     Entry {
         name: "Move Overhead",
@@ -175,8 +177,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.move_overhead,
             set: |settings, value| settings.parameters.move_overhead = value,
         },
-        help: "Milliseconds kept back on every move for the client and the wire. More is safer \
-               over a network.",
+        help: "Milliseconds kept back on every move for delays in the client and the connection. \
+               Use more over a network.",
     },
     Entry {
         name: "MinibatchSize",
@@ -186,8 +188,9 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.minibatch as u64,
             set: |settings, value| settings.parameters.minibatch = value as usize,
         },
-        help: "Most positions that a thread gathers before it has them evaluated; 0 takes what suits \
-               the backend. In a small tree there are fewer: the square root of its visits.",
+        help: "Largest number of positions that a thread gathers for one evaluation; 0 takes what \
+               the backend recommends. Small trees use smaller batches, of the square root of the \
+               root's visits.",
     },
     Entry {
         name: "Seed",
@@ -198,6 +201,6 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.seed,
             set: |settings, value| settings.set_seed(value),
         },
-        help: "Seed of the random backend and of the moves drawn at a temperature.",
+        help: "Seed of the random backend and of moves sampled at a temperature.",
     },
 ];

@@ -11,8 +11,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.policy_temperature,
             set: |settings, value| settings.parameters.policy_temperature = value,
         },
-        help: "Softmax temperature of the network's policy; above 1 the search looks at more \
-               moves.",
+        help: "Softmax temperature of the policy; above 1 the search considers more moves.",
     },
     Entry {
         name: "OptimisticPolicy",
@@ -22,9 +21,9 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.backend.optimism,
             set: |settings, value| settings.backend.optimism = value,
         },
-        help: "Share of the optimistic policy in the network's: it looks more at moves that may \
-               turn out better than they look (KataGo's optimistic policy). Only networks with \
-               that output have one.",
+        help: "Share of the optimistic policy in the priors. It favours moves that may turn out \
+               better than they look (KataGo's optimistic policy). Only networks with that output \
+               have one.",
     },
     Entry {
         name: "SmartPruningFactor",
@@ -34,8 +33,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.smart_pruning,
             set: |settings, value| settings.parameters.smart_pruning = value,
         },
-        help: "How readily a search under a clock ends early: when the visits still to come, \
-               divided by this, are fewer than the best move's lead. 0 always thinks to the end.",
+        help: "Ends a search on the clock early once the visits that remain, divided by this, are \
+               fewer than the best move's lead. 0 always searches to the end.",
     },
     Entry {
         name: "TwoFoldDraws",
@@ -43,8 +42,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.two_fold_draws,
             set: |settings, value| settings.parameters.two_fold_draws = value,
         },
-        help: "Whether a position that occurs a second time within the search counts as a draw; \
-               otherwise only the third occurrence does.",
+        help: "Whether the second occurrence of a position within the search counts as a draw; \
+               otherwise only the third does.",
     },
     Entry {
         name: "Transpositions",
@@ -52,8 +51,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.transpositions,
             set: |settings, value| settings.parameters.transpositions = value,
         },
-        help: "Whether all ways to a position lead to one node of the tree, so that what is learnt \
-               on one counts on all.",
+        help: "Whether a position has one node in the tree, whatever moves lead to it, so that all \
+               its paths share its visits and value.",
     },
     Entry {
         name: "MaxCollisionVisits",
@@ -63,8 +62,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| u64::from(settings.parameters.max_collisions),
             set: |settings, value| settings.parameters.max_collisions = value as u32,
         },
-        help: "Visits that may come to nothing while a batch is gathered, because the leaf is \
-               being evaluated already, in a large tree; in a small one fewer.",
+        help: "Most visits for each batch that may reach a leaf already under evaluation, in a \
+               large tree; smaller trees allow fewer.",
     },
     Entry {
         name: "MaxOutOfOrderEvalsFactor",
@@ -74,8 +73,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.out_of_order,
             set: |settings, value| settings.parameters.out_of_order = value,
         },
-        help: "Visits to leaves of known value while a batch is gathered, as a multiple of the \
-               batch.",
+        help: "Most visits for each batch to leaves whose value is already known, as a multiple of \
+               the batch.",
     },
     Entry {
         name: "RootPolicyTemperature",
@@ -85,7 +84,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.root_policy_temperature,
             set: |settings, value| settings.parameters.root_policy_temperature = value,
         },
-        help: "Softmax temperature of the policy at the root; 0 leaves it to `PolicyTemperature`.",
+        help: "Softmax temperature of the policy at the root; 0 uses `PolicyTemperature`.",
     },
     Entry {
         name: "DirichletNoiseEpsilon",
@@ -95,7 +94,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.noise_epsilon,
             set: |settings, value| settings.parameters.noise_epsilon = value,
         },
-        help: "Share of Dirichlet noise in the root's policy, for self-play.",
+        help: "Share of Dirichlet noise in the root's priors, for self-play.",
     },
     Entry {
         name: "DirichletNoiseAlpha",
@@ -105,7 +104,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.noise_alpha,
             set: |settings, value| settings.parameters.noise_alpha = value,
         },
-        help: "How even that noise is.",
+        help: "Concentration of that noise: higher values make it more even.",
     },
     Entry {
         name: "GumbelMoves",
@@ -115,9 +114,9 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| u64::from(settings.parameters.gumbel_moves),
             set: |settings, value| settings.parameters.gumbel_moves = value as u32,
         },
-        help: "Moves that share the visits at the root by Gumbel's selection and sequential \
-               halving, under `go nodes`; 0 leaves the root to PUCT. For few visits: Danihelka et \
-               al. 2022.",
+        help: "Number of root moves that share the visits by Gumbel selection and sequential \
+               halving, under `go nodes`; 0 uses PUCT at the root. For searches of few visits \
+               (Danihelka et al. 2022).",
     },
     Entry {
         name: "GumbelScale",
@@ -127,7 +126,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.gumbel_scale,
             set: |settings, value| settings.parameters.gumbel_scale = value,
         },
-        help: "How much values count against priors in Gumbel's selection.",
+        help: "Weight of values against priors in Gumbel selection.",
     },
     Entry {
         name: "Temperature",
@@ -137,7 +136,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.temperature,
             set: |settings, value| settings.parameters.temperature = value,
         },
-        help: "Temperature at which the move is drawn by its visits; 0 plays the best.",
+        help: "Temperature at which the move is sampled by visits; 0 plays the best move.",
     },
     Entry {
         name: "SyzygyPath",
@@ -148,8 +147,8 @@ pub(super) const ENTRIES: &[Entry] = &[
                 Ok(())
             },
         },
-        help: "Folders of Syzygy endgame tablebases (`.rtbw`, and `.rtbz` where there are any), with \
-               `;` between them on Windows and `:` elsewhere. They are looked up on `isready`.",
+        help: "Folders of Syzygy endgame tablebases (`.rtbw`, and `.rtbz` if there are any), \
+               separated by `;` on Windows and `:` elsewhere. Loaded on `isready`.",
     },
     Entry {
         name: "Syzygy50MoveRule",
@@ -165,7 +164,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.verbose_move_stats,
             set: |settings, value| settings.verbose_move_stats = value,
         },
-        help: "Before `bestmove`, every root move in numbers: visits, prior, WDL, Q.",
+        help: "Prints the visits, prior, WDL and Q of every root move before `bestmove`.",
     },
     Entry {
         name: "LogFile",
@@ -184,6 +183,6 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "Clear Hash",
         kind: Kind::Button(Button::ClearHash),
-        help: "Forgets the search tree and all remembered evaluations.",
+        help: "Clears the search tree and the evaluation cache.",
     },
 ];

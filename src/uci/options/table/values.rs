@@ -13,8 +13,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.draw_score,
             set: |settings, value| settings.parameters.draw_score = value,
         },
-        help: "What a draw is worth to the side to move: below 0 the engine avoids it, above 0 it seeks \
-               it.",
+        help: "Value of a draw for the side to move at the root: below 0 the engine avoids draws, \
+               above 0 it seeks them.",
     },
     Entry {
         name: "Contempt",
@@ -24,9 +24,9 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.contempt.elo,
             set: |settings, value| settings.parameters.contempt.elo = value,
         },
-        help: "By how many Elo the opponent is taken to be the weaker: with more, positions that are \
-               still wide open are thought better, and draws are avoided. Lc0's contempt; beyond 420 \
-               only with `WDLCalibrationElo`.",
+        help: "Elo by which the opponent is assumed to be weaker. Higher values favour positions \
+               that are still open and avoid draws. Lc0's contempt; values beyond 420 need \
+               `WDLCalibrationElo`.",
     },
     Entry {
         name: "ContemptMode",
@@ -35,8 +35,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| name(settings.parameters.contempt.mode),
             set: |settings, value| choose(&mut settings.parameters.contempt.mode, value),
         },
-        help: "Who is the stronger by `Contempt`: the side to move, except under `go infinite` \
-               (`play`), always White or always Black, or nobody (`disable`).",
+        help: "The side that `Contempt` assumes to be stronger: the side to move except under `go \
+               infinite` (`play`), always White, always Black, or neither (`disable`).",
     },
     Entry {
         name: "WDLContemptAttenuation",
@@ -46,8 +46,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.contempt.attenuation,
             set: |settings, value| settings.parameters.contempt.attenuation = value,
         },
-        help: "What `Contempt` is multiplied by: 1 for realistic values, 0.5 to 0.6 for results, as \
-               Lc0 has it.",
+        help: "Factor on `Contempt`. Lc0 recommends 1 for realistic values and 0.5 to 0.6 for \
+               results.",
     },
     Entry {
         name: "WDLCalibrationElo",
@@ -57,8 +57,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.contempt.calibration_elo,
             set: |settings, value| settings.parameters.contempt.calibration_elo = value,
         },
-        help: "Rescales the probabilities of win, draw and loss to players of this Elo, the opponent's \
-               being less by `Contempt`; 0 does not. Lc0's WDL rescaling.",
+        help: "Rescales the probabilities of win, draw and loss to a player of this Elo, against \
+               an opponent who is weaker by `Contempt`; 0 switches it off. Lc0's WDL rescaling.",
     },
     Entry {
         name: "WDLDrawRateTarget",
@@ -68,8 +68,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.contempt.draw_rate_target,
             set: |settings, value| settings.parameters.contempt.draw_rate_target = value,
         },
-        help: "The same by the share of draws from equal positions, where no `WDLCalibrationElo` is \
-               set; 0 does not.",
+        help: "Rescales to this draw rate from equal positions, if `WDLCalibrationElo` is 0; 0 \
+               switches it off.",
     },
     Entry {
         name: "WDLDrawRateReference",
@@ -79,8 +79,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.contempt.draw_rate_reference,
             set: |settings, value| settings.parameters.contempt.draw_rate_reference = value,
         },
-        help: "The share of draws from equal positions that the network reckons with, to which \
-               `Contempt` and the rescaling are related.",
+        help: "The draw rate from equal positions that the network assumes, on which `Contempt` \
+               and the rescaling are based.",
     },
     Entry {
         name: "WDLEvalObjectivity",
@@ -90,8 +90,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.contempt.objectivity,
             set: |settings, value| settings.parameters.contempt.objectivity = value,
         },
-        help: "How much of the contempt is taken out of the scores that are told: with 1 they are \
-               objective, with 0 those that rank the moves.",
+        help: "Share of the contempt that is removed from reported scores: 1 reports objective \
+               scores, 0 the scores that rank the moves.",
     },
     Entry {
         name: "MovesLeftMaxEffect",
@@ -101,9 +101,9 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.moves_left_max_effect,
             set: |settings, value| settings.parameters.moves_left_max_effect = value,
         },
-        help: "Most that the length of the game adds to a move's value: the winner hurries, the loser \
-               does not. 0 switches it off; so does a network that tells no length. Lc0's default \
-               is 0.0345.",
+        help: "Largest effect of the expected game length on a move's value: the winner prefers \
+               shorter games, the loser longer ones. 0 switches it off, as does a network that \
+               predicts no length. Lc0's default is 0.0345.",
     },
     Entry {
         name: "MovesLeftThreshold",
@@ -113,7 +113,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.moves_left_threshold,
             set: |settings, value| settings.parameters.moves_left_threshold = value,
         },
-        help: "Certainty of the result, 0 to 1, from which the length of the game counts.",
+        help: "The absolute value of a position, 0 to 1, above which the expected length counts.",
     },
     Entry {
         name: "MovesLeftSlope",
@@ -123,7 +123,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.moves_left_slope,
             set: |settings, value| settings.parameters.moves_left_slope = value,
         },
-        help: "What a ply more or less is worth.",
+        help: "Effect of one ply of difference in length.",
     },
     Entry {
         name: "MovesLeftConstantFactor",
@@ -133,7 +133,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.moves_left_constant,
             set: |settings, value| settings.parameters.moves_left_constant = value,
         },
-        help: "The length's weight, by certainty above the threshold: constant part.",
+        help: "Constant term of the effect's factor, a polynomial in how far the absolute value \
+               lies above the threshold.",
     },
     Entry {
         name: "MovesLeftScaledFactor",
@@ -143,7 +144,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.moves_left_scaled,
             set: |settings, value| settings.parameters.moves_left_scaled = value,
         },
-        help: "The same, linear part.",
+        help: "Linear term of that factor.",
     },
     Entry {
         name: "MovesLeftQuadraticFactor",
@@ -153,7 +154,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.moves_left_quadratic,
             set: |settings, value| settings.parameters.moves_left_quadratic = value,
         },
-        help: "The same, quadratic part.",
+        help: "Quadratic term of that factor.",
     },
     Entry {
         name: "UncertaintyCoefficient",
@@ -163,7 +164,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.uncertainty_coefficient,
             set: |settings, value| settings.parameters.uncertainty_coefficient = value,
         },
-        help: "Evaluations count the more the surer the network is of them: c / (error + c / 8), with \
-               this c; 0 lets all count alike. KataGo's uncertainty weighting, 0.25 there.",
+        help: "Weights evaluations by predicted error: c / (error + c / 8), with this c; 0 weights \
+               all alike. KataGo's uncertainty weighting, 0.25 there.",
     },
 ];

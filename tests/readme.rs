@@ -1,11 +1,24 @@
-//! README says what the program says.
+//! The documents say what the program says, and their links lead somewhere.
 
+use std::collections::HashSet;
 use std::fs;
+use std::path::{Path, PathBuf};
 
-/// What stands in README between `<!-- name -->` and `<!-- /name -->`.
-fn block(name: &str) -> String {
-    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
-    let text = fs::read_to_string(readme).unwrap().replace("\r\n", "\n");
+/// Folders that hold documents.
+const FOLDERS: [&str; 5] = ["", ".github", "bench", "nets", "src/guide"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+    text.replace("\r\n", "\n")
+}
+
+/// The text of a document between `<!-- name -->` and `<!-- /name -->`.
+fn block(document: &str, name: &str) -> String {
+    let text = read(&root().join(document));
     let (_, after) = text.split_once(&format!("<!-- {name} -->\n")).unwrap();
     let (block, _) = after.split_once(&format!("<!-- /{name} -->")).unwrap();
     block.trim().to_owned()
@@ -16,7 +29,81 @@ fn the_options_table_is_the_program_s() {
     let table = tessera::uci::options::markdown();
     let table = table.trim();
     assert!(
-        block("options") == table,
-        "README's options differ from the program's; put this there:\n{table}"
+        block("src/guide/options.md", "options") == table,
+        "src/guide/options.md differs from the program's options; put this there:\n{table}"
     );
+}
+
+#[test]
+fn the_main_options_are_rows_of_the_table() {
+    let table = tessera::uci::options::markdown();
+    let rows: HashSet<&str> = table.lines().collect();
+    let main = block("README.md", "main options");
+    assert!(main.lines().count() > 2);
+    for row in main.lines() {
+        assert!(rows.contains(row), "README has another row: {row}");
+    }
+}
+
+/// Every document of the repository.
+fn documents() -> Vec<PathBuf> {
+    let entries = FOLDERS
+        .iter()
+        .flat_map(|folder| fs::read_dir(root().join(folder)).unwrap());
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let documents: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_some_and(|end| end == "md"))
+        .collect();
+    assert!(documents.len() > FOLDERS.len());
+    documents
+}
+
+/// The targets of a document's links, inline and by reference, but for those to the
+/// web.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let inline = text
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next());
+    let references = text.lines().filter_map(|line| {
+        line.strip_prefix('[')?
+            .split_once("]: ")
+            .map(|(_, target)| target)
+    });
+    inline
+        .chain(references)
+        .filter(|target| !target.contains("://"))
+}
+
+/// The anchor of a heading, as GitHub and rustdoc make it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim().to_lowercase();
+    let kept = kept
+        .chars()
+        .filter(|&it| it.is_alphanumeric() || " -_".contains(it));
+    kept.collect::<String>().replace(' ', "-")
+}
+
+#[test]
+fn every_link_leads_to_a_file_and_a_heading() {
+    for document in documents() {
+        let text = read(&document);
+        for link in links(&text) {
+            let (path, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = match path {
+                "" => document.clone(),
+                path => document.parent().unwrap().join(path),
+            };
+            assert!(
+                target.exists(),
+                "{document:?} links to {link}: no such file"
+            );
+            if !heading.is_empty() {
+                let target = read(&target);
+                let mut headings = target.lines().filter_map(|line| line.strip_prefix('#'));
+                let found = headings.any(|line| anchor(line.trim_start_matches('#')) == heading);
+                assert!(found, "{document:?} links to {link}: no such heading");
+            }
+        }
+    }
 }

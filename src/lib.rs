@@ -28,6 +28,21 @@
 //! | [`label`] | training data by other engines: games they play, positions they judge |
 //! | [`selfplay`] | training data by our own engine: games against itself |
 //! | [`error_report`] | error messages of the binaries |
+//!
+//! # The guide
+//!
+//! For users and for newcomers to the code, see the pages of [`guide`]:
+//!
+//! | page | what it covers |
+//! |---|---|
+//! | [Installation](guide::install) | set-up, platforms, chess programs |
+//! | [Options](guide::options) | every UCI option |
+//! | [Networks](guide::networks) | networks of other programs, in and out |
+//! | [Methods](guide::methods) | how the engine and the trainer work, and what each method gained |
+//! | [Training](guide::training) | data, configuration, running, many devices |
+//! | [Formats](guide::formats) | network files, shards, games with scores, chunks, runs |
+//! | [Measuring](guide::measuring) | strength, speed and training, and the match kit |
+//! | [Glossary](guide::glossary) | the words of the field |
 
 pub mod agent;
 mod atomic_file;
@@ -37,6 +52,7 @@ pub mod encode;
 pub mod engine;
 pub mod error_report;
 pub mod eval;
+pub mod guide;
 pub mod interop;
 pub mod label;
 pub mod model;

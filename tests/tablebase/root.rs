@@ -7,9 +7,10 @@ use rand_xoshiro::rand_core::SeedableRng;
 use shakmaty::{CastlingMode, Chess, Color, Move, MoveList, Position};
 use std::fs;
 use std::sync::Arc;
-use tessera::agent::{AgentKind, Limits, Score};
+use tessera::agent::AgentKind;
 use tessera::chess::{Ending, Game};
 use tessera::nn::Random;
+use tessera::play::{Limits, Score};
 use tessera::search::Parameters;
 use tessera::tablebase::{Tablebase, Verdict};
 

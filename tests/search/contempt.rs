@@ -4,7 +4,7 @@ use crate::backends::Scripted;
 use crate::{choose, game, play, uci};
 use tessera::agent::{AgentKind, ConfigurableAgent};
 use tessera::nn::Value;
-use tessera::play::{Agent, Limits, Score};
+use tessera::play::{Limits, Score};
 use tessera::search::{Contempt, ContemptMode, Parameters};
 
 fn parameters(contempt: Contempt) -> Parameters {

@@ -6,7 +6,7 @@ use tessera::agent::{AgentKind, ConfigurableAgent};
 use tessera::chess::Game;
 use tessera::encode::policy_index;
 use tessera::nn::Value;
-use tessera::play::{Agent, Choice, Control, Limits, Score};
+use tessera::play::{Choice, Control, Limits, Score};
 use tessera::search::{FpuStrategy, Parameters};
 
 fn parameters() -> Parameters {

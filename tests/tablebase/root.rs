@@ -334,7 +334,9 @@ fn only_moves_asked_for_are_kept() {
                 ..Limits::default()
             },
         );
-        assert!(choice.statistics.len() > 10, "{kind:?}");
+        // `value` looks at some candidates only.
+        let least = if kind == AgentKind::Value { 3 } else { 11 };
+        assert!(choice.statistics.len() >= least, "{kind:?}");
     }
 }
 

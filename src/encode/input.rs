@@ -113,6 +113,13 @@ impl Input {
         Color::from_white(self.0[BLACK_TO_MOVE] == 0)
     }
 
+    /// Pieces on the board, kings and pawns among them.
+    #[must_use]
+    pub fn pieces(&self) -> u32 {
+        let planes = &self.0[..PLANES_PER_BOARD - 1];
+        planes.iter().map(|squares| squares.count_ones()).sum()
+    }
+
     /// Plies since the last capture or pawn move.
     #[must_use]
     pub fn rule50(&self) -> u32 {

@@ -357,6 +357,14 @@ mod tests {
     }
 
     #[test]
+    fn pieces_of_both_sides_are_counted() {
+        let mut game = Game::default();
+        assert_eq!(Input::encode(&game).pieces(), 32);
+        play(&mut game, "e2e4 d7d5 e4d5");
+        assert_eq!(Input::encode(&game).pieces(), 31);
+    }
+
+    #[test]
     fn a_mirrored_position_has_the_mirrored_moves() {
         let fens = [
             "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1",

@@ -1,5 +1,6 @@
 //! Training data from other engines: games that a UCI engine plays against
-//! itself, and games and positions that it annotates.
+//! itself, and games and positions that it annotates, among them games sampled
+//! from the policies of networks.
 //!
 //! Everything goes to a [`Journal`] as PGN with `[%eval]` comments that belong
 //! to the moves they follow, as `train pack --evals chooser` reads them. Where
@@ -11,23 +12,35 @@
 //! own, of which the engine is told that it is new. What is drawn in a game
 //! depends on the seed and the game's number alone, so that an engine that
 //! repeats itself (one thread, limited by nodes or depth) makes the same games
-//! whatever else runs and however often work was broken off.
+//! whatever else runs and however often work was broken off. Sampled games
+//! repeat as far as the networks' values do, which depend in their last bits on
+//! the batch that a position happens to be in.
+//!
+//! Games are sampled by the workers themselves: one that has no sampled game
+//! left to judge samples on, many games at once, until some have ended. All
+//! processors are busy so, whichever of the two takes longer, and no more games
+//! are held than each worker has in flight.
 
 mod adjudication;
 mod analyst;
 mod game;
+mod sampler;
 mod source;
 
 pub use adjudication::{Adjudication, DrawRule, ResignRule};
 pub(crate) use adjudication::{known, result};
+pub use sampler::{PolicyPlayer, SampledGames};
 pub use source::{Play, Source, SourceError};
 
-use crate::data::pgn::{Journal, JournalError};
+use crate::data::pgn::{AnnotatedGame, Journal, JournalError};
 use crate::engine::{Engine, EngineCommand, EngineError, Limit};
+use crate::nn::BackendError;
 use crate::scoped_threads::side_by_side;
 use analyst::Analyst;
 use parking_lot::Mutex;
+use sampler::Sampler;
 use serde::Serialize;
+use source::Task;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -90,6 +103,9 @@ pub enum LabelError {
         /// The last failure.
         last: EngineError,
     },
+    /// A network that plays failed.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
     /// The games cannot be had.
     #[error(transparent)]
     Source(#[from] SourceError),
@@ -174,27 +190,47 @@ impl Labelling {
         analyst: &mut Analyst<'_>,
         observe: &(dyn Fn(Event) + Sync),
     ) -> Result<(), LabelError> {
-        loop {
-            let task = desk.lock().next(observe)?;
-            let Some((number, task)) = task else {
-                return Ok(());
-            };
-            let labelled = game::label(&task, number, self.seed, analyst)?;
-            let mut desk = desk.lock();
-            match labelled {
-                Ok(mut game) => {
-                    let tags = [("Event", event.to_owned()), ("Round", number.to_string())];
-                    game.tags.splice(0..0, tags);
-                    desk.journal.append(number, &game.to_pgn(self.line))?;
-                    desk.tally.games += 1;
-                }
-                Err(reason) => {
-                    desk.tally.unreadable += 1;
-                    observe(Event::Trouble(format!("skipped {reason}")));
-                }
+        let hand_in = |number, labelled| {
+            let handed_in = desk
+                .lock()
+                .hand_in(number, labelled, event, self.line, observe);
+            handed_in.inspect(|()| observe(Event::Finished))
+        };
+        let judge = |sampler: &mut Sampler<'_>, analyst: &mut Analyst<'_>| {
+            for sampled in sampler.play()? {
+                let number = sampled.number;
+                let judged = game::judge(sampled, sampler.adjudication(), analyst)?;
+                hand_in(number, Ok(judged))?;
             }
-            observe(Event::Finished);
+            Ok::<_, LabelError>(())
+        };
+        let mut sampler: Option<Sampler<'_>> = None;
+        loop {
+            // The desk is free again before the work begins.
+            let task = desk.lock().next(observe)?;
+            match task {
+                Some((number, Task::Label(subject))) => {
+                    hand_in(number, game::label(&subject, number, self.seed, analyst)?)?;
+                }
+                Some((number, Task::Sample(games))) => {
+                    let sampler = sampler
+                        .get_or_insert_with(|| Sampler::new(games, self.seed, self.processes));
+                    if let Err(error) = sampler.begin(number) {
+                        hand_in(number, Err(error.to_string()))?;
+                    }
+                    if sampler.is_full() {
+                        judge(sampler, analyst)?;
+                    }
+                }
+                None => break,
+            }
         }
+        if let Some(sampler) = &mut sampler {
+            while !sampler.is_empty() && !desk.lock().failed {
+                judge(sampler, analyst)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -223,6 +259,30 @@ impl<'a> Desk<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// Keeps a game that was labelled, or says why it was not.
+    fn hand_in(
+        &mut self,
+        number: u64,
+        labelled: Result<AnnotatedGame, String>,
+        event: &str,
+        line: usize,
+        observe: &(dyn Fn(Event) + Sync),
+    ) -> Result<(), JournalError> {
+        match labelled {
+            Ok(mut game) => {
+                let tags = [("Event", event.to_owned()), ("Round", number.to_string())];
+                game.tags.splice(0..0, tags);
+                self.journal.append(number, &game.to_pgn(line))?;
+                self.tally.games += 1;
+            }
+            Err(reason) => {
+                self.tally.unreadable += 1;
+                observe(Event::Trouble(format!("skipped {reason}")));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -17,8 +17,9 @@
 //! | [`nn`] | [`nn::Backend`]: a batch of encoded positions → values and policy logits; TorchScript on CPU or CUDA, and two without a network |
 //! | [`model`] | the Chessformer family in tch, and its export to TorchScript; the engine never needs it |
 //! | [`interop`] | foreign networks in and out: Lc0's protobuf, Maia-3's checkpoints, ONNX |
+//! | [`play`] | the contract of players: limits, control, reports, choice, [`play::Agent`] |
 //! | [`search`] | PUCT: tree, selection, batched gathering, backup, stopping, time; knows [`nn::Backend`], never torch |
-//! | [`agent`] | one trait, many players: `mcts`, `policy`, `value` |
+//! | [`agent`] | the agents that can be chosen: `mcts` (a search), `policy`, `value` |
 //! | [`uci`] | parsing, the option table, the session, info lines |
 //! | [`data`] | training records: PGN, Lc0 chunks, packed shards; sampling and statistics |
 //! | [`train`] | losses, optimizer, schedules, checkpoints, metrics |
@@ -58,6 +59,7 @@ pub mod label;
 pub mod model;
 pub mod nn;
 pub mod openings;
+pub mod play;
 mod scoped_threads;
 pub mod search;
 pub mod selfplay;

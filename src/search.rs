@@ -54,10 +54,13 @@ mod worker;
 pub use contempt::{Contempt, ContemptMode};
 pub(crate) use gumbel::{Contender, improved_policy};
 pub use parameters::{FpuStrategy, Parameters};
+pub(crate) use root::generator;
 
-use crate::agent::{Choice, Control, Limits, MoveStatistics, Report, Score};
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError};
+use crate::play::{
+    Agent, AgentError, Choice, Control, Limits, MoveStatistics, Report, Score, allowed_moves,
+};
 use crate::tablebase::RootMoves;
 use gumbel::Gumbel;
 use header::{Outcome, Stage};
@@ -67,7 +70,7 @@ use rand_xoshiro::rand_core::RngCore;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use report::{best_edge, edge_statistics};
 use rescaling::Rescaling;
-use root::{Root, generator, needs_fresh_root};
+use root::{Root, needs_fresh_root};
 use root_history::{RootHistory, plies_since};
 use shakmaty::{Move, MoveList, Position};
 use shared::{MAX_VISITS, Progress, Shared};
@@ -158,7 +161,7 @@ impl Search {
         self.tree.bytes()
     }
 
-    /// Searches `game` within `limits`; what [`crate::agent::Agent::choose`]
+    /// Searches `game` within `limits`; what [`crate::play::Agent::choose`]
     /// promises holds here.
     ///
     /// # Errors
@@ -172,11 +175,7 @@ impl Search {
         tell: &mut dyn FnMut(&Report),
     ) -> Result<Choice, BackendError> {
         let began = Instant::now();
-        let mut root_moves = game.position().legal_moves();
-        let legal = root_moves.len();
-        if !limits.search_moves.is_empty() {
-            root_moves.retain(|mv| limits.search_moves.contains(mv));
-        }
+        let mut root_moves = allowed_moves(game, limits);
         if root_moves.is_empty() {
             control.hold_back(limits);
             return Ok(Choice::default());
@@ -185,7 +184,7 @@ impl Search {
         if let Some(known) = &known {
             root_moves.retain(|mv| known.moves.contains(mv));
         }
-        let restricted = root_moves.len() < legal;
+        let restricted = root_moves.len() < game.position().legal_moves().len();
         let contempt = &self.parameters.contempt;
         let rescaling = contempt.rescaling(game.position().turn(), limits.infinite);
         if rescaling != self.rescaling {
@@ -221,7 +220,7 @@ impl Search {
         let drawn = gumbel.and_then(|gumbel| self.drawn(gumbel, &shared.root_moves));
         let (best, ponder) = match drawn {
             Some(drawn) => (Some(drawn), None),
-            None => self.choose(game, &report, &statistics),
+            None => self.best_move(game, &report, &statistics),
         };
         let tree = &self.tree;
         self.value = best_edge(tree, tree.root()).map(|edge| edge_statistics(tree, edge).q);
@@ -316,7 +315,7 @@ impl Search {
 
     /// The move to play and the reply expected: the best, or at a temperature
     /// one drawn by its visits.
-    fn choose(
+    fn best_move(
         &self,
         game: &Game,
         report: &Report,
@@ -393,4 +392,20 @@ fn work(shared: &Shared<'_>, mut is_over: impl FnMut() -> bool) {
         }
     }
     worker.release_memory();
+}
+
+impl Agent for Search {
+    fn new_game(&mut self) {
+        self.clear();
+    }
+
+    fn choose(
+        &mut self,
+        game: &Game,
+        limits: &Limits,
+        control: &Control,
+        report: &mut dyn FnMut(&Report),
+    ) -> Result<Choice, AgentError> {
+        Ok(self.run(game, limits, control, report)?)
+    }
 }

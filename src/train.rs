@@ -19,6 +19,7 @@ mod lessons;
 mod loss;
 mod metrics;
 mod optimizer;
+mod parts;
 mod pattern;
 mod recorder;
 mod report;
@@ -27,6 +28,7 @@ mod start;
 mod stopwatch;
 mod teacher;
 mod tensors;
+mod threads;
 mod trainer;
 mod window;
 

@@ -2,10 +2,13 @@
 
 use shakmaty::Position;
 use std::path::PathBuf;
-use tessera::agent::{AgentKind, Choice};
+use std::sync::Arc;
+use tessera::agent::AgentKind;
 use tessera::eval::runner::{self, Player, Task};
 use tessera::eval::{epd, puzzles};
 use tessera::nn::Uniform;
+use tessera::play::{Choice, Limits};
+use tessera::search::Parameters;
 
 fn shared(name: &str) -> Option<PathBuf> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -72,11 +75,10 @@ fn looking_one_move_ahead_finds_every_mate_in_one() {
     });
     let attempts: Vec<_> = mates.map(puzzles::Attempt::new).collect();
     assert!(attempts.len() > 500, "{}", attempts.len());
-    let value = AgentKind::Value.immediate().unwrap();
-    let backend = Uniform::default();
-    let player = Player::Batched {
-        width: 8,
-        choose: Box::new(move |games| value.choose(&backend, games)),
+    let backend = Arc::new(Uniform::default());
+    let player = Player {
+        agent: AgentKind::Value.build(backend, &Parameters::default()),
+        limits: Limits::default(),
     };
     let attempts = runner::run(attempts, vec![player], &|_| {}).unwrap();
     let score = puzzles::summarise(&attempts).score;

@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 use tessera::data::pgn::{open, parse_game, tag};
 use tessera::data::record::Record;
 
+#[path = "label/sampling.rs"]
+mod sampling;
+
 const ENGINE: &str = env!("CARGO_BIN_EXE_tessera");
 
 fn train(folder: &Path) -> Command {
@@ -122,12 +125,17 @@ fn games_do_not_depend_on_the_processes_and_are_packed() {
 #[test]
 fn killed_work_goes_on_to_the_same_games() {
     let folder = tempfile::tempdir().unwrap();
-    let command = |name: &str| {
+    goes_on_after_kills(folder.path(), |name| {
         let mut command = label(folder.path(), &["--play", "30", "--max-plies", "30"]);
         command.args(["--processes", "2", "-o", name]);
         command
-    };
-    let part = folder.path().join("killed.pgn.part");
+    });
+}
+
+/// Checks that a command, given its output's name, writes the same games to
+/// killed.pgn and whole.pgn, though it is killed twice on the way to one.
+fn goes_on_after_kills(folder: &Path, command: impl Fn(&str) -> Command) {
+    let part = folder.join("killed.pgn.part");
     let mut kills = 0;
     for wanted in [2, 6] {
         let mut running = command("killed.pgn")
@@ -150,7 +158,7 @@ fn killed_work_goes_on_to_the_same_games() {
     let (said, _) = succeed(command("killed.pgn"));
     assert!(said["found"].as_u64().unwrap() > 0, "{said}");
     succeed(command("whole.pgn"));
-    let path = |name: &str| folder.path().join(name);
+    let path = |name: &str| folder.join(name);
     assert_eq!(texts(&path("killed.pgn")), texts(&path("whole.pgn")));
     assert!(!part.exists());
 }
@@ -222,6 +230,11 @@ fn games_of_people_are_annotated_in_part() {
     let (first, told) = (&texts(&games)[0], &texts(&path)[0]);
     assert!(tag(first, "WhiteElo").is_some());
     assert_eq!(tag(first, "WhiteElo"), tag(told, "WhiteElo"));
+    let findings = pack(folder.path(), "out.pgn.zst", &["--played"]);
+    assert_eq!(findings["games"], before.len());
+    let ratings = findings["rating_histogram"].as_object().unwrap();
+    let rated: u64 = ratings.values().filter_map(Value::as_u64).sum();
+    assert_eq!(rated, 2 * before.len() as u64);
 }
 
 #[cfg(unix)]
@@ -336,6 +349,7 @@ fn what_cannot_work_is_refused_in_a_line() {
         (&["no-such.pgn"], "cannot read no-such.pgn"),
         (&["games.pgn", "--random-plies", "3"], "need --play"),
         (&["--play", "1", "--openings", "no-such.epd"], "no-such.epd"),
+        (&["--sample", "1", "--policy", "no-such.pt"], "no-such.pt"),
     ] {
         let mut command = train(folder.path());
         command.args(["label", "-o", "out.pgn"]);

@@ -8,9 +8,10 @@ use shakmaty::{Color, Position};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tessera::agent::{Agent, AgentKind, Control, Limits};
+use tessera::agent::{AgentKind, ConfigurableAgent};
 use tessera::chess::{Ending, Game};
 use tessera::nn::{self, Backend, BackendKind, BackendOptions};
+use tessera::play::{Agent, Control, Limits};
 use tessera::search::Parameters;
 
 fn puzzles() -> Option<PathBuf> {
@@ -125,7 +126,7 @@ const LONGEST: usize = 200;
 /// Visits of either side.
 const NODES: u64 = 64;
 
-fn player(kind: BackendKind) -> Box<dyn Agent> {
+fn player(kind: BackendKind) -> Box<dyn ConfigurableAgent> {
     let options = BackendOptions {
         kind,
         threads: 1,
@@ -141,7 +142,11 @@ fn player(kind: BackendKind) -> Box<dyn Agent> {
 }
 
 /// Points of the player who has White.
-fn play(opening: &str, mut white: Box<dyn Agent>, mut black: Box<dyn Agent>) -> f64 {
+fn play(
+    opening: &str,
+    mut white: Box<dyn ConfigurableAgent>,
+    mut black: Box<dyn ConfigurableAgent>,
+) -> f64 {
     let mut game = Game::default();
     for mv in opening.split(' ') {
         game.play(game.parse_move(mv).unwrap());

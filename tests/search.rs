@@ -18,8 +18,8 @@ mod proofs;
 mod transpositions;
 
 use shakmaty::{CastlingMode, Move};
-use tessera::agent::{Agent, Choice, Control, Limits, Report};
 use tessera::chess::Game;
+use tessera::play::{Agent, Choice, Control, Limits, Report};
 
 fn game(fen: &str, moves: &str) -> Game {
     let mut game = match fen {

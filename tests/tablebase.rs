@@ -21,8 +21,8 @@ use endgame::Endgame;
 use shakmaty::{Bitboard, CastlingMode, Chess, EnPassantMode, Position, Role};
 use std::path::PathBuf;
 use tempfile::TempDir;
-use tessera::agent::{Agent, Choice, Control, Limits};
 use tessera::chess::Game;
+use tessera::play::{Agent, Choice, Control, Limits};
 use tessera::tablebase::{Tablebase, Verdict};
 
 /// Solved endgames, and their tables in a folder.

@@ -5,13 +5,15 @@
 mod ablation;
 #[path = "train/recovery.rs"]
 mod recovery;
+#[path = "train/replicas.rs"]
+mod replicas;
 #[path = "train/report.rs"]
 mod report;
 #[path = "train/workplace.rs"]
 mod workplace;
 
 use std::path::Path;
-use workplace::{metrics, run, succeed, train, workplace};
+use workplace::{metrics, run, run_on, succeed, train, workplace};
 
 #[test]
 fn a_run_is_measured_and_exported() {
@@ -199,7 +201,7 @@ fn every_recipe_trains() {
     for (number, recipe) in recipes.iter().enumerate() {
         std::fs::write(folder.join("tiny.toml"), recipe).unwrap();
         let output = format!("recipe-{number}");
-        succeed(&mut run(folder, &output));
+        succeed(&mut run_on(folder, &output, 2));
         let lines = metrics(folder, &output);
         let split = lines.iter().filter(|line| line["split"] == "train");
         let losses: Vec<f64> = split.map(|line| line["policy"].as_f64().unwrap()).collect();

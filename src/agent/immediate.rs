@@ -1,126 +1,64 @@
-//! Players that answer without a search: what the network says at first sight.
-//! They take as long as they take, whatever the clock says, and can answer many
-//! positions with one evaluation.
+//! Agents that answer without a search. They take as long as they take, whatever
+//! the clock says, and answer many positions in one batch.
 
-use super::{Agent, AgentError, AgentKind, Choice, Control, Limits, Report, policy, value};
+use super::ConfigurableAgent;
 use crate::chess::Game;
 use crate::nn::Backend;
+use crate::play::{Agent, AgentError, Choice, Control, Limits, Question, Report};
 use crate::search::Parameters;
-use crate::tablebase::Tablebase;
-use shakmaty::{Move, Position};
+use crate::tablebase::RootMoves;
+use shakmaty::MoveList;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A position, and the moves of which one is to be chosen.
-pub(super) struct Question<'a> {
+/// A position with the moves of which one is to be chosen; there is at least one.
+pub(super) struct Candidates<'a> {
     pub(super) game: &'a Game,
-    pub(super) moves: Vec<Move>,
+    pub(super) moves: MoveList,
 }
 
-impl<'a> Question<'a> {
-    /// The legal moves, or those of them that [`Limits::search_moves`] names.
-    fn new(game: &'a Game, limits: &Limits) -> Question<'a> {
-        let allowed =
-            |mv: &Move| limits.search_moves.is_empty() || limits.search_moves.contains(mv);
-        let moves = game.position().legal_moves().into_iter();
-        Question {
-            game,
-            moves: moves.filter(allowed).collect(),
-        }
-    }
-}
+/// Chooses a move in each position.
+pub(super) type Answer =
+    fn(&dyn Backend, &Parameters, &[Candidates<'_>]) -> Result<Vec<Choice>, AgentError>;
 
-/// Answers questions that each have a move, in one batch, reporting so many
-/// lines each.
-type Answer = fn(&dyn Backend, usize, &[Question]) -> Result<Vec<Choice>, AgentError>;
-
-/// A way of choosing without a search.
-#[derive(Clone, Copy, Debug)]
-pub struct Immediate(Answer);
-
-impl AgentKind {
-    /// How the player chooses; `None` if it searches.
-    #[must_use]
-    pub fn immediate(self) -> Option<Immediate> {
-        match self {
-            AgentKind::Mcts => None,
-            AgentKind::Policy => Some(Immediate(policy::answer)),
-            AgentKind::Value => Some(Immediate(value::answer)),
-        }
-    }
-}
-
-impl Immediate {
-    /// The choice in each of `games`, from one batch of the backend's: the same
-    /// as if the player, without tablebases, were asked one by one.
-    ///
-    /// # Errors
-    /// [`AgentError`] if the network failed.
-    pub fn choose(self, backend: &dyn Backend, games: &[&Game]) -> Result<Vec<Choice>, AgentError> {
-        let limits = Limits::default();
-        let questions = games.iter().map(|game| Question::new(game, &limits));
-        self.answer(backend, 1, questions)
-    }
-
-    /// The answers to all questions; an empty one to those without a move.
-    fn answer<'a>(
-        self,
-        backend: &dyn Backend,
-        lines: usize,
-        questions: impl IntoIterator<Item = Question<'a>>,
-    ) -> Result<Vec<Choice>, AgentError> {
-        let mut choices = Vec::new();
-        let mut places = Vec::new();
-        let mut open = Vec::new();
-        for question in questions {
-            if !question.moves.is_empty() {
-                places.push(choices.len());
-                open.push(question);
-            }
-            choices.push(Choice::default());
-        }
-        if !open.is_empty() {
-            let answers = (self.0)(backend, lines, &open)?;
-            for (place, answer) in places.into_iter().zip(answers) {
-                choices[place] = answer;
-            }
-        }
-        Ok(choices)
-    }
-}
-
-/// The player that chooses so.
+/// An agent that chooses by an [`Answer`].
 pub(super) struct ImmediateAgent {
-    immediate: Immediate,
+    answer: Answer,
+    /// Evaluations that a usual position takes.
+    evaluations: usize,
     backend: Arc<dyn Backend>,
-    lines: usize,
-    tablebase: Tablebase,
+    parameters: Parameters,
 }
 
 impl ImmediateAgent {
     pub(super) fn new(
-        immediate: Immediate,
+        answer: Answer,
+        evaluations: usize,
         backend: Arc<dyn Backend>,
         parameters: &Parameters,
     ) -> ImmediateAgent {
-        let mut agent = ImmediateAgent {
-            immediate,
+        ImmediateAgent {
+            answer,
+            evaluations,
             backend,
-            lines: 1,
-            tablebase: Tablebase::default(),
-        };
-        agent.adjust(parameters);
-        agent
+            parameters: parameters.clone(),
+        }
+    }
+
+    /// The moves that may be chosen, and what tablebases know of them.
+    fn candidates<'a>(&self, question: &Question<'a>) -> (Candidates<'a>, Option<RootMoves>) {
+        let game = question.game;
+        let mut moves = question.moves();
+        let known = self.parameters.tablebase.best_moves(game, &moves);
+        if let Some(known) = &known {
+            moves.retain(|mv| known.moves.contains(mv));
+        }
+        (Candidates { game, moves }, known)
     }
 }
 
 impl Agent for ImmediateAgent {
     fn new_game(&mut self) {}
-
-    fn adjust(&mut self, parameters: &Parameters) {
-        self.lines = parameters.multi_pv.max(1);
-        self.tablebase = parameters.tablebase.clone();
-    }
 
     fn choose(
         &mut self,
@@ -130,35 +68,65 @@ impl Agent for ImmediateAgent {
         report: &mut dyn FnMut(&Report),
     ) -> Result<Choice, AgentError> {
         let began = Instant::now();
-        let mut question = Question::new(game, limits);
-        let known = self.tablebase.best_moves(game, &question.moves);
-        if let Some(known) = &known {
-            question.moves.clone_from(&known.moves);
-        }
-        let mut choices = self
-            .immediate
-            .answer(&*self.backend, self.lines, [question])?;
-        let mut choice = choices.pop().unwrap_or_default();
-        if let Some(known) = known {
-            choice.report.tablebase_hits = known.hits;
-            for line in &mut choice.report.lines {
-                line.settle(known.verdict);
-            }
-        }
+        let limits = limits.clone();
+        let question = Question { game, limits };
+        let choices = self.choose_many(std::slice::from_ref(&question))?;
+        let mut choice = choices.into_iter().next().unwrap_or_default();
         if choice.best.is_some() {
             choice.report.elapsed = began.elapsed();
             report(&choice.report);
         }
-        control.hold_back(limits);
+        control.hold_back(&question.limits);
         Ok(choice)
+    }
+
+    fn choose_many(&mut self, questions: &[Question<'_>]) -> Result<Vec<Choice>, AgentError> {
+        let mut choices = vec![Choice::default(); questions.len()];
+        let (mut open, mut places) = (Vec::new(), Vec::new());
+        for (place, question) in questions.iter().enumerate() {
+            let (candidates, known) = self.candidates(question);
+            if !candidates.moves.is_empty() {
+                open.push(candidates);
+                places.push((place, known));
+            }
+        }
+        if open.is_empty() {
+            return Ok(choices);
+        }
+        let answers = (self.answer)(&*self.backend, &self.parameters, &open)?;
+        for ((place, known), mut choice) in places.into_iter().zip(answers) {
+            if let Some(known) = known {
+                choice.report.tablebase_hits = known.hits;
+                for line in &mut choice.report.lines {
+                    line.settle(known.verdict);
+                }
+            }
+            choices[place] = choice;
+        }
+        Ok(choices)
+    }
+
+    fn batch(&self) -> usize {
+        let evaluations = self.backend.properties().recommended_batch;
+        evaluations.div_ceil(self.evaluations)
+    }
+}
+
+impl ConfigurableAgent for ImmediateAgent {
+    fn adjust(&mut self, parameters: &Parameters) {
+        self.parameters = parameters.clone();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::nn::Random;
+    use crate::agent::AgentKind;
+    use crate::chess::Game;
+    use crate::nn::{Backend, Random};
+    use crate::play::{Choice, Control, Limits, Question};
+    use crate::search::Parameters;
     use shakmaty::CastlingMode;
+    use std::sync::Arc;
 
     #[test]
     fn many_are_answered_as_one_by_one() {
@@ -170,14 +138,14 @@ mod tests {
             "r4rk1/1pp1qppp/p1np1n2/2b1p1B1/2B1P1b1/P1NP1N2/1PP1QPPP/R4RK1 b - - 0 10",
         ]
         .map(|fen| Game::from_fen(fen, CastlingMode::Standard).unwrap());
-        let references: Vec<&Game> = games.iter().collect();
+        let question = |game| Question {
+            game,
+            limits: Limits::default(),
+        };
+        let questions: Vec<Question> = games.iter().map(question).collect();
         for kind in [AgentKind::Policy, AgentKind::Value] {
-            let many = kind
-                .immediate()
-                .unwrap()
-                .choose(&*backend, &references)
-                .unwrap();
             let mut agent = kind.build(backend.clone(), &Parameters::default());
+            let many = agent.choose_many(&questions).unwrap();
             assert_eq!(many.len(), games.len());
             assert_eq!(many[1], Choice::default());
             for (game, answer) in games.iter().zip(many) {
@@ -189,6 +157,5 @@ mod tests {
                 assert_eq!(one, answer);
             }
         }
-        assert!(AgentKind::Mcts.immediate().is_none());
     }
 }

@@ -1,12 +1,24 @@
-//! The move after which the network likes the position best.
+//! The most valuable of the policy's candidates: a search one ply deep.
 
-use super::immediate::Question;
-use super::{AgentError, Choice, Line, MoveStatistics, Report, Score};
+use super::immediate::Candidates;
+use super::policy::{Priors, priors};
 use crate::chess::{Ending, Game};
 use crate::encode::InputFormat;
 use crate::nn::{Backend, Batch, Evaluations, Value};
+use crate::play::{AgentError, Choice, Line, MoveStatistics, Report, Score};
+use crate::search::Parameters;
 use shakmaty::{Move, Position};
 use std::cmp::Ordering;
+
+/// A move is a candidate whose prior is at least this share of the greatest. Among
+/// all thirty children the best is often the most overrated one.
+const CANDIDATE_SHARE: f32 = 0.1;
+
+/// Candidates at least, where there are as many moves.
+const LEAST_CANDIDATES: usize = 3;
+
+/// Evaluations that a usual position takes: its own and those of its candidates.
+pub(super) const EVALUATIONS: usize = 1 + 2 * LEAST_CANDIDATES;
 
 const DRAW: Value = Value {
     q: 0.0,
@@ -15,19 +27,25 @@ const DRAW: Value = Value {
     error: 0.0,
 };
 
-/// Looks one move ahead: evaluates the position after every move, all in one
-/// batch, and chooses the best. What the rules decide is scored by the rules;
-/// among equals the first move wins.
+/// Evaluates the position after every candidate, those of all positions in one
+/// batch, and chooses the best. Moves that the rules decide are scored by the
+/// rules, candidates or not; among equals the first move wins.
 pub(super) fn answer(
     backend: &dyn Backend,
-    lines: usize,
-    questions: &[Question],
+    parameters: &Parameters,
+    positions: &[Candidates<'_>],
 ) -> Result<Vec<Choice>, AgentError> {
     let properties = backend.properties();
+    let lines = parameters.multi_pv.max(1);
+    let (priors, _) = priors(backend, positions)?;
     let mut batch = Batch::default();
-    let gathered: Vec<Vec<Candidate>> = questions
+    let gathered: Vec<Vec<Candidate>> = positions
         .iter()
-        .map(|question| gather(question, &mut batch, properties.input))
+        .zip(priors)
+        .map(|(position, priors)| {
+            let least = least_prior(&priors, lines);
+            gather(position.game, priors, least, &mut batch, properties.input)
+        })
         .collect();
     let mut evaluations = Evaluations::default();
     if !batch.is_empty() {
@@ -40,9 +58,20 @@ pub(super) fn answer(
         .collect())
 }
 
-/// A move and where its worth to the mover comes from.
+/// The least prior of a candidate, where so many lines are asked for.
+fn least_prior(priors: &Priors, lines: usize) -> f32 {
+    let mut sorted: Vec<f32> = priors.iter().map(|&(_, prior)| prior).collect();
+    sorted.sort_by(|a, b| b.partial_cmp(a).unwrap_or(Ordering::Equal));
+    let greatest = sorted.first().copied().unwrap_or_default();
+    let least = lines.max(LEAST_CANDIDATES).min(sorted.len());
+    let of_rank = least.checked_sub(1).map_or(0.0, |rank| sorted[rank]);
+    of_rank.min(greatest * CANDIDATE_SHARE)
+}
+
+/// A move and where its value for the mover comes from.
 struct Candidate {
     mv: Move,
+    prior: f32,
     outcome: Outcome,
 }
 
@@ -77,24 +106,32 @@ impl Candidate {
     }
 }
 
-/// Plays every move in turn and puts the positions that the rules leave open
-/// into the batch.
-fn gather(question: &Question, batch: &mut Batch, format: Option<InputFormat>) -> Vec<Candidate> {
-    let mut game = question.game.clone();
-    let mut candidates = Vec::with_capacity(question.moves.len());
-    for &mv in &question.moves {
+/// Plays every move in turn. Of the positions that the rules leave open, those of
+/// moves with at least the prior `least` go into the batch.
+fn gather(
+    game: &Game,
+    priors: Priors,
+    least: f32,
+    batch: &mut Batch,
+    format: Option<InputFormat>,
+) -> Vec<Candidate> {
+    let mut game = game.clone();
+    let mut candidates = Vec::with_capacity(priors.len());
+    for (mv, prior) in priors {
         game.play(mv);
-        let outcome = known_value(&game).map_or_else(
-            || {
+        let outcome = match known_value(&game) {
+            Some(value) => Some(Outcome::Known(value)),
+            // A prior that is no number keeps its move.
+            None if prior < least => None,
+            None => {
                 batch.push(&game, &game.position().legal_moves(), format);
-                Outcome::Asked {
+                Some(Outcome::Asked {
                     index: batch.len() - 1,
                     drawable: can_be_repeated(&mut game),
-                }
-            },
-            Outcome::Known,
-        );
-        candidates.push(Candidate { mv, outcome });
+                })
+            }
+        };
+        candidates.extend(outcome.map(|outcome| Candidate { mv, prior, outcome }));
         game.undo();
     }
     candidates
@@ -107,11 +144,11 @@ fn choose(
     lines: usize,
     has_moves_left: bool,
 ) -> Choice {
-    let mut ranked: Vec<(Move, bool, Value)> = candidates
+    let mut ranked: Vec<(&Candidate, bool, Value)> = candidates
         .iter()
         .map(|candidate| {
             let value = candidate.value(evaluations);
-            (candidate.mv, candidate.mates(), value)
+            (candidate, candidate.mates(), value)
         })
         .collect();
     // A stable sort: among equals the order of generation stays.
@@ -120,7 +157,7 @@ fn choose(
         b.partial_cmp(&a).unwrap_or(Ordering::Equal)
     });
     let best = ranked.iter().take(lines);
-    let lines = best.map(|&(mv, mates, value)| Line {
+    let lines = best.map(|&(candidate, mates, value)| Line {
         score: if mates {
             Score::Mate(1)
         } else {
@@ -128,11 +165,11 @@ fn choose(
         },
         wdl: value.wdl(),
         moves_left: has_moves_left.then_some(value.moves_left),
-        moves: vec![mv],
+        moves: vec![candidate.mv],
     });
     let nodes = ranked.len() as u64;
     Choice {
-        best: ranked.first().map(|&(mv, ..)| mv),
+        best: ranked.first().map(|&(candidate, ..)| candidate.mv),
         report: Report {
             depth: 1,
             selective_depth: 1,
@@ -143,10 +180,10 @@ fn choose(
         },
         statistics: ranked
             .iter()
-            .map(|&(mv, _, value)| MoveStatistics {
-                mv,
+            .map(|&(candidate, _, value)| MoveStatistics {
+                mv: candidate.mv,
                 visits: 1,
-                prior: 0.0,
+                prior: candidate.prior,
                 q: value.q,
                 wdl: value.wdl(),
                 moves_left: None,
@@ -156,7 +193,7 @@ fn choose(
     }
 }
 
-/// What the rules say the move just played is worth to the side that played it.
+/// The value by the rules of the move just played, for the side that played it.
 ///
 /// A position that has stood on the board before counts as a draw: whoever can
 /// bring it about twice can do so a third time.

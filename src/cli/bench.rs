@@ -5,10 +5,11 @@ use super::output::{print, print_json, progress};
 use anyhow::Context;
 use serde_json::json;
 use shakmaty::CastlingMode;
-use tessera::agent::{AgentKind, Limits};
+use tessera::agent::AgentKind;
 use tessera::chess::Game;
 use tessera::eval::bench::{POSITIONS, SIGNATURE_DEPTH, run};
 use tessera::nn::{self, BackendKind};
+use tessera::play::Limits;
 use tessera::search::Search;
 
 /// Memory of tree and evaluation cache unless set otherwise, in MiB.

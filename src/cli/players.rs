@@ -5,9 +5,10 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use shakmaty::Position;
 use std::sync::Arc;
-use tessera::agent::{AgentKind, Limits};
+use tessera::agent::AgentKind;
 use tessera::eval::runner::{Player, Task};
 use tessera::nn::{self, Backend, BackendKind};
+use tessera::play::Limits;
 use tessera::uci::Settings;
 
 /// Memory of one searching player's tree, in MiB: room for a hundred thousand nodes
@@ -16,8 +17,6 @@ const HASH: usize = 64;
 /// Searching players for each so many positions of the backend's recommended
 /// batch: each gathers a few positions at a time and the backend puts them together.
 const BATCH_SHARE: usize = 8;
-/// Legal moves of a usual position, each of which `value` has evaluated.
-const MOVES: usize = 32;
 
 /// A player.
 #[derive(Args, Clone, Debug)]
@@ -56,9 +55,9 @@ impl PlayerArguments {
     /// The players for these tasks, who take the side that is to move.
     pub fn pool<T: Task>(&self, tasks: &mut [T]) -> anyhow::Result<PlayerPool> {
         let mut settings = self.search.settings(self.agent, self.backend, HASH)?;
-        let immediate = settings.agent.immediate();
+        let searches = settings.agent.searches();
         settings.backend.threads = self.parallel * settings.parameters.threads;
-        if immediate.is_some() {
+        if !searches {
             // They do not see a position twice.
             settings.backend.cache = 0;
         }
@@ -68,7 +67,7 @@ impl PlayerArguments {
         }
         let backend = nn::load(&settings.backend)?;
         let properties = backend.properties();
-        let gathered = match immediate.is_none() && properties.input.is_some() {
+        let gathered = match searches && properties.input.is_some() {
             true => properties.recommended_batch / BATCH_SHARE,
             // Nothing is gained by batches that several players fill.
             false => 0,
@@ -85,30 +84,19 @@ impl PlayerArguments {
                 .collect(),
             description: Description {
                 agent: agent.map_or_else(String::new, |agent| agent.get_name().to_owned()),
-                nodes: immediate.is_none().then_some(self.nodes),
+                nodes: searches.then_some(self.nodes),
                 network: properties.name.clone(),
             },
         })
     }
 
     fn player(&self, backend: &Arc<dyn Backend>, settings: &Settings) -> Player {
-        let backend = backend.clone();
-        let Some(immediate) = settings.agent.immediate() else {
-            return Player::Thinker {
-                agent: settings.agent.build(backend, &settings.parameters),
-                limits: Limits {
-                    nodes: Some(self.nodes),
-                    ..Limits::default()
-                },
-            };
-        };
-        let batch = backend.properties().recommended_batch;
-        Player::Batched {
-            width: match settings.agent {
-                AgentKind::Value => batch.div_ceil(MOVES),
-                _ => batch,
+        Player {
+            agent: settings.agent.build(backend.clone(), &settings.parameters),
+            limits: Limits {
+                nodes: Some(self.nodes),
+                ..Limits::default()
             },
-            choose: Box::new(move |games| immediate.choose(&*backend, games)),
         }
     }
 }

@@ -15,6 +15,8 @@ pub use survey::{Fault, Findings, Survey};
 pub const BARS: usize = 20;
 /// Width of a bar of the histogram of ratings.
 pub const RATING_BAR: u16 = 100;
+/// Width of a bar of the histogram of pieces.
+pub const PIECE_BAR: u32 = 4;
 
 /// Games by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -68,6 +70,9 @@ pub struct Statistics {
     /// Rated players of the games, one game's two apart, by the lowest rating
     /// of bars [`RATING_BAR`] wide.
     pub rating_histogram: BTreeMap<u16, u64>,
+    /// Samples by the pieces on the board, kings and pawns among them, by the
+    /// least number of bars [`PIECE_BAR`] wide: 1, 5, …, 29.
+    pub piece_histogram: BTreeMap<u32, u64>,
     /// Legal moves summed over samples.
     pub legal_moves: u64,
 }
@@ -76,6 +81,8 @@ impl Statistics {
     fn add(&mut self, sample: &Sample) {
         self.samples += 1;
         self.legal_moves += sample.legal.count() as u64;
+        let bar = sample.input.pieces().saturating_sub(1) / PIECE_BAR * PIECE_BAR + 1;
+        *self.piece_histogram.entry(bar).or_default() += 1;
         let targets = &mut self.targets;
         match sample.policy {
             Policy::Move(_) => targets.policy_move += 1,
@@ -127,6 +134,9 @@ impl Statistics {
         }
         for (&bar, more) in &other.rating_histogram {
             *self.rating_histogram.entry(bar).or_default() += more;
+        }
+        for (&bar, more) in &other.piece_histogram {
+            *self.piece_histogram.entry(bar).or_default() += more;
         }
         self.legal_moves += other.legal_moves;
     }

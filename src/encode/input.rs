@@ -113,6 +113,13 @@ impl Input {
         Color::from_white(self.0[BLACK_TO_MOVE] == 0)
     }
 
+    /// Pieces on the board, kings and pawns among them.
+    #[must_use]
+    pub fn pieces(&self) -> u32 {
+        let planes = &self.0[..PLANES_PER_BOARD - 1];
+        planes.iter().map(|squares| squares.count_ones()).sum()
+    }
+
     /// Plies since the last capture or pawn move.
     #[must_use]
     pub fn rule50(&self) -> u32 {
@@ -347,6 +354,14 @@ mod tests {
             .map(|age| input.words()[age * PLANES_PER_BOARD + 12] != 0)
             .collect();
         assert_eq!(marks[..6], [false, true, false, false, false, false]);
+    }
+
+    #[test]
+    fn pieces_of_both_sides_are_counted() {
+        let mut game = Game::default();
+        assert_eq!(Input::encode(&game).pieces(), 32);
+        play(&mut game, "e2e4 d7d5 e4d5");
+        assert_eq!(Input::encode(&game).pieces(), 31);
     }
 
     #[test]

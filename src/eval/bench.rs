@@ -6,9 +6,9 @@
 //! of nodes then depends on the search and on nothing else. It is the
 //! signature that tells whether a change of the code changed the search.
 
-use crate::agent::{Control, Limits};
 use crate::chess::Game;
 use crate::nn::BackendError;
+use crate::play::{Control, Limits};
 use crate::search::Search;
 use cpu_time::ProcessTime;
 use std::time::{Duration, Instant};

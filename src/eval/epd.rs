@@ -6,8 +6,8 @@
 
 use super::runner::Task;
 use super::{SuiteError, lines, read_text};
-use crate::agent::{Choice, Limits, Score};
 use crate::chess::Game;
+use crate::play::{Choice, Limits, Score};
 use serde::Serialize;
 use shakmaty::san::{San, SanPlus};
 use shakmaty::{CastlingMode, Move, Position};

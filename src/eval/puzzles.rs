@@ -7,8 +7,8 @@
 
 use super::SuiteError;
 use super::runner::Task;
-use crate::agent::Choice;
 use crate::chess::Game;
+use crate::play::Choice;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -4,8 +4,8 @@
 //! Workers draw tasks from one queue; a worker whose player judges many
 //! positions in one evaluation keeps as many tasks going as fill its batches.
 
-use crate::agent::{Agent, AgentError, Choice, Control, Limits};
 use crate::chess::Game;
+use crate::play::{Agent, AgentError, Choice, Limits, Question};
 use crate::scoped_threads::side_by_side;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,56 +27,29 @@ pub trait Task: Send {
     fn answer(&mut self, choice: &Choice) -> bool;
 }
 
-/// Answers to many positions, in their order.
-pub type ChooseMany = Box<dyn FnMut(&[&Game]) -> Result<Vec<Choice>, AgentError> + Send>;
-
 /// A player that tasks are put to.
-pub enum Player {
-    /// Thinks about one position at a time.
-    Thinker {
-        /// The player; it forgets everything between tasks.
-        agent: Box<dyn Agent>,
-        /// How long it thinks about each position.
-        limits: Limits,
-    },
-    /// Answers many positions at once and remembers nothing.
-    Batched {
-        /// Positions it likes to have at once, at least 1.
-        width: usize,
-        /// Its answers.
-        choose: ChooseMany,
-    },
+pub struct Player {
+    /// It forgets everything between tasks, or remembers nothing anyway.
+    pub agent: Box<dyn Agent>,
+    /// How long it thinks about each position.
+    pub limits: Limits,
 }
 
 impl Player {
-    fn width(&self) -> usize {
-        match self {
-            Player::Thinker { .. } => 1,
-            Player::Batched { width, .. } => (*width).max(1),
-        }
-    }
-
-    fn begin(&mut self) {
-        if let Player::Thinker { agent, .. } = self {
-            agent.new_game();
-        }
-    }
-
     fn answers<T: Task>(&mut self, tasks: &[(usize, T)]) -> Result<Vec<Choice>, AgentError> {
-        match self {
-            Player::Thinker { agent, limits } => tasks
-                .iter()
-                .map(|(_, task)| {
-                    let mut limits = limits.clone();
-                    task.adjust(&mut limits);
-                    agent.choose(task.game(), &limits, &Control::default(), &mut |_| {})
-                })
-                .collect(),
-            Player::Batched { choose, .. } => {
-                let games: Vec<&Game> = tasks.iter().map(|(_, task)| task.game()).collect();
-                choose(&games)
-            }
-        }
+        let limits_of = |task: &T| {
+            let mut limits = self.limits.clone();
+            task.adjust(&mut limits);
+            limits
+        };
+        let questions: Vec<Question<'_>> = tasks
+            .iter()
+            .map(|(_, task)| Question {
+                game: task.game(),
+                limits: limits_of(task),
+            })
+            .collect();
+        self.agent.choose_many(&questions)
     }
 }
 
@@ -100,11 +73,11 @@ pub fn run<T: Task>(
     let work = |mut player: Player| -> Result<(), AgentError> {
         let mut open: Vec<(usize, T)> = Vec::new();
         while !failed.load(Ordering::Relaxed) {
-            while open.len() < player.width() {
+            while open.len() < player.agent.batch().max(1) {
                 let Some(task) = queue.lock().next() else {
                     break;
                 };
-                player.begin();
+                player.agent.new_game();
                 open.push(task);
             }
             if open.is_empty() {
@@ -135,7 +108,7 @@ pub fn run<T: Task>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shakmaty::Position;
+    use crate::play::{Control, Report};
     use std::sync::atomic::AtomicUsize;
 
     /// Wants `left` answers.
@@ -169,21 +142,49 @@ mod tests {
             .collect()
     }
 
-    fn first(game: &Game) -> Choice {
-        Choice {
-            best: game.position().legal_moves().first().copied(),
-            ..Choice::default()
+    /// Plays the first move, in batches of `width`, and tells `seen` how large they
+    /// were.
+    struct First<F> {
+        width: usize,
+        seen: F,
+    }
+
+    impl<F: FnMut(usize) + Send> Agent for First<F> {
+        fn new_game(&mut self) {}
+
+        fn choose(
+            &mut self,
+            _: &Game,
+            _: &Limits,
+            _: &Control,
+            _: &mut dyn FnMut(&Report),
+        ) -> Result<Choice, AgentError> {
+            unreachable!("it is asked in batches")
+        }
+
+        fn choose_many(&mut self, questions: &[Question<'_>]) -> Result<Vec<Choice>, AgentError> {
+            (self.seen)(questions.len());
+            let choice = |question: &Question| Choice {
+                best: question.moves().first().copied(),
+                ..Choice::default()
+            };
+            Ok(questions.iter().map(choice).collect())
+        }
+
+        fn batch(&self) -> usize {
+            self.width
         }
     }
 
-    fn batched(width: usize, mut seen: impl FnMut(usize) + Send + 'static) -> Player {
-        Player::Batched {
-            width,
-            choose: Box::new(move |games| {
-                seen(games.len());
-                Ok(games.iter().map(|game| first(game)).collect())
-            }),
+    fn player(agent: impl Agent + 'static) -> Player {
+        Player {
+            agent: Box::new(agent),
+            limits: Limits::default(),
         }
+    }
+
+    fn batched(width: usize, seen: impl FnMut(usize) + Send + 'static) -> Player {
+        player(First { width, seen })
     }
 
     #[test]
@@ -218,14 +219,12 @@ mod tests {
     impl Agent for Failing {
         fn new_game(&mut self) {}
 
-        fn adjust(&mut self, _: &crate::search::Parameters) {}
-
         fn choose(
             &mut self,
             _: &Game,
             _: &Limits,
             _: &Control,
-            _: &mut dyn FnMut(&crate::agent::Report),
+            _: &mut dyn FnMut(&Report),
         ) -> Result<Choice, AgentError> {
             Err(crate::nn::BackendError::Stopped.into())
         }
@@ -233,12 +232,8 @@ mod tests {
 
     #[test]
     fn a_failure_ends_the_run() {
-        let failing = Player::Thinker {
-            agent: Box::new(Failing),
-            limits: Limits::default(),
-        };
         let waiting = || std::thread::sleep(std::time::Duration::from_millis(1));
-        let players = vec![batched(1, move |_| waiting()), failing];
+        let players = vec![batched(1, move |_| waiting()), player(Failing)];
         assert!(run(tasks(1000), players, &|_| {}).is_err());
     }
 }

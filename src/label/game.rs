@@ -1,15 +1,17 @@
-//! One game, played or annotated.
+//! One game, played or judged.
 
 use super::analyst::Analyst;
-use super::source::Task;
-use super::{LabelError, Play};
+use super::sampler::SampledGame;
+use super::source::Subject;
+use super::{Adjudication, LabelError, Play};
 use crate::chess::Game;
-use crate::data::pgn::{AnnotatedGame, GameError, parse_game, tag};
+use crate::data::pgn::{AnnotatedGame, GameError, Judged, parse_game, tag};
 use crate::data::record::Eval;
 use crate::data::replay::{ReplayError, own_line};
-use crate::openings::{generator, play_random, position};
+use crate::openings::{generator, position};
 use rand::Rng;
-use shakmaty::Position;
+use rand::seq::IndexedRandom;
+use shakmaty::{Move, Position};
 
 /// Centipawns that stand for a mate: more than any other score.
 const MATE: i32 = 1 << 20;
@@ -24,58 +26,91 @@ const KEPT_TAGS: [&str; 7] = [
     "Termination",
 ];
 
-/// Does a task; in words why not, where it holds nothing to be labelled.
+/// Labels a game or position; in words why not, where there is nothing to be
+/// labelled.
 pub(super) fn label(
-    task: &Task<'_>,
+    subject: &Subject<'_>,
     number: u64,
     seed: u64,
     analyst: &mut Analyst<'_>,
 ) -> Result<Result<AnnotatedGame, String>, LabelError> {
     let mut random = generator(seed, number);
     analyst.new_game();
-    match task {
-        Task::Play(rules) => match rules.openings.game(number) {
+    match subject {
+        Subject::Play(rules) => match rules.openings.game(number) {
             Ok(opening) => play(opening, rules, &mut random, analyst).map(Ok),
             Err(error) => Ok(Err(error.to_string())),
         },
-        Task::Position(line, name) => match position(line) {
+        Subject::Position(line, name) => match position(line) {
             Ok(game) if game.position().legal_moves().is_empty() => {
                 Ok(Err(format!("{name}: there is no legal move")))
             }
             Ok(game) => solve(game, analyst).map(Ok),
             Err(error) => Ok(Err(format!("{name}: {error}"))),
         },
-        Task::Game(text, share, name) => match read(text) {
+        Subject::Game(text, share, name) => match read(text) {
             Ok(game) => annotate(game, *share, &mut random, analyst).map(Ok),
             Err(error) => Ok(Err(format!("{name}: {error}"))),
         },
     }
 }
 
+/// Judges a game that was sampled: every position in which a player moved.
+pub(super) fn judge(
+    sampled: SampledGame,
+    adjudication: &Adjudication,
+    analyst: &mut Analyst<'_>,
+) -> Result<AnnotatedGame, LabelError> {
+    analyst.new_game();
+    let mut game = sampled.game;
+    let moves: Vec<Move> = game.plies().iter().filter_map(|ply| ply.played).collect();
+    game.truncate(sampled.opening + 1);
+    let mut moves = moves.into_iter().skip(sampled.opening);
+    let next = |_: &Game, _: &[Judged]| moves.next();
+    let mut judged = go_on(game, adjudication, next, analyst)?;
+    judged.tags = sampled.tags;
+    Ok(judged)
+}
+
 /// Plays a game from its opening to its end.
 fn play(
-    mut game: Game,
+    game: Game,
     rules: &Play,
     random: &mut impl Rng,
+    analyst: &mut Analyst<'_>,
+) -> Result<AnnotatedGame, LabelError> {
+    let next = |game: &Game, judged: &[Judged]| {
+        // Where the engine failed, nobody knows how to go on.
+        let best = judged.first()?.moves[0];
+        match random.random_bool(rules.random_moves) {
+            true => game.position().legal_moves().choose(random).copied(),
+            false => Some(best),
+        }
+    };
+    go_on(game, &rules.adjudication, next, analyst)
+}
+
+/// Judges each position, then plays the move that `next` names, until the game
+/// is over or `next` names none.
+fn go_on(
+    mut game: Game,
+    adjudication: &Adjudication,
+    mut next: impl FnMut(&Game, &[Judged]) -> Option<Move>,
     analyst: &mut Analyst<'_>,
 ) -> Result<AnnotatedGame, LabelError> {
     let mut judged = vec![Vec::new(); game.plies().len() - 1];
     let mut scores = Vec::new();
     let result = loop {
-        if let Some(result) = rules.adjudication.verdict(&game, &scores) {
+        if let Some(result) = adjudication.verdict(&game, &scores) {
             break result;
         }
         let lines = analyst.judge(&game)?;
-        let Some(best) = lines.first() else {
-            // Nobody knows how to go on.
+        let Some(mv) = next(&game, &lines) else {
             break None;
         };
-        scores.push(centipawns(best.eval));
-        if random.random_bool(rules.random_moves) {
-            play_random(&mut game, random);
-        } else {
-            game.play(best.moves[0]);
-        }
+        // A position that the engine failed on counts as even.
+        scores.push(lines.first().map_or(0, |best| centipawns(best.eval)));
+        game.play(mv);
         judged.push(lines);
     };
     Ok(AnnotatedGame {

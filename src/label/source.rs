@@ -1,6 +1,6 @@
 //! What there is to label, as numbered tasks.
 
-use super::Adjudication;
+use super::{Adjudication, SampledGames};
 use crate::data::pgn::{Games, open};
 use crate::openings::{self, Openings};
 use std::fmt;
@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 pub enum Source {
     /// The engine plays them against itself.
     Play(Play),
+    /// Networks play them by their policies; the engine judges.
+    Sample(SampledGames),
     /// They are there already: files of PGN, or of FEN or EPD, where every line
     /// is a game of one position.
     Files {
@@ -57,6 +59,7 @@ impl fmt::Display for Source {
                 }
                 write!(formatter, "{}", play.adjudication)
             }
+            Source::Sample(games) => write!(formatter, "{games}"),
             Source::Files { paths, share } => {
                 let names = paths.iter().map(|path| {
                     let name = path.file_name().unwrap_or(path.as_os_str());
@@ -73,9 +76,18 @@ impl fmt::Display for Source {
     }
 }
 
-/// Something to be labelled.
+/// What a worker is to do.
 #[derive(Debug)]
 pub(super) enum Task<'a> {
+    /// Sample a game, along with others, and judge it then.
+    Sample(&'a SampledGames),
+    /// Something that the engine alone labels.
+    Label(Subject<'a>),
+}
+
+/// Something to be labelled.
+#[derive(Debug)]
+pub(super) enum Subject<'a> {
     /// A game to be played.
     Play(&'a Play),
     /// A line of FEN or EPD, and what names it.
@@ -106,8 +118,14 @@ impl Source {
     pub(super) fn tasks(&self) -> Result<Tasks<'_>, SourceError> {
         match self {
             Source::Play(play) => {
-                let tasks = (0..play.games).map(move |number| Ok((number, Task::Play(play))));
-                Ok(Box::new(tasks))
+                let task = move || Task::Label(Subject::Play(play));
+                Ok(Box::new(
+                    (0..play.games).map(move |number| Ok((number, task()))),
+                ))
+            }
+            Source::Sample(games) => {
+                let task = move |number| Ok((number, Task::Sample(games)));
+                Ok(Box::new((0..games.games).map(task)))
             }
             Source::Files { paths, share } => {
                 // One file is open at a time.
@@ -116,15 +134,17 @@ impl Source {
                         .unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
                 });
                 let tasks = tasks.zip(0..);
-                Ok(Box::new(tasks.map(|(task, number)| Ok((number, task?)))))
+                let task =
+                    |(subject, number): (Result<_, _>, u64)| Ok((number, Task::Label(subject?)));
+                Ok(Box::new(tasks.map(task)))
             }
         }
     }
 }
 
-type FileTasks = Box<dyn Iterator<Item = Result<Task<'static>, SourceError>> + Send>;
+type Subjects = Box<dyn Iterator<Item = Result<Subject<'static>, SourceError>> + Send>;
 
-fn of_file(path: &Path, share: f64) -> Result<FileTasks, SourceError> {
+fn of_file(path: &Path, share: f64) -> Result<Subjects, SourceError> {
     let failed = {
         let path = path.to_owned();
         move |source| SourceError {
@@ -150,13 +170,13 @@ fn of_file(path: &Path, share: f64) -> Result<FileTasks, SourceError> {
         let games = first.map(Ok).into_iter().chain(games);
         return Ok(Box::new(games.enumerate().map(move |(index, game)| {
             let game = game.map_err(&failed)?;
-            Ok(Task::Game(game, share, named("game", index)))
+            Ok(Subject::Game(game, share, named("game", index)))
         })));
     }
     let text = openings::text(path).map_err(&failed)?;
     let lines: Vec<Vec<u8>> = openings::positions(&text).map(<[u8]>::to_vec).collect();
     let lines = lines.into_iter().enumerate();
     Ok(Box::new(lines.map(move |(index, line)| {
-        Ok(Task::Position(line, named("position", index)))
+        Ok(Subject::Position(line, named("position", index)))
     })))
 }

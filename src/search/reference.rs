@@ -3,9 +3,9 @@
 
 use super::arena::Arena;
 use super::{Parameters, Search, prior};
-use crate::agent::{Control, Limits};
 use crate::chess::{Game, mate_in_one};
 use crate::nn::{Backend, BackendError, Batch, Evaluations, Properties, Value};
+use crate::play::{Control, Limits};
 use shakmaty::{CastlingMode, Move, Position};
 use std::sync::Arc;
 

@@ -10,8 +10,8 @@ use super::select::first_play_urgency;
 use super::shared::Shared;
 use super::tree::Tree;
 use super::value::edge_value;
-use crate::agent::{Line, MoveStatistics, Report, Score};
 use crate::chess::mate_in_one;
+use crate::play::{Line, MoveStatistics, Report, Score};
 use shakmaty::{Chess, Move, Position};
 use std::cmp::Ordering;
 

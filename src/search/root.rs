@@ -3,9 +3,9 @@
 
 use super::Parameters;
 use super::gumbel::Gumbel;
-use crate::agent::Limits;
 use crate::chess::{Game, mate_in_one};
 use crate::nn::softmax;
+use crate::play::Limits;
 use rand::Rng;
 use rand_distr::{Distribution, Gamma};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -8,7 +8,7 @@ use super::node::Node;
 use super::report::{best_edge, compare, edge_statistics, report};
 use super::shared::Shared;
 use super::time::{Stability, TimeBudget, is_decided};
-use crate::agent::{Control, Limits, Report};
+use crate::play::{Control, Limits, Report};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! The clock: how long to think about a move. Pure functions of the limits.
 
-use crate::agent::Limits;
+use crate::play::Limits;
 use std::time::Duration;
 
 /// Moves the time is made to last for when the rules do not say. Trees are kept

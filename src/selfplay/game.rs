@@ -2,7 +2,6 @@
 
 use super::position::{Network, judged, searched};
 use super::{Event, SelfPlay, SelfPlayError};
-use crate::agent::{Choice, Control, Limits};
 use crate::chess::Game;
 use crate::data::pgn::AnnotatedGame;
 use crate::data::sample::Wdl;
@@ -10,6 +9,7 @@ use crate::data::v6::{Ending, Searched};
 use crate::label::{known, result};
 use crate::nn::Backend;
 use crate::openings::generator;
+use crate::play::{Choice, Control, Limits};
 use crate::search::{Parameters, Search};
 use rand::Rng;
 use shakmaty::{Color, Move, Position};

@@ -1,6 +1,5 @@
 //! What a search says of a position, as training data.
 
-use crate::agent::{Choice, MoveStatistics, Score};
 use crate::chess::Game;
 use crate::data::curve::centipawns;
 use crate::data::pgn::Judged;
@@ -8,6 +7,7 @@ use crate::data::record::Eval;
 use crate::data::v6::{Expectation, Searched, divergence};
 use crate::encode::{Input, policy_index};
 use crate::nn::{Backend, BackendError, Batch, Evaluations, Value, softmax};
+use crate::play::{Choice, MoveStatistics, Score};
 use crate::search::{Contender, Parameters, improved_policy};
 use shakmaty::{Move, Position};
 

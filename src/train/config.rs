@@ -27,6 +27,7 @@ use crate::data::loader::Sampling;
 use crate::model::ModelConfig;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use tch::Kind;
 
 /// A training run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -130,6 +131,16 @@ pub enum Precision {
     F32,
     /// bfloat16.
     Bf16,
+}
+
+impl Precision {
+    /// libtorch's name of the type.
+    pub(super) fn kind(self) -> Kind {
+        match self {
+            Precision::F32 => Kind::Float,
+            Precision::Bf16 => Kind::BFloat16,
+        }
+    }
 }
 
 impl TrainConfig {

@@ -5,10 +5,10 @@
 //! each loss. Learning it takes one or several pieces through the network.
 //! Every loss is divided by [`Lesson::carried`], the weight that carries its
 //! target in the whole batch, so that the pieces' gradients add up to the joined
-//! batch's, and likewise the gradients of several processes once `carried` has
-//! been summed over them.
+//! batch's, and likewise the gradients of several replicas and processes once
+//! `carried` has been summed over them.
 
-use super::config::{AugmentConfig, Precision, TrainConfig};
+use super::config::{AugmentConfig, TrainConfig};
 use super::distributed::Buckets;
 use super::loss::{Losses, Weights as LossVector, losses, weighing};
 use super::stopwatch::{Part, Stopwatch};
@@ -18,9 +18,10 @@ use crate::data::loader::Batch;
 use crate::model::{Chessformer, Heads, Outputs, Weights};
 use tch::{Device, Kind, Tensor};
 
-/// How batches are taught.
+/// How batches are taught, to a network of this structure.
 #[derive(Debug)]
 pub(super) struct Lessons {
+    model: Chessformer,
     device: Device,
     kind: Kind,
     heads: Heads,
@@ -41,41 +42,33 @@ pub(super) struct Lesson {
     /// Weight of each sample for each loss, f32 [losses, B].
     pub weighing: Tensor,
     /// Weight that carries each loss's target, f32 [losses]: the divisor of its
-    /// sum. Of this batch alone, until it is summed over processes.
+    /// sum. Of this batch alone, until it is summed over replicas and processes.
     pub carried: Tensor,
     /// Samples that carry each loss's target, f32 [losses].
     pub counts: Tensor,
 }
 
 impl Lessons {
-    /// The lessons of a run.
-    ///
-    /// # Errors
-    /// [`TeacherError`] if there is to be a teacher and it cannot be had.
+    /// The lessons of a run, with the teacher if there is one.
     pub fn new(
         config: &TrainConfig,
-        model: &Chessformer,
+        model: Chessformer,
         device: Device,
-    ) -> Result<Lessons, TeacherError> {
-        let plain = Lessons::plain(config, model, device);
-        let load = |config| Teacher::load(config, device, plain.kind);
-        let teacher = config.distillation.as_ref().map(load).transpose()?;
-        Ok(Lessons {
+        teacher: Option<Teacher>,
+    ) -> Lessons {
+        Lessons {
             augment: config.augment.clone(),
             teacher,
-            ..plain
-        })
+            ..Lessons::plain(config, model, device)
+        }
     }
 
     /// The lessons of a validation: samples as they are, and no teacher.
-    pub fn plain(config: &TrainConfig, model: &Chessformer, device: Device) -> Lessons {
+    pub fn plain(config: &TrainConfig, model: Chessformer, device: Device) -> Lessons {
         let architecture = model.config();
         Lessons {
             device,
-            kind: match config.precision {
-                Precision::F32 => Kind::Float,
-                Precision::Bf16 => Kind::BFloat16,
-            },
+            kind: config.precision.kind(),
             heads: Heads {
                 soft: architecture.soft_policy && config.loss.policy_soft > 0.0,
                 optimistic: architecture.optimistic_policy,
@@ -85,6 +78,7 @@ impl Lessons {
             pieces: config.accumulate as i64,
             augment: AugmentConfig::default(),
             teacher: None,
+            model,
         }
     }
 
@@ -113,20 +107,14 @@ impl Lessons {
 
     /// Adds the gradient of the lesson's total loss to that of the `leaves`, and
     /// lets them sum it over the processes as it is completed.
-    pub fn learn(
-        &self,
-        model: &Chessformer,
-        leaves: &Buckets,
-        lesson: &Lesson,
-        watch: &mut Stopwatch,
-    ) -> Losses {
+    pub fn learn(&self, leaves: &Buckets, lesson: &Lesson, watch: &mut Stopwatch) -> Losses {
         let count = lesson.rows.size()[0];
         let size = (count + self.pieces - 1) / self.pieces;
         let mut all: Option<Losses> = None;
         for start in (0..count).step_by(size as usize) {
             let piece = lesson.narrow(start, size.min(count - start));
-            let weights = leaves.weights(self.kind, model.parameters());
-            let (_, losses) = self.losses(model, &weights, &piece);
+            let weights = leaves.weights(self.kind, self.model.parameters());
+            let (_, losses) = self.losses(&weights, &piece);
             watch.mark(Part::Forward);
             if start + size >= count {
                 leaves.arm();
@@ -144,20 +132,15 @@ impl Lessons {
 
     /// The lesson's losses with `parameters`, f32 `[parameters]`, for nothing but
     /// to know them.
-    pub fn measure(
-        &self,
-        model: &Chessformer,
-        parameters: &Tensor,
-        lesson: &Lesson,
-    ) -> (Outputs, Losses) {
-        let weights = Weights::from_flat(&parameters.to_kind(self.kind), model.parameters());
-        self.losses(model, &weights, lesson)
+    pub fn measure(&self, parameters: &Tensor, lesson: &Lesson) -> (Outputs, Losses) {
+        let weights = Weights::from_flat(&parameters.to_kind(self.kind), self.model.parameters());
+        self.losses(&weights, lesson)
     }
 
     /// What the network answers to the lesson, and the losses of that, through
     /// which gradients can flow.
-    fn losses(&self, model: &Chessformer, weights: &Weights, lesson: &Lesson) -> (Outputs, Losses) {
-        let outputs = model.forward(weights, &lesson.rows, self.heads);
+    fn losses(&self, weights: &Weights, lesson: &Lesson) -> (Outputs, Losses) {
+        let outputs = self.model.forward(weights, &lesson.rows, self.heads);
         let losses = losses(&outputs, lesson, &self.weights, self.label_smoothing);
         (outputs, losses)
     }
@@ -182,4 +165,4 @@ impl Lesson {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

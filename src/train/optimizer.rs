@@ -9,16 +9,16 @@ mod masks;
 mod matrices;
 mod muon;
 mod nadam;
-mod parts;
 mod sgd;
 mod soap;
 
 use super::config::{OptimizerConfig, OptimizerKind};
+use super::parts::parts;
+use super::threads::Threads;
 use crate::model::Parameter;
 use masks::{decay, learned};
 use muon::Muon;
 use nadam::Nadam;
-use parts::parts;
 use sgd::Sgd;
 use soap::Soap;
 use tch::{Device, Kind, Tensor};
@@ -33,7 +33,7 @@ pub(super) type Memory = Vec<(String, Tensor)>;
 trait Rule: std::fmt::Debug {
     /// Writes the steps of the rule's parameters into `direction`, given the
     /// gradient of all; both `[parameters]`. `step` counts from 1.
-    fn direct(&mut self, gradient: &Tensor, direction: &mut Tensor, step: u64);
+    fn direct(&mut self, gradient: &Tensor, direction: &mut Tensor, step: u64, threads: &Threads);
 
     /// All that must be kept to go on as if nothing had happened, besides the
     /// number of steps taken: the rule's own tensors, not copies.
@@ -106,10 +106,16 @@ impl Optimizer {
         }
     }
 
-    /// Moves `flat` one step against `gradient`; both `[parameters]`.
-    /// Returns the gradient's length before clipping, as a tensor so that
-    /// nothing waits for the device.
-    pub fn step(&mut self, flat: &mut Tensor, gradient: &Tensor, rate: f64) -> Tensor {
+    /// Moves `flat` one step against `gradient`, both `[parameters]`; the threads
+    /// share the work. Returns the gradient's length before clipping, as a tensor
+    /// so that nothing waits for the device.
+    pub fn step(
+        &mut self,
+        flat: &mut Tensor,
+        gradient: &Tensor,
+        rate: f64,
+        threads: &Threads,
+    ) -> Tensor {
         self.steps += 1;
         let gradient = match &self.learned {
             Some(learned) => gradient * learned,
@@ -125,20 +131,26 @@ impl Optimizer {
         };
         let mut direction = gradient.empty_like();
         for rule in &mut self.rules {
-            rule.direct(&gradient, &mut direction, self.steps);
+            rule.direct(&gradient, &mut direction, self.steps, threads);
         }
-        for part in parts(flat) {
-            let mut flat = part.of(flat);
-            let mut direction = part.of(&direction);
-            if let Some(decay) = &self.decay {
-                direction += part.of(decay) * &flat;
-            }
-            if let Some(learned) = &self.learned {
-                // What was frozen half-way still has momentum.
-                direction *= part.of(learned);
-            }
-            flat -= direction * rate;
-        }
+        let items = parts(flat).map(|part| {
+            let of = |mask: &Option<Tensor>| mask.as_ref().map(|mask| part.of(mask));
+            let vectors = (part.of(flat), part.of(&direction));
+            (vectors, of(&self.decay), of(&self.learned))
+        });
+        threads.map(
+            items.collect(),
+            |((mut flat, mut direction), decay, learned)| {
+                if let Some(decay) = decay {
+                    direction += decay * &flat;
+                }
+                if let Some(learned) = learned {
+                    // What was frozen half-way still has momentum.
+                    direction *= learned;
+                }
+                flat -= direction * rate;
+            },
+        );
         norm
     }
 }

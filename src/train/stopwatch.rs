@@ -16,9 +16,10 @@ pub(super) enum Part {
     Data,
     /// The batch onto the device, and what a teacher says of it.
     Prepare,
-    /// The forward pass with its losses.
+    /// The forward pass with its losses; the first replica's, where there are
+    /// several.
     Forward,
-    /// The backward pass.
+    /// The backward pass; the first replica's, and its wait for the others.
     Backward,
     /// The optimizer and the averages.
     Step,

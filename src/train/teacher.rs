@@ -5,6 +5,7 @@ use super::tensors::Targets;
 use crate::encode::{InputFormat, POLICY_SIZE};
 use crate::nn::torch::{self, Module, NetworkError, TorchError};
 use std::path::PathBuf;
+use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
 /// Why there is no teacher.
@@ -44,7 +45,7 @@ pub enum TeacherError {
 /// A network that is asked what it thinks of every batch.
 #[derive(Debug)]
 pub(super) struct Teacher {
-    module: Module,
+    module: Arc<Module>,
     /// The words of a row that it reads, i64; `None` if it reads all.
     words: Option<Tensor>,
     policy: usize,
@@ -92,13 +93,22 @@ impl Teacher {
         });
         let required = |name| metadata.output(name).unwrap_or_default();
         Ok(Teacher {
-            module: module.freeze(device, kind)?,
+            module: Arc::new(module.freeze(device, kind)?),
             words,
             policy: required("policy"),
             wdl: required("wdl"),
             q: metadata.output("q"),
             temperature: config.temperature,
         })
+    }
+
+    /// The same network, to be asked by another thread.
+    pub fn share(&self) -> Teacher {
+        Teacher {
+            module: Arc::clone(&self.module),
+            words: self.words.as_ref().map(Tensor::shallow_clone),
+            ..*self
+        }
     }
 
     /// What it says of rows i64 [B, WIDTH].

@@ -1,23 +1,24 @@
 //! A network being trained: what one step does, and what a run consists of.
 
+mod replicas;
 mod run;
 mod together;
+mod validation;
 
-use super::calibration::Calibration;
 use super::checkpoint::{Checkpoint, CheckpointError, State, newest};
 use super::config::{ConfigError, TrainConfig};
-use super::distributed::{Buckets, GroupError, World};
+use super::distributed::{GroupError, World};
 use super::guard::{Guard, Trouble};
-use super::lessons::Lessons;
-use super::loss::NAMES;
 use super::optimizer::{Memory, Optimizer};
+use super::parts::parts;
 use super::start::{Start, StartError, first_weights};
 use super::stopwatch::{Part, Stopwatch};
 use super::teacher::TeacherError;
-use super::window::{Averages, Window};
-use crate::data::loader::{Batch, Loader, LoaderError, Position, Split};
+use super::threads::Threads;
+use super::window::Window;
+use crate::data::loader::{Batch, LoaderError, Position};
 use crate::model::Chessformer;
-use serde_json::{Map, Value};
+use replicas::Replicas;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -32,7 +33,8 @@ pub(super) const CHECKPOINTS: &str = "checkpoints";
 pub struct RunOptions {
     /// Where checkpoints and metrics go.
     pub folder: PathBuf,
-    /// Threads that decode samples.
+    /// Threads that decode samples and, on the CPU, compute: a replica of the
+    /// network learns on each, see [`Trainer::run`].
     pub threads: usize,
     /// Stop (with a checkpoint) after so long; the run can go on later.
     pub time: Option<Duration>,
@@ -104,6 +106,9 @@ pub enum TrainError {
         "the checkpoint in {0} is of another architecture: train into another folder, or restore the configuration"
     )]
     Architecture(PathBuf),
+    /// The system gives no threads.
+    #[error("cannot start the threads that train: {0}")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
     /// Somebody else trains into the same folder.
     #[error(
         "another process is training into {0}: wait for it, or train into another folder with -o"
@@ -144,8 +149,6 @@ pub struct Trainer {
     model: Chessformer,
     /// f32 `[parameters]`.
     parameters: Tensor,
-    /// The parameters as autograd sees them; they share their memory.
-    leaves: Buckets,
     /// f32 `[parameters]`.
     average: Tensor,
     optimizer: Optimizer,
@@ -160,12 +163,6 @@ pub struct Trainer {
     guard: Guard,
     /// Times the run has come back to the checkpoint it began at last.
     rollbacks: u32,
-}
-
-/// What a validation found.
-struct Validation {
-    averages: Averages,
-    calibration: Map<String, Value>,
 }
 
 impl Trainer {
@@ -187,10 +184,8 @@ impl Trainer {
         let model = Chessformer::new(&config.architecture()?, device).map_err(ConfigError::from)?;
         let start = start(&model)?;
         let parameters = start.weights.to_device(device);
-        let world = Arc::new(World::alone());
         Ok(Trainer {
-            leaves: Buckets::new(&parameters, model.parameters(), &world)?,
-            world,
+            world: Arc::new(World::alone()),
             optimizer: Optimizer::new(
                 &config.optimizer,
                 &config.frozen,
@@ -311,86 +306,56 @@ impl Trainer {
         &self.model
     }
 
+    /// The threads that compute. On the CPU there are as many as `wanted`; where
+    /// a GPU computes, or where processes sum gradients while backward goes on,
+    /// the caller's thread is the only one.
+    fn threads(&self, wanted: usize) -> Result<Threads, TrainError> {
+        let is_cpu = self.device == Device::Cpu;
+        Ok(match is_cpu && self.world.is_alone() {
+            true => Threads::new(wanted.min(self.config.batch))?,
+            false => Threads::one(),
+        })
+    }
+
     /// Learns from one batch.
     fn learn(
         &mut self,
-        lessons: &Lessons,
+        replicas: &mut Replicas,
         batch: Batch,
         watch: &mut Stopwatch,
     ) -> Result<(), TrainError> {
         let (joint, next) = (batch.joint, batch.next);
-        let lesson = lessons.prepare(batch)?;
-        watch.mark(Part::Prepare);
-        let own = lesson.carried.copy();
-        self.world.sum(&lesson.carried, "weighing a batch")?;
-        let losses = lessons.learn(&self.model, &self.leaves, &lesson, watch);
-        let norm = self.descend()? / self.world.size() as f64;
+        let learnt = replicas.learn(batch, &self.world, watch)?;
+        let norm = self.descend(replicas)? / self.world.size() as f64;
         watch.mark(Part::Step);
-        self.window
-            .add(&losses, (&own, &lesson.counts), &norm, joint);
+        let carriers = (&learnt.carried, &learnt.counts);
+        self.window.add(&learnt.losses, carriers, &norm);
+        self.window.count(joint);
         self.step += 1;
         self.samples += joint as u64;
         self.position = next;
         Ok(())
     }
 
-    /// Losses of the averaged weights over the validation games.
-    fn validate(&self, threads: usize) -> Result<Validation, TrainError> {
-        let _guard = tch::no_grad_guard();
-        let mut window = Window::new(self.device);
-        let mut calibration = Calibration::new(self.device);
-        let lessons = Lessons::plain(&self.config, &self.model, self.device);
-        let batches = Loader::sharing(
-            &self.config.data,
-            Split::Validation,
-            self.config.batch,
-            Position::default(),
-            self.share(),
-            threads,
-        )?;
-        for batch in batches {
-            let batch = batch?;
-            let joint = batch.joint;
-            if batch.is_empty() {
-                window.skip(joint);
-            } else {
-                let lesson = lessons.prepare(batch)?;
-                let (outputs, losses) = lessons.measure(&self.model, &self.average, &lesson);
-                calibration.add(&outputs, &lesson.targets);
-                let carriers = (&lesson.carried, &lesson.counts);
-                window.add(&losses, carriers, &losses.total, joint);
-            }
-            if window.samples() >= self.config.validation_samples {
-                break;
-            }
-        }
-        Ok(Validation {
-            averages: window.close(&self.world)?.averages,
-            calibration: calibration.finish(&self.world)?,
-        })
-    }
-
-    /// Validates as a run does: each loss by name, where it had a target.
-    ///
-    /// # Errors
-    /// [`TrainError`] if the data cannot be read.
-    pub fn evaluate(&self, threads: usize) -> Result<Vec<(&'static str, Option<f64>)>, TrainError> {
-        let validation = self.validate(threads)?;
-        Ok(NAMES.into_iter().zip(validation.averages).collect())
-    }
-
     /// Moves the parameters against their gradient and the average after them;
     /// returns the gradient's length.
-    fn descend(&mut self) -> Result<Tensor, GroupError> {
+    fn descend(&mut self, replicas: &mut Replicas) -> Result<Tensor, GroupError> {
         let _guard = tch::no_grad_guard();
-        let gradient = self.leaves.gradient(&self.world)?;
+        let gradient = replicas.gradient(&self.world)?;
         let rate = self.config.schedule.rate(self.step, self.config.steps);
-        let norm = self.optimizer.step(&mut self.parameters, gradient, rate);
-        self.leaves.zero();
+        let threads = replicas.threads();
+        let norm = self
+            .optimizer
+            .step(&mut self.parameters, &gradient, rate, threads);
         let share = self.config.average.share(self.step + 1);
         if share > 0.0 {
-            let _ = self.average.lerp_(&self.parameters, share);
+            let items = parts(&self.average)
+                .map(|part| (part.of(&self.average), part.of(&self.parameters)));
+            threads.map(items.collect(), |(mut average, parameters)| {
+                let _ = average.lerp_(&parameters, share);
+            });
         }
+        replicas.zero();
         Ok(norm)
     }
 

@@ -88,26 +88,17 @@ impl Window {
         Ok(sums)
     }
 
-    /// Adds this process's part of a step in which all processes together saw
-    /// `samples`: its losses, the weights `carried` and the samples `counts` that
-    /// carried their targets, f32 `[losses]`, and its part of the gradient's
-    /// length.
-    pub fn add(
-        &mut self,
-        losses: &Losses,
-        (carried, counts): (&Tensor, &Tensor),
-        norm: &Tensor,
-        samples: usize,
-    ) {
+    /// Adds a part of a batch: its losses, the weights `carried` and the samples
+    /// `counts` that carried their targets, f32 `[losses]`, and its part of the
+    /// gradient's length.
+    pub fn add(&mut self, losses: &Losses, (carried, counts): (&Tensor, &Tensor), norm: &Tensor) {
         let _guard = tch::no_grad_guard();
         let scalars = Tensor::stack(&[&losses.total.detach(), norm], 0).to_kind(Kind::Float);
         self.sums += Tensor::cat(&[&losses.sums, carried, counts, &scalars], 0);
-        self.steps += 1;
-        self.samples += samples;
     }
 
-    /// Counts a batch of which nothing fell to this process.
-    pub fn skip(&mut self, samples: usize) {
+    /// Counts a batch, of which all processes together saw `samples`.
+    pub fn count(&mut self, samples: usize) {
         self.steps += 1;
         self.samples += samples;
     }
@@ -184,8 +175,10 @@ mod tests {
     fn averages_are_over_what_carried_the_target() {
         let alone = World::alone();
         let mut window = Window::new(Device::Cpu);
-        window.add(&losses(1.0, 3.0), (&all(3.0), &all(6.0)), &2f32.into(), 8);
-        window.add(&losses(5.0, 5.0), (&all(1.0), &all(2.0)), &4f32.into(), 8);
+        window.add(&losses(1.0, 3.0), (&all(3.0), &all(6.0)), &2f32.into());
+        window.count(8);
+        window.add(&losses(5.0, 5.0), (&all(1.0), &all(2.0)), &4f32.into());
+        window.count(8);
         let (sums, counts) = window.state(&alone).unwrap();
         for mut window in [window, Window::resume(&sums, counts, Device::Cpu)] {
             let measured = window.close(&alone).unwrap();

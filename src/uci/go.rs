@@ -1,7 +1,7 @@
 //! The command `go`: what it says, and the limits that follow from it.
 
 use super::parse::{Command, Parsed, Words};
-use crate::agent::Limits;
+use crate::play::Limits;
 use shakmaty::{Color, Move};
 use std::time::Duration;
 

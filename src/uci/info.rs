@@ -1,9 +1,9 @@
 //! `info`: what a player reports, as UCI writes it.
 
 use super::settings::Settings;
-use crate::agent::{Choice, Line, MoveStatistics, Report, Score};
 use crate::chess::Game;
 use crate::encode::policy_index;
+use crate::play::{Choice, Line, MoveStatistics, Report, Score};
 use shakmaty::Position;
 use vampirc_uci::{UciInfoAttribute, UciMessage};
 

@@ -1,8 +1,8 @@
 //! What the session asks of the worker, and how it follows it up.
 
 use super::settings::Settings;
-use crate::agent::{Control, Limits};
 use crate::chess::Game;
+use crate::play::{Control, Limits};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::Instant;

@@ -4,9 +4,10 @@ use super::info;
 use super::output::Output;
 use super::settings::Settings;
 use super::task::{Job, Search, Setup, Work};
-use crate::agent::{Agent, AgentKind, Control, Limits, Report};
+use crate::agent::{AgentKind, ConfigurableAgent};
 use crate::chess::perft::divide;
 use crate::nn::{self, Backend, BackendOptions, LoadError};
+use crate::play::{Control, Limits, Report};
 use crate::search::Parameters;
 use crate::tablebase::Tablebase;
 use crossbeam::channel::Receiver;
@@ -25,7 +26,7 @@ pub(crate) trait Factory: Send + 'static {
         kind: AgentKind,
         backend: Arc<dyn Backend>,
         parameters: &Parameters,
-    ) -> Box<dyn Agent>;
+    ) -> Box<dyn ConfigurableAgent>;
 }
 
 /// The engine's own.
@@ -41,7 +42,7 @@ impl Factory for Engine {
         kind: AgentKind,
         backend: Arc<dyn Backend>,
         parameters: &Parameters,
-    ) -> Box<dyn Agent> {
+    ) -> Box<dyn ConfigurableAgent> {
         kind.build(backend, parameters)
     }
 }
@@ -69,7 +70,7 @@ struct Player {
     parameters: Parameters,
     game: u64,
     clearing: u64,
-    agent: Box<dyn Agent>,
+    agent: Box<dyn ConfigurableAgent>,
 }
 
 impl<F: Factory> Worker<F> {

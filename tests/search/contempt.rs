@@ -2,8 +2,9 @@
 
 use crate::backends::Scripted;
 use crate::{choose, game, play, uci};
-use tessera::agent::{Agent, AgentKind, Limits, Score};
+use tessera::agent::{AgentKind, ConfigurableAgent};
 use tessera::nn::Value;
+use tessera::play::{Limits, Score};
 use tessera::search::{Contempt, ContemptMode, Parameters};
 
 fn parameters(contempt: Contempt) -> Parameters {
@@ -33,7 +34,7 @@ fn even() -> Scripted {
     })
 }
 
-fn mcts(contempt: Contempt) -> Box<dyn Agent> {
+fn mcts(contempt: Contempt) -> Box<dyn ConfigurableAgent> {
     AgentKind::Mcts.build(even().shared(), &parameters(contempt))
 }
 

@@ -5,14 +5,15 @@ use crate::{choose, game, uci};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use tessera::agent::{Agent, AgentKind, Choice, Control, Limits, Report};
+use tessera::agent::{AgentKind, ConfigurableAgent};
 use tessera::chess::Game;
 use tessera::nn::Value;
+use tessera::play::{Agent, Choice, Control, Limits, Report};
 use tessera::search::Parameters;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
-fn mcts(backend: Scripted, threads: usize) -> Box<dyn Agent> {
+fn mcts(backend: Scripted, threads: usize) -> Box<dyn ConfigurableAgent> {
     let parameters = Parameters {
         threads,
         hash: 16,

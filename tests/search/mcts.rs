@@ -2,10 +2,11 @@
 
 use crate::backends::{Scripted, hashed, uniform};
 use crate::{choose, game, play, uci};
-use tessera::agent::{Agent, AgentKind, Choice, Control, Limits, Score};
+use tessera::agent::{AgentKind, ConfigurableAgent};
 use tessera::chess::Game;
 use tessera::encode::policy_index;
 use tessera::nn::Value;
+use tessera::play::{Choice, Control, Limits, Score};
 use tessera::search::{FpuStrategy, Parameters};
 
 fn parameters() -> Parameters {
@@ -16,7 +17,7 @@ fn parameters() -> Parameters {
     }
 }
 
-fn mcts(backend: Scripted, parameters: &Parameters) -> Box<dyn Agent> {
+fn mcts(backend: Scripted, parameters: &Parameters) -> Box<dyn ConfigurableAgent> {
     AgentKind::Mcts.build(backend.shared(), parameters)
 }
 

@@ -3,9 +3,10 @@
 use crate::backends::{Scripted, hashed, uniform};
 use crate::{choose, game, uci};
 use std::time::{Duration, Instant};
-use tessera::agent::{AgentKind, Control, Limits, Score};
+use tessera::agent::AgentKind;
 use tessera::encode::policy_index;
 use tessera::nn::Value;
+use tessera::play::{Control, Limits, Score};
 use tessera::search::Parameters;
 
 /// A backend that likes every position equally, from the mover's view.

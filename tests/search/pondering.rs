@@ -4,13 +4,14 @@ use crate::backends::hashed;
 use crate::{choose, game, play};
 use shakmaty::Position;
 use std::time::{Duration, Instant};
-use tessera::agent::{Agent, AgentKind, Choice, Control, Limits, Report};
+use tessera::agent::{AgentKind, ConfigurableAgent};
 use tessera::chess::Game;
+use tessera::play::{Agent, Choice, Control, Limits, Report};
 use tessera::search::Parameters;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
-fn mcts() -> Box<dyn Agent> {
+fn mcts() -> Box<dyn ConfigurableAgent> {
     let parameters = Parameters {
         threads: 1,
         hash: 16,

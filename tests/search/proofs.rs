@@ -3,8 +3,9 @@
 use crate::backends::{hashed, uniform};
 use crate::{choose, game};
 use shakmaty::Position;
-use tessera::agent::{AgentKind, Limits, Score};
+use tessera::agent::AgentKind;
 use tessera::chess::{Ending, Game};
+use tessera::play::{Limits, Score};
 use tessera::search::Parameters;
 
 /// Whether the side to move mates within so many moves, whatever the other does.

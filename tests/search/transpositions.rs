@@ -4,8 +4,9 @@ use crate::backends::Scripted;
 use crate::{choose, game, uci};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use tessera::agent::{AgentKind, Choice, Limits};
+use tessera::agent::AgentKind;
 use tessera::nn::Value;
+use tessera::play::{Choice, Limits};
 use tessera::search::Parameters;
 
 fn limits(nodes: u64) -> Limits {

@@ -7,9 +7,10 @@ use rand_xoshiro::rand_core::SeedableRng;
 use shakmaty::{CastlingMode, Chess, Color, Move, MoveList, Position};
 use std::fs;
 use std::sync::Arc;
-use tessera::agent::{AgentKind, Limits, Score};
+use tessera::agent::AgentKind;
 use tessera::chess::{Ending, Game};
 use tessera::nn::Random;
+use tessera::play::{Limits, Score};
 use tessera::search::Parameters;
 use tessera::tablebase::{Tablebase, Verdict};
 
@@ -333,7 +334,9 @@ fn only_moves_asked_for_are_kept() {
                 ..Limits::default()
             },
         );
-        assert!(choice.statistics.len() > 10, "{kind:?}");
+        // `value` looks at some candidates only.
+        let least = if kind == AgentKind::Value { 3 } else { 11 };
+        assert!(choice.statistics.len() >= least, "{kind:?}");
     }
 }
 

@@ -7,13 +7,14 @@ use rand_xoshiro::rand_core::SeedableRng;
 use shakmaty::{CastlingMode, Chess, Color, Piece, Position, Setup, Square};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tessera::agent::{Agent, AgentKind, Limits, Score};
+use tessera::agent::{AgentKind, ConfigurableAgent};
 use tessera::chess::Game;
 use tessera::nn::Random;
+use tessera::play::{Agent, Limits, Score};
 use tessera::search::Parameters;
 use tessera::tablebase::{Tablebase, Verdict};
 
-fn mcts(tablebase: Tablebase, threads: usize) -> Box<dyn Agent> {
+fn mcts(tablebase: Tablebase, threads: usize) -> Box<dyn ConfigurableAgent> {
     let parameters = Parameters {
         threads,
         hash: 4,

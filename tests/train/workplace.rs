@@ -109,18 +109,15 @@ warmup = 5
 }
 
 pub fn run(folder: &Path, output: &str) -> Command {
+    run_on(folder, output, 1)
+}
+
+/// The same on some threads.
+pub fn run_on(folder: &Path, output: &str, threads: usize) -> Command {
     let mut command = train(folder);
-    command.args([
-        "run",
-        "--config",
-        "tiny.toml",
-        "--device",
-        "cpu",
-        "--threads",
-        "1",
-        "-o",
-        output,
-    ]);
+    let threads = threads.to_string();
+    command.args(["run", "--config", "tiny.toml", "-o", output]);
+    command.args(["--device", "cpu", "--threads", &threads]);
     command
 }
 

@@ -12,7 +12,8 @@ pub struct DeviceArguments {
     /// Where to compute: auto, cpu, cuda or cuda:1.
     #[arg(long, default_value_t)]
     device: DeviceChoice,
-    /// Threads that decode samples and, on the CPU, compute; by default all.
+    /// Threads that decode samples and, on the CPU, compute, each on its part of
+    /// every batch; by default all. A run repeats bit for bit with the same number.
     #[arg(long)]
     threads: Option<usize>,
 }
@@ -21,12 +22,16 @@ impl DeviceArguments {
     /// Readies libtorch and names the device.
     pub fn prepare(&self) -> anyhow::Result<Device> {
         let device = tessera::nn::torch::device(self.device)?;
-        tch::set_num_threads(self.threads() as i32);
+        // On the CPU the trainer's threads work side by side, each alone.
+        tch::set_num_threads(match device {
+            Device::Cpu => 1,
+            _ => self.threads() as i32,
+        });
         Ok(device)
     }
 
     /// The same for one process of several: on a machine with GPUs each takes its
-    /// own, by its number there.
+    /// own, by its number there. On the CPU its threads share each operation.
     pub fn prepare_for(&self, launch: &Launch) -> anyhow::Result<Device> {
         let threads = self.threads_for(launch);
         tch::set_num_threads(threads as i32);

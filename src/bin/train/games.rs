@@ -4,21 +4,26 @@ use anyhow::{Context, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
-use tessera::openings::Openings;
+use tessera::openings::{BookOptions, Openings};
 use tessera::tablebase::Tablebase;
 
-/// Random plies that tell games apart where no book does.
-const RANDOM_PLIES: u32 = 8;
+/// Random plies that tell games apart where neither a book nor chance in the
+/// play does.
+pub const RANDOM_PLIES: u32 = 8;
 
 /// Where games begin, and where they end early.
 #[derive(Args, Clone, Debug)]
 pub struct GamesArguments {
-    /// A book of openings: FEN, EPD or PGN, plain or .gz, .zst or .zip.
-    #[arg(long, value_name = "BOOK")]
-    openings: Option<PathBuf>,
+    /// A book of openings: FEN, EPD or PGN, plain or .gz, .zst or .zip; may be
+    /// repeated. A book begins games in proportion to its share, by default 1.
+    /// With a cut, games in PGN are played to a ply drawn from its range, as in
+    /// games.pgn,share=2,cut=8..60.
+    #[arg(long, value_name = "BOOK[,share=N][,cut=A..B]", value_parser = book)]
+    openings: Vec<BookOptions>,
     /// Random moves after the opening, in plies; by default 8 without a book,
-    /// 0 with one.
+    /// 0 with one and with --sample.
     #[arg(long, value_name = "PLIES")]
     random_plies: Option<u32>,
     /// Break games off that last so many plies, the opening included.
@@ -32,21 +37,20 @@ pub struct GamesArguments {
 impl GamesArguments {
     /// Whether any of them is given.
     pub fn is_given(&self) -> bool {
-        self.openings.is_some()
+        !self.openings.is_empty()
             || self.random_plies.is_some()
             || self.max_plies.is_some()
             || self.tablebase.is_some()
     }
 
-    /// Where games begin.
-    pub fn openings(&self, seed: u64) -> anyhow::Result<Openings> {
-        let book = self.openings.as_deref();
-        let random_plies = match (self.random_plies, book) {
-            (Some(plies), _) => plies,
-            (None, Some(_)) => 0,
-            (None, None) => RANDOM_PLIES,
-        };
-        Ok(Openings::open(book, random_plies, seed)?)
+    /// Where games begin: without a book, after `bookless` random plies, unless
+    /// the user says how many.
+    pub fn openings(&self, bookless: u32, seed: u64) -> anyhow::Result<Openings> {
+        let random_plies = self.random_plies.unwrap_or(match self.openings.is_empty() {
+            true => bookless,
+            false => 0,
+        });
+        Ok(Openings::open(&self.openings, random_plies, seed)?)
     }
 
     /// After how many plies games are broken off.
@@ -78,6 +82,66 @@ pub fn name_and_value(text: &str) -> Result<(String, String), String> {
         .split_once('=')
         .ok_or("write the option's name, `=` and its value")?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// Reads a file's name with settings after it, `FILE,NAME=VALUE,…`: the file,
+/// and `set` is called with each name and value.
+pub fn file_and_settings(
+    text: &str,
+    mut set: impl FnMut(&str, &str) -> Result<(), String>,
+) -> Result<PathBuf, String> {
+    let mut file = text;
+    // Names of files may have commas too.
+    while let Some((before, setting)) = file.rsplit_once(',')
+        && let Some((name, value)) = setting.split_once('=')
+    {
+        set(name.trim(), value.trim())?;
+        file = before;
+    }
+    match file {
+        "" => Err("name a file".to_owned()),
+        _ => Ok(file.into()),
+    }
+}
+
+/// Reads a number, as the value of a setting.
+pub fn number<T: FromStr>(name: &str, value: &str) -> Result<T, String> {
+    value
+        .parse()
+        .map_err(|_| format!("{name}: `{value}` is no number of its kind"))
+}
+
+/// Reads a positive number, as the value of a setting.
+pub fn positive(name: &str, value: &str) -> Result<f64, String> {
+    let number: f64 = number(name, value)?;
+    match number.is_finite() && number > 0.0 {
+        true => Ok(number),
+        false => Err(format!("{name} must be positive")),
+    }
+}
+
+/// Reads a book with its settings.
+fn book(text: &str) -> Result<BookOptions, String> {
+    let (mut share, mut cut) = (1.0, None);
+    let path = file_and_settings(text, |name, value| {
+        match name {
+            "share" => share = positive(name, value)?,
+            "cut" => cut = Some(range(value)?),
+            _ => return Err(format!("`{name}`: a book has share and cut")),
+        }
+        Ok(())
+    })?;
+    Ok(BookOptions { path, share, cut })
+}
+
+/// Reads a range of plies, A..B.
+fn range(text: &str) -> Result<(usize, usize), String> {
+    let ends = text.split_once("..");
+    let ends = ends.and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+    match ends {
+        Some((first, last)) if first <= last => Ok((first, last)),
+        _ => Err("cut: write the first and the last ply, as in 8..60".to_owned()),
+    }
 }
 
 /// Reads a number in 0…1.

@@ -1,6 +1,7 @@
 //! `train label`: games and positions labelled by another engine.
 
-use super::games::{GamesArguments, bar, make_folder, name_and_value, share};
+use super::games::{GamesArguments, RANDOM_PLIES, bar, make_folder, name_and_value, share};
+use super::policies::PolicyArguments;
 use anyhow::bail;
 use clap::{ArgGroup, Args};
 use indicatif::ProgressBar;
@@ -10,11 +11,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tessera::data::pgn::Journal;
 use tessera::engine::{EngineCommand, Limit};
-use tessera::label::{Adjudication, DrawRule, Event, Labelling, Play, ResignRule, Source, Tally};
+use tessera::label::{
+    Adjudication, DrawRule, Event, Labelling, Play, ResignRule, SampledGames, Source, Tally,
+};
 
 /// What `train label` is asked to do.
 #[derive(Args)]
-#[command(group(ArgGroup::new("source").args(["inputs", "play"]).required(true)))]
+#[command(group(ArgGroup::new("source").args(["inputs", "play", "sample"]).required(true)))]
+#[command(group(ArgGroup::new("played").args(["play", "sample"])))]
 #[command(group(ArgGroup::new("limit").args(["nodes", "depth", "movetime"])))]
 pub struct Label {
     /// Games (PGN) and positions (FEN or EPD) to annotate, plain or compressed.
@@ -23,6 +27,13 @@ pub struct Label {
     /// Have the engine play so many games against itself instead.
     #[arg(long, value_name = "GAMES")]
     play: Option<u64>,
+    /// Have networks play so many games by their policies (--policy) instead,
+    /// each move sampled by one evaluation. The engine judges every position
+    /// after the opening.
+    #[arg(long, value_name = "GAMES", requires = "policies")]
+    sample: Option<u64>,
+    #[command(flatten)]
+    policies: PolicyArguments,
     /// The games to write (PGN; packed where it is named .gz or .zst). Where
     /// they were begun, work goes on.
     #[arg(short, long, value_name = "OUT.pgn")]
@@ -57,18 +68,18 @@ pub struct Label {
     #[arg(long, default_value_t = 60.0, value_parser = positive)]
     timeout: f64,
     /// Share of the positions of games that is annotated.
-    #[arg(long, default_value_t = 1.0, value_parser = share, conflicts_with = "play")]
+    #[arg(long, default_value_t = 1.0, value_parser = share, conflicts_with = "played")]
     share: f64,
     /// Probability that a move of a game is random instead of the engine's;
     /// pack such games with --noise.
     #[arg(long, default_value_t = 0.0, value_name = "P", value_parser = share, requires = "play")]
     random_moves: f64,
     /// A side loses whose score was -CP or less for MOVES of its moves on end.
-    #[arg(long, value_name = "MOVES,CP", value_parser = resign_rule, requires = "play")]
+    #[arg(long, value_name = "MOVES,CP", value_parser = resign_rule, requires = "played")]
     resign: Option<ResignRule>,
     /// Drawn from move FROM on, when all scores were within CP for MOVES moves
     /// of each side on end.
-    #[arg(long, value_name = "FROM,MOVES,CP", value_parser = draw_rule, requires = "play")]
+    #[arg(long, value_name = "FROM,MOVES,CP", value_parser = draw_rule, requires = "played")]
     draw: Option<DrawRule>,
     #[command(flatten)]
     games: GamesArguments,
@@ -109,7 +120,7 @@ impl Label {
             line: self.line,
             seed: self.seed,
         };
-        let source = self.source()?;
+        let source = self.source(labelling.processes)?;
         let event = labelling.event(&labelling.engine_name()?, &source);
         make_folder(&self.output)?;
         let mut journal = Journal::open(&self.output, &event, |_| {})?;
@@ -132,27 +143,43 @@ impl Label {
         }
     }
 
-    fn source(&self) -> anyhow::Result<Source> {
-        let Some(games) = self.play else {
-            if self.games.is_given() {
-                bail!("--openings, --random-plies, --max-plies and --tablebase need --play");
-            }
-            return Ok(Source::Files {
-                paths: self.inputs.clone(),
-                share: self.share,
-            });
-        };
-        Ok(Source::Play(Play {
-            games,
-            openings: self.games.openings(self.seed)?,
-            random_moves: self.random_moves,
-            adjudication: Adjudication {
-                resign: self.resign,
-                draw: self.draw,
-                max_plies: self.games.max_plies(),
-                tablebase: self.games.tablebase()?,
-            },
-        }))
+    fn source(&self, processes: usize) -> anyhow::Result<Source> {
+        if let Some(games) = self.sample {
+            return Ok(Source::Sample(SampledGames {
+                games,
+                players: self.policies.players(processes)?,
+                precision: self.policies.precision(),
+                // Sampled moves tell games apart.
+                openings: self.games.openings(0, self.seed)?,
+                adjudication: self.adjudication()?,
+            }));
+        }
+        if let Some(games) = self.play {
+            return Ok(Source::Play(Play {
+                games,
+                openings: self.games.openings(RANDOM_PLIES, self.seed)?,
+                random_moves: self.random_moves,
+                adjudication: self.adjudication()?,
+            }));
+        }
+        if self.games.is_given() {
+            bail!(
+                "--openings, --random-plies, --max-plies and --tablebase need --play or --sample"
+            );
+        }
+        Ok(Source::Files {
+            paths: self.inputs.clone(),
+            share: self.share,
+        })
+    }
+
+    fn adjudication(&self) -> anyhow::Result<Adjudication> {
+        Ok(Adjudication {
+            resign: self.resign,
+            draw: self.draw,
+            max_plies: self.games.max_plies(),
+            tablebase: self.games.tablebase()?,
+        })
     }
 }
 

@@ -9,6 +9,7 @@ mod export;
 mod games;
 mod label;
 mod pack;
+mod policies;
 mod report;
 mod run;
 mod selfplay;
@@ -32,7 +33,8 @@ enum Command {
     Pack(pack::Pack),
     /// Say what shards, chunks and games hold.
     Stats(stats::Stats),
-    /// Have a UCI engine play games, or annotate games and positions.
+    /// Have a UCI engine play games, or judge games and positions: those there
+    /// are, or games sampled from networks.
     Label(label::Label),
     /// Have the engine play itself.
     Selfplay(selfplay::SelfPlayCommand),

@@ -1,6 +1,6 @@
 //! `train selfplay`: the engine plays itself.
 
-use super::games::{GamesArguments, bar, name_and_value, share};
+use super::games::{GamesArguments, RANDOM_PLIES, bar, name_and_value, share};
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
@@ -127,7 +127,7 @@ impl SelfPlayCommand {
             temperature_plies: self.temperature_plies,
             resign: self.resign,
             played_on: self.played_on,
-            openings: games.openings(self.seed)?,
+            openings: games.openings(RANDOM_PLIES, self.seed)?,
             max_plies: games.max_plies().unwrap_or(MAX_PLIES),
             tablebase: games.tablebase()?,
             cache: self.cache,

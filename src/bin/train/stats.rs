@@ -11,7 +11,7 @@ use serde::Serialize;
 use tessera::data::Curve;
 use tessera::data::label::{Evals, Reading};
 use tessera::data::shard::{MAGIC, Shard, is_address};
-use tessera::data::statistics::{BARS, Fault, Findings, RATING_BAR, Survey};
+use tessera::data::statistics::{BARS, Fault, Findings, PIECE_BAR, RATING_BAR, Survey};
 use tessera::data::v6::Chunks;
 
 /// What `train stats` is asked to do.
@@ -120,6 +120,9 @@ fn print(findings: &Findings) {
     let line = |name: &str, part: u64, whole: u64| {
         println!("{name:<22}{part:>12}  {:>5.1} %", percent(part, whole));
     };
+    if !findings.sources.is_empty() {
+        println!("packed from {}", findings.sources.join(", "));
+    }
     println!("{:<22}{:>12}", "games", counts.games);
     line("  won by White", counts.results.white, counts.games);
     line("  drawn", counts.results.draw, counts.games);
@@ -152,8 +155,11 @@ fn print(findings: &Findings) {
     println!("q of the mover");
     let bar = |bar: usize| format!("{:>4.1} …", 2.0 * bar as f64 / BARS as f64 - 1.0);
     chart((0..BARS).map(|place| (bar(place), counts.q_histogram[place])));
+    println!("pieces on the board");
+    let bars = counts.piece_histogram.iter();
+    chart(bars.map(|(&from, &count)| (format!("{from}–{}", from + PIECE_BAR - 1), count)));
     if !counts.rating_histogram.is_empty() {
-        println!("ratings");
+        println!("ratings of players");
         let bars = counts.rating_histogram.iter();
         chart(bars.map(|(&from, &count)| (format!("{from}–{}", from + RATING_BAR - 1), count)));
     }

@@ -4,7 +4,8 @@ use crate::data::legal::Legal;
 use crate::data::sample::{Policy, Sample, Wdl};
 use crate::encode::Input;
 
-use super::Position;
+use super::{Position, Share};
+use std::ops::Range;
 
 /// Policy targets as a sparse matrix [B, 1858] in coordinates: entry `i` is
 /// `probability[i]` at (`row[i]`, `index[i]`). Rows ascend; a row without
@@ -76,6 +77,45 @@ impl Batch {
         bytemuck::cast_slice(&self.legal)
     }
 
+    /// The batch in at most `count` parts that follow each other, as even as can
+    /// be; none is empty unless the batch is.
+    #[must_use]
+    pub fn split(self, count: usize) -> Vec<Batch> {
+        let of = count.min(self.len()).max(1);
+        if of == 1 {
+            return vec![self];
+        }
+        let shares = (0..of).map(|number| Share { number, of }.part(0..self.len()));
+        shares.map(|places| self.part(places)).collect()
+    }
+
+    /// The samples at `places`.
+    fn part(&self, places: Range<usize>) -> Batch {
+        let rows = &self.policy.row;
+        let entry = |place: usize| rows.partition_point(|&row| row < place as i64);
+        let entries = entry(places.start)..entry(places.end);
+        let own_row = |row: &i64| row - places.start as i64;
+        Batch {
+            inputs: self.inputs[places.clone()].to_vec(),
+            legal: self.legal[places.clone()].to_vec(),
+            policy: PolicyTargets {
+                row: rows[entries.clone()].iter().map(own_row).collect(),
+                index: self.policy.index[entries.clone()].to_vec(),
+                probability: self.policy.probability[entries].to_vec(),
+            },
+            result: self.result[places.clone()].to_vec(),
+            q: self.q[places.clone()].to_vec(),
+            short_term: self.short_term[places.clone()].to_vec(),
+            moves_left: self.moves_left[places.clone()].to_vec(),
+            self_elo: self.self_elo[places.clone()].to_vec(),
+            opponent_elo: self.opponent_elo[places.clone()].to_vec(),
+            weight: self.weight[places.clone()].to_vec(),
+            next: self.next,
+            joint: self.joint,
+            first: self.first + places.start,
+        }
+    }
+
     /// Samples as columns.
     pub(super) fn gather<'a>(
         samples: impl ExactSizeIterator<Item = &'a Sample>,
@@ -134,5 +174,59 @@ impl Batch {
         self.self_elo.push(elo(sample.self_elo));
         self.opponent_elo.push(elo(sample.opponent_elo));
         self.weight.push(sample.weight);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::Game;
+
+    /// Samples that are told apart by their targets; the policy of the third is
+    /// unknown, that of the others has one move, two moves and so on.
+    fn batch(count: usize) -> Batch {
+        let sample = |number: usize| Sample {
+            input: Input::encode(&Game::default()),
+            legal: Legal::default(),
+            policy: match number {
+                2 => Policy::Unknown,
+                _ => Policy::Distribution(vec![(number as u16, 0.5); number + 1]),
+            },
+            result: Some(Wdl::Draw),
+            q: Some(number as f32),
+            short_term: None,
+            moves_left: None,
+            self_elo: None,
+            opponent_elo: None,
+            weight: 1.0,
+        };
+        let samples: Vec<Sample> = (0..count).map(sample).collect();
+        Batch::gather(samples.iter(), Position::default())
+    }
+
+    #[test]
+    fn parts_are_the_batch() {
+        for (count, parts, sizes) in [
+            (7, 1, vec![7]),
+            (7, 3, vec![2, 2, 3]),
+            (4, 4, vec![1; 4]),
+            (2, 5, vec![1; 2]),
+            (0, 2, vec![0]),
+        ] {
+            let (whole, parts) = (batch(count), batch(count).split(parts));
+            let found: Vec<usize> = parts.iter().map(Batch::len).collect();
+            assert_eq!(found, sizes);
+            let mut policy = PolicyTargets::default();
+            let mut q = Vec::new();
+            for part in parts {
+                assert_eq!((part.first, part.joint), (q.len(), count));
+                let rows = part.policy.row.iter();
+                policy.row.extend(rows.map(|row| row + part.first as i64));
+                policy.index.extend(part.policy.index);
+                policy.probability.extend(part.policy.probability);
+                q.extend(part.q);
+            }
+            assert_eq!((policy, q), (whole.policy, whole.q));
+        }
     }
 }

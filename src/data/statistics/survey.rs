@@ -1,6 +1,6 @@
 //! Going through the data.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 
@@ -70,6 +70,7 @@ pub enum Fault {
 /// Collects [`Statistics`] over any number of files, and what repeats in them.
 #[derive(Default)]
 pub struct Survey {
+    sources: BTreeSet<String>,
     total: Part,
     games: HashSet<u64>,
     hasher: RandomState,
@@ -81,6 +82,8 @@ pub struct Findings {
     /// The counts.
     #[serde(flatten)]
     pub statistics: Statistics,
+    /// Names of the files that the games came from, as shards tell them.
+    pub sources: Vec<String>,
     /// Games whose start and moves occurred before.
     pub duplicate_games: u64,
     /// Samples whose position, history apart, occurred before.
@@ -99,6 +102,7 @@ impl Survey {
         progress: impl Fn(u64) + Sync,
         bad: impl Fn(Fault) -> Result<(), Fault> + Sync,
     ) -> Result<(), Fault> {
+        self.sources.extend(shard.header().sources.iter().cloned());
         self.add_all(shard.blocks().len(), progress, |block, part, hasher| {
             let records = match shard.read(block) {
                 Ok(records) => records,
@@ -194,6 +198,7 @@ impl Survey {
         self.total.positions.dedup();
         let statistics = self.total.statistics;
         Findings {
+            sources: self.sources.into_iter().collect(),
             duplicate_games: statistics.games - self.games.len() as u64,
             duplicate_positions: statistics.samples - self.total.positions.len() as u64,
             statistics,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::agent::{Line, Report};
+use crate::play::{Line, Report};
 use proptest::prelude::*;
 
 const WAC: &str =

@@ -1,12 +1,13 @@
 //! The parameters as autograd's leaves, whose gradients are summed over the
 //! processes while backward computes.
 //!
-//! One process has a single leaf, the flat vector of all parameters. Several cut
-//! it, between parameters, into buckets: the sum of a bucket's gradient begins
-//! when backward has come to its first layer, and goes on beside what remains of
-//! backward, as in PyTorch's DistributedDataParallel (Li et al. 2020,
-//! arXiv:2006.15704). All gradients lie end to end in one vector, which is what
-//! is summed and what the optimizer reads: nothing is copied.
+//! A process that is alone has a single leaf for each replica, the flat vector of
+//! all parameters. Several processes cut it, between parameters, into buckets: the
+//! sum of a bucket's gradient begins when backward has come to its first layer,
+//! and goes on beside what remains of backward, as in PyTorch's
+//! DistributedDataParallel (Li et al. 2020, arXiv:2006.15704). All gradients lie
+//! end to end in one vector, which is what is summed and what the optimizer reads:
+//! nothing is copied.
 
 use super::group::{Group, GroupError};
 use super::shim::{self, RawSums};

@@ -67,6 +67,11 @@ impl World {
         self.size
     }
 
+    /// Whether this process sums nothing with others.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.members.is_none()
+    }
+
     /// Whether this process writes for all.
     #[must_use]
     pub fn is_first(&self) -> bool {

@@ -9,7 +9,7 @@ use crate::train::config::DistillationConfig;
 use crate::train::distributed::World;
 
 /// Samples that lack a target here and there.
-fn batch() -> Batch {
+pub(in crate::train) fn batch() -> Batch {
     let mut batch = positions();
     for row in 0..batch.len() {
         batch.result[row] = row as i64 % 4 - 1;
@@ -25,7 +25,8 @@ fn batch() -> Batch {
     batch
 }
 
-fn config(text: &str) -> TrainConfig {
+/// A tiny network's configuration, with more of its keys.
+pub(in crate::train) fn config(text: &str) -> TrainConfig {
     let config = format!(
         "name = \"tiny\"\nsteps = 1\nbatch = 41\n{text}\n\
          [model]\nlayers = 1\nwidth = 16\nheads = 2\nfeed_forward = 16\noptimistic_policy = true\n\
@@ -35,7 +36,7 @@ fn config(text: &str) -> TrainConfig {
 }
 
 /// Small random parameters.
-fn parameters(model: &Chessformer) -> Tensor {
+pub(in crate::train) fn parameters(model: &Chessformer) -> Tensor {
     tch::manual_seed(2);
     model.initial_weights()
 }
@@ -51,11 +52,11 @@ fn model(config: &ModelConfig) -> Chessformer {
 fn learn(config: &TrainConfig, lessons: &[Lesson]) -> (Tensor, f64) {
     let model = model(config.model.as_ref().unwrap());
     let mut leaves = leaves(&model, &parameters(&model));
-    let teaching = Lessons::plain(config, &model, Device::Cpu);
+    let teaching = Lessons::plain(config, model, Device::Cpu);
     let mut watch = Stopwatch::new(Device::Cpu);
     let totals = lessons.iter().map(|lesson| {
         teaching
-            .learn(&model, &leaves, lesson, &mut watch)
+            .learn(&leaves, lesson, &mut watch)
             .total
             .double_value(&[])
     });
@@ -66,7 +67,7 @@ fn learn(config: &TrainConfig, lessons: &[Lesson]) -> (Tensor, f64) {
 
 fn prepare(config: &TrainConfig, batch: Batch) -> Lesson {
     let model = model(config.model.as_ref().unwrap());
-    Lessons::plain(config, &model, Device::Cpu)
+    Lessons::plain(config, model, Device::Cpu)
         .prepare(batch)
         .unwrap()
 }
@@ -129,18 +130,20 @@ fn a_student_comes_to_agree_with_its_teacher() {
         result: 1.0,
         q: 1.0,
     });
-    let lessons = Lessons::new(&taught, &model, Device::Cpu).unwrap();
-    let lesson = lessons.prepare(batch()).unwrap();
     let mut parameters = parameters(&model);
+    let mut leaves = leaves(&model, &parameters);
+    let load = |config: &DistillationConfig| Teacher::load(config, Device::Cpu, Kind::Float);
+    let teacher = load(taught.distillation.as_ref().unwrap()).unwrap();
+    let lessons = Lessons::new(&taught, model, Device::Cpu, Some(teacher));
+    let lesson = lessons.prepare(batch()).unwrap();
     let losses = |parameters: &Tensor| -> Vec<f32> {
-        let (_, losses) = lessons.measure(&model, parameters, &lesson);
+        let (_, losses) = lessons.measure(parameters, &lesson);
         Vec::try_from((losses.sums / &lesson.carried).narrow(0, 11, 3)).unwrap()
     };
     let before = losses(&parameters);
     let mut watch = Stopwatch::new(Device::Cpu);
-    let mut leaves = leaves(&model, &parameters);
     for _ in 0..15 {
-        lessons.learn(&model, &leaves, &lesson, &mut watch);
+        lessons.learn(&leaves, &lesson, &mut watch);
         let _guard = tch::no_grad_guard();
         parameters -= leaves.gradient(&World::alone()).unwrap().sign() * 0.002;
         leaves.zero();
@@ -156,9 +159,8 @@ fn a_student_comes_to_agree_with_its_teacher() {
 
     let missing = DistillationConfig {
         net: "nothing.pt".into(),
-        ..taught.distillation.clone().unwrap()
+        ..taught.distillation.unwrap()
     };
-    taught.distillation = Some(missing);
-    let error = Lessons::new(&taught, &model, Device::Cpu).unwrap_err();
+    let error = load(&missing).unwrap_err();
     assert!(error.to_string().contains("nothing.pt"), "{error}");
 }

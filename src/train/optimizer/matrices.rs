@@ -33,6 +33,15 @@ impl MatrixGroup {
         groups
     }
 
+    /// The same matrices in at most `count` groups that follow each other.
+    pub fn split(&self, count: usize) -> impl Iterator<Item = MatrixGroup> {
+        let share = self.offsets.len().div_ceil(count);
+        self.offsets.chunks(share).map(|offsets| MatrixGroup {
+            shape: self.shape,
+            offsets: offsets.to_vec(),
+        })
+    }
+
     /// How many there are.
     pub fn len(&self) -> i64 {
         self.offsets.len() as i64

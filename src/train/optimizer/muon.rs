@@ -2,7 +2,7 @@
 
 use super::super::config::OptimizerConfig;
 use super::matrices::MatrixGroup;
-use super::{Memory, Rule};
+use super::{Memory, Rule, Threads, parts};
 use crate::model::Parameter;
 use crate::nn::torch::environment;
 use tch::{Device, Kind, Tensor};
@@ -49,16 +49,29 @@ impl Muon {
 }
 
 impl Rule for Muon {
-    fn direct(&mut self, gradient: &Tensor, direction: &mut Tensor, _step: u64) {
-        let _ = self.momentum.lerp_(gradient, 1.0 - self.decay);
-        // Nesterov: the momentum as it will stand after one more such gradient.
-        let ahead = gradient.lerp(&self.momentum, self.decay);
-        for group in &self.groups {
-            let steps = newton_schulz(&group.gather(&ahead), self.kind);
-            let [rows, columns] = group.shape;
+    fn direct(&mut self, gradient: &Tensor, direction: &mut Tensor, _step: u64, threads: &Threads) {
+        let (decay, kind) = (self.decay, self.kind);
+        let ahead = gradient.empty_like();
+        let items = parts(gradient).map(|part| {
+            let vectors = [gradient, &self.momentum, &ahead];
+            vectors.map(|vector| part.of(vector))
+        });
+        threads.map(items.collect(), |[gradient, mut momentum, ahead]| {
+            let _ = momentum.lerp_(&gradient, 1.0 - decay);
+            // Nesterov: the momentum as it will stand after one more such gradient.
+            let _ = gradient.lerp_scalar_out(&ahead, &momentum, decay);
+        });
+        let shares = self
+            .groups
+            .iter()
+            .flat_map(|group| group.split(threads.count()));
+        let items = shares.map(|share| (share, ahead.shallow_clone(), direction.shallow_clone()));
+        threads.map(items.collect(), |(share, ahead, mut direction)| {
+            let steps = newton_schulz(&share.gather(&ahead), kind);
+            let [rows, columns] = share.shape;
             let size = ADAM_STEP_SIZE * (rows.max(columns) as f64).sqrt();
-            group.scatter(&(steps * size), direction);
-        }
+            share.scatter(&(steps * size), &mut direction);
+        });
     }
 
     fn memory(&self) -> Memory {

@@ -1,8 +1,7 @@
 //! NAdam: Adam with Nesterov momentum (Dozat 2016), as PyTorch computes it.
 
 use super::super::config::OptimizerConfig;
-use super::parts::parts;
-use super::{Memory, Rule};
+use super::{Memory, Rule, Threads, parts};
 use crate::model::Parameter;
 use tch::{Device, Kind, Tensor};
 
@@ -48,7 +47,7 @@ impl Nadam {
 }
 
 impl Rule for Nadam {
-    fn direct(&mut self, gradient: &Tensor, direction: &mut Tensor, step: u64) {
+    fn direct(&mut self, gradient: &Tensor, direction: &mut Tensor, step: u64, threads: &Threads) {
         let (now, next) = (self.coefficient(step), self.coefficient(step + 1));
         if self.product.0 >= step {
             // The run has gone back.
@@ -63,17 +62,22 @@ impl Rule for Nadam {
         let correction = 1.0 - self.beta2.powf(step as f64);
         let fresh = (1.0 - now) / (1.0 - product);
         let kept = next / (1.0 - product * next);
-        for part in parts(gradient) {
-            let gradient = part.of(gradient);
-            let mut mean = part.of(&self.mean);
-            let mut square = part.of(&self.square);
-            let _ = mean.lerp_(&gradient, 1.0 - self.beta1);
-            square *= self.beta2;
-            square += gradient.square() * (1.0 - self.beta2);
-            let scale = (square / correction).sqrt() + self.epsilon;
-            let step = (gradient * fresh + mean * kept) / scale;
-            part.of(direction).copy_(&step);
-        }
+        let (beta1, beta2, epsilon) = (self.beta1, self.beta2, self.epsilon);
+        let items = parts(gradient).map(|part| {
+            let vectors = [gradient, &self.mean, &self.square, direction];
+            vectors.map(|vector| part.of(vector))
+        });
+        threads.map(
+            items.collect(),
+            |[gradient, mut mean, mut square, mut direction]| {
+                let _ = mean.lerp_(&gradient, 1.0 - beta1);
+                square *= beta2;
+                square += gradient.square() * (1.0 - beta2);
+                let scale = (square / correction).sqrt() + epsilon;
+                let step = (gradient * fresh + mean * kept) / scale;
+                direction.copy_(&step);
+            },
+        );
     }
 
     fn memory(&self) -> Memory {

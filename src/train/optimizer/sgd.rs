@@ -1,6 +1,6 @@
 //! Plain gradient descent.
 
-use super::{Memory, Rule};
+use super::{Memory, Rule, Threads};
 use tch::Tensor;
 
 /// The gradient itself.
@@ -8,7 +8,7 @@ use tch::Tensor;
 pub(super) struct Sgd;
 
 impl Rule for Sgd {
-    fn direct(&mut self, gradient: &Tensor, direction: &mut Tensor, _step: u64) {
+    fn direct(&mut self, gradient: &Tensor, direction: &mut Tensor, _step: u64, _: &Threads) {
         direction.copy_(gradient);
     }
 

@@ -9,7 +9,7 @@
 
 use super::super::config::OptimizerConfig;
 use super::matrices::MatrixGroup;
-use super::{Memory, Rule};
+use super::{Memory, Rule, Threads};
 use crate::model::Parameter;
 use tch::{Device, Kind, Tensor};
 
@@ -84,11 +84,19 @@ impl Soap {
 }
 
 impl Rule for Soap {
-    fn direct(&mut self, gradient: &Tensor, direction: &mut Tensor, _step: u64) {
+    fn direct(&mut self, gradient: &Tensor, direction: &mut Tensor, _step: u64, threads: &Threads) {
         let seen = self.seen.int64_value(&[0]);
         self.seen += 1;
-        for stack in &mut self.stacks {
-            let gradient = stack.group.gather(gradient);
+        let (beta1, beta2, epsilon) = (self.beta1, self.beta2, self.epsilon);
+        let refreshes = (seen as u64).is_multiple_of(self.frequency);
+        let shares = self
+            .stacks
+            .iter()
+            .flat_map(|stack| stack.split(threads.count()));
+        let items =
+            shares.map(|share| (share, gradient.shallow_clone(), direction.shallow_clone()));
+        threads.map(items.collect(), |(mut stack, gradient, mut direction)| {
+            let gradient = stack.group.gather(&gradient);
             if seen == 0 {
                 // The first gradient only says how the bases lie: along axes
                 // that it chose itself it would be all of one size. NAdam's
@@ -96,22 +104,21 @@ impl Rule for Soap {
                 stack.watch(&gradient, 0.0);
                 stack.rows.decompose();
                 stack.columns.decompose();
-                continue;
+                return;
             }
-            let _ = stack.mean.lerp_(&gradient, 1.0 - self.beta1);
-            stack.square *= self.beta2;
-            stack.square += stack.project(&gradient).square() * (1.0 - self.beta2);
+            let _ = stack.mean.lerp_(&gradient, 1.0 - beta1);
+            stack.square *= beta2;
+            stack.square += stack.project(&gradient).square() * (1.0 - beta2);
             let unbiased = |beta: f64| 1.0 - beta.powf(seen as f64);
-            let mean = stack.project(&stack.mean) / unbiased(self.beta1);
-            let scale = (&stack.square / unbiased(self.beta2)).sqrt() + self.epsilon;
-            stack
-                .group
-                .scatter(&stack.unproject(&(mean / scale)), direction);
-            stack.watch(&gradient, self.beta2);
-            if (seen as u64).is_multiple_of(self.frequency) {
+            let mean = stack.project(&stack.mean) / unbiased(beta1);
+            let scale = (&stack.square / unbiased(beta2)).sqrt() + epsilon;
+            let steps = stack.unproject(&(mean / scale));
+            stack.group.scatter(&steps, &mut direction);
+            stack.watch(&gradient, beta2);
+            if refreshes {
                 stack.refresh();
             }
-        }
+        });
     }
 
     fn memory(&self) -> Memory {
@@ -138,6 +145,27 @@ impl Rule for Soap {
 }
 
 impl Stack {
+    /// The same memory of at most `count` parts of the matrices.
+    fn split(&self, count: usize) -> impl Iterator<Item = Stack> {
+        let mut start = 0;
+        self.group.split(count).map(move |group| {
+            let of = |tensor: &Tensor| tensor.narrow(0, start, group.len());
+            let side = |side: &Side| Side {
+                covariance: of(&side.covariance),
+                basis: of(&side.basis),
+            };
+            let stack = Stack {
+                mean: of(&self.mean),
+                square: of(&self.square),
+                rows: side(&self.rows),
+                columns: side(&self.columns),
+                group,
+            };
+            start += stack.group.len();
+            stack
+        })
+    }
+
     /// Lets both covariances forget all but `decay` and take in `gradient`.
     fn watch(&mut self, gradient: &Tensor, decay: f64) {
         let across = gradient.transpose(1, 2);
@@ -171,13 +199,13 @@ impl Stack {
             .turn()
             .unsqueeze(2)
             .expand([-1, -1, columns], false);
-        self.square = self.square.gather(1, &order, false);
+        let square = self.square.gather(1, &order, false);
         let order = self
             .columns
             .turn()
             .unsqueeze(1)
             .expand([-1, rows, -1], false);
-        self.square = self.square.gather(2, &order, false);
+        self.square.copy_(&square.gather(2, &order, false));
     }
 }
 
@@ -187,7 +215,7 @@ impl Side {
         // A gradient that is no number is the guard's affair; here it would end
         // the program.
         let (_, basis) = self.covariance.nan_to_num(0.0, 0.0, 0.0).linalg_eigh("L");
-        self.basis = basis.flip([2]).contiguous();
+        self.basis.copy_(&basis.flip([2]));
     }
 
     /// One round of power iteration. Axes are first sorted by how much of the
@@ -200,8 +228,7 @@ impl Side {
         let order = carried.argsort(-1, true);
         let columns = order.unsqueeze(1).expand_as(&moved);
         let (basis, _) = Tensor::linalg_qr(&moved.gather(2, &columns, false), "reduced");
-        // QR writes columns; checkpoints, and runs that go on from them, hold rows.
-        self.basis = basis.contiguous();
+        self.basis.copy_(&basis);
         order
     }
 }

@@ -28,7 +28,7 @@ fn quadratic(config: &OptimizerConfig, parameters: &[Parameter], steps: usize) -
         let gradient = &flat - &target;
         // Both take steps of about the rate's size, however small the gradient.
         let rate = 0.02 * (1.0 - step as f64 / steps as f64);
-        let _ = optimizer.step(&mut flat, &gradient, rate);
+        let _ = optimizer.step(&mut flat, &gradient, rate, &Threads::one());
     }
     (flat - target).try_into().unwrap()
 }
@@ -56,7 +56,7 @@ fn an_optimizer_that_goes_back_begins_anew() {
             let mut flat = Tensor::zeros([24], OPTIONS);
             for step in 0..3 {
                 let gradient = Tensor::arange(24, OPTIONS).sin() + f64::from(step);
-                let _ = optimizer.step(&mut flat, &gradient, 0.01);
+                let _ = optimizer.step(&mut flat, &gradient, 0.01, &Threads::one());
             }
             flat.try_into().unwrap()
         };
@@ -67,7 +67,12 @@ fn an_optimizer_that_goes_back_begins_anew() {
             steps(&mut used);
         }
         let nothing = Tensor::full([24], f64::NAN, OPTIONS);
-        let _ = used.step(&mut Tensor::zeros([24], OPTIONS), &nothing, 0.01);
+        let _ = used.step(
+            &mut Tensor::zeros([24], OPTIONS),
+            &nothing,
+            0.01,
+            &Threads::one(),
+        );
         used.restore(0, &Vec::new());
         assert_eq!(steps(&mut used), expected, "{kind:?}");
     }
@@ -84,7 +89,7 @@ fn nadam_is_pytorchs() {
     let mut x = Tensor::zeros([1], (Kind::Float, Device::Cpu));
     for expected in NADAM_STEPS {
         let gradient = &x - 0.25;
-        let _ = optimizer.step(&mut x, &gradient, 0.01);
+        let _ = optimizer.step(&mut x, &gradient, 0.01, &Threads::one());
         assert!(
             (x.double_value(&[0]) - expected).abs() < 1e-8,
             "{x:?}, not {expected}"
@@ -107,6 +112,38 @@ fn every_optimizer_descends() {
         let before = length(quadratic(&config, &parameters, 0));
         let after = length(quadratic(&config, &parameters, 400));
         assert!(after < before / 8.0, "{kind:?}: {before} to {after}");
+    }
+}
+
+#[test]
+fn threads_share_a_step_without_changing_it() {
+    let mut parameters = vec![parameter("encoder.embedding.bias", &[40_000])];
+    for layer in 0..5 {
+        let name = format!("encoder.{layer}.value.weight");
+        parameters.push(parameter(&name, &[4, 6]));
+    }
+    let count = parameters.iter().map(Parameter::count).sum::<i64>();
+    for kind in KINDS {
+        let config = OptimizerConfig {
+            kind,
+            soap_frequency: 3,
+            ..OptimizerConfig::default()
+        };
+        let train = |threads: &Threads| {
+            let mut optimizer = Optimizer::new(&config, &[], &parameters, EXACT);
+            let mut flat = Tensor::arange(count, EXACT).cos();
+            for step in 0..8 {
+                let gradient = (&flat * 5.0 + f64::from(step)).sin();
+                let _ = optimizer.step(&mut flat, &gradient, 0.01, threads);
+            }
+            flat
+        };
+        let alone = train(&Threads::one());
+        for count in [2, 3, 8] {
+            let shared = train(&Threads::new(count).unwrap());
+            let off = (shared - &alone).abs().max().double_value(&[]);
+            assert!(off < 1e-12, "{kind:?}, {count} threads: off by {off}");
+        }
     }
 }
 
@@ -134,7 +171,12 @@ fn clipping_bounds_the_gradient() {
     let parameters = [parameter("x.bias", &[2])];
     let mut optimizer = Optimizer::new(&config, &[], &parameters, OPTIONS);
     let mut flat = Tensor::zeros([2], (Kind::Float, Device::Cpu));
-    let norm = optimizer.step(&mut flat, &Tensor::from_slice(&[300f32, 400.0]), 1.0);
+    let norm = optimizer.step(
+        &mut flat,
+        &Tensor::from_slice(&[300f32, 400.0]),
+        1.0,
+        &Threads::one(),
+    );
     assert_eq!(norm.double_value(&[]), 500.0);
     let (name, mean) = optimizer.memory().remove(0);
     assert_eq!(name, "nadam.mean");
@@ -189,7 +231,7 @@ impl Problem {
     fn train(&self, optimizer: &mut Optimizer, flat: &mut Tensor, steps: usize) -> Vec<Vec<f64>> {
         let step = |_| {
             let gradient = self.gradient(flat);
-            let _ = optimizer.step(flat, &gradient, 0.01);
+            let _ = optimizer.step(flat, &gradient, 0.01, &Threads::one());
             Vec::try_from(&*flat).unwrap()
         };
         (0..steps).map(step).collect()
@@ -336,7 +378,7 @@ fn frozen_parameters_stay_and_count_for_nothing() {
     optimizer.restore(free.steps(), &free.memory());
     let before: Vec<f64> = Vec::try_from(&flat).unwrap();
     let gradient = problem.gradient(&flat);
-    let norm = optimizer.step(&mut flat, &gradient, 0.01);
+    let norm = optimizer.step(&mut flat, &gradient, 0.01, &Threads::one());
     let after: Vec<f64> = Vec::try_from(&flat).unwrap();
     assert_eq!(before[..15], after[..15]);
     assert!((15..21).all(|place| before[place] != after[place]));
@@ -362,6 +404,7 @@ fn the_first_rule_that_matches_says_what_decays() {
         &mut flat,
         &Tensor::zeros([21], (Kind::Double, Device::Cpu)),
         1.0,
+        &Threads::one(),
     );
     let left: Vec<f64> = Vec::try_from(&flat).unwrap();
     let expected = [[1.0; 12].as_slice(), &[0.75; 3], &[0.5; 6]].concat();
@@ -392,7 +435,12 @@ fn soap_runs_adam_in_the_eigenbasis() {
     let (mut mean, mut square) = ([0.0f64; 3], [0.0f64; 3]);
     for (step, gradient) in gradients.into_iter().enumerate() {
         let before = flat.copy();
-        let _ = optimizer.step(&mut flat, &turned(gradient).reshape([9]), 1.0);
+        let _ = optimizer.step(
+            &mut flat,
+            &turned(gradient).reshape([9]),
+            1.0,
+            &Threads::one(),
+        );
         if step == 0 {
             // Only the bases come from the first gradient.
             continue;

@@ -1,12 +1,12 @@
 //! The loop: step after step, with lines, validations and checkpoints when they
 //! are due, and back to the last checkpoint when the loss goes astray.
 
+use super::replicas::Replicas;
 use super::{CHECKPOINTS, Progress, RunOptions, Summary, TrainError, Trainer};
 use crate::data::loader::{Loader, Split};
 use crate::train::checkpoint::{Checkpoint, CheckpointError};
 use crate::train::distributed::{Agreement, GroupError};
 use crate::train::guard::Trouble;
-use crate::train::lessons::Lessons;
 use crate::train::loss::POLICY_ACCURACY;
 use crate::train::metrics::named;
 use crate::train::recorder::Recorder;
@@ -24,7 +24,7 @@ struct Session<'a> {
     /// The first process's alone.
     recorder: Option<Recorder>,
     stop: Agreement<'a>,
-    lessons: Lessons,
+    replicas: Replicas,
     report: &'a mut dyn FnMut(&Progress),
     started: Instant,
     /// Seconds of the sessions before.
@@ -58,6 +58,11 @@ impl Trainer {
     /// in which all processes follow any of them. `report` is called every
     /// [`log_every`](super::TrainConfig::log_every) steps.
     ///
+    /// On the CPU, and in a process that is alone, every thread of the options
+    /// has a replica of the network, which learns its part of each batch. With
+    /// the same number of threads a run repeats bit for bit, with another one to
+    /// rounding.
+    ///
     /// # Errors
     /// [`TrainError`]; the last checkpoint then stands.
     pub fn run(
@@ -73,7 +78,13 @@ impl Trainer {
             options,
             recorder: recorder.transpose()?,
             stop: Agreement::new(&world),
-            lessons: Lessons::new(&self.config, &self.model, self.device)?,
+            replicas: Replicas::new(
+                &self.config,
+                &self.parameters,
+                &world,
+                self.device,
+                self.threads(options.threads)?,
+            )?,
             report,
             started: Instant::now(),
             earlier: self.seconds,
@@ -130,7 +141,7 @@ impl Trainer {
             let Some(batch) = batches.next() else { break };
             let batch = batch?;
             watch.mark(Part::Data);
-            self.learn(&session.lessons, batch, &mut watch)?;
+            self.learn(&mut session.replicas, batch, &mut watch)?;
             self.seconds = session.earlier + session.started.elapsed().as_secs_f64();
 
             let due =
@@ -182,7 +193,8 @@ impl Trainer {
         let mut validation_accuracy = None;
         if validates {
             let started = Instant::now();
-            let validation = self.validate(session.options.threads)?;
+            let threads = session.replicas.threads();
+            let validation = self.validate(session.options.threads, threads)?;
             let mut fields = named(&validation.averages);
             let calibration = Value::Object(validation.calibration);
             fields.insert("calibration".to_owned(), calibration);

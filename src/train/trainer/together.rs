@@ -3,7 +3,7 @@
 use super::{TrainError, Trainer};
 use crate::data::loader::Share;
 use crate::train::config::TrainConfig;
-use crate::train::distributed::{Buckets, GroupError, World};
+use crate::train::distributed::{GroupError, World};
 use crate::train::start::Start;
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
@@ -36,7 +36,6 @@ impl Trainer {
         if !batch.is_multiple_of(size) {
             return Err(TrainError::Uneven { batch, size });
         }
-        self.leaves = Buckets::new(&self.parameters, self.model.parameters(), &world)?;
         self.world = Arc::new(world);
         let own = serde_json::to_string(&self.config).expect("plain data");
         if self.world.share(&own, "comparing configurations")? != own {

@@ -4,11 +4,12 @@ use super::super::output::Output;
 use super::super::session::{Rest, Session};
 use super::super::settings::Settings;
 use super::super::worker::Factory;
-use crate::agent::{
-    Agent, AgentError, AgentKind, Choice, Control, Limits, Line, MoveStatistics, Report, Score,
-};
+use crate::agent::{AgentKind, ConfigurableAgent};
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError, BackendOptions, Batch, Evaluations, LoadError, Properties};
+use crate::play::{
+    Agent, AgentError, Choice, Control, Limits, Line, MoveStatistics, Report, Score,
+};
 use crate::search::Parameters;
 use crossbeam::channel::{Receiver, Sender, unbounded};
 use parking_lot::Mutex;
@@ -81,7 +82,12 @@ impl Factory for Script {
         }
     }
 
-    fn build(&self, kind: AgentKind, _: Arc<dyn Backend>, _: &Parameters) -> Box<dyn Agent> {
+    fn build(
+        &self,
+        kind: AgentKind,
+        _: Arc<dyn Backend>,
+        _: &Parameters,
+    ) -> Box<dyn ConfigurableAgent> {
         self.0.note(format!("build {kind:?}"));
         Box::new(Player(self.0.clone()))
     }
@@ -90,13 +96,15 @@ impl Factory for Script {
 /// Plays the first move that it may; takes exactly the time it is given.
 struct Player(Journal);
 
+impl ConfigurableAgent for Player {
+    fn adjust(&mut self, _: &Parameters) {
+        self.0.note("adjust");
+    }
+}
+
 impl Agent for Player {
     fn new_game(&mut self) {
         self.0.note("new game");
-    }
-
-    fn adjust(&mut self, _: &Parameters) {
-        self.0.note("adjust");
     }
 
     fn choose(

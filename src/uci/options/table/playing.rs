@@ -36,8 +36,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             set: |settings, value| choose(&mut settings.agent, value),
         },
         help: "Chooses the move. `mcts` searches a tree. `policy` plays the move with the highest \
-               prior (one evaluation, whatever the clock). `value` plays the move to the position \
-               with the best value (one evaluation for each legal move).",
+               prior (one evaluation, whatever the clock). `value` looks one ply ahead at the \
+               policy's candidates and plays the one with the best value.",
     },
     Entry {
         name: "Backend",

@@ -1,0 +1,102 @@
+//! Options of networks that play by their policies.
+
+use super::games::{file_and_settings, number, positive};
+use anyhow::bail;
+use clap::Args;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tessera::label::PolicyPlayer;
+use tessera::nn::{self, Backend, BackendOptions, Devices, Metadata, Precision};
+
+/// Digits of a network's hash that tell it from others of its name.
+const HASH_DIGITS: usize = 8;
+
+/// The networks, and where they are computed.
+#[derive(Args)]
+pub struct PolicyArguments {
+    /// With --sample: a network whose policy moves are sampled from; may be
+    /// repeated. White's and Black's are drawn for each game. Temperatures above
+    /// 1 (the default) flatten the policy. The rating goes to the games' tags and
+    /// to networks that ask for it, as in maia-1500.pt,temperature=0.8,elo=1500.
+    #[arg(
+        long = "policy",
+        value_name = "FILE[,temperature=T][,elo=N]",
+        value_parser = policy,
+        requires = "sample"
+    )]
+    policies: Vec<PolicyOptions>,
+    /// Where the networks are computed: auto, cpu, cuda, cuda:1 or several.
+    #[arg(long, default_value_t, requires = "sample")]
+    device: Devices,
+    /// The floating-point format they are computed in.
+    #[arg(long, value_enum, default_value_t, requires = "sample")]
+    precision: Precision,
+}
+
+/// A network that plays, as the user names it.
+#[derive(Clone, Debug)]
+struct PolicyOptions {
+    net: PathBuf,
+    temperature: f32,
+    rating: Option<u16>,
+}
+
+impl PolicyArguments {
+    /// Loads the networks, each file once, for so many threads that ask.
+    pub fn players(&self, threads: usize) -> anyhow::Result<Vec<PolicyPlayer>> {
+        let mut networks: BTreeMap<&PathBuf, (Metadata, Arc<dyn Backend>)> = BTreeMap::new();
+        let mut players = Vec::new();
+        for policy in &self.policies {
+            if !networks.contains_key(&policy.net) {
+                let metadata = nn::describe(Some(&policy.net))?;
+                let backend = nn::load(&BackendOptions {
+                    net: Some(policy.net.clone()),
+                    devices: self.device.clone(),
+                    precision: self.precision,
+                    threads,
+                    ..BackendOptions::default()
+                })?;
+                networks.insert(&policy.net, (metadata, backend));
+            }
+            let (metadata, backend) = &networks[&policy.net];
+            let file = policy.net.display();
+            if policy.rating.is_none() && metadata.scalars.iter().any(|name| name == "self_elo") {
+                bail!(
+                    "{file} plays as people of a given rating do: write --policy {file},elo=1500"
+                );
+            }
+            players.push(PolicyPlayer {
+                name: metadata.name.clone(),
+                hash: metadata.hash.chars().take(HASH_DIGITS).collect(),
+                backend: backend.clone(),
+                temperature: policy.temperature,
+                rating: policy.rating,
+            });
+        }
+        Ok(players)
+    }
+
+    /// The floating-point format that the networks are computed in.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+}
+
+/// Reads a network with its settings.
+fn policy(text: &str) -> Result<PolicyOptions, String> {
+    let (mut temperature, mut rating) = (1.0, None);
+    let net = file_and_settings(text, |name, value| {
+        match name {
+            "temperature" => temperature = positive(name, value)? as f32,
+            "elo" => rating = Some(number(name, value)?),
+            _ => return Err(format!("`{name}`: a policy has temperature and elo")),
+        }
+        Ok(())
+    })?;
+    Ok(PolicyOptions {
+        net,
+        temperature,
+        rating,
+    })
+}

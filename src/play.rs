@@ -1,0 +1,92 @@
+//! The contract of players: a position and limits go in, reports and a choice come
+//! out.
+//!
+//! The UCI session, matches and measurements know only [`Agent`]. An agent runs on
+//! the caller's thread and is steered from others through [`Control`].
+
+mod control;
+mod limits;
+mod report;
+
+pub use control::Control;
+pub use limits::Limits;
+pub use report::{Choice, Line, MoveStatistics, Report, Score};
+
+use crate::chess::Game;
+use crate::nn::BackendError;
+use shakmaty::{Move, MoveList, Position};
+
+/// A position to be answered.
+#[derive(Clone, Debug)]
+pub struct Question<'a> {
+    /// The game so far; its side to move is to play.
+    pub game: &'a Game,
+    /// How long to think, and about which moves.
+    pub limits: Limits,
+}
+
+impl Question<'_> {
+    /// The legal moves that may be chosen, in the order of generation.
+    #[must_use]
+    pub fn moves(&self) -> MoveList {
+        allowed_moves(self.game, &self.limits)
+    }
+}
+
+/// The legal moves that `limits` allow: all, or those of [`Limits::search_moves`].
+pub(crate) fn allowed_moves(game: &Game, limits: &Limits) -> MoveList {
+    let allowed = |mv: &Move| limits.search_moves.is_empty() || limits.search_moves.contains(mv);
+    let mut moves = game.position().legal_moves();
+    moves.retain(|mv| allowed(mv));
+    moves
+}
+
+/// Why an agent has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The network failed.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+}
+
+/// A player.
+pub trait Agent: Send {
+    /// Forgets earlier positions, because another game begins.
+    fn new_game(&mut self);
+
+    /// Chooses a move for the side to move in `game`. The choice is empty where no
+    /// legal move is allowed. `report` is called on this thread as the thinking
+    /// goes on.
+    ///
+    /// Returns soon after `control` says stop; where [`Limits::infinite`] or
+    /// [`Limits::ponder`] forbid an early answer, not before that.
+    ///
+    /// # Errors
+    /// [`AgentError`] if the network failed; the agent can be asked again.
+    fn choose(
+        &mut self,
+        game: &Game,
+        limits: &Limits,
+        control: &Control,
+        report: &mut dyn FnMut(&Report),
+    ) -> Result<Choice, AgentError>;
+
+    /// Answers several positions, each as if the agent were asked for it alone. An
+    /// agent that evaluates them in one batch says how many it likes by
+    /// [`Agent::batch`].
+    ///
+    /// # Errors
+    /// As [`Agent::choose`].
+    fn choose_many(&mut self, questions: &[Question<'_>]) -> Result<Vec<Choice>, AgentError> {
+        let control = Control::default();
+        questions
+            .iter()
+            .map(|Question { game, limits }| self.choose(game, limits, &control, &mut |_| {}))
+            .collect()
+    }
+
+    /// How many questions [`Agent::choose_many`] should get at once, at least 1.
+    fn batch(&self) -> usize {
+        1
+    }
+}

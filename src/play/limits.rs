@@ -1,0 +1,33 @@
+//! Limits of thinking.
+
+use shakmaty::Move;
+use std::time::Duration;
+
+/// How long to think, as UCI's `go` says it. The default is: until stopped.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// Time on the mover's clock.
+    pub time: Option<Duration>,
+    /// Time on the opponent's clock.
+    pub opponent_time: Option<Duration>,
+    /// The mover's increment a move.
+    pub increment: Duration,
+    /// The opponent's increment a move.
+    pub opponent_increment: Duration,
+    /// Moves to the next time control.
+    pub moves_to_go: Option<u32>,
+    /// Time for this move, to be used up.
+    pub move_time: Option<Duration>,
+    /// Visits at the root.
+    pub nodes: Option<u64>,
+    /// Mean depth of the leaves.
+    pub depth: Option<u32>,
+    /// Stop when a mate in at most this many moves is proven.
+    pub mate: Option<u32>,
+    /// Think until told to stop, whatever has been proven.
+    pub infinite: bool,
+    /// Think on the opponent's time until [`Control::ponder_hit`].
+    pub ponder: bool,
+    /// Consider only these moves; empty means all.
+    pub search_moves: Vec<Move>,
+}

@@ -1,0 +1,98 @@
+//! Answers: scores, lines, reports, and the move chosen.
+
+use crate::tablebase::Verdict;
+use shakmaty::Move;
+use std::time::Duration;
+
+/// The score of a line for the side to move at the root.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Score {
+    /// Expected result, W − L, in −1…1.
+    Expected(f32),
+    /// Mate in so many moves (not plies); negative if the side to move is mated.
+    Mate(i32),
+    /// A tablebase's word that the side to move wins or loses, with no mate in
+    /// sight.
+    Tablebase {
+        /// Whether it wins.
+        won: bool,
+    },
+}
+
+/// A line of a report: a principal variation and its score.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// The line's score.
+    pub score: Score,
+    /// Probabilities of win, draw and loss for the side to move at the root.
+    pub wdl: [f32; 3],
+    /// Plies to the end of the game, where the network says so.
+    pub moves_left: Option<f32>,
+    /// The moves from the root on; never empty.
+    pub moves: Vec<Move>,
+}
+
+impl Line {
+    /// Puts what a tablebase says in the place of what was expected.
+    pub(crate) fn settle(&mut self, verdict: Verdict) {
+        if let Score::Expected(_) = self.score {
+            (self.score, self.wdl) = match verdict {
+                Verdict::Win => (Score::Tablebase { won: true }, [1.0, 0.0, 0.0]),
+                Verdict::Draw => (Score::Expected(0.0), [0.0, 1.0, 0.0]),
+                Verdict::Loss => (Score::Tablebase { won: false }, [0.0, 0.0, 1.0]),
+            };
+        }
+    }
+}
+
+/// The state of a search, as `info` lines tell it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Mean depth of the leaves.
+    pub depth: u32,
+    /// Depth of the deepest leaf.
+    pub selective_depth: u32,
+    /// Visits at the root.
+    pub nodes: u64,
+    /// Visits added by this search alone, for the nodes per second.
+    pub new_nodes: u64,
+    /// Time since the search began.
+    pub elapsed: Duration,
+    /// Share of the memory in use, in 0…1.
+    pub memory_use: f32,
+    /// Positions that were found in tablebases.
+    pub tablebase_hits: u64,
+    /// The lines, the best first; as many as were asked for and exist.
+    pub lines: Vec<Line>,
+}
+
+/// Statistics of a root move.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MoveStatistics {
+    /// The move.
+    pub mv: Move,
+    /// Visits it received.
+    pub visits: u64,
+    /// Prior probability from the policy, in 0…1.
+    pub prior: f32,
+    /// Expected result for the side to move at the root, in −1…1.
+    pub q: f32,
+    /// Probabilities of win, draw and loss.
+    pub wdl: [f32; 3],
+    /// Plies to the end of the game, the move's own included, where the network
+    /// says so.
+    pub moves_left: Option<f32>,
+}
+
+/// A player's answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Choice {
+    /// The move; `None` only where there is no legal move.
+    pub best: Option<Move>,
+    /// The reply expected.
+    pub ponder: Option<Move>,
+    /// What the move was chosen on: the last report.
+    pub report: Report,
+    /// Every root move, the best first.
+    pub statistics: Vec<MoveStatistics>,
+}

@@ -1,0 +1,173 @@
+//! Games sampled from the policies of networks.
+
+use super::*;
+use std::collections::BTreeSet;
+use tch::{Device, Kind, Tensor};
+use tessera::data::replay::own_line;
+use tessera::model::{Chessformer, Export, ModelConfig, PositionConfig, export};
+use tessera::nn::torch::ExportPrecision;
+
+/// Writes a tiny network with weights as large as `scale`. With 0 its policy is
+/// uniform to the bit, whatever batch a position is in.
+fn write_network(folder: &Path, name: &str, scale: f64) {
+    let config = ModelConfig {
+        layers: 1,
+        width: 16,
+        heads: 2,
+        feed_forward: 16,
+        position: PositionConfig::Absolute,
+        soft_policy: false,
+        ..ModelConfig::preset("cf-1m-gab").unwrap()
+    };
+    let model = Chessformer::new(&config, Device::Cpu).unwrap();
+    tch::manual_seed(7);
+    let size = model.initial_weights().size();
+    let weights = Tensor::randn(size, (Kind::Float, Device::Cpu)) * scale;
+    let how = Export {
+        name: name.to_owned(),
+        precision: ExportPrecision::F32,
+        search_value: "q".to_owned(),
+        training: serde_json::Value::Null,
+        licence: "GPL-3.0-or-later".to_owned(),
+    };
+    export(&model, &weights, &how, &folder.join(format!("{name}.pt"))).unwrap();
+}
+
+/// `train label --sample` with two networks.
+fn sample(folder: &Path, games: &str, policies: [&str; 2], arguments: &[&str]) -> Command {
+    let mut command = label(folder, &["--sample", games, "--device", "cpu"]);
+    for policy in policies {
+        command.args(["--policy", policy]);
+    }
+    command.args(["--precision", "f32"]).args(arguments);
+    command
+}
+
+/// Whether each position of the game's own line was judged.
+fn judged(record: &Record) -> Vec<bool> {
+    let nodes = record.nodes.iter().enumerate();
+    let own = nodes.filter(|(_, node)| node.depth == 0);
+    own.map(|(index, node)| {
+        let next = record.nodes.get(index + 1);
+        let other = next.is_some_and(|next| next.starts_line && next.eval.is_some());
+        node.eval.is_some() || other
+    })
+    .collect()
+}
+
+#[test]
+fn every_position_is_judged_and_ratings_reach_the_shard() {
+    let folder = tempfile::tempdir().unwrap();
+    write_network(folder.path(), "weak", 0.0);
+    write_network(folder.path(), "strong", 0.3);
+    let epd = "4k3/pppp4/8/8/8/8/PPPP4/4K3 w - - 0 1\n";
+    std::fs::write(folder.path().join("endgames.epd"), epd).unwrap();
+    let people = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/games/master-games.pgn");
+    let people = format!("{},cut=4..12", people.display());
+    let policies = ["weak.pt,elo=1100", "strong.pt,elo=1900,temperature=0.5"];
+    let arguments = [
+        "--openings",
+        "endgames.epd,share=0.5",
+        "--openings",
+        &people,
+    ];
+    let mut command = sample(folder.path(), "24", policies, &arguments);
+    command.args(["--max-plies", "40", "--processes", "2", "-o", "out.pgn"]);
+    let (said, errors) = succeed(command);
+    assert_eq!(errors, "");
+    assert_eq!(said["games"], 24);
+    let event = said["event"].as_str().unwrap();
+    for part in [
+        "elo 1900",
+        "temperature 0.5",
+        "endgames.epd share 0.5",
+        "cut 4..12",
+    ] {
+        assert!(event.contains(part), "{event}");
+    }
+    let path = folder.path().join("out.pgn");
+    let mut positions = 0;
+    let mut openings = BTreeSet::new();
+    for record in records(&path) {
+        let judged = judged(&record);
+        let opening = judged.iter().take_while(|&&judged| !judged).count();
+        assert!(judged[opening..].iter().all(|&judged| judged));
+        positions += judged.len() - opening;
+        match &record.fen {
+            Some(fen) => assert_eq!((fen.as_str(), opening), (epd.trim(), 0)),
+            None => assert!((4..=12).contains(&opening), "{opening}"),
+        }
+        openings.insert((record.fen.is_some(), opening));
+        let game = own_line(&record).unwrap();
+        let is_long = game.plies().len() == 41;
+        assert_eq!(is_long && game.ending().is_none(), record.result.is_none());
+        assert!(is_long || game.ending().is_some());
+    }
+    assert_eq!(said["positions"], positions);
+    assert!(openings.len() > 4, "{openings:?}");
+    let mut pairs = BTreeSet::new();
+    for text in texts(&path) {
+        let told = |name| tag(&text, name).unwrap();
+        for (name, rating) in [("White", "WhiteElo"), ("Black", "BlackElo")] {
+            let expected = match told(name).as_str() {
+                "weak" => "1100",
+                _ => "1900",
+            };
+            assert_eq!(told(rating), expected);
+        }
+        pairs.insert((told("White"), told("Black")));
+    }
+    assert_eq!(pairs.len(), 4);
+    let findings = pack(folder.path(), "out.pgn", &["--noise"]);
+    let histogram = |name: &str| -> Vec<(String, u64)> {
+        let bars = findings[name].as_object().unwrap().iter();
+        bars.map(|(bar, count)| (bar.clone(), count.as_u64().unwrap()))
+            .collect()
+    };
+    let ratings = histogram("rating_histogram");
+    assert_eq!((&*ratings[0].0, &*ratings[1].0), ("1100", "1900"));
+    assert_eq!(ratings[0].1 + ratings[1].1, 48);
+    assert_eq!(findings["sources"], serde_json::json!(["out.pgn"]));
+    let pieces: u64 = histogram("piece_histogram").iter().map(|bar| bar.1).sum();
+    assert_eq!(findings["samples"], pieces);
+}
+
+#[test]
+fn sampling_goes_on_to_the_same_games() {
+    let folder = tempfile::tempdir().unwrap();
+    write_network(folder.path(), "one", 0.0);
+    write_network(folder.path(), "other", 0.0);
+    goes_on_after_kills(folder.path(), |name| {
+        let policies = ["one.pt,elo=1500", "other.pt"];
+        let mut command = sample(folder.path(), "30", policies, &["--max-plies", "30"]);
+        command.args(["--processes", "2", "-o", name]);
+        command
+    });
+    // More games of the same kind: those that are there stay.
+    let path = folder.path().join("whole.pgn");
+    let before = texts(&path);
+    let policies = ["one.pt,elo=1500", "other.pt"];
+    let mut command = sample(folder.path(), "34", policies, &["--max-plies", "30"]);
+    command.args(["--processes", "1", "-o", "whole.pgn"]);
+    let (said, _) = succeed(command);
+    assert_eq!((&said["games"], &said["found"]), (&4.into(), &30.into()));
+    assert_eq!(texts(&path)[..30], before);
+}
+
+#[test]
+fn scores_end_sampled_games_too() {
+    let folder = tempfile::tempdir().unwrap();
+    write_network(folder.path(), "one", 0.0);
+    let arguments = ["--draw", "1,2,30000", "--max-plies", "30"];
+    let mut command = sample(folder.path(), "3", ["one.pt", "one.pt"], &arguments);
+    command.args(["-o", "out.pgn"]);
+    let (said, _) = succeed(command);
+    assert_eq!(
+        (&said["games"], &said["positions"]),
+        (&3.into(), &12.into())
+    );
+    for record in records(&folder.path().join("out.pgn")) {
+        assert_eq!(record.own_line().count(), 4);
+        assert_eq!(record.result.unwrap().q(), 0.0);
+    }
+}

@@ -136,8 +136,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.temperature,
             set: |settings, value| settings.parameters.temperature = value,
         },
-        help: "Temperature at which the move is sampled, by visits (`mcts`) or by priors (`policy`); \
-               0 plays the best move.",
+        help: "Temperature at which the move is sampled, by visits (`mcts`) or by priors \
+               (`policy`); 0 plays the best move.",
     },
     Entry {
         name: "SyzygyPath",

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// Our C++: what tch does not reach of libtorch. One line a file.
-const CPP: [&str; 10] = [
+const CPP: [&str; 11] = [
     "src/interop/onnx/graph.cpp",
     "src/nn/torch/fuse.cpp",
+    "src/nn/torch/fused/functions.cpp",
     "src/nn/torch/mish.cpp",
     "src/nn/torch/module.cpp",
     "src/nn/torch/process.cpp",
@@ -18,9 +19,44 @@ const CPP: [&str; 10] = [
     "src/train/distributed/c10d.cpp",
 ];
 
+/// Kernels that are compiled for one instruction set each, chosen when the program
+/// runs: the file, and the compiler's name of each feature.
+const KERNELS: [(&str, &[&str]); 3] = [
+    ("src/nn/torch/fused/isa_avx2.cpp", &["avx2", "fma"]),
+    ("src/nn/torch/fused/isa_avx512.cpp", &AVX512),
+    ("src/nn/torch/fused/isa_amx.cpp", &AMX),
+];
+const AVX512: [&str; 7] = [
+    "avx2",
+    "fma",
+    "avx512f",
+    "avx512bw",
+    "avx512dq",
+    "avx512vl",
+    "avx512bf16",
+];
+const AMX: [&str; 9] = [
+    "avx2",
+    "fma",
+    "avx512f",
+    "avx512bw",
+    "avx512dq",
+    "avx512vl",
+    "avx512bf16",
+    "amx-tile",
+    "amx-bf16",
+];
+
 /// Headers those files include.
-const HEADERS: [&str; 5] = [
+const HEADERS: [&str; 12] = [
     "src/nn/torch/fuse.h",
+    "src/nn/torch/fused/attention.h",
+    "src/nn/torch/fused/blocks.h",
+    "src/nn/torch/fused/feed_forward.h",
+    "src/nn/torch/fused/isa.h",
+    "src/nn/torch/fused/norm.h",
+    "src/nn/torch/fused/product.h",
+    "src/nn/torch/fused/simd.h",
     "src/nn/torch/kernels.h",
     "src/nn/torch/rms_norm.h",
     "src/nn/torch/shim.h",
@@ -45,7 +81,11 @@ fn compile(libtorch: Option<&Path>) {
     for file in CPP.iter().chain(&HEADERS) {
         println!("cargo:rerun-if-changed={file}");
     }
+    let has_kernels = compile_kernels();
     let mut build = cc::Build::new();
+    if has_kernels {
+        build.define("TESSERA_FUSED", None);
+    }
     // torch-sys takes a libtorch of the system from here where LIBTORCH is not set.
     let libtorch = libtorch.unwrap_or(Path::new("/usr"));
     build
@@ -61,6 +101,33 @@ fn compile(libtorch: Option<&Path>) {
         .debug(false)
         .files(CPP)
         .compile("tessera_shim");
+}
+
+/// Compiles [`KERNELS`] where they can run; says whether they can.
+fn compile_kernels() -> bool {
+    for (file, _) in KERNELS {
+        println!("cargo:rerun-if-changed={file}");
+    }
+    let can_run = target("ARCH") == "x86_64" && target("ENV") != "msvc";
+    if can_run {
+        for (file, features) in KERNELS {
+            let name = Path::new(file).file_stem().expect("a file's name");
+            let mut build = cc::Build::new();
+            build
+                .cpp(true)
+                .std("c++17")
+                .opt_level(3)
+                .debug(false)
+                .file(file);
+            // GCC warns of its own intrinsics.
+            build.warnings(false).flag("-Wno-psabi");
+            for feature in features {
+                build.flag(format!("-m{feature}"));
+            }
+            build.compile(&format!("tessera_{}", name.to_string_lossy()));
+        }
+    }
+    can_run
 }
 
 fn link(libtorch: Option<&Path>) {

@@ -18,6 +18,8 @@ mod chessformer;
 mod config;
 mod embedding;
 mod export;
+#[cfg(test)]
+mod fused_tests;
 mod grow;
 mod heads;
 mod layers;

@@ -7,6 +7,10 @@
 //! the rules say. Attacks are computed inside the network, from the planes of
 //! the pieces, so that neither a file nor its users know of them.
 
+mod boards;
+
+pub(super) use boards::BoardAttacks;
+
 use super::parameters::{Builder, Initial, Slot, Weights};
 use shakmaty::{Bitboard, Color, Square, attacks};
 use tch::{Device, Kind, Tensor};
@@ -214,6 +218,16 @@ pub(super) struct AttackBias {
     worth: Slot,
 }
 
+/// What attacks add to the logits of every layer.
+#[derive(Debug)]
+pub(super) enum AttackLogits {
+    /// Biases [B · h, 4096].
+    Biases(Tensor),
+    /// For fused kernels: [`BoardAttacks::pairs`], and what they are worth to each
+    /// head, [h, 2].
+    Pairs { pairs: Tensor, worth: Tensor },
+}
+
 /// What the weights of attacks are multiplied by: a bias must come to several
 /// units to matter, and Adam's steps are of one size.
 const ATTACK_GAIN: f64 = 8.0;
@@ -242,10 +256,20 @@ impl AttackBias {
         }
     }
 
-    /// Biases [B · h, 4096].
-    pub fn forward(self, weights: &Weights, attacked: &Attacked) -> Tensor {
-        let worth = &weights[self.worth] * ATTACK_GAIN;
-        worth.matmul(&attacked.pairs()).view([-1, PAIRS])
+    /// From boards as tensors, for any device.
+    pub fn forward(self, weights: &Weights, attacked: &Attacked) -> AttackLogits {
+        let biases = self.worth(weights).matmul(&attacked.pairs());
+        AttackLogits::Biases(biases.view([-1, PAIRS]))
+    }
+
+    /// From [`BoardAttacks::pairs`], for fused kernels.
+    pub fn of_pairs(self, weights: &Weights, pairs: Tensor) -> AttackLogits {
+        let worth = self.worth(weights);
+        AttackLogits::Pairs { pairs, worth }
+    }
+
+    fn worth(self, weights: &Weights) -> Tensor {
+        &weights[self.worth] * ATTACK_GAIN
     }
 }
 
@@ -279,6 +303,12 @@ mod tests {
                 let attacks = Attacks::new(Device::Cpu);
                 let attacked = attacks.on(squares.narrow(2, 0, 12));
                 let (found, pairs) = (attacked.squares(), attacked.pairs());
+                let looked_up = BoardAttacks::of(&row.view([1, -1]));
+                prop_assert!(looked_up.squares.to_kind(kind).equal(&found));
+                let bits = Tensor::arange(64, (Kind::Int64, Device::Cpu));
+                let of_bits = looked_up.pairs.unsqueeze(3).bitwise_right_shift(&bits);
+                let of_bits = of_bits.bitwise_and(1).flatten(2, 3).to_kind(kind);
+                prop_assert!(of_bits.equal(&pairs));
                 prop_assert_eq!(found.size(), [1, 64, ATTACKS]);
                 let board = game.position().board();
                 let turn = game.position().turn();

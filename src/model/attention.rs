@@ -1,10 +1,12 @@
 //! Self-attention over the 64 squares.
 
+use super::attacks::AttackLogits;
 use super::config::ModelConfig;
 use super::layers::{Linear, Norm};
 use super::parameters::{Builder, Dense, Slot, Weights};
 use super::position::PositionEncoding;
 use super::size::Part;
+use crate::nn::torch::fused;
 use tch::{Device, Kind, Tensor};
 
 /// A block that adds multi-head attention to its input and normalises.
@@ -54,15 +56,22 @@ impl Attention {
     }
 
     /// Tokens [B, 64, width] to tokens; `displacements` are the pairs' indices
-    /// into position tables; `attacks` are biases [B · h, 4096] from the attacks
-    /// on the board, where the network is told of them.
+    /// into position tables; `attacks` are there where the network is told of
+    /// them, as pairs if the block [`is_fused`](Attention::is_fused).
     pub fn forward(
         &self,
         weights: &Weights,
         x: &Tensor,
         displacements: &Tensor,
-        attacks: Option<&Tensor>,
+        attacks: Option<&AttackLogits>,
     ) -> Tensor {
+        if self.is_fused(weights) {
+            return self.forward_fused(weights, x, attacks);
+        }
+        let attacks = attacks.map(|attacks| match attacks {
+            AttackLogits::Biases(biases) => biases,
+            AttackLogits::Pairs { .. } => unreachable!("pairs are for fused blocks"),
+        });
         let (heads, head_width) = (self.heads, self.head_width);
         let placed = match &self.position {
             PositionEncoding::Absolute { offset } => x + &weights[*offset],
@@ -99,6 +108,43 @@ impl Attention {
             .output
             .forward_scaled(weights, &joined, self.residual_gain);
         self.norm.forward(weights, &(x + y))
+    }
+
+    /// Whether these weights go through a fused kernel.
+    pub fn is_fused(&self, weights: &Weights) -> bool {
+        let PositionEncoding::Gab(gab) = &self.position else {
+            return false;
+        };
+        let value = &weights[self.value.weight];
+        let widths = [value.size()[0], self.head_width, gab.wide()];
+        value.requires_grad() && fused::is_available(value, &widths)
+    }
+
+    fn forward_fused(
+        &self,
+        weights: &Weights,
+        x: &Tensor,
+        attacks: Option<&AttackLogits>,
+    ) -> Tensor {
+        let PositionEncoding::Gab(gab) = &self.position else {
+            unreachable!("only GAB is fused");
+        };
+        let attacks = attacks.map(|attacks| match attacks {
+            AttackLogits::Pairs { pairs, worth } => (pairs, worth),
+            AttackLogits::Biases(_) => unreachable!("fused blocks take pairs"),
+        });
+        let block = fused::Attention {
+            heads: self.heads,
+            queries_of_bias: &gab.queries(weights, x),
+            generator: gab.generator(weights),
+            query_key: &weights[self.query_key.weight],
+            value: &weights[self.value.weight],
+            output: &weights[self.output.weight],
+            output_bias: &weights[self.output.bias.expect("built with one")],
+            attacks,
+            norm: self.norm.fused(weights, self.residual_gain),
+        };
+        block.forward(x)
     }
 
     /// What the position encoding and the attacks add to the logits.

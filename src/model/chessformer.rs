@@ -1,6 +1,6 @@
 //! The whole network: embedding, encoder, heads.
 
-use super::attacks::{self, AttackBias, Attacks};
+use super::attacks::{self, AttackBias, AttackLogits, Attacked, Attacks, BoardAttacks};
 use super::attention::Attention;
 use super::bitboards;
 use super::config::{ConfigError, ModelConfig, PositionConfig};
@@ -75,6 +75,14 @@ impl Constants {
 struct EncoderLayer {
     attention: Attention,
     feed_forward: FeedForward,
+}
+
+/// What a network is told of attacks.
+#[derive(Debug)]
+struct Told {
+    /// Features of the squares, [B, 64, ATTACKS].
+    squares: Option<Tensor>,
+    logits: Option<AttackLogits>,
 }
 
 /// The structure of a network. Its tensors are [`Weights`].
@@ -209,7 +217,12 @@ impl Chessformer {
     pub fn forward(&self, weights: &Weights, rows: &Tensor, heads: Heads) -> Outputs {
         let like = &weights.tensors()[0];
         let features = features(rows, &self.constants.shifts, like);
-        self.forward_features(weights, &features, heads)
+        let is_fused = |layer: &EncoderLayer| layer.attention.is_fused(weights);
+        let told = match self.layers.first().is_some_and(is_fused) {
+            true => self.look_up_attacks(weights, rows),
+            false => self.compute_attacks(weights, &features),
+        };
+        self.forward_features(weights, &features, &told, heads)
     }
 
     /// Evaluates planes [B, 112, 8, 8] as Lc0 fills them in input format 1.
@@ -219,20 +232,54 @@ impl Chessformer {
         planes: &Tensor,
         heads: Heads,
     ) -> Outputs {
-        self.forward_features(weights, &features_of_planes(planes), heads)
+        let features = features_of_planes(planes);
+        let told = self.compute_attacks(weights, &features);
+        self.forward_features(weights, &features, &told, heads)
     }
 
-    fn forward_features(&self, weights: &Weights, features: &Tensor, heads: Heads) -> Outputs {
-        let constants = &self.constants;
-        let attacks = constants.attacks.as_ref();
+    /// What the network is told of attacks, by products that can be exported.
+    fn compute_attacks(&self, weights: &Weights, features: &Tensor) -> Told {
+        let attacks = self.constants.attacks.as_ref();
         let attacks = attacks.map(|attacks| attacks.on(features.narrow(2, 0, PIECES)));
-        let mut x = self.embedding.forward(weights, features, attacks.as_ref());
-        let bias = self.attack_bias.zip(attacks.as_ref());
-        let bias = bias.map(|(bias, attacks)| bias.forward(weights, attacks));
+        let of_squares = attacks.as_ref().filter(|_| self.config.attacks);
+        let of_pairs = self.attack_bias.zip(attacks.as_ref());
+        Told {
+            squares: of_squares.map(Attacked::squares),
+            logits: of_pairs.map(|(bias, attacks)| bias.forward(weights, attacks)),
+        }
+    }
+
+    /// The same for fused kernels.
+    fn look_up_attacks(&self, weights: &Weights, rows: &Tensor) -> Told {
+        let attacks = self.constants.attacks.as_ref();
+        let attacks = attacks.map(|_| BoardAttacks::of(rows));
+        let of_squares = attacks.as_ref().filter(|_| self.config.attacks);
+        let of_pairs = self.attack_bias.zip(attacks.as_ref());
+        Told {
+            squares: of_squares.map(|attacks| attacks.squares.to_kind(weights.kind())),
+            logits: of_pairs
+                .map(|(bias, attacks)| bias.of_pairs(weights, attacks.pairs.shallow_clone())),
+        }
+    }
+
+    fn forward_features(
+        &self,
+        weights: &Weights,
+        features: &Tensor,
+        told: &Told,
+        heads: Heads,
+    ) -> Outputs {
+        let constants = &self.constants;
+        let mut x = self
+            .embedding
+            .forward(weights, features, told.squares.as_ref());
         for layer in &self.layers {
-            x = layer
-                .attention
-                .forward(weights, &x, &constants.displacements, bias.as_ref());
+            x = layer.attention.forward(
+                weights,
+                &x,
+                &constants.displacements,
+                told.logits.as_ref(),
+            );
             x = layer.feed_forward.forward(weights, &x);
         }
         let moves = self.policy_embedding.forward(weights, &x).mish();

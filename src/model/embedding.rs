@@ -1,12 +1,13 @@
 //! From rows of bitboards to tokens.
 
-use super::attacks::{self, Attacked};
+use super::attacks;
 use super::bitboards;
 use super::config::{EmbeddingConfig, ModelConfig};
 use super::layers::{Linear, Norm};
 use super::parameters::{Builder, Dense, Initial, Slot, Weights};
 use super::size::Part;
 use crate::encode::{BOARDS, PLANES_PER_BOARD};
+use crate::nn::torch::fused;
 use tch::Tensor;
 
 /// Features of a square before the embedding: Lc0's 112 input planes.
@@ -84,11 +85,27 @@ impl FeedForward {
     }
 
     pub fn forward(&self, weights: &Weights, x: &Tensor) -> Tensor {
+        if let Some(fused) = self.fused(weights) {
+            return fused.forward(x);
+        }
         let hidden = self.widen.forward(weights, x).mish();
         let y = self
             .narrow
             .forward_scaled(weights, &hidden, self.residual_gain);
         self.norm.forward(weights, &(x + y))
+    }
+
+    /// The block as one operator, where there is one.
+    fn fused<'a>(&self, weights: &'a Weights) -> Option<fused::FeedForward<'a>> {
+        let widen = &weights[self.widen.weight];
+        let is_available = widen.requires_grad() && fused::is_available(widen, &widen.size());
+        is_available.then(|| fused::FeedForward {
+            widen,
+            widen_bias: &weights[self.widen.bias.expect("built with one")],
+            narrow: &weights[self.narrow.weight],
+            narrow_bias: &weights[self.narrow.bias.expect("built with one")],
+            norm: self.norm.fused(weights, self.residual_gain),
+        })
     }
 }
 
@@ -143,21 +160,20 @@ impl Embedding {
         })
     }
 
-    /// `attacks` are there where the network is told of them.
+    /// `attacked` are the features by attacks, [B, 64, ATTACKS]; they are there
+    /// where the network is told of them.
     pub fn forward(
         &self,
         weights: &Weights,
         features: &Tensor,
-        attacks: Option<&Attacked>,
+        attacked: Option<&Tensor>,
     ) -> Tensor {
         let seen = self.board.as_ref().map(|board| {
             let pieces = features.narrow(2, 0, PIECES).flatten(1, 2);
             let extra = weights[board.weight].size()[0] / 64;
             board.forward(weights, &pieces).view([-1, 64, extra])
         });
-        let attacks = attacks.filter(|_| self.attacks.is_some());
-        let attacked = attacks.map(Attacked::squares);
-        let inputs: Vec<&Tensor> = [Some(features), seen.as_ref(), attacked.as_ref()]
+        let inputs: Vec<&Tensor> = [Some(features), seen.as_ref(), attacked]
             .into_iter()
             .flatten()
             .collect();

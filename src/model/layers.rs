@@ -1,6 +1,7 @@
 //! The two layers that everything is made of.
 
 use super::parameters::{Slot, Weights};
+use crate::nn::torch::fused;
 use tch::Tensor;
 
 /// A dense layer over the last dimension.
@@ -41,6 +42,16 @@ impl Norm {
                 x.layer_norm([self.width], gain, Some(&weights[bias]), self.epsilon, true)
             }
             None => x.rms_norm([self.width], gain, self.epsilon),
+        }
+    }
+
+    /// The norm at the end of a fused block whose output is scaled by `gain`.
+    pub fn fused<'a>(&self, weights: &'a Weights, gain: f64) -> fused::NormEnd<'a> {
+        fused::NormEnd {
+            gain,
+            epsilon: self.epsilon,
+            weight: &weights[self.weight],
+            bias: self.bias.map(|bias| &weights[bias]),
         }
     }
 }

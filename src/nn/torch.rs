@@ -1,6 +1,7 @@
 //! Networks through libtorch.
 
 mod device;
+pub(crate) mod fused;
 mod module;
 mod process;
 mod script;

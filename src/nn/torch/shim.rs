@@ -76,6 +76,21 @@ unsafe extern "C" {
         path: *const c_char,
     ) -> *mut c_char;
 
+    pub(super) fn tessera_fused_available(like: *const RawTensor) -> bool;
+    pub(super) fn tessera_fused_attention(
+        inputs: *const *const RawTensor,
+        heads: i64,
+        gain: f64,
+        epsilon: f64,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
+    pub(super) fn tessera_fused_feed_forward(
+        inputs: *const *const RawTensor,
+        gain: f64,
+        epsilon: f64,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
+
     pub(super) safe fn tessera_mkl_asked() -> bool;
     pub(super) safe fn tessera_keep_memory() -> bool;
     pub(super) fn tessera_replace_kernels() -> *mut c_char;

@@ -1,0 +1,325 @@
+// The attention block, with biases that a generator makes of each board and
+// that attacks add to.
+#pragma once
+
+#include "feed_forward.h"
+
+namespace tessera::TESSERA_ISA {
+
+using fused::Attention;
+using fused::AttentionGradients;
+using fused::AttentionSums;
+using fused::kPairs;
+
+// A multiple of sixteen that is no less.
+TESSERA_INLINE int64_t whole_tiles(int64_t rows) { return (rows + 15) / 16 * 16; }
+
+// Vectors that a square's logits take.
+constexpr int64_t kParts = kSquares / kLanes;
+
+// Some columns of a row of attacks.
+TESSERA_INLINE uint16_t bits_from(uint64_t row, int64_t column) {
+  return static_cast<uint16_t>(row >> column);
+}
+
+// One board and head: P = softmax(scale · S + bias + attacks).
+template <typename T>
+TESSERA_INLINE void probabilities(const float* products, const float* bias, float scale,
+                                  const uint64_t* attacks, const float* worth, T* out) {
+  for (int64_t row = 0; row < kSquares; ++row) {
+    Vector logits[kParts];
+    Vector most = splat(-INFINITY);
+#pragma GCC unroll 8
+    for (int64_t part = 0; part < kParts; ++part) {
+      const int64_t place = row * kSquares + part * kLanes;
+      Vector logit = load(products + place) * scale + load(bias + place);
+      if (attacks != nullptr) {
+        const int64_t column = part * kLanes;
+        logit += where(bits_from(attacks[row], column), splat(worth[0]));
+        logit += where(bits_from(attacks[kSquares + row], column), splat(worth[1]));
+      }
+      logits[part] = logit;
+      most = larger(most, logit);
+    }
+    const float top = largest(most);
+    Vector total{};
+#pragma GCC unroll 8
+    for (int64_t part = 0; part < kParts; ++part) {
+      logits[part] = exponential(logits[part] - top);
+      total += logits[part];
+    }
+    const float share = 1.0f / sum(total);
+#pragma GCC unroll 8
+    for (int64_t part = 0; part < kParts; ++part) {
+      store(logits[part] * share, out + row * kSquares + part * kLanes);
+    }
+  }
+}
+
+// The heads' numbers of a chunk, with zeros to whole tiles of rows.
+template <typename T>
+TESSERA_INLINE void pad_rows(const T* in, int64_t rows, int64_t columns, T* out) {
+  const int64_t count = rows * columns;
+  std::memcpy(out, in, static_cast<size_t>(count) * sizeof(T));
+  const int64_t more = (whole_tiles(rows) - rows) * columns;
+  std::memset(out + count, 0, static_cast<size_t>(more) * sizeof(T));
+}
+
+template <typename T>
+void attention(const Attention& block, int64_t first, int64_t last) {
+  const int64_t width = block.width, heads = block.heads, head_width = block.head_width;
+  const int64_t generated = block.generated, joint = 3 * width;
+  const int64_t most_rows = whole_tiles(kChunk * heads);
+  thread_local Scratch scratch;
+  scratch.begin(Scratch::bytes<uint32_t>(joint * width) +
+                Scratch::bytes<uint32_t>(width * width) +
+                Scratch::bytes<uint32_t>(kPairs * generated) +
+                Scratch::bytes<T>(most_rows * generated) +
+                Scratch::bytes<float>(most_rows * kPairs) +
+                Scratch::bytes<float>(kRows * joint) + Scratch::bytes<float>(width) +
+                Scratch::bytes<float>(kPairs) +
+                Scratch::bytes<uint32_t>(kSquares * head_width));
+  auto* project = scratch.take<uint32_t>(joint * width);
+  auto* output = scratch.take<uint32_t>(width * width);
+  auto* generator = scratch.take<uint32_t>(kPairs * generated);
+  auto* rows_of_bias = scratch.take<T>(most_rows * generated);
+  auto* bias = scratch.take<float>(most_rows * kPairs);
+  auto* buffer = scratch.take<float>(kRows * joint);
+  auto* row_buffer = scratch.take<float>(width);
+  auto* products = scratch.take<float>(kPairs);
+  auto* panelled = scratch.take<uint32_t>(kSquares * head_width);
+  // Three parts, so that a part stays in the first cache.
+  const int64_t part = width * width / kPair<T>;
+  const T* query_key = static_cast<const T*>(block.query_key);
+  panel_of_transpose(query_key, width, width, width, project);
+  panel_of_transpose(query_key + width * width, width, width, width, project + part);
+  panel_of_transpose(static_cast<const T*>(block.value), width, width, width,
+                     project + 2 * part);
+  panel_of_transpose(static_cast<const T*>(block.output), width, width, width, output);
+  panel_of_transpose(static_cast<const T*>(block.generator), generated, generated, kPairs,
+                     generator);
+  const T* output_bias = static_cast<const T*>(block.output_bias);
+  const float scale = 1.0f / std::sqrt(static_cast<float>(head_width));
+  const Tiles tiles;
+  for (int64_t begin = first; begin < last; begin += kChunk) {
+    const int64_t boards = last - begin < kChunk ? last - begin : kChunk;
+    const int64_t tokens = boards * kSquares, token = begin * kSquares;
+    const T* x = static_cast<const T*>(block.x) + token * width;
+    T* projected = static_cast<T*>(block.projected) + token * joint;
+    for (int64_t third = 0; third < 3; ++third) {
+      for_rows({tokens, width, width}, x, width, project + third * part, buffer,
+               [&](int64_t row, const float* sums) {
+                 T* out = projected + row * joint + third * width;
+                 for (int64_t i = 0; i < width; i += kLanes) {
+                   store(load(sums + i), out + i);
+                 }
+               });
+    }
+    pad_rows(static_cast<const T*>(block.queries_of_bias) + begin * heads * generated,
+             boards * heads, generated, rows_of_bias);
+    product<T>({whole_tiles(boards * heads), kPairs, generated}, rows_of_bias, generated,
+               generator, kPairs, bias, kPairs, false);
+    T* seen = static_cast<T*>(block.seen) + token * width;
+    for (int64_t pair = 0; pair < boards * heads; ++pair) {
+      const int64_t board = pair / heads, head = pair % heads;
+      const T* query = projected + board * kSquares * joint + head * head_width;
+      const T* key = query + width;
+      const T* value = key + width;
+      panel_of_transpose(key, joint, head_width, kSquares, panelled);
+      product<T>({kSquares, kSquares, head_width}, query, joint, panelled, kSquares,
+                 products, kSquares, false);
+      T* weights = static_cast<T*>(block.probabilities) + (begin * heads + pair) * kPairs;
+      const uint64_t* attacks =
+          block.attacks ? block.attacks + (begin + board) * 2 * kSquares : nullptr;
+      probabilities(products, bias + pair * kPairs, scale, attacks, block.worth + 2 * head,
+                    weights);
+      panel(value, joint, kSquares, head_width, panelled);
+      T* out = seen + board * kSquares * width + head * head_width;
+      for_rows({kSquares, head_width, kSquares}, weights, kSquares, panelled, buffer,
+               [&](int64_t row, const float* sums) {
+                 for (int64_t i = 0; i < head_width; i += kLanes) {
+                   store(load(sums + i), out + row * width + i);
+                 }
+               });
+    }
+    for_rows({tokens, width, width}, seen, width, output, buffer,
+             [&](int64_t row, const float* sums) {
+               const int64_t place = (token + row) * width;
+               norm_forward(block.norm, width, x + row * width, sums, output_bias,
+                            row_buffer, static_cast<T*>(block.y) + place,
+                            static_cast<T*>(block.saved.normal) + place,
+                            block.saved.inverse + token + row);
+             });
+  }
+}
+
+// One board and head: the gradient of the logits, dS = P ∘ (dP − Σ P ∘ dP), from
+// that of P. To the sums are added what attacks would have been worth.
+template <typename T>
+TESSERA_INLINE void logits_backward(const float* gradient, const T* weights,
+                                    const uint64_t* attacks, float* worth, T* out) {
+  Vector worths[2] = {};
+  for (int64_t row = 0; row < kSquares; ++row) {
+    Vector shares[kParts], slopes[kParts];
+    Vector total{};
+#pragma GCC unroll 8
+    for (int64_t part = 0; part < kParts; ++part) {
+      const int64_t place = row * kSquares + part * kLanes;
+      const Vector p = load(weights + place);
+      shares[part] = p;
+      slopes[part] = p * load(gradient + place);
+      total += slopes[part];
+    }
+    const float mean = sum(total);
+#pragma GCC unroll 8
+    for (int64_t part = 0; part < kParts; ++part) {
+      const int64_t column = part * kLanes;
+      const Vector slope = slopes[part] - shares[part] * mean;
+      if (attacks != nullptr) {
+        worths[0] += where(bits_from(attacks[row], column), slope);
+        worths[1] += where(bits_from(attacks[kSquares + row], column), slope);
+      }
+      store(slope, out + row * kSquares + column);
+    }
+  }
+  if (attacks != nullptr) {
+    worth[0] += sum(worths[0]);
+    worth[1] += sum(worths[1]);
+  }
+}
+
+template <typename T>
+void attention_backward(const Attention& block, const AttentionGradients& gradients,
+                        const AttentionSums& sums, int64_t first, int64_t last) {
+  const int64_t width = block.width, heads = block.heads, head_width = block.head_width;
+  const int64_t generated = block.generated, joint = 3 * width;
+  // The generator's gradient is a product over these: two tiles' worth.
+  const int64_t most_rows = (kChunk * heads + 31) / 32 * 32;
+  constexpr int64_t most = kChunk * kSquares;
+  thread_local Scratch scratch;
+  scratch.begin(Scratch::bytes<uint32_t>(joint * width) +
+                Scratch::bytes<uint32_t>(width * width) +
+                Scratch::bytes<uint32_t>(kPairs * generated) +
+                2 * Scratch::bytes<T>(most_rows * generated) +
+                Scratch::bytes<T>(most_rows * kPairs) +
+                Scratch::bytes<float>(kRows * joint) + Scratch::bytes<float>(kPairs) +
+                Scratch::bytes<float>(most_rows * generated) +
+                3 * Scratch::bytes<uint32_t>(kPairs) + 2 * Scratch::bytes<T>(most * width) +
+                2 * Scratch::bytes<T>(most * joint) +
+                Scratch::bytes<uint32_t>(most * width + most_rows * kPairs));
+  auto* project = scratch.take<uint32_t>(joint * width);
+  auto* output = scratch.take<uint32_t>(width * width);
+  auto* generator = scratch.take<uint32_t>(kPairs * generated);
+  auto* rows_of_bias = scratch.take<T>(most_rows * generated);
+  auto* turned_rows = scratch.take<T>(most_rows * generated);
+  auto* slopes = scratch.take<T>(most_rows * kPairs);
+  auto* buffer = scratch.take<float>(kRows * joint);
+  auto* products = scratch.take<float>(kPairs);
+  auto* of_rows = scratch.take<float>(most_rows * generated);
+  auto* small_panel = scratch.take<uint32_t>(kPairs);
+  auto* small_panel_2 = scratch.take<uint32_t>(kPairs);
+  auto* small_turned = reinterpret_cast<T*>(scratch.take<uint32_t>(kPairs));
+  auto* inner = scratch.take<T>(most * width);
+  auto* seen_slopes = scratch.take<T>(most * width);
+  auto* projected_slopes = scratch.take<T>(most * joint);
+  auto* turned = scratch.take<T>(most * joint);
+  auto* panelled = scratch.take<uint32_t>(most * width + most_rows * kPairs);
+  const T* query_key = static_cast<const T*>(block.query_key);
+  panel(query_key, width, 2 * width, width, project);
+  panel(static_cast<const T*>(block.value), width, width, width,
+        project + 2 * width * width / kPair<T>);
+  panel(static_cast<const T*>(block.output), width, width, width, output);
+  panel(static_cast<const T*>(block.generator), generated, kPairs, generated, generator);
+  const float scale = 1.0f / std::sqrt(static_cast<float>(head_width));
+  const Tiles tiles;
+  for (int64_t begin = first; begin < last; begin += kChunk) {
+    const int64_t boards = last - begin < kChunk ? last - begin : kChunk;
+    const int64_t tokens = boards * kSquares, token = begin * kSquares;
+    for (int64_t row = 0; row < tokens; ++row) {
+      const int64_t place = (token + row) * width;
+      norm_backward(block.norm, width, static_cast<const T*>(gradients.y) + place,
+                    static_cast<const T*>(block.saved.normal) + place,
+                    block.saved.inverse[token + row], inner + row * width, sums.norm,
+                    sums.output_bias);
+    }
+    for_rows({tokens, width, width}, inner, width, output, buffer,
+             [&](int64_t row, const float* products) {
+               for (int64_t i = 0; i < width; i += kLanes) {
+                 store(block.norm.gain * load(products + i), seen_slopes + row * width + i);
+               }
+             });
+    const T* seen = static_cast<const T*>(block.seen) + token * width;
+    add_outer({width, width, tokens}, inner, width, seen, width, sums.output, turned,
+              panelled);
+
+    const T* projected = static_cast<const T*>(block.projected) + token * joint;
+    for (int64_t pair = 0; pair < boards * heads; ++pair) {
+      const int64_t board = pair / heads, head = pair % heads;
+      const int64_t place = board * kSquares * joint + head * head_width;
+      const T* query = projected + place;
+      const T* key = query + width;
+      const T* value = key + width;
+      const T* of_seen = seen_slopes + board * kSquares * width + head * head_width;
+      const T* weights =
+          static_cast<const T*>(block.probabilities) + (begin * heads + pair) * kPairs;
+      T* logit_slopes = slopes + pair * kPairs;
+      T* of_query = projected_slopes + place;
+      T* of_key = of_query + width;
+      T* of_value = of_key + width;
+      const auto store_to = [&](T* out, float factor) {
+        return [=](int64_t row, const float* products) {
+          for (int64_t i = 0; i < head_width; i += kLanes) {
+            store(factor * load(products + i), out + row * joint + i);
+          }
+        };
+      };
+      const Sizes back{kSquares, head_width, kSquares};
+
+      panel_of_transpose(value, joint, head_width, kSquares, small_panel);
+      product<T>({kSquares, kSquares, head_width}, of_seen, width, small_panel, kSquares,
+                 products, kSquares, false);
+      transpose(weights, kSquares, kSquares, kSquares, small_turned);
+      panel(of_seen, width, kSquares, head_width, small_panel_2);
+      for_rows(back, small_turned, kSquares, small_panel_2, buffer,
+               store_to(of_value, 1.0f));
+      const uint64_t* attacks =
+          block.attacks ? block.attacks + (begin + board) * 2 * kSquares : nullptr;
+      logits_backward(products, weights, attacks, sums.worth + 2 * head, logit_slopes);
+      panel(key, joint, kSquares, head_width, small_panel);
+      for_rows(back, logit_slopes, kSquares, small_panel, buffer, store_to(of_query, scale));
+      transpose(logit_slopes, kSquares, kSquares, kSquares, small_turned);
+      panel(query, joint, kSquares, head_width, small_panel);
+      for_rows(back, small_turned, kSquares, small_panel, buffer, store_to(of_key, scale));
+    }
+
+    // The generator and what asked it.
+    const int64_t rows = boards * heads, padded = (rows + 31) / 32 * 32;
+    std::memset(slopes + rows * kPairs, 0,
+                static_cast<size_t>((padded - rows) * kPairs) * sizeof(T));
+    const T* asked = static_cast<const T*>(block.queries_of_bias) + begin * heads * generated;
+    std::memset(rows_of_bias, 0, static_cast<size_t>(padded * generated) * sizeof(T));
+    std::memcpy(rows_of_bias, asked, static_cast<size_t>(rows * generated) * sizeof(T));
+    product<T>({padded, generated, kPairs}, slopes, kPairs, generator, generated, of_rows,
+               generated, false);
+    T* of_asked = static_cast<T*>(gradients.queries_of_bias) + begin * heads * generated;
+    for (int64_t i = 0; i < rows * generated; i += kLanes) {
+      store(load(of_rows + i), of_asked + i);
+    }
+    add_outer({generated, kPairs, padded}, rows_of_bias, generated, slopes, kPairs,
+              sums.generator, turned_rows, panelled);
+
+    T* out = static_cast<T*>(gradients.x) + token * width;
+    for_rows({tokens, width, joint}, projected_slopes, joint, project, buffer,
+             [&](int64_t row, const float* products) {
+               for (int64_t i = 0; i < width; i += kLanes) {
+                 store(load(products + i) + load(inner + row * width + i),
+                       out + row * width + i);
+               }
+             });
+    const T* x = static_cast<const T*>(block.x) + token * width;
+    add_outer({joint, width, tokens}, projected_slopes, joint, x, width, sums.projection,
+              turned, panelled);
+  }
+}
+
+}  // namespace tessera::TESSERA_ISA

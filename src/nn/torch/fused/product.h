@@ -1,0 +1,314 @@
+// Products of matrices that lie in a cache: f32 or bf16 in, f32 out.
+//
+// A product C = A·B takes A by rows. Of B it takes a panel of 32-bit words: a word
+// holds one number of f32, or the numbers of two rows of bf16 one above the
+// other, which is the layout of AMX and of AVX512-BF16 (VNNI).
+#pragma once
+
+#include "simd.h"
+
+namespace tessera::TESSERA_ISA {
+
+// How many rows of B a word of its panel holds.
+template <typename T>
+constexpr int64_t kPair = static_cast<int64_t>(sizeof(uint32_t) / sizeof(T));
+
+// As many rows of words as a row has, turned about their diagonal.
+TESSERA_INLINE void transpose_block(Words (&rows)[kLanes]) {
+#ifdef __AVX512F__
+  __m512i a[16], b[16];
+  for (int i = 0; i < 16; i += 2) {
+    a[i] = _mm512_unpacklo_epi32((__m512i)rows[i], (__m512i)rows[i + 1]);
+    a[i + 1] = _mm512_unpackhi_epi32((__m512i)rows[i], (__m512i)rows[i + 1]);
+  }
+  for (int i = 0; i < 16; i += 4) {
+    b[i] = _mm512_unpacklo_epi64(a[i], a[i + 2]);
+    b[i + 1] = _mm512_unpackhi_epi64(a[i], a[i + 2]);
+    b[i + 2] = _mm512_unpacklo_epi64(a[i + 1], a[i + 3]);
+    b[i + 3] = _mm512_unpackhi_epi64(a[i + 1], a[i + 3]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    a[i] = _mm512_shuffle_i32x4(b[i], b[i + 4], 0x88);
+    a[i + 4] = _mm512_shuffle_i32x4(b[i], b[i + 4], 0xdd);
+    a[i + 8] = _mm512_shuffle_i32x4(b[i + 8], b[i + 12], 0x88);
+    a[i + 12] = _mm512_shuffle_i32x4(b[i + 8], b[i + 12], 0xdd);
+  }
+  for (int i = 0; i < 4; ++i) {
+    rows[i] = (Words)_mm512_shuffle_i32x4(a[i], a[i + 8], 0x88);
+    rows[i + 8] = (Words)_mm512_shuffle_i32x4(a[i], a[i + 8], 0xdd);
+    rows[i + 4] = (Words)_mm512_shuffle_i32x4(a[i + 4], a[i + 12], 0x88);
+    rows[i + 12] = (Words)_mm512_shuffle_i32x4(a[i + 4], a[i + 12], 0xdd);
+  }
+#else
+  __m256 a[8], b[8];
+  for (int i = 0; i < 8; i += 2) {
+    a[i] = _mm256_unpacklo_ps((__m256)rows[i], (__m256)rows[i + 1]);
+    a[i + 1] = _mm256_unpackhi_ps((__m256)rows[i], (__m256)rows[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    b[i] = _mm256_shuffle_ps(a[i], a[i + 2], 0x44);
+    b[i + 1] = _mm256_shuffle_ps(a[i], a[i + 2], 0xee);
+    b[i + 2] = _mm256_shuffle_ps(a[i + 1], a[i + 3], 0x44);
+    b[i + 3] = _mm256_shuffle_ps(a[i + 1], a[i + 3], 0xee);
+  }
+  for (int i = 0; i < 4; ++i) {
+    rows[i] = (Words)_mm256_permute2f128_ps(b[i], b[i + 4], 0x20);
+    rows[i + 4] = (Words)_mm256_permute2f128_ps(b[i], b[i + 4], 0x31);
+  }
+#endif
+}
+
+TESSERA_INLINE Words load_words(const void* in) {
+  Words words;
+  std::memcpy(&words, in, sizeof words);
+  return words;
+}
+
+TESSERA_INLINE void store_words(Words words, void* out) {
+  std::memcpy(out, &words, sizeof words);
+}
+
+// Words of a panel: some columns of a row, or of a pair of rows.
+TESSERA_INLINE Words panel_words(const float* row, int64_t) { return load_words(row); }
+TESSERA_INLINE Words panel_words(const uint16_t* row, int64_t stride) {
+  return widen(row) | (widen(row + stride) << 16);
+}
+
+// The panel of B, given by rows; `columns` is a multiple of 16, `rows` of 2.
+template <typename T>
+TESSERA_INLINE void panel(const T* b, int64_t stride, int64_t rows, int64_t columns,
+                          uint32_t* out) {
+  for (int64_t row = 0; row < rows; row += kPair<T>) {
+    for (int64_t column = 0; column < columns; column += kLanes) {
+      store_words(panel_words(b + row * stride + column, stride), out + column);
+    }
+    out += columns;
+  }
+}
+
+// The panel of the transpose of a matrix [columns, rows]; both are multiples of
+// 32.
+template <typename T>
+TESSERA_INLINE void panel_of_transpose(const T* b, int64_t stride, int64_t rows,
+                                       int64_t columns, uint32_t* out) {
+  constexpr int64_t step = kLanes * kPair<T>;
+  for (int64_t column = 0; column < columns; column += kLanes) {
+    for (int64_t row = 0; row < rows; row += step) {
+      Words block[kLanes];
+      for (int64_t i = 0; i < kLanes; ++i) {
+        block[i] = load_words(b + (column + i) * stride + row);
+      }
+      transpose_block(block);
+      for (int64_t i = 0; i < kLanes; ++i) {
+        store_words(block[i], out + (row / kPair<T> + i) * columns + column);
+      }
+    }
+  }
+}
+
+// The transpose, by rows of length `rows`, of a matrix [rows, columns]; both are
+// multiples of 32.
+template <typename T>
+TESSERA_INLINE void transpose(const T* a, int64_t stride, int64_t rows, int64_t columns,
+                              T* out) {
+  constexpr int64_t step = kLanes * kPair<T>;
+  for (int64_t row = 0; row < rows; row += step) {
+    for (int64_t column = 0; column < columns; column += kLanes) {
+      Words block[kLanes];
+      for (int64_t i = 0; i < kLanes; ++i) {
+        block[i] = panel_words(a + (row + i * kPair<T>)*stride + column, stride);
+      }
+      transpose_block(block);
+      for (int64_t i = 0; i < kLanes; ++i) {
+        store_words(block[i], out + (column + i) * rows + row);
+      }
+    }
+  }
+}
+
+// A product's sizes: A [m, k], B [k, n]; m and n are multiples of 16, k of 32.
+struct Sizes {
+  int64_t m, n, k;
+};
+
+TESSERA_INLINE Vector multiply_add(const float* a, Words b, Vector sum) {
+#ifdef __AVX512F__
+  return (Vector)_mm512_fmadd_ps(_mm512_set1_ps(*a), (__m512)b, (__m512)sum);
+#else
+  return splat(*a) * (Vector)b + sum;
+#endif
+}
+
+TESSERA_INLINE Vector multiply_add(const uint16_t* a, Words b, Vector sum) {
+#ifdef __AVX512BF16__
+  int32_t pair;
+  std::memcpy(&pair, a, sizeof pair);
+  return (Vector)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_epi32(pair),
+                                  (__m512bh)b);
+#else
+  const Vector upper = (Vector)(b << 16), lower = (Vector)(b & 0xffff0000u);
+  return splat(first(a + 1)) * lower + (splat(first(a)) * upper + sum);
+#endif
+}
+
+// A block of C held in registers.
+template <int kRows, int kVectors, typename T>
+TESSERA_INLINE void block(int64_t k, const T* a, int64_t a_stride, const uint32_t* b,
+                          int64_t b_stride, float* c, int64_t c_stride, bool add) {
+  Vector sums[kRows][kVectors];
+  for (int i = 0; i < kRows; ++i) {
+    for (int j = 0; j < kVectors; ++j) {
+      sums[i][j] = add ? load(c + i * c_stride + j * kLanes) : Vector{};
+    }
+  }
+  for (int64_t step = 0; step < k; step += kPair<T>) {
+    Words words[kVectors];
+    for (int j = 0; j < kVectors; ++j) {
+      words[j] = load_words(b + j * kLanes);
+    }
+    b += b_stride;
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 2
+      for (int j = 0; j < kVectors; ++j) {
+        sums[i][j] = multiply_add(a + i * a_stride + step, words[j], sums[i][j]);
+      }
+    }
+  }
+  for (int i = 0; i < kRows; ++i) {
+    for (int j = 0; j < kVectors; ++j) {
+      store(sums[i][j], c + i * c_stride + j * kLanes);
+    }
+  }
+}
+
+// C = A·B, or that added to C.
+template <typename T>
+TESSERA_INLINE void product(Sizes sizes, const T* a, int64_t a_stride, const uint32_t* b,
+                            int64_t b_stride, float* c, int64_t c_stride, bool add) {
+  constexpr int kRows = kLanes / 2, kVectors = 2;
+  for (int64_t i = 0; i < sizes.m; i += kRows) {
+    int64_t j = 0;
+    for (; j + kVectors * kLanes <= sizes.n; j += kVectors * kLanes) {
+      block<kRows, kVectors>(sizes.k, a + i * a_stride, a_stride, b + j, b_stride,
+                             c + i * c_stride + j, c_stride, add);
+    }
+    if (j < sizes.n) {
+      block<kRows, 1>(sizes.k, a + i * a_stride, a_stride, b + j, b_stride,
+                      c + i * c_stride + j, c_stride, add);
+    }
+  }
+}
+
+#ifdef __AMX_BF16__
+
+// Eight tiles of sixteen rows of sixteen words, for as long as it lives.
+class Tiles {
+ public:
+  Tiles() {
+    struct alignas(64) {
+      uint8_t palette = 1, start = 0, reserved[14] = {};
+      uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+      uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+    } shape;
+    _tile_loadconfig(&shape);
+  }
+  ~Tiles() { _tile_release(); }
+  Tiles(const Tiles&) = delete;
+  Tiles& operator=(const Tiles&) = delete;
+};
+
+// Sixteen or 32 rows and columns of C in tiles.
+template <bool kTall, bool kWide>
+TESSERA_INLINE void tile_block(int64_t k, const uint16_t* a, int64_t a_stride,
+                               const uint32_t* b, int64_t b_stride, float* c,
+                               int64_t c_stride, bool add) {
+  const int64_t a_bytes = a_stride * 2, b_bytes = b_stride * 4, c_bytes = c_stride * 4;
+  float* below = c + 16 * c_stride;
+  if (add) {
+    _tile_loadd(0, c, c_bytes);
+    if constexpr (kWide) _tile_loadd(1, c + 16, c_bytes);
+    if constexpr (kTall) _tile_loadd(2, below, c_bytes);
+    if constexpr (kTall && kWide) _tile_loadd(3, below + 16, c_bytes);
+  } else {
+    _tile_zero(0);
+    if constexpr (kWide) _tile_zero(1);
+    if constexpr (kTall) _tile_zero(2);
+    if constexpr (kTall && kWide) _tile_zero(3);
+  }
+  for (int64_t step = 0; step < k; step += 32) {
+    _tile_loadd(4, a + step, a_bytes);
+    _tile_loadd(6, b, b_bytes);
+    _tile_dpbf16ps(0, 4, 6);
+    if constexpr (kWide) {
+      _tile_loadd(7, b + 16, b_bytes);
+      _tile_dpbf16ps(1, 4, 7);
+    }
+    if constexpr (kTall) {
+      _tile_loadd(5, a + 16 * a_stride + step, a_bytes);
+      _tile_dpbf16ps(2, 5, 6);
+    }
+    if constexpr (kTall && kWide) _tile_dpbf16ps(3, 5, 7);
+    b += 16 * b_stride;
+  }
+  _tile_stored(0, c, c_bytes);
+  if constexpr (kWide) _tile_stored(1, c + 16, c_bytes);
+  if constexpr (kTall) _tile_stored(2, below, c_bytes);
+  if constexpr (kTall && kWide) _tile_stored(3, below + 16, c_bytes);
+}
+
+template <>
+inline void product(Sizes sizes, const uint16_t* a, int64_t a_stride, const uint32_t* b,
+                    int64_t b_stride, float* c, int64_t c_stride, bool add) {
+  for (int64_t i = 0; i < sizes.m; i += 32) {
+    const uint16_t* rows = a + i * a_stride;
+    const bool tall = i + 32 <= sizes.m;
+    for (int64_t j = 0; j < sizes.n; j += 32) {
+      float* corner = c + i * c_stride + j;
+      const bool wide = j + 32 <= sizes.n;
+      if (tall && wide) {
+        tile_block<true, true>(sizes.k, rows, a_stride, b + j, b_stride, corner, c_stride,
+                               add);
+      } else if (tall) {
+        tile_block<true, false>(sizes.k, rows, a_stride, b + j, b_stride, corner, c_stride,
+                                add);
+      } else if (wide) {
+        tile_block<false, true>(sizes.k, rows, a_stride, b + j, b_stride, corner, c_stride,
+                                add);
+      } else {
+        tile_block<false, false>(sizes.k, rows, a_stride, b + j, b_stride, corner, c_stride,
+                                 add);
+      }
+    }
+  }
+}
+
+#else
+
+struct Tiles {
+  Tiles() {}
+  ~Tiles() {}
+};
+
+#endif
+
+// Rows of A that are multiplied at a time: their products stay in the first
+// cache until `use` has read them.
+constexpr int64_t kRows = 32;
+
+// Calls use(row, products) for every row of A·B, 32 rows at a time. `buffer` has
+// room for 32 rows of C.
+template <typename T, typename Use>
+TESSERA_INLINE void for_rows(Sizes sizes, const T* a, int64_t a_stride, const uint32_t* b,
+                             float* buffer, Use use) {
+  for (int64_t row = 0; row < sizes.m; row += kRows) {
+    const int64_t count = sizes.m - row < kRows ? sizes.m - row : kRows;
+    product<T>({count, sizes.n, sizes.k}, a + row * a_stride, a_stride, b, sizes.n, buffer,
+               sizes.n, false);
+    for (int64_t i = 0; i < count; ++i) {
+      use(row + i, buffer + i * sizes.n);
+    }
+  }
+}
+
+}  // namespace tessera::TESSERA_ISA

@@ -1,0 +1,197 @@
+// As many numbers at a time as a register holds, for kernels that are compiled once for each
+// instruction set (see isa_*.cpp). Everything lies in that instruction set's own
+// namespace, so that the linker never takes one's code for another's.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace tessera::TESSERA_ISA {
+
+#ifdef __AVX512F__
+constexpr int64_t kLanes = 16;
+#else
+constexpr int64_t kLanes = 8;
+#endif
+
+typedef float Vector __attribute__((vector_size(4 * kLanes)));
+typedef int32_t Integers __attribute__((vector_size(4 * kLanes)));
+typedef uint32_t Words __attribute__((vector_size(4 * kLanes)));
+typedef uint16_t Halves __attribute__((vector_size(2 * kLanes)));
+
+#define TESSERA_INLINE static inline __attribute__((always_inline))
+
+TESSERA_INLINE Vector splat(float x) { return Vector{} + x; }
+
+TESSERA_INLINE Vector load(const float* in) {
+  Vector x;
+  std::memcpy(&x, in, sizeof x);
+  return x;
+}
+
+// bf16, as its bits, is the upper half of an f32.
+TESSERA_INLINE Words widen(const uint16_t* in) {
+#ifdef __AVX512F__
+  return (Words)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)in));
+#else
+  Halves halves;
+  std::memcpy(&halves, in, sizeof halves);
+  return __builtin_convertvector(halves, Words);
+#endif
+}
+
+TESSERA_INLINE Vector load(const uint16_t* in) { return (Vector)(widen(in) << 16); }
+
+TESSERA_INLINE void store(Vector x, float* out) { std::memcpy(out, &x, sizeof x); }
+
+// To the nearest bf16, ties to even.
+TESSERA_INLINE void store(Vector x, uint16_t* out) {
+#ifdef __AVX512BF16__
+  const auto halves = _mm512_cvtneps_pbh((__m512)x);
+  std::memcpy(out, &halves, sizeof halves);
+#else
+  const Words bits = (Words)x;
+  const Words rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  const Halves halves = __builtin_convertvector(x == x ? rounded : Words{} + 0x7fc0, Halves);
+  std::memcpy(out, &halves, sizeof halves);
+#endif
+}
+
+TESSERA_INLINE float first(const float* in) { return *in; }
+TESSERA_INLINE float first(const uint16_t* in) {
+  const uint32_t bits = static_cast<uint32_t>(*in) << 16;
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+TESSERA_INLINE Vector larger(Vector a, Vector b) {
+#ifdef __AVX512F__
+  return (Vector)_mm512_max_ps((__m512)a, (__m512)b);
+#else
+  return a > b ? a : b;
+#endif
+}
+
+TESSERA_INLINE Vector smaller(Vector a, Vector b) {
+#ifdef __AVX512F__
+  return (Vector)_mm512_min_ps((__m512)a, (__m512)b);
+#else
+  return a < b ? a : b;
+#endif
+}
+
+TESSERA_INLINE float sum(Vector x) {
+#ifdef __AVX512F__
+  return _mm512_reduce_add_ps((__m512)x);
+#else
+  float total = 0.0f;
+  for (int64_t lane = 0; lane < kLanes; ++lane) {
+    total += x[lane];
+  }
+  return total;
+#endif
+}
+
+TESSERA_INLINE float largest(Vector x) {
+#ifdef __AVX512F__
+  return _mm512_reduce_max_ps((__m512)x);
+#else
+  float most = x[0];
+  for (int64_t lane = 1; lane < kLanes; ++lane) {
+    most = x[lane] > most ? x[lane] : most;
+  }
+  return most;
+#endif
+}
+
+// The value in the lanes whose bit is set, zero in the others.
+TESSERA_INLINE Vector where(uint16_t bits, Vector value) {
+#ifdef __AVX512F__
+  return (Vector)_mm512_maskz_mov_ps(bits, (__m512)value);
+#else
+  const Integers lanes = {0, 1, 2, 3, 4, 5, 6, 7};
+  const Integers chosen = ((Integers{} + static_cast<int32_t>(bits)) >> lanes) & 1;
+  return (Vector)((Integers)value & -chosen);
+#endif
+}
+
+// e^x for x ≤ 20, to 3e-7; zero to any that counts beneath -87. 2^k by its
+// exponent bits times 2^f by a polynomial on -1/2…1/2 (Cephes' coefficients for
+// exp2f).
+TESSERA_INLINE Vector exponential(Vector x) {
+  const Vector scaled = larger(x, splat(-87.0f)) * 1.44269504f;
+  // Adding and taking away 3·2^22 leaves the nearest integer.
+  const Vector whole = (scaled + 12582912.0f) - 12582912.0f;
+  const Vector f = scaled - whole;
+  Vector power = splat(1.535336188319500e-4f);
+  power = power * f + 1.339887440266574e-3f;
+  power = power * f + 9.618437357674640e-3f;
+  power = power * f + 5.550332471162809e-2f;
+  power = power * f + 2.402264791363012e-1f;
+  power = power * f + 6.931472028550421e-1f;
+  power = power * f + 1.0f;
+  const Integers exponent = __builtin_convertvector(whole, Integers) + 127;
+  return power * (Vector)(exponent << 23);
+}
+
+// Mish and its slope, both from one exponential.
+struct Mish {
+  Vector value;
+  Vector slope;
+};
+
+TESSERA_INLINE Mish mish(Vector x) {
+  // x·tanh(ln(1 + e^x)) = x·t / (t + 2) with t = e^x·(e^x + 2); beyond 20 that
+  // is x to the last bit.
+  const Vector e = exponential(smaller(x, splat(20.0f)));
+  const Vector t = e * (e + 2.0f);
+  const Vector inverse = 1.0f / (t + 2.0f);
+  const Vector bend = 4.0f * e * (e + 1.0f) * inverse * inverse;
+  return {x * (t * inverse), t * inverse + x * bend};
+}
+
+// Memory for kernels that lasts as long as the thread.
+class Scratch {
+ public:
+  ~Scratch() { std::free(memory_); }
+
+  // Begins anew with at least so much room; what was taken before is gone.
+  void begin(size_t bytes) {
+    used_ = 0;
+    if (bytes <= size_) {
+      return;
+    }
+    std::free(memory_);
+    size_ = 0;
+    memory_ = static_cast<char*>(std::aligned_alloc(64, bytes));
+    if (memory_ == nullptr) {
+      throw std::bad_alloc();
+    }
+    size_ = bytes;
+  }
+
+  template <typename T>
+  T* take(int64_t count) {
+    char* place = memory_ + used_;
+    used_ += bytes<T>(count);
+    return reinterpret_cast<T*>(place);
+  }
+
+  template <typename T>
+  static size_t bytes(int64_t count) {
+    return (static_cast<size_t>(count) * sizeof(T) + 63) / 64 * 64;
+  }
+
+ private:
+  char* memory_ = nullptr;
+  size_t size_ = 0;
+  size_t used_ = 0;
+};
+
+}  // namespace tessera::TESSERA_ISA

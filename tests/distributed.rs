@@ -54,6 +54,7 @@ feed_forward = 32
 position = {{ kind = "gab", compress = 4, hidden = 256, generator = 256 }}
 [data]
 group = 1000
+spread = 1
 validation = 0.2
 shards = [{{ path = "a.shard" }}]
 [augment]

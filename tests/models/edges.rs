@@ -66,7 +66,7 @@ pub(crate) fn two_threads_make_the_same_edge_once() {
                 let mut span = Span::default();
                 let edge = tree.add_edge(&mut span, tree.root(), edges, mv(next), next);
                 let edge = edge.unwrap();
-                tree.edge(edge).start(1);
+                tree.edge(edge).add_in_flight(1);
                 edge
             };
             let other = {
@@ -90,7 +90,7 @@ pub(crate) fn who_links_first_wins() {
         let edge = tree.edge_indices(tree.root().header()).next().unwrap();
         let visit = move |tree: &Tree, key: u64| -> Index {
             let edge = tree.edge(edge);
-            edge.start(1);
+            edge.add_in_flight(1);
             let node = tree.add_node(&mut Span::default(), key).unwrap();
             let linked = edge.link(node);
             // Whoever sees the edge sees the node.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tessera::agent::{AgentKind, ConfigurableAgent};
 use tessera::chess::{Ending, Game};
 use tessera::nn::{self, Backend, BackendKind, BackendOptions};
-use tessera::play::{Agent, Control, Limits};
+use tessera::play::{Control, Limits};
 use tessera::search::Parameters;
 
 fn puzzles() -> Option<PathBuf> {

@@ -12,7 +12,7 @@ use super::tree::Tree;
 use super::value::edge_value;
 use crate::chess::mate_in_one;
 use crate::play::{Line, MoveStatistics, Report, Score};
-use shakmaty::{Chess, Move, Position};
+use shakmaty::{Move, Position};
 use std::cmp::Ordering;
 
 /// Longest line reported.
@@ -199,22 +199,25 @@ fn prior_of(edge: Edge<'_>) -> f32 {
 
 fn line(shared: &Shared<'_>, first: &Ranked<'_>, has_moves_left: bool) -> Line {
     let mut moves = vec![first.mv];
-    let mut position: Chess = shared.game.position().clone();
-    position.play_unchecked(first.mv);
+    let mut game = shared.game.clone();
+    game.play(first.mv);
     let tree = shared.tree;
     let mut node = first.edge.map_or(0, Edge::node);
-    while node != 0 && moves.len() < MAX_LINE {
+    // Nodes are shared by all paths: on this one the game may be over by repetition
+    // or the 50-move rule where others go on.
+    while node != 0 && moves.len() < MAX_LINE && game.ending().is_none() {
         let Some(next) = best_edge(tree, tree.node(node)) else {
             break;
         };
-        let mv = unpack_move(next.mv(), position.board());
-        position.play_unchecked(mv);
+        let mv = unpack_move(next.mv(), game.position().board());
+        game.play(mv);
         moves.push(mv);
         node = next.node();
     }
     // The last move of a mate was seen, not visited.
-    if node != 0 && tree.node(node).header().mate() == Some(1) {
-        moves.extend(mate_in_one(&position, &position.legal_moves()));
+    if node != 0 && tree.node(node).header().mate() == Some(1) && game.ending().is_none() {
+        let position = game.position();
+        moves.extend(mate_in_one(position, &position.legal_moves()));
     }
     let score = score(tree, first);
     let has_end = has_moves_left && !matches!(score, Score::Tablebase { .. });

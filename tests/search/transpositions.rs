@@ -112,3 +112,35 @@ fn only_the_way_that_repeats_is_drawn() {
     let choice = choose(&mut *agent, &game(KINGS, ""), &limits(2000));
     assert!(q(&choice, "e3d3") > 0.8, "{}", q(&choice, "e3d3"));
 }
+
+/// On the path of a line the game may be over where other paths to the same node go
+/// on: lines end there.
+#[test]
+fn lines_end_where_the_game_does() {
+    let parameters = Parameters {
+        multi_pv: 50,
+        two_fold_draws: false,
+        ..parameters(true)
+    };
+    let mut longest = 0;
+    for moves in ["", "e3d3 e6d6 d3e3 d6e6", "e3d3 e6d6 d3e3 d6e6 e3d3 e6d6"] {
+        let game = game(KINGS, moves);
+        for nodes in [500, 1000, 2000, 4000] {
+            let mut agent = AgentKind::Mcts.build(counting().0.shared(), &parameters);
+            let choice = choose(&mut *agent, &game, &limits(nodes));
+            for line in &choice.report.lines {
+                let mut game = game.clone();
+                for (place, &mv) in line.moves.iter().enumerate() {
+                    let is_over = place > 0 && game.ending().is_some();
+                    assert!(
+                        !is_over,
+                        "{nodes} nodes: {line:?} goes on after {place} plies"
+                    );
+                    game.play(mv);
+                }
+                longest = longest.max(line.moves.len());
+            }
+        }
+    }
+    assert!(longest > 8, "lines of {longest} plies repeat nothing");
+}

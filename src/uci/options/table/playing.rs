@@ -37,7 +37,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         },
         help: "Chooses the move. `mcts` searches a tree. `policy` plays the move with the highest \
                prior (one evaluation, whatever the clock). `value` looks one ply ahead at the \
-               policy's candidates and plays the one with the best value.",
+               policy's candidates and plays the one with the best value, weighed with its prior.",
     },
     Entry {
         name: "Backend",

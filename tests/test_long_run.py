@@ -1,0 +1,78 @@
+"""tools/long-run with programs that only write what the real ones would."""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Trains: a checkpoint and a line, then until it is told to stop. A branch ends by itself.
+TRAIN = """#!/usr/bin/env python3
+import json, signal, sys, time
+from pathlib import Path
+words = sys.argv[1:]
+if words[0] == "export":
+    Path(words[words.index("-o") + 1]).write_text("a network")
+    sys.exit()
+folder = Path(words[words.index("-o") + 1])
+(folder / "checkpoints").mkdir(parents=True, exist_ok=True)
+(folder / "words").write_text(" ".join(words))
+(folder / "checkpoints/step-000000250.safetensors").write_text("a checkpoint")
+line = dict(split="train", step=250, samples=32000, seconds=9, samples_per_second=1, policy=2.0)
+(folder / "metrics.jsonl").write_text(json.dumps(line) + "\\n")
+if folder.name.endswith("-branch"):
+    sys.exit()
+signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+time.sleep(60)
+"""
+
+
+@unittest.skipUnless(sys.platform == "linux", "processes are found by /proc")
+class LongRun(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        for name in ("train", "tessera"):
+            program = self.folder / name
+            program.write_text(TRAIN)
+            program.chmod(0o755)
+        self.config = self.folder / "tiny.toml"
+        self.config.write_text('name = "tiny"\nbatch = 128\n')
+        self.addCleanup(self.run_tool, "stop")
+
+    def run_tool(self, *words):
+        command = [ROOT / "tools/long-run", *words, "--config", self.config, "--runs", self.folder / "runs"]
+        command += ["--shards", self.folder, "--binaries", self.folder]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        return done.stdout + done.stderr
+
+    def test_it_starts_once_tells_and_stops(self):
+        self.assertIn("nobody trains", self.run_tool("status"))
+        first = self.run_tool("start")
+        self.assertIn("trains", first)
+        self.assertIn("32,000 samples", first)
+        again = self.run_tool("start")
+        self.assertEqual(first.split(" process ")[1].split()[0], again.split(" process ")[1].split()[0])
+        self.assertIn("nobody trains", self.run_tool("stop"))
+
+    def test_a_branch_decays_a_copy_and_leaves_the_run_alone(self):
+        self.run_tool("start")
+        network = self.folder / "branch.pt"
+        self.run_tool("branch", "-o", str(network), "--samples", "12800")
+        self.assertEqual(network.read_text(), "a network")
+        words = (self.folder / "runs/tiny-branch/words").read_text()
+        self.assertIn("steps=350", words)
+        self.assertIn(f"schedule.shape.decay={100 / 350}", words)
+        self.assertIn("process", self.run_tool("status"))
+
+    def test_a_branch_of_nothing_says_so(self):
+        said = self.run_tool("branch", "-o", "x.pt")
+        self.assertIn("has no checkpoint yet", said)
+        self.assertNotIn("Traceback", said)
+
+
+if __name__ == "__main__":
+    unittest.main()

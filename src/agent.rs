@@ -1,7 +1,7 @@
 //! The agents: `mcts`, `policy` and `value`.
 //!
 //! [`AgentKind`] names them and builds them. `mcts` is a
-//! [`Search`](crate::search::Search); the others answer from one or two batches of
+//! [`Search`]; the others answer from one or two batches of
 //! evaluations.
 
 mod immediate;

@@ -417,7 +417,7 @@ fn chess960_games_castle() {
 }
 
 #[test]
-fn statistics_tell_of_every_move() {
+fn statistics_tell_of_every_move_that_was_looked_at() {
     let mut engine = Engine::random();
     engine.say("setoption name VerboseMoveStats value true");
     for agent in ["mcts", "policy", "value"] {
@@ -425,8 +425,12 @@ fn statistics_tell_of_every_move() {
         engine.say("position startpos");
         engine.say("go nodes 100");
         let lines = engine.wait_for("bestmove");
-        let moves = lines.iter().filter(|line| line.contains(" (P: "));
-        assert_eq!(moves.count(), 20, "{agent}: {lines:?}");
+        let moves = lines.iter().filter(|line| line.contains(" (P: ")).count();
+        match agent {
+            // It looks at the policy's candidates only.
+            "value" => assert!((3..20).contains(&moves), "{agent}: {lines:?}"),
+            _ => assert_eq!(moves, 20, "{agent}: {lines:?}"),
+        }
     }
 }
 

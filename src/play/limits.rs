@@ -26,7 +26,7 @@ pub struct Limits {
     pub mate: Option<u32>,
     /// Think until told to stop, whatever has been proven.
     pub infinite: bool,
-    /// Think on the opponent's time until [`Control::ponder_hit`].
+    /// Think on the opponent's time until [`Control::ponder_hit`](super::Control::ponder_hit).
     pub ponder: bool,
     /// Consider only these moves; empty means all.
     pub search_moves: Vec<Move>,

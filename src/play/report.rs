@@ -93,6 +93,6 @@ pub struct Choice {
     pub ponder: Option<Move>,
     /// What the move was chosen on: the last report.
     pub report: Report,
-    /// Every root move, the best first.
+    /// Every root move, the best first; of `value` every move that it looked at.
     pub statistics: Vec<MoveStatistics>,
 }

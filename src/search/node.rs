@@ -10,7 +10,7 @@
 //! Values are means over what is known of the position, seen by the side that
 //! moved here, so that a player compares its moves by the values of their nodes
 //! as they are. The exception is [`Outcome`], which is for the side to move.
-//! They are worked out from the edges, see [`super::worth`], and may therefore be
+//! They are worked out from the edges, see [`super::value`], and may therefore be
 //! kept in few bits.
 
 use super::arena::Index;

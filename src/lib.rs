@@ -56,7 +56,7 @@ pub mod eval;
 pub mod guide;
 pub mod interop;
 pub mod label;
-pub mod model;
+pub mod network;
 pub mod nn;
 pub mod openings;
 pub mod play;

@@ -3,8 +3,8 @@
 use super::output::print;
 use anyhow::Context;
 use std::path::PathBuf;
-use tessera::interop::lc0::{HeadChoice, PolicyHead, ValueHead};
-use tessera::interop::{ExchangeError, ForeignNetwork};
+use tessera::interop;
+use tessera::network::lc0::{HeadChoice, PolicyHead, ValueHead};
 use tessera::nn::torch::ExportPrecision;
 
 /// Turn another program's network (Lc0's .pb.gz, a Maia-3 checkpoint, ONNX) into one of the engine's
@@ -46,8 +46,10 @@ impl Arguments {
             });
             name.to_owned()
         });
-        let import = || -> Result<_, ExchangeError> {
-            ForeignNetwork::read(&file)?.write(&name, &heads, self.precision, &self.output)
+        let import = || -> anyhow::Result<_> {
+            let mut network = interop::open_foreign(&file, heads)?;
+            network.about.name = name;
+            Ok(network.write(self.precision, &self.output)?)
         };
         let metadata = import().with_context(|| format!("cannot import {input}"))?;
         print(&format!(

@@ -23,8 +23,10 @@ pub use optimizer::{DecayRule, OptimizerConfig, OptimizerKind};
 pub use overrides::{Override, OverrideError};
 pub use schedule::{ScheduleConfig, ScheduleShape};
 
+use super::checkpoint::Checkpoint;
 use crate::data::loader::Sampling;
-use crate::model::ModelConfig;
+use crate::network::chessformer::ModelConfig;
+use crate::network::{self, ArchitectureConfig, ArchitectureError};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use tch::Kind;
@@ -39,6 +41,9 @@ pub struct TrainConfig {
     pub preset: Option<String>,
     /// Architecture in full.
     pub model: Option<ModelConfig>,
+    /// Architecture of any family. Where a configuration names no architecture at
+    /// all, it is that of `init`.
+    pub network: Option<ArchitectureConfig>,
     /// Steps to train.
     pub steps: u64,
     /// Samples a step.
@@ -52,7 +57,7 @@ pub struct TrainConfig {
     pub seed: i64,
     /// Where the first weights come from, if not from the seed: an exported
     /// network (.pt), a checkpoint, or a run's folder for its newest one. A
-    /// smaller network is grown: see [`crate::model::grow`].
+    /// smaller network is grown: see [`crate::network::chessformer::grow`].
     pub init: Option<PathBuf>,
     /// The type the network computes in; parameters and optimizer stay f32. The
     /// flat vector of parameters is cast once a step; what autocast would keep
@@ -150,9 +155,7 @@ impl TrainConfig {
     /// # Errors
     /// [`ConfigError`], naming the file, the line and the field.
     pub fn read(path: &Path) -> Result<TrainConfig, ConfigError> {
-        let config: TrainConfig = parse(path)?;
-        config.check()?;
-        Ok(config)
+        parse::<TrainConfig>(path)?.complete()
     }
 
     /// Reads a configuration file as [`TrainConfig::read`] does, with some keys
@@ -184,21 +187,67 @@ impl TrainConfig {
             key: error.path().to_string(),
             reason: error.inner().message().to_owned(),
         })?;
-        config.check()?;
-        Ok(config)
+        config.complete()
     }
 
     /// The network's architecture.
     ///
     /// # Errors
     /// [`ConfigError`] if none or two are named, or the preset is unknown.
-    pub fn architecture(&self) -> Result<ModelConfig, ConfigError> {
-        match (&self.preset, &self.model) {
-            (Some(preset), None) => Ok(ModelConfig::preset(preset)?),
-            (None, Some(model)) => Ok(model.clone()),
+    pub fn architecture(&self) -> Result<ArchitectureConfig, ConfigError> {
+        let chessformer = |model| ArchitectureConfig::Chessformer { model };
+        match (&self.preset, &self.model, &self.network) {
+            (Some(preset), None, None) => {
+                let model = ModelConfig::preset(preset).map_err(ArchitectureError::from)?;
+                Ok(chessformer(model))
+            }
+            (None, Some(model), None) => Ok(chessformer(model.clone())),
+            (None, None, Some(network)) => Ok(network.clone()),
             _ => Err(ConfigError::Architecture),
         }
     }
+
+    /// The same run with a network of this architecture.
+    #[must_use]
+    pub fn with_architecture(self, architecture: ArchitectureConfig) -> TrainConfig {
+        let (model, network) = match architecture {
+            ArchitectureConfig::Chessformer { model } => (Some(model), None),
+            other => (None, Some(other)),
+        };
+        TrainConfig {
+            preset: None,
+            model,
+            network,
+            ..self
+        }
+    }
+
+    /// Checks a configuration that was read, after it took its architecture from
+    /// `init` if it names none.
+    fn complete(self) -> Result<TrainConfig, ConfigError> {
+        let names_none = self.preset.is_none() && self.model.is_none() && self.network.is_none();
+        let config = match self.init.clone().filter(|_| names_none) {
+            Some(init) => self.with_architecture(architecture_of(&init)?),
+            None => self,
+        };
+        config.check()?;
+        Ok(config)
+    }
+}
+
+/// The architecture of a network file or of a run.
+fn architecture_of(init: &Path) -> Result<ArchitectureConfig, ConfigError> {
+    let failed = |reason: String| ConfigError::Init {
+        path: init.to_owned(),
+        reason,
+    };
+    if init.extension().is_none_or(|extension| extension != "pt") {
+        let checkpoint = Checkpoint::read(init).map_err(|error| failed(error.to_string()))?;
+        return checkpoint.state.config.architecture();
+    }
+    let file = std::fs::read(init).map_err(|error| failed(error.to_string()))?;
+    let network = network::open(&file).map_err(|error| failed(error.to_string()))?;
+    Ok(network.architecture.config())
 }
 
 /// Reads a TOML file.

@@ -15,16 +15,17 @@ use super::stopwatch::{Part, Stopwatch};
 use super::teacher::{Advice, Teacher, TeacherError};
 use super::tensors::{Targets, upload};
 use crate::data::loader::Batch;
-use crate::model::{Chessformer, Heads, Outputs, Weights};
+use crate::network::{Architecture, Output, OutputSet, Outputs, Positions, Tap, Weights};
 use tch::{Device, Kind, Tensor};
 
 /// How batches are taught, to a network of this structure.
 #[derive(Debug)]
 pub(super) struct Lessons {
-    model: Chessformer,
+    model: Box<dyn Architecture>,
     device: Device,
     kind: Kind,
-    heads: Heads,
+    /// The outputs that it is to compute.
+    wanted: OutputSet,
     weights: LossVector,
     label_smoothing: f64,
     pieces: i64,
@@ -52,7 +53,7 @@ impl Lessons {
     /// The lessons of a run, with the teacher if there is one.
     pub fn new(
         config: &TrainConfig,
-        model: Chessformer,
+        model: Box<dyn Architecture>,
         device: Device,
         teacher: Option<Teacher>,
     ) -> Lessons {
@@ -64,15 +65,16 @@ impl Lessons {
     }
 
     /// The lessons of a validation: samples as they are, and no teacher.
-    pub fn plain(config: &TrainConfig, model: Chessformer, device: Device) -> Lessons {
-        let architecture = model.config();
+    pub fn plain(config: &TrainConfig, model: Box<dyn Architecture>, device: Device) -> Lessons {
+        let is_wanted = |output: &Output| match output {
+            Output::PolicySoft => config.loss.policy_soft > 0.0,
+            _ => true,
+        };
+        let outputs = Output::ALL.into_iter().filter(|&it| model.has(it));
         Lessons {
             device,
             kind: config.precision.kind(),
-            heads: Heads {
-                soft: architecture.soft_policy && config.loss.policy_soft > 0.0,
-                optimistic: architecture.optimistic_policy,
-            },
+            wanted: outputs.filter(is_wanted).collect(),
             weights: LossVector::new(&config.loss, config.distillation.as_ref(), device),
             label_smoothing: config.loss.label_smoothing,
             pieces: config.accumulate as i64,
@@ -92,7 +94,7 @@ impl Lessons {
         let advice = self.teacher.as_ref();
         let advice = advice.map(|teacher| teacher.advise(&rows, &targets));
         let advice = advice.transpose()?;
-        let weighing = weighing(&targets, advice.as_ref(), self.heads);
+        let weighing = weighing(&targets, advice.as_ref(), self.wanted);
         let sum =
             |weighing: &Tensor| weighing.sum_dim_intlist([1i64].as_slice(), false, Kind::Float);
         Ok(Lesson {
@@ -140,7 +142,10 @@ impl Lessons {
     /// What the network answers to the lesson, and the losses of that, through
     /// which gradients can flow.
     fn losses(&self, weights: &Weights, lesson: &Lesson) -> (Outputs, Losses) {
-        let outputs = self.model.forward(weights, &lesson.rows, self.heads);
+        let rows = Positions::Rows(&lesson.rows);
+        let outputs = self
+            .model
+            .forward(weights, rows, self.wanted, &Tap::default());
         let losses = losses(&outputs, lesson, &self.weights, self.label_smoothing);
         (outputs, losses)
     }

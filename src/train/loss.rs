@@ -8,7 +8,8 @@ use super::config::{DistillationConfig, LossWeights};
 use super::lessons::Lesson;
 use super::teacher::Advice;
 use super::tensors::Targets;
-use crate::model::{Heads, Outputs, RewardOutputs, bucket_of};
+use crate::network::chessformer::bucket_of;
+use crate::network::{Output, OutputSet, Outputs};
 use tch::{Device, Kind, Reduction, Tensor};
 
 /// Temperature of the softened policy.
@@ -33,25 +34,36 @@ const OPTIMISM_VARIANCE: f64 = 1e-4;
 /// Losses; the accuracies that follow them are shares of samples.
 const LOSSES: usize = 14;
 
-/// What is measured, in the order of [`Losses::sums`].
-pub(super) const NAMES: [&str; LOSSES + 2] = [
-    "policy",
-    "policy_soft",
-    "policy_optimistic",
-    "result",
-    "q",
-    "q_categorical",
-    "q_error",
-    "short_term",
-    "short_term_categorical",
-    "short_term_error",
-    "moves_left",
-    "teacher_policy",
-    "teacher_result",
-    "teacher_q",
-    "policy_accuracy",
-    "result_accuracy",
+/// What is measured, in the order of [`Losses::sums`], and of which output.
+const TERMS: [(&str, Output); LOSSES + 2] = [
+    ("policy", Output::Policy),
+    ("policy_soft", Output::PolicySoft),
+    ("policy_optimistic", Output::PolicyOptimistic),
+    ("result", Output::Wdl),
+    ("q", Output::Q),
+    ("q_categorical", Output::QCategorical),
+    ("q_error", Output::QError),
+    ("short_term", Output::ShortTerm),
+    ("short_term_categorical", Output::ShortTermCategorical),
+    ("short_term_error", Output::ShortTermError),
+    ("moves_left", Output::MovesLeft),
+    ("teacher_policy", Output::Policy),
+    ("teacher_result", Output::Wdl),
+    ("teacher_q", Output::Q),
+    ("policy_accuracy", Output::Policy),
+    ("result_accuracy", Output::Wdl),
 ];
+
+/// The names of [`TERMS`].
+pub(super) const NAMES: [&str; TERMS.len()] = {
+    let mut names = [""; TERMS.len()];
+    let mut index = 0;
+    while index < TERMS.len() {
+        names[index] = TERMS[index].0;
+        index += 1;
+    }
+    names
+};
 
 /// Where the share of moves found stands among [`NAMES`].
 pub(super) const POLICY_ACCURACY: usize = LOSSES;
@@ -129,8 +141,8 @@ impl Weights {
 }
 
 /// How much each sample counts for each of [`NAMES`], f32 [16, B]: its weight,
-/// or zero where it carries no target.
-pub(super) fn weighing(targets: &Targets, advice: Option<&Advice>, heads: Heads) -> Tensor {
+/// or zero where it carries no target or the network lacks the output.
+pub(super) fn weighing(targets: &Targets, advice: Option<&Advice>, outputs: OutputSet) -> Tensor {
     let weight = &targets.weight;
     let none = weight.zeros_like();
     let carrying = |carries: &Tensor| weight * carries.to_kind(Kind::Float);
@@ -148,8 +160,8 @@ pub(super) fn weighing(targets: &Targets, advice: Option<&Advice>, heads: Heads)
     let teacher_q = advice.is_some_and(|advice| advice.q.is_some());
     let rows = [
         policy.shallow_clone(),
-        given(heads.soft, &(&policy * several)),
-        given(heads.optimistic, &surprising),
+        &policy * several,
+        surprising,
         result.shallow_clone(),
         q.shallow_clone(),
         q.shallow_clone(),
@@ -164,7 +176,9 @@ pub(super) fn weighing(targets: &Targets, advice: Option<&Advice>, heads: Heads)
         policy,
         result,
     ];
-    Tensor::stack(&rows, 0)
+    let rows = rows.into_iter().zip(TERMS);
+    let rows = rows.map(|(weight, (_, output))| given(outputs.contains(output), &weight));
+    Tensor::stack(&rows.collect::<Vec<_>>(), 0)
 }
 
 /// Measures `outputs` against a lesson.
@@ -176,10 +190,26 @@ pub(super) fn losses(
 ) -> Losses {
     let (targets, advice) = (&lesson.targets, lesson.advice.as_ref());
     let none = || targets.weight.zeros_like();
-    let logits = targets.masked(&outputs.policy);
+    let logits = targets.masked(outputs.policy());
+    let of = |output, loss: &dyn Fn(&Tensor) -> Tensor| outputs.get(output).map_or_else(none, loss);
     let short_term = targets.short_term.nan_to_num(0.0, None, None);
-    let [q, q_categorical, q_error] = reward(&outputs.q, &targets.q.nan_to_num(0.0, None, None));
-    let [st, st_categorical, st_error] = reward(&outputs.short_term, &short_term);
+    let q = targets.q.nan_to_num(0.0, None, None);
+    let [q, q_categorical, q_error] = reward(
+        outputs,
+        [Output::Q, Output::QCategorical, Output::QError],
+        &q,
+    )
+    .map(|loss| loss.unwrap_or_else(none));
+    let [st, st_categorical, st_error] = reward(
+        outputs,
+        [
+            Output::ShortTerm,
+            Output::ShortTermCategorical,
+            Output::ShortTermError,
+        ],
+        &short_term,
+    )
+    .map(|loss| loss.unwrap_or_else(none));
     let result = targets.result.clamp_min(0);
     let right = |logits: &Tensor, target: &Tensor| {
         logits
@@ -189,37 +219,36 @@ pub(super) fn losses(
     };
     let values = [
         cross_entropy(&logits, &smoothed(targets, label_smoothing)),
-        outputs.policy_soft.as_ref().map_or_else(none, |soft| {
+        of(Output::PolicySoft, &|soft| {
             let flattened = targets.policy.pow_tensor_scalar(1.0 / SOFT_TEMPERATURE);
             let target = &flattened / sum(&flattened).unsqueeze(1).clamp_min(1e-6);
             cross_entropy(&targets.masked(soft), &target)
         }),
-        outputs
-            .policy_optimistic
-            .as_ref()
-            .map_or_else(none, |optimistic| {
-                let loss = cross_entropy(&targets.masked(optimistic), &targets.policy);
-                loss * surprise(&outputs.short_term, &short_term)
-            }),
-        classification(&outputs.wdl, &result),
+        of(Output::PolicyOptimistic, &|optimistic| {
+            let loss = cross_entropy(&targets.masked(optimistic), &targets.policy);
+            surprise(outputs, &short_term).map_or_else(none, |surprise| loss * surprise)
+        }),
+        classification(outputs.wdl(), &result),
         q,
         q_categorical,
         q_error,
         st,
         st_categorical,
         st_error,
-        moves_left(&outputs.moves_left, &targets.moves_left),
+        of(Output::MovesLeft, &|plies| {
+            moves_left(plies, &targets.moves_left)
+        }),
         advice.map_or_else(none, |advice| {
             let cooled = &logits / weights.temperature;
             cross_entropy(&cooled, &advice.policy)
         }),
-        advice.map_or_else(none, |advice| cross_entropy(&outputs.wdl, &advice.wdl)),
+        advice.map_or_else(none, |advice| cross_entropy(outputs.wdl(), &advice.wdl)),
         match advice.and_then(|advice| advice.q.as_ref()) {
-            Some(q) => (&outputs.q.scalar - q).square(),
+            Some(q) => of(Output::Q, &|scalar| (scalar - q).square()),
             None => none(),
         },
         right(&logits, &targets.policy.argmax(-1, false)),
-        right(&outputs.wdl, &result),
+        right(outputs.wdl(), &result),
     ];
     // What counts for nothing needs no gradient.
     let values: Vec<Tensor> = values
@@ -261,11 +290,14 @@ fn smoothed(targets: &Targets, share: f64) -> Tensor {
     &targets.policy * (1.0 - share) + even * share
 }
 
-/// How much better than predicted positions turned out, from 0 to 1.
-fn surprise(predicted: &RewardOutputs, short_term: &Tensor) -> Tensor {
-    let deviation = (predicted.error.detach() + OPTIMISM_VARIANCE).sqrt();
-    let deviations = (short_term - predicted.scalar.detach()) / deviation;
-    ((deviations - OPTIMISM_DEVIATIONS) * OPTIMISM_SHARPNESS).sigmoid()
+/// How much better than predicted positions turned out, from 0 to 1; of networks
+/// that predict it and their error.
+fn surprise(outputs: &Outputs, short_term: &Tensor) -> Option<Tensor> {
+    let predicted = outputs.get(Output::ShortTerm)?.detach();
+    let error = outputs.get(Output::ShortTermError)?.detach();
+    let deviation = (error + OPTIMISM_VARIANCE).sqrt();
+    let deviations = (short_term - predicted) / deviation;
+    Some(((deviations - OPTIMISM_DEVIATIONS) * OPTIMISM_SHARPNESS).sigmoid())
 }
 
 /// Huber loss of plies, some of which are NaN.
@@ -278,13 +310,19 @@ fn moves_left(plies: &Tensor, target: &Tensor) -> Tensor {
     )
 }
 
-/// The three losses of a reward head.
-fn reward(outputs: &RewardOutputs, target: &Tensor) -> [Tensor; 3] {
-    let squared = (&outputs.scalar - target).square();
-    let bucket = bucket_of(target, outputs.categorical.size()[1]);
-    let categorical = classification(&outputs.categorical, &bucket);
+/// The losses of a reward head's outputs: of the reward, its bucket and its
+/// expected error, where the network has them.
+fn reward(outputs: &Outputs, names: [Output; 3], target: &Tensor) -> [Option<Tensor>; 3] {
+    let [scalar, categorical, error] = names.map(|output| outputs.get(output));
+    let squared = scalar.map(|scalar| (scalar - target).square());
+    let categorical = categorical.map(|logits| {
+        let bucket = bucket_of(target, logits.size()[1]);
+        classification(logits, &bucket)
+    });
     // The prediction must not be bent to make its error predictable.
-    let error = (&outputs.error - squared.detach()).square();
+    let error = error
+        .zip(squared.as_ref())
+        .map(|(error, squared)| (error - squared.detach()).square());
     [squared, categorical, error]
 }
 

@@ -1,7 +1,7 @@
 //! What must hold of a configuration besides its types.
 
 use super::{AverageConfig, OverrideError, ScheduleShape, TrainConfig, nearest};
-use crate::model::{self, Chessformer};
+use crate::network::{ArchitectureConfig, ArchitectureError};
 use crate::train::pattern::matches;
 use std::path::PathBuf;
 use tch::Device;
@@ -38,11 +38,22 @@ pub enum ConfigError {
         reason: String,
     },
     /// Neither or both of `preset` and `model` are there.
-    #[error("a run needs either `preset = \"cf-6m-gab\"` or a [model] table, and not both")]
+    #[error(
+        "a run needs either `preset = \"cf-6m-gab\"`, a [model] or a [network] table, or the `init` \
+         of a network that it goes on with, and not several"
+    )]
     Architecture,
+    /// The architecture cannot be taken from `init`.
+    #[error("cannot take the architecture from {path}: {reason}")]
+    Init {
+        /// What `init` names.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The architecture does not fit together.
     #[error(transparent)]
-    Model(#[from] model::ConfigError),
+    Model(#[from] ArchitectureError),
     /// A number must be at least 1.
     #[error("`{0}` must be at least 1")]
     Zero(&'static str),
@@ -80,10 +91,12 @@ impl TrainConfig {
         self.check_ranges()?;
         self.check_losses()?;
         let architecture = self.architecture()?;
-        if architecture.optimistic_policy != (self.loss.policy_optimistic > 0.0) {
+        if let ArchitectureConfig::Chessformer { model } = &architecture
+            && model.optimistic_policy != (self.loss.policy_optimistic > 0.0)
+        {
             return Err(ConfigError::Optimism);
         }
-        let model = Chessformer::new(&architecture, Device::Cpu)?;
+        let model = architecture.build(Device::Cpu)?;
         let decay = self.optimizer.decay.iter().map(|rule| &rule.pattern);
         let mut patterns = self.frozen.iter().chain(decay);
         let names_nothing = |pattern: &&String| {

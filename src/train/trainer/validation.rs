@@ -2,7 +2,6 @@
 
 use super::{TrainError, Trainer};
 use crate::data::loader::{Loader, Position, Split};
-use crate::model::Chessformer;
 use crate::train::calibration::Calibration;
 use crate::train::config::ConfigError;
 use crate::train::lessons::Lessons;
@@ -30,7 +29,7 @@ impl Trainer {
         let mut window = Window::new(self.device);
         let mut calibration = Calibration::new(self.device);
         let lessons = |_| {
-            let model = Chessformer::new(self.model.config(), self.device);
+            let model = self.model.config().build(self.device);
             let model = model.map_err(ConfigError::from)?;
             Ok(Lessons::plain(&self.config, model, self.device))
         };

@@ -1,4 +1,5 @@
-//! `train export`: a run's network as the TorchScript file the engine loads.
+//! `train export`: writes a run's network as the TorchScript file that the engine
+//! loads.
 
 use anyhow::{Context, ensure};
 use clap::Args;
@@ -9,11 +10,11 @@ use tessera::model::{self, Chessformer};
 use tessera::nn::torch::{self, ExportPrecision};
 use tessera::train::Checkpoint;
 
-/// What `train export` is asked to do.
+/// Arguments of `train export`.
 #[derive(Args)]
 pub struct Export {
     /// A checkpoint, a run's folder for its newest one, or a network file (.pt) of
-    /// ours to write as this version computes it.
+    /// this engine to rewrite in the current version.
     #[arg(value_name = "RUN")]
     source: PathBuf,
     /// The network to write.
@@ -22,25 +23,25 @@ pub struct Export {
     /// The network's name; by default the run's.
     #[arg(long)]
     name: Option<String>,
-    /// In which format parameters are stored.
+    /// Floating-point format in which parameters are stored.
     #[arg(long, value_enum, default_value_t)]
     precision: ExportPrecision,
-    /// Which output ranks moves; by default q, or what the network file says.
+    /// Output that ranks moves; by default q, or the network file's.
     #[arg(long, value_parser = ["q", "wdl", "st"])]
     search_value: Option<String>,
     /// Export the last weights, not their average.
     #[arg(long)]
     last: bool,
-    /// What it was trained on, for the network's card.
+    /// Note on the training data, for the network's card.
     #[arg(long)]
     note: Option<String>,
     /// Licence of the weights, as an SPDX expression; by default
-    /// GPL-3.0-or-later, or what the network file says.
+    /// GPL-3.0-or-later, or the network file's.
     #[arg(long)]
     licence: Option<String>,
 }
 
-/// A network, wherever it was found, and what is known of it.
+/// A network to export, with its metadata.
 struct Found {
     model: Chessformer,
     /// Its parameters, end to end.
@@ -120,7 +121,7 @@ impl Export {
     fn network(&self) -> anyhow::Result<Found> {
         ensure!(
             !self.last,
-            "--last is for runs: a network file has its weights once"
+            "--last is for runs: a network file has one set of weights"
         );
         let path = self.source.display();
         let file = std::fs::read(&self.source).with_context(|| format!("cannot read {path}"))?;
@@ -141,6 +142,6 @@ impl Export {
                 training: metadata.training,
             })
         };
-        read().with_context(|| format!("{path} cannot be written anew"))
+        read().with_context(|| format!("{path} cannot be exported again"))
     }
 }

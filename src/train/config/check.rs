@@ -1,4 +1,4 @@
-//! What must hold of a configuration besides its types.
+//! Checks of a configuration beyond its types.
 
 use super::{AverageConfig, OverrideError, ScheduleShape, TrainConfig, nearest};
 use crate::model::{self, Chessformer};
@@ -17,7 +17,7 @@ pub enum ConfigError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The file is not what a run is configured by.
+    /// The file is not a valid configuration.
     #[error("{path}: {}{}", .source.to_string().trim_end(), nearest::hint(.source.message()))]
     Syntax {
         /// The file.
@@ -25,11 +25,10 @@ pub enum ConfigError {
         /// What is wrong and where.
         source: Box<toml::de::Error>,
     },
-    /// A key cannot be set as the command line asks.
+    /// An override on the command line is invalid.
     #[error(transparent)]
     Override(#[from] OverrideError),
-    /// The file together with what the command line sets is not what a run is
-    /// configured by.
+    /// The file with its overrides is not a valid configuration.
     #[error("{key}: {reason}{}", nearest::hint(.reason))]
     Key {
         /// Where it shows.
@@ -37,10 +36,10 @@ pub enum ConfigError {
         /// What is wrong.
         reason: String,
     },
-    /// Neither or both of `preset` and `model` are there.
+    /// Both or neither of `preset` and `model` are set.
     #[error("a run needs either `preset = \"cf-6m-gab\"` or a [model] table, and not both")]
     Architecture,
-    /// The architecture does not fit together.
+    /// The architecture is invalid.
     #[error(transparent)]
     Model(#[from] model::ConfigError),
     /// A number must be at least 1.
@@ -56,13 +55,13 @@ pub enum ConfigError {
         /// What it must be.
         expected: &'static str,
     },
-    /// All losses weigh nothing.
+    /// All loss weights are 0.
     #[error("all weights under [loss] are 0: there is nothing to learn")]
     NothingToLearn,
-    /// A pattern names nothing.
+    /// A pattern matches no parameter.
     #[error("no parameter matches `{0}`: `train describe --parameters` lists them")]
     Pattern(String),
-    /// The optimistic policy is half there.
+    /// The optimistic policy has a head without a loss, or a loss without a head.
     #[error(
         "`model.optimistic_policy` and a `loss.policy_optimistic` above 0 go together: \
          a head that learns nothing would be exported, and one that is not there cannot learn"
@@ -71,7 +70,7 @@ pub enum ConfigError {
 }
 
 impl TrainConfig {
-    /// Checks what the types do not.
+    /// Checks ranges and combinations of keys.
     ///
     /// # Errors
     /// [`ConfigError`], naming the field.
@@ -118,7 +117,7 @@ impl TrainConfig {
         }
     }
 
-    /// Whether there is anything to learn.
+    /// Checks that some loss has a weight.
     fn check_losses(&self) -> Result<(), ConfigError> {
         let mut weights = self.loss.weights().into_iter().map(|(_, weight)| weight);
         match self.distillation.is_some() || weights.any(|weight| weight > 0.0) {

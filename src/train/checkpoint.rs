@@ -247,6 +247,34 @@ mod tests {
         assert_eq!(json(&before.state), json(&after.state));
     }
 
+    /// A run in progress resumes with later versions of this program.
+    #[test]
+    fn the_entries_keep_their_names() {
+        let state = serde_json::to_value(tiny().checkpoint().unwrap().state).unwrap();
+        let mut names: Vec<&str> = state
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        names.sort_unstable();
+        let expected = [
+            "config",
+            "earlier_samples",
+            "guard",
+            "optimizer_steps",
+            "position",
+            "rollbacks",
+            "samples",
+            "seconds",
+            "step",
+            "window",
+        ];
+        assert_eq!(names, expected);
+        let start = serde_json::json!({ "epoch": 0, "group": 0, "offset": 0 });
+        assert_eq!(state["position"], start);
+    }
+
     #[test]
     fn a_flipped_bit_or_a_lost_end_is_seen() {
         let (_folder, path) = written();

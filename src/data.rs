@@ -2,14 +2,13 @@
 //! consumes.
 //!
 //! [`pgn`] reads games into [`record::Record`]s, trees of moves with the
-//! engines' scores. [`shard`] keeps millions of them in one file at about a
-//! byte a sample. [`label`] says which of a record's moves are training
+//! engines' scores. [`shard`] stores millions of them in one file at about a
+//! byte a sample. [`label`] decides which of a record's moves are training
 //! targets and what their values are; [`replay`] plays a record through and
 //! yields a [`Sample`] for each. [`loader`] mixes shards into shuffled batches
 //! in an order that can be resumed exactly. [`v6`] reads the training chunks
-//! of Lc0, which hold ready samples instead of games. [`statistics`] says what
-//! all this data consists of. [`held_out`] keeps what networks are measured by
-//! out of it.
+//! of Lc0, which hold ready samples instead of games. [`statistics`] counts
+//! what the data consists of. [`held_out`] removes the positions of test sets.
 
 pub mod curve;
 pub mod held_out;

@@ -7,7 +7,7 @@
 mod info;
 mod said;
 
-pub use info::{Info, Score};
+pub use info::{EngineScore, Info};
 
 use crate::chess::Game;
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
@@ -54,7 +54,7 @@ pub enum Limit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// What the move is worth to the side to move.
-    pub score: Score,
+    pub score: EngineScore,
     /// The depth it was judged at, in plies.
     pub depth: u32,
     /// The move and the play expected after it; never empty, legal throughout.

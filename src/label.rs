@@ -2,24 +2,22 @@
 //! itself, and games and positions that it annotates, among them games sampled
 //! from the policies of networks.
 //!
-//! Everything goes to a [`Journal`] as PGN with `[%eval]` comments that belong
-//! to the moves they follow, as `train pack --evals chooser` reads them. Where
-//! the engine reports several moves (option MultiPV), they are variations of
-//! one move beside the best, of which a reading with
-//! [`Reading::alternatives`](crate::data::label::Reading) makes a distribution.
+//! Everything goes to a [`Journal`] as PGN with `[%eval]` comments that refer to
+//! the moves they follow, as `train pack --evals chooser` reads them. If the engine
+//! reports several moves (option MultiPV), all but the best are variations of one
+//! move. [`TargetRules::alternatives`](crate::data::label::TargetRules) merges them
+//! into a distribution.
 //!
-//! Several processes of the engine work side by side, each on a game of its
-//! own, of which the engine is told that it is new. What is drawn in a game
-//! depends on the seed and the game's number alone, so that an engine that
-//! repeats itself (one thread, limited by nodes or depth) makes the same games
-//! whatever else runs and however often work was broken off. Sampled games
-//! repeat as far as the networks' values do, which depend in their last bits on
-//! the batch that a position happens to be in.
+//! Several processes of the engine run in parallel, each on a game of its own. The
+//! random choices in a game depend only on the seed and the game's number. So a
+//! deterministic engine (one thread, limited by nodes or depth) makes the same games
+//! on every run, however often it is interrupted. Sampled games repeat as far as the
+//! networks' values do; their last bits depend on the batch that a position is in.
 //!
-//! Games are sampled by the workers themselves: one that has no sampled game
-//! left to judge samples on, many games at once, until some have ended. All
-//! processors are busy so, whichever of the two takes longer, and no more games
-//! are held than each worker has in flight.
+//! The workers sample games themselves. A worker without a finished sampled game
+//! plays many games at once until some of them end, and then labels those. So all
+//! processors stay busy, whichever of the two takes longer, and memory holds only
+//! the games in flight.
 
 mod adjudication;
 mod analyst;
@@ -30,7 +28,7 @@ mod source;
 pub use adjudication::{Adjudication, DrawRule, ResignRule};
 pub(crate) use adjudication::{known, result};
 pub use sampler::{PolicyPlayer, SampledGames};
-pub use source::{Play, Source, SourceError};
+pub use source::{GameSource, Play, SourceError};
 
 use crate::data::pgn::{AnnotatedGame, Journal, JournalError};
 use crate::engine::{Engine, EngineCommand, EngineError, Limit};
@@ -40,33 +38,33 @@ use analyst::Analyst;
 use parking_lot::Mutex;
 use sampler::Sampler;
 use serde::Serialize;
-use source::Task;
+use source::Job;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// How an engine is put to work.
+/// How an engine labels games and positions.
 #[derive(Clone, Debug)]
 pub struct Labelling {
     /// The engine.
     pub engine: EngineCommand,
-    /// How long it thinks about each position.
+    /// Search limit for each position.
     pub limit: Limit,
-    /// Moves that it judges in each position.
+    /// Moves scored in each position (MultiPV).
     pub multipv: u32,
-    /// Time after which a silent engine is given up.
+    /// Time after which a silent engine is restarted.
     pub patience: Duration,
     /// Processes of the engine.
     pub processes: usize,
-    /// Plies written of the best line where another move was played.
+    /// Plies of the best line to write where another move was played.
     pub line: usize,
-    /// Seed of all that is drawn.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// What came of the work.
+/// Counts of labelled games and positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Tally {
-    /// Games finished, or positions that are games of their own.
+pub struct LabelSummary {
+    /// Games finished; a single position counts as a game.
     pub games: u64,
     /// Positions judged.
     pub positions: u64,
@@ -74,28 +72,28 @@ pub struct Tally {
     pub given_up: u64,
     /// Games and positions that could not be read.
     pub unreadable: u64,
-    /// Games found finished when the work began.
+    /// Games that were already finished at the start.
     pub found: u64,
 }
 
-/// What happens in the course of the work.
+/// An event to report while labelling.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A position was judged.
     Judged,
-    /// A game was finished, or was found so.
+    /// A game was finished, now or before the start.
     Finished,
-    /// Something went wrong without stopping the work, in a line of words.
+    /// A warning in one line; labelling continues.
     Trouble(String),
 }
 
-/// Why the work cannot go on.
+/// Why labelling stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum LabelError {
     /// The engine does not start.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The engine starts and is of no use.
+    /// The engine starts but fails on every position.
     #[error("the engine failed on {failures} positions in a row, last so: {last}")]
     Useless {
         /// How many.
@@ -106,17 +104,16 @@ pub enum LabelError {
     /// A network that plays failed.
     #[error(transparent)]
     Backend(#[from] BackendError),
-    /// The games cannot be had.
+    /// The games cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The games cannot be kept.
+    /// The games cannot be written.
     #[error(transparent)]
     Journal(#[from] JournalError),
 }
 
 impl Labelling {
-    /// Starts the engine once, to see that it does and to learn what it calls
-    /// itself.
+    /// Starts the engine once, to check that it starts and to read its name.
     ///
     /// # Errors
     /// [`EngineError`] if it cannot be used.
@@ -124,9 +121,9 @@ impl Labelling {
         Ok(Engine::start(&self.command())?.name().to_owned())
     }
 
-    /// In a line all that moves and scores depend on, for the games' tag Event.
+    /// One line with everything that moves and scores depend on, for the tag Event.
     #[must_use]
-    pub fn event(&self, engine: &str, source: &Source) -> String {
+    pub fn event(&self, engine: &str, source: &GameSource) -> String {
         let mut event = engine.to_owned();
         match self.limit {
             Limit::Nodes(nodes) => event.push_str(&format!(", nodes {nodes}")),
@@ -149,74 +146,73 @@ impl Labelling {
         command
     }
 
-    /// Works through what `source` holds and the journal does not, and
+    /// Labels everything of `source` that the journal does not hold yet, and
     /// completes the journal.
     ///
     /// # Errors
-    /// [`LabelError`]; the games finished by then are kept, and the same call
-    /// goes on from there.
+    /// [`LabelError`]; games finished by then are kept, and the same call resumes.
     pub fn run(
         &self,
-        source: &Source,
+        source: &GameSource,
         event: &str,
         journal: &mut Journal,
         observe: &(dyn Fn(Event) + Sync),
-    ) -> Result<Tally, LabelError> {
+    ) -> Result<LabelSummary, LabelError> {
         let counts = Counts::default();
-        let desk = Mutex::new(Desk {
-            tasks: source.tasks()?,
+        let queue = Mutex::new(Queue {
+            jobs: source.jobs()?,
             journal: &mut *journal,
-            tally: Tally::default(),
+            summary: LabelSummary::default(),
             failed: false,
         });
         let work = || {
             let mut analyst = Analyst::new(self, &counts, observe);
-            let worked = self.work(event, &desk, &mut analyst, observe);
-            worked.inspect_err(|_| desk.lock().failed = true)
+            let worked = self.work(event, &queue, &mut analyst, observe);
+            worked.inspect_err(|_| queue.lock().failed = true)
         };
         side_by_side(vec![work; self.processes.max(1)])?;
-        let mut tally = desk.into_inner().tally;
+        let mut summary = queue.into_inner().summary;
         journal.finish()?;
-        tally.positions = counts.positions.into_inner();
-        tally.given_up = counts.given_up.into_inner();
-        Ok(tally)
+        summary.positions = counts.positions.into_inner();
+        summary.given_up = counts.given_up.into_inner();
+        Ok(summary)
     }
 
-    /// What each worker does: games, one after the other.
+    /// A worker: labels one game after the other.
     fn work(
         &self,
         event: &str,
-        desk: &Mutex<Desk<'_>>,
+        queue: &Mutex<Queue<'_>>,
         analyst: &mut Analyst<'_>,
         observe: &(dyn Fn(Event) + Sync),
     ) -> Result<(), LabelError> {
-        let hand_in = |number, labelled| {
-            let handed_in = desk
+        let submit = |number, labelled| {
+            let submitted = queue
                 .lock()
-                .hand_in(number, labelled, event, self.line, observe);
-            handed_in.inspect(|()| observe(Event::Finished))
+                .submit(number, labelled, event, self.line, observe);
+            submitted.inspect(|()| observe(Event::Finished))
         };
         let judge = |sampler: &mut Sampler<'_>, analyst: &mut Analyst<'_>| {
             for sampled in sampler.play()? {
                 let number = sampled.number;
                 let judged = game::judge(sampled, sampler.adjudication(), analyst)?;
-                hand_in(number, Ok(judged))?;
+                submit(number, Ok(judged))?;
             }
             Ok::<_, LabelError>(())
         };
         let mut sampler: Option<Sampler<'_>> = None;
         loop {
-            // The desk is free again before the work begins.
-            let task = desk.lock().next(observe)?;
-            match task {
-                Some((number, Task::Label(subject))) => {
-                    hand_in(number, game::label(&subject, number, self.seed, analyst)?)?;
+            // The lock is released before the work begins.
+            let job = queue.lock().next(observe)?;
+            match job {
+                Some((number, Job::Label(subject))) => {
+                    submit(number, game::label(&subject, number, self.seed, analyst)?)?;
                 }
-                Some((number, Task::Sample(games))) => {
+                Some((number, Job::Sample(games))) => {
                     let sampler = sampler
                         .get_or_insert_with(|| Sampler::new(games, self.seed, self.processes));
                     if let Err(error) = sampler.begin(number) {
-                        hand_in(number, Err(error.to_string()))?;
+                        submit(number, Err(error.to_string()))?;
                     }
                     if sampler.is_full() {
                         judge(sampler, analyst)?;
@@ -226,7 +222,7 @@ impl Labelling {
             }
         }
         if let Some(sampler) = &mut sampler {
-            while !sampler.is_empty() && !desk.lock().failed {
+            while !sampler.is_empty() && !queue.lock().failed {
                 judge(sampler, analyst)?;
             }
         }
@@ -234,35 +230,35 @@ impl Labelling {
     }
 }
 
-/// Where workers fetch tasks and hand in games.
-struct Desk<'a> {
-    tasks: source::Tasks<'a>,
+/// The queue from which workers take jobs and to which they return games.
+struct Queue<'a> {
+    jobs: source::Jobs<'a>,
     journal: &'a mut Journal,
-    tally: Tally,
-    /// Whether a worker has failed, and the others are to stop.
+    summary: LabelSummary,
+    /// Whether a worker has failed, so that the others stop.
     failed: bool,
 }
 
-impl<'a> Desk<'a> {
-    /// The next task that is not done yet.
+impl<'a> Queue<'a> {
+    /// The next job that is not done yet.
     fn next(
         &mut self,
         observe: &(dyn Fn(Event) + Sync),
-    ) -> Result<Option<(u64, source::Task<'a>)>, SourceError> {
+    ) -> Result<Option<(u64, source::Job<'a>)>, SourceError> {
         while !self.failed {
-            match self.tasks.next().transpose()? {
+            match self.jobs.next().transpose()? {
                 Some((number, _)) if self.journal.contains(number) => {
-                    self.tally.found += 1;
+                    self.summary.found += 1;
                     observe(Event::Finished);
                 }
-                task => return Ok(task),
+                job => return Ok(job),
             }
         }
         Ok(None)
     }
 
-    /// Keeps a game that was labelled, or says why it was not.
-    fn hand_in(
+    /// Stores a labelled game, or reports why there is none.
+    fn submit(
         &mut self,
         number: u64,
         labelled: Result<AnnotatedGame, String>,
@@ -275,10 +271,10 @@ impl<'a> Desk<'a> {
                 let tags = [("Event", event.to_owned()), ("Round", number.to_string())];
                 game.tags.splice(0..0, tags);
                 self.journal.append(number, &game.to_pgn(line))?;
-                self.tally.games += 1;
+                self.summary.games += 1;
             }
             Err(reason) => {
-                self.tally.unreadable += 1;
+                self.summary.unreadable += 1;
                 observe(Event::Trouble(format!("skipped {reason}")));
             }
         }
@@ -286,7 +282,7 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// What all workers count.
+/// Counters of all workers.
 #[derive(Debug, Default)]
 struct Counts {
     positions: AtomicU64,

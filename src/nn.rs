@@ -103,10 +103,10 @@ impl Batch {
     }
 }
 
-/// What makes two positions alike, to a network and to a search: the position, whether it is a
-/// repetition, the plies of the 50-move rule, exactly where a draw is near and
-/// in steps of eight before, and the players' ratings. The history beyond that
-/// is left out, as in Lc0's cache (CacheHistoryLength 0).
+/// The key under which a search and the evaluation cache know a position. It covers
+/// the position, whether it is a repetition, the players' ratings, and the plies of
+/// the 50-move rule: in steps of eight, and exactly from 64 on. Earlier history is
+/// left out, as in Lc0's cache (CacheHistoryLength 0).
 pub(crate) fn evaluation_key(game: &Game) -> u64 {
     let rule50 = u64::from(game.rule50());
     let rule50 = if rule50 < 64 { rule50 / 8 } else { rule50 };
@@ -123,7 +123,7 @@ fn span(ends: &[usize], index: usize) -> std::ops::Range<usize> {
     start..ends[index]
 }
 
-/// What a backend says of a position, for the side to move.
+/// The evaluation of a position but for its policy, for the side to move.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Value {
     /// Expected result, W − L, in −1…1: what ranks moves.
@@ -145,7 +145,7 @@ impl Value {
     }
 }
 
-/// What a backend made of a [`Batch`]: values and logits in its order.
+/// The evaluations of a [`Batch`]: values and logits in its order.
 #[derive(Clone, Debug, Default)]
 pub struct Evaluations {
     values: Vec<Value>,
@@ -193,17 +193,17 @@ impl Evaluations {
     }
 }
 
-/// What a player needs to know of a backend.
+/// Properties of a backend.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Properties {
     /// Name for people: the network's, or `uniform` and the like.
     pub name: String,
-    /// How it wants [`Batch::inputs`] encoded; `None` if it reads none, which
-    /// saves a player the encoding.
+    /// Encoding of [`Batch::inputs`]; `None` if the backend reads no inputs, so
+    /// that players need not encode.
     pub input: Option<InputFormat>,
-    /// Whether [`Value::moves_left`] means anything.
+    /// Whether it predicts [`Value::moves_left`].
     pub has_moves_left: bool,
-    /// Whether [`Value::error`] means anything.
+    /// Whether it predicts [`Value::error`].
     pub has_error: bool,
     /// The batch size that gives nearly all of the speed.
     pub recommended_batch: usize,
@@ -217,8 +217,8 @@ pub enum BackendError {
     /// libtorch refused: out of memory, a device that has gone, and the like.
     #[error("the network could not be evaluated: {0}")]
     Torch(String),
-    /// The network returned numbers that are none.
-    #[error("the network `{0}` returned values that are not finite")]
+    /// The network returned NaN or infinite values.
+    #[error("the network `{0}` returned NaN or infinite values")]
     NotFinite(String),
     /// The thread that serves the batches is gone.
     #[error("the evaluation service has stopped")]
@@ -227,7 +227,7 @@ pub enum BackendError {
 
 /// Evaluates positions. Called from many threads at once.
 pub trait Backend: Send + Sync {
-    /// What it is and how it likes to be used.
+    /// Its name, its inputs and outputs, and how it is used best.
     fn properties(&self) -> &Properties;
 
     /// Replaces the contents of `out` by the evaluations of `batch`, in order.
@@ -236,7 +236,7 @@ pub trait Backend: Send + Sync {
     /// [`BackendError`]; `out` then holds nothing of use.
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError>;
 
-    /// Forgets earlier evaluations, where it remembers any.
+    /// Clears its evaluation cache, if it has one.
     fn forget(&self) {}
 }
 

@@ -1,28 +1,28 @@
 //! Training data from our own engine: it plays against itself, many games at
 //! once on one backend.
 //!
-//! Every game has a thread and a search of its own; what the searches ask for
-//! meets in the [`Service`](crate::nn::Service) that
-//! [`load_for_many`](crate::nn::load_for_many) builds, which makes full batches
-//! of it. Each move begins a new tree, so that its visits are those of its own
-//! noise; a cache saves what the tree before has evaluated.
+//! Every game has a thread and a search of its own. The
+//! [`Service`](crate::nn::Service) that [`load_for_many`](crate::nn::load_for_many)
+//! builds merges the searches' requests into full batches. Each move begins a new
+//! tree, so that its visits follow its own noise; an evaluation cache keeps the
+//! evaluations of the tree before.
 //!
-//! A game becomes a chunk as Lc0 writes them (`game_000017.gz`), and a game in
-//! `games.pgn`, which says how it ended and which `train pack` reads. A game is
-//! finished when it stands there: work that was broken off goes on after it.
+//! A game becomes a chunk in Lc0's format (`game_000017.gz`), and a game in
+//! `games.pgn`, which records how it ended and which `train pack` reads. A game is
+//! finished once it is there: interrupted work continues with the games that are
+//! missing.
 //!
-//! What is drawn in a game depends on the seed and the game's number alone. On
-//! the uniform and the random backend games repeat exactly. A network's values
-//! depend in their last bits on the batch that a position happens to be in, and
-//! the cache knows no history: games repeat exactly only one at a time and
-//! without a cache.
+//! The random choices in a game depend only on the seed and the game's number. On
+//! the uniform and the random backend games repeat exactly. With a network they
+//! repeat exactly only one at a time and without a cache, since the last bits of its
+//! values depend on the batch, and the cache ignores history.
 
-mod counted;
+mod counter;
 mod game;
 mod position;
-mod tally;
+mod summary;
 
-pub use tally::Tally;
+pub use summary::SelfPlaySummary;
 
 use crate::chess::Ratings;
 use crate::data::pgn::{Journal, JournalError};
@@ -32,8 +32,8 @@ use crate::openings::{Openings, OpeningsError};
 use crate::scoped_threads::join;
 use crate::search::Parameters;
 use crate::tablebase::Tablebase;
-use counted::Counted;
-use game::Player;
+use counter::EvaluationCounter;
+use game::GamePlayer;
 use parking_lot::Mutex;
 use std::fmt;
 use std::path::PathBuf;
@@ -42,70 +42,70 @@ use std::sync::Arc;
 /// The games in PGN, in the folder of a run.
 const GAMES: &str = "games.pgn";
 
-/// How the engine plays itself.
+/// Options of self-play.
 #[derive(Debug)]
 pub struct SelfPlay {
-    /// Where chunks and games go.
+    /// The folder for chunks and games.
     pub folder: PathBuf,
-    /// How many games.
+    /// Number of games.
     pub games: u64,
     /// Games at once.
     pub concurrency: usize,
-    /// What steers the searches: noise and Gumbel's selection among it. Threads,
-    /// seed and temperature are set for each game.
+    /// Search parameters, such as noise and Gumbel selection. Threads, seed and
+    /// temperature are set for each game.
     pub parameters: Parameters,
     /// Visits of the root for each move.
     pub visits: u64,
-    /// Temperature at which moves are drawn by their visits, in the beginning;
-    /// 0 never draws. Where Gumbel's selection is on, it draws.
+    /// Temperature at which the first moves are sampled by their visits; 0 plays the
+    /// best move. Gumbel selection samples by itself.
     pub temperature: f32,
-    /// Plies after the opening in which moves are drawn.
+    /// Plies after the opening in which moves are sampled.
     pub temperature_plies: usize,
-    /// A side resigns whose best move is worth this or less, in −1…0; `None`
+    /// A side resigns when its best move's value is this or less, in −1…0; `None`
     /// plays all games to their end.
     pub resign: Option<f32>,
-    /// Share of the games in which nobody resigns, so that it is seen how many
-    /// would have been given up wrongly.
+    /// Share of the games without resignation, which measures how many resignations
+    /// would be wrong.
     pub played_on: f64,
-    /// The players' ratings, for networks that ask for them.
+    /// The players' ratings, for networks that take them.
     pub ratings: Ratings,
-    /// Where games begin.
+    /// Openings of the games.
     pub openings: Openings,
     /// Plies, the opening's included, after which a game counts as drawn.
     pub max_plies: usize,
-    /// Tables whose word ends games.
+    /// Tablebases that end games.
     pub tablebase: Tablebase,
-    /// Memory for remembered evaluations, in MiB.
+    /// Memory of the evaluation cache, in MiB.
     pub cache: usize,
-    /// Seed of all that is drawn.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// What happens in the course of the games.
+/// An event to report during self-play.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
     /// A move was played.
     Move,
-    /// A game was finished, or was found so.
+    /// A game was finished, now or before the start.
     Finished,
 }
 
-/// Why the games cannot go on.
+/// Why self-play stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum SelfPlayError {
     /// The network failed.
     #[error(transparent)]
     Backend(#[from] BackendError),
-    /// There is no opening.
+    /// An opening cannot be read.
     #[error(transparent)]
     Openings(#[from] OpeningsError),
-    /// The games cannot be kept.
+    /// The games cannot be written.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// A chunk cannot be written.
     #[error(transparent)]
     Chunk(#[from] ChunkWriteError),
-    /// The system gave no thread.
+    /// A thread could not be started.
     #[error("cannot start {concurrency} games at once: {source}")]
     Threads {
         /// How many were to be played.
@@ -116,7 +116,8 @@ pub enum SelfPlayError {
 }
 
 impl fmt::Display for SelfPlay {
-    /// What the games depend on beside the network and the search's options.
+    /// Everything that the games depend on besides the network and the search
+    /// parameters.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "visits {}; {}", self.visits, self.openings)?;
         write!(
@@ -137,36 +138,35 @@ impl fmt::Display for SelfPlay {
 }
 
 impl SelfPlay {
-    /// Plays the games that the folder does not hold yet. `description` should
-    /// say all that they depend on, for the tag Event of `games.pgn`.
+    /// Plays the games that the folder does not hold yet. `description` should name
+    /// everything that they depend on, for the tag Event of `games.pgn`.
     ///
     /// # Errors
-    /// [`SelfPlayError`]; the games finished by then are kept, and the same call
-    /// goes on from there.
+    /// [`SelfPlayError`]; games finished by then are kept, and the same call resumes.
     pub fn run(
         &self,
         backend: Arc<dyn Backend>,
         description: &str,
         observe: &(dyn Fn(Event) + Sync),
-    ) -> Result<Tally, SelfPlayError> {
-        let counted = Arc::new(Counted::new(backend));
+    ) -> Result<SelfPlaySummary, SelfPlayError> {
+        let counted = Arc::new(EvaluationCounter::new(backend));
         let backend: Arc<dyn Backend> = match self.cache {
             0 => counted.clone(),
             mebibytes => Arc::new(Cache::new(counted.clone(), mebibytes)),
         };
-        let mut tally = Tally::default();
+        let mut summary = SelfPlaySummary::default();
         let games = self.folder.join(GAMES);
-        let journal = Journal::open(&games, description, |game| tally.find(game))?;
-        (0..tally.found).for_each(|_| observe(Event::Finished));
-        let desk = Mutex::new(Desk {
+        let journal = Journal::open(&games, description, |game| summary.find(game))?;
+        (0..summary.found).for_each(|_| observe(Event::Finished));
+        let queue = Mutex::new(Queue {
             next: 0,
             journal,
-            tally,
+            summary,
         });
         let work = || -> Result<(), SelfPlayError> {
-            let mut player = Player::new(self, backend.clone());
+            let mut player = GamePlayer::new(self, backend.clone());
             loop {
-                let number = desk.lock().next(self.games);
+                let number = queue.lock().next(self.games);
                 let Some(number) = number else {
                     return Ok(());
                 };
@@ -175,13 +175,13 @@ impl SelfPlay {
                 let chunk = self.folder.join(format!("game_{number:06}.gz"));
                 write_chunk(&chunk, &records)?;
                 let text = played.to_pgn(number, description);
-                let desk = &mut *desk.lock();
-                desk.journal.append(number, &text)?;
-                desk.tally.add(&text);
+                let queue = &mut *queue.lock();
+                queue.journal.append(number, &text)?;
+                queue.summary.add(&text);
                 observe(Event::Finished);
             }
         };
-        let work = || work().inspect_err(|_| desk.lock().next = u64::MAX);
+        let work = || work().inspect_err(|_| queue.lock().next = u64::MAX);
         let concurrency = self.concurrency.max(1);
         std::thread::scope(|scope| {
             let mut players = Vec::new();
@@ -190,7 +190,7 @@ impl SelfPlay {
                     .name(format!("game {number}"))
                     .spawn_scoped(scope, work);
                 players.push(thread.map_err(|source| {
-                    desk.lock().next = u64::MAX;
+                    queue.lock().next = u64::MAX;
                     SelfPlayError::Threads {
                         concurrency,
                         source,
@@ -199,25 +199,25 @@ impl SelfPlay {
             }
             join(players)
         })?;
-        let Desk {
+        let Queue {
             mut journal,
-            mut tally,
+            mut summary,
             ..
-        } = desk.into_inner();
+        } = queue.into_inner();
         journal.finish()?;
-        tally.evaluations = counted.evaluations();
-        Ok(tally)
+        summary.evaluations = counted.evaluations();
+        Ok(summary)
     }
 }
 
-/// Where players fetch numbers and hand in games.
-struct Desk {
+/// The queue from which threads take game numbers and to which they return games.
+struct Queue {
     next: u64,
     journal: Journal,
-    tally: Tally,
+    summary: SelfPlaySummary,
 }
 
-impl Desk {
+impl Queue {
     /// The number of the next game to be played.
     fn next(&mut self, games: u64) -> Option<u64> {
         while self.next < games && self.journal.contains(self.next) {

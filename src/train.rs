@@ -1,11 +1,11 @@
-//! Making networks: losses, optimizers, schedules, checkpoints and the loop
+//! Training networks: losses, optimizers, schedules, checkpoints and the loop
 //! that ties them together.
 //!
-//! All parameters of a network live in one flat f32 vector, and so do gradient,
+//! All parameters of a network are in one flat f32 vector, and so are gradient,
 //! moments and averages. A step casts the vector to the type that the network
-//! computes in, cuts it into the network's tensors, and lets the gradient flow
-//! back into the vector: one cast in place of autocast's hundreds, and an
-//! optimizer of a dozen operations whatever the network's depth.
+//! computes in and cuts it into the network's tensors. The gradient flows back
+//! into the vector. This takes one cast in place of autocast's hundreds, and an
+//! optimizer step is a dozen operations at any depth of the network.
 
 mod ablation;
 mod augment;
@@ -15,9 +15,9 @@ mod config;
 mod distributed;
 mod guard;
 mod history;
-mod lessons;
 mod loss;
 mod metrics;
+mod objective;
 mod optimizer;
 mod parts;
 mod pattern;

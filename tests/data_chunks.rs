@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use serde_json::Value;
 use shakmaty::Position as _;
 use tessera::chess::Game;
-use tessera::data::label::{Evals, Reading};
-use tessera::data::loader::{Batch, Loader, LoaderError, Position, Sampling, Source, Split};
+use tessera::data::label::{EvalRefersTo, TargetRules};
+use tessera::data::loader::{Batch, Cursor, Loader, LoaderError, Sampling, SourceConfig, Split};
 use tessera::data::pgn::{open, parse_game};
 use tessera::data::replay::{VariationWeight, replay};
 use tessera::data::shard::Shard;
@@ -32,7 +32,7 @@ fn games(name: &str) -> Vec<Vec<V6Record>> {
             let record = parse_game(&text.unwrap()).unwrap();
             let mut game = Game::default();
             let mut searched = Vec::new();
-            for (ply, node) in record.own_line().enumerate() {
+            for (ply, node) in record.main_line().enumerate() {
                 let turn = game.position().turn();
                 let legal = Legal::of(&game.position().legal_moves(), turn);
                 let played = legal.nth(node.ordinal.into()).unwrap();
@@ -92,7 +92,7 @@ fn tar_of(folder: &Path) -> PathBuf {
 
 fn sampling(path: &Path) -> Sampling {
     Sampling {
-        chunks: vec![Source {
+        chunks: vec![SourceConfig {
             path: path.to_owned(),
             rate: 1.0,
         }],
@@ -103,15 +103,15 @@ fn sampling(path: &Path) -> Sampling {
     }
 }
 
-fn load(sampling: &Sampling, split: Split, batch: usize, position: Position) -> Loader {
+fn load(sampling: &Sampling, split: Split, batch: usize, position: Cursor) -> Loader {
     Loader::new(sampling, split, batch, position, 2).unwrap()
 }
 
 /// Everything of an epoch that tells its samples apart, in their order.
 fn epoch(sampling: &Sampling, split: Split, epoch: u64) -> Vec<(Input, u32)> {
-    let start = Position {
+    let start = Cursor {
         epoch,
-        ..Position::default()
+        ..Cursor::default()
     };
     let mut samples = Vec::new();
     for batch in load(sampling, split, 1, start) {
@@ -166,7 +166,7 @@ fn every_position_resumes() {
     let root = tempfile::tempdir().unwrap();
     let sampling = sampling(&folder_of_chunks(root.path()));
     let words = |batch: &Batch| batch.input_words().to_vec();
-    let batches: Vec<Batch> = load(&sampling, Split::Train, 32, Position::default())
+    let batches: Vec<Batch> = load(&sampling, Split::Train, 32, Cursor::default())
         .map(Result::unwrap)
         .take_while(|batch| batch.next.epoch < 2)
         .collect();
@@ -342,12 +342,12 @@ fn bad_records_are_counted_named_and_skipped() {
         validation: 0.0,
         ..sampling(&folder)
     };
-    let mut loader = load(&sampling, Split::Train, 1, Position::default());
+    let mut loader = load(&sampling, Split::Train, 1, Cursor::default());
     let end = loader.find(|batch| batch.as_ref().unwrap().next.epoch > 0);
     assert!(end.is_some());
     assert!(loader.skipped() >= SPOILERS.len() as u64 + 3);
     sampling.strict = true;
-    let mut loader = load(&sampling, Split::Train, 1, Position::default());
+    let mut loader = load(&sampling, Split::Train, 1, Cursor::default());
     let error = loader.find_map(Result::err).unwrap();
     assert!(matches!(error, LoaderError::Chunk(_)));
     assert!(error.to_string().contains("game_"));
@@ -414,9 +414,9 @@ fn packed_chunks_give_the_chunks_samples() {
     let mut packed = Vec::new();
     for block in 0..shard.blocks().len() {
         for record in shard.read(block).unwrap() {
-            let reading = &shard.header().reading;
+            let rules = &shard.header().rules;
             let keep = |sample| packed.push(sample);
-            replay(&record, reading, weights, |_| true, keep).unwrap();
+            replay(&record, rules, weights, |_| true, keep).unwrap();
         }
     }
     let chunks = Chunks::open(&folder).unwrap();
@@ -456,8 +456,8 @@ fn ratings_reach_the_samples() {
     let record = parse_game(&text).unwrap();
     let (white, black) = (record.ratings.white, record.ratings.black);
     assert!(white.is_some() && black.is_some());
-    let reading = Reading {
-        evals: None::<Evals>,
+    let rules = TargetRules {
+        evals: None::<EvalRefersTo>,
         played: true,
         noise: false,
         curve: Curve::Lichess,
@@ -472,7 +472,7 @@ fn ratings_reach_the_samples() {
         let expected = sample.input.turn().fold_wb((white, black), (black, white));
         assert_eq!((sample.self_elo, sample.opponent_elo), expected);
     };
-    replay(&record, &reading, weights, |_| true, check).unwrap();
+    replay(&record, &rules, weights, |_| true, check).unwrap();
 }
 
 proptest! {

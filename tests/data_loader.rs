@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use tessera::chess::Ratings;
 use tessera::data::Curve;
-use tessera::data::label::{Evals, Reading};
+use tessera::data::label::{EvalRefersTo, TargetRules};
 use tessera::data::loader::{Batch, Focus, Loader, LoaderError};
-use tessera::data::loader::{Position, Sampling, Source, Split};
+use tessera::data::loader::{Cursor, Sampling, SourceConfig, Split};
 use tessera::data::pgn::{open, parse_game};
 use tessera::data::record::Record;
 use tessera::data::shard::{Block, Header, ShardWriter};
@@ -15,8 +15,8 @@ use tessera::data::shard::{Block, Header, ShardWriter};
 /// A shard of `games`, each changed by `edit` (given its number), with a block for
 /// every two of them.
 fn shard(folder: &Path, games: &str, noise: bool, edit: impl Fn(usize, &mut Record)) -> PathBuf {
-    let reading = Reading {
-        evals: Some(Evals::Chooser),
+    let rules = TargetRules {
+        evals: Some(EvalRefersTo::MovePlayed),
         played: false,
         noise,
         curve: Curve::Lichess,
@@ -24,7 +24,7 @@ fn shard(folder: &Path, games: &str, noise: bool, edit: impl Fn(usize, &mut Reco
     };
     let header = Header {
         sources: vec![games.to_owned()],
-        reading,
+        rules,
     };
     let input = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/games")
@@ -39,7 +39,7 @@ fn shard(folder: &Path, games: &str, noise: bool, edit: impl Fn(usize, &mut Reco
     let path = folder.join(games).with_extension("shard");
     let mut writer = ShardWriter::create(&path, &header).unwrap();
     for pair in records.chunks(2) {
-        let samples = pair.iter().map(|record| reading.samples(record)).sum();
+        let samples = pair.iter().map(|record| rules.samples(record)).sum();
         writer.append(&Block::new(pair, samples).unwrap()).unwrap();
     }
     writer.finish().unwrap();
@@ -52,7 +52,7 @@ fn sampling(folder: &Path) -> Sampling {
         ("tcec-chess960.pgn", false),
         ("stockfish-noise.pgn", true),
     ];
-    let source = |(games, noise)| Source {
+    let source = |(games, noise)| SourceConfig {
         path: shard(folder, games, noise, |_, _| {}),
         rate: 1.0,
     };
@@ -88,7 +88,7 @@ fn contents(batch: &Batch) -> (Vec<i64>, Vec<i64>, Vec<u32>) {
     )
 }
 
-fn load(sampling: &Sampling, position: Position, threads: usize) -> Loader {
+fn load(sampling: &Sampling, position: Cursor, threads: usize) -> Loader {
     Loader::new(sampling, Split::Train, 64, position, threads).unwrap()
 }
 
@@ -96,7 +96,7 @@ fn load(sampling: &Sampling, position: Position, threads: usize) -> Loader {
 fn every_position_resumes_with_the_batches_that_would_have_followed() {
     let folder = tempfile::tempdir().unwrap();
     let sampling = sampling(folder.path());
-    let batches: Vec<Batch> = load(&sampling, Position::default(), 1)
+    let batches: Vec<Batch> = load(&sampling, Cursor::default(), 1)
         .map(Result::unwrap)
         .take_while(|batch| batch.next.epoch < 3)
         .collect();
@@ -134,7 +134,7 @@ fn a_focus_draws_what_surprises_and_little_of_the_rest() {
             focus,
             ..whole.clone()
         };
-        let loader = Loader::new(&sampling, split, 1, Position::default(), 2).unwrap();
+        let loader = Loader::new(&sampling, split, 1, Cursor::default(), 2).unwrap();
         let values: Vec<f32> = loader
             .map(Result::unwrap)
             .take_while(|batch| batch.next.epoch == 0 || split == Split::Validation)
@@ -184,9 +184,9 @@ fn an_epoch_holds_every_training_sample_once_and_another_order_next_time() {
         (counts, first)
     };
     let single = |split, epoch| {
-        let position = Position {
+        let position = Cursor {
             epoch,
-            ..Position::default()
+            ..Cursor::default()
         };
         Loader::new(&sampling, split, 1, position, 2).unwrap()
     };
@@ -230,7 +230,7 @@ fn samples_of_a_game_are_spread_over_the_epoch() {
     // samples the epoch has.
     let measure = |spread| {
         let sampling = Sampling {
-            shards: vec![Source {
+            shards: vec![SourceConfig {
                 path: path.clone(),
                 rate: 1.0,
             }],
@@ -243,7 +243,7 @@ fn samples_of_a_game_are_spread_over_the_epoch() {
         let mut by_group: HashMap<(u64, u32), u32> = HashMap::new();
         let mut by_game: HashMap<u32, u32> = HashMap::new();
         let mut samples = 0;
-        for batch in Loader::new(&sampling, Split::Train, 1, Position::default(), 2).unwrap() {
+        for batch in Loader::new(&sampling, Split::Train, 1, Cursor::default(), 2).unwrap() {
             let batch = batch.unwrap();
             if batch.next.epoch > 0 {
                 break;
@@ -271,11 +271,11 @@ fn samples_of_a_game_are_spread_over_the_epoch() {
 fn rates_thin_a_source_and_are_drawn_anew() {
     let folder = tempfile::tempdir().unwrap();
     let mut sampling = sampling(folder.path());
-    let whole = load(&sampling, Position::default(), 1).samples_per_epoch();
+    let whole = load(&sampling, Cursor::default(), 1).samples_per_epoch();
     for source in &mut sampling.shards {
         source.rate = 0.25;
     }
-    let loader = Loader::new(&sampling, Split::Train, 1, Position::default(), 2).unwrap();
+    let loader = Loader::new(&sampling, Split::Train, 1, Cursor::default(), 2).unwrap();
     let batches: Vec<Batch> = loader
         .map(Result::unwrap)
         .take_while(|batch| batch.next.epoch < 2)
@@ -301,7 +301,7 @@ fn validation_ends_and_keeps_its_order() {
             &sampling,
             Split::Validation,
             batch_size,
-            Position::default(),
+            Cursor::default(),
             threads,
         )
         .unwrap()
@@ -332,7 +332,7 @@ fn settings_that_make_no_sense_are_named() {
             Err(error) => error,
         }
     };
-    let start = Position::default();
+    let start = Cursor::default();
     for (name, change) in [
         (
             "rate",
@@ -356,10 +356,10 @@ fn settings_that_make_no_sense_are_named() {
         error(&|_| (), 1 << 20, start),
         LoaderError::TooFew { .. }
     ));
-    let past = Position { group: 99, ..start };
+    let past = Cursor { group: 99, ..start };
     assert!(matches!(
         error(&|_| (), 64, past),
-        LoaderError::Position { .. }
+        LoaderError::Cursor { .. }
     ));
     let lost = error(
         &|s| s.shards[0].path = folder.path().join("lost"),
@@ -378,7 +378,7 @@ fn throughput() {
         eprintln!("skipped: TESSERA_SHARDS names no shards");
         return;
     };
-    let source = |path: &str| Source {
+    let source = |path: &str| SourceConfig {
         path: path.into(),
         rate: 1.0,
     };
@@ -389,7 +389,7 @@ fn throughput() {
     };
     let threads = std::thread::available_parallelism().unwrap().get();
     let start = std::time::Instant::now();
-    let loader = Loader::new(&sampling, Split::Train, 1024, Position::default(), threads).unwrap();
+    let loader = Loader::new(&sampling, Split::Train, 1024, Cursor::default(), threads).unwrap();
     let samples: usize = loader.take(2_000).map(|batch| batch.unwrap().len()).sum();
     let rate = samples as f64 / start.elapsed().as_secs_f64();
     eprintln!("{samples} samples, {rate:.0} a second on {threads} threads");

@@ -99,14 +99,7 @@ fn shards_hold_the_games_and_every_sample_is_a_legal_move_of_its_position() {
         };
         let mut check = check;
         for record in &records {
-            replay(
-                record,
-                &shard.header().reading,
-                weights,
-                |_| true,
-                &mut check,
-            )
-            .unwrap();
+            replay(record, &shard.header().rules, weights, |_| true, &mut check).unwrap();
         }
         let promised: u64 = shard.blocks().iter().map(|block| block.samples).sum();
         assert_eq!(samples, promised, "{name}");
@@ -132,7 +125,7 @@ fn games_that_meet_what_networks_are_measured_by_are_left_out() {
     let all = parsed(&input);
     // A puzzle out of one game's twentieth position, a suite out of another's.
     let fen = |record: &Record| {
-        let game = tessera::data::replay::own_line(record).unwrap();
+        let game = tessera::data::replay::main_line(record).unwrap();
         let position = game.plies()[20].position.clone();
         let (mv, reply) = (game.plies()[21].played, game.plies()[22].played);
         let uci = |mv: Option<shakmaty::Move>| {
@@ -250,7 +243,7 @@ fn mistakes_of_the_user_get_one_clear_line() {
         &["pack", input, "-o", &output, "--played", "--noise"],
         "cannot be used with",
     );
-    says(&["stats", "Cargo.toml"], "there is not a single sample");
+    says(&["stats", "Cargo.toml"], "these files contain no samples");
     assert!(!Path::new(&output).exists());
 }
 

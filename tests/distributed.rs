@@ -189,7 +189,7 @@ fn several_processes_take_the_steps_of_one() {
         for (one, several) in alone.iter().zip(&run) {
             let off = largest(&(&one.parameters - &several.parameters));
             assert!(off <= 1e-5, "{size} processes are off by {off}");
-            assert_eq!(one.state.position, several.state.position);
+            assert_eq!(one.state.cursor, several.state.cursor);
             assert_eq!(one.state.samples, several.state.samples);
         }
         let lines = metrics(folder, &size.to_string());
@@ -300,7 +300,7 @@ fn a_run_goes_on_with_another_number_of_processes() {
     let changed = checkpoint(folder, "changed", 8);
     let off = largest(&(whole.parameters - changed.parameters));
     assert!(off <= 1e-4, "{off}");
-    assert_eq!(whole.state.position, changed.state.position);
+    assert_eq!(whole.state.cursor, changed.state.cursor);
 }
 
 /// torchrun of the PyTorch that the tests of tools install, or of the path.

@@ -100,14 +100,17 @@ fn games_do_not_depend_on_the_processes_and_are_packed() {
     assert_eq!(texts_of[0], texts_of[1]);
     let records = records(&folder.path().join("one.pgn"));
     let random = |record: &Record| {
-        let scored = record.own_line().skip_while(|node| node.eval.is_none());
+        let scored = record.main_line().skip_while(|node| node.eval.is_none());
         scored.filter(|node| node.eval.is_none()).count()
     };
     assert!(records.iter().map(random).sum::<usize>() > 5);
     let findings = pack(folder.path(), "one.pgn", &["--noise"]);
     assert_eq!(findings["games"], 5);
     // Every position after the random opening is judged.
-    let judged: usize = records.iter().map(|game| game.own_line().count() - 8).sum();
+    let judged: usize = records
+        .iter()
+        .map(|game| game.main_line().count() - 8)
+        .sum();
     assert!(findings["targets"]["q"].as_u64().unwrap() >= judged as u64);
 
     let mut again = label(folder.path(), &PLAY);
@@ -213,7 +216,7 @@ fn games_of_people_are_annotated_in_part() {
     for (before, after) in before.iter().zip(&after) {
         assert_eq!((&before.fen, before.result), (&after.fen, after.result));
         let moves =
-            |record: &Record| -> Vec<u8> { record.own_line().map(|node| node.ordinal).collect() };
+            |record: &Record| -> Vec<u8> { record.main_line().map(|node| node.ordinal).collect() };
         assert_eq!(moves(before), moves(after));
         judged += after
             .nodes
@@ -222,7 +225,7 @@ fn games_of_people_are_annotated_in_part() {
             .count();
     }
     assert_eq!(said["positions"], judged);
-    let plies: usize = before.iter().map(|game| game.own_line().count()).sum();
+    let plies: usize = before.iter().map(|game| game.main_line().count()).sum();
     assert!(
         (plies / 20..plies / 5).contains(&judged),
         "{judged} of {plies}"
@@ -414,7 +417,7 @@ fn stockfish_plays_and_annotates() {
     );
     let records = records(&folder.path().join("out.pgn"));
     let won = records.iter().find(|game| {
-        let start = tessera::data::replay::own_line(game).unwrap();
+        let start = tessera::data::replay::main_line(game).unwrap();
         start.plies()[0].position.board().black().count() == 1
     });
     assert_eq!(won.unwrap().result.unwrap().q(), 1.0);

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tessera::chess::Game;
 use tessera::data::pgn::{open, parse_game, tag};
-use tessera::data::replay::own_line;
+use tessera::data::replay::main_line;
 use tessera::data::v6::{ADJUDICATED, CUT_OFF, Chunk, V6Record};
 use tessera::data::{Legal, Policy, Wdl};
 use tessera::encode::{Input, policy_index};
@@ -67,7 +67,7 @@ fn games(folder: &Path) -> Vec<String> {
 
 /// Checks that the records are what the game's searched positions come to.
 fn check(records: &[V6Record], text: &str, visits: u32) {
-    let game = own_line(&parse_game(text.as_bytes()).unwrap()).unwrap();
+    let game = main_line(&parse_game(text.as_bytes()).unwrap()).unwrap();
     let result = parse_game(text.as_bytes()).unwrap().result.unwrap();
     let searched = records.len();
     assert_eq!(tag(text, "Searched").unwrap(), searched.to_string());

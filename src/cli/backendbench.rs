@@ -15,7 +15,7 @@ const POSITIONS: usize = 4096;
 pub struct Arguments {
     #[command(flatten)]
     network: NetworkArguments,
-    /// Where evaluations come from
+    /// What evaluates positions
     #[arg(long, value_enum, default_value_t)]
     backend: BackendKind,
     /// Threads that call at once; 0 takes as many as the backend recommends

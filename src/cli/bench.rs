@@ -22,13 +22,13 @@ const HASH: usize = 1024;
 /// signature, the same on every machine.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Visit so many nodes of each position
+    /// Visit this many nodes of each position
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     nodes: Option<u64>,
     /// Search this position in place of the fixed ones
     #[arg(long, value_name = "FEN")]
     fen: Option<String>,
-    /// Where evaluations come from; `random` is a hash of the position
+    /// What evaluates positions; `random` hashes the position
     #[arg(long, value_enum, default_value_t = BackendKind::Random)]
     backend: BackendKind,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `tessera describe`: what a network file is.
+//! `tessera describe`: the metadata of a network file.
 
 use super::output::{print, print_json};
 use anyhow::Context;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tessera::interop::{self, FileKind};
 use tessera::nn;
 
-/// Say what a network file is: the engine's own, weights of Lc0's, a Maia-3 checkpoint, ONNX
+/// Describe a network file: the engine's own, Lc0 weights, a Maia-3 checkpoint or ONNX
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The network; without it, the one built into the program
@@ -40,7 +40,7 @@ impl Arguments {
     }
 }
 
-/// What a file says of itself that is another program's; `None` of any other.
+/// The description of another program's file; `None` for any other file.
 fn foreign(path: &Path) -> anyhow::Result<Option<Value>> {
     let Ok(file) = std::fs::read(path) else {
         return Ok(None);
@@ -65,7 +65,7 @@ fn list(
         let name = format!("{prefix}{name}");
         match value {
             Value::Object(fields) => list(text, &format!("{name}."), fields)?,
-            // The nodes of a graph: too many to be told.
+            // The nodes of a graph: too many to print.
             Value::Array(values) if values.iter().any(Value::is_object) => {
                 writeln!(text, "{name}: {}", values.len())?;
             }

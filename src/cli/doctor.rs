@@ -1,4 +1,4 @@
-//! `tessera doctor`: what the engine has to work with, and what is wrong with it.
+//! `tessera doctor`: checks the installation.
 
 use super::options::NetworkArguments;
 use super::output::{print, print_json};
@@ -14,7 +14,7 @@ use tessera::nn::{self, BackendKind, Batch, Evaluations, LoadError, Metadata};
 /// NVIDIA's first driver for CUDA 13, which libtorch's build is of.
 const OLDEST_DRIVER: u32 = 580;
 
-/// Check the installation: libtorch, processor, CUDA, network; and say how to mend what is wrong
+/// Check the installation (libtorch, processor, CUDA, network) and say how to fix problems
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -24,14 +24,14 @@ pub struct Arguments {
     json: bool,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, PartialEq, Serialize)]
 struct Finding {
     subject: &'static str,
     ok: bool,
-    /// What there is, for people.
+    /// The finding, for people.
     found: String,
-    /// What to do about it, where something is wrong.
+    /// The remedy, if something is wrong.
     mend: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `tessera epd`: a player on a test suite.
+//! `tessera epd`: solves a test suite.
 
 use super::output::{print, print_json, progress};
 use super::players::{Description, PlayerArguments};
@@ -11,14 +11,14 @@ use tessera::eval::runner;
 
 /// Let a player solve a test suite in the EPD format
 ///
-/// Best moves (bm), moves to avoid (am), moves with points (c0 "f5=10, Bf2=5")
-/// and mates to be proven (bm #3) are understood.
+/// Supported are best moves (bm), moves to avoid (am), moves with points
+/// (c0 "f5=10, Bf2=5") and mates to prove (bm #3).
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The suite
     #[arg(value_name = "FILE.epd")]
     file: PathBuf,
-    /// Take only so many positions, evenly from the whole suite
+    /// Take only this many positions, evenly spread over the suite
     #[arg(long)]
     limit: Option<usize>,
     /// Print a line for each position

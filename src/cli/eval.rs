@@ -1,4 +1,4 @@
-//! `tessera eval`: what a network says of one position.
+//! `tessera eval`: a network's evaluation of one position.
 
 use super::options::{NetworkArguments, PositionArguments};
 use super::output::{print, print_json};
@@ -20,13 +20,13 @@ pub struct Arguments {
     moves: Vec<String>,
     #[command(flatten)]
     network: NetworkArguments,
-    /// Rating of the side to move, for networks that ask for one
+    /// Rating of the side to move, for networks that take ratings
     #[arg(long, default_value_t = 1500, value_name = "ELO")]
     self_elo: u16,
     /// Rating of the other side
     #[arg(long, default_value_t = 1500, value_name = "ELO")]
     opponent_elo: u16,
-    /// Where the evaluation comes from
+    /// What evaluates the position
     #[arg(long, value_enum, default_value_t)]
     backend: BackendKind,
     /// Print one JSON object

@@ -8,7 +8,7 @@ use tessera::interop::lc0::Lc0Encoding;
 use tessera::interop::{self, ExchangeError};
 use tessera::nn::torch::ExportPrecision;
 
-/// Write a network as weights that Lc0 plays: its own format, or ONNX in its file where that cannot express it
+/// Export a network for Lc0: in its own format, or as ONNX in its file where that format cannot express the network
 #[derive(clap::Args)]
 pub struct Lc0Arguments {
     /// A network of the engine's
@@ -17,7 +17,7 @@ pub struct Lc0Arguments {
     /// The weights to write
     #[arg(short, long, value_name = "OUT.pb.gz")]
     output: PathBuf,
-    /// How Lc0's own format stores numbers
+    /// Encoding of numbers in Lc0's own format
     #[arg(long, value_enum, default_value_t)]
     encoding: Lc0Encoding,
     /// Write ONNX even where Lc0's own format would do
@@ -28,7 +28,7 @@ pub struct Lc0Arguments {
     precision: ExportPrecision,
 }
 
-/// Write a network as ONNX
+/// Export a network as ONNX
 #[derive(clap::Args)]
 pub struct OnnxArguments {
     /// A network of the engine's

@@ -7,10 +7,10 @@ use tessera::interop;
 use tessera::network::lc0::{HeadChoice, PolicyHead, ValueHead};
 use tessera::nn::torch::ExportPrecision;
 
-/// Turn another program's network (Lc0's .pb.gz, a Maia-3 checkpoint, ONNX) into one of the engine's
+/// Import another program's network: Lc0's .pb.gz, a Maia-3 checkpoint or ONNX
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The network; what it is, is seen from its content
+    /// The network; its format is recognised from its content
     #[arg(value_name = "FILE")]
     input: PathBuf,
     /// The network to write
@@ -19,13 +19,13 @@ pub struct Arguments {
     /// Its name; by default the file's
     #[arg(long)]
     name: Option<String>,
-    /// In which format parameters are stored
+    /// Floating-point format in which parameters are stored
     #[arg(long, value_enum, default_value_t)]
     precision: ExportPrecision,
-    /// The policy head to play, where a network of Lc0's has several
+    /// The policy head to use, if an Lc0 network has several
     #[arg(long, value_enum, default_value_t)]
     policy_head: PolicyHead,
-    /// The value head to rank moves by, likewise
+    /// The value head that ranks moves, if there are several
     #[arg(long, value_enum, default_value_t)]
     value_head: ValueHead,
 }

@@ -9,16 +9,16 @@ use tessera::chess::Game;
 use tessera::nn::{BackendKind, BackendOptions, Devices, Precision};
 use tessera::uci::Settings;
 
-/// Which network is evaluated, and where.
+/// The network and the device that runs it.
 #[derive(Args, Clone, Debug)]
 pub struct NetworkArguments {
     /// The network's file; without it, the network built into the program
     #[arg(long, value_name = "FILE")]
     pub net: Option<PathBuf>,
-    /// Where the network is computed: auto, cpu, cuda, cuda:1 or, by several, cuda:0,cuda:1
+    /// Device that runs the network: auto, cpu, cuda, cuda:1 or several, as in cuda:0,cuda:1
     #[arg(long, default_value_t, value_name = "DEVICE")]
     pub device: Devices,
-    /// The floating-point format it is computed in
+    /// Floating-point format that the network runs in
     #[arg(long, value_enum, default_value_t)]
     pub precision: Precision,
 }
@@ -48,7 +48,7 @@ pub struct SearchArguments {
     /// Threads of a search
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
-    /// Set an option of UCI, such as CPuct=2; may be repeated
+    /// Set a UCI option, such as CPuct=2; may be repeated
     #[arg(long = "set", value_name = "OPTION=VALUE", value_parser = option)]
     options: Vec<(String, String)>,
 }
@@ -89,7 +89,7 @@ pub struct PositionArguments {
     /// The position; without it, the initial one
     #[arg(long, value_name = "FEN")]
     pub fen: Option<String>,
-    /// Castle by the rules of Chess960; recognised from the FEN where only they allow it
+    /// Castle by the rules of Chess960; recognised from the FEN where only Chess960 allows it
     #[arg(long)]
     pub chess960: bool,
 }

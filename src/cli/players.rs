@@ -1,4 +1,4 @@
-//! Who is measured by the commands that measure players.
+//! The players that measuring commands run.
 
 use super::options::SearchArguments;
 use clap::{Args, ValueEnum};
@@ -21,18 +21,18 @@ const BATCH_SHARE: usize = 8;
 /// A player.
 #[derive(Args, Clone, Debug)]
 pub struct PlayerArguments {
-    /// Who plays
+    /// The agent that chooses moves
     #[arg(long, value_enum, default_value_t)]
     agent: AgentKind,
     /// Nodes that `mcts` visits for a move
     #[arg(long, default_value_t = 800, value_parser = clap::value_parser!(u64).range(1..))]
     nodes: u64,
-    /// Where evaluations come from
+    /// What evaluates positions
     #[arg(long, value_enum, default_value_t)]
     backend: BackendKind,
     #[command(flatten)]
     search: SearchArguments,
-    /// Positions searched at once, each by a player of its own; 0 suits the device
+    /// Positions searched in parallel, each by its own player; 0 chooses by the device
     #[arg(long, default_value_t = 0)]
     parallel: usize,
 }

@@ -1,4 +1,4 @@
-//! `tessera puzzles`: a player on Lichess puzzles.
+//! `tessera puzzles`: solves Lichess puzzles.
 
 use super::output::{print, print_json, progress};
 use super::players::{Description, PlayerArguments};
@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
-use tessera::eval::puzzles::{Attempt, Score, Summary, read, sample, summarise};
+use tessera::eval::puzzles::{Attempt, SolveRate, Summary, read, sample, summarise};
 use tessera::eval::runner;
 
 /// Let a player solve Lichess puzzles
@@ -19,7 +19,7 @@ pub struct Arguments {
     /// The puzzles: a CSV file with the columns PuzzleId, FEN, Moves, Rating
     #[arg(value_name = "FILE.csv")]
     file: PathBuf,
-    /// Take so many, evenly from all rating bands, always the same
+    /// Take only this many, evenly from all rating bands, the same on each run
     #[arg(long)]
     limit: Option<usize>,
     #[command(flatten)]
@@ -71,7 +71,7 @@ impl Arguments {
 
 fn table(output: &Output) -> anyhow::Result<String> {
     let mut text = "rating     solved  total  accuracy\n".to_owned();
-    let mut row = |name: &str, score: &Score| {
+    let mut row = |name: &str, score: &SolveRate| {
         let (solved, total, accuracy) = (score.solved, score.total, 100.0 * score.accuracy);
         writeln!(
             text,

@@ -1,9 +1,9 @@
-//! From an engine's score in pawns to the value it stands for.
+//! Conversion of engines' scores in centipawns to values.
 
 use serde::{Deserialize, Serialize};
 
-/// How a score in centipawns becomes q = W − L in −1…1. Engines scale their
-/// scores differently; the curve that fits is named when games are packed.
+/// The conversion of centipawns to q = W − L in −1…1. Engines scale their scores
+/// differently; the user chooses the curve when packing games.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Curve {
@@ -17,7 +17,7 @@ pub enum Curve {
     Stockfish,
 }
 
-/// Lc0's centipawns are 90 · tan of so much times q.
+/// The factor k in Lc0's conversion cp = 90 · tan(k · q).
 const CENTIPAWN_ANGLE: f64 = 1.563_754_189_7;
 
 /// Lc0's score of a value, in centipawns: [`Curve::Lc0`] reversed.

@@ -1,38 +1,38 @@
-//! Positions that networks are measured by, which no network may be trained on.
+//! Positions of test sets, on which no network may be trained.
 
 use std::collections::HashSet;
 
 use super::record::Record;
 use super::replay::{ReplayError, walk};
 
-/// A set of such positions.
+/// A set of held-out positions.
 #[derive(Clone, Debug, Default)]
 pub struct HeldOut {
     keys: HashSet<u64>,
 }
 
 impl HeldOut {
-    /// Whether training on a game would train on one of the positions: a move
-    /// of it or of its variations is played there.
+    /// Whether a game contains one of the positions, in its main line or in a
+    /// variation.
     ///
     /// # Errors
     /// [`ReplayError`] if the record does not describe a game.
-    pub fn is_met_by(&self, record: &Record) -> Result<bool, ReplayError> {
+    pub fn contains_any_of(&self, record: &Record) -> Result<bool, ReplayError> {
         if self.keys.is_empty() {
             return Ok(false);
         }
         let places = record.places()?;
-        let mut is_met = false;
+        let mut is_found = false;
         walk(
             record,
             |_| true,
             |node| places[node].ply,
             |step| {
-                is_met |= self.keys.contains(&step.game.current().key);
+                is_found |= self.keys.contains(&step.game.current().key);
                 Ok(())
             },
         )?;
-        Ok(is_met)
+        Ok(is_found)
     }
 }
 
@@ -52,7 +52,7 @@ mod tests {
     use crate::data::pgn::parse_game;
 
     #[test]
-    fn a_position_is_met_on_the_line_and_in_variations_where_a_move_is_played() {
+    fn a_position_is_found_on_the_line_and_in_variations_where_a_move_is_played() {
         let record = parse_game(b"1. e4 e5 (1... c5 2. Nf3) 2. Nf3 *").unwrap();
         let after = |moves: &str| {
             let mut game = Game::default();
@@ -62,15 +62,15 @@ mod tests {
             }
             game.current().key
         };
-        let is_met = |keys: &[u64]| {
+        let is_found = |keys: &[u64]| {
             let held_out: HeldOut = keys.iter().copied().collect();
-            held_out.is_met_by(&record).unwrap()
+            held_out.contains_any_of(&record).unwrap()
         };
-        assert!(is_met(&[after("")]));
-        assert!(is_met(&[after("e2e4")]));
-        assert!(is_met(&[after("e2e4 c7c5")]));
-        assert!(is_met(&[after("d2d4"), after("e2e4 e7e5")]));
-        assert!(!is_met(&[after("e2e4 e7e5 g1f3"), after("d2d4")]));
-        assert!(!is_met(&[]));
+        assert!(is_found(&[after("")]));
+        assert!(is_found(&[after("e2e4")]));
+        assert!(is_found(&[after("e2e4 c7c5")]));
+        assert!(is_found(&[after("d2d4"), after("e2e4 e7e5")]));
+        assert!(!is_found(&[after("e2e4 e7e5 g1f3"), after("d2d4")]));
+        assert!(!is_found(&[]));
     }
 }

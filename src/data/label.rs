@@ -1,40 +1,39 @@
-//! Which moves of a game are training targets, and what its scores and its
-//! result say of its positions.
+//! Labels: which moves of a game are training targets, and what value its
+//! scores and its result give to its positions.
 //!
-//! PGN leaves open what a score after a move judges, so the user names the
-//! [`Reading`]. Each label is a sample of its own: a position on the game's
-//! line that also starts variations has several, which are never merged.
+//! PGN leaves open what a score after a move refers to, so the user sets the
+//! [`TargetRules`]. Each label is a sample of its own: a position of the main
+//! line that also starts variations has several samples, which are never merged.
 //!
-//! A record may also carry what searches said of the positions of its own
-//! line. Each of those is a sample with the search's policy and values, and
-//! the scores say nothing of it.
+//! A record may also hold the results of searches of its main line's positions.
+//! Each of those positions is a sample with the search's policy and values; the
+//! scores of its moves are then ignored.
 //!
 //! # Alternatives
-//! Engines may judge several moves of a position, the best of which is played
-//! or a variation, and each other one a variation too. Read as alternatives
-//! they are one sample, whose policy is a distribution: a softmax over the
+//! An engine may score several moves of a position. The best is the move played
+//! or a variation, and every other one is a variation. Taken as alternatives
+//! they make one sample, whose policy is a distribution: a softmax over the
 //! chances of winning, (1 + q)/2, at a temperature. Its value is that of the
 //! first of them.
 //!
 //! # Injected random moves
-//! A source may play random moves into engines' games to reach unusual
-//! positions. They are the moves of the own line without a score after the
-//! first that has one. In a game with such a move neither the result nor its
-//! distance is a target anywhere: before such a move the result is its doing
-//! rather than the position's, and after it comes from a game that play would
-//! not have reached, in which more of them may follow.
+//! Some sources inject random moves into engines' games to reach unusual
+//! positions. They are the moves of the main line that have no score, after the
+//! first move that has one. A game with such a move gives no target for the
+//! result or the moves left. Before the random move, the result depends on that
+//! move rather than on the position. After it, more random moves may follow.
 //!
 //! # Surprise
-//! How far the value of a position is from the one that was last known before it on
-//! the own line, both from one side's view: large after a blunder, small while
-//! both sides play what was foreseen. A variation is as surprising as the position
-//! it starts from. [`super::loader::Focus`] goes by it.
+//! The distance of a position's value from the last value known before it on the
+//! main line, both from one side's view: large after a blunder, small while both
+//! sides play what was expected. A variation has the surprise of the position
+//! that it starts from. [`super::loader::Focus`] uses it.
 //!
 //! # Short-term value
-//! An exponential average of the values that follow on the own line, as in
+//! An exponential average of the values that follow on the main line, as in
 //! Lc0's rescorer: st(t) = q(t)/6 − 5/6 · st(t + 1), each from its mover's
-//! view. Past the last move stands the result. Where the chain of scores
-//! breaks or there is no result, it starts anew from st = q.
+//! view. The value after the last move is the result. Where a score is missing
+//! or there is no result, the average starts anew from st = q.
 
 use serde::{Deserialize, Serialize};
 use shakmaty::Color;
@@ -47,37 +46,42 @@ use crate::nn::softmax;
 /// Share of the position's own value in its short-term value.
 const SHORT_TERM_STEP: f32 = 1.0 / 6.0;
 
-/// What a score in a PGN belongs to.
+/// What a score after a move in a PGN refers to.
+///
+/// Shards and the command line use the words `chooser` and `analysis`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Evals {
-    /// The engine that chose the move wrote the score: both are targets of the
-    /// position before the move. In variations every move is, with the last
-    /// score on the way.
-    Chooser,
-    /// An analysis of a game already played, as Lichess writes it: the score
-    /// judges the position after the move. Variations are ignored.
-    Analysis,
+pub enum EvalRefersTo {
+    /// The move: the engine that chose it wrote the score. Move and score are
+    /// targets of the position before the move. In variations every move is a
+    /// target, with the last score before it in the variation.
+    #[serde(rename = "chooser")]
+    #[value(name = "chooser")]
+    MovePlayed,
+    /// The position after the move: an analysis of a game already played, as
+    /// Lichess writes it. Variations are ignored.
+    #[serde(rename = "analysis")]
+    #[value(name = "analysis")]
+    PositionReached,
 }
 
-/// How a source's games are to be read.
+/// Which targets a source's games give.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Reading {
-    /// What scores belong to; `None` ignores them.
-    pub evals: Option<Evals>,
-    /// Whether every move of the own line is a target, whoever chose it.
+pub struct TargetRules {
+    /// What scores refer to; `None` ignores them.
+    pub evals: Option<EvalRefersTo>,
+    /// Whether every move of the main line is a target, whoever chose it.
     pub played: bool,
     /// Whether the games contain injected random moves.
     pub noise: bool,
     /// The curve from scores to values.
     pub curve: Curve,
     /// The temperature, above 0, at which the scored moves of a position on the
-    /// own line make one distribution; `None` keeps each a sample of its own.
+    /// main line make one distribution; `None` keeps each a sample of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alternatives: Option<f32>,
 }
 
-/// What is known of the position before a move, from its mover's view.
+/// The targets of the position before a move, from its mover's view.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Label {
     /// Whether the move is the policy's target.
@@ -88,23 +92,23 @@ pub(crate) struct Label {
     pub(crate) moves_left: Option<f32>,
 }
 
-/// A node's place in its game and what is known there; no label, no sample.
+/// A node's place in its game and its label; a node without one is no sample.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Labelled {
     /// Plies before the move.
     pub(crate) ply: usize,
-    /// Plies since the variation left the own line; `None` on it.
-    pub(crate) off_line: Option<usize>,
+    /// Plies since the variation left the main line; `None` on it.
+    pub(crate) variation_ply: Option<usize>,
     pub(crate) label: Option<Label>,
-    /// How far the value is from what the game had let expect, 0 to 2; `None`
-    /// where that cannot be told.
+    /// Distance of the value from the expected one, 0 to 2; `None` where either
+    /// is unknown.
     pub(crate) surprise: Option<f32>,
-    /// The moves that share the policy, by their ordinals; none where the move
-    /// alone is the target.
+    /// The moves that share the policy, by their ordinals; empty where the
+    /// node's move alone is the target.
     pub(crate) alternatives: Vec<(u8, f32)>,
 }
 
-impl Reading {
+impl TargetRules {
     /// The labels of a record, one entry a node.
     ///
     /// # Errors
@@ -112,12 +116,12 @@ impl Reading {
     pub(crate) fn label(&self, record: &Record) -> Result<Vec<Labelled>, StrayNode> {
         let places = record.places()?;
         let first_mover = record.first_mover();
-        let own = self.own_line(record, first_mover);
-        let surprises = surprises(&own);
+        let main_line = self.main_line(record, first_mover);
+        let surprises = surprises(&main_line);
         let labelled = places.into_iter().map(|place| {
-            let label = match place.off_line {
-                None => own[place.ply],
-                Some(_) => (self.evals == Some(Evals::Chooser)).then(|| Label {
+            let label = match place.variation_ply {
+                None => main_line[place.ply],
+                Some(_) => (self.evals == Some(EvalRefersTo::MovePlayed)).then(|| Label {
                     is_target: true,
                     q: place
                         .eval
@@ -127,24 +131,25 @@ impl Reading {
                     moves_left: None,
                 }),
             };
-            let from = place.ply - place.off_line.unwrap_or(0);
+            let from = place.ply - place.variation_ply.unwrap_or(0);
             let surprise = surprises.get(from).copied().flatten();
             Labelled {
                 ply: place.ply,
-                off_line: place.off_line,
+                variation_ply: place.variation_ply,
                 label,
                 surprise,
                 alternatives: Vec::new(),
             }
         });
         let mut labelled: Vec<Labelled> = labelled.collect();
-        if let (Some(temperature), Some(Evals::Chooser)) = (self.alternatives, self.evals) {
-            gather(record, &mut labelled, temperature);
+        if let (Some(temperature), Some(EvalRefersTo::MovePlayed)) = (self.alternatives, self.evals)
+        {
+            merge_alternatives(record, &mut labelled, temperature);
         }
         Ok(labelled)
     }
 
-    /// How many samples a record gives; none if it describes no tree.
+    /// Number of samples of a record; 0 if its nodes do not form a tree.
     #[must_use]
     pub fn samples(&self, record: &Record) -> u64 {
         let labelled = self.label(record).unwrap_or_default();
@@ -152,9 +157,9 @@ impl Reading {
         samples.count() as u64
     }
 
-    /// The labels of the own line, by ply.
-    fn own_line(&self, record: &Record, first_mover: Color) -> Vec<Option<Label>> {
-        let evals: Vec<Option<Eval>> = record.own_line().map(|node| node.eval).collect();
+    /// The labels of the main line, by ply.
+    fn main_line(&self, record: &Record, first_mover: Color) -> Vec<Option<Label>> {
+        let evals: Vec<Option<Eval>> = record.main_line().map(|node| node.eval).collect();
         let scored = evals.iter().position(Option::is_some);
         let has_random_move =
             self.noise && scored.is_some_and(|first| evals[first..].iter().any(Option::is_none));
@@ -163,15 +168,15 @@ impl Reading {
             Color::White => result,
             Color::Black => result.map(Wdl::reversed),
         };
-        // The value that is a target, and the one that the short-term value of
-        // the positions before averages.
+        // The value target, and the value that the short-term values of earlier
+        // positions average.
         let values_at = |ply: usize| {
             if let Some(search) = record.searches.get(ply) {
                 return Some((search.best_q(), search.root_q()));
             }
             let eval = match self.evals? {
-                Evals::Chooser => evals[ply],
-                Evals::Analysis => evals[ply.checked_sub(1)?],
+                EvalRefersTo::MovePlayed => evals[ply],
+                EvalRefersTo::PositionReached => evals[ply.checked_sub(1)?],
             };
             let q = self.q(eval?, mover(first_mover, ply));
             Some((q, q))
@@ -183,7 +188,7 @@ impl Reading {
             let values = values_at(ply);
             let short_term = values.map(|(_, q)| short_term(q, following));
             following = short_term;
-            let chosen = self.evals == Some(Evals::Chooser) && evals[ply].is_some();
+            let chosen = self.evals == Some(EvalRefersTo::MovePlayed) && evals[ply].is_some();
             let is_target = chosen || self.played || ply < record.searches.len();
             if is_target || values.is_some() {
                 let result = result_for(ply);
@@ -212,8 +217,8 @@ impl Reading {
     }
 }
 
-/// How surprising each position of the own line is.
-fn surprises(own: &[Option<Label>]) -> Vec<Option<f32>> {
+/// The surprise of each position of the main line.
+fn surprises(main_line: &[Option<Label>]) -> Vec<Option<f32>> {
     // The value from the view of who is to move.
     let mut expected: Option<f32> = None;
     let surprise = |label: &Option<Label>| {
@@ -224,11 +229,11 @@ fn surprises(own: &[Option<Label>]) -> Vec<Option<f32>> {
         expected = known.or(expected).map(|value| -value);
         surprise
     };
-    own.iter().map(surprise).collect()
+    main_line.iter().map(surprise).collect()
 }
 
-/// Makes one label of all those of a position on the own line.
-fn gather(record: &Record, labelled: &mut [Labelled], temperature: f32) {
+/// Merges the scored moves of each position of the main line into one label.
+fn merge_alternatives(record: &Record, labelled: &mut [Labelled], temperature: f32) {
     let nodes = &record.nodes;
     let is_first_of_line = |&node: &usize| nodes[node].depth == 0 || nodes[node].starts_line;
     let mut node = 0;
@@ -260,16 +265,16 @@ fn gather(record: &Record, labelled: &mut [Labelled], temperature: f32) {
     }
 }
 
-/// A position's short-term value: from its own value and the short-term value
-/// of the position that `follows`, each from its mover's view.
-pub(crate) fn short_term(q: f32, follows: Option<f32>) -> f32 {
-    match follows {
+/// The short-term value of a position with value `q`, given that of the position
+/// that follows; each from its mover's view.
+pub(crate) fn short_term(q: f32, following: Option<f32>) -> f32 {
+    match following {
         Some(following) => SHORT_TERM_STEP * q - (1.0 - SHORT_TERM_STEP) * following,
         None => q,
     }
 }
 
-/// Who moves after so many plies.
+/// The side to move after `ply` plies.
 fn mover(first: Color, ply: usize) -> Color {
     if ply.is_multiple_of(2) { first } else { !first }
 }
@@ -280,8 +285,8 @@ mod tests {
     use crate::data::pgn::parse_game;
     use crate::data::record::Node;
 
-    const READING: Reading = Reading {
-        evals: Some(Evals::Chooser),
+    const RULES: TargetRules = TargetRules {
+        evals: Some(EvalRefersTo::MovePlayed),
         played: false,
         noise: false,
         curve: Curve::Lc0,
@@ -303,15 +308,15 @@ mod tests {
         }
     }
 
-    fn labels(reading: Reading, record: &Record) -> Vec<Option<Label>> {
-        let labelled = reading.label(record).unwrap();
+    fn labels(rules: TargetRules, record: &Record) -> Vec<Option<Label>> {
+        let labelled = rules.label(record).unwrap();
         labelled.into_iter().map(|place| place.label).collect()
     }
 
     #[test]
-    fn a_chooser_s_score_is_the_value_before_its_move() {
+    fn a_score_of_the_move_played_is_the_value_before_it() {
         let record = game(&[None, Some(90), Some(-90)], Wdl::Win);
-        let labels = labels(READING, &record);
+        let labels = labels(RULES, &record);
         let half = Curve::Lc0.q(90);
         assert_eq!(labels[0], None);
         let [black, white] = [labels[1].unwrap(), labels[2].unwrap()];
@@ -325,19 +330,19 @@ mod tests {
     }
 
     #[test]
-    fn an_analyst_s_score_is_the_value_after_the_move() {
-        let reading = Reading {
-            evals: Some(Evals::Analysis),
-            ..READING
+    fn a_score_of_the_position_reached_is_the_value_after_the_move() {
+        let rules = TargetRules {
+            evals: Some(EvalRefersTo::PositionReached),
+            ..RULES
         };
         let record = game(&[Some(90), Some(0), None], Wdl::Draw);
-        let found = labels(reading, &record);
+        let found = labels(rules, &record);
         assert_eq!(found[0], None);
         assert_eq!(found[1].unwrap().q, Some(-Curve::Lc0.q(90)));
         assert!(!found[1].unwrap().is_target);
-        let played = Reading {
+        let played = TargetRules {
             played: true,
-            ..reading
+            ..rules
         };
         let found = labels(played, &record);
         assert!(found.iter().all(|label| label.unwrap().is_target));
@@ -346,9 +351,9 @@ mod tests {
 
     #[test]
     fn a_random_move_takes_the_result_and_breaks_the_chain() {
-        let noise = Reading {
+        let noise = TargetRules {
             noise: true,
-            ..READING
+            ..RULES
         };
         let record = game(&[None, Some(90), None, Some(180)], Wdl::Win);
         let found = labels(noise, &record);
@@ -366,10 +371,10 @@ mod tests {
         let text = "1. e4 {[%eval 0.3]} e5 {[%eval 0.3]} 2. Qh5 {[%eval 0.3]} Ke7 3. Qxe5# \
                     {[%eval #1]} (3. Nf3 {[%eval 0.1]} 3... Nf6 {[%eval 0.1]}) *";
         let record = parse_game(text.as_bytes()).unwrap();
-        let labelled = READING.label(&record).unwrap();
+        let labelled = RULES.label(&record).unwrap();
         let surprises: Vec<Option<f32>> = labelled.iter().map(|place| place.surprise).collect();
-        // Black's blunder is unlabelled; what White is thought to have then is
-        // told by the value before it.
+        // Black's blunder has no label, so White's expected value afterwards is
+        // the value known before it.
         let mate = Some(1.0 - Curve::Lc0.q(30));
         assert_eq!(
             surprises,
@@ -381,6 +386,6 @@ mod tests {
     fn mates_are_certain() {
         let mut record = game(&[Some(0)], Wdl::Win);
         record.nodes[0].eval = Some(Eval::Mate(-3));
-        assert_eq!(labels(READING, &record)[0].unwrap().q, Some(-1.0));
+        assert_eq!(labels(RULES, &record)[0].unwrap().q, Some(-1.0));
     }
 }

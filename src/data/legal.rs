@@ -53,13 +53,13 @@ impl Legal {
             .is_some_and(|word| word >> (index % 64) & 1 != 0)
     }
 
-    /// How many indices are in the set.
+    /// Number of indices in the set.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// How many indices of the set are smaller than `index`.
+    /// Number of indices in the set that are smaller than `index`.
     #[must_use]
     pub fn ordinal(&self, index: u16) -> usize {
         let (word, bit) = (usize::from(index / 64), index % 64);

@@ -3,13 +3,12 @@
 //!
 //! An epoch goes through all blocks of all sources [`Sampling::spread`] times, each
 //! time in another random order and for another slice of every game's samples.
-//! That order is cut into groups of about [`Sampling::group`] samples. A group is decoded whole by
-//! many threads, shuffled, and cut into batches; what is left over at its end,
-//! less than a batch, is dropped. While one group is handed out the next one
-//! is decoded, and never are more than two in memory. Every random choice is
-//! drawn from the seed and the place it is made for, so the threads' timing
-//! changes nothing, and a [`Position`] of three numbers is all that a
-//! checkpoint needs.
+//! That order is cut into groups of about [`Sampling::group`] samples. Many threads
+//! decode a group; it is shuffled and cut into batches. The remainder at its end,
+//! less than a batch, is dropped. One group is handed out while the next one is
+//! decoded, so at most two are in memory. Each random choice is drawn from the seed
+//! and from where it is made, so the threads' timing changes nothing, and a
+//! checkpoint needs only a [`Cursor`] of three numbers.
 
 mod batch;
 mod faults;
@@ -32,7 +31,7 @@ pub use batch::{Batch, PolicyTargets};
 use faults::Faults;
 use group::Group;
 use plan::Plan;
-pub use sampling::{Focus, Sampling, Source};
+pub use sampling::{Focus, Sampling, SourceConfig};
 
 /// Batches that wait ready for the trainer.
 const PREFETCH: usize = 8;
@@ -40,51 +39,54 @@ const PREFETCH: usize = 8;
 /// Which of the games to draw from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Split {
-    /// Those to learn from, epoch after epoch without end.
+    /// The training games, epoch after epoch without end.
     Train,
-    /// Those kept apart, once, in the order of the sources; the last batch of a
-    /// group may be smaller.
+    /// The validation games, once, in the order of the sources; the last batch of
+    /// a group may be smaller.
     Validation,
 }
 
 /// A place in the endless sequence of batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Position {
-    /// Times all sources have been gone through.
+pub struct Cursor {
+    /// Epochs completed.
     pub epoch: u64,
-    /// Groups of the epoch that have been used up.
+    /// Groups of the epoch completed.
     pub group: u64,
-    /// Samples of the group that have been used up.
+    /// Samples of the group consumed.
     pub offset: u64,
 }
 
-/// Which part of every batch is handed out: the `number`-th, from 0, `of` so many
-/// parts of equal size, which follow each other.
+/// The part of every batch that one process of several trains on: consecutive
+/// samples, as many for each rank.
 ///
-/// Processes that train together each take a part. All decode all groups, at a
-/// million samples a second and core, but gather their own samples alone; so the
-/// batches are the same however many processes share them.
+/// Every process decodes all groups, at a million samples a second and core, but
+/// gathers only its own samples. So the batches are the same for any number of
+/// processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
-    /// Which part.
-    pub number: usize,
-    /// Of how many.
-    pub of: usize,
+pub struct RankShard {
+    /// Number of the process, from 0.
+    pub rank: usize,
+    /// Number of processes.
+    pub world_size: usize,
 }
 
-impl Share {
-    /// All of it.
-    pub const WHOLE: Share = Share { number: 0, of: 1 };
+impl RankShard {
+    /// The whole batch, for a process that trains alone.
+    pub const WHOLE: RankShard = RankShard {
+        rank: 0,
+        world_size: 1,
+    };
 
-    /// The part of `places`.
-    fn part(self, places: Range<usize>) -> Range<usize> {
-        let bound = |number: usize| places.start + places.len() * number / self.of;
-        bound(self.number)..bound(self.number + 1)
+    /// This rank's part of a range of samples.
+    fn part(self, samples: Range<usize>) -> Range<usize> {
+        let bound = |rank: usize| samples.start + samples.len() * rank / self.world_size;
+        bound(self.rank)..bound(self.rank + 1)
     }
 }
 
-/// Why there are no batches.
+/// Why the loader gives no batches.
 #[derive(Debug, thiserror::Error)]
 pub enum LoaderError {
     /// A shard cannot be read.
@@ -93,7 +95,7 @@ pub enum LoaderError {
     /// A chunk, or a record of it, cannot be read.
     #[error(transparent)]
     Chunk(#[from] V6Error),
-    /// A number of the configuration makes no sense.
+    /// A number of the configuration is out of range.
     #[error("{name} is {value}, but must be {expected}")]
     Setting {
         /// The number.
@@ -111,12 +113,13 @@ pub enum LoaderError {
         /// Samples of a batch.
         batch: usize,
     },
-    /// No such group: the configuration is not the one that the position is of.
+    /// The cursor names a group that does not exist: it belongs to another
+    /// configuration.
     #[error(
         "group {group} of epoch {epoch} does not exist (there are {groups}): \
          resume with the data and settings that training began with"
     )]
-    Position {
+    Cursor {
         /// The epoch asked for.
         epoch: u64,
         /// The group asked for.
@@ -124,12 +127,12 @@ pub enum LoaderError {
         /// How many there are.
         groups: u64,
     },
-    /// The system gave no thread.
+    /// A thread could not be started.
     #[error("cannot start the loader's threads: {0}")]
     Threads(String),
 }
 
-/// Batches, prepared by threads of its own.
+/// An iterator over batches, which its own threads prepare ahead.
 pub struct Loader {
     batches: Option<Receiver<Result<Batch, LoaderError>>>,
     workers: Vec<JoinHandle<()>>,
@@ -138,31 +141,39 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// Starts to prepare batches of `batch_size` samples from `position` on,
+    /// Starts to prepare batches of `batch_size` samples from `cursor` on,
     /// decoding on `threads` threads.
     ///
     /// # Errors
-    /// [`LoaderError`] if a source cannot be opened or a setting makes no sense.
+    /// [`LoaderError`] if a source cannot be opened or a setting is out of range.
     pub fn new(
         sampling: &Sampling,
         split: Split,
         batch_size: usize,
-        position: Position,
+        cursor: Cursor,
         threads: usize,
     ) -> Result<Loader, LoaderError> {
-        Loader::sharing(sampling, split, batch_size, position, Share::WHOLE, threads)
+        Loader::for_rank(
+            sampling,
+            split,
+            batch_size,
+            cursor,
+            RankShard::WHOLE,
+            threads,
+        )
     }
 
-    /// The same for a part of every batch; `batch_size` is that of the whole.
+    /// The same for one rank's part of every batch; `batch_size` is that of the
+    /// whole batch.
     ///
     /// # Errors
     /// As [`Loader::new`].
-    pub fn sharing(
+    pub fn for_rank(
         sampling: &Sampling,
         split: Split,
         batch_size: usize,
-        position: Position,
-        share: Share,
+        cursor: Cursor,
+        shard: RankShard,
         threads: usize,
     ) -> Result<Loader, LoaderError> {
         sampling.check(batch_size)?;
@@ -175,11 +186,11 @@ impl Loader {
                 batch: batch_size,
             });
         }
-        let groups = plan.groups(position.epoch).len() as u64;
-        if position.group >= groups.max(1) {
-            return Err(LoaderError::Position {
-                epoch: position.epoch,
-                group: position.group,
+        let groups = plan.groups(cursor.epoch).len() as u64;
+        if cursor.group >= groups.max(1) {
+            return Err(LoaderError::Cursor {
+                epoch: cursor.epoch,
+                group: cursor.group,
                 groups,
             });
         }
@@ -188,13 +199,13 @@ impl Loader {
             .thread_name(|thread| format!("decode-{thread}"))
             .build()
             .map_err(|error| LoaderError::Threads(error.to_string()))?;
-        // A channel without room: the decoder holds one group, the batcher the
-        // other.
+        // A channel without capacity: the decoder holds one group, the batcher
+        // the other.
         let (groups_out, groups_in) = bounded(0);
         let (batches_out, batches_in) = bounded(PREFETCH);
         let noted = faults.clone();
-        let decoder = move || decode(&plan, &noted, &pool, position, &groups_out);
-        let batcher = move || cut(split, batch_size, position, share, &groups_in, &batches_out);
+        let decoder = move || decode(&plan, &noted, &pool, cursor, &groups_out);
+        let batcher = move || cut(split, batch_size, cursor, shard, &groups_in, &batches_out);
         let workers = [spawn("decoder", decoder)?, spawn("batcher", batcher)?];
         Ok(Loader {
             batches: Some(batches_in),
@@ -204,14 +215,13 @@ impl Loader {
         })
     }
 
-    /// How many records have been skipped because they cannot be used, since
-    /// this loader began.
+    /// Number of unusable records skipped since this loader began.
     #[must_use]
     pub fn skipped(&self) -> u64 {
         self.faults.count()
     }
 
-    /// About how many samples an epoch gives.
+    /// About the number of samples in an epoch.
     #[must_use]
     pub fn samples_per_epoch(&self) -> u64 {
         self.samples
@@ -221,17 +231,17 @@ impl Loader {
 impl Iterator for Loader {
     type Item = Result<Batch, LoaderError>;
 
-    /// Waits for the next batch. After an error there is none.
+    /// Waits for the next batch. An error is the last item.
     ///
     /// # Panics
-    /// If a thread of the loader has.
+    /// If a thread of the loader panicked.
     fn next(&mut self) -> Option<Result<Batch, LoaderError>> {
         if let Ok(batch) = self.batches.as_ref()?.recv() {
             return Some(batch);
         }
         self.batches = None;
         for worker in self.workers.drain(..) {
-            // Training must not take it for the end of the data.
+            // Training must not mistake a panic for the end of the data.
             if let Err(panic) = worker.join() {
                 std::panic::resume_unwind(panic);
             }
@@ -257,12 +267,12 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
         .map_err(|error| LoaderError::Threads(error.to_string()))
 }
 
-/// Decodes group after group until nobody takes them.
+/// Decodes group after group until the receiver is dropped.
 fn decode(
     plan: &Plan,
     faults: &Faults,
     pool: &rayon::ThreadPool,
-    start: Position,
+    start: Cursor,
     groups_out: &Sender<Result<Group, LoaderError>>,
 ) {
     let mut first = start.group;
@@ -285,21 +295,22 @@ fn decode(
     }
 }
 
-/// Cuts groups into batches until nobody takes them.
+/// Cuts groups into batches until the receiver is dropped.
 fn cut(
     split: Split,
     batch_size: usize,
-    start: Position,
-    share: Share,
+    start: Cursor,
+    shard: RankShard,
     groups_in: &Receiver<Result<Group, LoaderError>>,
     batches_out: &Sender<Result<Batch, LoaderError>>,
 ) {
     let mut offset = start.offset as usize;
-    // Whether the epoch has given anything; without end it must.
+    // Whether the epoch has given no batch so far; training must not go on so
+    // for ever.
     let mut is_barren = start
-        == Position {
+        == Cursor {
             epoch: start.epoch,
-            ..Position::default()
+            ..Cursor::default()
         };
     for group in groups_in {
         let group = match group {
@@ -317,13 +328,13 @@ fn cut(
             let end = group.len().min(offset + batch_size);
             let rest = group.len() - end;
             let next = if rest >= least {
-                group.position(end)
+                group.cursor(end)
             } else {
                 group.end()
             };
-            let part = share.part(offset..end);
+            let part = shard.part(offset..end);
             let mut batch = Batch::gather(group.samples(part.clone()), next);
-            (batch.first, batch.joint) = (part.start - offset, end - offset);
+            (batch.first, batch.global_batch) = (part.start - offset, end - offset);
             if batches_out.send(Ok(batch)).is_err() {
                 return;
             }

@@ -1,6 +1,5 @@
-//! Games in PGN: streams of them, plain or compressed, and each game's tree
-//! with the scores and lines that engines left in its comments; and such games
-//! written.
+//! Games in PGN: reading streams of them, plain or compressed; parsing each game's
+//! tree with the scores and lines in its comments; writing annotated games.
 
 mod comment;
 mod expected;

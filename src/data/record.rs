@@ -1,5 +1,5 @@
-//! A game as files hold it: where it started, how it ended, and its tree of
-//! moves with the scores that engines gave them.
+//! A game as files store it: its first position, its result, and its tree of
+//! moves with the scores of engines.
 
 use crate::chess::Ratings;
 use sha2::{Digest, Sha256};
@@ -31,10 +31,10 @@ impl Eval {
 /// One move of a game's tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Node {
-    /// The move's place among the legal moves in the order of their policy
+    /// The move's index among the legal moves in the order of their policy
     /// indices, from 0.
     pub ordinal: u8,
-    /// How deep in variations the move stands; 0 on the game's own line.
+    /// Nesting depth of the variation; 0 on the main line.
     pub depth: u8,
     /// Whether a variation starts here: the move is an alternative to the
     /// latest one of the depth above. Other moves continue the latest line of
@@ -44,12 +44,11 @@ pub struct Node {
     pub eval: Option<Eval>,
 }
 
-/// What a search said of a position, from the mover's view.
+/// The result of a search of a position, from the mover's view.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Search {
-    /// Shares of the policy, in proportion to each other, by the moves' places
-    /// among the legal ones; the places ascend, and moves without a share are
-    /// left out.
+pub struct SearchResult {
+    /// Shares of the policy, in proportion to each other, by the moves' ordinals
+    /// among the legal moves. Ordinals ascend; moves without a share are left out.
     pub policy: Vec<(u8, u16)>,
     /// The root's value, W − L, in 32767ths.
     pub root_q: i16,
@@ -57,18 +56,22 @@ pub struct Search {
     pub best_q: i16,
 }
 
-impl Search {
+impl SearchResult {
     const Q_UNIT: f32 = i16::MAX as f32;
 
-    /// A search's findings, rounded to what is kept of them: `policy` by the
-    /// moves' places among the legal ones, ascending, and values W − L.
+    /// Rounds a search's result to the stored precision: `policy` by the moves'
+    /// ordinals among the legal moves, ascending, and values W − L.
     #[must_use]
-    pub fn new(policy: impl IntoIterator<Item = (u8, f32)>, root_q: f32, best_q: f32) -> Search {
+    pub fn new(
+        policy: impl IntoIterator<Item = (u8, f32)>,
+        root_q: f32,
+        best_q: f32,
+    ) -> SearchResult {
         let share = |share: f32| (share * f32::from(u16::MAX)).round() as u16;
         let policy = policy.into_iter().map(|(place, part)| (place, share(part)));
         // A cast from float to integer saturates.
-        let q = |q: f32| (q * Search::Q_UNIT).round() as i16;
-        Search {
+        let q = |q: f32| (q * SearchResult::Q_UNIT).round() as i16;
+        SearchResult {
             policy: policy.filter(|&(_, share)| share > 0).collect(),
             root_q: q(root_q),
             best_q: q(best_q),
@@ -78,13 +81,13 @@ impl Search {
     /// The root's value in −1…1.
     #[must_use]
     pub fn root_q(&self) -> f32 {
-        (f32::from(self.root_q) / Search::Q_UNIT).max(-1.0)
+        (f32::from(self.root_q) / SearchResult::Q_UNIT).max(-1.0)
     }
 
     /// The best move's value in −1…1.
     #[must_use]
     pub fn best_q(&self) -> f32 {
-        (f32::from(self.best_q) / Search::Q_UNIT).max(-1.0)
+        (f32::from(self.best_q) / SearchResult::Q_UNIT).max(-1.0)
     }
 
     /// The policy by policy indices, if all its moves are among `legal`.
@@ -111,27 +114,27 @@ pub struct Record {
     pub result: Option<Wdl>,
     /// The players' ratings.
     pub ratings: Ratings,
-    /// The moves in the order of a PGN: each is followed by the alternatives
-    /// to it, then by the rest of its own line.
+    /// The moves in the order of a PGN: each is followed by the variations that
+    /// replace it, then by the rest of its line.
     pub nodes: Vec<Node>,
-    /// What searches said of the positions before the first moves of the own
-    /// line, of as many of them as there are searches.
-    pub searches: Vec<Search>,
-    /// Plies that the game was expected to last for after its last move, if it
-    /// was not played out.
+    /// Search results of the positions before the first moves of the main line, in
+    /// their order; there may be fewer than moves.
+    pub searches: Vec<SearchResult>,
+    /// Expected number of plies after the last move, if the game was not played
+    /// out.
     pub unplayed: u16,
 }
 
-/// Where a node stands in its game.
+/// The place of a node in its game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// Plies from the game's start to the position before the move.
     pub(crate) ply: usize,
-    /// Plies from where the variation leaves the game's own line to the
-    /// position before the move; `None` on the own line.
-    pub(crate) off_line: Option<usize>,
-    /// In a variation, the last score on the way, that of the move included;
-    /// on the own line, the move's own score.
+    /// Plies since the variation left the main line, 0 at its first move; `None`
+    /// on the main line.
+    pub(crate) variation_ply: Option<usize>,
+    /// On the main line, the move's score. In a variation, the last score up to
+    /// and including the move.
     pub(crate) eval: Option<Eval>,
 }
 
@@ -144,26 +147,26 @@ pub struct StrayNode {
 }
 
 impl Record {
-    /// A number that games with the same start and the same moves share, and
-    /// hardly any others. Variations and scores do not count.
+    /// A hash of the first position and the main line. Variations and scores do
+    /// not count.
     #[must_use]
     pub fn hash(&self) -> u64 {
         let mut digest = Sha256::new();
         digest.update(self.fen.as_deref().unwrap_or_default());
         digest.update([0]);
-        for node in self.own_line() {
+        for node in self.main_line() {
             digest.update([node.ordinal]);
         }
         let digest = digest.finalize();
         u64::from_le_bytes(std::array::from_fn(|byte| digest[byte]))
     }
 
-    /// The moves that were played.
-    pub fn own_line(&self) -> impl Iterator<Item = &Node> {
+    /// The moves of the main line.
+    pub fn main_line(&self) -> impl Iterator<Item = &Node> {
         self.nodes.iter().filter(|node| node.depth == 0)
     }
 
-    /// Who makes the first move.
+    /// The side that makes the first move.
     #[must_use]
     pub fn first_mover(&self) -> Color {
         let turn = self
@@ -173,7 +176,7 @@ impl Record {
         Color::from_white(turn != Some("b"))
     }
 
-    /// Where each node stands.
+    /// The place of each node.
     ///
     /// # Errors
     /// [`StrayNode`] if the depths do not describe a tree.
@@ -184,15 +187,15 @@ impl Record {
         for (index, node) in self.nodes.iter().enumerate() {
             let depth = usize::from(node.depth);
             let stray = StrayNode { node: index };
-            let (ply, off_line, inherited) = if node.starts_line {
+            let (ply, variation_ply, inherited) = if node.starts_line {
                 let parent = depth.checked_sub(1).ok_or(stray)?;
                 let &(parent, before) = latest.get(parent).ok_or(stray)?;
-                (parent.ply, Some(parent.off_line.unwrap_or(0)), before)
+                (parent.ply, Some(parent.variation_ply.unwrap_or(0)), before)
             } else {
                 match latest.get(depth) {
                     Some((line, _)) => {
-                        let off_line = line.off_line.map(|plies| plies + 1);
-                        (line.ply + 1, off_line, line.eval.filter(|_| depth > 0))
+                        let variation_ply = line.variation_ply.map(|plies| plies + 1);
+                        (line.ply + 1, variation_ply, line.eval.filter(|_| depth > 0))
                     }
                     None if index == 0 && depth == 0 => (0, None, None),
                     None => return Err(stray),
@@ -201,7 +204,7 @@ impl Record {
             let eval = node.eval.or(inherited);
             let place = Place {
                 ply,
-                off_line,
+                variation_ply,
                 eval,
             };
             latest.truncate(depth);
@@ -244,7 +247,7 @@ mod tests {
         let places = record.places().unwrap();
         let plies: Vec<usize> = places.iter().map(|place| place.ply).collect();
         assert_eq!(plies, [0, 0, 1, 1, 2, 2, 1, 2]);
-        let off_line: Vec<_> = places.iter().map(|place| place.off_line).collect();
+        let variation_ply: Vec<_> = places.iter().map(|place| place.variation_ply).collect();
         let expected = [
             None,
             Some(0),
@@ -255,7 +258,7 @@ mod tests {
             None,
             None,
         ];
-        assert_eq!(off_line, expected);
+        assert_eq!(variation_ply, expected);
         let evals: Vec<_> = places
             .iter()
             .map(|place| match place.eval {

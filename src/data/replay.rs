@@ -1,11 +1,11 @@
-//! Records back to positions: playing a game's tree through.
+//! Records to samples: plays a game's tree through.
 
 use shakmaty::{CastlingMode, Color, Move, Position};
 
 use crate::chess::{FenError, Game};
 use crate::encode::{Input, policy_index};
 
-use super::label::{Labelled, Reading};
+use super::label::{Labelled, TargetRules};
 use super::legal::Legal;
 use super::record::{Record, StrayNode};
 use super::sample::{Policy, Sample};
@@ -14,14 +14,14 @@ use crate::chess::Ratings;
 /// Why a record cannot be played through.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// The game starts from no position.
+    /// The FEN of its first position is invalid.
     #[error(transparent)]
     Fen(#[from] FenError),
-    /// Its moves form no tree.
+    /// Its moves do not form a tree.
     #[error(transparent)]
     Stray(#[from] StrayNode),
-    /// A search's policy holds moves that are not there.
-    #[error("the search before ply {ply} speaks of more than the {legal} legal moves")]
+    /// A search's policy names more moves than are legal.
+    #[error("the search before ply {ply} names more than the {legal} legal moves")]
     Search {
         /// Plies before the position.
         ply: usize,
@@ -40,20 +40,20 @@ pub enum ReplayError {
     },
 }
 
-/// How much a variation's samples count.
+/// Weights of a variation's samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VariationWeight {
     /// Weight of a variation's first move.
     pub first: f32,
-    /// Factor for each ply further from the game.
+    /// Factor on the weight for each further ply.
     pub decay: f32,
 }
 
-/// The game that a record's own line tells of.
+/// The game of a record's main line.
 ///
 /// # Errors
 /// [`ReplayError`] if the record does not describe a game.
-pub fn own_line(record: &Record) -> Result<Game, ReplayError> {
+pub fn main_line(record: &Record) -> Result<Game, ReplayError> {
     let mut game = begin(record)?;
     for (index, node) in record.nodes.iter().enumerate() {
         if node.depth == 0 {
@@ -67,22 +67,22 @@ pub fn own_line(record: &Record) -> Result<Game, ReplayError> {
     Ok(game)
 }
 
-/// Plays `record` through and hands every labelled position to `emit`, in the
-/// record's order, if `keep`, called once for each with its surprise (see
-/// [`super::label`]), says so. Moves that lead to no such position are skipped,
-/// since generating legal moves is most of the cost.
+/// Plays `record` through and passes its samples to `emit`, in the record's order.
+/// `keep` filters them; it is called once for each with the sample's surprise (see
+/// [`super::label`]). Moves that lead to no sample are skipped, since generating
+/// legal moves is most of the cost.
 ///
 /// # Errors
 /// [`ReplayError`] if the record does not describe a game; samples before the
-/// fault have been handed out. Faults in skipped moves go unnoticed.
+/// fault have been passed on. Faults in skipped moves go unnoticed.
 pub fn replay(
     record: &Record,
-    reading: &Reading,
+    rules: &TargetRules,
     variations: VariationWeight,
     mut keep: impl FnMut(Option<f32>) -> bool,
     mut emit: impl FnMut(Sample),
 ) -> Result<(), ReplayError> {
-    let places = reading.label(record)?;
+    let places = rules.label(record)?;
     let kept: Vec<bool> = places
         .iter()
         .map(|place| place.label.is_some() && keep(place.surprise))
@@ -96,7 +96,7 @@ pub fn replay(
             if kept[step.node] {
                 let place = &places[step.node];
                 let search = record.searches.get(place.ply);
-                let policy = match search.filter(|_| place.off_line.is_none()) {
+                let policy = match search.filter(|_| place.variation_ply.is_none()) {
                     Some(search) => {
                         search
                             .distribution(&step.legal)
@@ -116,7 +116,7 @@ pub fn replay(
     )
 }
 
-/// A node of a game's tree, the position before its move on the board.
+/// A node of a game's tree, with the game up to the position before its move.
 pub(super) struct Step<'a> {
     /// The node's place in the record.
     pub node: usize,
@@ -127,7 +127,7 @@ pub(super) struct Step<'a> {
     pub target: u16,
 }
 
-/// The nodes of `wanted` and all that must be played to reach their positions.
+/// The nodes of `wanted` and all nodes that lead to their positions.
 fn with_ancestors(record: &Record, wanted: Vec<bool>) -> Vec<bool> {
     let mut needed = wanted;
     let mut latest: Vec<usize> = Vec::new();
@@ -151,9 +151,9 @@ fn with_ancestors(record: &Record, wanted: Vec<bool>) -> Vec<bool> {
     needed
 }
 
-/// Plays the tree of `record`, variations included, in its order. It visits the
-/// nodes that are `needed`, whose ancestors must be too; `ply` says how many
-/// plies are before a node's move.
+/// Plays the tree of `record`, variations included, in its order, and visits the
+/// `needed` nodes; their ancestors must be needed too. `ply` gives the number of
+/// plies before a node's move.
 pub(super) fn walk(
     record: &Record,
     needed: impl Fn(usize) -> bool,
@@ -161,8 +161,8 @@ pub(super) fn walk(
     mut visit: impl FnMut(Step<'_>) -> Result<(), ReplayError>,
 ) -> Result<(), ReplayError> {
     let mut game = begin(record)?;
-    // The latest move of each depth. It is played only when its line goes on,
-    // so that the alternatives in between start from the position before it.
+    // The latest move of each depth. It is played only when its line continues,
+    // so that variations in between start from the position before it.
     let mut latest: Vec<Option<Move>> = Vec::new();
     for (index, node) in record.nodes.iter().enumerate() {
         let depth = usize::from(node.depth);
@@ -202,7 +202,7 @@ fn begin(record: &Record) -> Result<Game, FenError> {
     }
 }
 
-/// The move that a node of the record names, and its policy index.
+/// The move of a node and its policy index.
 fn find(
     moves: &[Move],
     legal: &Legal,
@@ -221,7 +221,7 @@ fn find(
     })
 }
 
-/// What the policy should be at a labelled node.
+/// The policy target of a labelled node.
 fn policy(step: &Step<'_>, place: &Labelled) -> Result<Policy, ReplayError> {
     if !place.label.is_some_and(|label| label.is_target) {
         return Ok(Policy::Unknown);
@@ -249,8 +249,8 @@ fn sample(
 ) -> Sample {
     let label = place.label;
     let Ratings { white, black } = record.ratings;
-    let (self_elo, opponent_elo) = match place.off_line {
-        // Variations are nobody's play.
+    let (self_elo, opponent_elo) = match place.variation_ply {
+        // No player chose the moves of a variation.
         Some(_) => (None, None),
         None => game
             .position()
@@ -267,7 +267,7 @@ fn sample(
         moves_left: label.and_then(|label| label.moves_left),
         self_elo,
         opponent_elo,
-        weight: match place.off_line {
+        weight: match place.variation_ply {
             None => 1.0,
             Some(plies) => variations.first * variations.decay.powi(plies as i32),
         },
@@ -278,14 +278,14 @@ fn sample(
 mod tests {
     use super::*;
     use crate::data::curve::Curve;
-    use crate::data::label::Evals;
+    use crate::data::label::EvalRefersTo;
     use crate::data::pgn::parse_game;
     use crate::data::record::Node;
     use crate::data::sample::Wdl;
     use proptest::prelude::*;
 
-    const READING: Reading = Reading {
-        evals: Some(Evals::Chooser),
+    const RULES: TargetRules = TargetRules {
+        evals: Some(EvalRefersTo::MovePlayed),
         played: false,
         noise: false,
         curve: Curve::Lichess,
@@ -300,7 +300,7 @@ mod tests {
         let mut samples = Vec::new();
         replay(
             record,
-            &READING,
+            &RULES,
             VARIATIONS,
             |_| true,
             |sample| samples.push(sample),
@@ -356,20 +356,20 @@ mod tests {
         let text = "1. e4 {[%eval 0.3]} (1. d4 {[%eval 0.3]} 1... d5) (1. a3 {[%eval -9]}) 1... h6 \
                     (1... e5 {[%eval 0.2]} 2. Nf3) (1... h6 {[%eval 0.9]}) 2. d4 {[%eval 1]} *";
         let record = parse_game(text.as_bytes()).unwrap();
-        let reading = Reading {
+        let rules = TargetRules {
             alternatives: Some(0.1),
-            ..READING
+            ..RULES
         };
         let mut found = Vec::new();
         replay(
             &record,
-            &reading,
+            &rules,
             VARIATIONS,
             |_| true,
             |sample| found.push(sample),
         )
         .unwrap();
-        assert_eq!(found.len() as u64, reading.samples(&record));
+        assert_eq!(found.len() as u64, rules.samples(&record));
         let q = |centipawns| Curve::Lichess.q(centipawns);
         let chance = |centipawns| (q(centipawns) / 0.2).exp();
         let sum = 2.0 * chance(30) + chance(-900);
@@ -436,7 +436,7 @@ mod tests {
                 number += 1;
                 number - 1 == only
             };
-            replay(&record, &READING, VARIATIONS, keep, |sample| {
+            replay(&record, &RULES, VARIATIONS, keep, |sample| {
                 found.push(sample)
             })
             .unwrap();
@@ -460,11 +460,11 @@ mod tests {
                 ..Record::default()
             };
             let _ = samples(&record);
-            let reading = Reading {
+            let rules = TargetRules {
                 alternatives: Some(0.1),
-                ..READING
+                ..RULES
             };
-            let _ = replay(&record, &reading, VARIATIONS, |_| true, drop);
+            let _ = replay(&record, &rules, VARIATIONS, |_| true, drop);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One position with what a network should say of it.
+//! A training sample: a position and its targets.
 
 use crate::encode::Input;
 
@@ -37,14 +37,14 @@ impl Wdl {
     }
 }
 
-/// What the policy should be.
+/// The target of the policy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Policy {
-    /// Nothing is known.
+    /// No target.
     Unknown,
     /// One move is right: its policy index.
     Move(u16),
-    /// Probabilities by policy index, adding up to one; other moves have none.
+    /// Probabilities by policy index; they sum to 1.
     Distribution(Vec<(u16, f32)>),
 }
 
@@ -57,7 +57,7 @@ pub struct Sample {
     pub legal: Legal,
     /// The target of the policy.
     pub policy: Policy,
-    /// The game's result, where it tells something about the position.
+    /// The game's result, where it is a target.
     pub result: Option<Wdl>,
     /// The position's value W − L in −1…1, as an engine judged it.
     pub q: Option<f32>,
@@ -70,6 +70,6 @@ pub struct Sample {
     pub self_elo: Option<u16>,
     /// The opponent's rating.
     pub opponent_elo: Option<u16>,
-    /// How much the sample counts; 1 for a game's own moves.
+    /// Weight in the loss; 1 for moves of the main line.
     pub weight: f32,
 }

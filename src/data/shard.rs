@@ -10,9 +10,9 @@
 //! ```
 //!
 //! Integers are little-endian, checksums CRC-32. Blocks are independent, so
-//! that a loader reads them in any order and on any thread. The header says
-//! how the games are to be read; values are computed when samples are made,
-//! and the shard holds the scores as the engines wrote them.
+//! that a loader reads them in any order and on any thread. The header holds the
+//! rules that turn the games into samples. The shard stores the scores as the
+//! engines wrote them; values are computed when samples are made.
 
 mod column;
 mod columns;
@@ -25,7 +25,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::label::Reading;
+use super::label::TargetRules;
 use super::replay::ReplayError;
 
 pub use column::ColumnError;
@@ -33,7 +33,7 @@ pub use object::is_address;
 pub use reader::Shard;
 pub use writer::{Block, SAMPLES_PER_BLOCK, ShardWriter};
 
-/// What a shard begins with.
+/// The first bytes of a shard.
 pub const MAGIC: [u8; 8] = *b"TESSHARD";
 const END: [u8; 8] = *b"TESSEND\n";
 /// Version of the format written. Version 1, in which games have no ratings
@@ -46,14 +46,14 @@ const PREAMBLE: usize = 8 + 4 + 4 + 4;
 /// Bytes after the index: length, checksum, end mark.
 const TRAILER: usize = 8 + 4 + 8;
 
-/// What a shard says of its games.
+/// The header of a shard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// Names of the files that the games came from.
+    /// Names of the files of the games.
     pub sources: Vec<String>,
-    /// How the games are to be read.
+    /// Which targets the games give.
     #[serde(flatten)]
-    pub reading: Reading,
+    pub rules: TargetRules,
 }
 
 /// One block's entry in the index.
@@ -67,7 +67,7 @@ pub struct BlockEntry {
     pub crc: u32,
     /// Games in it.
     pub games: u64,
-    /// Samples that its games give.
+    /// Samples of its games.
     pub samples: u64,
 }
 
@@ -82,7 +82,7 @@ pub enum ShardError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The file is something else.
+    /// The file is not a shard.
     #[error("{} is not a shard; `train pack` makes one from games", path.display())]
     Foreign {
         /// The file.
@@ -100,7 +100,7 @@ pub enum ShardError {
         /// The version it says it is.
         found: u32,
     },
-    /// Bytes are missing or not as they were written.
+    /// Bytes are missing or changed.
     #[error("{} is damaged: {part}; pack its games again", path.display())]
     Damaged {
         /// The shard.

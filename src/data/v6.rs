@@ -1,6 +1,5 @@
-//! Training chunks of Lc0, versions 6 and 7: records, each a position with
-//! what the search and the game said of it, as a rule those of one game in a
-//! gzip file.
+//! Training chunks of Lc0, versions 6 and 7. A chunk is usually a gzip file of one
+//! game's records; a record is a position with its search result and game result.
 //!
 //! [`Chunks`] finds them in files, tars and folders, [`Chunk`] holds the
 //! records of one and makes samples of them, [`game_records`] and
@@ -32,7 +31,7 @@ pub use unpack::MAX_UNPACKED;
 /// Why a record, or the rest of a chunk, cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum V6Fault {
-    /// The system refused.
+    /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] std::io::Error),
     /// From here on the chunk does not unpack: it is cut off, damaged or larger
@@ -51,7 +50,7 @@ pub enum V6Fault {
     /// A castling right without a rook it could belong to.
     #[error("there is no rook for a castling right")]
     Castling,
-    /// The planes show no position.
+    /// The planes are not a legal position.
     #[error(transparent)]
     Input(#[from] InputError),
     /// The policy allows a move that is not legal, or the other way round.
@@ -60,10 +59,10 @@ pub enum V6Fault {
     /// A move that was played or found best is not legal.
     #[error("move {0} of the policy was played or found best but is not legal")]
     Move(u16),
-    /// The policy is no distribution.
+    /// The policy is not a distribution.
     #[error("the policy adds up to {0} instead of 1")]
     Sum(f32),
-    /// The record is not as its game left it, which a shard cannot express.
+    /// A rescorer changed the record, which a shard cannot express.
     #[error("the game was rescored: train on it as it is, by [[data.chunks]]")]
     Rescored,
     /// A value is not in its range.
@@ -76,7 +75,7 @@ pub enum V6Fault {
     },
 }
 
-/// What is wrong where in a chunk.
+/// A fault and its place in a chunk.
 #[derive(Debug, thiserror::Error)]
 #[error("{}, byte {offset} unpacked: {fault}", path.display())]
 pub struct V6Error {

@@ -1,36 +1,35 @@
-//! What engines say while they think: UCI's `info` lines.
+//! The `info` lines of UCI engines.
 
 use shakmaty::uci::UciMove;
 
-/// What a line is worth to the side to move.
+/// The score of a line for the side to move, as UCI sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Score {
+pub enum EngineScore {
     /// Hundredths of a pawn.
     Centipawns(i32),
     /// Mate in so many moves; negative if the side to move is mated. Never 0.
     Mate(i32),
 }
 
-/// An `info` line that judges something.
+/// An `info` line with a score.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Info {
-    /// Depth in plies; 0 where the engine does not say.
+    /// Depth in plies; 0 if unknown.
     pub depth: u32,
     /// The line's rank among those reported, from 1.
     pub multipv: usize,
-    /// Its worth.
-    pub score: Score,
-    /// Whether the worth is only a bound of the true one.
+    /// Its score.
+    pub score: EngineScore,
+    /// Whether the score is only a bound.
     pub is_bound: bool,
-    /// Its moves, as far as they are moves.
+    /// Its moves, up to the first word that is not a move.
     pub pv: Vec<UciMove>,
 }
 
 impl Info {
     /// Reads a line; `None` if it is no `info` line or holds no score.
     ///
-    /// Words that are not known are passed over, and a number that cannot be
-    /// read counts as not said.
+    /// Unknown words are skipped, and unreadable numbers count as missing.
     #[must_use]
     pub fn parse(line: &str) -> Option<Info> {
         let mut words = line.split_ascii_whitespace().peekable();
@@ -46,10 +45,10 @@ impl Info {
                 "string" => break,
                 "depth" => depth = number(words.peek()).unwrap_or(0),
                 "multipv" => multipv = number(words.peek()).unwrap_or(1).max(1),
-                "cp" => score = number(words.peek()).map(Score::Centipawns).or(score),
+                "cp" => score = number(words.peek()).map(EngineScore::Centipawns).or(score),
                 "mate" => {
                     let moves = number(words.peek()).filter(|&moves| moves != 0);
-                    score = moves.map(Score::Mate).or(score);
+                    score = moves.map(EngineScore::Mate).or(score);
                 }
                 "lowerbound" | "upperbound" => is_bound = true,
                 "pv" => {
@@ -86,10 +85,13 @@ mod tests {
                     540783 hashfull 6 tbhits 0 time 37 pv c2c4 g8f6";
         let info = Info::parse(line).unwrap();
         assert_eq!((info.depth, info.multipv), (8, 3));
-        assert_eq!((info.score, info.is_bound), (Score::Centipawns(-14), true));
+        assert_eq!(
+            (info.score, info.is_bound),
+            (EngineScore::Centipawns(-14), true)
+        );
         assert_eq!(info.pv.len(), 2);
         let mate = Info::parse("info score mate -3 wdl 0 0 1000 depth 7 pv a7a8q x e2e4").unwrap();
-        assert_eq!((mate.score, mate.depth), (Score::Mate(-3), 7));
+        assert_eq!((mate.score, mate.depth), (EngineScore::Mate(-3), 7));
         assert_eq!((mate.multipv, mate.pv.len()), (1, 1));
         for silent in [
             "",
@@ -104,20 +106,20 @@ mod tests {
         }
     }
 
-    fn score() -> impl Strategy<Value = Score> {
+    fn score() -> impl Strategy<Value = EngineScore> {
         prop_oneof![
-            any::<i32>().prop_map(Score::Centipawns),
+            any::<i32>().prop_map(EngineScore::Centipawns),
             any::<i32>()
                 .prop_filter("no mate in nought", |&moves| moves != 0)
-                .prop_map(Score::Mate),
+                .prop_map(EngineScore::Mate),
         ]
     }
 
     /// The parts of a line, each of which stands for itself.
     fn parts(info: &Info) -> Vec<String> {
         let score = match info.score {
-            Score::Centipawns(centipawns) => format!("cp {centipawns}"),
-            Score::Mate(moves) => format!("mate {moves}"),
+            EngineScore::Centipawns(centipawns) => format!("cp {centipawns}"),
+            EngineScore::Mate(moves) => format!("mate {moves}"),
         };
         let bound = if info.is_bound { " lowerbound" } else { "" };
         vec![
@@ -161,7 +163,7 @@ mod tests {
             line in "(info|bestmove)?( (depth|score|cp|mate|multipv|pv|string|e2e4|-?[0-9]{1,12}|\\PC{1,4}))*",
         ) {
             if let Some(info) = Info::parse(&line) {
-                prop_assert!(info.multipv > 0 && info.score != Score::Mate(0));
+                prop_assert!(info.multipv > 0 && info.score != EngineScore::Mate(0));
             }
         }
     }

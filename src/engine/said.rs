@@ -75,7 +75,7 @@ fn line(game: &Game, info: &Info) -> Option<Line> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Score;
+    use crate::engine::EngineScore;
 
     fn info(line: &str) -> Info {
         Info::parse(line).unwrap()
@@ -88,15 +88,15 @@ mod tests {
     }
 
     /// First moves and scores.
-    fn told(said: &Said, best: &str) -> Option<Vec<(String, Score)>> {
+    fn told(said: &Said, best: &str) -> Option<Vec<(String, EngineScore)>> {
         let game = Game::default();
         let lines = said.lines(&game, game.parse_move(best).unwrap())?;
         let told = |line: &Line| (game.format_move(line.moves[0]), line.score);
         Some(lines.iter().map(told).collect())
     }
 
-    fn pairs(pairs: &[(&str, i32)]) -> Option<Vec<(String, Score)>> {
-        let pair = |&(mv, score): &(&str, i32)| (mv.to_owned(), Score::Centipawns(score));
+    fn pairs(pairs: &[(&str, i32)]) -> Option<Vec<(String, EngineScore)>> {
+        let pair = |&(mv, score): &(&str, i32)| (mv.to_owned(), EngineScore::Centipawns(score));
         Some(pairs.iter().map(pair).collect())
     }
 

@@ -234,9 +234,9 @@ impl Task for Attempt {
     }
 }
 
-/// How many were solved, of how many.
+/// How many puzzles were solved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Score {
+pub struct SolveRate {
     /// Puzzles solved.
     pub solved: usize,
     /// Puzzles attempted.
@@ -245,7 +245,7 @@ pub struct Score {
     pub accuracy: f64,
 }
 
-impl Score {
+impl SolveRate {
     fn add(&mut self, solved: bool) {
         self.solved += usize::from(solved);
         self.total += 1;
@@ -253,16 +253,16 @@ impl Score {
     }
 }
 
-/// The score among puzzles of about the same rating.
+/// The rate among puzzles of similar rating.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct BandScore {
+pub struct BandRate {
     /// The lowest rating in the band.
     pub from: u32,
     /// The highest rating in the band; the last band has none.
     pub to: Option<u32>,
     /// The score.
     #[serde(flatten)]
-    pub score: Score,
+    pub score: SolveRate,
 }
 
 /// The result on a set of puzzles.
@@ -270,16 +270,16 @@ pub struct BandScore {
 pub struct Summary {
     /// Over all puzzles.
     #[serde(flatten)]
-    pub score: Score,
+    pub score: SolveRate,
     /// By rating, the lowest first; bands without a puzzle are left out.
-    pub bands: Vec<BandScore>,
+    pub bands: Vec<BandRate>,
 }
 
 /// Adds up attempts.
 #[must_use]
 pub fn summarise(attempts: &[Attempt]) -> Summary {
-    let mut all = Score::default();
-    let mut bands: BTreeMap<u32, Score> = BTreeMap::new();
+    let mut all = SolveRate::default();
+    let mut bands: BTreeMap<u32, SolveRate> = BTreeMap::new();
     for attempt in attempts {
         all.add(attempt.solved);
         let band = bands.entry(attempt.puzzle.band()).or_default();
@@ -289,7 +289,7 @@ pub fn summarise(attempts: &[Attempt]) -> Summary {
         score: all,
         bands: bands
             .into_iter()
-            .map(|(from, score)| BandScore {
+            .map(|(from, score)| BandRate {
                 from,
                 to: (from < LAST_BAND).then_some(from + BAND - 1),
                 score,

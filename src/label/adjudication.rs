@@ -1,4 +1,4 @@
-//! When a game ends before the rules end it.
+//! Adjudication: ending games before the rules of chess do.
 
 use crate::chess::{Ending, Game};
 use crate::data::sample::Wdl;
@@ -6,27 +6,27 @@ use crate::tablebase::{Tablebase, Verdict};
 use shakmaty::{Color, Position};
 use std::fmt;
 
-/// A side loses whose scores were so bad for so long.
+/// A side resigns after a run of bad scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResignRule {
-    /// Moves of its own in a row.
+    /// Number of its moves in a row.
     pub moves: usize,
-    /// It was worse off by at least so much at each, in centipawns.
+    /// Its score was at most minus this at each of them, in centipawns.
     pub centipawns: i32,
 }
 
-/// A game is drawn whose scores were even for so long.
+/// A game is drawn after a run of even scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrawRule {
-    /// The number of the move from which on games may be drawn so.
+    /// The first move at which games may be drawn like this.
     pub from: usize,
-    /// Moves in a row of each side.
+    /// Number of moves of each side in a row.
     pub moves: usize,
-    /// Neither side was better off by more at any, in centipawns.
+    /// The scores were within this at each of them, in centipawns.
     pub centipawns: i32,
 }
 
-/// The rules by which games end; those of chess are always among them.
+/// The rules that end games, besides those of chess.
 #[derive(Clone, Debug, Default)]
 pub struct Adjudication {
     /// When a side resigns.
@@ -36,7 +36,7 @@ pub struct Adjudication {
     /// Plies, the opening's included, after which a game is broken off without
     /// a result.
     pub max_plies: Option<usize>,
-    /// Tables whose word ends games.
+    /// Tablebases that end games.
     pub tablebase: Tablebase,
 }
 

@@ -1,19 +1,19 @@
-//! An engine that is started again when it fails.
+//! Scoring positions with an engine that is restarted when it fails.
 
 use super::{Counts, Event, LabelError, Labelling};
 use crate::chess::Game;
 use crate::data::pgn::Judged;
 use crate::data::record::Eval;
-use crate::engine::{Engine, EngineError, Line, Score};
+use crate::engine::{Engine, EngineError, EngineScore, Line};
 use shakmaty::{Color, Position};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Times a position is put to the engine before it is given up.
+/// Attempts at a position before it is given up.
 const ATTEMPTS: usize = 2;
-/// Positions given up in a row after which the engine is.
+/// Positions given up in a row after which the engine is given up.
 const MOST_FAILURES: u32 = 5;
 
-/// Judges positions by an engine, whatever becomes of its process.
+/// Scores positions with an engine, whose process it restarts when needed.
 pub(super) struct Analyst<'a> {
     labelling: &'a Labelling,
     counts: &'a Counts,
@@ -46,8 +46,8 @@ impl<'a> Analyst<'a> {
         }
     }
 
-    /// What the engine says of the position, the best move first; nothing if it
-    /// failed on it.
+    /// The engine's lines in the position, the best first; empty if the engine
+    /// failed.
     pub(super) fn judge(&mut self, game: &Game) -> Result<Vec<Judged>, LabelError> {
         let mut attempts = ATTEMPTS;
         loop {
@@ -79,7 +79,7 @@ impl<'a> Analyst<'a> {
         }
     }
 
-    /// Fails for good only where the engine does not start.
+    /// An outer error means that the engine does not start.
     fn attempt(&mut self, game: &Game) -> Result<Result<Vec<Line>, EngineError>, EngineError> {
         let engine = match &mut self.engine {
             Some(engine) => engine,
@@ -106,8 +106,8 @@ fn judged(line: Line, turn: Color) -> Judged {
     Judged {
         moves: line.moves,
         eval: match line.score {
-            Score::Centipawns(centipawns) => Eval::Centipawns(white(centipawns)),
-            Score::Mate(moves) => Eval::Mate(white(moves)),
+            EngineScore::Centipawns(centipawns) => Eval::Centipawns(white(centipawns)),
+            EngineScore::Mate(moves) => Eval::Mate(white(moves)),
         },
         depth: line.depth,
     }

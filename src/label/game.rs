@@ -1,4 +1,4 @@
-//! One game, played or judged.
+//! Labelling one game: playing it or scoring its positions.
 
 use super::analyst::Analyst;
 use super::sampler::SampledGame;
@@ -7,13 +7,13 @@ use super::{Adjudication, LabelError, Play};
 use crate::chess::Game;
 use crate::data::pgn::{AnnotatedGame, GameError, Judged, parse_game, tag};
 use crate::data::record::Eval;
-use crate::data::replay::{ReplayError, own_line};
+use crate::data::replay::{ReplayError, main_line};
 use crate::openings::{generator, position};
 use rand::Rng;
 use rand::seq::IndexedRandom;
 use shakmaty::{Move, Position};
 
-/// Centipawns that stand for a mate: more than any other score.
+/// Centipawns of a mate: more than any other score.
 const MATE: i32 = 1 << 20;
 /// Tags that annotated games keep: who played, when, and how strong they are.
 const KEPT_TAGS: [&str; 7] = [
@@ -26,8 +26,7 @@ const KEPT_TAGS: [&str; 7] = [
     "Termination",
 ];
 
-/// Labels a game or position; in words why not, where there is nothing to be
-/// labelled.
+/// Labels a game or position. The inner error says why there is nothing to label.
 pub(super) fn label(
     subject: &Subject<'_>,
     number: u64,
@@ -55,7 +54,7 @@ pub(super) fn label(
     }
 }
 
-/// Judges a game that was sampled: every position in which a player moved.
+/// Scores every position of a sampled game after its opening.
 pub(super) fn judge(
     sampled: SampledGame,
     adjudication: &Adjudication,
@@ -67,7 +66,7 @@ pub(super) fn judge(
     game.truncate(sampled.opening + 1);
     let mut moves = moves.into_iter().skip(sampled.opening);
     let next = |_: &Game, _: &[Judged]| moves.next();
-    let mut judged = go_on(game, adjudication, next, analyst)?;
+    let mut judged = play_on(game, adjudication, next, analyst)?;
     judged.tags = sampled.tags;
     Ok(judged)
 }
@@ -80,19 +79,19 @@ fn play(
     analyst: &mut Analyst<'_>,
 ) -> Result<AnnotatedGame, LabelError> {
     let next = |game: &Game, judged: &[Judged]| {
-        // Where the engine failed, nobody knows how to go on.
+        // Where the engine failed, the game ends without a move to play.
         let best = judged.first()?.moves[0];
         match random.random_bool(rules.random_moves) {
             true => game.position().legal_moves().choose(random).copied(),
             false => Some(best),
         }
     };
-    go_on(game, &rules.adjudication, next, analyst)
+    play_on(game, &rules.adjudication, next, analyst)
 }
 
-/// Judges each position, then plays the move that `next` names, until the game
-/// is over or `next` names none.
-fn go_on(
+/// Scores each position, then plays the move of `next`, until the game is over or
+/// `next` returns no move.
+fn play_on(
     mut game: Game,
     adjudication: &Adjudication,
     mut next: impl FnMut(&Game, &[Judged]) -> Option<Move>,
@@ -135,7 +134,7 @@ fn solve(mut game: Game, analyst: &mut Analyst<'_>) -> Result<AnnotatedGame, Lab
     })
 }
 
-/// Judges a share of the positions of a game before its moves.
+/// Scores a share of the positions of a finished game.
 fn annotate(
     mut annotated: AnnotatedGame,
     share: f64,
@@ -155,13 +154,13 @@ fn annotate(
     Ok(annotated)
 }
 
-/// A game as it was played, with some of its tags.
+/// Reads a finished game and the tags to keep.
 fn read(text: &[u8]) -> Result<AnnotatedGame, Unreadable> {
     let record = parse_game(text)?;
     let text = String::from_utf8_lossy(text);
     let kept = |name| Some((name, tag(&text, name)?));
     Ok(AnnotatedGame {
-        game: own_line(&record)?,
+        game: main_line(&record)?,
         judged: Vec::new(),
         result: record.result,
         tags: KEPT_TAGS.into_iter().filter_map(kept).collect(),

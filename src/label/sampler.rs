@@ -1,5 +1,5 @@
-//! Games whose moves are sampled from the policies of networks, as people's
-//! moves are not the best ones either.
+//! Games whose moves are sampled from the policies of networks: they contain
+//! mistakes, as people's games do.
 //!
 //! Many games are in flight at once: each step of a [`Sampler`] plays one move
 //! in every one of them, with one batch for each network. A move costs one
@@ -25,9 +25,9 @@ const IN_FLIGHT: u64 = 128;
 pub struct PolicyPlayer {
     /// Its name, for the tags White and Black.
     pub name: String,
-    /// What tells its weights from those of others with the same name.
+    /// Distinguishes its weights from others of the same name.
     pub hash: String,
-    /// What evaluates it; players may share one.
+    /// Evaluates the network; players may share one.
     pub backend: Arc<dyn Backend>,
     /// Moves are sampled from softmax(logits / temperature); positive.
     pub temperature: f32,
@@ -56,22 +56,21 @@ impl fmt::Debug for PolicyPlayer {
 /// Games to be sampled.
 #[derive(Debug)]
 pub struct SampledGames {
-    /// How many.
+    /// Number of games.
     pub games: u64,
-    /// Who plays; White and Black are drawn for each game, independently.
-    /// Never empty.
+    /// The players, at least one. White and Black are drawn for each game,
+    /// independently.
     pub players: Vec<PolicyPlayer>,
     /// The floating-point format that the networks are computed in.
     pub precision: Precision,
-    /// Where games begin.
+    /// Their openings.
     pub openings: Openings,
-    /// How they end; where scores end them, those of the engine that judges
-    /// them.
+    /// When they end. Its scores are those of the engine that labels the games.
     pub adjudication: Adjudication,
 }
 
 impl fmt::Display for SampledGames {
-    /// All that the games depend on, in a few words.
+    /// Everything that the games depend on, in a few words.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let players: Vec<String> = self.players.iter().map(ToString::to_string).collect();
         let precision = format!("{:?}", self.precision).to_lowercase();
@@ -93,7 +92,7 @@ pub(super) struct SampledGame {
     pub(super) game: Game,
     /// Plies of its opening.
     pub(super) opening: usize,
-    /// Who played.
+    /// The tags that name the players.
     pub(super) tags: Vec<(&'static str, String)>,
 }
 
@@ -102,7 +101,7 @@ struct InFlight {
     number: u64,
     game: Game,
     opening: usize,
-    /// White's and Black's place among the players.
+    /// Indices of White and Black among the players.
     players: [usize; 2],
     random: Xoshiro256PlusPlus,
 }
@@ -127,7 +126,7 @@ pub(super) struct Sampler<'a> {
 }
 
 impl<'a> Sampler<'a> {
-    /// A sampler that is one of `samplers` which share the games.
+    /// One of `samplers` that share the games.
     pub(super) fn new(plan: &'a SampledGames, seed: u64, samplers: usize) -> Sampler<'a> {
         let mut backends: Vec<&Arc<dyn Backend>> = Vec::new();
         for player in &plan.players {
@@ -175,7 +174,7 @@ impl<'a> Sampler<'a> {
         let count = self.plan.players.len();
         let players = [0; 2].map(|_| random.random_range(0..count));
         let [white, black] = players.map(|player| self.plan.players[player].rating);
-        // Who has no rating is taken for the other's equal.
+        // A player without a rating gets the other's.
         game.set_ratings(Ratings {
             white: white.or(black),
             black: black.or(white),

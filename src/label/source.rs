@@ -1,4 +1,4 @@
-//! What there is to label, as numbered tasks.
+//! Games and positions to label, as numbered jobs.
 
 use super::{Adjudication, SampledGames};
 use crate::data::pgn::{Games, open};
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 /// Where the games come from.
 #[derive(Debug)]
-pub enum Source {
+pub enum GameSource {
     /// The engine plays them against itself.
     Play(Play),
     /// Networks play them by their policies; the engine judges.
     Sample(SampledGames),
-    /// They are there already: files of PGN, or of FEN or EPD, where every line
-    /// is a game of one position.
+    /// They are read from files of PGN, or of FEN or EPD, where every line is a
+    /// game of one position.
     Files {
         /// The files; PGN may be compressed as gzip or zstd, both as zip too.
         paths: Vec<PathBuf>,
@@ -27,14 +27,13 @@ pub enum Source {
 /// Games to be played.
 #[derive(Debug)]
 pub struct Play {
-    /// How many.
+    /// Number of games.
     pub games: u64,
-    /// Where they begin.
+    /// Their openings.
     pub openings: Openings,
-    /// Probability that a move is drawn from the legal ones instead of chosen,
-    /// in 0…1.
+    /// Probability that a move is random instead of the engine's, in 0…1.
     pub random_moves: f64,
-    /// How they end.
+    /// When they end.
     pub adjudication: Adjudication,
 }
 
@@ -44,23 +43,23 @@ pub struct Play {
 pub struct SourceError {
     /// The file.
     pub path: PathBuf,
-    /// What the system says.
+    /// The system's error.
     pub source: io::Error,
 }
 
-impl fmt::Display for Source {
-    /// All that the games depend on, in a few words.
+impl fmt::Display for GameSource {
+    /// Everything that the games depend on, in a few words.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::Play(play) => {
+            GameSource::Play(play) => {
                 write!(formatter, "{}", play.openings)?;
                 if play.random_moves > 0.0 {
                     write!(formatter, ", random moves {}", play.random_moves)?;
                 }
                 write!(formatter, "{}", play.adjudication)
             }
-            Source::Sample(games) => write!(formatter, "{games}"),
-            Source::Files { paths, share } => {
+            GameSource::Sample(games) => write!(formatter, "{games}"),
+            GameSource::Files { paths, share } => {
                 let names = paths.iter().map(|path| {
                     let name = path.file_name().unwrap_or(path.as_os_str());
                     name.to_string_lossy()
@@ -76,12 +75,12 @@ impl fmt::Display for Source {
     }
 }
 
-/// What a worker is to do.
+/// A unit of work.
 #[derive(Debug)]
-pub(super) enum Task<'a> {
+pub(super) enum Job<'a> {
     /// Sample a game, along with others, and judge it then.
     Sample(&'a SampledGames),
-    /// Something that the engine alone labels.
+    /// Label a subject with the engine.
     Label(Subject<'a>),
 }
 
@@ -97,46 +96,46 @@ pub(super) enum Subject<'a> {
     Game(Vec<u8>, f64, String),
 }
 
-pub(super) type Tasks<'a> =
-    Box<dyn Iterator<Item = Result<(u64, Task<'a>), SourceError>> + Send + 'a>;
+pub(super) type Jobs<'a> =
+    Box<dyn Iterator<Item = Result<(u64, Job<'a>), SourceError>> + Send + 'a>;
 
-impl Source {
-    /// How many games and positions there are.
+impl GameSource {
+    /// Number of games and positions.
     ///
     /// # Errors
     /// [`SourceError`] if a file cannot be read.
     pub fn count(&self) -> Result<u64, SourceError> {
         let mut count = 0;
-        for task in self.tasks()? {
-            task?;
+        for job in self.jobs()? {
+            job?;
             count += 1;
         }
         Ok(count)
     }
 
-    /// The tasks with their numbers, from 0.
-    pub(super) fn tasks(&self) -> Result<Tasks<'_>, SourceError> {
+    /// The jobs with their numbers, from 0.
+    pub(super) fn jobs(&self) -> Result<Jobs<'_>, SourceError> {
         match self {
-            Source::Play(play) => {
-                let task = move || Task::Label(Subject::Play(play));
+            GameSource::Play(play) => {
+                let job = move || Job::Label(Subject::Play(play));
                 Ok(Box::new(
-                    (0..play.games).map(move |number| Ok((number, task()))),
+                    (0..play.games).map(move |number| Ok((number, job()))),
                 ))
             }
-            Source::Sample(games) => {
-                let task = move |number| Ok((number, Task::Sample(games)));
-                Ok(Box::new((0..games.games).map(task)))
+            GameSource::Sample(games) => {
+                let job = move |number| Ok((number, Job::Sample(games)));
+                Ok(Box::new((0..games.games).map(job)))
             }
-            Source::Files { paths, share } => {
+            GameSource::Files { paths, share } => {
                 // One file is open at a time.
-                let tasks = paths.iter().flat_map(|path| {
+                let jobs = paths.iter().flat_map(|path| {
                     of_file(path, *share)
                         .unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
                 });
-                let tasks = tasks.zip(0..);
-                let task =
-                    |(subject, number): (Result<_, _>, u64)| Ok((number, Task::Label(subject?)));
-                Ok(Box::new(tasks.map(task)))
+                let jobs = jobs.zip(0..);
+                let job =
+                    |(subject, number): (Result<_, _>, u64)| Ok((number, Job::Label(subject?)));
+                Ok(Box::new(jobs.map(job)))
             }
         }
     }

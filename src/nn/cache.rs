@@ -1,4 +1,4 @@
-//! A backend that remembers what another one said.
+//! The evaluation cache (NNCache), a backend in front of another one.
 
 use super::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 use parking_lot::Mutex;
@@ -6,24 +6,24 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Remembers the evaluations of another backend by position, and asks it only
-/// for those it does not know, each once a batch.
+/// Caches the evaluations of another backend by position. Only positions that are
+/// not in the cache reach that backend, each once a batch.
 ///
-/// Memory is bounded. The oldest evaluations go first, as in Lc0: a search
-/// comes back to positions soon after it met them, or hardly ever.
+/// Memory is bounded. The oldest evaluations are evicted first, as in Lc0: a search
+/// returns to a position soon after its first visit, or hardly ever.
 #[derive(Debug)]
 pub struct Cache<B> {
     inner: B,
     shards: Vec<Mutex<Shard>>,
 }
 
-/// Parts of a cache, each under a lock of its own; so many that a few dozen
-/// threads seldom meet.
+/// Number of shards of a cache, each with its own lock: enough that a few dozen
+/// threads seldom contend.
 const SHARDS: usize = 64;
 
 #[derive(Debug)]
 struct Shard {
-    known: HashMap<u64, Arc<Remembered>>,
+    known: HashMap<u64, Arc<CachedEvaluation>>,
     /// Keys of `known`, the oldest first.
     order: VecDeque<u64>,
     bytes: usize,
@@ -32,20 +32,20 @@ struct Shard {
 
 /// An evaluation, its logits in the order of the policy's indices.
 #[derive(Debug)]
-struct Remembered {
+struct CachedEvaluation {
     value: Value,
     logits: Box<[f32]>,
 }
 
-/// Where the evaluation of a position comes from.
-enum Source {
-    Known(Arc<Remembered>),
-    /// Its place in the batch that the inner backend evaluates.
-    Asked(usize),
+/// The result of looking up a position.
+enum Lookup {
+    Hit(Arc<CachedEvaluation>),
+    /// Its index in the batch that the inner backend evaluates.
+    Miss(usize),
 }
 
 impl<B: Backend> Cache<B> {
-    /// Remembers evaluations of `inner` in at most so many MiB.
+    /// Caches evaluations of `inner` in at most this many MiB.
     #[must_use]
     pub fn new(inner: B, mebibytes: usize) -> Cache<B> {
         let limit = mebibytes.saturating_mul(1 << 20) / SHARDS;
@@ -68,7 +68,7 @@ impl<B: Backend> Cache<B> {
         &self.shards[key as usize % SHARDS]
     }
 
-    fn recall(&self, key: u64, moves: usize) -> Option<Arc<Remembered>> {
+    fn find(&self, key: u64, moves: usize) -> Option<Arc<CachedEvaluation>> {
         let shard = self.shard(key).lock();
         let known = shard.known.get(&key)?;
         // Another number of moves is another position with the same key.
@@ -85,17 +85,17 @@ impl<B: Backend> Backend for Cache<B> {
         out.clear();
         let mut asked = Batch::default();
         let mut places: HashMap<(u64, usize), usize> = HashMap::new();
-        let sources: Vec<Source> = (0..batch.len())
+        let lookups: Vec<Lookup> = (0..batch.len())
             .map(|index| {
                 let (key, moves) = (batch.keys()[index], batch.moves(index).len());
-                if let Some(known) = self.recall(key, moves) {
-                    return Source::Known(known);
+                if let Some(known) = self.find(key, moves) {
+                    return Lookup::Hit(known);
                 }
                 let place = *places.entry((key, moves)).or_insert_with(|| {
                     asked.push_from(batch, index);
                     asked.len() - 1
                 });
-                Source::Asked(place)
+                Lookup::Miss(place)
             })
             .collect();
 
@@ -106,27 +106,27 @@ impl<B: Backend> Backend for Cache<B> {
             for index in 0..asked.len() {
                 let order = by_policy_index(asked.moves(index));
                 let logits = evaluations.logits(index);
-                let answer = Arc::new(Remembered {
+                let answer = Arc::new(CachedEvaluation {
                     value: evaluations.value(index),
                     logits: order.iter().map(|&place| logits[place]).collect(),
                 });
                 let key = asked.keys()[index];
-                self.shard(key).lock().remember(key, Arc::clone(&answer));
+                self.shard(key).lock().insert(key, Arc::clone(&answer));
                 answers.push(answer);
             }
         }
 
-        for (index, source) in sources.iter().enumerate() {
-            let remembered = match source {
-                Source::Known(known) => known,
-                Source::Asked(place) => &answers[*place],
+        for (index, lookup) in lookups.iter().enumerate() {
+            let cached = match lookup {
+                Lookup::Hit(known) => known,
+                Lookup::Miss(place) => &answers[*place],
             };
             let moves = batch.moves(index);
             let mut logits = vec![0.0; moves.len()];
-            for (place, &logit) in by_policy_index(moves).into_iter().zip(&remembered.logits) {
+            for (place, &logit) in by_policy_index(moves).into_iter().zip(&cached.logits) {
                 logits[place] = logit;
             }
-            out.push(remembered.value, logits);
+            out.push(cached.value, logits);
         }
         Ok(())
     }
@@ -143,7 +143,7 @@ impl<B: Backend> Backend for Cache<B> {
 }
 
 impl Shard {
-    fn remember(&mut self, key: u64, evaluation: Arc<Remembered>) {
+    fn insert(&mut self, key: u64, evaluation: Arc<CachedEvaluation>) {
         let bytes = evaluation.bytes();
         match self.known.entry(key) {
             Entry::Occupied(mut known) => {
@@ -170,13 +170,13 @@ impl Shard {
 /// counts and the allocator's two headers, its key in the queue, and its place
 /// in the map. Map and queue double when they are full, so each place may
 /// stand empty beside a used one; maps moreover stay an eighth empty.
-const OVERHEAD: usize = size_of::<Remembered>()
+const OVERHEAD: usize = size_of::<CachedEvaluation>()
     + 2 * size_of::<usize>()
     + 2 * 16
     + 2 * size_of::<u64>()
-    + 2 * (size_of::<(u64, Arc<Remembered>)>() + 1) * 8 / 7;
+    + 2 * (size_of::<(u64, Arc<CachedEvaluation>)>() + 1) * 8 / 7;
 
-impl Remembered {
+impl CachedEvaluation {
     fn bytes(&self) -> usize {
         OVERHEAD + size_of_val(&*self.logits)
     }
@@ -199,7 +199,7 @@ mod tests {
     use shakmaty::Position;
 
     #[test]
-    fn only_what_is_new_is_asked_for() {
+    fn only_misses_reach_the_inner_backend() {
         let cache = Cache::new(Counting::new(Random::new(1)), 16);
         let batch = positions(20, false);
         let mut twice = batch.clone();
@@ -224,7 +224,7 @@ mod tests {
             moves.rotate_left(7);
         }
         assert_eq!(cache.inner.positions(), 1);
-        // Fewer moves are another question.
+        // Another number of moves is a miss.
         let mut batch = Batch::default();
         batch.push(&game, &moves[..3], None);
         assert_same(&cache, &Random::new(1), &batch);
@@ -256,13 +256,13 @@ mod tests {
         }
         let known = |shard: &Mutex<Shard>| shard.lock().known.len();
         let known: usize = cache.shards.iter().map(known).sum();
-        // It is full, so something was forgotten.
+        // It is full, so something was evicted.
         assert!(held(&cache) > 15 << 16);
         assert!(known < cache.inner.positions());
     }
 
     #[test]
-    fn without_memory_nothing_is_remembered() {
+    fn without_memory_nothing_is_cached() {
         let cache = Cache::new(Counting::new(Random::new(1)), 0);
         let batch = positions(5, false);
         for _ in 0..2 {
@@ -273,7 +273,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_says_what_the_inner_backend_says(
+        fn it_returns_the_inner_backend_s_evaluations(
             batches in proptest::collection::vec(proptest::collection::vec(0..60usize, 0..40), 1..8),
             threads in 1..5usize,
         ) {

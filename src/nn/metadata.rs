@@ -1,5 +1,5 @@
-//! What a network file says of itself: the contract between the trainer that
-//! writes it and the engine that reads it.
+//! Network metadata: the contract between the trainer that writes a network file
+//! and the engine that reads it.
 //!
 //! A network is one TorchScript file; its method `meta()` returns this
 //! structure as JSON.
@@ -37,7 +37,7 @@ pub struct Metadata {
     /// `q_error` and `st_error`, expected squared errors, and
     /// `policy_optimistic` (B × 1858), the logits of KataGo's optimistic policy.
     pub outputs: Vec<String>,
-    /// Which output ranks moves, one of [`SEARCH_VALUES`].
+    /// The output that ranks moves, one of [`SEARCH_VALUES`].
     pub search_value: String,
     /// Parameters.
     pub parameters: u64,
@@ -68,7 +68,7 @@ pub enum ContractError {
         /// What this engine reads.
         known: String,
     },
-    /// An output that no player can do without.
+    /// An output that every player needs is missing.
     #[error("its field `outputs` does not name `{0}`")]
     MissingOutput(String),
 }
@@ -80,7 +80,7 @@ impl Metadata {
     /// [`ContractError`], naming the field this engine cannot work with.
     pub fn parse(json: &str) -> Result<Metadata, ContractError> {
         let value: serde_json::Value = serde_json::from_str(json)?;
-        // Another version may lack fields of this one: it must be told first.
+        // Checked first, since another version may lack fields of this one.
         if let Some(contract) = value.get("contract")
             && contract != CONTRACT
         {
@@ -134,7 +134,7 @@ impl Metadata {
         InputFormat::from_number(self.input_format)
     }
 
-    /// Where an output stands in the tuple.
+    /// Index of an output in the tuple.
     #[must_use]
     pub fn output(&self, name: &str) -> Option<usize> {
         self.outputs.iter().position(|output| output == name)
@@ -193,7 +193,7 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a network with the given outputs would say of itself.
+    /// The metadata of a network with the given outputs.
     pub(crate) fn metadata(outputs: &[&str], search_value: &str) -> Metadata {
         Metadata {
             contract: CONTRACT,
@@ -263,7 +263,7 @@ pub(crate) mod tests {
         ] {
             assert_ne!(hash, tensor_hash([changed, named("b", &other)]));
         }
-        // A transposed view hashes as what it shows, a scalar and nothing as well.
+        // A transposed view hashes like a copy of it; scalars and empty tensors hash too.
         let square = tensor.view([2, 2]).transpose(0, 1);
         assert_eq!(
             tensor_hash([named("a", &square)]),

@@ -1,4 +1,4 @@
-//! The backend that makes things up, repeatably.
+//! The random backend: evaluations are a hash of the position.
 
 use super::uniform::without_network;
 use super::{Backend, BackendError, Batch, Evaluations, Properties, Value};

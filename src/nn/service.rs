@@ -1,4 +1,4 @@
-//! A backend that gathers what many threads ask into larger batches, and
+//! A backend that merges the requests of many threads into larger batches, and
 //! spreads them over several backends.
 
 use super::{Backend, BackendError, Batch, Evaluations, Properties};

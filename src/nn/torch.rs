@@ -25,18 +25,18 @@ use tch::{Device, Kind, Tensor};
 /// Why a network cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
-    /// No TorchScript, or not all of it.
+    /// Not a TorchScript file, or damaged.
     #[error(
-        "it is no TorchScript file, or not all of one ({0}): fetch it again, or make it anew with `train export`"
+        "it is not a valid TorchScript file (truncated or corrupt?): {0}; fetch it again, or export it again with `train export`"
     )]
     NotTorchScript(TorchError),
-    /// TorchScript of another program's.
+    /// A TorchScript file of another program.
     #[error(
-        "it is TorchScript without a method `meta`, so no network of this engine's: `train export` makes those"
+        "it is a TorchScript file without a method `meta`, so not a network of this engine: `train export` writes those"
     )]
     Foreign,
     /// A network of another version.
-    #[error("{0}: make it anew with the `train export` of this version")]
+    #[error("{0}: export it again with `train export` of this version")]
     Contract(#[from] ContractError),
     /// The tensors are not those that were exported.
     #[error("it is damaged (its tensors do not match its `hash`): fetch it again")]
@@ -44,7 +44,7 @@ pub enum NetworkError {
     /// libtorch cannot run it here.
     #[error("libtorch cannot run it: {0}")]
     Torch(#[from] TorchError),
-    /// It returns something else than it says.
+    /// An output has another shape than the contract states.
     #[error("its output `{name}` has the shape {found:?} in place of {expected:?}")]
     Output {
         /// The output.
@@ -54,16 +54,16 @@ pub enum NetworkError {
         /// What the contract says.
         expected: Vec<i64>,
     },
-    /// The device asked for is not there.
+    /// The device is not available.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
 
-/// Opens a network file: the module on the CPU as it was exported, and what it
-/// says of itself, checked.
+/// Opens a network file: the module on the CPU as it was exported, and its
+/// metadata, checked.
 ///
 /// # Errors
-/// [`NetworkError`] if it is no network of this engine's or is damaged.
+/// [`NetworkError`] if it is not a network of this engine or is damaged.
 pub fn open(file: &[u8]) -> Result<(Module, Metadata), NetworkError> {
     process::prepare();
     let module = Module::load(file).map_err(NetworkError::NotTorchScript)?;
@@ -96,7 +96,7 @@ pub struct TorchBackend {
     optimism: f32,
 }
 
-/// Where the outputs that players use stand in the tuple.
+/// Indices in the tuple of the outputs that players use.
 #[derive(Debug)]
 struct Heads {
     policy: usize,

@@ -1,4 +1,4 @@
-//! The backend that knows nothing.
+//! The uniform backend: every position is even, every move equally likely.
 
 use super::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 

@@ -3,7 +3,7 @@
 use super::{OpeningsError, position};
 use crate::chess::Game;
 use crate::data::pgn::{Games, parse_game};
-use crate::data::replay::own_line;
+use crate::data::replay::main_line;
 use flate2::read::MultiGzDecoder;
 use rand::Rng;
 use rand::seq::SliceRandom;
@@ -121,7 +121,7 @@ impl Book {
         let text = &self.texts[index];
         let mut game = if self.is_pgn {
             let record = parse_game(text).map_err(|error| error.to_string())?;
-            own_line(&record).map_err(|error| error.to_string())?
+            main_line(&record).map_err(|error| error.to_string())?
         } else {
             position(text).map_err(|error| error.to_string())?
         };

@@ -1,6 +1,6 @@
 //! One game of the engine against itself.
 
-use super::position::{Network, judged, searched};
+use super::position::{Evaluation, judged, searched};
 use super::{Event, SelfPlay, SelfPlayError};
 use crate::chess::Game;
 use crate::data::pgn::AnnotatedGame;
@@ -15,9 +15,10 @@ use rand::Rng;
 use shakmaty::{Color, Move, Position};
 use std::sync::Arc;
 
-/// The tag that names the side that would have resigned in a game played on.
+/// The tag that names the side that would have resigned in a game without
+/// resignation.
 pub(super) const MIGHT_RESIGN: &str = "WouldResign";
-/// Plies written of the best line where another move was drawn.
+/// Plies of the best line to write where another move was sampled.
 const LINE: usize = 1;
 
 /// What ended a game.
@@ -67,17 +68,17 @@ impl Played {
     }
 }
 
-/// Plays one game after the other.
-pub(super) struct Player<'a> {
+/// Plays one game after the other with one search.
+pub(super) struct GamePlayer<'a> {
     plan: &'a SelfPlay,
     backend: Arc<dyn Backend>,
     search: Search,
     limits: Limits,
 }
 
-impl<'a> Player<'a> {
-    pub(super) fn new(plan: &'a SelfPlay, backend: Arc<dyn Backend>) -> Player<'a> {
-        Player {
+impl<'a> GamePlayer<'a> {
+    pub(super) fn new(plan: &'a SelfPlay, backend: Arc<dyn Backend>) -> GamePlayer<'a> {
+        GamePlayer {
             plan,
             search: Search::new(backend.clone(), &parameters(plan, 0)),
             backend,
@@ -110,7 +111,7 @@ impl<'a> Player<'a> {
                 break over;
             }
             self.search.clear();
-            let network = Network::ask(&*self.backend, &game)?;
+            let network = Evaluation::new(&*self.backend, &game)?;
             let choice = self
                 .search
                 .run(&game, &self.limits, &Control::default(), &mut |_| {})?;
@@ -168,7 +169,7 @@ impl<'a> Player<'a> {
     }
 }
 
-/// What steers the searches of a game.
+/// The search parameters of a game.
 fn parameters(plan: &SelfPlay, seed: u64) -> Parameters {
     Parameters {
         threads: 1,

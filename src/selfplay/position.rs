@@ -1,4 +1,4 @@
-//! What a search says of a position, as training data.
+//! A searched position as training data.
 
 use crate::chess::Game;
 use crate::data::curve::centipawns;
@@ -11,23 +11,23 @@ use crate::play::{Choice, MoveStatistics, Score};
 use crate::search::{Contender, Parameters, improved_policy};
 use shakmaty::{Move, Position};
 
-/// What the network says of a position without any search.
-pub(super) struct Network {
+/// The network's evaluation of a position without search.
+pub(super) struct Evaluation {
     moves: Vec<Move>,
     value: Value,
     has_moves_left: bool,
     logits: Vec<f32>,
 }
 
-impl Network {
-    /// Asks the backend.
-    pub(super) fn ask(backend: &dyn Backend, game: &Game) -> Result<Network, BackendError> {
+impl Evaluation {
+    /// Evaluates the game's current position.
+    pub(super) fn new(backend: &dyn Backend, game: &Game) -> Result<Evaluation, BackendError> {
         let moves = game.position().legal_moves().to_vec();
         let mut batch = Batch::default();
         batch.push(game, &moves, backend.properties().input);
         let mut evaluations = Evaluations::default();
         backend.evaluate(&batch, &mut evaluations)?;
-        Ok(Network {
+        Ok(Evaluation {
             moves,
             value: evaluations.value(0),
             has_moves_left: backend.properties().has_moves_left,
@@ -56,7 +56,7 @@ impl Network {
 /// The record of a position in which `best` was found and `played` was played.
 pub(super) fn searched(
     game: &Game,
-    network: &Network,
+    network: &Evaluation,
     choice: &Choice,
     best: Move,
     played: Move,
@@ -103,9 +103,9 @@ pub(super) fn searched(
     }
 }
 
-/// The policy that Gumbel's selection stands for.
+/// The improved policy of Gumbel selection.
 fn improve<'a>(
-    network: &Network,
+    network: &Evaluation,
     statistics: &impl Fn(Move) -> Option<&'a MoveStatistics>,
     parameters: &Parameters,
 ) -> Vec<f32> {
@@ -126,7 +126,7 @@ fn improve<'a>(
     improved_policy(&contenders, network.value.q, parameters.gumbel_scale)
 }
 
-/// The mean of the position's own evaluation and of all that its moves came to.
+/// The mean of the position's own evaluation and those of its moves, by visits.
 fn root(own: Expectation, choice: &Choice) -> Expectation {
     let mut sum = [own.q, own.draw, own.moves_left].map(f64::from);
     let mut visits = 1.0;

@@ -1,4 +1,4 @@
-//! Variants of one configuration, trained alike and compared.
+//! Ablations: variants of one configuration, trained alike and compared.
 
 mod table;
 
@@ -10,23 +10,23 @@ use std::path::Path;
 
 pub use table::table;
 
-/// A comparison, as its TOML file states it.
+/// An ablation, as described by its TOML file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ablation {
-    /// What is compared.
+    /// The table's title.
     pub title: String,
-    /// What is looked at in the end: names of validation metrics. Those that end
-    /// in `accuracy` are shares.
+    /// Names of the validation metrics of the table. Those that end in `accuracy` are
+    /// shares.
     pub metrics: Vec<String>,
-    /// Train each variant for so many minutes, the schedule fitted to its speed;
-    /// otherwise all take the same steps.
+    /// Minutes to train each variant, with the schedule fitted to its speed; without
+    /// it, all train the same number of steps.
     pub minutes: Option<f64>,
-    /// Where the variants' reference numbers are from.
+    /// Source of the variants' reference values.
     pub source: Option<String>,
     /// The configuration of a run, which all variants share.
     pub base: toml::Table,
-    /// What is compared; differences are to the first.
+    /// The variants; differences are to the first.
     pub variants: Vec<Variant>,
 }
 
@@ -36,7 +36,7 @@ pub struct Ablation {
 pub struct Variant {
     /// Its name, and its folder's.
     pub name: String,
-    /// What it sets otherwise than the base: values by key, a key as in
+    /// Keys that differ from the base, with their values; a key as in
     /// `"model.position"`.
     #[serde(default)]
     pub set: toml::Table,
@@ -45,7 +45,7 @@ pub struct Variant {
     pub reference: BTreeMap<String, f64>,
 }
 
-/// Why there is nothing to compare.
+/// Why an ablation cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AblationError {
     /// The file or a variant's configuration cannot be used.
@@ -59,18 +59,18 @@ pub enum AblationError {
         /// What is wrong.
         source: ConfigError,
     },
-    /// Two variants of one name, or a name that is no folder's.
+    /// Two variants have the same name, or a name cannot be a folder's.
     #[error("`{0}` cannot be a variant's name: each needs its own, of letters, digits, - and _")]
     Name(String),
     /// A metric or a list is missing.
     #[error("an ablation needs at least one of its `{0}`")]
     Empty(&'static str),
-    /// The time is no time.
+    /// `minutes` is not a positive number.
     #[error("minutes is {0}, but must be a positive number")]
     Minutes(f64),
 }
 
-/// What came of a variant.
+/// The result of a variant.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// The variant.
@@ -85,7 +85,7 @@ pub struct Row {
     pub samples: u64,
     /// Seconds in training.
     pub seconds: f64,
-    /// Validation metrics of the end.
+    /// Metrics of the last validation.
     pub measured: BTreeMap<String, f64>,
     /// What others measured.
     pub reference: BTreeMap<String, f64>,
@@ -148,7 +148,7 @@ impl Ablation {
         Ok(config)
     }
 
-    /// What a variant's run has come to, as its folder tells: nothing before its
+    /// The result of a variant's run, from its folder; without metrics before its
     /// first validation.
     #[must_use]
     pub fn row(&self, variant: &Variant, parameters: i64, macs: i64, run: &History) -> Row {

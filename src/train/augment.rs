@@ -1,4 +1,4 @@
-//! Varying samples: left–right mirroring.
+//! Data augmentation: left–right mirroring.
 
 use super::config::AugmentConfig;
 use crate::data::loader::Batch;
@@ -23,7 +23,7 @@ impl AugmentConfig {
                 .rotate_left(29)
         });
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        // What was drawn for the samples of other processes.
+        // The draws of the samples of other ranks and replicas.
         for _ in 0..batch.first {
             random.random::<f64>();
         }
@@ -36,7 +36,7 @@ impl AugmentConfig {
     }
 }
 
-/// Mirrors the samples that are chosen.
+/// Mirrors the chosen samples.
 fn mirror(batch: &mut Batch, chosen: &[bool]) {
     for (row, _) in chosen.iter().enumerate().filter(|(_, chosen)| **chosen) {
         batch.inputs[row] = batch.inputs[row].mirrored();
@@ -55,7 +55,7 @@ pub(super) mod tests {
     use super::*;
     use crate::chess::Game;
     use crate::data::Legal;
-    use crate::data::loader::{PolicyTargets, Position};
+    use crate::data::loader::{Cursor, PolicyTargets};
     use crate::encode::{Input, policy_index};
     use shakmaty::{CastlingMode, Position as _};
 
@@ -90,8 +90,8 @@ pub(super) mod tests {
             self_elo: vec![f32::NAN; count],
             opponent_elo: vec![f32::NAN; count],
             weight: vec![1.0; count],
-            next: Position::default(),
-            joint: count,
+            next: Cursor::default(),
+            global_batch: count,
             first: 0,
         }
     }

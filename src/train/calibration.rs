@@ -1,4 +1,4 @@
-//! Whether what the value heads say comes true: the reliability diagram.
+//! Calibration of the value heads: the reliability diagram.
 
 use super::distributed::{GroupError, World};
 use super::tensors::Targets;
@@ -6,10 +6,10 @@ use crate::network::{Output, Outputs};
 use serde_json::{Map, Value, json};
 use tch::{Device, Kind, Tensor};
 
-/// Bins of equal width that predictions are sorted into.
+/// Number of bins of equal width.
 const BINS: i64 = 10;
 
-/// What is predicted: the three results by probability, and the reward q.
+/// The predictions: the probabilities of the three results, and the reward q.
 const NAMES: [&str; 4] = ["win", "draw", "loss", "q"];
 
 /// Sums by prediction and bin, on the device.
@@ -27,8 +27,8 @@ impl Calibration {
         }
     }
 
-    /// Adds a batch: the probabilities of the results beside the results, and q
-    /// beside the q of the data, each where the data has it.
+    /// Adds a batch: predicted probabilities with the results, and predicted q with
+    /// the data's q, each where the data has the target.
     pub fn add(&mut self, outputs: &Outputs, targets: &Targets) {
         let results = outputs.wdl().softmax(-1, Kind::Float);
         let known = targets.result.ge(0).to_kind(Kind::Float) * &targets.weight;
@@ -64,12 +64,12 @@ impl Calibration {
         let _ = self.sums.index_add_(0, &bin, &Tensor::stack(&columns, 1));
     }
 
-    /// For each prediction its bins, from low to high: the weight of what fell
-    /// into it, the mean prediction and the mean truth; `null` for an empty bin.
-    /// A prediction that nothing can be compared to is left out.
+    /// For each prediction its bins, from low to high: the weight of the samples in
+    /// it, the mean prediction and the mean truth; `null` for an empty bin.
+    /// Predictions without any target are left out.
     ///
     /// # Errors
-    /// [`GroupError`] if another process is gone: all processes' are told.
+    /// [`GroupError`] if another process is gone.
     pub fn finish(&self, world: &World) -> Result<Map<String, Value>, GroupError> {
         world.sum(&self.sums, "summing what was predicted")?;
         let sums = self.sums.to_device(Device::Cpu).reshape([-1]);

@@ -1,11 +1,11 @@
-//! All that a run needs to go on as if nothing had happened, in one file.
+//! Checkpoints: the complete state of a training run in one file.
 //!
-//! A checkpoint is a safetensors file: the parameters, their average, what the
-//! optimizer remembers and the sums of the unfinished [window](super::window)
-//! as f32 vectors, the [`State`] as JSON in a vector of bytes, and a CRC-32 over
-//! all of it. It is written under another name, synced and renamed, so that a
-//! run killed at any instant finds its last whole checkpoint; and one that the
-//! disk has damaged since is passed over for the one before.
+//! A checkpoint is a safetensors file. It holds as f32 vectors the parameters, their
+//! average, the optimizer's state and the sums of the unfinished
+//! [window](super::window). The [`State`] is JSON in a vector of bytes. A CRC-32
+//! covers everything. The file is written under another name, synced and renamed,
+//! so that a run killed at any instant finds its last whole checkpoint. A checkpoint
+//! that the disk has damaged is skipped for the one before.
 
 mod folder;
 
@@ -13,53 +13,54 @@ use super::config::TrainConfig;
 use super::guard::Guard;
 use super::optimizer::Memory;
 use crate::atomic_file;
-use crate::data::loader::Position;
+use crate::data::loader::Cursor;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use tch::{Device, Kind, Tensor};
 
 pub(super) use folder::{Folder, newest};
 
-/// What the names of the optimizer's tensors begin with.
+/// Prefix of the names of the optimizer's tensors.
 const MEMORY: &str = "optimizer.";
 
-/// What a checkpoint holds besides vectors.
+/// The part of a checkpoint besides vectors.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct State {
-    /// The run's configuration as it stood.
+    /// The run's configuration.
     pub config: TrainConfig,
     /// Steps taken.
     pub step: u64,
     /// Samples seen.
     pub samples: u64,
-    /// Samples that the weights it began with had seen, as far as they tell.
+    /// Samples that the initial weights had seen, as far as is known.
     #[serde(default)]
     pub earlier_samples: u64,
-    /// Seconds spent in training, interruptions left out.
+    /// Seconds of training, without interruptions.
     pub seconds: f64,
     /// Where the next batch begins.
-    pub position: Position,
+    #[serde(rename = "position")]
+    pub cursor: Cursor,
     /// Steps the optimizer has taken.
     pub optimizer_steps: u64,
-    /// Times the run has come back to this very checkpoint.
+    /// Rollbacks to this checkpoint.
     pub rollbacks: u32,
     /// Steps and samples in the unfinished window.
     pub(super) window: (u64, usize),
-    /// What the watch over the loss has learnt.
+    /// State of the guard against instability.
     pub(super) guard: Guard,
 }
 
 /// A training run at rest.
 #[derive(Debug)]
 pub struct Checkpoint {
-    /// What the vectors belong to.
+    /// Configuration, counters and cursor.
     pub state: State,
     /// The parameters, f32 `[parameters]`.
     pub parameters: Tensor,
     /// Their average, which is validated and exported, f32 `[parameters]`.
     pub average: Tensor,
-    /// What the optimizer remembers.
+    /// The optimizer's state.
     pub(super) memory: Memory,
     /// Sums of the unfinished window.
     pub(super) sums: Tensor,
@@ -78,7 +79,7 @@ pub enum CheckpointError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The file is no whole checkpoint.
+    /// The file is not a whole checkpoint.
     #[error("{path} is not a whole checkpoint: {reason}")]
     Broken {
         /// The file.
@@ -142,8 +143,7 @@ impl Checkpoint {
     }
 
     /// Reads a checkpoint onto the CPU: a file, or the newest whole one of a
-    /// folder or of a run's folder; a damaged one is passed over with a
-    /// warning.
+    /// folder or of a run's folder. Damaged ones are skipped with a warning.
     ///
     /// # Errors
     /// [`CheckpointError`], naming the file and what is wrong with it.
@@ -245,6 +245,34 @@ mod tests {
         assert!(!before.memory.is_empty());
         let json = |state: &State| serde_json::to_value(state).unwrap();
         assert_eq!(json(&before.state), json(&after.state));
+    }
+
+    /// A run in progress resumes with later versions of this program.
+    #[test]
+    fn the_entries_keep_their_names() {
+        let state = serde_json::to_value(tiny().checkpoint().unwrap().state).unwrap();
+        let mut names: Vec<&str> = state
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        names.sort_unstable();
+        let expected = [
+            "config",
+            "earlier_samples",
+            "guard",
+            "optimizer_steps",
+            "position",
+            "rollbacks",
+            "samples",
+            "seconds",
+            "step",
+            "window",
+        ];
+        assert_eq!(names, expected);
+        let start = serde_json::json!({ "epoch": 0, "group": 0, "offset": 0 });
+        assert_eq!(state["position"], start);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a training run is told, as its TOML file states it.
+//! The configuration of a training run, a TOML file.
 
 mod augment;
 mod average;
@@ -31,40 +31,40 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use tch::Kind;
 
-/// A training run.
+/// The configuration of a training run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainConfig {
-    /// The run's name; its network's too, unless the export says otherwise.
+    /// The run's name, and its network's unless the export sets another.
     pub name: String,
-    /// Architecture by name; `model` spells one out instead.
+    /// Name of an architecture; `model` gives one in full instead.
     pub preset: Option<String>,
     /// Architecture in full.
     pub model: Option<ModelConfig>,
     /// Architecture of any family. Where a configuration names no architecture at
     /// all, it is that of `init`.
     pub network: Option<ArchitectureConfig>,
-    /// Steps to train.
+    /// Number of steps.
     pub steps: u64,
-    /// Samples a step.
+    /// Samples in each step.
     pub batch: usize,
-    /// Pieces into which a batch is cut, one after another through the network:
-    /// less memory, and the same gradient.
+    /// Number of micro-batches of a batch (gradient accumulation): less memory, and
+    /// the same gradient.
     #[serde(default = "default_accumulate")]
     pub accumulate: usize,
-    /// Seed of the first weights.
+    /// Seed of the initial weights.
     #[serde(default)]
     pub seed: i64,
-    /// Where the first weights come from, if not from the seed: an exported
-    /// network (.pt), a checkpoint, or a run's folder for its newest one. A
-    /// smaller network is grown: see [`crate::network::chessformer::grow`].
+    /// Source of the initial weights, if not random: an exported network (.pt), a
+    /// checkpoint, or a run's folder for its newest one. A smaller network is
+    /// grown: see [`crate::network::chessformer::grow`].
     pub init: Option<PathBuf>,
-    /// The type the network computes in; parameters and optimizer stay f32. The
-    /// flat vector of parameters is cast once a step; what autocast would keep
-    /// in f32 besides, softmax and losses, is computed from outputs cast back.
+    /// The type that the network computes in; parameters and optimizer stay f32.
+    /// The flat vector of parameters is cast once a step. Softmax and losses are
+    /// computed in f32, as under autocast.
     #[serde(default)]
     pub precision: Precision,
-    /// The average of the weights, which is what is validated and exported.
+    /// The average of the weights, which is validated and exported.
     #[serde(default)]
     pub average: AverageConfig,
     /// Steps between lines of the metrics.
@@ -73,36 +73,36 @@ pub struct TrainConfig {
     /// Steps between validations.
     #[serde(default = "default_validate_every")]
     pub validate_every: u64,
-    /// Samples a validation looks at.
+    /// Samples of a validation.
     #[serde(default = "default_validation_samples")]
     pub validation_samples: usize,
     /// Steps between checkpoints.
     #[serde(default = "default_checkpoint_every")]
     pub checkpoint_every: u64,
-    /// Which checkpoints stay.
+    /// Which checkpoints are kept.
     #[serde(default)]
     pub keep: KeepConfig,
-    /// When the run goes back to a checkpoint.
+    /// When the run rolls back to a checkpoint.
     #[serde(default)]
     pub guard: GuardConfig,
-    /// Where the samples come from.
+    /// The training data.
     pub data: Sampling,
-    /// How samples are varied.
+    /// Data augmentation.
     #[serde(default)]
     pub augment: AugmentConfig,
-    /// A network to learn from besides the data.
+    /// A teacher network.
     pub distillation: Option<DistillationConfig>,
-    /// Parameters that stay as they are: patterns of names, in which `*` stands
-    /// for any text, as in `embedding.*`.
+    /// Parameters that are not trained: patterns of names, in which `*` matches any
+    /// text, as in `embedding.*`.
     #[serde(default)]
     pub frozen: Vec<String>,
-    /// How gradients become steps.
+    /// The optimizer.
     #[serde(default)]
     pub optimizer: OptimizerConfig,
-    /// How the learning rate moves.
+    /// The learning-rate schedule.
     #[serde(default)]
     pub schedule: ScheduleConfig,
-    /// What each loss weighs.
+    /// The weight of each loss.
     #[serde(default)]
     pub loss: LossWeights,
 }
@@ -159,7 +159,7 @@ impl TrainConfig {
     }
 
     /// Reads a configuration file as [`TrainConfig::read`] does, with some keys
-    /// set otherwise.
+    /// overridden.
     ///
     /// # Errors
     /// [`ConfigError`], naming the key.
@@ -171,7 +171,7 @@ impl TrainConfig {
         TrainConfig::from_table(parse(path)?, overrides)
     }
 
-    /// A configuration of a table with some keys set otherwise.
+    /// Reads a configuration from a table, with some keys overridden.
     ///
     /// # Errors
     /// [`ConfigError`], naming the key.
@@ -193,7 +193,8 @@ impl TrainConfig {
     /// The network's architecture.
     ///
     /// # Errors
-    /// [`ConfigError`] if none or two are named, or the preset is unknown.
+    /// [`ConfigError`] if several or none of `preset`, `model` and `network` are set,
+    /// or the preset is unknown.
     pub fn architecture(&self) -> Result<ArchitectureConfig, ConfigError> {
         let chessformer = |model| ArchitectureConfig::Chessformer { model };
         match (&self.preset, &self.model, &self.network) {

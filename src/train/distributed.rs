@@ -4,11 +4,11 @@
 //! torchrun, Slurm and Kubernetes' PyTorchJob start them ([`Launch`]), and they
 //! speak through libtorch's c10d: Gloo on the CPU, NCCL on CUDA ([`World`]).
 //!
-//! A step's batch is cut into equal slices, one a process; each averages its
-//! losses over the samples of the whole batch that carry the target, and the
-//! gradients are summed while backward computes. So a step is the same step on
-//! any number of processes, up to rounding, and so are the batches, the
-//! learning rate and the checkpoints: a run may go on with more or fewer.
+//! A step's batch is cut into equal parts, one for each process. A process divides
+//! its losses by the target weights of the whole batch, and the gradients are summed
+//! during backward. So a step is the same for any number of processes, up to
+//! rounding, and so are batches, learning rate and checkpoints: a run can be resumed
+//! with more or fewer processes.
 //!
 //! # Scaling on paper
 //!

@@ -1,31 +1,31 @@
-//! The watch over the loss: see [`GuardConfig`] for its rule.
+//! The guard against unstable training; [`GuardConfig`] describes its rule.
 
 use super::config::GuardConfig;
 use serde::{Deserialize, Serialize};
 
-/// The smallest standard deviation believed in, as a share of the loss: a loss
-/// that happens to stand still for a while does not make every move a spike.
+/// The least standard deviation, as a share of the loss: after a constant stretch, a
+/// small change of the loss is not a spike.
 const LEAST_DEVIATION: f64 = 0.01;
 
-/// What the watch has learnt of the loss; goes into checkpoints.
+/// Running statistics of the loss; a part of checkpoints.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Guard {
     mean: f64,
     variance: f64,
-    /// Lines that went into mean and variance.
+    /// Number of lines in mean and variance.
     seen: u32,
-    /// High lines just now, in a row.
+    /// Number of high lines in a row, up to the last line.
     high: u32,
 }
 
-/// Why the loss is not to be trusted.
+/// A kind of instability.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum Trouble {
-    /// It is no number any more.
+    /// The loss or the gradient is NaN or infinite.
     #[error("the loss is no longer finite")]
     NotFinite,
-    /// It rose far above what it was.
+    /// The loss rose far above its running average.
     #[error("the loss has risen to {loss:.4}, from {usual:.4}")]
     Spike {
         /// The mean of the last line.
@@ -36,10 +36,10 @@ pub enum Trouble {
 }
 
 impl Guard {
-    /// Judges the mean loss and the mean length of the gradient of a line.
+    /// Checks a line's mean loss and mean gradient norm.
     ///
     /// # Errors
-    /// [`Trouble`] if the run should go back.
+    /// [`Trouble`] if the run should roll back.
     pub fn judge(&mut self, loss: f64, norm: f64, config: &GuardConfig) -> Result<(), Trouble> {
         if !loss.is_finite() || !norm.is_finite() {
             return Err(Trouble::NotFinite);
@@ -63,7 +63,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Whether a loss is far above what is usual.
+    /// Whether a loss is far above the running average.
     pub fn is_high(&self, loss: f64, config: &GuardConfig) -> bool {
         let deviation = self.variance.sqrt().max(LEAST_DEVIATION * self.mean.abs());
         let is_settled = config.deviations > 0.0 && self.seen >= config.memory.max(1);

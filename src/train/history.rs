@@ -1,4 +1,4 @@
-//! What a run's folder says of it: its metrics and its configuration.
+//! Reading a run's metrics and configuration from its folder.
 
 use super::config::{ConfigError, TrainConfig, parse};
 use super::metrics::FILE;
@@ -6,18 +6,18 @@ use super::recorder::CONFIG;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// A run as its folder tells it.
+/// Metrics and configuration of a run.
 #[derive(Clone, Debug)]
 pub struct History {
     /// The folder's name.
     pub name: String,
-    /// The configuration of its last session, where it left one.
+    /// The configuration of its last session, if there is one.
     pub config: Option<TrainConfig>,
     /// The lines of its metrics.
     pub lines: Vec<Value>,
 }
 
-/// Why a run cannot be told of.
+/// Why a run's folder cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     /// The metrics cannot be read.
@@ -28,7 +28,7 @@ pub enum HistoryError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// A line is no JSON.
+    /// A line is not JSON.
     #[error("{path}, line {line}: {source}")]
     Line {
         /// The file.
@@ -79,7 +79,7 @@ impl History {
         })
     }
 
-    /// The last line of a split: what the run came to.
+    /// The last line of a split.
     #[must_use]
     pub fn last(&self, split: &str) -> Option<&Value> {
         self.lines.iter().rev().find(|line| line["split"] == split)

@@ -1,12 +1,12 @@
 //! The losses of the paper's appendix, Lc0's moves left, KataGo's optimistic
-//! policy, and what a teacher's answers are worth.
+//! policy, and distillation from a teacher.
 //!
-//! Each is an average over the samples that carry its target, weighted by the
-//! samples' weights; samples without the target do not dilute it.
+//! Each loss is a weighted mean over the samples that have its target; other
+//! samples do not dilute it.
 
 use super::config::{DistillationConfig, LossWeights};
-use super::lessons::Lesson;
-use super::teacher::Advice;
+use super::objective::PreparedBatch;
+use super::teacher::TeacherOutputs;
 use super::tensors::Targets;
 use crate::network::chessformer::bucket_of;
 use crate::network::{Output, OutputSet, Outputs};
@@ -21,10 +21,12 @@ const MOVES_LEFT_UNIT: f64 = 20.0;
 /// Error, in plies, from which the moves-left loss grows in a straight line.
 const MOVES_LEFT_DELTA: f64 = 10.0;
 
-/// The optimistic policy learns from samples whose short-term value exceeded the
-/// prediction by about so many of the standard deviations that were predicted,
-/// and how sharply "about" is meant: sigmoid(3 · (z − 1.5)), as KataGo does.
+/// The optimistic policy weights samples by sigmoid(3 · (z − 1.5)), as KataGo does:
+/// z is how many predicted standard deviations the short-term value exceeded its
+/// prediction by. This is the number of deviations at which the weight is one half.
 const OPTIMISM_DEVIATIONS: f64 = 1.5;
+
+/// Steepness of that sigmoid.
 const OPTIMISM_SHARPNESS: f64 = 3.0;
 
 /// Least variance of the short-term value: below it, noise of a hundredth would
@@ -34,7 +36,8 @@ const OPTIMISM_VARIANCE: f64 = 1e-4;
 /// Losses; the accuracies that follow them are shares of samples.
 const LOSSES: usize = 14;
 
-/// What is measured, in the order of [`Losses::sums`], and of which output.
+/// The names of losses and accuracies, in the order of [`Losses::sums`], and the
+/// network's output that each is of.
 const TERMS: [(&str, Output); LOSSES + 2] = [
     ("policy", Output::Policy),
     ("policy_soft", Output::PolicySoft),
@@ -65,7 +68,7 @@ pub(super) const NAMES: [&str; TERMS.len()] = {
     names
 };
 
-/// Where the share of moves found stands among [`NAMES`].
+/// Index of the policy's accuracy in [`NAMES`].
 pub(super) const POLICY_ACCURACY: usize = LOSSES;
 
 /// The losses of a batch.
@@ -79,7 +82,7 @@ pub(super) struct Losses {
 }
 
 impl Losses {
-    /// The same without gradient.
+    /// A copy without gradient.
     pub fn detached(&self) -> Losses {
         Losses {
             total: self.total.detach(),
@@ -87,7 +90,7 @@ impl Losses {
         }
     }
 
-    /// Those of two parts of a batch together.
+    /// The losses of two parts of a batch together.
     pub fn plus(&self, other: &Losses) -> Losses {
         Losses {
             total: &self.total + &other.total,
@@ -96,22 +99,22 @@ impl Losses {
     }
 }
 
-/// What each loss counts in the total, by [`NAMES`].
+/// The weight of each loss in the total, by [`NAMES`].
 #[derive(Debug)]
-pub(super) struct Weights {
+pub(super) struct TermWeights {
     values: [f64; NAMES.len()],
     /// The same as a tensor, f32 [16].
     tensor: Tensor,
-    /// At which the policy is compared with the teacher's.
+    /// Temperature at which the policy is compared with the teacher's.
     temperature: f64,
 }
 
-impl Weights {
+impl TermWeights {
     pub fn new(
         loss: &LossWeights,
         distillation: Option<&DistillationConfig>,
         device: Device,
-    ) -> Weights {
+    ) -> TermWeights {
         let teacher = |pick: fn(&DistillationConfig) -> f64| distillation.map_or(0.0, pick);
         let values = [
             loss.policy,
@@ -132,7 +135,7 @@ impl Weights {
             0.0,
         ];
         let tensor = Tensor::from_slice(&values.map(|value| value as f32));
-        Weights {
+        TermWeights {
             values,
             tensor: tensor.to_device(device),
             temperature: distillation.map_or(1.0, |teacher| teacher.temperature),
@@ -140,24 +143,28 @@ impl Weights {
     }
 }
 
-/// How much each sample counts for each of [`NAMES`], f32 [16, B]: its weight,
-/// or zero where it carries no target or the network lacks the output.
-pub(super) fn weighing(targets: &Targets, advice: Option<&Advice>, outputs: OutputSet) -> Tensor {
+/// The weight of each sample in each of [`NAMES`], f32 [16, B]: the sample's
+/// weight, or 0 where it lacks the target or the network lacks the output.
+pub(super) fn loss_weights(
+    targets: &Targets,
+    teacher: Option<&TeacherOutputs>,
+    outputs: OutputSet,
+) -> Tensor {
     let weight = &targets.weight;
     let none = weight.zeros_like();
-    let carrying = |carries: &Tensor| weight * carries.to_kind(Kind::Float);
-    let known = |target: &Tensor| carrying(&target.isnan().logical_not());
+    let where_true = |condition: &Tensor| weight * condition.to_kind(Kind::Float);
+    let known = |target: &Tensor| where_true(&target.isnan().logical_not());
     let given = |is_given: bool, weight: &Tensor| match is_given {
         true => weight.shallow_clone(),
         false => none.shallow_clone(),
     };
-    let policy = carrying(&sum(&targets.policy).gt(0.5));
+    let policy = where_true(&sum(&targets.policy).gt(0.5));
     // A temperature cannot soften a single move.
     let several = sum(&targets.policy.gt(0.0)).gt(1.5).to_kind(Kind::Float);
-    let result = carrying(&targets.result.ge(0));
+    let result = where_true(&targets.result.ge(0));
     let (q, short_term) = (known(&targets.q), known(&targets.short_term));
     let surprising = &policy * short_term.gt(0.0).to_kind(Kind::Float);
-    let teacher_q = advice.is_some_and(|advice| advice.q.is_some());
+    let teacher_q = teacher.is_some_and(|teacher| teacher.q.is_some());
     let rows = [
         policy.shallow_clone(),
         &policy * several,
@@ -170,8 +177,8 @@ pub(super) fn weighing(targets: &Targets, advice: Option<&Advice>, outputs: Outp
         short_term.shallow_clone(),
         short_term,
         known(&targets.moves_left),
-        given(advice.is_some(), weight),
-        given(advice.is_some(), weight),
+        given(teacher.is_some(), weight),
+        given(teacher.is_some(), weight),
         given(teacher_q, weight),
         policy,
         result,
@@ -181,14 +188,14 @@ pub(super) fn weighing(targets: &Targets, advice: Option<&Advice>, outputs: Outp
     Tensor::stack(&rows.collect::<Vec<_>>(), 0)
 }
 
-/// Measures `outputs` against a lesson.
+/// The losses of `outputs` on a batch.
 pub(super) fn losses(
     outputs: &Outputs,
-    lesson: &Lesson,
-    weights: &Weights,
+    batch: &PreparedBatch,
+    weights: &TermWeights,
     label_smoothing: f64,
 ) -> Losses {
-    let (targets, advice) = (&lesson.targets, lesson.advice.as_ref());
+    let (targets, teacher) = (&batch.targets, batch.teacher.as_ref());
     let none = || targets.weight.zeros_like();
     let logits = targets.masked(outputs.policy());
     let of = |output, loss: &dyn Fn(&Tensor) -> Tensor| outputs.get(output).map_or_else(none, loss);
@@ -238,27 +245,27 @@ pub(super) fn losses(
         of(Output::MovesLeft, &|plies| {
             moves_left(plies, &targets.moves_left)
         }),
-        advice.map_or_else(none, |advice| {
+        teacher.map_or_else(none, |teacher| {
             let cooled = &logits / weights.temperature;
-            cross_entropy(&cooled, &advice.policy)
+            cross_entropy(&cooled, &teacher.policy)
         }),
-        advice.map_or_else(none, |advice| cross_entropy(outputs.wdl(), &advice.wdl)),
-        match advice.and_then(|advice| advice.q.as_ref()) {
+        teacher.map_or_else(none, |teacher| cross_entropy(outputs.wdl(), &teacher.wdl)),
+        match teacher.and_then(|teacher| teacher.q.as_ref()) {
             Some(q) => of(Output::Q, &|scalar| (scalar - q).square()),
             None => none(),
         },
         right(&logits, &targets.policy.argmax(-1, false)),
         right(outputs.wdl(), &result),
     ];
-    // What counts for nothing needs no gradient.
+    // A loss of weight 0 needs no gradient.
     let values: Vec<Tensor> = values
         .into_iter()
         .zip(weights.values)
         .map(|(value, weight)| if weight == 0.0 { value.detach() } else { value })
         .collect();
-    let weighted = Tensor::stack(&values, 0) * &lesson.weighing;
+    let weighted = Tensor::stack(&values, 0) * &batch.loss_weights;
     let sums = sum(&weighted);
-    let averages = &sums / lesson.carried.clamp_min(1e-6);
+    let averages = &sums / batch.target_weight.clamp_min(1e-6);
     Losses {
         total: (averages * &weights.tensor).sum(Kind::Float),
         sums: sums.detach(),
@@ -290,8 +297,9 @@ fn smoothed(targets: &Targets, share: f64) -> Tensor {
     &targets.policy * (1.0 - share) + even * share
 }
 
-/// How much better than predicted positions turned out, from 0 to 1; of networks
-/// that predict it and their error.
+/// Weights of the optimistic policy's loss: how far the short-term value exceeded
+/// its prediction, from 0 to 1. None of a network without that prediction and its
+/// error.
 fn surprise(outputs: &Outputs, short_term: &Tensor) -> Option<Tensor> {
     let predicted = outputs.get(Output::ShortTerm)?.detach();
     let error = outputs.get(Output::ShortTermError)?.detach();

@@ -1,8 +1,8 @@
-//! What a run measured, line by line in a file.
+//! Metrics of a run.
 //!
 //! `metrics.jsonl` holds one JSON object a line: `split` (`train`, `validation`
-//! or `event`), `step`, and what was measured then, each loss by its name where
-//! a sample carried its target.
+//! or `event`), `step`, and the measurements, each loss under its name if a
+//! sample had its target.
 
 mod appended;
 mod events;
@@ -29,8 +29,8 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Opens the files in `folder` and drops lines after `step`: they belong to
-    /// a future that was undone.
+    /// Opens the files in `folder` and drops lines after `step`, which belong to
+    /// steps that are trained again.
     pub fn open(folder: &Path, step: u64) -> std::io::Result<Metrics> {
         let path = folder.join(FILE);
         let whole = match std::fs::read_to_string(&path) {
@@ -52,8 +52,8 @@ impl Metrics {
         Ok(())
     }
 
-    /// Appends one line. A disk that is full is no reason to stop training: the
-    /// line is kept and written with a later one, after a warning.
+    /// Appends one line. A full disk does not stop training: the line is kept and
+    /// written with a later one, after a warning.
     pub fn write(&mut self, split: &str, step: u64, fields: Map<String, Value>) {
         let mut line = Map::new();
         line.insert("split".to_owned(), json!(split));
@@ -72,7 +72,7 @@ impl Metrics {
     }
 }
 
-/// The losses by name, where there was a target.
+/// The losses by name, without those that had no target.
 pub(super) fn named(averages: &Averages) -> Map<String, Value> {
     let pairs = NAMES.iter().zip(averages);
     pairs

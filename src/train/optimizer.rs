@@ -1,9 +1,9 @@
-//! From gradients to steps, over the flat vector of all parameters.
+//! Optimizers over the flat vector of all parameters.
 //!
-//! An optimizer is a list of rules. The first, NAdam unless it is plain gradient
-//! descent, gives every parameter a step; the second, where there is one, gives
-//! the matrices of the encoder and the policy another instead. Clipping, freezing
-//! and weight decay come before and after, whatever the rules.
+//! An optimizer is a list of rules. The first, NAdam or plain gradient descent,
+//! computes every parameter's step. The second, if there is one, replaces the steps
+//! of the matrices of the encoder and the policy. Clipping and freezing come before
+//! the rules, weight decay after them.
 
 mod masks;
 mod matrices;
@@ -23,24 +23,24 @@ use sgd::Sgd;
 use soap::Soap;
 use tch::{Device, Kind, Tensor};
 
-/// What PyTorch adds to a gradient's length before it divides by it.
+/// Added to the gradient norm before the division, as in PyTorch.
 const CLIP_EPSILON: f64 = 1e-6;
 
-/// What rules remember between steps: tensors by name.
+/// The state of the rules: tensors by name.
 pub(super) type Memory = Vec<(String, Tensor)>;
 
-/// How steps follow from gradients, at learning rate 1.
+/// A rule computes steps from gradients, at learning rate 1.
 trait Rule: std::fmt::Debug {
     /// Writes the steps of the rule's parameters into `direction`, given the
     /// gradient of all; both `[parameters]`. `step` counts from 1.
     fn direct(&mut self, gradient: &Tensor, direction: &mut Tensor, step: u64, threads: &Threads);
 
-    /// All that must be kept to go on as if nothing had happened, besides the
-    /// number of steps taken: the rule's own tensors, not copies.
+    /// The rule's whole state besides the number of steps; the tensors are not
+    /// copies.
     fn memory(&self) -> Memory;
 }
 
-/// The rules and their memory, with the learning rate left to the caller.
+/// The rules and their state; the caller sets the learning rate.
 #[derive(Debug)]
 pub(super) struct Optimizer {
     rules: Vec<Box<dyn Rule>>,
@@ -53,9 +53,8 @@ pub(super) struct Optimizer {
 }
 
 impl Optimizer {
-    /// An optimizer before its first step, for vectors of the type and on the
-    /// device that `options` say. Parameters whose names match one of `frozen`
-    /// stay as they are.
+    /// An optimizer before its first step, for vectors of the type and device in
+    /// `options`. Parameters whose names match one of `frozen` are not trained.
     pub fn new(
         config: &OptimizerConfig,
         frozen: &[String],
@@ -87,14 +86,14 @@ impl Optimizer {
         self.steps
     }
 
-    /// What the rules remember, for a checkpoint.
+    /// The state of the rules, for a checkpoint.
     pub fn memory(&self) -> Memory {
         let own = self.rules.iter().flat_map(|rule| rule.memory());
         own.map(|(name, tensor)| (name, tensor.copy())).collect()
     }
 
-    /// Goes on after `steps` steps with what [`Optimizer::memory`] gave then.
-    /// What is missing, because another optimizer took those steps, begins anew.
+    /// Resumes after `steps` steps with the state of [`Optimizer::memory`]. Missing
+    /// tensors, from another optimizer's steps, start at zero.
     pub fn restore(&mut self, steps: u64, memory: &Memory) {
         self.steps = steps;
         for (name, mut own) in self.rules.iter().flat_map(|rule| rule.memory()) {
@@ -106,9 +105,9 @@ impl Optimizer {
         }
     }
 
-    /// Moves `flat` one step against `gradient`, both `[parameters]`; the threads
-    /// share the work. Returns the gradient's length before clipping, as a tensor
-    /// so that nothing waits for the device.
+    /// Takes one step: updates `flat` by `gradient`, both `[parameters]`, on all
+    /// threads. Returns the gradient norm before clipping, as a tensor so that
+    /// nothing waits for the device.
     pub fn step(
         &mut self,
         flat: &mut Tensor,

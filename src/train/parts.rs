@@ -1,13 +1,12 @@
-//! Vectors in parts that stay in a processor's cache from one operation to the
-//! next.
+//! Parts of the flat vectors that fit the processor's cache.
 
 use tch::{Device, Tensor};
 
-/// Elements of a part: five vectors' parts in f32 fit a megabyte of cache, and
-/// an operation's overhead is still small beside its work.
+/// Elements of a part: the parts of five vectors in f32 fit a megabyte of cache, and
+/// an operation's overhead is still small.
 const LENGTH: i64 = 1 << 15;
 
-/// A stretch of the flat vectors.
+/// A range of the flat vectors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     start: i64,
@@ -21,8 +20,7 @@ impl Part {
     }
 }
 
-/// The parts of vectors like this one: everything at once on devices that are
-/// fastest so.
+/// The parts of vectors like this one; a single part on devices other than the CPU.
 pub(super) fn parts(vector: &Tensor) -> impl Iterator<Item = Part> + use<> {
     let count = vector.size()[0];
     let length = match vector.device() {

@@ -1,7 +1,7 @@
-//! Parameters chosen by their names.
+//! Patterns of parameter names.
 
-/// Whether `name` matches `pattern`, in which `*` stands for any text, dots
-/// included, and everything else for itself.
+/// Whether `name` matches `pattern`, in which `*` matches any text, dots included,
+/// and any other character matches itself.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == name;

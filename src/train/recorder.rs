@@ -1,7 +1,7 @@
-//! What a run leaves behind: its metrics and its checkpoints.
+//! The recorder writes a run's metrics and checkpoints.
 //!
-//! The trainer hands over and never looks at the disk itself, so that of many
-//! processes that train together one alone can hold a recorder.
+//! The trainer itself never accesses the disk, so that only one of several processes
+//! needs a recorder.
 
 use super::checkpoint::{Checkpoint, CheckpointError, Folder, newest};
 use super::config::TrainConfig;
@@ -13,10 +13,10 @@ use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The configuration of a run's last session, in its folder.
+/// Name of the file with the configuration of a run's last session.
 pub(super) const CONFIG: &str = "config.toml";
 
-/// A file in a run's folder that is locked while somebody trains there.
+/// Name of the file that is locked while a process trains into the folder.
 const LOCK: &str = ".lock";
 
 /// Writes into a run's folder.
@@ -27,16 +27,16 @@ pub(super) struct Recorder {
     path: PathBuf,
     /// Step of the newest checkpoint.
     newest: Option<u64>,
-    /// Checkpoints in a row that could not be written, and how many may.
+    /// Number of checkpoints in a row that could not be written, and its limit.
     failures: u32,
     failures_allowed: u32,
-    /// Held as long as the recorder lives; a killed process's falls open.
+    /// Held as long as the recorder lives; the system releases a killed process's.
     _lock: File,
 }
 
 impl Recorder {
-    /// Opens the folder of a run that stands at `step`; a checkpoint of that
-    /// step counts as written.
+    /// Opens the folder of a run at `step`; a checkpoint of that step counts as
+    /// written.
     ///
     /// # Errors
     /// [`TrainError::Busy`] if another process trains there,
@@ -80,14 +80,13 @@ impl Recorder {
     /// The newest whole checkpoint.
     ///
     /// # Errors
-    /// [`CheckpointError`] if there is none.
+    /// [`CheckpointError`] if the folder has none.
     pub fn newest(&self) -> Result<Checkpoint, CheckpointError> {
         newest(&self.path)?.ok_or_else(|| CheckpointError::None(self.path.clone()))
     }
 
-    /// Writes a checkpoint while the run goes on. A failure is warned of, and
-    /// tried again with the next checkpoint, as often as the configuration
-    /// allows.
+    /// Writes a checkpoint during the run. A failure gives a warning; the next
+    /// checkpoint tries again, as often as the configuration allows.
     ///
     /// # Errors
     /// [`CheckpointError`] of the last failure allowed.
@@ -100,14 +99,14 @@ impl Recorder {
                     Some(step) => format!("the last whole one is of step {step}"),
                     None => "there is none yet".to_owned(),
                 };
-                tracing::warn!("{error}; training goes on without this checkpoint, {last}");
+                tracing::warn!("{error}; training continues without this checkpoint, {last}");
                 Ok(())
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Writes the checkpoint that the run ends with, unless it is there.
+    /// Writes the last checkpoint, unless it is written already.
     ///
     /// # Errors
     /// [`CheckpointError`] if it cannot be written.
@@ -119,11 +118,11 @@ impl Recorder {
         self.write(checkpoint)
     }
 
-    /// Begins anew at an earlier checkpoint, which is written again with what
-    /// has been learnt since: where to go on in the data.
+    /// Rewinds to an earlier checkpoint, which is written again with the new cursor
+    /// into the data.
     ///
     /// # Errors
-    /// [`TrainError`] if the disk does not take it.
+    /// [`TrainError`] if it cannot be written.
     pub fn rewind(&mut self, checkpoint: &Checkpoint) -> Result<(), TrainError> {
         self.write(checkpoint)?;
         let rewound = self.metrics.rewind(checkpoint.state.step);

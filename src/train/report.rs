@@ -1,4 +1,4 @@
-//! Runs side by side, on one page of HTML that needs nothing besides itself.
+//! A self-contained HTML page that compares runs.
 
 use super::history::History;
 use crate::atomic_file;
@@ -10,8 +10,8 @@ const PAGE: &str = include_str!("report/page.html");
 const STYLE: &str = include_str!("report/style.css");
 const SCRIPT: &str = include_str!("report/script.js");
 
-/// The page: curves, calibration, speed and configuration of `runs`, and what
-/// their data consist of, as `data` says for each: an object with the counts of
+/// The page: curves, calibration, speed and configuration of `runs`, and statistics
+/// of their data. `data` has an entry for each run: an object with the counts of
 /// [`Findings`](crate::data::statistics::Findings), or null.
 #[must_use]
 pub fn report(runs: &[History], data: &[Value]) -> String {
@@ -46,7 +46,7 @@ pub fn write_report(path: &Path, runs: &[History], data: &[Value]) -> std::io::R
     atomic_file::persist(file, path)
 }
 
-/// Text as HTML shows it.
+/// Escapes text for HTML.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }

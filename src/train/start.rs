@@ -1,4 +1,4 @@
-//! Where a run's first weights come from.
+//! The initial weights of a run: random, or from another network.
 
 use super::checkpoint::{Checkpoint, CheckpointError};
 use super::config::{ConfigError, TrainConfig};
@@ -18,7 +18,7 @@ pub enum StartError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The file is no network.
+    /// The file is not a network.
     #[error("cannot start from {path}: {source}")]
     Network {
         /// The file.
@@ -48,24 +48,24 @@ pub enum StartError {
     /// The checkpoint cannot be read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// The checkpoint's configuration does not fit together.
+    /// The checkpoint's configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The networks do not fit each other.
+    /// The networks do not match.
     #[error("cannot start from {path}: {source}")]
     Grow {
-        /// What was to be started from.
+        /// The file or folder.
         path: PathBuf,
         /// Why not.
         source: GrowError,
     },
 }
 
-/// What a run begins with.
+/// The initial weights.
 pub(super) struct Start {
     /// f32 `[parameters]` on the CPU.
     pub weights: Tensor,
-    /// Samples they have seen, as far as their source tells.
+    /// Samples that they have seen, as far as is known.
     pub samples: u64,
 }
 
@@ -77,8 +77,8 @@ struct Trained {
     samples: u64,
 }
 
-/// The first weights of a run of `model`: those that the configuration names,
-/// with random ones where they have none, or random ones altogether.
+/// The initial weights of a run of `model`: those that the configuration names, with
+/// random values for parameters that they lack, or all random.
 ///
 /// # Errors
 /// [`StartError`] if the configuration names something that cannot be used.

@@ -1,20 +1,20 @@
-//! Where a step's time goes.
+//! The time of each phase of a training step.
 //!
-//! A CPU works while it is watched, so every step is timed. A GPU works behind
-//! the program's back, and waiting for it at every mark would slow it down: of
-//! each window only the first step is timed, with the device waited for at its
-//! marks, and stands for the others.
+//! On a CPU every step is timed. A GPU computes asynchronously, and waiting for it
+//! at every mark would slow training down. So only the first step of each window is
+//! timed on a GPU, with the device synchronised at each mark, and stands for the
+//! other steps.
 
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use tch::{Cuda, Device};
 
-/// The parts of a step.
+/// The phases of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum Phase {
     /// Waiting for the loader.
     Data,
-    /// The batch onto the device, and what a teacher says of it.
+    /// Moving the batch to the device, and evaluating the teacher.
     Prepare,
     /// The forward pass with its losses; the first replica's, where there are
     /// several.
@@ -25,23 +25,23 @@ pub(super) enum Part {
     Step,
 }
 
-/// Times the parts of steps.
+/// Times the phases of steps.
 #[derive(Debug)]
 pub(super) struct Stopwatch {
     device: Device,
     last: Instant,
     is_timing: bool,
-    /// Steps timed, and what their parts took together.
+    /// Steps timed, and the time of each phase over all of them.
     timed: u64,
-    parts: [Duration; 5],
+    phases: [Duration; 5],
 }
 
-/// What the parts took.
+/// Each phase's share of the time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Parts {
-    /// Share of the time in which the loader was waited for, 0…1.
+pub(super) struct Shares {
+    /// Share of the time spent waiting for the loader, 0…1.
     pub data: f64,
-    /// Share of the time in which batches were readied, 0…1.
+    /// Share of the time spent preparing batches, 0…1.
     pub prepare: f64,
     /// Share of the time of the forward pass, 0…1.
     pub forward: f64,
@@ -60,7 +60,7 @@ impl Stopwatch {
             last: Instant::now(),
             is_timing: true,
             timed: 0,
-            parts: [Duration::ZERO; 5],
+            phases: [Duration::ZERO; 5],
         }
     }
 
@@ -71,17 +71,17 @@ impl Stopwatch {
         self.last = Instant::now();
     }
 
-    /// A part of the step is done.
-    pub fn mark(&mut self, part: Part) {
-        if part != Part::Data {
+    /// Ends a phase of the step.
+    pub fn mark(&mut self, phase: Phase) {
+        if phase != Phase::Data {
             self.wait();
         }
         let now = Instant::now();
         // Waiting for the loader never waits for the device, and is always timed.
-        if self.is_timing || part == Part::Data {
-            self.parts[part as usize] += now - self.last;
+        if self.is_timing || phase == Phase::Data {
+            self.phases[phase as usize] += now - self.last;
         }
-        if part == Part::Step && self.is_timing {
+        if phase == Phase::Step && self.is_timing {
             self.timed += 1;
         }
         self.last = now;
@@ -93,13 +93,13 @@ impl Stopwatch {
         }
     }
 
-    /// The parts' shares of a window of `seconds` and `steps`; begins anew.
-    pub fn close(&mut self, seconds: f64, steps: u64) -> Parts {
-        let [data, rest @ ..] = self.parts.map(|time| time.as_secs_f64() / seconds);
+    /// The phases' shares of a window of `seconds` and `steps`; begins anew.
+    pub fn close(&mut self, seconds: f64, steps: u64) -> Shares {
+        let [data, rest @ ..] = self.phases.map(|time| time.as_secs_f64() / seconds);
         let factor = steps as f64 / self.timed.max(1) as f64;
         let [prepare, forward, backward, step] = rest.map(|share| share * factor);
         *self = Stopwatch::new(self.device);
-        Parts {
+        Shares {
             data,
             prepare,
             forward,
@@ -121,11 +121,11 @@ mod tests {
         for _ in 0..3 {
             watch.begin();
             for part in [
-                Part::Data,
-                Part::Prepare,
-                Part::Forward,
-                Part::Backward,
-                Part::Step,
+                Phase::Data,
+                Phase::Prepare,
+                Phase::Forward,
+                Phase::Backward,
+                Phase::Step,
             ] {
                 std::thread::sleep(Duration::from_millis(4));
                 watch.mark(part);

@@ -1,4 +1,4 @@
-//! Another network's answers as targets.
+//! Distillation: the outputs of another network as targets.
 
 use super::config::DistillationConfig;
 use super::tensors::Targets;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
-/// Why there is no teacher.
+/// Why a teacher cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TeacherError {
     /// The file cannot be read.
@@ -19,7 +19,7 @@ pub enum TeacherError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The file is no network that can be used.
+    /// The file is not a network that can be used.
     #[error("cannot learn from {path}: {source}")]
     Network {
         /// The file.
@@ -27,7 +27,7 @@ pub enum TeacherError {
         /// What is wrong with it.
         source: NetworkError,
     },
-    /// It does not see positions as they come in training.
+    /// It reads positions in another input format than training data have.
     #[error(
         "cannot learn from {path}: it reads positions in input format {format}, and training data come in format 1"
     )]
@@ -37,16 +37,16 @@ pub enum TeacherError {
         /// The format that it reads.
         format: u32,
     },
-    /// libtorch failed while the teacher computed.
+    /// libtorch failed to evaluate the teacher.
     #[error("the teacher could not be evaluated: {0}")]
     Torch(#[from] TorchError),
 }
 
-/// A network that is asked what it thinks of every batch.
+/// A network whose outputs on every batch are targets.
 #[derive(Debug)]
 pub(super) struct Teacher {
     module: Arc<Module>,
-    /// The words of a row that it reads, i64; `None` if it reads all.
+    /// Indices of the words of a row that it reads, i64; `None` if it reads all.
     words: Option<Tensor>,
     policy: usize,
     wdl: usize,
@@ -54,14 +54,14 @@ pub(super) struct Teacher {
     temperature: f64,
 }
 
-/// What a teacher says of B positions.
+/// A teacher's outputs for B positions.
 #[derive(Debug)]
-pub(super) struct Advice {
+pub(super) struct TeacherOutputs {
     /// Probabilities of legal moves at the temperature, f32 [B, 1858].
     pub policy: Tensor,
     /// Probabilities of win, draw and loss, f32 [B, 3].
     pub wdl: Tensor,
-    /// The reward in −1…1, f32 `[B]`, if it knows one apart from `wdl`.
+    /// The reward in −1…1, f32 `[B]`, if the teacher has this output.
     pub q: Option<Tensor>,
 }
 
@@ -102,7 +102,7 @@ impl Teacher {
         })
     }
 
-    /// The same network, to be asked by another thread.
+    /// A handle on the same network for another thread.
     pub fn share(&self) -> Teacher {
         Teacher {
             module: Arc::clone(&self.module),
@@ -111,8 +111,12 @@ impl Teacher {
         }
     }
 
-    /// What it says of rows i64 [B, WIDTH].
-    pub fn advise(&self, rows: &Tensor, targets: &Targets) -> Result<Advice, TeacherError> {
+    /// The outputs for rows i64 [B, WIDTH].
+    pub fn evaluate(
+        &self,
+        rows: &Tensor,
+        targets: &Targets,
+    ) -> Result<TeacherOutputs, TeacherError> {
         let read = match &self.words {
             Some(words) => rows.index_select(1, words),
             None => rows.shallow_clone(),
@@ -121,10 +125,10 @@ impl Teacher {
         let policy = outputs[self.policy].to_kind(Kind::Float);
         debug_assert_eq!(policy.size()[1], POLICY_SIZE as i64);
         let policy = targets.masked(&(policy / self.temperature));
-        Ok(Advice {
+        Ok(TeacherOutputs {
             policy: policy.softmax(-1, Kind::Float),
             wdl: outputs[self.wdl].softmax(-1, Kind::Float),
-            // A copy: what comes out of inference can take part in no gradient.
+            // A copy, since tensors of inference mode cannot take part in autograd.
             q: self
                 .q
                 .map(|q| outputs[q].to_kind(Kind::Float).clamp(-1.0, 1.0)),
@@ -132,11 +136,11 @@ impl Teacher {
     }
 }
 
-impl Advice {
-    /// What it says of `count` positions from `start` on.
-    pub fn narrow(&self, start: i64, count: i64) -> Advice {
+impl TeacherOutputs {
+    /// The outputs for `count` positions from `start` on.
+    pub fn narrow(&self, start: i64, count: i64) -> TeacherOutputs {
         let part = |tensor: &Tensor| tensor.narrow(0, start, count);
-        Advice {
+        TeacherOutputs {
             policy: part(&self.policy),
             wdl: part(&self.wdl),
             q: self.q.as_ref().map(part),

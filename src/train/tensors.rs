@@ -4,7 +4,7 @@ use crate::data::loader::Batch;
 use crate::encode::{POLICY_SIZE, WIDTH};
 use tch::{Device, Kind, Tensor};
 
-/// What B positions should have been evaluated to, from the mover's view.
+/// The targets of B positions, from the mover's view.
 #[derive(Debug)]
 pub(super) struct Targets {
     /// Which moves are legal, bool [B, 1858].
@@ -19,15 +19,15 @@ pub(super) struct Targets {
     pub short_term: Tensor,
     /// Plies, NaN is no target; f32 [B].
     pub moves_left: Tensor,
-    /// How much each sample counts, f32 [B].
+    /// Weight of each sample, f32 [B].
     pub weight: Tensor,
 }
 
-/// A logit that no softmax notices.
+/// A logit whose softmax is 0.
 const MASKED: f64 = -1e9;
 
 impl Targets {
-    /// Those of `count` positions from `start` on.
+    /// The targets of `count` positions from `start` on.
     pub fn narrow(&self, start: i64, count: i64) -> Targets {
         let part = |tensor: &Tensor| tensor.narrow(0, start, count);
         Targets {
@@ -51,7 +51,7 @@ impl Targets {
 pub(super) fn upload(batch: &Batch, device: Device) -> (Tensor, Targets) {
     let count = batch.len() as i64;
     let send = |tensor: Tensor| match device {
-        // From pinned memory the copy waits for nothing and nothing for it.
+        // From pinned memory the copy is asynchronous.
         Device::Cuda(_) => {
             let kind = tensor.kind();
             tensor

@@ -1,33 +1,33 @@
-//! Threads that share the work of a step.
+//! The threads that compute a training step.
 //!
-//! On a CPU a step is cut into tasks, each computed by one thread, in place of
-//! threads inside every operation: most operations are too small to share. Two
-//! replicas of a thread each learnt 1,190 positions a second where one replica
-//! with two threads learnt 750 (tessera-xs, bf16).
+//! On a CPU a step is split into tasks of one thread each, instead of several threads
+//! inside every operation: most operations are too small to split. Two replicas with
+//! a thread each trained on 1,190 positions a second, where one replica with two
+//! threads trained on 750 (tessera-xs, bf16).
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
-/// Threads that wait for tasks.
+/// A pool of threads.
 #[derive(Debug)]
 pub(super) struct Threads {
-    /// `None` where the caller's thread does everything.
+    /// `None` if the caller's thread does everything.
     pool: Option<ThreadPool>,
 }
 
 impl Threads {
-    /// The caller's thread alone. It leaves libtorch's own threads as they are.
+    /// Only the caller's thread, which does not change libtorch's own threads.
     pub fn one() -> Threads {
         Threads { pool: None }
     }
 
-    /// Starts `count` threads, which live as long as this; one is the caller's.
+    /// Starts `count` threads, one of which is the caller's.
     ///
-    /// Where there are several, libtorch computes each operation on its caller's
-    /// thread alone from now on, in the whole process.
+    /// With several threads, libtorch computes each operation on its caller's thread
+    /// from now on, in the whole process.
     ///
     /// # Errors
-    /// [`ThreadPoolBuildError`] if the system gives no thread.
+    /// [`ThreadPoolBuildError`] if a thread cannot be started.
     pub fn new(count: usize) -> Result<Threads, ThreadPoolBuildError> {
         if count <= 1 {
             return Ok(Threads::one());
@@ -42,15 +42,14 @@ impl Threads {
         Ok(Threads { pool: Some(pool) })
     }
 
-    /// How many there are.
+    /// Number of threads.
     pub fn count(&self) -> usize {
         self.pool
             .as_ref()
             .map_or(1, ThreadPool::current_num_threads)
     }
 
-    /// Does `work` on each of the items; returns the results in their order.
-    /// Which thread takes which item is left to chance.
+    /// Runs `work` on each item, on any thread; returns the results in their order.
     pub fn map<T: Send, R: Send>(
         &self,
         items: Vec<T>,

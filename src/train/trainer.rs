@@ -1,8 +1,8 @@
-//! A network being trained: what one step does, and what a run consists of.
+//! The trainer: state of a training run, one step, checkpoints.
 
+mod rank;
 mod replicas;
 mod run;
-mod together;
 mod validation;
 
 use super::checkpoint::{Checkpoint, CheckpointError, State, newest};
@@ -12,11 +12,11 @@ use super::guard::{Guard, Trouble};
 use super::optimizer::{Memory, Optimizer};
 use super::parts::parts;
 use super::start::{Start, StartError, first_weights};
-use super::stopwatch::{Part, Stopwatch};
+use super::stopwatch::{Phase, Stopwatch};
 use super::teacher::TeacherError;
 use super::threads::Threads;
 use super::window::Window;
-use crate::data::loader::{Batch, LoaderError, Position};
+use crate::data::loader::{Batch, Cursor, LoaderError};
 use crate::encode::InputFormat;
 use crate::network::Architecture;
 use replicas::Replicas;
@@ -26,10 +26,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tch::{Device, Kind, Tensor};
 
-/// Where a run's folder keeps its checkpoints.
+/// Name of the folder of checkpoints in a run's folder.
 pub(super) const CHECKPOINTS: &str = "checkpoints";
 
-/// What a run is told besides its configuration.
+/// Options of a run besides its configuration.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// Where checkpoints and metrics go.
@@ -37,13 +37,13 @@ pub struct RunOptions {
     /// Threads that decode samples and, on the CPU, compute: a replica of the
     /// network learns on each, see [`Trainer::run`].
     pub threads: usize,
-    /// Stop (with a checkpoint) after so long; the run can go on later.
+    /// Stop (with a checkpoint) after this time; the run can be resumed.
     pub time: Option<Duration>,
-    /// Stop (with a checkpoint) after the step during which this becomes true.
+    /// Becomes true to stop (with a checkpoint) after the current step.
     pub stop: Arc<AtomicBool>,
 }
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Clone, Debug)]
 pub struct Progress {
     /// Steps taken.
@@ -56,11 +56,11 @@ pub struct Progress {
     pub samples_per_second: f64,
     /// Average policy loss since the last report.
     pub policy_loss: f64,
-    /// Share of validation moves found, where this report follows a validation.
+    /// Policy accuracy of the validation that just ended, if one did.
     pub validation_accuracy: Option<f64>,
 }
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// Steps taken since the run began.
@@ -85,10 +85,10 @@ pub enum TrainError {
          it can be played and converted, but not trained or measured here"
     )]
     Format(u32),
-    /// There are no samples.
+    /// The data cannot be loaded.
     #[error(transparent)]
     Loader(#[from] LoaderError),
-    /// The network to learn from cannot be used.
+    /// The teacher cannot be used.
     #[error(transparent)]
     Teacher(#[from] TeacherError),
     /// The weights to start from cannot be used.
@@ -113,10 +113,10 @@ pub enum TrainError {
         "the checkpoint in {0} is of another architecture: train into another folder, or restore the configuration"
     )]
     Architecture(PathBuf),
-    /// The system gives no threads.
+    /// Threads cannot be started.
     #[error("cannot start the threads that train: {0}")]
     Threads(#[from] rayon::ThreadPoolBuildError),
-    /// Somebody else trains into the same folder.
+    /// Another process trains into the same folder.
     #[error(
         "another process is training into {0}: wait for it, or train into another folder with -o"
     )]
@@ -132,19 +132,19 @@ pub enum TrainError {
     /// Processes that train together were configured differently.
     #[error("the first process was given another configuration: give all of them the same")]
     OtherConfiguration,
-    /// Going back to the last checkpoint did not help.
+    /// Rolling back to the last checkpoint did not help.
     #[error(
         "step {step}: {trouble}, {times} times from the checkpoint of step {from}: \
          lower schedule.peak, or allow more guard.rollbacks"
     )]
     Unstable {
-        /// The step at which it showed last.
+        /// The step of the last instability.
         step: u64,
-        /// What showed.
+        /// The kind of instability.
         trouble: Trouble,
         /// How often.
         times: u32,
-        /// The step that each time began at.
+        /// The step of the checkpoint.
         from: u64,
     },
 }
@@ -175,10 +175,10 @@ pub struct Trainer {
     /// Samples that the weights it began with had seen.
     earlier_samples: u64,
     seconds: f64,
-    position: Position,
+    cursor: Cursor,
     window: Window,
     guard: Guard,
-    /// Times the run has come back to the checkpoint it began at last.
+    /// Rollbacks to the last checkpoint since it was written.
     rollbacks: u32,
 }
 
@@ -222,15 +222,15 @@ impl Trainer {
             samples: 0,
             earlier_samples: start.samples,
             seconds: 0.0,
-            position: Position::default(),
+            cursor: Cursor::default(),
             window: Window::new(device),
             guard: Guard::default(),
             rollbacks: 0,
         })
     }
 
-    /// Goes on from a checkpoint with `config`, which may differ from the
-    /// checkpoint's in all but the architecture.
+    /// Resumes from a checkpoint with `config`, which may differ from the
+    /// checkpoint's except in the architecture.
     ///
     /// # Errors
     /// [`TrainError`] if the configuration does not fit together or is of
@@ -250,19 +250,20 @@ impl Trainer {
         if checkpoint.parameters.size() != trainer.parameters.size() {
             return Err(other());
         }
-        trainer.restore(checkpoint);
+        trainer.load_checkpoint(checkpoint);
         Ok(trainer)
     }
 
-    /// Stands where the checkpoint stood.
-    fn restore(&mut self, checkpoint: &Checkpoint) {
+    /// Loads weights and state of a checkpoint.
+    fn load_checkpoint(&mut self, checkpoint: &Checkpoint) {
         let _guard = tch::no_grad_guard();
         self.parameters.copy_(&checkpoint.parameters);
         self.average.copy_(&checkpoint.average);
-        self.stand(&checkpoint.state, &checkpoint.memory, &checkpoint.sums);
+        self.load_state(&checkpoint.state, &checkpoint.memory, &checkpoint.sums);
     }
 
-    fn stand(&mut self, state: &State, memory: &Memory, sums: &Tensor) {
+    /// Loads everything of a checkpoint but the weights.
+    fn load_state(&mut self, state: &State, memory: &Memory, sums: &Tensor) {
         self.optimizer.restore(state.optimizer_steps, memory);
         self.step = state.step;
         self.samples = state.samples;
@@ -270,24 +271,24 @@ impl Trainer {
         self.seconds = state.seconds;
         let (then, now) = (&state.config, &self.config);
         let same_samples = then.data.draws_like(&now.data);
-        self.position = match same_samples {
-            true => state.position,
-            // Places in other data mean nothing: it is gone through from the start.
-            false => Position {
-                epoch: state.position.epoch + 1,
-                ..Position::default()
+        self.cursor = match same_samples {
+            true => state.cursor,
+            // A cursor into other data means nothing: start a new epoch.
+            false => Cursor {
+                epoch: state.cursor.epoch + 1,
+                ..Cursor::default()
             },
         };
         self.guard = match same_samples && then.loss == now.loss {
             true => state.guard.clone(),
-            // Other losses are usual now.
+            // The usual loss is another one now.
             false => Guard::default(),
         };
         self.window = Window::resume(sums, state.window, self.device);
         self.rollbacks = state.rollbacks;
     }
 
-    /// Begins a run in `options.folder`, or goes on with the one that is there.
+    /// Begins a run in `options.folder`, or resumes the one that is there.
     ///
     /// # Errors
     /// As [`Trainer::new`] and [`Trainer::resume`].
@@ -315,7 +316,7 @@ impl Trainer {
         self.config.steps
     }
 
-    /// Where it computes.
+    /// The device that computes.
     #[must_use]
     pub fn device(&self) -> Device {
         self.device
@@ -327,9 +328,9 @@ impl Trainer {
         &*self.model
     }
 
-    /// The threads that compute. On the CPU there are as many as `wanted`; where
-    /// a GPU computes, or where processes sum gradients while backward goes on,
-    /// the caller's thread is the only one.
+    /// The threads that compute: `wanted` on the CPU. With a GPU, or with several
+    /// processes, which sum gradients during backward, the caller's thread is the
+    /// only one.
     fn threads(&self, wanted: usize) -> Result<Threads, TrainError> {
         let is_cpu = self.device == Device::Cpu;
         Ok(match is_cpu && self.world.is_alone() {
@@ -338,29 +339,28 @@ impl Trainer {
         })
     }
 
-    /// Learns from one batch.
-    fn learn(
+    /// One training step.
+    fn train_step(
         &mut self,
         replicas: &mut Replicas,
         batch: Batch,
         watch: &mut Stopwatch,
     ) -> Result<(), TrainError> {
-        let (joint, next) = (batch.joint, batch.next);
-        let learnt = replicas.learn(batch, &self.world, watch)?;
-        let norm = self.descend(replicas)? / self.world.size() as f64;
-        watch.mark(Part::Step);
-        let carriers = (&learnt.carried, &learnt.counts);
-        self.window.add(&learnt.losses, carriers, &norm);
-        self.window.count(joint);
+        let (global_batch, next) = (batch.global_batch, batch.next);
+        let losses = replicas.backward(batch, &self.world, watch)?;
+        let norm = self.optimizer_step(replicas)? / self.world.size() as f64;
+        watch.mark(Phase::Step);
+        let targets = (&losses.target_weight, &losses.target_count);
+        self.window.add(&losses.losses, targets, &norm);
+        self.window.count(global_batch);
         self.step += 1;
-        self.samples += joint as u64;
-        self.position = next;
+        self.samples += global_batch as u64;
+        self.cursor = next;
         Ok(())
     }
 
-    /// Moves the parameters against their gradient and the average after them;
-    /// returns the gradient's length.
-    fn descend(&mut self, replicas: &mut Replicas) -> Result<Tensor, GroupError> {
+    /// Updates the parameters and their average; returns the gradient's norm.
+    fn optimizer_step(&mut self, replicas: &mut Replicas) -> Result<Tensor, GroupError> {
         let _guard = tch::no_grad_guard();
         let gradient = replicas.gradient(&self.world)?;
         let rate = self.config.schedule.rate(self.step, self.config.steps);
@@ -387,7 +387,7 @@ impl Trainer {
             samples: self.samples,
             earlier_samples: self.earlier_samples,
             seconds: self.seconds,
-            position: self.position,
+            cursor: self.cursor,
             optimizer_steps: self.optimizer.steps(),
             rollbacks: self.rollbacks,
             window,
@@ -395,7 +395,7 @@ impl Trainer {
         }
     }
 
-    /// The run as it stands. All processes must ask for it together.
+    /// A checkpoint of the run. All processes must call it together.
     ///
     /// # Errors
     /// [`GroupError`] if another process is gone.

@@ -1,40 +1,38 @@
-//! What has been measured since the last line of the metrics.
+//! Sums of losses and gradient norms since the last line of the metrics.
 
 use super::distributed::{GroupError, World};
 use super::loss::{Losses, NAMES};
 use std::time::{Duration, Instant};
 use tch::{Device, Kind, Tensor};
 
-/// Averages of the losses, in the order of [`NAMES`]; `None` where no sample
-/// carried the target.
+/// Means of the losses, in the order of [`NAMES`]; `None` where no sample has the
+/// target.
 pub(super) type Averages = Vec<Option<f64>>;
 
-/// Sums on the device, so that steps wait for nothing.
+/// Sums on the device, so that steps need not wait for it.
 #[derive(Debug)]
 pub(super) struct Window {
-    /// f32 [3 · losses + 2]: each loss times the weight that carried its target,
-    /// that weight, the samples that did, the total loss and the gradient's
-    /// length. Of this process; the sum over all is that of the run.
+    /// f32 [3 · L + 2], of this process: the weighted sum of each loss, its target
+    /// weight, its target count; then the total loss and the gradient norm.
     sums: Tensor,
     steps: u64,
     samples: usize,
     started: Instant,
     paused: Duration,
-    /// Steps and samples before this process took over; its clock knows nothing
-    /// of them.
+    /// Steps and samples before the run was resumed, which the clock did not time.
     inherited: (u64, usize),
 }
 
-/// What a window saw.
+/// The means over a window.
 #[derive(Debug)]
 pub(super) struct Measured {
-    /// Mean of each loss over the samples that carried its target.
+    /// Mean of each loss over the samples that have its target.
     pub averages: Averages,
-    /// For each loss the number of samples that carried its target.
-    pub carried: Vec<f64>,
+    /// For each loss, the number of samples that have its target.
+    pub target_counts: Vec<f64>,
     /// Mean of the weighted sum of losses.
     pub loss: f64,
-    /// Mean length of the gradient before clipping.
+    /// Mean norm of the gradient before clipping.
     pub norm: f64,
     /// Samples a second.
     pub speed: f64,
@@ -57,7 +55,7 @@ impl Window {
         }
     }
 
-    /// Goes on with a window that a checkpoint carried.
+    /// Resumes the window of a checkpoint.
     pub fn resume(sums: &Tensor, (steps, samples): (u64, usize), device: Device) -> Window {
         let fresh = Window::new(device);
         if sums.size() != fresh.sums.size() {
@@ -73,28 +71,28 @@ impl Window {
         }
     }
 
-    /// What a checkpoint carries: the sums over all processes, and steps and
-    /// samples.
+    /// The window's state for a checkpoint: the sums over all processes, and
+    /// (steps, samples).
     ///
     /// # Errors
-    /// [`GroupError`] if another process is gone; so for all that sums.
+    /// [`GroupError`] if another process is gone.
     pub fn state(&self, world: &World) -> Result<(Tensor, (u64, usize)), GroupError> {
-        Ok((self.joint(world)?, (self.steps, self.samples)))
+        Ok((self.summed(world)?, (self.steps, self.samples)))
     }
 
-    fn joint(&self, world: &World) -> Result<Tensor, GroupError> {
+    /// The sums over all processes.
+    fn summed(&self, world: &World) -> Result<Tensor, GroupError> {
         let sums = self.sums.copy();
         world.sum(&sums, "summing losses")?;
         Ok(sums)
     }
 
-    /// Adds a part of a batch: its losses, the weights `carried` and the samples
-    /// `counts` that carried their targets, f32 `[losses]`, and its part of the
-    /// gradient's length.
-    pub fn add(&mut self, losses: &Losses, (carried, counts): (&Tensor, &Tensor), norm: &Tensor) {
+    /// Adds a part of a batch: its losses, the weights and counts of their targets,
+    /// both f32 `[L]`, and its part of the gradient norm.
+    pub fn add(&mut self, losses: &Losses, (weights, counts): (&Tensor, &Tensor), norm: &Tensor) {
         let _guard = tch::no_grad_guard();
         let scalars = Tensor::stack(&[&losses.total.detach(), norm], 0).to_kind(Kind::Float);
-        self.sums += Tensor::cat(&[&losses.sums, carried, counts, &scalars], 0);
+        self.sums += Tensor::cat(&[&losses.sums, weights, counts, &scalars], 0);
     }
 
     /// Counts a batch, of which all processes together saw `samples`.
@@ -107,12 +105,12 @@ impl Window {
         self.samples
     }
 
-    /// Takes time out that was spent on something else than training.
+    /// Excludes time that was not spent on training.
     pub fn pause(&mut self, time: Duration) {
         self.paused += time;
     }
 
-    /// Mean total loss and mean length of the gradient so far.
+    /// Mean total loss and mean gradient norm so far.
     pub fn loss_and_norm(&self, world: &World) -> Result<(f64, f64), GroupError> {
         Ok(self.means(&self.fetch(world)?))
     }
@@ -126,25 +124,25 @@ impl Window {
     }
 
     fn fetch(&self, world: &World) -> Result<Vec<f64>, GroupError> {
-        let sums = self.joint(world)?.to_device(Device::Cpu);
+        let sums = self.summed(world)?.to_device(Device::Cpu);
         Ok(Vec::try_from(sums.to_kind(Kind::Double)).expect("a vector of floats"))
     }
 
-    /// Fetches the averages and begins anew.
+    /// Returns the means and begins a new window.
     pub fn close(&mut self, world: &World) -> Result<Measured, GroupError> {
         let sums = self.fetch(world)?;
         let (loss, norm) = self.means(&sums);
         let mut parts = sums.chunks(NAMES.len());
         let mut part = || parts.next().expect("three parts and more");
-        let (weighted, carried, counts) = (part(), part(), part());
+        let (weighted, target_weights, target_counts) = (part(), part(), part());
         let seconds = self.started.elapsed().saturating_sub(self.paused);
         let seconds = seconds.as_secs_f64().max(1e-9);
-        let averages = weighted.iter().zip(carried);
+        let averages = weighted.iter().zip(target_weights);
         let measured = Measured {
             averages: averages
-                .map(|(&sum, &carried)| (carried > 0.0).then(|| sum / carried))
+                .map(|(&sum, &weight)| (weight > 0.0).then(|| sum / weight))
                 .collect(),
-            carried: counts.to_vec(),
+            target_counts: target_counts.to_vec(),
             loss,
             norm,
             speed: (self.samples - self.inherited.1) as f64 / seconds,
@@ -172,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn averages_are_over_what_carried_the_target() {
+    fn averages_are_over_the_samples_with_the_target() {
         let alone = World::alone();
         let mut window = Window::new(Device::Cpu);
         window.add(&losses(1.0, 3.0), (&all(3.0), &all(6.0)), &2f32.into());
@@ -183,7 +181,7 @@ mod tests {
         for mut window in [window, Window::resume(&sums, counts, Device::Cpu)] {
             let measured = window.close(&alone).unwrap();
             assert_eq!(measured.averages, vec![Some(2.0); NAMES.len()]);
-            assert_eq!(measured.carried, vec![8.0; NAMES.len()]);
+            assert_eq!(measured.target_counts, vec![8.0; NAMES.len()]);
             assert_eq!((measured.loss, measured.norm), (3.0, 3.0));
             let empty = window.close(&alone).unwrap();
             assert_eq!(empty.averages, vec![None; NAMES.len()]);

@@ -3,7 +3,7 @@
 use super::*;
 use std::collections::BTreeSet;
 use tch::{Device, Kind, Tensor};
-use tessera::data::replay::own_line;
+use tessera::data::replay::main_line;
 use tessera::network::chessformer::{ModelConfig, PositionConfig};
 use tessera::network::{About, Architecture, Chessformer, Network};
 use tessera::nn::torch::ExportPrecision;
@@ -45,7 +45,7 @@ fn sample(folder: &Path, games: &str, policies: [&str; 2], arguments: &[&str]) -
     command
 }
 
-/// Whether each position of the game's own line was judged.
+/// Whether each position of the game's main line was judged.
 fn judged(record: &Record) -> Vec<bool> {
     let nodes = record.nodes.iter().enumerate();
     let own = nodes.filter(|(_, node)| node.depth == 0);
@@ -100,7 +100,7 @@ fn every_position_is_judged_and_ratings_reach_the_shard() {
             None => assert!((4..=12).contains(&opening), "{opening}"),
         }
         openings.insert((record.fen.is_some(), opening));
-        let game = own_line(&record).unwrap();
+        let game = main_line(&record).unwrap();
         let is_long = game.plies().len() == 41;
         assert_eq!(is_long && game.ending().is_none(), record.result.is_none());
         assert!(is_long || game.ending().is_some());
@@ -169,7 +169,7 @@ fn scores_end_sampled_games_too() {
         (&3.into(), &12.into())
     );
     for record in records(&folder.path().join("out.pgn")) {
-        assert_eq!(record.own_line().count(), 4);
+        assert_eq!(record.main_line().count(), 4);
         assert_eq!(record.result.unwrap().q(), 0.0);
     }
 }

@@ -151,8 +151,9 @@ fn a_checkpoint_that_cannot_be_written_is_tried_again() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     assert!(
-        errors
-            .contains("training goes on without this checkpoint, the last whole one is of step 5")
+        errors.contains(
+            "training continues without this checkpoint, the last whole one is of step 5"
+        )
     );
     assert!(checkpoint(folder, "run", 20).is_file());
     assert_eq!(metrics(folder, "run"), metrics(folder, "whole"));
@@ -188,7 +189,7 @@ fn a_full_disk_leaves_whole_checkpoints() {
         .current_dir(folder);
     let errors = fail(&mut limited);
     assert_eq!(
-        errors.matches("training goes on without").count(),
+        errors.matches("training continues without").count(),
         2,
         "{errors}"
     );
@@ -236,7 +237,7 @@ fn a_bad_batch_is_left_behind() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     assert!(
-        errors.contains("on with the batches after these"),
+        errors.contains("continuing with the batches after these"),
         "{errors}"
     );
     let lines = metrics(folder, "run");

@@ -1,4 +1,4 @@
-//! `train ablate`: variants of one configuration, trained and compared.
+//! `train ablate`: trains variants of one configuration and compares them.
 
 use super::device::DeviceArguments;
 use super::run::{stop_when_interrupted, take_shards_from, train};
@@ -16,37 +16,37 @@ use tessera::train::{
     Ablation, History, Override, Progress, RunOptions, TrainConfig, Trainer, table,
 };
 
-/// Share of the time in which a variant's speed is measured first.
+/// Share of the time for measuring a variant's speed.
 const TRIAL: f64 = 0.05;
 
-/// Share of the time that is kept for validations and checkpoints.
+/// Share of the time for validations and checkpoints.
 const RESERVE: f64 = 0.06;
 
-/// Where the steps that fit into the time are remembered.
+/// File that stores the steps that fit into the time.
 const STEPS: &str = "steps.json";
 
-/// What `train ablate` is asked to do.
+/// Arguments of `train ablate`.
 #[derive(Args)]
 pub struct Ablate {
-    /// What is compared: a base configuration and its variants.
+    /// The ablation: a base configuration and its variants.
     #[arg(value_name = "FILE.toml")]
     file: PathBuf,
-    /// Where the runs go, each in a folder of its variant's name; variants that
-    /// are finished there are not trained again.
+    /// Folder for the runs, one folder for each variant. Finished variants are not
+    /// trained again.
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
-    /// Set a key of the base, as in batch=256; may be given many times.
+    /// Set a key of the base, such as batch=256; may be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<Override>,
-    /// Train each variant for so many minutes, its schedule fitted to its speed,
-    /// in place of the same steps.
+    /// Train each variant for this many minutes, with its schedule fitted to its
+    /// speed, instead of the same number of steps.
     #[arg(long)]
     minutes: Option<f64>,
-    /// Train these variants only, by name.
+    /// Train only this variant; may be repeated.
     #[arg(long, value_name = "VARIANT")]
     only: Vec<String>,
-    /// Take the data from these shards in place of the configuration's folders,
-    /// matched by their names.
+    /// Folder of the shards, in place of the configuration's folders; shards are
+    /// matched by name.
     #[arg(long, value_name = "FOLDER")]
     shards: Option<PathBuf>,
     /// Print one JSON object in place of the table.
@@ -56,7 +56,7 @@ pub struct Ablate {
     device: DeviceArguments,
 }
 
-/// What all trainings share.
+/// Settings that all variants share.
 struct Bench {
     device: Device,
     threads: usize,
@@ -64,7 +64,7 @@ struct Bench {
 }
 
 impl Ablate {
-    /// Trains what is not trained yet, and prints the table.
+    /// Trains the variants that are not trained yet, and prints the table.
     pub fn run(self) -> anyhow::Result<()> {
         let ablation = Ablation::read(&self.file)?;
         let minutes = self.minutes.or(ablation.minutes);
@@ -128,8 +128,8 @@ impl Ablate {
         Ok(())
     }
 
-    /// Steps that a variant takes in the time, by a short trial; remembered, so
-    /// that a second start keeps them.
+    /// Steps that a variant takes in the time, by a short trial. They are stored, so
+    /// that a resumed ablation keeps them.
     fn fitted_steps(
         &self,
         variant: &str,
@@ -175,7 +175,7 @@ impl Ablate {
     }
 }
 
-/// The steps that were found to fit into a time.
+/// Steps that fit into a time.
 #[derive(Serialize, Deserialize)]
 struct Fitted {
     minutes: f64,
@@ -194,7 +194,7 @@ impl Bench {
     }
 }
 
-/// Positions a second, without the first steps, which are slower.
+/// Positions a second, without the slower first steps.
 fn speed(
     config: &TrainConfig,
     limit: Duration,
@@ -219,7 +219,7 @@ fn speed(
     }
     Ok(match speeds.as_slice() {
         [_, rest @ ..] if !rest.is_empty() => rest.iter().sum::<f64>() / rest.len() as f64,
-        // Steps so slow that hardly any fitted into the trial.
+        // Hardly any step fitted into the trial.
         _ => summary.samples as f64 / started.elapsed().as_secs_f64(),
     })
 }

@@ -1,4 +1,4 @@
-//! `train describe`: how large a network is, before it is trained.
+//! `train describe`: the size of an architecture.
 
 use clap::Args;
 use std::path::PathBuf;
@@ -7,13 +7,13 @@ use tessera::network::ArchitectureConfig;
 use tessera::network::chessformer::{ModelConfig, PRESETS};
 use tessera::train::TrainConfig;
 
-/// What `train describe` is asked to do.
+/// Arguments of `train describe`.
 #[derive(Args)]
 pub struct Describe {
-    /// An architecture by name.
+    /// Name of an architecture.
     #[arg(long, value_parser = PRESETS, required_unless_present = "config")]
     preset: Option<String>,
-    /// The architecture of a training configuration.
+    /// Take the architecture of this training configuration.
     #[arg(long, value_name = "FILE.toml", conflicts_with = "preset")]
     config: Option<PathBuf>,
     /// Print one JSON object.

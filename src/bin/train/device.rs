@@ -1,4 +1,4 @@
-//! Where training computes.
+//! The device that trains.
 
 use clap::Args;
 use std::num::NonZeroUsize;
@@ -6,20 +6,20 @@ use tch::{Cuda, Device};
 use tessera::nn::DeviceChoice;
 use tessera::train::Launch;
 
-/// The device and how many threads of the processor help it.
+/// The device and the number of CPU threads.
 #[derive(Args, Clone, Debug)]
 pub struct DeviceArguments {
-    /// Where to compute: auto, cpu, cuda or cuda:1.
+    /// Device: auto, cpu, cuda or cuda:1.
     #[arg(long, default_value_t)]
     device: DeviceChoice,
-    /// Threads that decode samples and, on the CPU, compute, each on its part of
-    /// every batch; by default all. A run repeats bit for bit with the same number.
+    /// Threads that decode samples; on the CPU each also trains on its part of every
+    /// batch. By default all. A run repeats bit for bit with the same number.
     #[arg(long)]
     threads: Option<usize>,
 }
 
 impl DeviceArguments {
-    /// Readies libtorch and names the device.
+    /// Sets up libtorch and returns the device.
     pub fn prepare(&self) -> anyhow::Result<Device> {
         let device = tessera::nn::torch::device(self.device)?;
         // On the CPU the trainer's threads work side by side, each alone.

@@ -1,4 +1,4 @@
-//! `train eval`: a network's losses on the games kept for validation.
+//! `train eval`: a network's losses on the validation games.
 
 use super::device::DeviceArguments;
 use anyhow::{Context, bail};
@@ -8,18 +8,18 @@ use tch::Device;
 use tessera::network;
 use tessera::train::{Checkpoint, TrainConfig, Trainer};
 
-/// What `train eval` is asked to do.
+/// Arguments of `train eval`.
 #[derive(Args)]
 pub struct Eval {
     /// A checkpoint, a run's folder for its newest one, or a network file (.pt), of
     /// ours or imported.
     #[arg(value_name = "RUN")]
     source: PathBuf,
-    /// Take data and loss weights from this configuration, not the run's own; a
-    /// network file has none.
+    /// Take data and loss weights from this configuration instead of the run's. A
+    /// network file needs it.
     #[arg(long, value_name = "FILE.toml")]
     config: Option<PathBuf>,
-    /// Look at so many samples.
+    /// Number of samples.
     #[arg(long)]
     samples: Option<usize>,
     /// Print one JSON object.
@@ -30,7 +30,7 @@ pub struct Eval {
 }
 
 impl Eval {
-    /// Measures the weights, of a run the averaged ones.
+    /// Evaluates the network; of a run, its averaged weights.
     pub fn run(self) -> anyhow::Result<()> {
         let device = self.device.prepare()?;
         let trainer = if self.source.extension().is_some_and(|it| it == "pt") {
@@ -68,7 +68,7 @@ impl Eval {
 
     fn of_network(&self, device: Device) -> anyhow::Result<Trainer> {
         let Some(path) = &self.config else {
-            bail!("a network file does not say what it is to be measured on: give --config");
+            bail!("a network file names no validation games: give --config");
         };
         let shown = self.source.display();
         let file = std::fs::read(&self.source).with_context(|| format!("cannot read {shown}"))?;

@@ -1,4 +1,5 @@
-//! `train export`: a run's network as the TorchScript file the engine loads.
+//! `train export`: writes a run's network as the TorchScript file that the engine
+//! loads.
 
 use anyhow::{Context, ensure};
 use clap::Args;
@@ -8,11 +9,11 @@ use tessera::network::{self, About, Network, Output};
 use tessera::nn::torch::ExportPrecision;
 use tessera::train::Checkpoint;
 
-/// What `train export` is asked to do.
+/// Arguments of `train export`.
 #[derive(Args)]
 pub struct Export {
     /// A checkpoint, a run's folder for its newest one, or a network file (.pt) to
-    /// write as this version computes it.
+    /// rewrite in the current version.
     #[arg(value_name = "RUN")]
     source: PathBuf,
     /// The network to write.
@@ -21,20 +22,20 @@ pub struct Export {
     /// The network's name; by default the run's.
     #[arg(long)]
     name: Option<String>,
-    /// In which format parameters are stored.
+    /// Floating-point format in which parameters are stored.
     #[arg(long, value_enum, default_value_t)]
     precision: ExportPrecision,
-    /// Which output ranks moves; by default q, or what the network file says.
+    /// Output that ranks moves; by default q, or the network file's.
     #[arg(long, value_parser = ["q", "wdl", "st"])]
     search_value: Option<String>,
     /// Export the last weights, not their average.
     #[arg(long)]
     last: bool,
-    /// What it was trained on, for the network's card.
+    /// Note on the training data, for the network's card.
     #[arg(long)]
     note: Option<String>,
     /// Licence of the weights, as an SPDX expression; by default
-    /// GPL-3.0-or-later, or what the network file says.
+    /// GPL-3.0-or-later, or the network file's.
     #[arg(long)]
     licence: Option<String>,
 }
@@ -117,10 +118,10 @@ impl Export {
     fn network(&self) -> anyhow::Result<Network> {
         ensure!(
             !self.last,
-            "--last is for runs: a network file has its weights once"
+            "--last is for runs: a network file has one set of weights"
         );
         let path = self.source.display();
         let file = std::fs::read(&self.source).with_context(|| format!("cannot read {path}"))?;
-        network::open(&file).with_context(|| format!("{path} cannot be written anew"))
+        network::open(&file).with_context(|| format!("{path} cannot be exported again"))
     }
 }

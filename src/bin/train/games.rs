@@ -9,27 +9,26 @@ use std::time::Duration;
 use tessera::openings::{BookOptions, Openings};
 use tessera::tablebase::Tablebase;
 
-/// Random plies that tell games apart where neither a book nor chance in the
-/// play does.
+/// Random plies that make games differ where neither a book nor random play does.
 pub const RANDOM_PLIES: u32 = 8;
 
-/// Where games begin, and where they end early.
+/// Openings of games, and when games end early.
 #[derive(Args, Clone, Debug)]
 pub struct GamesArguments {
     /// A book of openings: FEN, EPD or PGN, plain or .gz, .zst or .zip; may be
-    /// repeated. A book begins games in proportion to its share, by default 1.
-    /// With a cut, games in PGN are played to a ply drawn from its range, as in
+    /// repeated. Each book opens games in proportion to its share, by default 1.
+    /// A cut plays games in PGN up to a random ply of its range. Example:
     /// games.pgn,share=2,cut=8..60.
     #[arg(long, value_name = "BOOK[,share=N][,cut=A..B]", value_parser = book)]
     openings: Vec<BookOptions>,
-    /// Random moves after the opening, in plies; by default 8 without a book,
-    /// 0 with one and with --sample.
+    /// Random plies after the opening; by default 8 without a book, 0 with a book
+    /// or with --sample.
     #[arg(long, value_name = "PLIES")]
     random_plies: Option<u32>,
-    /// Break games off that last so many plies, the opening included.
+    /// Stop games after this many plies, the opening included.
     #[arg(long, value_name = "PLIES", value_parser = clap::value_parser!(u16).range(1..))]
     max_plies: Option<u16>,
-    /// Folders of Syzygy tablebases whose word ends games.
+    /// Folders of Syzygy tablebases, which end games at their result.
     #[arg(long, value_name = "FOLDERS")]
     tablebase: Option<String>,
 }
@@ -43,8 +42,8 @@ impl GamesArguments {
             || self.tablebase.is_some()
     }
 
-    /// Where games begin: without a book, after `bookless` random plies, unless
-    /// the user says how many.
+    /// The openings; without a book, `bookless` random plies, unless the user sets
+    /// another number.
     pub fn openings(&self, bookless: u32, seed: u64) -> anyhow::Result<Openings> {
         let random_plies = self.random_plies.unwrap_or(match self.openings.is_empty() {
             true => bookless,
@@ -53,7 +52,7 @@ impl GamesArguments {
         Ok(Openings::open(&self.openings, random_plies, seed)?)
     }
 
-    /// After how many plies games are broken off.
+    /// The number of plies after which games are stopped.
     pub fn max_plies(&self) -> Option<usize> {
         self.max_plies.map(usize::from)
     }

@@ -1,4 +1,4 @@
-//! `train label`: games and positions labelled by another engine.
+//! `train label`: labels games and positions with another engine.
 
 use super::games::{GamesArguments, RANDOM_PLIES, bar, make_folder, name_and_value, share};
 use super::policies::PolicyArguments;
@@ -12,30 +12,30 @@ use std::time::{Duration, Instant};
 use tessera::data::pgn::Journal;
 use tessera::engine::{EngineCommand, Limit};
 use tessera::label::{
-    Adjudication, DrawRule, Event, Labelling, Play, ResignRule, SampledGames, Source, Tally,
+    Adjudication, DrawRule, Event, GameSource, LabelSummary, Labelling, Play, ResignRule,
+    SampledGames,
 };
 
-/// What `train label` is asked to do.
+/// Arguments of `train label`.
 #[derive(Args)]
 #[command(group(ArgGroup::new("source").args(["inputs", "play", "sample"]).required(true)))]
 #[command(group(ArgGroup::new("played").args(["play", "sample"])))]
 #[command(group(ArgGroup::new("limit").args(["nodes", "depth", "movetime"])))]
 pub struct Label {
-    /// Games (PGN) and positions (FEN or EPD) to annotate, plain or compressed.
+    /// Games (PGN) and positions (FEN or EPD) to label, plain or compressed.
     #[arg(value_name = "IN")]
     inputs: Vec<PathBuf>,
-    /// Have the engine play so many games against itself instead.
+    /// Let the engine play this many games against itself instead.
     #[arg(long, value_name = "GAMES")]
     play: Option<u64>,
-    /// Have networks play so many games by their policies (--policy) instead,
-    /// each move sampled by one evaluation. The engine judges every position
-    /// after the opening.
+    /// Sample this many games from the policies of networks (--policy) instead, one
+    /// evaluation a move. The engine scores every position after the opening.
     #[arg(long, value_name = "GAMES", requires = "policies")]
     sample: Option<u64>,
     #[command(flatten)]
     policies: PolicyArguments,
-    /// The games to write (PGN; packed where it is named .gz or .zst). Where
-    /// they were begun, work goes on.
+    /// The games to write: PGN, compressed if the name ends in .gz or .zst. An
+    /// unfinished output is continued.
     #[arg(short, long, value_name = "OUT.pgn")]
     output: PathBuf,
     /// The engine: a path, or a name on PATH.
@@ -44,46 +44,46 @@ pub struct Label {
     /// Set an option of the engine; may be repeated.
     #[arg(long = "option", value_name = "NAME=VALUE", value_parser = name_and_value)]
     options: Vec<(String, String)>,
-    /// Processes of the engine; by default one for each processor.
+    /// Engine processes; by default one for each processor.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     processes: Option<u16>,
-    /// Think for so many nodes about each position (by default 5000).
+    /// Search this many nodes of each position (by default 5000).
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     nodes: Option<u64>,
-    /// Think to this depth.
+    /// Search each position to this depth.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     depth: Option<u32>,
-    /// Think for so many milliseconds.
+    /// Search each position for this many milliseconds.
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     movetime: Option<u64>,
-    /// Moves judged in each position: more than one make the policy a
-    /// distribution (`train pack --alternatives`).
+    /// Moves scored in each position; with more than one, `train pack
+    /// --alternatives` makes the policy target a distribution.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     multipv: u32,
-    /// Plies written of the engine's line where another move was played.
+    /// Plies of the engine's line to write where another move was played.
     #[arg(long, default_value_t = 4, value_name = "PLIES")]
     line: usize,
-    /// Seconds beyond its thinking time after which an engine that does not answer
-    /// is started again.
+    /// Restart the engine if it does not answer this many seconds after its search
+    /// should have ended.
     #[arg(long, default_value_t = 60.0, value_parser = positive)]
     timeout: f64,
-    /// Share of the positions of games that is annotated.
+    /// Share of the positions of games to score.
     #[arg(long, default_value_t = 1.0, value_parser = share, conflicts_with = "played")]
     share: f64,
-    /// Probability that a move of a game is random instead of the engine's;
-    /// pack such games with --noise.
+    /// Probability that a move is random instead of the engine's; pack such games
+    /// with --noise.
     #[arg(long, default_value_t = 0.0, value_name = "P", value_parser = share, requires = "play")]
     random_moves: f64,
-    /// A side loses whose score was -CP or less for MOVES of its moves on end.
+    /// A side resigns after MOVES of its moves in a row with a score of -CP or less.
     #[arg(long, value_name = "MOVES,CP", value_parser = resign_rule, requires = "played")]
     resign: Option<ResignRule>,
-    /// Drawn from move FROM on, when all scores were within CP for MOVES moves
-    /// of each side on end.
+    /// From move FROM on, a game is drawn after MOVES moves of each side in a row
+    /// with scores within CP.
     #[arg(long, value_name = "FROM,MOVES,CP", value_parser = draw_rule, requires = "played")]
     draw: Option<DrawRule>,
     #[command(flatten)]
     games: GamesArguments,
-    /// Seed of all that is drawn.
+    /// Seed of all random choices.
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Print one JSON object as the last line.
@@ -96,13 +96,13 @@ struct Report<'a> {
     output: &'a Path,
     event: &'a str,
     #[serde(flatten)]
-    tally: Tally,
+    summary: LabelSummary,
     seconds: f64,
     positions_per_second: f64,
 }
 
 impl Label {
-    /// Labels, or goes on labelling.
+    /// Labels, resuming an unfinished output.
     pub fn run(self) -> anyhow::Result<()> {
         let labelling = Labelling {
             engine: EngineCommand {
@@ -127,12 +127,12 @@ impl Label {
         let progress = bar(source.count()?)?;
         let clock = Instant::now();
         let positions = AtomicU64::new(0);
-        let tally = labelling.run(&source, &event, &mut journal, &|event| {
+        let summary = labelling.run(&source, &event, &mut journal, &|event| {
             observe(event, &progress, &positions, clock);
         })?;
         progress.finish_and_clear();
         let seconds = clock.elapsed().as_secs_f64();
-        self.tell(&event, &tally, seconds)
+        self.tell(&event, &summary, seconds)
     }
 
     fn limit(&self) -> Limit {
@@ -143,9 +143,9 @@ impl Label {
         }
     }
 
-    fn source(&self, processes: usize) -> anyhow::Result<Source> {
+    fn source(&self, processes: usize) -> anyhow::Result<GameSource> {
         if let Some(games) = self.sample {
-            return Ok(Source::Sample(SampledGames {
+            return Ok(GameSource::Sample(SampledGames {
                 games,
                 players: self.policies.players(processes)?,
                 precision: self.policies.precision(),
@@ -155,7 +155,7 @@ impl Label {
             }));
         }
         if let Some(games) = self.play {
-            return Ok(Source::Play(Play {
+            return Ok(GameSource::Play(Play {
                 games,
                 openings: self.games.openings(RANDOM_PLIES, self.seed)?,
                 random_moves: self.random_moves,
@@ -167,7 +167,7 @@ impl Label {
                 "--openings, --random-plies, --max-plies and --tablebase need --play or --sample"
             );
         }
-        Ok(Source::Files {
+        Ok(GameSource::Files {
             paths: self.inputs.clone(),
             share: self.share,
         })
@@ -184,23 +184,23 @@ impl Label {
 }
 
 impl Label {
-    fn tell(&self, event: &str, tally: &Tally, seconds: f64) -> anyhow::Result<()> {
-        let positions_per_second = tally.positions as f64 / seconds;
+    fn tell(&self, event: &str, summary: &LabelSummary, seconds: f64) -> anyhow::Result<()> {
+        let positions_per_second = summary.positions as f64 / seconds;
         println!(
             "{}: {} games, {} positions ({positions_per_second:.1}/s); \
              {} games were there, {} unreadable, {} positions given up",
             self.output.display(),
-            tally.games,
-            tally.positions,
-            tally.found,
-            tally.unreadable,
-            tally.given_up,
+            summary.games,
+            summary.positions,
+            summary.found,
+            summary.unreadable,
+            summary.given_up,
         );
         if self.json {
             let report = Report {
                 output: &self.output,
                 event,
-                tally: *tally,
+                summary: *summary,
                 seconds,
                 positions_per_second,
             };
@@ -254,7 +254,7 @@ fn numbers<const COUNT: usize>(text: &str) -> Result<[i32; COUNT], String> {
     }
 }
 
-/// The longest that an engine may be waited for, in seconds.
+/// The longest timeout, in seconds.
 const A_DAY: f64 = 86_400.0;
 
 fn positive(text: &str) -> Result<f64, String> {

@@ -31,22 +31,22 @@ struct Arguments {
 enum Command {
     /// Pack games (PGN, also gzip or zstd) or chunks into a shard for training.
     Pack(pack::Pack),
-    /// Say what shards, chunks and games hold.
+    /// Count what shards, chunks and games consist of.
     Stats(stats::Stats),
-    /// Have a UCI engine play games, or judge games and positions: those there
-    /// are, or games sampled from networks.
+    /// Label with a UCI engine: games it plays, existing games and positions, or
+    /// games sampled from networks.
     Label(label::Label),
-    /// Have the engine play itself.
+    /// Play games of the engine against itself.
     Selfplay(selfplay::SelfPlayCommand),
-    /// Print how large an architecture is.
+    /// Print the size of an architecture.
     Describe(describe::Describe),
-    /// Train a network, or go on training it.
+    /// Train a network, or resume training it.
     Run(run::Run),
-    /// Measure a run's network on the games kept for validation.
+    /// Evaluate a run's network on the validation games.
     Eval(eval::Eval),
-    /// Write a run's network as the TorchScript file that the engine loads.
+    /// Export a run's network as the TorchScript file that the engine loads.
     Export(export::Export),
-    /// Show runs side by side, on one page of HTML.
+    /// Write an HTML page that compares runs.
     Report(report::Report),
     /// Train variants of one configuration and compare them.
     Ablate(ablate::Ablate),

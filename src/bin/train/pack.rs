@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use tessera::data::Curve;
 use tessera::data::held_out::HeldOut;
-use tessera::data::label::{Evals, Reading};
+use tessera::data::label::{EvalRefersTo, TargetRules};
 use tessera::data::pgn;
 use tessera::data::record::Record;
 use tessera::data::shard::{Block, Header, SAMPLES_PER_BLOCK, ShardWriter};
@@ -19,10 +19,10 @@ use tessera::eval::{epd, puzzles};
 
 /// Bytes of text that are parsed side by side before anything is written.
 const TEXT: usize = 16 << 20;
-/// Chunks that are.
+/// Chunks that are parsed side by side.
 const CHUNKS: usize = 256;
 
-/// What `train pack` is asked to do.
+/// Arguments of `train pack`.
 #[derive(Args)]
 pub struct Pack {
     /// Games: PGN, plain or compressed with gzip or zstd; or training chunks of
@@ -32,10 +32,10 @@ pub struct Pack {
     /// The shard to write.
     #[arg(short, long, value_name = "OUT.shard")]
     output: PathBuf,
-    /// What a score after a move belongs to: the engine that chose the move
-    /// (chooser) or an analysis of the position after it (analysis).
+    /// What a score after a move refers to: the move, by the engine that chose it
+    /// (chooser), or the position after it, by an analysis (analysis).
     #[arg(long, value_enum)]
-    evals: Option<Evals>,
+    evals: Option<EvalRefersTo>,
     /// Make every move of the games a policy target, as for human games.
     #[arg(long, conflicts_with = "noise")]
     played: bool,
@@ -45,20 +45,19 @@ pub struct Pack {
     /// The curve from the engines' scores to values.
     #[arg(long, value_enum, default_value = "lichess")]
     curve: Curve,
-    /// Make one distribution of the moves of a position that bear scores
-    /// (`train label --multipv`): a softmax of their chances of winning at this
-    /// temperature, as 0.05.
+    /// Merge the scored moves of a position (`train label --multipv`) into one
+    /// policy target: a softmax of their chances of winning at this temperature,
+    /// such as 0.05.
     #[arg(long, value_name = "TEMPERATURE", value_parser = temperature, requires = "evals")]
     alternatives: Option<f32>,
-    /// Leave out games that reach a position which these puzzles (CSV, as
-    /// Lichess has them) or test suites (EPD) ask about; may be repeated.
+    /// Leave out games that reach a position of these puzzles (CSV in Lichess's
+    /// format) or test suites (EPD); may be repeated.
     #[arg(long, value_name = "FILE")]
     without: Vec<PathBuf>,
-    /// Stop at the first game or record that cannot be used instead of skipping
-    /// it.
+    /// Stop at the first unusable game or record instead of skipping it.
     #[arg(long)]
     strict: bool,
-    /// Read so many games at most.
+    /// Read at most this many games.
     #[arg(long, value_name = "N")]
     limit_games: Option<usize>,
 }
@@ -66,19 +65,19 @@ pub struct Pack {
 impl Pack {
     /// Packs the games.
     pub fn run(self) -> anyhow::Result<()> {
-        let reading = Reading {
+        let rules = TargetRules {
             evals: self.evals,
             played: self.played,
             noise: self.noise,
             curve: self.curve,
             alternatives: self.alternatives,
         };
-        if self.alternatives.is_some() && self.evals != Some(Evals::Chooser) {
+        if self.alternatives.is_some() && self.evals != Some(EvalRefersTo::MovePlayed) {
             bail!("--alternatives needs --evals chooser: an analysis scores what was played");
         }
         let header = Header {
             sources: self.inputs.iter().map(|path| file_name(path)).collect(),
-            reading,
+            rules,
         };
         let held_out = held_out(&self.without)?;
         make_folder(&self.output)?;
@@ -87,10 +86,10 @@ impl Pack {
             progress,
             held_out,
             writer: ShardWriter::create(&self.output, &header)?,
-            reading,
+            rules,
             is_strict: self.strict,
             pending: Pending::default(),
-            tally: Tally::default(),
+            counts: Counts::default(),
         };
         for input in &self.inputs {
             if Chunks::are_at(input).with_context(|| input.display().to_string())? {
@@ -100,19 +99,19 @@ impl Pack {
             }
         }
         packing.progress.finish_and_clear();
-        let (tally, bytes) = packing.finish()?;
+        let (counts, bytes) = packing.finish()?;
         println!(
             "{}: {} games, {} samples, {bytes} bytes ({:.2} a sample); \
              {} games without a target, {} skipped{}",
             self.output.display(),
-            tally.packed,
-            tally.samples,
-            bytes as f64 / tally.samples as f64,
-            tally.without_samples,
-            tally.skipped,
+            counts.packed,
+            counts.samples,
+            bytes as f64 / counts.samples as f64,
+            counts.without_samples,
+            counts.skipped,
             match self.without.is_empty() {
                 true => String::new(),
-                false => format!(", {} left out", tally.left_out),
+                false => format!(", {} left out", counts.left_out),
             },
         );
         Ok(())
@@ -185,10 +184,11 @@ impl Pack {
         Ok(())
     }
 
-    /// How many more games to read.
+    /// Number of games still to be read.
     fn left(&self, packing: &Packing) -> usize {
-        self.limit_games
-            .map_or(usize::MAX, |limit| limit.saturating_sub(packing.tally.read))
+        self.limit_games.map_or(usize::MAX, |limit| {
+            limit.saturating_sub(packing.counts.read)
+        })
     }
 
     /// A bar over the bytes of all files of games.
@@ -207,9 +207,9 @@ impl Pack {
     }
 }
 
-/// What came of the games.
+/// Counts of games and samples.
 #[derive(Default)]
-struct Tally {
+struct Counts {
     read: usize,
     packed: u64,
     samples: u64,
@@ -227,41 +227,41 @@ struct Pending {
 
 /// A shard in the making.
 struct Packing {
-    reading: Reading,
+    rules: TargetRules,
     held_out: HeldOut,
     is_strict: bool,
     progress: ProgressBar,
     writer: ShardWriter,
     pending: Pending,
-    tally: Tally,
+    counts: Counts,
 }
 
 impl Packing {
     /// Counts games and writes the blocks that they fill.
     fn add(&mut self, records: Vec<Record>) -> anyhow::Result<()> {
-        let reading = &self.reading;
+        let rules = &self.rules;
         let held_out = &self.held_out;
         let judged: Vec<(u64, bool)> = records
             .par_iter()
             .map(|record| {
-                // What cannot be played through cannot be searched for them either.
-                let is_held_out = held_out.is_met_by(record).unwrap_or(true);
-                (reading.samples(record), is_held_out)
+                // A record that cannot be played through is left out too.
+                let is_held_out = held_out.contains_any_of(record).unwrap_or(true);
+                (rules.samples(record), is_held_out)
             })
             .collect();
         let mut full = Vec::new();
         for (record, (samples, is_held_out)) in records.into_iter().zip(judged) {
-            self.tally.read += 1;
+            self.counts.read += 1;
             if is_held_out {
-                self.tally.left_out += 1;
+                self.counts.left_out += 1;
                 continue;
             }
             if samples == 0 {
-                self.tally.without_samples += 1;
+                self.counts.without_samples += 1;
                 continue;
             }
-            self.tally.packed += 1;
-            self.tally.samples += samples;
+            self.counts.packed += 1;
+            self.counts.samples += samples;
             self.pending.records.push(record);
             self.pending.samples += samples;
             if self.pending.samples >= SAMPLES_PER_BLOCK {
@@ -269,19 +269,19 @@ impl Packing {
             }
         }
         self.write(full)?;
-        let tally = &self.tally;
-        let message = format!("{} games, {} samples", tally.packed, tally.samples);
+        let counts = &self.counts;
+        let message = format!("{} games, {} samples", counts.packed, counts.samples);
         self.progress.set_message(message);
         Ok(())
     }
 
-    /// Passes over something that cannot be used.
+    /// Skips an unusable game or record.
     fn skip(&mut self, fault: &str) -> anyhow::Result<()> {
         if self.is_strict {
             bail!("{fault}; without --strict it would be skipped");
         }
-        self.tally.read += 1;
-        self.tally.skipped += 1;
+        self.counts.read += 1;
+        self.counts.skipped += 1;
         self.progress.suspend(|| eprintln!("skipped {fault}"));
         Ok(())
     }
@@ -298,13 +298,13 @@ impl Packing {
         Ok(())
     }
 
-    /// Completes the shard; returns what came of the games, and its size.
-    fn finish(mut self) -> anyhow::Result<(Tally, u64)> {
-        if self.tally.samples == 0 {
+    /// Completes the shard; returns the counts and its size in bytes.
+    fn finish(mut self) -> anyhow::Result<(Counts, u64)> {
+        if self.counts.samples == 0 {
             bail!(
-                "{} games hold no training target as they were to be read; \
+                "{} games hold no training target under these options; \
                  see `train pack --help` on --evals and --played",
-                self.tally.read
+                self.counts.read
             );
         }
         if self.pending.samples > 0 {
@@ -312,7 +312,7 @@ impl Packing {
             self.write(vec![last])?;
         }
         let bytes = self.writer.finish()?;
-        Ok((self.tally, bytes))
+        Ok((self.counts, bytes))
     }
 }
 
@@ -324,7 +324,7 @@ fn temperature(text: &str) -> Result<f32, String> {
     }
 }
 
-/// The positions that puzzles and suites ask about.
+/// The positions of puzzles and suites.
 fn held_out(files: &[PathBuf]) -> anyhow::Result<HeldOut> {
     let mut keys = Vec::new();
     for file in files {
@@ -333,7 +333,7 @@ fn held_out(files: &[PathBuf]) -> anyhow::Result<HeldOut> {
                 keys.extend(puzzle.positions().map(|game| game.current().key));
             }
         } else {
-            // Lines that cannot be used are asked of nobody.
+            // Unusable lines of a suite are skipped when it is run, too.
             let (entries, _) = epd::read(file)?;
             keys.extend(entries.iter().map(|entry| entry.game.current().key));
         }

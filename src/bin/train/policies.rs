@@ -12,13 +12,13 @@ use tessera::nn::{self, Backend, BackendOptions, Devices, Metadata, Precision};
 /// Digits of a network's hash that tell it from others of its name.
 const HASH_DIGITS: usize = 8;
 
-/// The networks, and where they are computed.
+/// The networks, and the device that runs them.
 #[derive(Args)]
 pub struct PolicyArguments {
-    /// With --sample: a network whose policy moves are sampled from; may be
-    /// repeated. White's and Black's are drawn for each game. Temperatures above
-    /// 1 (the default) flatten the policy. The rating goes to the games' tags and
-    /// to networks that ask for it, as in maia-1500.pt,temperature=0.8,elo=1500.
+    /// With --sample: a network to sample moves from; may be repeated. White and
+    /// Black are drawn for each game. Temperatures above 1 (the default) flatten
+    /// the policy. The rating goes to the games' tags and to networks that take
+    /// ratings. Example: maia-1500.pt,temperature=0.8,elo=1500.
     #[arg(
         long = "policy",
         value_name = "FILE[,temperature=T][,elo=N]",
@@ -26,10 +26,10 @@ pub struct PolicyArguments {
         requires = "sample"
     )]
     policies: Vec<PolicyOptions>,
-    /// Where the networks are computed: auto, cpu, cuda, cuda:1 or several.
+    /// Device that runs the networks: auto, cpu, cuda, cuda:1 or several.
     #[arg(long, default_value_t, requires = "sample")]
     device: Devices,
-    /// The floating-point format they are computed in.
+    /// Floating-point format that the networks run in.
     #[arg(long, value_enum, default_value_t, requires = "sample")]
     precision: Precision,
 }
@@ -43,7 +43,7 @@ struct PolicyOptions {
 }
 
 impl PolicyArguments {
-    /// Loads the networks, each file once, for so many threads that ask.
+    /// Loads the networks, each file once, for `threads` callers.
     pub fn players(&self, threads: usize) -> anyhow::Result<Vec<PolicyPlayer>> {
         let mut networks: BTreeMap<&PathBuf, (Metadata, Arc<dyn Backend>)> = BTreeMap::new();
         let mut players = Vec::new();
@@ -62,9 +62,7 @@ impl PolicyArguments {
             let (metadata, backend) = &networks[&policy.net];
             let file = policy.net.display();
             if policy.rating.is_none() && metadata.scalars.iter().any(|name| name == "self_elo") {
-                bail!(
-                    "{file} plays as people of a given rating do: write --policy {file},elo=1500"
-                );
+                bail!("{file} imitates players of a given rating: write --policy {file},elo=1500");
             }
             players.push(PolicyPlayer {
                 name: metadata.name.clone(),
@@ -77,7 +75,7 @@ impl PolicyArguments {
         Ok(players)
     }
 
-    /// The floating-point format that the networks are computed in.
+    /// Floating-point format that the networks run in.
     pub fn precision(&self) -> Precision {
         self.precision
     }

@@ -1,4 +1,4 @@
-//! `train report`: runs side by side, on one page.
+//! `train report`: a page that compares runs.
 
 use super::{console, stats};
 use anyhow::Context;
@@ -8,16 +8,16 @@ use std::path::PathBuf;
 use tessera::data::statistics::Survey;
 use tessera::train::{History, TrainConfig, write_report};
 
-/// What `train report` is asked to do.
+/// Arguments of `train report`.
 #[derive(Args)]
 pub struct Report {
     /// Folders of runs.
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
-    /// The page to write; any browser shows it, without a network.
+    /// The page to write; a browser needs no network to show it.
     #[arg(short, long, value_name = "OUT.html")]
     output: PathBuf,
-    /// Leave out what the data consists of, which takes a pass over it.
+    /// Leave out the statistics of the data, which take a pass over it.
     #[arg(long)]
     no_data: bool,
 }
@@ -61,15 +61,15 @@ fn sources(config: &TrainConfig) -> Vec<PathBuf> {
     sources.map(|source| source.path.clone()).collect()
 }
 
-/// What the sources hold; null, with a warning, if they are no longer there.
+/// Statistics of the sources; null, with a warning, if they no longer exist.
 fn survey(sources: &[PathBuf]) -> anyhow::Result<Value> {
     let progress = console::bar(0, "{elapsed} {human_pos} samples surveyed, {per_sec}")?;
     let mut survey = Survey::default();
     for path in sources {
-        // Training has told of bad records; here they are only counted.
+        // Training has reported unusable records; here they are only counted.
         let counting = |samples| progress.inc(samples);
         if let Err(error) = stats::add_packed(&mut survey, path, counting, |_| Ok(())) {
-            tracing::warn!("{error:#}; the report says nothing of the data");
+            tracing::warn!("{error:#}; the report has no statistics of the data");
             return Ok(Value::Null);
         }
     }

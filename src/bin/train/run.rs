@@ -1,4 +1,4 @@
-//! `train run`: trains a network, or goes on training it.
+//! `train run`: trains a network, or resumes training it.
 
 use super::console;
 use super::device::DeviceArguments;
@@ -14,38 +14,37 @@ use tessera::train::{
     Launch, Override, Progress, RunOptions, Summary, TrainConfig, Trainer, World,
 };
 
-/// Where there is no terminal, a line is printed after so long at the earliest.
+/// Least time between two lines of progress without a terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(30);
 
-/// Exit status of a program that was interrupted, as shells count.
+/// Exit status after an interrupt, by the convention of shells.
 const INTERRUPTED: i32 = 130;
 
-/// What `train run` is asked to do.
+/// Arguments of `train run`.
 #[derive(Args)]
 pub struct Run {
     /// The run's configuration.
     #[arg(long, value_name = "FILE.toml")]
     config: PathBuf,
-    /// Set a key of the configuration, as in optimizer.beta1=0.95 or
-    /// data.shards.0.rate=0.5; may be given many times.
+    /// Set a key of the configuration, such as optimizer.beta1=0.95 or
+    /// data.shards.0.rate=0.5; may be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<Override>,
-    /// The run's folder; by default runs/NAME. A run that is there is gone on
-    /// with.
+    /// The run's folder; by default runs/NAME. A run in this folder is resumed.
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
-    /// Train so many steps in place of the configuration's.
+    /// Number of steps, in place of the configuration's.
     #[arg(long)]
     steps: Option<u64>,
-    /// Take the data from these shards in place of the configuration's folders,
-    /// matched by their names.
+    /// Folder of the shards, in place of the configuration's folders; shards are
+    /// matched by name.
     #[arg(long, value_name = "FOLDER")]
     shards: Option<PathBuf>,
-    /// Stop after so many minutes, with a checkpoint to go on from.
+    /// Stop after this many minutes, with a checkpoint to resume from.
     #[arg(long)]
     minutes: Option<f64>,
-    /// In a run of several processes, how long each waits for the others before
-    /// it gives up.
+    /// With several processes: how long each waits for the others before it gives
+    /// up.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     timeout: u64,
     #[command(flatten)]
@@ -102,7 +101,7 @@ impl Run {
         let state = if summary.finished {
             "finished"
         } else {
-            "stopped; run again to go on"
+            "stopped; run again to resume"
         };
         println!(
             "{state} at step {} after {} samples: {}",
@@ -114,7 +113,7 @@ impl Run {
     }
 }
 
-/// Has a configuration find its shards in `folder`, by their names.
+/// Replaces the folders of a configuration's shards by `folder`.
 pub fn take_shards_from(folder: &std::path::Path, config: &mut TrainConfig) -> anyhow::Result<()> {
     for source in &mut config.data.shards {
         let name = source.path.file_name().context("a shard without a name")?;
@@ -123,8 +122,8 @@ pub fn take_shards_from(folder: &std::path::Path, config: &mut TrainConfig) -> a
     Ok(())
 }
 
-/// Becomes true at Ctrl-C or a signal to end, so that the run can finish its
-/// step and write a checkpoint; a second one ends it at once.
+/// A flag that becomes true at Ctrl-C or a signal to terminate, so that the run
+/// finishes its step and writes a checkpoint. A second signal ends it at once.
 pub fn stop_when_interrupted() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let asked = stop.clone();
@@ -132,13 +131,13 @@ pub fn stop_when_interrupted() -> anyhow::Result<Arc<AtomicBool>> {
         if asked.swap(true, Ordering::Relaxed) {
             std::process::exit(INTERRUPTED);
         }
-        tracing::warn!("stopping after this step, with a checkpoint; once more stops at once");
+        tracing::warn!("stopping after this step, with a checkpoint; press again to stop at once");
     })?;
     Ok(stop)
 }
 
-/// Trains as one process of several. The first one alone reads the checkpoint
-/// and tells how far the run is.
+/// Trains as one process of several. Only the first one reads the checkpoint and
+/// shows the progress.
 fn train_together(
     config: &TrainConfig,
     world: World,
@@ -159,7 +158,7 @@ fn train_together(
     train(&config.name, &mut trainer, options)
 }
 
-/// Trains with a bar, or with lines where there is no terminal.
+/// Trains with a progress bar, or with lines if there is no terminal.
 pub fn train(name: &str, trainer: &mut Trainer, options: &RunOptions) -> anyhow::Result<Summary> {
     let size = trainer.model().size();
     eprintln!(
@@ -181,7 +180,7 @@ pub fn train(name: &str, trainer: &mut Trainer, options: &RunOptions) -> anyhow:
     Ok(summary)
 }
 
-/// How far the run is, on a bar or in lines.
+/// The progress of a run, as a bar or in lines.
 struct Display {
     bar: ProgressBar,
     accuracy: Option<f64>,

@@ -1,4 +1,4 @@
-//! `train selfplay`: the engine plays itself.
+//! `train selfplay`: games of the engine against itself.
 
 use super::games::{GamesArguments, RANDOM_PLIES, bar, name_and_value, share};
 use anyhow::{Context, bail};
@@ -10,80 +10,79 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 use tessera::nn::{self, BackendKind, BackendOptions, Devices, Precision};
-use tessera::selfplay::{Event, SelfPlay, Tally};
+use tessera::selfplay::{Event, SelfPlay, SelfPlaySummary};
 use tessera::uci::Settings;
 
 /// Memory of a game's search tree, in MiB: room for tens of thousands of visits.
 const HASH: usize = 16;
-/// Plies after which games count as drawn, as in Lc0's self-play.
+/// Length in plies at which games count as drawn, as in Lc0's self-play.
 const MAX_PLIES: usize = 450;
 /// Share of noise in the root's policy, as in AlphaZero.
 const NOISE: f32 = 0.25;
 /// Temperature of the first moves, as in AlphaZero.
 const TEMPERATURE: f32 = 1.0;
 
-/// What `train selfplay` is asked to do.
+/// Arguments of `train selfplay`.
 #[derive(Args)]
 pub struct SelfPlayCommand {
     /// The folder for the games: a chunk each (game_000017.gz), and games.pgn.
-    /// Where they were begun, work goes on.
+    /// Unfinished self-play is continued.
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
-    /// How many games.
+    /// Number of games.
     #[arg(long)]
     games: u64,
     /// The network's file; without it, the network built into the program.
     #[arg(long, value_name = "FILE")]
     net: Option<PathBuf>,
-    /// Where evaluations come from.
+    /// What evaluates positions.
     #[arg(long, value_enum, default_value_t)]
     backend: BackendKind,
-    /// Where the network is computed: auto, cpu, cuda, cuda:1 or several.
+    /// Device that runs the network: auto, cpu, cuda, cuda:1 or several.
     #[arg(long, default_value_t)]
     device: Devices,
-    /// The floating-point format it is computed in.
+    /// Floating-point format that the network runs in.
     #[arg(long, value_enum, default_value_t)]
     precision: Precision,
     /// Threads that evaluate on a CPU; by default all.
     #[arg(long, default_value_t = 0)]
     threads: usize,
-    /// Games at once; by default as many as fill the backend's batches.
+    /// Games in parallel; by default as many as fill the backend's batches.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     concurrency: Option<u16>,
-    /// Visits for each move.
+    /// Visits of the root for each move.
     #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u64).range(2..))]
     visits: u64,
-    /// Let so many root moves share the visits by Gumbel's selection instead of
-    /// PUCT. The policy is then the improved one instead of the visits.
+    /// Number of root moves that share the visits by Gumbel selection instead of
+    /// PUCT. The policy target is then the improved policy instead of the visits.
     #[arg(long, value_name = "MOVES", value_parser = clap::value_parser!(u32).range(1..))]
     gumbel: Option<u32>,
-    /// Share of Dirichlet noise in the root's policy; by default 0.25, with
-    /// Gumbel's selection 0.
+    /// Share of Dirichlet noise in the root's policy; by default 0.25, and 0 with
+    /// Gumbel selection.
     #[arg(long, value_parser = share)]
     noise: Option<f64>,
-    /// Temperature at which moves are drawn by their visits (by default 1).
+    /// Temperature at which moves are sampled by their visits (by default 1).
     #[arg(long, conflicts_with = "gumbel", value_parser = temperature)]
     temperature: Option<f32>,
-    /// Plies after the opening in which moves are drawn; later the best is
-    /// played.
+    /// Plies after the opening in which moves are sampled; later moves are the best.
     #[arg(long, default_value_t = 30)]
     temperature_plies: usize,
-    /// A side resigns whose best move is worth this or less, as -0.95.
+    /// A side resigns when its best move's value is Q or less, for example -0.95.
     #[arg(long, value_name = "Q", allow_negative_numbers = true, value_parser = hopeless)]
     resign: Option<f32>,
-    /// Share of the games in which nobody resigns, to count those that would
-    /// have been given up wrongly.
+    /// Share of the games without resignation, which counts how many resignations
+    /// would be wrong.
     #[arg(long, default_value_t = 0.1, value_parser = share, requires = "resign")]
     played_on: f64,
-    /// Set an option of the search as over UCI, such as CPuct=2; may be repeated.
+    /// Set a UCI option of the search, such as CPuct=2; may be repeated.
     #[arg(long = "set", value_name = "OPTION=VALUE", value_parser = name_and_value)]
     options: Vec<(String, String)>,
-    /// Memory for remembered evaluations, in MiB.
+    /// Memory of the evaluation cache, in MiB.
     #[arg(long, default_value_t = 256, value_name = "MIB")]
     cache: usize,
     #[command(flatten)]
     games_arguments: GamesArguments,
-    /// Seed of all that is drawn.
+    /// Seed of all random choices.
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Print one JSON object as the last line.
@@ -96,21 +95,21 @@ struct Report<'a> {
     output: &'a Path,
     event: &'a str,
     #[serde(flatten)]
-    tally: Tally,
+    summary: SelfPlaySummary,
     seconds: f64,
     games_per_second: f64,
     evaluations_per_second: f64,
 }
 
 impl SelfPlayCommand {
-    /// Plays, or goes on playing.
+    /// Plays, continuing unfinished self-play.
     pub fn run(self) -> anyhow::Result<()> {
         let settings = self.settings()?;
         let backend = nn::load_for_many(&settings.backend)?;
         let properties = backend.properties();
         let at_once = match properties.input.is_some() {
             true => properties.recommended_batch * properties.recommended_threads,
-            // Nothing is gained by batches that several games fill.
+            // Without a network, batches gain nothing.
             false => std::thread::available_parallelism().map_or(1, usize::from),
         };
         std::fs::create_dir_all(&self.output)
@@ -155,7 +154,7 @@ impl SelfPlayCommand {
         let progress = bar(self.games)?;
         let clock = Instant::now();
         let moves = AtomicU64::new(0);
-        let tally = plan.run(backend, &event, &|event| match event {
+        let summary = plan.run(backend, &event, &|event| match event {
             Event::Move => {
                 let played = moves.fetch_add(1, Relaxed) + 1;
                 let rate = played as f64 / clock.elapsed().as_secs_f64();
@@ -164,10 +163,10 @@ impl SelfPlayCommand {
             Event::Finished => progress.inc(1),
         })?;
         progress.finish_and_clear();
-        self.tell(&event, &tally, clock.elapsed().as_secs_f64())
+        self.tell(&event, &summary, clock.elapsed().as_secs_f64())
     }
 
-    /// What steers the searches, and which backend they ask.
+    /// Search parameters and backend.
     fn settings(&self) -> anyhow::Result<Settings> {
         let mut settings = Settings {
             backend: BackendOptions {
@@ -214,38 +213,38 @@ impl SelfPlayCommand {
         }
     }
 
-    fn tell(&self, event: &str, tally: &Tally, seconds: f64) -> anyhow::Result<()> {
-        let played = tally.games - tally.found;
+    fn tell(&self, event: &str, summary: &SelfPlaySummary, seconds: f64) -> anyhow::Result<()> {
+        let played = summary.games - summary.found;
         let games_per_second = played as f64 / seconds;
-        let evaluations_per_second = tally.evaluations as f64 / seconds;
+        let evaluations_per_second = summary.evaluations as f64 / seconds;
         println!(
             "{}: {} games ({} of them were there), {} positions; won by White {}, drawn {}, won by \
              Black {}; {} resigned, {} ended by tablebases, {} broken off; {:.2} games/s, {:.0} \
              evaluations/s",
             self.output.display(),
-            tally.games,
-            tally.found,
-            tally.positions,
-            tally.white,
-            tally.draw,
-            tally.black,
-            tally.resigned,
-            tally.tablebase,
-            tally.cut_off,
+            summary.games,
+            summary.found,
+            summary.positions,
+            summary.white,
+            summary.draw,
+            summary.black,
+            summary.resigned,
+            summary.tablebase,
+            summary.cut_off,
             games_per_second,
             evaluations_per_second,
         );
         if self.resign.is_some() {
             println!(
                 "of {} games played on in which a side would have resigned, it did not lose {}",
-                tally.would_resign, tally.wrongly
+                summary.would_resign, summary.wrongly
             );
         }
         if self.json {
             let report = Report {
                 output: &self.output,
                 event,
-                tally: *tally,
+                summary: *summary,
                 seconds,
                 games_per_second,
                 evaluations_per_second,

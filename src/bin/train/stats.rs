@@ -1,4 +1,4 @@
-//! `train stats`: what training data consists of.
+//! `train stats`: statistics of training data.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,26 +9,26 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use tessera::data::Curve;
-use tessera::data::label::{Evals, Reading};
+use tessera::data::label::{EvalRefersTo, TargetRules};
 use tessera::data::shard::{MAGIC, Shard, is_address};
 use tessera::data::statistics::{BARS, Fault, Findings, PIECE_BAR, RATING_BAR, Survey};
 use tessera::data::v6::Chunks;
 
-/// What `train stats` is asked to do.
+/// Arguments of `train stats`.
 #[derive(Args)]
 pub struct Stats {
     /// Shards; training chunks of Lc0 (versions 6 and 7, gzip or plain), tars
     /// and folders of them; games in PGN, also gzip or zstd.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Of PGN: what a score after a move belongs to, see `train pack`. Every
-    /// move counts as a target.
+    /// For PGN: what a score after a move refers to, see `train pack`. Every move
+    /// counts as a target.
     #[arg(long, value_enum, default_value = "chooser")]
-    evals: Evals,
-    /// Of PGN: the curve from the engines' scores to values.
+    evals: EvalRefersTo,
+    /// For PGN: the curve from the engines' scores to values.
     #[arg(long, value_enum, default_value = "lichess")]
     curve: Curve,
-    /// Stop at the first record that cannot be used instead of skipping it.
+    /// Stop at the first unusable record instead of skipping it.
     #[arg(long)]
     strict: bool,
     /// Print one JSON object instead of a table.
@@ -49,7 +49,7 @@ impl Stats {
         let style = "{elapsed} {human_pos} samples, {per_sec}";
         let progress = ProgressBar::no_length().with_style(ProgressStyle::with_template(style)?);
         let mut survey = Survey::default();
-        let reading = Reading {
+        let rules = TargetRules {
             evals: Some(self.evals),
             played: true,
             noise: false,
@@ -69,13 +69,13 @@ impl Stats {
             if is_shard(path).with_context(named)? || Chunks::are_at(path).with_context(named)? {
                 add_packed(&mut survey, path, count, bad)?;
             } else {
-                survey.add_pgn(path, &reading, count, bad)?;
+                survey.add_pgn(path, &rules, count, bad)?;
             }
         }
         progress.finish_and_clear();
         let findings = survey.finish();
         if findings.statistics.samples == 0 {
-            bail!("there is not a single sample in these files");
+            bail!("these files contain no samples");
         }
         if self.json {
             let files = &self.files;
@@ -165,7 +165,7 @@ fn print(findings: &Findings) {
     }
 }
 
-/// Bars with what they count, the longest of 50 marks.
+/// A bar chart with counts; the longest bar has 50 marks.
 fn chart(bars: impl Iterator<Item = (String, u64)> + Clone) {
     let highest = bars.clone().map(|(_, count)| count).max().unwrap_or(0);
     for (name, count) in bars {

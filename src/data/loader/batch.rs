@@ -4,7 +4,7 @@ use crate::data::legal::Legal;
 use crate::data::sample::{Policy, Sample, Wdl};
 use crate::encode::Input;
 
-use super::{Position, Share};
+use super::{Cursor, RankShard};
 use std::ops::Range;
 
 /// Policy targets as a sparse matrix [B, 1858] in coordinates: entry `i` is
@@ -43,22 +43,22 @@ pub struct Batch {
     pub opponent_elo: Vec<f32>,
     /// How much each sample counts.
     pub weight: Vec<f32>,
-    /// Where the batches after this one begin.
-    pub next: Position,
-    /// Samples of the whole batch, of which these may be a part.
-    pub joint: usize,
-    /// Place of these samples' first one in the whole batch.
+    /// Where the next batch begins.
+    pub next: Cursor,
+    /// Number of samples in the whole batch over all ranks and replicas.
+    pub global_batch: usize,
+    /// Index of this part's first sample in the whole batch.
     pub first: usize,
 }
 
 impl Batch {
-    /// How many samples the batch holds.
+    /// Number of samples in the batch.
     #[must_use]
     pub fn len(&self) -> usize {
         self.inputs.len()
     }
 
-    /// Whether it holds none.
+    /// Whether it holds no samples.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.inputs.is_empty()
@@ -77,16 +77,18 @@ impl Batch {
         bytemuck::cast_slice(&self.legal)
     }
 
-    /// The batch in at most `count` parts that follow each other, as even as can
-    /// be; none is empty unless the batch is.
+    /// Splits the batch into at most `count` consecutive parts, as even as
+    /// possible; no part is empty unless the batch is.
     #[must_use]
     pub fn split(self, count: usize) -> Vec<Batch> {
-        let of = count.min(self.len()).max(1);
-        if of == 1 {
+        let world_size = count.min(self.len()).max(1);
+        if world_size == 1 {
             return vec![self];
         }
-        let shares = (0..of).map(|number| Share { number, of }.part(0..self.len()));
-        shares.map(|places| self.part(places)).collect()
+        let shards = (0..world_size).map(|rank| RankShard { rank, world_size });
+        shards
+            .map(|shard| self.part(shard.part(0..self.len())))
+            .collect()
     }
 
     /// The samples at `places`.
@@ -111,7 +113,7 @@ impl Batch {
             opponent_elo: self.opponent_elo[places.clone()].to_vec(),
             weight: self.weight[places.clone()].to_vec(),
             next: self.next,
-            joint: self.joint,
+            global_batch: self.global_batch,
             first: self.first + places.start,
         }
     }
@@ -119,7 +121,7 @@ impl Batch {
     /// Samples as columns.
     pub(super) fn gather<'a>(
         samples: impl ExactSizeIterator<Item = &'a Sample>,
-        next: Position,
+        next: Cursor,
     ) -> Batch {
         let size = samples.len();
         let mut batch = Batch {
@@ -134,7 +136,7 @@ impl Batch {
             opponent_elo: Vec::with_capacity(size),
             weight: Vec::with_capacity(size),
             next,
-            joint: size,
+            global_batch: size,
             first: 0,
         };
         for sample in samples {
@@ -201,7 +203,7 @@ mod tests {
             weight: 1.0,
         };
         let samples: Vec<Sample> = (0..count).map(sample).collect();
-        Batch::gather(samples.iter(), Position::default())
+        Batch::gather(samples.iter(), Cursor::default())
     }
 
     #[test]
@@ -219,7 +221,7 @@ mod tests {
             let mut policy = PolicyTargets::default();
             let mut q = Vec::new();
             for part in parts {
-                assert_eq!((part.first, part.joint), (q.len(), count));
+                assert_eq!((part.first, part.global_batch), (q.len(), count));
                 let rows = part.policy.row.iter();
                 policy.row.extend(rows.map(|row| row + part.first as i64));
                 policy.index.extend(part.policy.index);

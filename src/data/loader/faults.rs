@@ -1,13 +1,13 @@
-//! Records that cannot be used.
+//! Unusable records: counting and logging them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::LoaderError;
 
-/// Faults that are told one by one; after them they are only counted.
-const TOLD: u64 = 100;
+/// Faults that are logged one by one; later ones are only counted.
+const LOGGED: u64 = 100;
 
-/// Counts and tells what is skipped, or stops at the first.
+/// Counts and logs what is skipped, or stops at the first fault.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     is_strict: bool,
@@ -22,14 +22,16 @@ impl Faults {
         }
     }
 
-    /// Notes a fault, which names its file and place.
+    /// Logs a fault, or returns it if the loader is strict.
     pub(super) fn note(&self, fault: LoaderError) -> Result<(), LoaderError> {
         if self.is_strict {
             return Err(fault);
         }
         match self.count.fetch_add(1, Ordering::Relaxed) {
-            before if before < TOLD => tracing::warn!("skipped {fault}"),
-            TOLD => tracing::warn!("more records are skipped; from here on they are only counted"),
+            before if before < LOGGED => tracing::warn!("skipped {fault}"),
+            LOGGED => {
+                tracing::warn!("more records are skipped; from here on they are only counted")
+            }
             _ => {}
         }
         Ok(())

@@ -10,13 +10,13 @@ use crate::data::sample::Sample;
 
 use super::faults::Faults;
 use super::plan::{BlockId, Plan, Purpose};
-use super::{LoaderError, Position, Split};
+use super::{Cursor, LoaderError, Split};
 
 /// The decoded samples of one group.
 pub(super) struct Group {
     blocks: Vec<Vec<Sample>>,
-    /// Block and place in it of every sample, in the order in which they are
-    /// handed out. The samples themselves, a kilobyte each, stay where they are.
+    /// Block and index in it of every sample, in the shuffled order. The samples
+    /// themselves, a kilobyte each, are not moved.
     order: Vec<(u32, u32)>,
     epoch: u64,
     number: u64,
@@ -76,24 +76,24 @@ impl Group {
             .map(|&(block, at)| &self.blocks[block as usize][at as usize])
     }
 
-    /// The position after the group's first `offset` samples.
-    pub(super) fn position(&self, offset: usize) -> Position {
-        Position {
+    /// The cursor after the group's first `offset` samples.
+    pub(super) fn cursor(&self, offset: usize) -> Cursor {
+        Cursor {
             epoch: self.epoch,
             group: self.number,
             offset: offset as u64,
         }
     }
 
-    /// The position after the group.
-    pub(super) fn end(&self) -> Position {
+    /// The cursor after the group.
+    pub(super) fn end(&self) -> Cursor {
         match self.is_last {
-            true => Position {
+            true => Cursor {
                 epoch: self.epoch + 1,
                 group: 0,
                 offset: 0,
             },
-            false => Position {
+            false => Cursor {
                 epoch: self.epoch,
                 group: self.number + 1,
                 offset: 0,
@@ -112,11 +112,11 @@ fn decode_block(
 ) -> Result<Vec<Sample>, LoaderError> {
     let share = plan.share(id);
     let place = [id.source, id.block, id.pass].map(u64::from);
-    // The same stream for all slices, so that each sample is in one of them.
+    // All slices use the same stream, so that each sample is in exactly one.
     let mut random = plan.random(Purpose::Draw, [epoch, place[0], place[1], place[2]]);
     let slices = plan.slices();
-    // Room for what is drawn on average and a little more, so that megabytes
-    // are not moved as the vector grows.
+    // Reserves the average and a little more, so that the vector does not move
+    // megabytes as it grows.
     let expected = plan.expected(id) as usize;
     let focus = plan.focus();
     let mut samples = Vec::with_capacity(expected + expected / 16);

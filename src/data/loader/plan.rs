@@ -5,10 +5,10 @@ use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use sha2::{Digest, Sha256};
 
-use super::source::Source;
+use super::source::OpenSource;
 use super::{Focus, Sampling, Split};
 
-/// What a random stream decides.
+/// What a random stream is used for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
     /// The order of an epoch's blocks.
@@ -24,22 +24,22 @@ pub(super) enum Purpose {
 pub(super) struct BlockId {
     pub(super) source: u32,
     pub(super) block: u32,
-    /// Which pass of the epoch it is: a source whose rate is above 1 is gone
-    /// through more than once.
+    /// Number of the pass over the source; a source with a rate above 1 has
+    /// several passes an epoch.
     pub(super) pass: u32,
-    /// Which slice of the block's samples it takes, below [`Plan::slices`].
+    /// Number of the slice of the block's samples, below [`Plan::slices`].
     pub(super) slice: u32,
 }
 
-/// The open sources and how to go through them.
+/// The open sources and the order in which an epoch visits them.
 pub(super) struct Plan {
     pub(super) sampling: Sampling,
-    sources: Vec<Source>,
+    sources: Vec<OpenSource>,
     split: Split,
 }
 
 impl Plan {
-    pub(super) fn new(sampling: Sampling, split: Split, sources: Vec<Source>) -> Plan {
+    pub(super) fn new(sampling: Sampling, split: Split, sources: Vec<OpenSource>) -> Plan {
         Plan {
             sampling,
             sources,
@@ -57,9 +57,9 @@ impl Plan {
         (samples * f64::from(self.slices())) as u64
     }
 
-    /// An epoch's groups; every slice of every block is in one of them, and the
-    /// next slices come only when all blocks have given the last ones. Groups are
-    /// of about equal size.
+    /// The groups of an epoch, of about equal size. Every slice of every block is
+    /// in one of them; a slice number begins when all blocks are done with the one
+    /// before.
     pub(super) fn groups(&self, epoch: u64) -> Vec<Vec<BlockId>> {
         let mut blocks: Vec<BlockId> = Vec::new();
         for slice in 0..self.slices() {
@@ -84,14 +84,14 @@ impl Plan {
         groups
     }
 
-    /// Says that these blocks will be decoded soon, in this order.
+    /// Announces that these blocks will be decoded soon, in this order.
     pub(super) fn announce(&self, blocks: &[BlockId]) {
         for &id in blocks {
             self.source(id).announce(id.block as usize);
         }
     }
 
-    /// Whether a game belongs to the split, by a number that equal games share.
+    /// Whether a game belongs to the split, by the hash of its moves.
     pub(super) fn admits(&self, game: u64) -> bool {
         let place = game as f64 / 2f64.powi(64);
         let is_validation = place < self.sampling.validation;
@@ -109,18 +109,17 @@ impl Plan {
         Xoshiro256PlusPlus::from_seed(digest.finalize().into())
     }
 
-    pub(super) fn source(&self, id: BlockId) -> &Source {
+    pub(super) fn source(&self, id: BlockId) -> &OpenSource {
         &self.sources[id.source as usize]
     }
 
-    /// The share of a block's samples that a pass uses: all of them but in the
-    /// last pass, which makes up for what of the rate is no whole number.
-    /// Validation takes nothing twice.
+    /// The share of a block's samples that a pass uses: 1, except in the last pass,
+    /// which uses the fraction of the rate. Validation uses no sample twice.
     pub(super) fn share(&self, id: BlockId) -> f64 {
         (self.rate(self.source(id)) - f64::from(id.pass)).min(1.0)
     }
 
-    /// Slices into which the samples of every block are parted.
+    /// Number of slices of each block's samples.
     pub(super) fn slices(&self) -> u32 {
         match self.split {
             Split::Train => self.sampling.spread,
@@ -128,20 +127,20 @@ impl Plan {
         }
     }
 
-    /// What is drawn of a pass's share.
+    /// Which samples are dropped for lack of surprise.
     pub(super) fn focus(&self) -> Option<Focus> {
         self.sampling.focus.filter(|_| self.split == Split::Train)
     }
 
-    fn rate(&self, source: &Source) -> f64 {
+    fn rate(&self, source: &OpenSource) -> f64 {
         match self.split {
             Split::Train => source.rate(),
             Split::Validation => source.rate().min(1.0),
         }
     }
 
-    /// All passes over all blocks that may hold games of the split, for the first
-    /// slice.
+    /// The first slice of every pass over every block that may hold games of the
+    /// split.
     fn blocks(&self) -> impl Iterator<Item = BlockId> + '_ {
         (0..).zip(&self.sources).flat_map(move |(number, source)| {
             let passes = self.rate(source).ceil() as u32;
@@ -160,7 +159,7 @@ impl Plan {
         })
     }
 
-    /// The samples that a visit to a block gives on average.
+    /// The average number of samples of a visit to a block.
     pub(super) fn expected(&self, id: BlockId) -> f64 {
         let block = id.block as usize;
         let source = self.source(id);

@@ -1,4 +1,4 @@
-//! What to load, as a training configuration says it.
+//! The table `data` of a training configuration: what to load.
 
 use std::path::PathBuf;
 
@@ -8,81 +8,78 @@ use crate::data::replay::VariationWeight;
 
 use super::LoaderError;
 
-/// A shard, or a place where chunks lie, and how much of it to use.
+/// One source of samples and how much of it an epoch uses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Source {
+pub struct SourceConfig {
     /// The shard; or a chunk, a tar of chunks or a folder of either.
     pub path: PathBuf,
     /// How often an epoch uses each of its samples: below 1 a share of them,
-    /// which each epoch draws anew, above 1 some or all of them repeatedly.
-    #[serde(default = "Source::whole")]
+    /// drawn anew each epoch; above 1 some or all of them repeatedly.
+    #[serde(default = "SourceConfig::whole")]
     pub rate: f64,
 }
 
-impl Source {
+impl SourceConfig {
     fn whole() -> f64 {
         1.0
     }
 }
 
-/// Samples that surprise in place of those that go as expected: the positions
-/// after blunders, the refutations. Lc0's trainer drops samples likewise (its
-/// diff focus), by what the search changed in the network's view.
+/// Prefers surprising samples, such as positions after blunders, to samples that
+/// went as expected. Lc0's diff focus drops samples likewise, by how far the search
+/// changed the network's evaluation.
 ///
-/// A sample whose value is S from what was expected of it (0 to 2, see
-/// [`crate::data::label`]) is drawn with the probability least + slope · S, at
-/// most 1; one of which that is not known always is. Validation is of all samples.
+/// A sample of surprise S (0 to 2, see [`crate::data::label`]) is drawn with
+/// probability least + slope · S, at most 1. A sample of unknown surprise is always
+/// drawn. Validation uses all samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Focus {
-    /// The share of the samples without any surprise that is drawn, above 0 and
-    /// at most 1.
+    /// Probability of drawing a sample of no surprise, above 0 and at most 1.
     pub least: f64,
-    /// What is added for each unit of surprise, 0 or more.
+    /// Added probability for each unit of surprise, 0 or more.
     pub slope: f64,
 }
 
 impl Focus {
-    /// The share of samples of such a surprise that is drawn.
+    /// Probability of drawing a sample of this surprise.
     pub(super) fn share(self, surprise: Option<f32>) -> f64 {
         let share = |surprise: f32| self.least + self.slope * f64::from(surprise);
         surprise.map_or(1.0, share).min(1.0)
     }
 }
 
-/// What to train on: the part of a training configuration that this module
-/// reads.
+/// The table `data` of a training configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sampling {
     /// The shards.
-    pub shards: Vec<Source>,
+    pub shards: Vec<SourceConfig>,
     /// Chunks of Lc0, versions 6 and 7.
-    pub chunks: Vec<Source>,
-    /// Whether a record that cannot be used stops the training instead of
-    /// being skipped and counted.
+    pub chunks: Vec<SourceConfig>,
+    /// Whether an unusable record stops the training instead of being skipped and
+    /// counted.
     pub strict: bool,
     /// Weight of a variation's first move, next to 1 for a game's own moves.
     pub variation_weight: f32,
     /// Factor on that weight for each further ply of the variation.
     pub variation_decay: f32,
-    /// Draws fewer of the samples that do not surprise; without it, all. What an
-    /// epoch and a group are said to hold is before it.
+    /// Drops some of the samples without surprise; without it, none. Sizes of
+    /// epochs and groups are counted before the drop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub focus: Option<Focus>,
-    /// Share of the games kept for validation: by the hash of their moves, so
-    /// that equal games always fall on the same side, and of chunks by that of
-    /// their file names.
+    /// Share of the games kept for validation. A hash of a game's moves decides,
+    /// so that equal games are always in the same split; for chunks, a hash of the
+    /// file name.
     pub validation: f64,
-    /// How far the samples of a game lie apart: an epoch goes through all blocks
-    /// so many times and takes another slice of every game's samples each time.
-    /// Positions of one game share its result; many of them in a group let a
-    /// network learn which game it looks at. Decoding costs as many times more,
-    /// less what is skipped of each game. 1 takes games whole.
+    /// Number of times that an epoch goes through all blocks, each time for another
+    /// slice of every game's samples. It keeps the samples of a game apart: many of
+    /// them in one group let the network recognise the game and recall its result.
+    /// Decoding costs up to as many times more. 1 takes games whole.
     pub spread: u32,
-    /// Samples that are shuffled together. Two groups lie in memory at a time,
-    /// at 1.2 to 1.6 kB a sample.
+    /// Number of samples shuffled together. Two groups are in memory at a time, at
+    /// 1.2 to 1.6 kB a sample.
     pub group: u64,
     /// Seed of every random choice.
     pub seed: u64,
@@ -106,8 +103,8 @@ impl Default for Sampling {
 }
 
 impl Sampling {
-    /// Whether both draw the same samples in the same order: all that counts is
-    /// equal, though files may have been moved to another folder.
+    /// Whether both draw the same samples in the same order. Files may have moved
+    /// to another folder.
     #[must_use]
     pub fn draws_like(&self, other: &Sampling) -> bool {
         let plain = |sampling: &Sampling| {
@@ -128,7 +125,7 @@ impl Sampling {
         }
     }
 
-    /// Whether batches can be made by these settings.
+    /// Checks the ranges of all settings.
     pub(super) fn check(&self, batch_size: usize) -> Result<(), LoaderError> {
         const POSITIVE: &str = "at least 1";
         const RATE: &str = "above 0 and at most 1000";
@@ -208,7 +205,7 @@ mod tests {
     #[test]
     fn shards_may_move_but_not_change() {
         let sampling = |path: &str, rate: f64| Sampling {
-            shards: vec![Source {
+            shards: vec![SourceConfig {
                 path: path.into(),
                 rate,
             }],

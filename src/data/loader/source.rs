@@ -1,5 +1,4 @@
-//! Training data as blocks, which can be decoded in any order and on any
-//! thread.
+//! Open shards and chunks, as blocks that any thread can decode in any order.
 
 use crate::data::replay::{VariationWeight, replay};
 use crate::data::sample::Sample;
@@ -9,26 +8,26 @@ use std::io::ErrorKind;
 
 use super::{LoaderError, Sampling};
 
-/// One source of samples, open.
-pub(super) struct Source {
+/// An open source of samples.
+pub(super) struct OpenSource {
     data: Data,
-    /// How often an epoch goes through it.
+    /// How often an epoch uses each sample.
     rate: f64,
 }
 
 enum Data {
-    /// The blocks are the shard's; each holds games of both splits.
+    /// The shard's blocks; each holds games of both splits.
     Shard(Box<Shard>),
-    /// The blocks are the chunks; each belongs to one split as a whole, so
-    /// that those of the other need not be read.
+    /// Each chunk is a block and belongs to one split as a whole, so that chunks
+    /// of the other split need not be read.
     Chunks { chunks: Chunks, mean: f64 },
 }
 
 /// Opens the sources of a configuration: its shards, then its chunks.
-pub(super) fn open(sampling: &Sampling) -> Result<Vec<Source>, LoaderError> {
+pub(super) fn open(sampling: &Sampling) -> Result<Vec<OpenSource>, LoaderError> {
     let mut sources = Vec::new();
     for entry in &sampling.shards {
-        sources.push(Source {
+        sources.push(OpenSource {
             data: Data::Shard(Box::new(Shard::open(&entry.path)?)),
             rate: entry.rate,
         });
@@ -36,7 +35,7 @@ pub(super) fn open(sampling: &Sampling) -> Result<Vec<Source>, LoaderError> {
     for entry in &sampling.chunks {
         let chunks = Chunks::open(&entry.path)?;
         let mean = chunks.mean_records();
-        sources.push(Source {
+        sources.push(OpenSource {
             data: Data::Chunks { chunks, mean },
             rate: entry.rate,
         });
@@ -44,7 +43,7 @@ pub(super) fn open(sampling: &Sampling) -> Result<Vec<Source>, LoaderError> {
     Ok(sources)
 }
 
-impl Source {
+impl OpenSource {
     pub(super) fn rate(&self) -> f64 {
         self.rate
     }
@@ -56,7 +55,7 @@ impl Source {
         }
     }
 
-    /// About how many samples a block holds, of both splits.
+    /// About the number of samples of a block, of both splits.
     pub(super) fn samples(&self, block: usize) -> f64 {
         match &self.data {
             Data::Shard(shard) => shard.blocks()[block].samples as f64,
@@ -64,8 +63,8 @@ impl Source {
         }
     }
 
-    /// The number that decides which split a block belongs to; `None` if its
-    /// games decide that for themselves.
+    /// The hash that decides which split a block belongs to; `None` if each of
+    /// its games decides for itself.
     pub(super) fn game(&self, block: usize) -> Option<u64> {
         match &self.data {
             Data::Shard(_) => None,
@@ -73,17 +72,17 @@ impl Source {
         }
     }
 
-    /// Says that a block will be decoded soon.
+    /// Announces that a block will be decoded soon.
     pub(super) fn announce(&self, block: usize) {
         if let Data::Shard(shard) = &self.data {
             shard.announce(block);
         }
     }
 
-    /// Decodes a block. Of the games that `admits` lets in, by a number that
-    /// equal games share, the samples for which `keep` says so, by their surprise,
-    /// go to `emit`; what cannot be used goes to `bad`, whose error ends the
-    /// decoding.
+    /// Decodes a block and passes its samples to `emit`: those of the games that
+    /// `admits` accepts by the hash of their moves, filtered by `keep`, which is
+    /// given each sample's surprise. Unusable records go to `bad`, whose error
+    /// ends the decoding.
     pub(super) fn decode(
         &self,
         block: usize,
@@ -98,15 +97,15 @@ impl Source {
             Data::Chunks { chunks, .. } => {
                 return match chunks.read(block) {
                     Ok(chunk) => chunk.samples(keep, emit, |error| bad(error.into())),
-                    // Without the file there is nothing to go on with.
-                    Err(error) if is_of_the_system(&error) => Err(error.into()),
+                    // The file cannot be read at all.
+                    Err(error) if is_io_error(&error) => Err(error.into()),
                     Err(error) => bad(error.into()),
                 };
             }
         };
         let records = match shard.read(block) {
             Ok(records) => records,
-            // Without the file there is nothing to go on with.
+            // The file cannot be read at all.
             Err(error @ ShardError::Io { .. }) => return Err(error.into()),
             Err(error) => return bad(error.into()),
         };
@@ -114,8 +113,8 @@ impl Source {
             if !admits(record.hash()) {
                 continue;
             }
-            let reading = &shard.header().reading;
-            if let Err(source) = replay(record, reading, variations, &mut keep, &mut emit) {
+            let rules = &shard.header().rules;
+            if let Err(source) = replay(record, rules, variations, &mut keep, &mut emit) {
                 let error = ShardError::Replay {
                     path: shard.path().to_owned(),
                     block,
@@ -129,7 +128,7 @@ impl Source {
     }
 }
 
-/// Whether it is the file system that failed, not the file.
-fn is_of_the_system(error: &V6Error) -> bool {
+/// Whether the file system failed, rather than the file's contents.
+fn is_io_error(error: &V6Error) -> bool {
     matches!(&error.fault, V6Fault::Io(error) if error.kind() != ErrorKind::UnexpectedEof)
 }

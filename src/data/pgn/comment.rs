@@ -1,4 +1,4 @@
-//! What programs write into comments: scores, and the lines they expected.
+//! Scores and lines that programs write into comments.
 //!
 //! | from | looks like | the score's view |
 //! |---|---|---|
@@ -10,7 +10,7 @@ use shakmaty::Color;
 
 use crate::data::record::Eval;
 
-/// What a program said of the move before its comment.
+/// The contents of a comment after a move.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Said<'a> {
     /// The score; none where a mate in nought names no winner.

@@ -1,8 +1,7 @@
 //! The lines that engines expected, as variations of their game.
 //!
-//! A line becomes a variation where it leaves the game, or goes on in one that
-//! is there where it leaves that. It ends soon after: deep in a line moves are
-//! searched less and less.
+//! A line becomes a variation where it leaves the game, or extends an existing
+//! variation. It ends soon after: deep in a line, moves are searched less and less.
 
 use shakmaty::san::SanPlus;
 use shakmaty::{Chess, Position};
@@ -13,7 +12,7 @@ use crate::encode::policy_index;
 
 use super::game::MAX_DEPTH;
 
-/// How many plies of a line are kept from where it leaves those already there.
+/// Number of plies of a line to keep from where it leaves the existing moves.
 const NEW_PLIES: usize = 8;
 
 /// A line that an engine expected at one of its game's moves.
@@ -44,9 +43,8 @@ struct Tree<'a> {
     branches: Vec<Branch>,
 }
 
-/// The nodes of a game without variations, with `lines` as variations. Lines
-/// that begin with another move than the game are left out; of a line that
-/// cannot be played to its end what comes before is kept.
+/// The nodes of a game without variations, with `lines` as variations. Lines that
+/// begin with another move than the game are left out. An illegal move ends a line.
 pub(super) fn weave(own: &[Node], lines: &[Expected]) -> Vec<Node> {
     let mut tree = Tree {
         own,

@@ -16,13 +16,13 @@ use crate::encode::policy_index;
 use super::comment;
 use super::expected::{Expected, weave};
 
-/// How deep variations may nest.
+/// Maximum nesting depth of variations.
 pub(super) const MAX_DEPTH: usize = 255;
 
 /// Why a game was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum GameError {
-    /// The FEN tag holds no position.
+    /// The FEN tag is invalid.
     #[error(transparent)]
     Fen(#[from] FenError),
     /// The FEN tag is not text.
@@ -43,27 +43,26 @@ pub enum GameError {
     Move {
         /// Plies before the move, from 0.
         ply: usize,
-        /// How deep in variations it stands.
+        /// Nesting depth of its variation.
         depth: usize,
         /// The move as written.
         san: String,
         /// Which of the two it is.
         source: SanError,
     },
-    /// A record numbers legal moves in a byte; only positions that no game
-    /// reaches have more.
+    /// A record numbers legal moves in a byte; only artificial positions have more.
     #[error("`{0}` is one of more than 256 legal moves")]
     Crowd(String),
-    /// A variation stands before the first move it could replace.
+    /// A variation comes before any move that it could replace.
     #[error("a variation stands before any move")]
     EarlyVariation,
-    /// A variation ends where none is open.
+    /// A variation ends that did not begin.
     #[error("a variation ends that did not begin")]
     LateEnd,
-    /// Variations within variations, without end.
+    /// Variations nest too deep.
     #[error("variations nest deeper than {MAX_DEPTH}")]
     TooDeep,
-    /// The text holds no game.
+    /// The text contains no game.
     #[error("there is no game in the text")]
     Empty,
 }
@@ -91,12 +90,12 @@ struct Tags {
     ratings: Ratings,
 }
 
-/// The record so far and the lines that are open in it, outermost first.
+/// The record so far and its open lines, outermost first.
 struct Movetext {
     record: Record,
     lines: Vec<Line>,
     comment: Vec<u8>,
-    /// What engines expected at moves of the game's own line.
+    /// What engines expected at moves of the game's main line.
     expected: Vec<Expected>,
 }
 
@@ -390,7 +389,7 @@ mod tests {
         let record = parse_game(text.as_bytes()).unwrap();
         let depths = record.nodes.iter().map(|node| usize::from(node.depth));
         assert_eq!(depths.max(), Some(MAX_DEPTH));
-        assert_eq!(record.own_line().count(), LEAVE + 4);
+        assert_eq!(record.main_line().count(), LEAVE + 4);
         record.places().unwrap();
     }
 

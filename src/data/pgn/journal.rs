@@ -1,10 +1,9 @@
 //! A file of games that grows over hours and survives its writer.
 //!
-//! Games are appended to `NAME.part`, itself PGN that can be read at any time,
-//! as they end, each in one piece and with its number as the tag Round. When
-//! the last has ended they are written as `NAME`, in the order of their
-//! numbers. A writer that is killed loses the games that had not ended. One
-//! that begins again finds those that had.
+//! Each finished game is appended to `NAME.part` in one piece, with its number as the
+//! tag Round; this file is valid PGN at any time. After the last game all are written
+//! to `NAME`, in the order of their numbers. A writer that is killed loses only the
+//! unfinished games, and a new one resumes with the finished games.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -17,10 +16,10 @@ use flate2::write::GzEncoder;
 use super::stream::{Games, open};
 use crate::atomic_file;
 
-/// Level of zstd, of 22, at which text is small and still written quickly.
+/// Level of zstd, of 22: small text, still written quickly.
 const ZSTD_LEVEL: i32 = 9;
 
-/// Why games cannot be kept.
+/// Why games cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// The system refused.
@@ -31,7 +30,7 @@ pub enum JournalError {
         /// What the system said.
         source: io::Error,
     },
-    /// The games there are of another kind.
+    /// The file has games of another event.
     #[error(
         "{} holds games of `{found}`, not of `{wanted}`: name another output, or remove it",
         path.display()
@@ -44,8 +43,8 @@ pub enum JournalError {
         /// The event of the games to be written.
         wanted: String,
     },
-    /// The file holds what was not written here.
-    #[error("{} is no file of numbered games: name another output", path.display())]
+    /// The file was written by another program.
+    #[error("{} is not a file of numbered games: name another output", path.display())]
     Unnumbered {
         /// The file.
         path: PathBuf,
@@ -72,13 +71,12 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens what there is of `output`, which is compressed in the end where it
-    /// is named .gz or .zst. Every game's tag Event is to be `event`, which
-    /// should say all that its moves and scores depend on; `visit` sees the
-    /// games that are there.
+    /// Opens `output`, new or unfinished; it is compressed at the end if its name ends
+    /// in .gz or .zst. `event`, the tag Event of all games, should name everything
+    /// that moves and scores depend on. `visit` is given each finished game.
     ///
     /// # Errors
-    /// [`JournalError`] if the games there are others, or cannot be read.
+    /// [`JournalError`] if the file has games of another event, or cannot be read.
     pub fn open(
         output: &Path,
         event: &str,
@@ -111,26 +109,26 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Whether the game of this number has ended.
+    /// Whether the game of this number is finished.
     #[must_use]
     pub fn contains(&self, number: u64) -> bool {
         self.games.contains_key(&number)
     }
 
-    /// Games that have ended.
+    /// Number of finished games.
     #[must_use]
     pub fn len(&self) -> usize {
         self.games.len()
     }
 
-    /// Whether no game has ended.
+    /// Whether no game is finished.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.games.is_empty()
     }
 
-    /// Appends a game that has ended: PGN with the tags Event and Round, ending
-    /// in an empty line.
+    /// Appends a finished game: PGN with the tags Event and Round, ending in an empty
+    /// line.
     ///
     /// # Errors
     /// [`JournalError`] if it cannot be written.
@@ -191,7 +189,7 @@ impl Journal {
         atomic_file::persist(file, &self.output)
     }
 
-    /// Goes on with an output that was complete.
+    /// Resumes a complete output.
     fn reopen(&mut self) -> Result<(), JournalError> {
         let copy = || -> io::Result<()> {
             let file = atomic_file::unfinished(&self.part_path)?;
@@ -211,7 +209,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The file of games that have ended, for this process alone.
+    /// The file of finished games, locked for this process.
     fn open_part(&self) -> Result<File, JournalError> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
@@ -227,7 +225,7 @@ impl Journal {
         }
     }
 
-    /// Notes the games of a file up to the first that is not whole.
+    /// Indexes the games of a file up to the first incomplete one.
     fn index(
         &mut self,
         path: &Path,
@@ -266,8 +264,8 @@ impl Journal {
     }
 }
 
-/// The text of a game, unless writing it was interrupted: what is written ends
-/// in an empty line after the moves, and only there.
+/// The text of a complete game: it ends in an empty line after the moves, and has one
+/// only there. `None` if writing it was interrupted.
 fn whole(game: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(game).ok()?;
     let last = text.strip_suffix("\n\n")?.lines().last()?;

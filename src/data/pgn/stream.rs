@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Bytes read ahead of the decompressors and of the line splitter.
 const BUFFER: usize = 1 << 18;
-/// What some editors put before the text.
+/// The byte-order mark.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Opens a PGN file for reading: plain, or compressed with gzip or zstd, told
@@ -36,16 +36,16 @@ pub fn open<R: Read + Send + 'static>(
 
 /// The texts of a stream's games.
 ///
-/// A game ends where, outside comments, a tag line follows moves. An Event tag
-/// ends it even in a comment, which then was never closed. Nothing else of the
-/// text is understood here.
+/// A game ends where a tag line follows moves, outside comments. An Event tag ends it
+/// even in a comment, which was then never closed. Nothing else of the text is parsed
+/// here.
 pub struct Games<R> {
     reader: R,
     line: Vec<u8>,
 }
 
 impl<R: BufRead> Games<R> {
-    /// The games that `reader` holds.
+    /// The games of `reader`.
     pub fn new(reader: R) -> Games<R> {
         Games {
             reader,

@@ -1,5 +1,5 @@
-//! Annotated games as PGN, in the form that `--evals chooser` reads: a score
-//! belongs to the move that it follows and to the position before it.
+//! Annotated games as PGN, in the form that `--evals chooser` reads: a score refers
+//! to the move that it follows and to the position before it.
 
 use std::fmt::Write;
 
@@ -11,24 +11,24 @@ use crate::chess::Game;
 use crate::data::record::Eval;
 use crate::data::sample::Wdl;
 
-/// A move that an engine judged.
+/// A move with an engine's score.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
     /// The move and the play expected after it; never empty.
     pub moves: Vec<Move>,
-    /// What it is worth, from White's view.
+    /// Its score, from White's view.
     pub eval: Eval,
     /// Depth of the search in plies.
     pub depth: u32,
 }
 
-/// A game whose moves, or some of them, were judged.
+/// A game with engine scores for some of its positions.
 #[derive(Clone, Debug)]
 pub struct AnnotatedGame {
     /// The game to its end.
     pub game: Game,
-    /// What was said of the position before each of its moves, the best first;
-    /// nothing of positions past the end of the list.
+    /// The scored moves of the position before each of its moves, the best first; the
+    /// list may be shorter than the game.
     pub judged: Vec<Vec<Judged>>,
     /// The result for White, if the game came to one.
     pub result: Option<Wdl>,
@@ -37,12 +37,11 @@ pub struct AnnotatedGame {
 }
 
 impl AnnotatedGame {
-    /// The game as PGN, ending in an empty line. Of the best move, where
-    /// another was played, `line` plies are written.
+    /// The game as PGN, ending in an empty line.
     ///
-    /// The best move bears its score where it was played. Otherwise it is a
-    /// variation, and what was played bears none. The other moves judged are
-    /// variations of one move each.
+    /// If the best move was played, its score follows it. Otherwise the best move is a
+    /// variation of `line` plies with the score, and the move played has none. Other
+    /// scored moves are variations of one move each.
     #[must_use]
     pub fn to_pgn(&self, line: usize) -> String {
         let mut text = String::new();

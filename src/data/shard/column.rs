@@ -1,28 +1,28 @@
 //! One column of a block: its values one after the other.
 
-/// Why a block's bytes are not games.
+/// Why a block cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub enum ColumnError {
     /// A column ends before the moves do.
     #[error("column {0} ends too early")]
     Short(usize),
-    /// A column goes on after the moves.
+    /// A column continues after the moves.
     #[error("column {0} is too long")]
     Long(usize),
-    /// The decompressor refused.
+    /// The column cannot be decompressed.
     #[error("column {column} does not decompress: {source}")]
     Compression {
         /// The column, from 0.
         column: usize,
-        /// What it said.
+        /// The decompressor's error.
         source: std::io::Error,
     },
-    /// A value that no writer writes.
+    /// A value is out of range.
     #[error("column {0} holds a value out of range")]
     Range(usize),
 }
 
-/// What is left to read of a column.
+/// The rest of a column to read.
 pub(super) struct Column<'a> {
     pub(super) number: usize,
     pub(super) rest: &'a [u8],
@@ -57,7 +57,7 @@ impl<'a> Column<'a> {
         Err(self.out_of_range())
     }
 
-    /// A length; what it counts must still be checked against what is there.
+    /// A length, not yet checked against the bytes left.
     pub(super) fn length(&mut self) -> Result<usize, ColumnError> {
         let length = self.varint()?;
         usize::try_from(length).map_err(|_| self.out_of_range())

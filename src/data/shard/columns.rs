@@ -1,5 +1,5 @@
-//! A block of games as columns, each compressed for itself: like values stand
-//! together, and a code fitted to one column does not suit another.
+//! A block of games as columns. Each is compressed by itself, since similar values
+//! are together and each column has its own statistics.
 //!
 //! | column | holds |
 //! |---|---|
@@ -7,8 +7,8 @@
 //! | ordinals | the move's place among the legal ones, a byte a move |
 //! | depths | a byte a move |
 //! | marks | a byte a move: bit 0 starts a line, bits 1–2 the kind of score |
-//! | scores | literal scores as zigzag varints: centipawns as the difference to the score two moves of the own line before (the same engine's), mates as they are |
-//! | repeats | a byte for each score that repeats one of the last 255 on the own line: how many scores back it stands. Variations are engines' expectations and carry the score of the move that they were computed for |
+//! | scores | literal scores as zigzag varints: centipawns as the difference to the score two moves of the main line before (the same engine's), mates as they are |
+//! | repeats | a byte for each score that repeats one of the last 255 on the main line: how many scores ago it was. Variations are engines' expectations and carry the score of the move that they were computed for |
 //! | searches | for each search the values of root and best move (i16 each), the number of moves in its policy (varint), and for each its place and its share (u8, u16); not in version 1 |
 //!
 //! A column is its raw length and its compressed length, both u32, then one
@@ -16,7 +16,7 @@
 
 use super::column::{Column, ColumnError, write_varint, zigzag};
 use crate::chess::Ratings;
-use crate::data::record::{Eval, Node, Record, Search};
+use crate::data::record::{Eval, Node, Record, SearchResult};
 use crate::data::sample::Wdl;
 
 /// zstd's level: above it packing slows down much more than shards shrink.
@@ -38,12 +38,12 @@ const CENTIPAWNS: u8 = 1;
 const MATE: u8 = 2;
 const REPEAT: u8 = 3;
 
-/// The scores of the own line of a game, which later scores refer to.
+/// The scores of the main line of a game, which later scores refer to.
 #[derive(Default)]
 struct Scores(Vec<Eval>);
 
 impl Scores {
-    /// How many scores back `eval` stands, at least 1.
+    /// How many scores ago `eval` was, at least 1.
     fn back(&self, eval: Eval) -> Option<u8> {
         let mut recent = self.0.iter().rev().take(255);
         let place = recent.position(|&other| other == eval)?;
@@ -132,7 +132,7 @@ fn encode_record(record: &Record, columns: &mut [Vec<u8>; COLUMNS]) {
         depths.push(node.depth);
         let kind = match node.eval {
             None => NO_SCORE,
-            // Scores of the own line are news: two engines rarely agree.
+            // Scores of the main line are rarely repeats: two engines seldom agree.
             Some(eval) => match (known.back(eval).filter(|_| node.depth > 0), eval) {
                 (Some(back), _) => {
                     repeats.push(back);
@@ -271,7 +271,7 @@ fn decode_record(columns: &mut [Column; COLUMNS]) -> Result<Record, ColumnError>
     })
 }
 
-fn decode_search(searches: &mut Column) -> Result<Search, ColumnError> {
+fn decode_search(searches: &mut Column) -> Result<SearchResult, ColumnError> {
     let q = |searches: &mut Column| {
         let bytes = searches.take(size_of::<i16>())?;
         Ok(i16::from_le_bytes([bytes[0], bytes[1]]))
@@ -281,7 +281,7 @@ fn decode_search(searches: &mut Column) -> Result<Search, ColumnError> {
     let bytes = length.checked_mul(3).ok_or(searches.out_of_range())?;
     let entries = searches.take(bytes)?.chunks_exact(3);
     let policy = entries.map(|entry| (entry[0], u16::from_le_bytes([entry[1], entry[2]])));
-    Ok(Search {
+    Ok(SearchResult {
         policy: policy.collect(),
         root_q,
         best_q,
@@ -319,8 +319,8 @@ mod tests {
             policy in proptest::collection::vec(any::<(u8, u16)>(), 0..9),
             root_q: i16,
             best_q: i16,
-        ) -> Search {
-            Search { policy, root_q, best_q }
+        ) -> SearchResult {
+            SearchResult { policy, root_q, best_q }
         }
     }
 

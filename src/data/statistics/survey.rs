@@ -9,7 +9,7 @@ use serde::Serialize;
 use shakmaty::Color;
 
 use crate::chess::Ratings;
-use crate::data::label::Reading;
+use crate::data::label::TargetRules;
 use crate::data::pgn::{self, GameError};
 use crate::data::record::Record;
 use crate::data::replay::{ReplayError, VariationWeight, replay};
@@ -76,26 +76,26 @@ pub struct Survey {
     hasher: RandomState,
 }
 
-/// What a survey found.
+/// The result of a survey.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Findings {
     /// The counts.
     #[serde(flatten)]
     pub statistics: Statistics,
-    /// Names of the files that the games came from, as shards tell them.
+    /// Names of the files of the games, from shards' headers.
     pub sources: Vec<String>,
-    /// Games whose start and moves occurred before.
+    /// Games with the same first position and moves as an earlier one.
     pub duplicate_games: u64,
-    /// Samples whose position, history apart, occurred before.
+    /// Samples with the same position as an earlier one, without history.
     pub duplicate_positions: u64,
 }
 
 impl Survey {
-    /// Adds a shard, decoding its blocks in parallel; `progress` hears of
-    /// samples, `bad` of what cannot be used.
+    /// Adds a shard, decoding its blocks in parallel. `progress` is given numbers of
+    /// samples, `bad` the faults.
     ///
     /// # Errors
-    /// What `bad` gives back.
+    /// The error that `bad` returns.
     pub fn add_shard(
         &mut self,
         shard: &Shard,
@@ -109,7 +109,7 @@ impl Survey {
                 Err(error) => return part.skip(error.into(), &bad),
             };
             for (game, record) in records.iter().enumerate() {
-                if let Err(source) = part.add_game(record, &shard.header().reading, hasher) {
+                if let Err(source) = part.add_game(record, &shard.header().rules, hasher) {
                     let error = ShardError::Replay {
                         path: shard.path().to_owned(),
                         block,
@@ -123,11 +123,10 @@ impl Survey {
         })
     }
 
-    /// Adds chunks of Lc0's, each of which is one game, in parallel; for the
-    /// rest see [`Survey::add_shard`].
+    /// Adds Lc0's chunks, one game each, in parallel; see [`Survey::add_shard`].
     ///
     /// # Errors
-    /// What `bad` gives back.
+    /// The error that `bad` returns.
     pub fn add_chunks(
         &mut self,
         chunks: &Chunks,
@@ -142,15 +141,15 @@ impl Survey {
         })
     }
 
-    /// Adds the games of a PGN, plain or compressed, as `reading` makes samples
-    /// of them; for the rest see [`Survey::add_shard`].
+    /// Adds the games of a PGN, plain or compressed, with the samples that `rules`
+    /// give; see [`Survey::add_shard`].
     ///
     /// # Errors
-    /// [`Fault::Io`] if the file cannot be opened, or what `bad` gives back.
+    /// [`Fault::Io`] if the file cannot be opened, or the error that `bad` returns.
     pub fn add_pgn(
         &mut self,
         path: &Path,
-        reading: &Reading,
+        rules: &TargetRules,
         progress: impl Fn(u64) + Sync,
         bad: impl Fn(Fault) -> Result<(), Fault> + Sync,
     ) -> Result<(), Fault> {
@@ -178,7 +177,7 @@ impl Survey {
                 };
                 match pgn::parse_game(text) {
                     Err(source) => part.skip(Fault::Game { path, game, source }, &bad),
-                    Ok(record) => match part.add_game(&record, reading, hasher) {
+                    Ok(record) => match part.add_game(&record, rules, hasher) {
                         Ok(()) => Ok(()),
                         Err(source) => part.skip(Fault::Replay { path, game, source }, &bad),
                     },
@@ -233,7 +232,7 @@ impl Survey {
     }
 }
 
-/// What one thread found in one block, chunk or game.
+/// Counts of one block, chunk or game.
 #[derive(Default)]
 struct Part {
     statistics: Statistics,
@@ -251,13 +250,13 @@ impl Part {
     fn add_game(
         &mut self,
         record: &Record,
-        reading: &Reading,
+        rules: &TargetRules,
         hasher: &RandomState,
     ) -> Result<(), ReplayError> {
         self.statistics.add_game(record.result, record.ratings);
         self.games.push(record.hash());
         let add = |sample: Sample| self.add(&sample, hasher);
-        replay(record, reading, WEIGHTLESS, |_| true, add)
+        replay(record, rules, WEIGHTLESS, |_| true, add)
     }
 
     fn add_chunk(

@@ -15,8 +15,8 @@ use super::{Chunk, V6Error, V6Fault};
 /// Chunks looked at to estimate how long the others are.
 const LOOKED_AT: usize = 64;
 
-/// The chunks at a path, none of them read yet. Only their names are held, so
-/// that there may be millions.
+/// The chunks at a path, not yet read. Only their names are in memory, so that there
+/// can be millions.
 pub struct Chunks {
     root: PathBuf,
     tars: Vec<Tar>,
@@ -25,7 +25,7 @@ pub struct Chunks {
     hashes: Vec<u64>,
 }
 
-/// Where one chunk lies.
+/// The location of a chunk.
 enum Place {
     /// In a file of its own, named from the root on; empty is the root itself.
     File(Box<Path>),
@@ -87,13 +87,13 @@ impl Chunks {
             .any(|version| start == version))
     }
 
-    /// How many chunks there are.
+    /// Number of chunks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no chunks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
@@ -112,7 +112,7 @@ impl Chunks {
         }
     }
 
-    /// A number that depends on the chunk's file name alone, wherever it lies.
+    /// A hash of the chunk's file name without its folder.
     #[must_use]
     pub fn hash(&self, chunk: usize) -> u64 {
         self.hashes[chunk]
@@ -147,8 +147,8 @@ impl Chunks {
         Ok(Chunk::new(path, &packed))
     }
 
-    /// About how many records a chunk holds, by the lengths that some of the
-    /// files promise.
+    /// About the mean number of records of a chunk, from the lengths that some of the
+    /// files state.
     #[must_use]
     pub fn mean_records(&self) -> f64 {
         let step = self.places.len().div_ceil(LOOKED_AT).max(1);

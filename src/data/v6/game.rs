@@ -1,4 +1,4 @@
-//! Games with what their searches said, as records and as chunks.
+//! Searched games as V6 records and chunks.
 //!
 //! Every field is as Lc0's self-play writes it, so that its rescorer and
 //! trainer read these chunks as their own.
@@ -15,26 +15,25 @@ use crate::encode::{Input, POLICY_SIZE};
 
 use super::record::{ADJUDICATED, CUT_OFF, FORMAT, PROVEN, V6Record, VERSION};
 
-/// What is expected of a position or of a move, from the mover's view.
+/// The expected result of a position or a move, from the mover's view.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Expectation {
-    /// Win less loss, in −1…1.
+    /// W − L in −1…1.
     pub q: f32,
     /// The probability of a draw.
     pub draw: f32,
-    /// Plies to the end of the game, the move's own included; 0 where the
-    /// network says nothing of them.
+    /// Plies to the end of the game, the move's own included; 0 if the network does
+    /// not predict them.
     pub moves_left: f32,
 }
 
-/// A position of a game and what a search said of it.
+/// A position of a game with its search result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Searched {
     /// The position and its history.
     pub input: Input,
-    /// Each legal move's policy index with its share of the visits, without
-    /// the root's own; or whatever else the policy is to learn. The shares add
-    /// up to one.
+    /// The policy target: each legal move's policy index with its share of the
+    /// visits, without the root's own, or another distribution. The shares sum to 1.
     pub policy: Vec<(u16, f32)>,
     /// The root's value.
     pub root: Expectation,
@@ -42,7 +41,7 @@ pub struct Searched {
     pub best: Expectation,
     /// The value of the move played.
     pub played: Expectation,
-    /// What the network said of the position before any search, where known.
+    /// The network's evaluation of the position before the search, if known.
     pub network: Option<Expectation>,
     /// Visits of the root.
     pub visits: u32,
@@ -56,7 +55,7 @@ pub struct Searched {
     pub policy_divergence: f32,
 }
 
-/// How a game came to its end.
+/// How a game ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ending {
     /// The result for White, if the game came to one.
@@ -69,8 +68,8 @@ pub struct Ending {
 
 /// The records of a game, one for each of its searched positions in order.
 ///
-/// The plies left count down to what the last position's best move expects,
-/// which is one where it ends the game.
+/// The plies left count down to the last position's expected plies, which is 1 where
+/// its best move ends the game.
 #[must_use]
 pub fn game_records(game: &[Searched], ending: &Ending) -> Vec<V6Record> {
     let Some(last) = game.last() else {

@@ -4,7 +4,7 @@ use shakmaty::EnPassantMode;
 use shakmaty::fen::Fen;
 
 use crate::chess::Game;
-use crate::data::record::{Node, Record, Search};
+use crate::data::record::{Node, Record, SearchResult};
 use crate::data::sample::{Sample, Wdl};
 use crate::encode::Input;
 
@@ -13,15 +13,14 @@ use super::samples::follows;
 use super::{Chunk, V6Error, V6Fault, V6Record};
 
 impl Chunk {
-    /// The games as records, with what the searches said of their positions. A
-    /// record that cannot be used goes to `bad`, whose error ends the reading;
-    /// the game goes on behind it as another.
+    /// The games as records with their search results. An unusable record goes to
+    /// `bad`, whose error ends the reading; the rest of the game becomes another one.
     ///
     /// Of a game that does not begin at the initial position the history before
-    /// its first position is lost, and values are rounded, see [`Search`].
+    /// its first position is lost, and values are rounded, see [`SearchResult`].
     ///
     /// # Errors
-    /// What `bad` says.
+    /// The error that `bad` returns.
     pub fn games<E>(
         &self,
         mut bad: impl FnMut(V6Error) -> Result<(), E>,
@@ -56,7 +55,7 @@ impl Chunk {
     }
 }
 
-/// Adds a record to the game it goes on with, or as a game's first.
+/// Adds a record to the game that it continues, or begins a game with it.
 fn add(record: &V6Record, goes_on: bool, games: &mut Vec<Record>) -> Result<(), V6Fault> {
     let sample = record.sample()?;
     if record.q_st != 0.0 || record.invariance_info & DELETED != 0 {
@@ -84,7 +83,7 @@ fn add(record: &V6Record, goes_on: bool, games: &mut Vec<Record>) -> Result<(), 
         eval: None,
     });
     game.searches
-        .push(Search::new(policy, record.root_q, record.best_q));
+        .push(SearchResult::new(policy, record.root_q, record.best_q));
     // The last position says how much is left after its move.
     game.unplayed = (record.plies_left - 1.0).round() as u16;
     Ok(())

@@ -1,4 +1,4 @@
-//! One record, field by field, and what our types make of it.
+//! A V6 record, field by field, and its conversion to samples.
 
 use shakmaty::{Chess, EnPassantMode, Position};
 
@@ -51,7 +51,7 @@ pub struct V6Record {
     pub version: u32,
     /// Always [`FORMAT`].
     pub input_format: u32,
-    /// Share of the visits by policy index; −1 for what is not legal.
+    /// Share of the visits by policy index; −1 for illegal moves.
     pub probabilities: [f32; POLICY_SIZE],
     /// The history's bitboards in the order of [`Input`], with the files of
     /// each rank in reverse: the a-file is a byte's highest bit.
@@ -129,7 +129,7 @@ impl V6Record {
     /// king, as in X-FEN, and the en-passant square follows from the history.
     ///
     /// # Errors
-    /// [`V6Fault`] if the planes show no position.
+    /// [`V6Fault`] if the planes are not a legal position.
     pub fn input(&self) -> Result<Input, V6Fault> {
         self.decode().map(|(input, _)| input)
     }
@@ -191,8 +191,8 @@ impl V6Record {
         Legal::from_words(words)
     }
 
-    /// The game's result for the mover, if it came to one. Where a rescorer has
-    /// blended it with what it thinks of a blunder to come, there is none.
+    /// The game's result for the mover, if it has one. `None` too if a rescorer has
+    /// blended the result with its estimate of a later blunder.
     pub(super) fn result(&self) -> Option<Wdl> {
         let is_certain = |share: f32| (share - 1.0).abs() < 1e-3;
         if is_certain(self.result_d) {
@@ -248,13 +248,13 @@ impl V6Record {
         })
     }
 
-    /// How far the search's value is from what the network thought, 0 to 2; `None`
-    /// where that is not known.
+    /// Distance of the search's value from the network's, 0 to 2; `None` if the
+    /// latter is unknown.
     pub(super) fn surprise(&self) -> Option<f32> {
         Some((self.best_q - self.orig_q).abs()).filter(|surprise| surprise.is_finite())
     }
 
-    /// Whether what becomes a target lies in its range.
+    /// Checks the ranges of the targets.
     fn check_values(&self) -> Result<(), V6Fault> {
         let q = -1.0 - VALUE_TOLERANCE..=1.0 + VALUE_TOLERANCE;
         let values = [

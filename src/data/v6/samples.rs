@@ -11,15 +11,15 @@ use super::{Chunk, V6Error, V6Record};
 const PIECES: usize = PLANES_PER_BOARD - 1;
 
 impl Chunk {
-    /// Hands every record for which `keep`, called once for each with its
-    /// surprise, says so to `emit` as a sample; those marked for deletion are
-    /// none. Records that cannot be used go to `bad`, whose error ends the reading.
+    /// Passes the records as samples to `emit`, without those marked for deletion.
+    /// `keep` filters them; it is called once for each with its surprise. Unusable
+    /// records go to `bad`, whose error ends the reading.
     ///
-    /// Where no record of the chunk has a short-term value it is computed from
-    /// the values of the roots, see [`crate::data::label`].
+    /// If no record of the chunk has a short-term value, it is computed from the
+    /// values of the roots, see [`crate::data::label`].
     ///
     /// # Errors
-    /// What `bad` says.
+    /// The error that `bad` returns.
     pub fn samples<E>(
         &self,
         mut keep: impl FnMut(Option<f32>) -> bool,
@@ -70,16 +70,16 @@ impl Chunk {
     }
 }
 
-/// A record and where it stands.
+/// A record and its place in the chunk.
 struct Place<'a> {
     offset: u64,
     record: &'a V6Record,
-    /// Whether what follows cannot be read, so that nobody knows what it was.
+    /// Whether the next record cannot be read.
     is_cut_off: bool,
 }
 
-/// The short-term values of records that have none of their own. Where a game
-/// ends, its result follows; a chunk's games are told apart by their boards.
+/// The short-term values of records that have none. The value after a game's last
+/// position is its result. Boards tell where the next game of a chunk begins.
 fn short_terms(records: &[Place]) -> Option<Vec<f32>> {
     if records.iter().any(|place| place.record.q_st != 0.0) {
         return None;

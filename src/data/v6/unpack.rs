@@ -1,4 +1,4 @@
-//! Chunks out of gzip, or as they are.
+//! Decompressing chunks.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -6,15 +6,14 @@ use std::sync::Arc;
 use flate2::bufread::MultiGzDecoder;
 use libdeflater::Decompressor;
 
-/// Bytes of a chunk, unpacked, that are read at most: thirty thousand records,
-/// a hundred times a long game. What is larger is no chunk, or made to exhaust
-/// the memory.
+/// Largest size of a chunk, unpacked: thirty thousand records, a hundred times a long
+/// game. Anything larger is not a chunk, or made to exhaust the memory.
 pub const MAX_UNPACKED: usize = 1 << 28;
 
-/// What is said of larger ones.
+/// The error for larger ones.
 pub(super) const TOO_LARGE: &str = "it holds more than any chunk";
 
-/// More than deflate can ever shrink by.
+/// More than the best compression ratio of deflate.
 const MAX_RATIO: usize = 1032;
 /// What every member of a gzip file begins with: the magic number and the one
 /// method there is.
@@ -32,8 +31,8 @@ impl Unpacked {
         &bytemuck::cast_slice(&self.words)[..self.length]
     }
 
-    /// Unpacks gzip; anything else is taken as it is. Where that fails it says
-    /// why, and the bytes before are there.
+    /// Decompresses gzip; other bytes are taken unchanged. On failure it returns the
+    /// reason, with the bytes before the fault.
     pub(super) fn new(packed: &[u8]) -> (Unpacked, Option<Arc<str>>) {
         let mut unpacked = Unpacked::default();
         if !is_gzip(packed) {
@@ -47,7 +46,7 @@ impl Unpacked {
         unpacked.inflate_piecemeal(packed)
     }
 
-    /// Makes room for so many bytes.
+    /// Reserves space for this many bytes.
     fn room(&mut self, length: usize) -> &mut [u8] {
         self.words.resize(length.div_ceil(size_of::<u32>()), 0);
         self.length = length;

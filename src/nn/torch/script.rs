@@ -1,8 +1,8 @@
 //! Writing networks: a forward pass in Rust becomes a TorchScript file.
 //!
-//! Whatever family a network belongs to, it is named tensors and a function
-//! over them. The function runs once under libtorch's tracer; what it did is
-//! the file's `forward`.
+//! A network of any family is a set of named tensors and a function over them. The
+//! function runs once under libtorch's tracer, which records it as the file's
+//! `forward`.
 
 use super::shim::{self, RawTensor};
 use super::{TorchError, module, words};

@@ -38,7 +38,7 @@ fn tensors() -> Vec<(&'static str, Tensor)> {
     ]
 }
 
-/// What the network says of itself, ranking moves by this output.
+/// The network's metadata, with this output ranking moves.
 pub(crate) fn honest_metadata(search_value: &str) -> Metadata {
     let named = tensors().into_iter().map(|(name, t)| (name.to_owned(), t));
     let mut metadata = metadata(&OUTPUTS, search_value);

@@ -1,5 +1,5 @@
-//! A run's folder of checkpoints: which are kept, and which is the newest that
-//! is whole.
+//! A run's folder of checkpoints: keeps the configured ones, and finds the newest
+//! whole one.
 
 use super::super::config::KeepConfig;
 use super::{Checkpoint, CheckpointError};
@@ -20,7 +20,7 @@ impl Folder {
         Folder { path, keep }
     }
 
-    /// Where the checkpoint of a step stands, written or not.
+    /// The path of a step's checkpoint.
     pub fn place(&self, step: u64) -> PathBuf {
         self.path.join(format!("{PREFIX}{step:09}.{EXTENSION}"))
     }
@@ -50,8 +50,8 @@ impl Folder {
     }
 }
 
-/// The newest whole checkpoint of a folder, if it holds any; a damaged one is
-/// passed over with a warning.
+/// The newest whole checkpoint of a folder, if it holds any. Damaged ones are skipped
+/// with a warning.
 ///
 /// # Errors
 /// [`CheckpointError::AllBroken`] if there are checkpoints and none is whole, or

@@ -1,14 +1,14 @@
-//! How samples are varied before they are learned.
+//! Configuration of data augmentation.
 
 use serde::{Deserialize, Serialize};
 
-/// What is done to samples as they come.
+/// Data augmentation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AugmentConfig {
-    /// Share of the positions without castling rights that are mirrored left
-    /// to right, moves and all: the game is the same there. In 0…1.
+    /// Share of the positions without castling rights to mirror left to right, with
+    /// their moves. Without castling the mirrored game has the same rules. In 0…1.
     pub mirror: f64,
-    /// Seed of the choice.
+    /// Seed of the random choice.
     pub seed: u64,
 }

@@ -1,25 +1,26 @@
-//! Which average of the weights is validated and exported.
+//! Configuration of the average of the weights.
 
 use serde::{Deserialize, Serialize};
 
-/// How the weights of many steps are averaged.
+/// How the weights of several steps are averaged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum AverageConfig {
-    /// A moving average that takes in every step.
+    /// An exponential moving average over all steps.
     Exponential {
-        /// What is left of it after a step, in 0…1; in the first steps less, so
-        /// that the random start is soon forgotten.
+        /// Share of the average kept at each step, in 0…1; less in the first steps,
+        /// so that the random start fades soon.
         #[serde(default = "default_decay")]
         decay: f64,
     },
-    /// Stochastic weight averaging as Lc0 does it: the mean of the weights at
-    /// every so many steps, where at most so many count and older ones fade.
+    /// Stochastic weight averaging as in Lc0: the mean of the weights at regular
+    /// steps, in which older ones fade beyond a number of them.
     Stochastic {
-        /// Steps between two that are taken in.
+        /// Steps between two weights of the mean.
         #[serde(default = "default_every")]
         every: u64,
-        /// The newest weighs at least one part in so many.
+        /// Number of weights beyond which older ones fade: the newest has a share of at
+        /// least 1 in this.
         #[serde(default = "default_most")]
         most: u64,
     },
@@ -46,8 +47,8 @@ impl Default for AverageConfig {
 }
 
 impl AverageConfig {
-    /// The newest weights' share in the average after `step` steps (from 1); 0
-    /// leaves the average alone.
+    /// The share of the newest weights in the average after `step` steps (from 1); 0
+    /// leaves the average unchanged.
     #[must_use]
     pub fn share(&self, step: u64) -> f64 {
         match *self {

@@ -1,4 +1,4 @@
-//! What must hold of a configuration besides its types.
+//! Checks of a configuration beyond its types.
 
 use super::{AverageConfig, OverrideError, ScheduleShape, TrainConfig, nearest};
 use crate::network::{ArchitectureConfig, ArchitectureError};
@@ -17,7 +17,7 @@ pub enum ConfigError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The file is not what a run is configured by.
+    /// The file is not a valid configuration.
     #[error("{path}: {}{}", .source.to_string().trim_end(), nearest::hint(.source.message()))]
     Syntax {
         /// The file.
@@ -25,11 +25,10 @@ pub enum ConfigError {
         /// What is wrong and where.
         source: Box<toml::de::Error>,
     },
-    /// A key cannot be set as the command line asks.
+    /// An override on the command line is invalid.
     #[error(transparent)]
     Override(#[from] OverrideError),
-    /// The file together with what the command line sets is not what a run is
-    /// configured by.
+    /// The file with its overrides is not a valid configuration.
     #[error("{key}: {reason}{}", nearest::hint(.reason))]
     Key {
         /// Where it shows.
@@ -37,7 +36,7 @@ pub enum ConfigError {
         /// What is wrong.
         reason: String,
     },
-    /// Neither or both of `preset` and `model` are there.
+    /// Several or none of `preset`, `model` and `network` are set.
     #[error(
         "a run needs either `preset = \"cf-6m-gab\"`, a [model] or a [network] table, or the `init` \
          of a network that it goes on with, and not several"
@@ -51,7 +50,7 @@ pub enum ConfigError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The architecture does not fit together.
+    /// The architecture is invalid.
     #[error(transparent)]
     Model(#[from] ArchitectureError),
     /// A number must be at least 1.
@@ -67,13 +66,13 @@ pub enum ConfigError {
         /// What it must be.
         expected: &'static str,
     },
-    /// All losses weigh nothing.
+    /// All loss weights are 0.
     #[error("all weights under [loss] are 0: there is nothing to learn")]
     NothingToLearn,
-    /// A pattern names nothing.
+    /// A pattern matches no parameter.
     #[error("no parameter matches `{0}`: `train describe --parameters` lists them")]
     Pattern(String),
-    /// The optimistic policy is half there.
+    /// The optimistic policy has a head without a loss, or a loss without a head.
     #[error(
         "`model.optimistic_policy` and a `loss.policy_optimistic` above 0 go together: \
          a head that learns nothing would be exported, and one that is not there cannot learn"
@@ -82,7 +81,7 @@ pub enum ConfigError {
 }
 
 impl TrainConfig {
-    /// Checks what the types do not.
+    /// Checks ranges and combinations of keys.
     ///
     /// # Errors
     /// [`ConfigError`], naming the field.
@@ -131,7 +130,7 @@ impl TrainConfig {
         }
     }
 
-    /// Whether there is anything to learn.
+    /// Checks that some loss has a weight.
     fn check_losses(&self) -> Result<(), ConfigError> {
         let mut weights = self.loss.weights().into_iter().map(|(_, weight)| weight);
         match self.distillation.is_some() || weights.any(|weight| weight > 0.0) {

@@ -1,9 +1,9 @@
-//! Learning from another network.
+//! Configuration of distillation.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// A network whose answers are targets beside those of the data (Hinton et al.
+/// A teacher network, whose outputs are targets besides the data's (Hinton et al.
 /// 2015, "Distilling the knowledge in a neural network").
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,28 +1,28 @@
-//! What a run does when its loss is no longer to be trusted.
+//! Configuration of the guard against unstable training.
 
 use serde::{Deserialize, Serialize};
 
-/// When a run goes back to its last checkpoint, and how often.
+/// When a run rolls back to its last checkpoint, and how often.
 ///
-/// A loss or gradient that is not finite always is a reason; a spike is one by
-/// the settings below. Training goes on from the last checkpoint with the
-/// batches that follow the bad ones, as PaLM did (Chowdhery et al. 2022, 5.1):
-/// a spike comes of certain batches meeting certain weights. The loss is judged
-/// once a line of the metrics, so that steps do not wait for the device.
+/// A NaN or infinite loss or gradient always causes a rollback; these settings
+/// define a spike, which causes one too. Training continues from the last checkpoint
+/// with the batches that follow the bad ones, as in PaLM (Chowdhery et al. 2022,
+/// 5.1): a spike needs certain batches together with certain weights. The loss is
+/// checked once a line of the metrics, so that steps do not wait for the device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GuardConfig {
-    /// A line's mean loss so many standard deviations above the running average
-    /// is high; 0 lets every finite loss pass.
+    /// A line's mean loss is high if it exceeds the running average by this many
+    /// standard deviations; 0 accepts every finite loss.
     pub deviations: f64,
-    /// So many high lines in a row are a spike; no checkpoint is written before
-    /// it is known whether they are.
+    /// Number of high lines in a row that make a spike. No checkpoint is written
+    /// while the last line is high.
     pub lines: u32,
-    /// Lines that the running average and deviation reach back; so many must
-    /// have been seen before any is high.
+    /// Number of lines that the running average and deviation cover. Spikes are
+    /// detected only after this many lines.
     pub memory: u32,
-    /// Times that a run may go back to one checkpoint before it stops with an
-    /// error; 0 stops at once.
+    /// Number of rollbacks to one checkpoint before the run stops with an error; 0
+    /// stops at the first spike.
     pub rollbacks: u32,
 }
 

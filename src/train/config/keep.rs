@@ -1,18 +1,17 @@
-//! Which checkpoints stay on the disk.
+//! Configuration of which checkpoints are kept.
 
 use serde::{Deserialize, Serialize};
 
-/// Which checkpoints a run keeps; others are removed when a newer one is
-/// whole.
+/// Which checkpoints a run keeps; others are removed once a newer one is written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct KeepConfig {
-    /// The newest so many, at least 1.
+    /// Number of newest checkpoints to keep, at least 1.
     pub newest: usize,
-    /// Those of steps divisible by this, for good; 0 for none.
+    /// Checkpoints of steps divisible by this are kept for ever; 0 for none.
     pub every: u64,
-    /// So many in a row may fail to be written, because the disk is full or the
-    /// like, before the run stops.
+    /// Number of checkpoints in a row that may fail to be written, for example on a
+    /// full disk, before the run stops.
     pub failures: u32,
 }
 

@@ -1,8 +1,8 @@
-//! What the losses weigh.
+//! Configuration of the loss weights.
 
 use serde::{Deserialize, Serialize};
 
-/// What each loss weighs; the paper's appendix.
+/// The weight of each loss in the total; defaults follow the paper's appendix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LossWeights {

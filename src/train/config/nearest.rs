@@ -1,11 +1,11 @@
-//! What a mistyped name was probably meant to be.
+//! Suggestions for mistyped names.
 
 /// Likeness below which a name is no suggestion, by Jaro and Winkler's measure.
 const LEAST_LIKENESS: f64 = 0.7;
 
-/// For serde's complaint about an unknown name, "unknown field `a`, expected one
-/// of `b`, `c`", the known name that comes nearest, as the end of a sentence;
-/// empty for other complaints.
+/// A hint for serde's error about an unknown name, "unknown field `a`, expected one
+/// of `b`, `c`": the nearest known name, as the end of a sentence. Empty for other
+/// errors.
 pub(super) fn hint(complaint: &str) -> String {
     if !complaint.contains("unknown field") && !complaint.contains("unknown variant") {
         return String::new();

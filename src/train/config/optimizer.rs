@@ -1,8 +1,8 @@
-//! How gradients become steps.
+//! Configuration of the optimizer.
 
 use serde::{Deserialize, Serialize};
 
-/// How gradients become steps.
+/// The optimizer's method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OptimizerKind {
@@ -25,9 +25,9 @@ pub enum OptimizerKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DecayRule {
-    /// Which: their names, where `*` stands for any text, as in `*.bias`.
+    /// Pattern of the parameters' names, where `*` matches any text, as in `*.bias`.
     pub pattern: String,
-    /// Share of them taken away a step, times the learning rate.
+    /// Share subtracted each step, times the learning rate.
     pub weight_decay: f64,
 }
 
@@ -35,7 +35,7 @@ pub struct DecayRule {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OptimizerConfig {
-    /// Which.
+    /// The method.
     pub kind: OptimizerKind,
     /// Decay of the gradient's average.
     pub beta1: f64,
@@ -47,13 +47,13 @@ pub struct OptimizerConfig {
     pub muon_momentum: f64,
     /// Steps between two updates of SOAP's eigenbases.
     pub soap_frequency: u64,
-    /// Share of each matrix (not of biases, norms and position tables) taken
-    /// away a step, times the learning rate.
+    /// Share of each matrix (not of biases, norms and position tables) subtracted
+    /// each step, times the learning rate.
     pub weight_decay: f64,
-    /// Other weight decays; of the rules that a parameter matches the first
-    /// counts, and `weight_decay` where it matches none.
+    /// Other weight decays. The first rule that matches a parameter applies, else
+    /// `weight_decay`.
     pub decay: Vec<DecayRule>,
-    /// Gradients longer than this are scaled down to it; 0 leaves them.
+    /// Norm to which longer gradients are clipped; 0 does not clip.
     pub clip_norm: f64,
 }
 

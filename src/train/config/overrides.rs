@@ -1,5 +1,5 @@
-//! Keys of a configuration set elsewhere than in its file: on the command line,
-//! or by a variant of an ablation.
+//! Overrides of a configuration's keys, on the command line or by a variant of an
+//! ablation.
 
 use std::str::FromStr;
 use toml::{Table, Value};
@@ -10,14 +10,14 @@ pub struct Override {
     /// Where in the configuration: names and, in arrays, numbers from 0, joined
     /// by dots, as in `data.shards.0.rate`.
     pub key: String,
-    /// What stands there.
+    /// The new value.
     pub value: Value,
 }
 
 /// Why a key cannot be set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OverrideError {
-    /// It is no assignment.
+    /// It is not an assignment.
     #[error("`{0}` sets nothing: write KEY=VALUE, as in optimizer.beta1=0.95")]
     Form(String),
     /// A part of the key has nothing below it.
@@ -28,7 +28,7 @@ pub enum OverrideError {
         /// The part of it that ends too early.
         parent: String,
     },
-    /// An array has no such place.
+    /// An array has no such index.
     #[error("{key}: `{parent}` has {count} entries, and `{index}` is none of 0, 1, …")]
     Index {
         /// The whole key.
@@ -45,8 +45,8 @@ pub enum OverrideError {
 impl FromStr for Override {
     type Err = OverrideError;
 
-    /// Reads KEY=VALUE. The value is TOML; what is no TOML is a string, so that
-    /// words need no quotes.
+    /// Reads KEY=VALUE. The value is TOML; anything else is a string, so that words
+    /// need no quotes.
     fn from_str(text: &str) -> Result<Override, OverrideError> {
         let form = || OverrideError::Form(text.to_owned());
         let (key, value) = text.split_once('=').ok_or_else(form)?;
@@ -69,8 +69,8 @@ impl Override {
     /// missing.
     ///
     /// # Errors
-    /// [`OverrideError`] if something that is no table stands above the key, or
-    /// an array too short.
+    /// [`OverrideError`] if a part of the key's path is a single value, or an index
+    /// is past the end of an array.
     pub fn apply(&self, table: &mut Table) -> Result<(), OverrideError> {
         let (parents, last) = match self.key.rsplit_once('.') {
             Some((parents, last)) => (Some(parents), last),

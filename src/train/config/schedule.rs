@@ -1,38 +1,38 @@
-//! How the learning rate moves.
+//! Configuration of the learning-rate schedule.
 
 use serde::{Deserialize, Serialize};
 
-/// How the learning rate moves after the warm-up.
+/// The learning rate after the warm-up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum ScheduleShape {
-    /// Stays, then falls to zero in a straight line over the last part of the
-    /// run (warm-up, stable, decay).
+    /// Constant, then linear to zero over the last part of the run (warm-up, stable,
+    /// decay).
     Stable {
-        /// The last part's share of all steps, in 0…1.
+        /// The share of all steps in the last part, in 0…1.
         decay: f64,
     },
-    /// Falls along half a cosine.
+    /// Half a cosine.
     Cosine {
-        /// Share of the peak that is left at the end.
+        /// The final rate as a share of the peak.
         last: f64,
     },
-    /// Falls in steps, as in the paper.
+    /// Piecewise constant, as in the paper.
     Stepped {
-        /// Each step and the share of the peak that holds from there on.
+        /// Pairs of a step and the share of the peak from that step on.
         drops: Vec<(u64, f64)>,
     },
 }
 
-/// How the learning rate moves.
+/// The learning-rate schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ScheduleConfig {
     /// The highest learning rate.
     pub peak: f64,
-    /// Steps in which the rate climbs to it from zero.
+    /// Steps of the linear warm-up from zero.
     pub warmup: u64,
-    /// What follows.
+    /// The shape after the warm-up.
     pub shape: ScheduleShape,
 }
 

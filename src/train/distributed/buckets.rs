@@ -1,13 +1,12 @@
 //! The parameters as autograd's leaves, whose gradients are summed over the
-//! processes while backward computes.
+//! processes during backward.
 //!
-//! A process that is alone has a single leaf for each replica, the flat vector of
-//! all parameters. Several processes cut it, between parameters, into buckets: the
-//! sum of a bucket's gradient begins when backward has come to its first layer,
-//! and goes on beside what remains of backward, as in PyTorch's
-//! DistributedDataParallel (Li et al. 2020, arXiv:2006.15704). All gradients lie
-//! end to end in one vector, which is what is summed and what the optimizer reads:
-//! nothing is copied.
+//! A process that trains alone has a single leaf for each replica, the flat vector of
+//! all parameters. Several processes cut it between parameters into buckets. The sum
+//! of a bucket's gradient begins when backward reaches its first layer, and overlaps
+//! with the rest of backward, as in PyTorch's DistributedDataParallel (Li et al.
+//! 2020, arXiv:2006.15704). All gradients are end to end in one vector, which is
+//! summed and which the optimizer reads without a copy.
 
 use super::group::{Group, GroupError};
 use super::shim::{self, RawSums};
@@ -18,9 +17,9 @@ use std::ops::Range;
 use std::ptr::{self, NonNull};
 use tch::{Kind, Tensor};
 
-/// Numbers that a bucket should hold at least: 4 MB of f32. Smaller ones wait
-/// for the network's latency, larger ones begin late; PyTorch's are of 25 MB, for
-/// networks of a gigabyte.
+/// Least size of a bucket in numbers: 4 MB of f32. Smaller buckets are bound by the
+/// network's latency, larger ones begin late. PyTorch's have 25 MB, for networks of a
+/// gigabyte.
 const BUCKET: i64 = 1 << 20;
 
 /// Buckets of the parameters, and the vector of their gradients.
@@ -89,7 +88,7 @@ impl Buckets {
         Weights::new(tensors)
     }
 
-    /// Says that the next backward is the last of this step.
+    /// Announces that the next backward is the last of this step.
     pub fn arm(&self) {
         if let Some(sums) = &self.sums {
             // SAFETY: the sums are valid.
@@ -111,7 +110,7 @@ impl Buckets {
         Ok(&self.gradient)
     }
 
-    /// Forgets the gradient.
+    /// Sets the gradient to zero.
     pub fn zero(&mut self) {
         let _ = self.gradient.zero_();
     }

@@ -1,10 +1,9 @@
-//! Which process of a run this is, as whoever started it says in the
-//! environment.
+//! Rank and meeting place of a process, from the launcher's environment variables.
 
 use super::nodes::first_node;
 use std::num::NonZeroUsize;
 
-/// Port of the meeting place where nobody names one: PyTorch's.
+/// Default port of the meeting place: PyTorch's.
 const DEFAULT_PORT: u16 = 29500;
 
 /// Jobs of Slurm that share a node meet at different ports, from here on.
@@ -18,11 +17,11 @@ const SLURM_PORTS: u64 = 20_000;
 pub struct Launch {
     /// Its number among all, from 0.
     pub rank: usize,
-    /// How many there are.
+    /// Number of processes.
     pub size: usize,
     /// Its number among those on the same machine, from 0: that of its GPU.
     pub local_rank: usize,
-    /// How many are on this machine, where that is known.
+    /// Number of processes on this machine, if known.
     pub local_size: Option<NonZeroUsize>,
     /// The machine where they meet.
     pub host: String,
@@ -33,7 +32,7 @@ pub struct Launch {
     pub agent_restarts: Option<u64>,
 }
 
-/// Why the environment does not say which process this is.
+/// Why the environment variables are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LaunchError {
     /// A variable is missing beside another.
@@ -44,7 +43,7 @@ pub enum LaunchError {
         /// The one that is not.
         missing: &'static str,
     },
-    /// A variable is no number, or too large a one.
+    /// A variable is not a number, or too large.
     #[error("{name} is `{value}`, but must be {expected}")]
     Value {
         /// The variable.
@@ -54,7 +53,7 @@ pub enum LaunchError {
         /// What it must be.
         expected: String,
     },
-    /// Two variables say different things.
+    /// Two variables contradict each other.
     #[error("{left} is {left_value} but {right} is {right_value}: unset one of them")]
     Contradiction {
         /// One of them.

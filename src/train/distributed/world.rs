@@ -13,13 +13,13 @@ pub struct World {
     members: Option<Members>,
 }
 
-/// What there is where there are several. Groups go before the store.
+/// The groups of several processes. They are dropped before the store.
 #[derive(Debug)]
 struct Members {
-    /// Sums what lies on the training device.
+    /// Sums tensors on the training device.
     gradients: Group,
-    /// Sums and sends what lies on the CPU. Apart from the other group even
-    /// where that one is on the CPU too, because each has an order of its own.
+    /// Sums and broadcasts tensors on the CPU. A group of its own even if the other
+    /// is on the CPU too, because each has its own order of operations.
     control: Group,
     _store: Store,
 }
@@ -61,18 +61,18 @@ impl World {
         self.rank
     }
 
-    /// How many processes there are.
+    /// Number of processes.
     #[must_use]
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Whether this process sums nothing with others.
+    /// Whether this process trains alone.
     pub(crate) fn is_alone(&self) -> bool {
         self.members.is_none()
     }
 
-    /// Whether this process writes for all.
+    /// Whether this is the first process, which writes the files.
     #[must_use]
     pub fn is_first(&self) -> bool {
         self.rank == 0
@@ -140,8 +140,8 @@ impl World {
 
 /// Decisions that all processes take in the same step, such as to stop.
 ///
-/// What a process wishes in one step is decided in the next one: by then the
-/// answer has long come, and nobody waited for it.
+/// A request of one step is decided in the next one, so that no process waits for the
+/// answer.
 #[derive(Debug)]
 pub(crate) struct Agreement<'a> {
     world: &'a World,

@@ -1,4 +1,4 @@
-//! Losses against what they should be by hand, on a lesson of three samples.
+//! Losses against what they should be by hand, on a batch of three samples.
 
 use super::*;
 use crate::encode::POLICY_SIZE;
@@ -51,23 +51,23 @@ fn outputs() -> Outputs {
     .collect()
 }
 
-fn lesson(advice: Option<Advice>) -> Lesson {
+fn batch(teacher: Option<TeacherOutputs>) -> PreparedBatch {
     let targets = targets();
-    let weighing = weighing(&targets, advice.as_ref(), OutputSet::all());
-    Lesson {
+    let loss_weights = loss_weights(&targets, teacher.as_ref(), OutputSet::all());
+    PreparedBatch {
         rows: Tensor::zeros([3, 111], (Kind::Int64, Device::Cpu)),
-        carried: sum(&weighing),
-        counts: sum(&weighing.gt(0.0)),
-        weighing,
+        target_weight: sum(&loss_weights),
+        target_count: sum(&loss_weights.gt(0.0)),
+        loss_weights,
         targets,
-        advice,
+        teacher,
     }
 }
 
-fn measure(lesson: &Lesson, weights: &LossWeights) -> (Losses, Vec<f64>) {
-    let weights = Weights::new(weights, None, Device::Cpu);
-    let losses = losses(&outputs(), lesson, &weights, 0.0);
-    let averages = &losses.sums / lesson.carried.clamp_min(1e-6);
+fn measure(batch: &PreparedBatch, weights: &LossWeights) -> (Losses, Vec<f64>) {
+    let weights = TermWeights::new(weights, None, Device::Cpu);
+    let losses = losses(&outputs(), batch, &weights, 0.0);
+    let averages = &losses.sums / batch.target_weight.clamp_min(1e-6);
     let averages = Vec::try_from(averages.to_kind(Kind::Double)).unwrap();
     (losses, averages)
 }
@@ -78,9 +78,9 @@ fn at(values: &[f64], name: &str) -> f64 {
 
 #[test]
 fn averages_are_over_the_samples_that_carry_the_target() {
-    let lesson = lesson(None);
-    let carried: Vec<f64> = Vec::try_from(lesson.carried.to_kind(Kind::Double)).unwrap();
-    let counts: Vec<f64> = Vec::try_from(lesson.counts.to_kind(Kind::Double)).unwrap();
+    let batch = batch(None);
+    let target_weight: Vec<f64> = Vec::try_from(batch.target_weight.to_kind(Kind::Double)).unwrap();
+    let target_count: Vec<f64> = Vec::try_from(batch.target_count.to_kind(Kind::Double)).unwrap();
     for (name, weight, count) in [
         ("policy", 2.0, 2.0),
         ("policy_soft", 1.0, 1.0),
@@ -92,12 +92,12 @@ fn averages_are_over_the_samples_that_carry_the_target() {
         ("teacher_policy", 0.0, 0.0),
     ] {
         assert_eq!(
-            (at(&carried, name), at(&counts, name)),
+            (at(&target_weight, name), at(&target_count, name)),
             (weight, count),
             "{name}"
         );
     }
-    let (losses, averages) = measure(&lesson, &LossWeights::default());
+    let (losses, averages) = measure(&batch, &LossWeights::default());
     let near = |name, expected: f64| {
         let found = at(&averages, name);
         assert!(
@@ -141,7 +141,7 @@ fn the_optimistic_policy_learns_from_good_surprises() {
     assert!(share(0.25) < 0.02);
     assert!(share(-1.0) < 1e-6);
     assert!(share(1.0) > 0.98);
-    let (_, averages) = measure(&lesson(None), &LossWeights::default());
+    let (_, averages) = measure(&batch(None), &LossWeights::default());
     let expected = share(0.5) * 3f64.ln();
     assert!((at(&averages, "policy_optimistic") - expected).abs() < 1e-6);
 }
@@ -186,26 +186,26 @@ fn a_teacher_who_agrees_teaches_nothing_more() {
         moves_left: 0.0,
         ..LossWeights::default()
     };
-    let weights = Weights::new(&silent, Some(&config), Device::Cpu);
-    let agreed = Advice {
+    let weights = TermWeights::new(&silent, Some(&config), Device::Cpu);
+    let agreed = TeacherOutputs {
         policy: targets()
             .masked(&(outputs.policy().detach() / 2.0))
             .softmax(-1, Kind::Float),
         wdl: Tensor::full([3, 3], 1.0 / 3.0, OPTIONS),
         q: outputs.get(Output::Q).map(Tensor::copy),
     };
-    let learned = lesson(Some(agreed));
+    let learned = batch(Some(agreed));
     let found = losses(&outputs, &learned, &weights, 0.0);
     found.total.backward();
     for logits in [outputs.policy(), outputs.wdl()] {
         assert!(logits.grad().abs().max().double_value(&[]) < 1e-7);
     }
-    // Every sample carries advice, by its weight.
+    // Every sample has teacher targets, by its weight.
     let place = NAMES
         .iter()
         .position(|name| *name == "teacher_policy")
         .unwrap();
-    assert_eq!(learned.carried.double_value(&[place as i64]), 4.0);
+    assert_eq!(learned.target_weight.double_value(&[place as i64]), 4.0);
     let expected = (3f64.ln() + 2f64.ln()) / 4.0 * 4.0 + 3f64.ln();
     assert!((found.total.double_value(&[]) - expected).abs() < 1e-5);
 }
@@ -217,11 +217,11 @@ fn what_a_network_lacks_costs_nothing() {
     for output in Output::ALL.into_iter().filter(|it| !kept.contains(it)) {
         outputs.take(output);
     }
-    let mut lesson = lesson(None);
-    lesson.weighing = weighing(&lesson.targets, None, kept.into_iter().collect());
-    lesson.carried = sum(&lesson.weighing);
-    let weights = Weights::new(&LossWeights::default(), None, Device::Cpu);
-    let found = losses(&outputs, &lesson, &weights, 0.0);
+    let mut batch = batch(None);
+    batch.loss_weights = loss_weights(&batch.targets, None, kept.into_iter().collect());
+    batch.target_weight = sum(&batch.loss_weights);
+    let weights = TermWeights::new(&LossWeights::default(), None, Device::Cpu);
+    let found = losses(&outputs, &batch, &weights, 0.0);
     let (two, three) = (2f64.ln(), 3f64.ln());
     let expected = f64::midpoint(two, three) + three;
     assert!((found.total.double_value(&[]) - expected).abs() < 1e-5);

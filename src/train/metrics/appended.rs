@@ -1,11 +1,11 @@
-//! A file that only grows, by whole pieces.
+//! An append-only file of whole pieces.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// Appends pieces to a file. What cannot be written, because the disk is full,
-/// leaves no half of itself behind and goes with the next piece.
+/// Appends pieces to a file. A piece that cannot be written, for example on a full
+/// disk, leaves nothing behind and is written with the next one.
 #[derive(Debug)]
 pub(super) struct Appended {
     file: File,

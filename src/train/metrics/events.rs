@@ -1,10 +1,9 @@
-//! Metrics as TensorBoard reads them.
+//! Metrics in TensorBoard's format.
 //!
 //! A file of events is a sequence of records: the length of the data, u64, and
 //! its checksum; the data, one message of TensorFlow's `event.proto`, and its
-//! checksum. Of that protocol scalars are needed and no more, which is four
-//! short messages; the crates that write such files run protoc when they are
-//! built, or stand on a protobuf of 2020.
+//! checksum. Only scalars are needed, which are four short messages. The crates that
+//! write such files run protoc in the build, or depend on a protobuf of 2020.
 
 use super::appended::Appended;
 use prost::Message;
@@ -12,7 +11,7 @@ use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What readers expect the first event to say.
+/// The version that the first event must name.
 const VERSION: &str = "brain.Event:2";
 
 /// The session's beginning, in `SessionLog`.
@@ -63,8 +62,8 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// A session that goes on after `step`. Its file stands beside those of
-    /// earlier ones, of which readers drop what they say of later steps.
+    /// A session that resumes after `step`. Readers drop later steps of the files of
+    /// earlier sessions.
     pub fn new(folder: &Path, step: u64) -> Events {
         Events {
             folder: folder.to_owned(),

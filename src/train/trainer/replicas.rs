@@ -1,19 +1,19 @@
-//! Replicas of the network that learn a batch side by side.
+//! Replicas of the network that compute a batch's gradient in parallel.
 //!
-//! On a CPU every thread has a replica, which learns its part of each batch: it
-//! has leaves of its own over the same parameters, and a gradient of its own.
-//! The gradients are summed in the replicas' order, so a run repeats bit for bit
-//! with the same number of them, and to rounding with any other. A GPU, and each
-//! of several processes, has one replica.
+//! On a CPU every thread has a replica, which takes its part of each batch. A
+//! replica has its own leaves over the shared parameters, and its own gradient. The
+//! gradients are summed in the replicas' order. So a run repeats bit for bit with
+//! the same number of replicas, and up to rounding with another number. A GPU, and
+//! each of several processes, has one replica.
 
 use super::TrainError;
 use crate::data::loader::Batch;
 use crate::train::config::{ConfigError, TrainConfig};
 use crate::train::distributed::{Buckets, GroupError, World};
-use crate::train::lessons::{Lesson, Lessons};
 use crate::train::loss::Losses;
+use crate::train::objective::{Objective, PreparedBatch};
 use crate::train::parts::parts;
-use crate::train::stopwatch::{Part, Stopwatch};
+use crate::train::stopwatch::{Phase, Stopwatch};
 use crate::train::teacher::{Teacher, TeacherError};
 use crate::train::threads::Threads;
 use tch::{Device, Tensor};
@@ -25,22 +25,22 @@ pub(super) struct Replicas {
     threads: Threads,
 }
 
-/// One replica. It shares no tensor with another one, only the parameters'
+/// One replica. It shares no tensor with other replicas, only the parameters'
 /// memory.
 #[derive(Debug)]
 struct Replica {
-    lessons: Lessons,
+    objective: Objective,
     leaves: Buckets,
 }
 
-/// What this process's part of a batch came to.
+/// The losses of this process's part of a batch.
 #[derive(Debug)]
-pub(super) struct Learnt {
+pub(super) struct StepLosses {
     pub losses: Losses,
-    /// Weight that carries each loss's target, f32 [losses].
-    pub carried: Tensor,
-    /// Samples that carry each loss's target, f32 [losses].
-    pub counts: Tensor,
+    /// Total weight of the samples that have each loss's target, f32 [L].
+    pub target_weight: Tensor,
+    /// Number of samples that have each loss's target, f32 [L].
+    pub target_count: Tensor,
 }
 
 impl Replicas {
@@ -48,7 +48,7 @@ impl Replicas {
     /// `[parameters]`.
     ///
     /// # Errors
-    /// [`TrainError::Teacher`] if there is to be a teacher and it cannot be had,
+    /// [`TrainError::Teacher`] if the teacher cannot be loaded,
     /// [`TrainError::Group`] if libtorch refuses.
     pub fn new(
         config: &TrainConfig,
@@ -66,8 +66,8 @@ impl Replicas {
             let model = architecture.build(device).map_err(ConfigError::from)?;
             let leaves = Buckets::new(parameters, model.parameters(), world)?;
             let teacher = teacher.as_ref().map(Teacher::share);
-            let lessons = Lessons::new(config, model, device, teacher);
-            Ok(Replica { lessons, leaves })
+            let objective = Objective::new(config, model, device, teacher);
+            Ok(Replica { objective, leaves })
         };
         let replicas: Result<Vec<Replica>, TrainError> =
             (0..threads.count()).map(replica).collect();
@@ -82,49 +82,54 @@ impl Replicas {
         &self.threads
     }
 
-    /// Adds the gradient of this process's part of a batch to the replicas'. The
-    /// stopwatch is the first replica's until it has waited for the others.
+    /// Adds the gradient of this process's part of a batch to the replicas'
+    /// gradients. The stopwatch times the first replica and its wait for the others.
     ///
     /// # Errors
     /// [`TrainError`] if the teacher fails or another process is gone.
-    pub fn learn(
+    pub fn backward(
         &mut self,
         batch: Batch,
         world: &World,
         watch: &mut Stopwatch,
-    ) -> Result<Learnt, TrainError> {
+    ) -> Result<StepLosses, TrainError> {
         let parts = batch.split(self.replicas.len());
         let items = self.replicas.iter_mut().zip(parts).collect();
-        let lessons = self
+        let prepared = self
             .threads
-            .map(items, |(replica, part)| replica.lessons.prepare(part));
-        let mut lessons = lessons
+            .map(items, |(replica, part)| replica.objective.prepare(part));
+        let mut prepared = prepared
             .into_iter()
-            .collect::<Result<Vec<Lesson>, TeacherError>>()?;
-        watch.mark(Part::Prepare);
+            .collect::<Result<Vec<PreparedBatch>, TeacherError>>()?;
+        watch.mark(Phase::Prepare);
 
-        let carried = total(lessons.iter().map(|lesson| &lesson.carried));
-        let counts = total(lessons.iter().map(|lesson| &lesson.counts));
-        let joint = carried.copy();
-        world.sum(&joint, "weighing a batch")?;
-        for lesson in &mut lessons {
-            lesson.carried = joint.shallow_clone();
+        let target_weight = total(prepared.iter().map(|part| &part.target_weight));
+        let target_count = total(prepared.iter().map(|part| &part.target_count));
+        let global_weight = target_weight.copy();
+        world.sum(&global_weight, "summing target weights")?;
+        for part in &mut prepared {
+            part.target_weight = global_weight.shallow_clone();
         }
 
-        let others = 1..lessons.len();
+        let others = 1..prepared.len();
         let mut others: Vec<_> = others.map(|_| Stopwatch::new(Device::Cpu)).collect();
         let watches = std::iter::once(&mut *watch).chain(&mut others);
-        let items = self.replicas.iter_mut().zip(lessons).zip(watches).collect();
-        let losses = self.threads.map(items, |((replica, lesson), watch)| {
-            replica.lessons.learn(&replica.leaves, &lesson, watch)
+        let items = self
+            .replicas
+            .iter_mut()
+            .zip(prepared)
+            .zip(watches)
+            .collect();
+        let losses = self.threads.map(items, |((replica, part), watch)| {
+            replica.objective.backward(&replica.leaves, &part, watch)
         });
-        watch.mark(Part::Backward);
+        watch.mark(Phase::Backward);
         let losses = losses.into_iter();
         let losses = losses.reduce(|before, losses| before.plus(&losses));
-        Ok(Learnt {
+        Ok(StepLosses {
             losses: losses.expect("a batch is never empty"),
-            carried,
-            counts,
+            target_weight,
+            target_count,
         })
     }
 
@@ -168,7 +173,7 @@ fn total<'a>(mut tensors: impl Iterator<Item = &'a Tensor>) -> Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::train::lessons::tests::{batch, config, parameters};
+    use crate::train::objective::tests::{batch, config, parameters};
 
     struct Fixture {
         replicas: Replicas,
@@ -187,13 +192,13 @@ mod tests {
             }
         }
 
-        fn learn(&mut self, batch: Batch) -> (Learnt, Tensor) {
+        fn step(&mut self, batch: Batch) -> (StepLosses, Tensor) {
             let world = World::alone();
             let mut watch = Stopwatch::new(Device::Cpu);
-            let learnt = self.replicas.learn(batch, &world, &mut watch).unwrap();
+            let losses = self.replicas.backward(batch, &world, &mut watch).unwrap();
             let gradient = self.replicas.gradient(&world).unwrap().copy();
             self.replicas.zero();
-            (learnt, gradient)
+            (losses, gradient)
         }
     }
 
@@ -202,22 +207,22 @@ mod tests {
     }
 
     #[test]
-    fn replicas_learn_what_one_learns() {
+    fn replicas_have_the_gradient_of_one() {
         let few = || batch().split(20).swap_remove(3);
         assert!(few().len() < 3, "fewer samples than replicas");
         for text in ["", "accumulate = 4", "augment = { mirror = 0.5 }"] {
             let config = config(text);
             for batch in [batch, few] {
-                let (whole, expected) = Fixture::new(&config, 1).learn(batch());
+                let (whole, expected) = Fixture::new(&config, 1).step(batch());
                 for count in [2, 3] {
-                    let (learnt, gradient) = Fixture::new(&config, count).learn(batch());
+                    let (losses, gradient) = Fixture::new(&config, count).step(batch());
                     let off = largest(&(&gradient - &expected)) / largest(&expected);
                     assert!(off < 1e-5, "{text}, {count} replicas: off by {off}");
                     for (found, expected) in [
-                        (&learnt.losses.total, &whole.losses.total),
-                        (&learnt.losses.sums, &whole.losses.sums),
-                        (&learnt.carried, &whole.carried),
-                        (&learnt.counts, &whole.counts),
+                        (&losses.losses.total, &whole.losses.total),
+                        (&losses.losses.sums, &whole.losses.sums),
+                        (&losses.target_weight, &whole.target_weight),
+                        (&losses.target_count, &whole.target_count),
                     ] {
                         let off = largest(&(found - expected)) / largest(expected);
                         assert!(off < 1e-5, "{text}, {count} replicas: off by {off}");
@@ -228,12 +233,12 @@ mod tests {
     }
 
     #[test]
-    fn what_replicas_learn_repeats_to_the_bit() {
+    fn gradients_of_replicas_repeat_to_the_bit() {
         let config = config("accumulate = 2");
         let run = || -> Vec<Vec<f32>> {
             let mut fixture = Fixture::new(&config, 3);
             let step = |_| {
-                let (_, gradient) = fixture.learn(batch());
+                let (_, gradient) = fixture.step(batch());
                 let _guard = tch::no_grad_guard();
                 // The replicas see the step through the memory that they share.
                 fixture.parameters -= &gradient * 0.05;

@@ -1,5 +1,5 @@
-//! The loop: step after step, with lines, validations and checkpoints when they
-//! are due, and back to the last checkpoint when the loss goes astray.
+//! The training loop: steps, with metrics, validations and checkpoints when they
+//! are due, and rollbacks to the last checkpoint when training becomes unstable.
 
 use super::replicas::Replicas;
 use super::{CHECKPOINTS, Progress, RunOptions, Summary, TrainError, Trainer};
@@ -10,7 +10,7 @@ use crate::train::guard::Trouble;
 use crate::train::loss::POLICY_ACCURACY;
 use crate::train::metrics::named;
 use crate::train::recorder::Recorder;
-use crate::train::stopwatch::{Part, Stopwatch};
+use crate::train::stopwatch::{Phase, Stopwatch};
 use crate::train::window::Measured;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -21,18 +21,18 @@ use tch::Kind;
 /// A call of [`Trainer::run`].
 struct Session<'a> {
     options: &'a RunOptions,
-    /// The first process's alone.
+    /// Only the first process has one.
     recorder: Option<Recorder>,
     stop: Agreement<'a>,
     replicas: Replicas,
     report: &'a mut dyn FnMut(&Progress),
     started: Instant,
-    /// Seconds of the sessions before.
+    /// Seconds of training in earlier sessions.
     earlier: f64,
 }
 
 impl Session<'_> {
-    /// Whether this process wishes to stop here and to go on another day.
+    /// Whether this process wants to stop after this step.
     fn is_over(&self) -> bool {
         let time = self.options.time;
         self.options.stop.load(Ordering::Relaxed)
@@ -54,17 +54,16 @@ impl Session<'_> {
 }
 
 impl Trainer {
-    /// Trains until all steps are done, the time is up or a stop is asked for,
-    /// in which all processes follow any of them. `report` is called every
+    /// Trains until all steps are done, the time is up or a stop is requested; all
+    /// processes stop when one of them does. `report` is called every
     /// [`log_every`](super::TrainConfig::log_every) steps.
     ///
-    /// On the CPU, and in a process that is alone, every thread of the options
-    /// has a replica of the network, which learns its part of each batch. With
-    /// the same number of threads a run repeats bit for bit, with another one to
-    /// rounding.
+    /// On the CPU, in a process that trains alone, every thread of the options has a
+    /// replica of the network, which computes its part of each batch. A run repeats
+    /// bit for bit with the same number of threads, and up to rounding with another.
     ///
     /// # Errors
-    /// [`TrainError`]; the last checkpoint then stands.
+    /// [`TrainError`]; the last checkpoint remains.
     pub fn run(
         &mut self,
         options: &RunOptions,
@@ -98,18 +97,18 @@ impl Trainer {
 
     fn train(&mut self, session: &mut Session) -> Result<Summary, TrainError> {
         if self.step == 0 {
-            // There must be something to go back to.
+            // The first rollback needs a checkpoint.
             session.write(&self.checkpoint()?)?;
         }
         while let Err(trouble) = self.advance(session)? {
             self.roll_back(session, trouble)?;
         }
         if self.step < self.config.steps && !self.is_sound(self.loss_so_far()?) {
-            // Stopped amid high losses: the run is to go on from before them.
+            // Stopped during a loss spike: the run must resume from before it.
             if let Some(recorder) = &session.recorder {
-                self.restore(&recorder.newest()?);
+                self.load_checkpoint(&recorder.newest()?);
             }
-            self.follow()?;
+            self.take_over_state()?;
         }
         let last = self.checkpoint()?;
         let checkpoint = match &mut session.recorder {
@@ -125,14 +124,14 @@ impl Trainer {
         })
     }
 
-    /// Trains on until the session is over or the loss is not to be trusted.
+    /// Trains until the session is over or training becomes unstable.
     fn advance(&mut self, session: &mut Session) -> Result<Result<(), Trouble>, TrainError> {
-        let mut batches = Loader::sharing(
+        let mut batches = Loader::for_rank(
             &self.config.data,
             Split::Train,
             self.config.batch,
-            self.position,
-            self.share(),
+            self.cursor,
+            self.shard(),
             session.options.threads,
         )?;
         let mut watch = Stopwatch::new(self.device);
@@ -140,8 +139,8 @@ impl Trainer {
             watch.begin();
             let Some(batch) = batches.next() else { break };
             let batch = batch?;
-            watch.mark(Part::Data);
-            self.learn(&mut session.replicas, batch, &mut watch)?;
+            watch.mark(Phase::Data);
+            self.train_step(&mut session.replicas, batch, &mut watch)?;
             self.seconds = session.earlier + session.started.elapsed().as_secs_f64();
 
             let due =
@@ -157,8 +156,8 @@ impl Trainer {
                 }
                 self.log(session, &measured, &mut watch, validates)?;
             }
-            let wish = session.is_over();
-            let is_over = session.stop.ask(wish)?;
+            let wants_to_stop = session.is_over();
+            let is_over = session.stop.ask(wants_to_stop)?;
             let is_due = self.step.is_multiple_of(self.config.checkpoint_every);
             if is_over || is_due || self.step == self.config.steps {
                 let loss = self.loss_so_far()?;
@@ -180,7 +179,7 @@ impl Trainer {
         Ok(Ok(()))
     }
 
-    /// Writes the lines of a step and tells the caller.
+    /// Writes the metrics of a step and reports to the caller.
     fn log(
         &mut self,
         session: &mut Session,
@@ -217,12 +216,12 @@ impl Trainer {
     fn fields(&self, measured: &Measured, watch: &mut Stopwatch) -> Map<String, Value> {
         let parts = watch.close(measured.seconds, measured.steps);
         let rate = self.config.schedule.rate(self.step - 1, self.config.steps);
-        let carried: Map<String, Value> =
-            named(&measured.carried.iter().copied().map(Some).collect());
+        let target_counts: Map<String, Value> =
+            named(&measured.target_counts.iter().copied().map(Some).collect());
         let memory = memory_stats::memory_stats().map(|memory| memory.physical_mem);
         let more = json!({
             "loss": measured.loss,
-            "carried": carried,
+            "carried": target_counts,
             "samples": self.samples,
             "rate": rate,
             "gradient_norm": measured.norm,
@@ -238,33 +237,31 @@ impl Trainer {
         fields
     }
 
-    /// The mean loss since the last line; no number if a gradient or a weight
-    /// is none, in any process, so that a checkpoint would not be worth its
-    /// place.
+    /// The mean loss since the last line of the metrics; NaN if a gradient or a
+    /// weight is NaN or infinite in any process, so that no checkpoint is written.
     fn loss_so_far(&self) -> Result<f64, GroupError> {
         let _guard = tch::no_grad_guard();
         let (loss, norm) = self.window.loss_and_norm(&self.world)?;
         let wrong = self.parameters.isfinite().all().logical_not();
         let wrong = wrong.to_kind(Kind::Float);
-        self.world.sum(&wrong, "looking over the weights")?;
+        self.world.sum(&wrong, "checking the weights")?;
         let is_wrong = !norm.is_finite() || wrong.double_value(&[]) > 0.0;
         Ok(if is_wrong { f64::NAN } else { loss })
     }
 
-    /// Whether neither the last line nor the mean loss since is far above what
-    /// is usual.
+    /// Whether the last line's loss and the mean loss since are near the usual loss.
     fn is_sound(&self, loss: f64) -> bool {
         !self.guard.is_alarmed() && !self.guard.is_high(loss, &self.config.guard)
     }
 
-    /// Goes back to the last checkpoint, and on from there with the batches
+    /// Rolls back to the last checkpoint and continues from there with the batches
     /// that follow the bad ones.
     fn roll_back(&mut self, session: &mut Session, trouble: Trouble) -> Result<(), TrainError> {
-        let (step, position) = (self.step, self.position);
+        let (step, cursor) = (self.step, self.cursor);
         if let Some(recorder) = &session.recorder {
-            self.restore(&recorder.newest()?);
+            self.load_checkpoint(&recorder.newest()?);
         }
-        self.follow()?;
+        self.take_over_state()?;
         let from = self.step;
         if self.rollbacks >= self.config.guard.rollbacks {
             return Err(TrainError::Unstable {
@@ -274,12 +271,12 @@ impl Trainer {
                 from,
             });
         }
-        self.position = position;
+        self.cursor = cursor;
         self.rollbacks += 1;
         let checkpoint = self.checkpoint()?;
         if let Some(recorder) = &mut session.recorder {
             tracing::warn!(
-                "step {step}: {trouble}; back to step {from}, and on with the batches after these"
+                "step {step}: {trouble}; back to step {from}, continuing with the batches after these"
             );
             recorder.rewind(&checkpoint)?;
         }

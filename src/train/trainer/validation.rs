@@ -1,25 +1,25 @@
-//! Validation: what the averaged weights make of games kept apart.
+//! Validation: losses of the averaged weights on the validation games.
 
 use super::{TrainError, Trainer};
-use crate::data::loader::{Loader, Position, Split};
+use crate::data::loader::{Cursor, Loader, Split};
 use crate::train::calibration::Calibration;
 use crate::train::config::ConfigError;
-use crate::train::lessons::Lessons;
 use crate::train::loss::NAMES;
+use crate::train::objective::Objective;
 use crate::train::teacher::TeacherError;
 use crate::train::threads::Threads;
 use crate::train::window::{Averages, Window};
 use serde_json::{Map, Value};
 
-/// What a validation found.
+/// Result of a validation.
 pub(super) struct Validation {
     pub averages: Averages,
     pub calibration: Map<String, Value>,
 }
 
 impl Trainer {
-    /// Losses of the averaged weights over the validation games, which `decoders`
-    /// threads decode; each of the `threads` measures its part of every batch.
+    /// Evaluates the averaged weights on the validation games. `decoders` threads
+    /// decode; each of the `threads` evaluates its part of every batch.
     pub(super) fn validate(
         &self,
         decoders: usize,
@@ -28,39 +28,41 @@ impl Trainer {
         let _guard = tch::no_grad_guard();
         let mut window = Window::new(self.device);
         let mut calibration = Calibration::new(self.device);
-        let lessons = |_| {
+        let objective = |_| {
             let model = self.model.config().build(self.device);
             let model = model.map_err(ConfigError::from)?;
-            Ok(Lessons::plain(&self.config, model, self.device))
+            Ok(Objective::for_validation(&self.config, model, self.device))
         };
-        let lessons: Result<Vec<Lessons>, TrainError> = (0..threads.count()).map(lessons).collect();
-        let mut lessons = lessons?;
-        let batches = Loader::sharing(
+        let objectives: Result<Vec<Objective>, TrainError> =
+            (0..threads.count()).map(objective).collect();
+        let mut objectives = objectives?;
+        let batches = Loader::for_rank(
             &self.config.data,
             Split::Validation,
             self.config.batch,
-            Position::default(),
-            self.share(),
+            Cursor::default(),
+            self.shard(),
             decoders,
         )?;
         for batch in batches {
             let batch = batch?;
-            window.count(batch.joint);
+            window.count(batch.global_batch);
             let parts = batch.split(threads.count()).into_iter();
             let parts = parts.filter(|part| !part.is_empty());
-            let items = lessons.iter_mut().zip(parts);
-            let items = items.map(|(lessons, part)| (lessons, part, self.average.shallow_clone()));
-            let measured = threads.map(items.collect(), |(lessons, part, average)| {
+            let items = objectives.iter_mut().zip(parts);
+            let items =
+                items.map(|(objective, part)| (objective, part, self.average.shallow_clone()));
+            let measured = threads.map(items.collect(), |(objective, part, average)| {
                 let _guard = tch::no_grad_guard();
-                let lesson = lessons.prepare(part)?;
-                let (outputs, losses) = lessons.measure(&average, &lesson);
-                Ok::<_, TeacherError>((lesson, outputs, losses))
+                let prepared = objective.prepare(part)?;
+                let (outputs, losses) = objective.evaluate(&average, &prepared);
+                Ok::<_, TeacherError>((prepared, outputs, losses))
             });
             for part in measured {
-                let (lesson, outputs, losses) = part?;
-                calibration.add(&outputs, &lesson.targets);
-                let carriers = (&lesson.carried, &lesson.counts);
-                window.add(&losses, carriers, &losses.total);
+                let (prepared, outputs, losses) = part?;
+                calibration.add(&outputs, &prepared.targets);
+                let targets = (&prepared.target_weight, &prepared.target_count);
+                window.add(&losses, targets, &losses.total);
             }
             if window.samples() >= self.config.validation_samples {
                 break;
@@ -72,7 +74,8 @@ impl Trainer {
         })
     }
 
-    /// Validates as a run does: each loss by name, where it had a target.
+    /// Validates as a run does: the mean of each loss by name, `None` where no
+    /// sample has its target.
     ///
     /// # Errors
     /// [`TrainError`] if the data cannot be read.

@@ -1,18 +1,18 @@
-//! How much a backend is asked.
+//! Counting evaluations.
 
 use crate::nn::{Backend, BackendError, Batch, Evaluations, Properties};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Counts the positions that another backend evaluates.
-pub(super) struct Counted {
+pub(super) struct EvaluationCounter {
     inner: Arc<dyn Backend>,
     evaluations: AtomicU64,
 }
 
-impl Counted {
-    pub(super) fn new(inner: Arc<dyn Backend>) -> Counted {
-        Counted {
+impl EvaluationCounter {
+    pub(super) fn new(inner: Arc<dyn Backend>) -> EvaluationCounter {
+        EvaluationCounter {
             inner,
             evaluations: AtomicU64::new(0),
         }
@@ -24,7 +24,7 @@ impl Counted {
     }
 }
 
-impl Backend for Counted {
+impl Backend for EvaluationCounter {
     fn properties(&self) -> &Properties {
         self.inner.properties()
     }

@@ -1,15 +1,15 @@
-//! What came of the games.
+//! Counts over the games of self-play.
 
 use super::game::{MIGHT_RESIGN, Termination};
 use crate::data::pgn::tag;
 use serde::Serialize;
 
-/// Counts over games, those of earlier sittings included.
+/// Counts over games, those of earlier sessions included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Tally {
-    /// Games.
+pub struct SelfPlaySummary {
+    /// Number of games.
     pub games: u64,
-    /// Of these, games found finished when the work began.
+    /// Of these, games that were finished in earlier sessions.
     pub found: u64,
     /// Moves that were searched.
     pub positions: u64,
@@ -23,17 +23,17 @@ pub struct Tally {
     pub resigned: u64,
     /// Ended by a tablebase.
     pub tablebase: u64,
-    /// Broken off at the greatest length.
+    /// Stopped at the maximum length.
     pub cut_off: u64,
-    /// Games played on in which a side would have resigned.
+    /// Games without resignation in which a side would have resigned.
     pub would_resign: u64,
     /// Of these, games that this side did not lose.
     pub wrongly: u64,
-    /// Positions that the backend evaluated in this sitting.
+    /// Positions that the backend evaluated in this session.
     pub evaluations: u64,
 }
 
-impl Tally {
+impl SelfPlaySummary {
     /// Adds a game by its tags.
     pub(super) fn add(&mut self, game: &str) {
         self.games += 1;
@@ -65,7 +65,7 @@ impl Tally {
         }
     }
 
-    /// Adds a game of an earlier sitting.
+    /// Adds a game of an earlier session.
     pub(super) fn find(&mut self, game: &str) {
         self.found += 1;
         self.add(game);

@@ -1,4 +1,4 @@
-//! Lessons in pieces, and with a teacher.
+//! Batches in micro-batches and parts, and with a teacher.
 
 use super::*;
 use crate::data::loader::Batch;
@@ -50,14 +50,14 @@ fn model(config: &ModelConfig) -> Box<dyn Architecture> {
     Box::new(Chessformer::new(config, Device::Cpu).unwrap())
 }
 
-fn learn(config: &TrainConfig, lessons: &[Lesson]) -> (Tensor, f64) {
+fn gradient(config: &TrainConfig, batches: &[PreparedBatch]) -> (Tensor, f64) {
     let model = model(config.model.as_ref().unwrap());
     let mut leaves = leaves(&*model, &parameters(&*model));
-    let teaching = Lessons::plain(config, model, Device::Cpu);
+    let objective = Objective::for_validation(config, model, Device::Cpu);
     let mut watch = Stopwatch::new(Device::Cpu);
-    let totals = lessons.iter().map(|lesson| {
-        teaching
-            .learn(&leaves, lesson, &mut watch)
+    let totals = batches.iter().map(|batch| {
+        objective
+            .backward(&leaves, batch, &mut watch)
             .total
             .double_value(&[])
     });
@@ -66,9 +66,9 @@ fn learn(config: &TrainConfig, lessons: &[Lesson]) -> (Tensor, f64) {
     (gradient.shallow_clone(), total)
 }
 
-fn prepare(config: &TrainConfig, batch: Batch) -> Lesson {
+fn prepare(config: &TrainConfig, batch: Batch) -> PreparedBatch {
     let model = model(config.model.as_ref().unwrap());
-    Lessons::plain(config, model, Device::Cpu)
+    Objective::for_validation(config, model, Device::Cpu)
         .prepare(batch)
         .unwrap()
 }
@@ -81,31 +81,31 @@ fn assert_same((left, left_total): &(Tensor, f64), (right, right_total): &(Tenso
 }
 
 #[test]
-fn pieces_add_up_to_the_joined_batch() {
+fn micro_batches_add_up_to_the_whole_batch() {
     let joined = config("");
-    let whole = learn(&joined, &[prepare(&joined, batch())]);
-    for pieces in [2, 7] {
-        let cut = config(&format!("accumulate = {pieces}"));
-        assert_same(&whole, &learn(&cut, &[prepare(&cut, batch())]));
+    let whole = gradient(&joined, &[prepare(&joined, batch())]);
+    for count in [2, 7] {
+        let cut = config(&format!("accumulate = {count}"));
+        assert_same(&whole, &gradient(&cut, &[prepare(&cut, batch())]));
     }
 }
 
-/// What processes do that share a batch: each has a part of the samples, and the
-/// weights that carry targets are summed over all of them.
+/// Processes share a batch like this: each has a part of the samples, and the
+/// target weights are summed over all of them.
 #[test]
-fn parts_that_know_the_joint_weights_add_up_too() {
+fn parts_with_summed_target_weights_add_up_too() {
     let config = config("");
     let joined = prepare(&config, batch());
     let mut parts = [(0, 13), (13, 28)].map(|(start, count)| joined.narrow(start, count));
     let own = parts.each_ref().map(|part| {
-        part.weighing
+        part.loss_weights
             .sum_dim_intlist([1i64].as_slice(), false, Kind::Float)
     });
     for part in &mut parts {
-        part.carried = &own[0] + &own[1];
+        part.target_weight = &own[0] + &own[1];
     }
-    let whole = learn(&config, &[prepare(&config, batch())]);
-    assert_same(&whole, &learn(&config, &parts));
+    let whole = gradient(&config, &[prepare(&config, batch())]);
+    assert_same(&whole, &gradient(&config, &parts));
 }
 
 #[test]
@@ -136,16 +136,16 @@ fn a_student_comes_to_agree_with_its_teacher() {
     let mut leaves = leaves(&*model, &parameters);
     let load = |config: &DistillationConfig| Teacher::load(config, Device::Cpu, Kind::Float);
     let teacher = load(taught.distillation.as_ref().unwrap()).unwrap();
-    let lessons = Lessons::new(&taught, model, Device::Cpu, Some(teacher));
-    let lesson = lessons.prepare(batch()).unwrap();
+    let objective = Objective::new(&taught, model, Device::Cpu, Some(teacher));
+    let prepared = objective.prepare(batch()).unwrap();
     let losses = |parameters: &Tensor| -> Vec<f32> {
-        let (_, losses) = lessons.measure(parameters, &lesson);
-        Vec::try_from((losses.sums / &lesson.carried).narrow(0, 11, 3)).unwrap()
+        let (_, losses) = objective.evaluate(parameters, &prepared);
+        Vec::try_from((losses.sums / &prepared.target_weight).narrow(0, 11, 3)).unwrap()
     };
     let before = losses(&parameters);
     let mut watch = Stopwatch::new(Device::Cpu);
     for _ in 0..15 {
-        lessons.learn(&leaves, &lesson, &mut watch);
+        objective.backward(&leaves, &prepared, &mut watch);
         let _guard = tch::no_grad_guard();
         parameters -= leaves.gradient(&World::alone()).unwrap().sign() * 0.002;
         leaves.zero();

@@ -1,7 +1,7 @@
-//! A trainer as one of several, which all stand where the first one stands.
+//! A trainer as one rank of several processes, which all have the same state.
 
 use super::{TrainError, Trainer};
-use crate::data::loader::Share;
+use crate::data::loader::RankShard;
 use crate::train::config::TrainConfig;
 use crate::train::distributed::{GroupError, World};
 use crate::train::start::Start;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
 impl Trainer {
-    /// A trainer that takes its weights from the first of several processes,
-    /// see [`Trainer::join`].
+    /// A trainer that takes its weights from the first of several processes, see
+    /// [`Trainer::join`].
     ///
     /// # Errors
     /// [`TrainError`] if the configuration does not fit together.
@@ -24,12 +24,12 @@ impl Trainer {
         })
     }
 
-    /// Trains together with other processes from now on, all from where the
-    /// first of them stands. Each takes its share of every batch.
+    /// Joins other processes, which all take over the state of the first one. Each
+    /// trains on its part of every batch.
     ///
     /// # Errors
-    /// [`TrainError::Uneven`] if the batch has no equal shares,
-    /// [`TrainError::OtherConfiguration`] if the first one is to do another thing,
+    /// [`TrainError::Uneven`] if the batch cannot be split evenly,
+    /// [`TrainError::OtherConfiguration`] if the first one has another configuration,
     /// [`TrainError::Group`] if another process is gone.
     pub fn join(mut self, world: World) -> Result<Trainer, TrainError> {
         let (batch, size) = (self.config.batch, world.size());
@@ -41,13 +41,13 @@ impl Trainer {
         if self.world.share(&own, "comparing configurations")? != own {
             return Err(TrainError::OtherConfiguration);
         }
-        self.follow()?;
+        self.take_over_state()?;
         Ok(self)
     }
 
-    /// Stands where the first process stands.
-    pub(super) fn follow(&mut self) -> Result<(), GroupError> {
-        const DOING: &str = "taking over where the first one stands";
+    /// Takes over weights and state of the first process.
+    pub(super) fn take_over_state(&mut self) -> Result<(), GroupError> {
+        const DOING: &str = "taking over the state of the first process";
         let _guard = tch::no_grad_guard();
         let (sums, window) = self.window.state(&World::alone())?;
         let own = serde_json::to_string(&self.state(window)).expect("plain data");
@@ -61,18 +61,18 @@ impl Trainer {
             self.world.broadcast(tensor, DOING)?;
         }
         if !self.world.is_first() {
-            let state = serde_json::from_str(&shared).expect("what the first one wrote");
-            // Sums are summed over the processes; the first has them.
-            self.stand(&state, &memory, &sums.zeros_like());
+            let state = serde_json::from_str(&shared).expect("written by the first process");
+            // The sums are summed over the processes, and the first one has them.
+            self.load_state(&state, &memory, &sums.zeros_like());
         }
         Ok(())
     }
 
     /// This process's part of every batch.
-    pub(super) fn share(&self) -> Share {
-        Share {
-            number: self.world.rank(),
-            of: self.world.size(),
+    pub(super) fn shard(&self) -> RankShard {
+        RankShard {
+            rank: self.world.rank(),
+            world_size: self.world.size(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the searching player finds.
 
-use crate::backends::{Scripted, hashed, uniform};
-use crate::{choose, game, play, uci};
+use crate::search::backends::{Scripted, hashed, uniform};
+use crate::search::{choose, game, play, uci};
 use tessera::agent::{AgentKind, ConfigurableAgent};
 use tessera::chess::Game;
 use tessera::encode::policy_index;

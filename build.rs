@@ -69,6 +69,9 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=LIBTORCH");
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
+    if env::var_os("CARGO_FEATURE_TORCH").is_none() {
+        return;
+    }
     let libtorch = env::var_os("LIBTORCH").map(|libtorch| root.join(libtorch));
     compile(libtorch.as_deref());
     link(libtorch.as_deref());
@@ -205,7 +208,7 @@ fn link(libtorch: Option<&Path>) {
     }
 }
 
-/// Writes what src/nn/load.rs includes: the bytes of the network that
+/// Writes what src/nn/network.rs includes: the bytes of the network that
 /// nets/default names, if there is one.
 fn embed(root: &Path) {
     let nets = root.join("nets");

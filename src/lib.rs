@@ -54,8 +54,10 @@ pub mod engine;
 pub mod error_report;
 pub mod eval;
 pub mod guide;
+#[cfg(feature = "torch")]
 pub mod interop;
 pub mod label;
+#[cfg(feature = "torch")]
 pub mod model;
 pub mod nn;
 pub mod openings;
@@ -64,5 +66,6 @@ mod scoped_threads;
 pub mod search;
 pub mod selfplay;
 pub mod tablebase;
+#[cfg(feature = "torch")]
 pub mod train;
 pub mod uci;

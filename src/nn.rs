@@ -5,21 +5,33 @@
 //! which the player listed the moves.
 
 mod cache;
+mod device;
 mod load;
 pub mod metadata;
+#[cfg(feature = "torch")]
+mod network;
+#[cfg(not(feature = "torch"))]
+#[path = "nn/no_network.rs"]
+mod network;
 mod random;
 mod service;
+#[cfg(feature = "torch")]
 pub mod torch;
 mod uniform;
 
 pub use cache::Cache;
+pub use device::{DeviceChoice, Devices, ParseDeviceError, Precision};
 pub use load::{
-    BackendKind, BackendOptions, LoadError, describe, load, load_for_many, load_network,
+    BackendKind, BackendOptions, LoadError, Loader, NetworkOptions, load, load_for_many,
 };
-pub use metadata::{CONTRACT, ContractError, Metadata, SEARCH_VALUES, tensor_hash};
+pub use metadata::{CONTRACT, ContractError, Metadata, SEARCH_VALUES};
+pub use network::NetworkError;
+#[cfg(feature = "torch")]
+pub use network::{describe, load_network};
 pub use random::Random;
 pub use service::Service;
-pub use torch::{DeviceChoice, Devices, ParseDeviceError, Precision};
+#[cfg(feature = "torch")]
+pub use torch::tensor_hash;
 pub use uniform::Uniform;
 
 use crate::chess::{Game, Ratings};

@@ -1,5 +1,6 @@
 //! The command line of the real binary: results, errors, pipes.
 
+#[cfg(feature = "torch")]
 #[path = "cli/network.rs"]
 mod network;
 
@@ -9,7 +10,6 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::Stdio;
 use tempfile::TempDir;
-use tessera::encode::policy_index;
 
 const TESSERA: &str = env!("CARGO_BIN_EXE_tessera");
 
@@ -67,6 +67,7 @@ fn help_and_version() {
         "puzzles",
         "epd",
         "eval",
+        #[cfg(feature = "torch")]
         "describe",
     ] {
         assert!(text.contains(&format!("\n  {command} ")), "{text}");
@@ -122,6 +123,7 @@ fn what_cannot_be_done_is_told_in_one_line_and_exits_with_1() {
         (&["bench", "--set", "CPuct=many"], "CPuct"),
         (&["eval", "--moves", "e2e5"], "`e2e5` is not a legal move"),
         (&["eval", "--net", "missing.pt"], "missing.pt"),
+        #[cfg(feature = "torch")]
         (&["describe", bad_epd], "bad.epd"),
     ] {
         let (status, text) = failure(arguments);
@@ -209,12 +211,13 @@ fn suites_by_a_player_that_does_not_search() {
     assert!(left_out.contains("line 2"), "{left_out}");
 }
 
+#[cfg(feature = "torch")]
 #[test]
 fn a_network_is_described_evaluated_and_measured() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("opinion.pt");
     let game = tessera::chess::Game::default();
-    let favourite = policy_index(game.parse_move("g1f3").unwrap(), shakmaty::Color::White);
+    let favourite = tessera::encode::policy_index(game.parse_move("g1f3").unwrap(), shakmaty::Color::White);
     network::write(&path, favourite.into(), [2.0, 1.0, 0.0]);
     let net = path.to_str().unwrap();
 

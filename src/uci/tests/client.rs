@@ -63,7 +63,7 @@ impl Backend for Nothing {
 impl Factory for Script {
     fn load(&self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
         self.0.note("load");
-        match &options.net {
+        match &options.network.net {
             Some(path) if path.ends_with("missing") => Err(LoadError::Read {
                 path: path.clone(),
                 source: io::ErrorKind::NotFound.into(),

@@ -1,6 +1,6 @@
 //! `tessera describe`: what a network file is.
 
-use super::output::{print, print_json};
+use crate::cli::output::{print, print_json};
 use anyhow::Context;
 use serde_json::Value;
 use std::fmt::Write;

@@ -1,7 +1,7 @@
 //! `tessera doctor`: what the engine has to work with, and what is wrong with it.
 
-use super::options::NetworkArguments;
-use super::output::{print, print_json};
+use crate::cli::options::NetworkArguments;
+use crate::cli::output::{print, print_json};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;

@@ -107,14 +107,10 @@ impl Search {
     /// system as the tree grows.
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>, parameters: &Parameters) -> Search {
-        let threads = match parameters.threads {
-            0 => backend.properties().recommended_threads,
-            threads => threads,
-        };
         Search {
+            threads: threads(&*backend, parameters),
             backend,
             parameters: parameters.clone(),
-            threads: threads.max(1),
             tree: Tree::new(parameters.hash),
             root_history: RootHistory::default(),
             value: None,
@@ -128,6 +124,7 @@ impl Search {
     /// have grown otherwise, or in other memory.
     pub fn adjust(&mut self, parameters: &Parameters) {
         let grown = |parameters: &Parameters| Parameters {
+            threads: 0,
             multi_pv: 0,
             move_overhead: 0,
             seed: 0,
@@ -144,8 +141,24 @@ impl Search {
         };
         if grown(&self.parameters) == grown(parameters) {
             self.parameters = parameters.clone();
+            self.count_threads();
         } else {
             *self = Search::new(Arc::clone(&self.backend), parameters);
+        }
+    }
+
+    /// Asks `backend` from now on. The tree is kept: `backend` evaluates every
+    /// position as the one before it did.
+    pub fn set_backend(&mut self, backend: Arc<dyn Backend>) {
+        self.backend = backend;
+        self.count_threads();
+    }
+
+    fn count_threads(&mut self) {
+        let threads = threads(&*self.backend, &self.parameters);
+        if threads != self.threads {
+            self.threads = threads;
+            self.helpers = None;
         }
     }
 
@@ -348,6 +361,14 @@ impl Search {
             Some(drawn) if Some(drawn.mv) != best => (Some(drawn.mv), None),
             _ => (best, ponder),
         }
+    }
+}
+
+/// The threads of a search, at least one.
+fn threads(backend: &dyn Backend, parameters: &Parameters) -> usize {
+    match parameters.threads {
+        0 => backend.properties().recommended_threads.max(1),
+        threads => threads,
     }
 }
 

@@ -63,7 +63,7 @@ pub fn serve(
     output: impl Write + Send + 'static,
     settings: Settings,
 ) -> io::Result<()> {
-    match serve_with(Engine, input, output, settings)? {
+    match serve_with(Engine::default(), input, output, settings)? {
         Rest::Reached => Ok(()),
         Rest::Missed => leave(),
     }

@@ -4,6 +4,7 @@
 //! Rules, move generation and notation are shakmaty's; its types are used as
 //! they are.
 
+pub(crate) mod epd;
 mod mate;
 pub mod perft;
 

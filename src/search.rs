@@ -11,7 +11,8 @@
 //! | `sync` | what threads share memory by, for loom to take its place |
 //! | `arena`, `prior`, `packed` | memory: words, priors and moves in few bits |
 //! | `node`, `header`, `block`, `edge`, `edges`, `table` | positions, what they own, the moves between them, where all that lies |
-//! | `tree`, `value`, `evict` | the tree, the values of its nodes, eviction |
+//! | `tree`, `value` | the tree, the values of its nodes |
+//! | `evict`, `reclaim` | eviction, and the memory that it frees |
 //! | `select`, `utility`, `worker`, `picks`, `backup` | a visit: PUCT and what it maximises, descent, backup |
 //! | `contempt`, `rescaling` | what the network's results come to between players of given strength |
 //! | `root`, `gumbel`, `root_history` | the root: noise, temperature, Gumbel selection; tree reuse |
@@ -34,6 +35,7 @@ mod packed;
 mod parameters;
 mod picks;
 mod prior;
+mod reclaim;
 #[cfg(test)]
 mod reference;
 mod report;

@@ -25,7 +25,6 @@
 //! is left out; if no other remains the answer comes at once.
 
 mod display;
-mod go;
 mod info;
 pub mod options;
 mod output;

@@ -7,6 +7,7 @@ mod data_loader;
 mod data_v6;
 mod eval;
 mod install;
+mod map;
 mod perft;
 mod readme;
 mod search;

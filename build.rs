@@ -69,6 +69,7 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=LIBTORCH");
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
+    name_commit(&root);
     if env::var_os("CARGO_FEATURE_TORCH").is_none() {
         return;
     }
@@ -205,6 +206,30 @@ fn link(libtorch: Option<&Path>) {
     if target("OS") == "linux" && target("ARCH") == "x86_64" {
         // Lets the MKL in libtorch find our answer, see src/nn/torch/process.cpp.
         println!("cargo:rustc-link-arg=-Wl,--export-dynamic-symbol=mkl_serv_intel_cpu_true");
+    }
+}
+
+/// Has `--version` name the commit in a release build of a checkout. Elsewhere every
+/// commit would compile the library again, for nobody.
+fn name_commit(root: &Path) {
+    if env::var("PROFILE").is_ok_and(|profile| profile != "release") || !root.join(".git").exists()
+    {
+        return;
+    }
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        let output = git.arg("-C").arg(root).args(arguments).output().ok()?;
+        let said = String::from_utf8(output.stdout).ok()?;
+        output.status.success().then(|| said.trim().to_owned())
+    };
+    let Some(commit) = git(&["rev-parse", "--short=9", "HEAD"]) else {
+        return;
+    };
+    println!("cargo:rustc-env=TESSERA_COMMIT={commit}");
+    // Every commit and every checkout adds a line to the log of HEAD.
+    let log = git(&["rev-parse", "--git-path", "logs/HEAD"]).map(|log| root.join(log));
+    if let Some(log) = log.filter(|log| log.exists()) {
+        println!("cargo:rerun-if-changed={}", log.display());
     }
 }
 

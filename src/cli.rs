@@ -21,7 +21,7 @@ use tessera::uci::{self, Settings};
 ///
 /// Without a command it speaks UCI on standard input and output.
 #[derive(Parser)]
-#[command(version)]
+#[command(version = tessera::version::version())]
 pub struct Cli {
     #[command(subcommand)]
     command: Option<Command>,

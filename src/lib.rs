@@ -28,6 +28,7 @@
 //! | [`openings`] | where games begin: books and random moves |
 //! | [`label`] | training data by other engines: games they play, positions they judge |
 //! | [`selfplay`] | training data by our own engine: games against itself |
+//! | [`version`] | what `--version` says |
 //! | [`error_report`] | error messages of the binaries |
 //!
 //! # The guide
@@ -69,3 +70,4 @@ pub mod tablebase;
 #[cfg(feature = "torch")]
 pub mod train;
 pub mod uci;
+pub mod version;

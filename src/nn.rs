@@ -238,6 +238,22 @@ pub enum BackendError {
 }
 
 /// Evaluates positions. Called from many threads at once.
+///
+/// ```
+/// use shakmaty::Position;
+/// use tessera::chess::Game;
+/// use tessera::nn::{Backend, Batch, Evaluations, Random};
+///
+/// let backend = Random::new(1);
+/// let game = Game::default();
+/// let moves = game.position().legal_moves();
+/// let mut batch = Batch::default();
+/// batch.push(&game, &moves, backend.properties().input);
+/// let mut evaluations = Evaluations::default();
+/// backend.evaluate(&batch, &mut evaluations)?;
+/// assert_eq!(evaluations.logits(0).len(), 20);
+/// # Ok::<(), tessera::nn::BackendError>(())
+/// ```
 pub trait Backend: Send + Sync {
     /// What it is and how it likes to be used.
     fn properties(&self) -> &Properties;

@@ -90,6 +90,23 @@ const MAX_BATCH: usize = 1024;
 const IDLE: Duration = Duration::from_micros(50);
 
 /// A search tree with all it takes to grow it, kept from move to move.
+///
+/// ```
+/// use shakmaty::CastlingMode;
+/// use std::sync::Arc;
+/// use tessera::chess::Game;
+/// use tessera::nn::Uniform;
+/// use tessera::play::{Control, Limits};
+/// use tessera::search::{Parameters, Search};
+///
+/// let mate = "6k1/5ppp/8/8/8/8/8/R6K w - - 0 1";
+/// let game = Game::from_fen(mate, CastlingMode::Standard).unwrap();
+/// let mut search = Search::new(Arc::new(Uniform::default()), &Parameters::default());
+/// let limits = Limits { nodes: Some(500), ..Limits::default() };
+/// let choice = search.run(&game, &limits, &Control::default(), &mut |_| {})?;
+/// assert_eq!(game.format_move(choice.best.unwrap()), "a1a8");
+/// # Ok::<(), tessera::nn::BackendError>(())
+/// ```
 pub struct Search {
     backend: Arc<dyn Backend>,
     parameters: Parameters,

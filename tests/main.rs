@@ -6,6 +6,7 @@ mod cli;
 mod data_loader;
 mod data_v6;
 mod eval;
+mod examples;
 mod install;
 mod map;
 mod perft;

@@ -26,6 +26,7 @@ pub(crate) fn unfinished(path: &Path) -> std::io::Result<NamedTempFile> {
 ///
 /// # Errors
 /// What the system says.
+#[cfg(feature = "torch")]
 pub(crate) fn remove_unfinished(folder: &Path) -> std::io::Result<()> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),

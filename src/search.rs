@@ -11,7 +11,8 @@
 //! | `sync` | what threads share memory by, for loom to take its place |
 //! | `arena`, `prior`, `packed` | memory: words, priors and moves in few bits |
 //! | `node`, `header`, `block`, `edge`, `edges`, `table` | positions, what they own, the moves between them, where all that lies |
-//! | `tree`, `value`, `evict` | the tree, the values of its nodes, eviction |
+//! | `tree`, `value` | the tree, the values of its nodes |
+//! | `evict`, `reclaim` | eviction, and the memory that it frees |
 //! | `select`, `utility`, `worker`, `picks`, `backup` | a visit: PUCT and what it maximises, descent, backup |
 //! | `contempt`, `rescaling` | what the network's results come to between players of given strength |
 //! | `root`, `gumbel`, `root_history` | the root: noise, temperature, Gumbel selection; tree reuse |
@@ -34,6 +35,7 @@ mod packed;
 mod parameters;
 mod picks;
 mod prior;
+mod reclaim;
 #[cfg(test)]
 mod reference;
 mod report;
@@ -88,6 +90,23 @@ const MAX_BATCH: usize = 1024;
 const IDLE: Duration = Duration::from_micros(50);
 
 /// A search tree with all it takes to grow it, kept from move to move.
+///
+/// ```
+/// use shakmaty::CastlingMode;
+/// use std::sync::Arc;
+/// use tessera::chess::Game;
+/// use tessera::nn::Uniform;
+/// use tessera::play::{Control, Limits};
+/// use tessera::search::{Parameters, Search};
+///
+/// let mate = "6k1/5ppp/8/8/8/8/8/R6K w - - 0 1";
+/// let game = Game::from_fen(mate, CastlingMode::Standard).unwrap();
+/// let mut search = Search::new(Arc::new(Uniform::default()), &Parameters::default());
+/// let limits = Limits { nodes: Some(500), ..Limits::default() };
+/// let choice = search.run(&game, &limits, &Control::default(), &mut |_| {})?;
+/// assert_eq!(game.format_move(choice.best.unwrap()), "a1a8");
+/// # Ok::<(), tessera::nn::BackendError>(())
+/// ```
 pub struct Search {
     backend: Arc<dyn Backend>,
     parameters: Parameters,
@@ -107,14 +126,10 @@ impl Search {
     /// system as the tree grows.
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>, parameters: &Parameters) -> Search {
-        let threads = match parameters.threads {
-            0 => backend.properties().recommended_threads,
-            threads => threads,
-        };
         Search {
+            threads: threads(&*backend, parameters),
             backend,
             parameters: parameters.clone(),
-            threads: threads.max(1),
             tree: Tree::new(parameters.hash),
             root_history: RootHistory::default(),
             value: None,
@@ -128,6 +143,7 @@ impl Search {
     /// have grown otherwise, or in other memory.
     pub fn adjust(&mut self, parameters: &Parameters) {
         let grown = |parameters: &Parameters| Parameters {
+            threads: 0,
             multi_pv: 0,
             move_overhead: 0,
             seed: 0,
@@ -144,8 +160,24 @@ impl Search {
         };
         if grown(&self.parameters) == grown(parameters) {
             self.parameters = parameters.clone();
+            self.count_threads();
         } else {
             *self = Search::new(Arc::clone(&self.backend), parameters);
+        }
+    }
+
+    /// Asks `backend` from now on. The tree is kept: `backend` evaluates every
+    /// position as the one before it did.
+    pub fn set_backend(&mut self, backend: Arc<dyn Backend>) {
+        self.backend = backend;
+        self.count_threads();
+    }
+
+    fn count_threads(&mut self) {
+        let threads = threads(&*self.backend, &self.parameters);
+        if threads != self.threads {
+            self.threads = threads;
+            self.helpers = None;
         }
     }
 
@@ -348,6 +380,14 @@ impl Search {
             Some(drawn) if Some(drawn.mv) != best => (Some(drawn.mv), None),
             _ => (best, ponder),
         }
+    }
+}
+
+/// The threads of a search, at least one.
+fn threads(backend: &dyn Backend, parameters: &Parameters) -> usize {
+    match parameters.threads {
+        0 => backend.properties().recommended_threads.max(1),
+        threads => threads,
     }
 }
 

@@ -25,7 +25,6 @@
 //! is left out; if no other remains the answer comes at once.
 
 mod display;
-mod go;
 mod info;
 pub mod options;
 mod output;
@@ -63,7 +62,7 @@ pub fn serve(
     output: impl Write + Send + 'static,
     settings: Settings,
 ) -> io::Result<()> {
-    match serve_with(Engine, input, output, settings)? {
+    match serve_with(Engine::default(), input, output, settings)? {
         Rest::Reached => Ok(()),
         Rest::Missed => leave(),
     }

@@ -2,15 +2,15 @@
 //! says, what is written reads back the same, and no file does harm.
 
 #[path = "interop_lc0/generate.rs"]
-mod generate;
+pub mod generate;
 #[path = "interop_lc0/hostile.rs"]
 mod hostile;
 #[path = "networks/plain.rs"]
-mod plain;
+pub mod plain;
 #[path = "interop_lc0/positions.rs"]
 mod positions;
 #[path = "interop_lc0/protobuf.rs"]
-mod protobuf;
+pub mod protobuf;
 #[path = "interop_lc0/reference.rs"]
 mod reference;
 #[path = "interop_lc0/written.rs"]

@@ -1,15 +1,6 @@
 //! A network means the same in ONNX, in onnxruntime and in the engine.
 
-#[allow(
-    dead_code,
-    reason = "more is read and written of Lc0's files elsewhere"
-)]
-#[path = "interop_lc0/generate.rs"]
-mod generate;
-#[allow(dead_code, reason = "as above")]
-#[path = "interop_lc0/protobuf.rs"]
-mod protobuf;
-
+use crate::interop_lc0::{generate, protobuf};
 use generate::{BODY, Body, Shape, TOWER, generate};
 use protobuf::Message;
 use shakmaty::{CastlingMode, Position};

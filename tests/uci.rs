@@ -356,6 +356,34 @@ fn a_net_that_cannot_be_loaded_is_explained() {
     }
 }
 
+#[cfg(feature = "torch")]
+#[test]
+fn options_around_the_net_do_not_load_it_again() {
+    let loads = |lines: &[String]| {
+        let tells = |line: &&String| line.contains(" loaded in ");
+        lines.iter().filter(tells).count()
+    };
+    let mut engine = Engine::start();
+    assert_eq!(loads(&engine.settle()), 1);
+    engine.say("position startpos");
+    engine.say("go nodes 50");
+    engine.best_move();
+    for option in [
+        "Threads value 2",
+        "Seed value 5",
+        "Hash value 32",
+        "OptimisticPolicy value 0.5",
+        "Threads value 1",
+    ] {
+        engine.say(&format!("setoption name {option}"));
+        assert_eq!(loads(&engine.settle()), 0, "{option}");
+        engine.say("go nodes 50");
+        assert_ne!(engine.best_move(), "(none)");
+    }
+    engine.say("setoption name Precision value f32");
+    assert_eq!(loads(&engine.settle()), 1);
+}
+
 #[test]
 fn positions_without_moves_have_no_best_one() {
     let mut engine = Engine::random();

@@ -6,10 +6,10 @@
 
 use super::arena::{Arena, Index, Span};
 use super::block::{self, priors};
-use super::evict::Reclaim;
 use super::header::{NodeHeader, Outcome, Stage};
 use super::node::{NODE, Node, Statistics};
 use super::prior::{self, Rank};
+use super::reclaim::Reclaim;
 use super::sync::{AtomicBool, AtomicU32, Mutex, fence};
 use super::table::Table;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};

@@ -32,6 +32,25 @@ use std::path::{Path, PathBuf};
 use tch::Kind;
 
 /// The configuration of a training run.
+///
+/// ```
+/// use tessera::train::TrainConfig;
+///
+/// let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("small.toml");
+/// std::fs::write(&file, r#"
+/// name = "small"
+/// preset = "cf-1m-gab"
+/// steps = 1000
+/// batch = 256
+/// [data]
+/// shards = [{ path = "games.shard" }]
+/// "#)?;
+/// let config = TrainConfig::read_with(&file, &["optimizer.beta1=0.95".parse()?])?;
+/// assert_eq!(config.architecture()?.family(), "chessformer");
+/// assert!(TrainConfig::read_with(&file, &["batch=0".parse()?]).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainConfig {

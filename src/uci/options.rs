@@ -290,9 +290,12 @@ mod tests {
         );
         assert_eq!(settings.parameters.move_overhead, 35);
         assert_eq!(settings.parameters.cpuct, 2.5);
-        assert_eq!(settings.backend.devices, DeviceChoice::Cuda(1).into());
         assert_eq!(
-            settings.backend.net,
+            settings.backend.network.devices,
+            DeviceChoice::Cuda(1).into()
+        );
+        assert_eq!(
+            settings.backend.network.net,
             Some(PathBuf::from("my nets/best one.pt"))
         );
         assert_eq!((settings.backend.seed, settings.parameters.seed), (7, 7));
@@ -302,7 +305,10 @@ mod tests {
             ("Net", "<built-in>"),
             ("LogFile", "<empty>"),
         ]);
-        assert_eq!((settings.backend.net, settings.log_file), (None, None));
+        assert_eq!(
+            (settings.backend.network.net, settings.log_file),
+            (None, None)
+        );
     }
 
     #[test]

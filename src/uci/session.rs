@@ -3,9 +3,9 @@
 //! It runs on the thread that reads the input and never waits for the worker,
 //! so that every command is answered at once.
 
-use super::go::{Go, ends_by_itself};
 use super::options::{self, Button};
 use super::output::Output;
+use super::parse::go::{Go, ends_by_itself};
 use super::parse::{Command, parse};
 use super::settings::Settings;
 use super::task::{Job, Kind, Search, Setup, Task, Work};

@@ -1,6 +1,6 @@
 //! What a run leaves to look at, and how its configuration is set.
 
-use crate::workplace::{fail, metrics, run, succeed, train, workplace};
+use crate::train::workplace::{fail, metrics, run, succeed, train, workplace};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -1,6 +1,6 @@
 //! `Hash` is a bound, however long a search goes on.
 
-use crate::{Engine, PATIENCE, endurance, resident};
+use crate::uci::{Engine, PATIENCE, endurance, resident};
 use std::time::{Duration, Instant};
 use tessera::chess::Game;
 

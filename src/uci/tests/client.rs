@@ -61,9 +61,9 @@ impl Backend for Nothing {
 }
 
 impl Factory for Script {
-    fn load(&self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
+    fn load(&mut self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
         self.0.note("load");
-        match &options.net {
+        match &options.network.net {
             Some(path) if path.ends_with("missing") => Err(LoadError::Read {
                 path: path.clone(),
                 source: io::ErrorKind::NotFound.into(),
@@ -99,6 +99,10 @@ struct Player(Journal);
 impl ConfigurableAgent for Player {
     fn adjust(&mut self, _: &Parameters) {
         self.0.note("adjust");
+    }
+
+    fn set_backend(&mut self, _: Arc<dyn Backend>) {
+        self.0.note("set backend");
     }
 }
 

@@ -1,7 +1,7 @@
 //! `tessera doctor`: checks the installation.
 
-use super::options::NetworkArguments;
-use super::output::{print, print_json};
+use crate::cli::options::NetworkArguments;
+use crate::cli::output::{print, print_json};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! The command `go`: what it says, and the limits that follow from it.
 
-use super::parse::{Command, Parsed, Words};
+use super::{Command, Parsed, Words};
 use crate::play::Limits;
 use shakmaty::{Color, Move};
 use std::time::Duration;
@@ -181,7 +181,7 @@ fn clamp(number: u64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse::parse;
+    use super::super::parse;
     use super::*;
     use proptest::prelude::*;
     use vampirc_uci::{

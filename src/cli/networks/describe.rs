@@ -1,6 +1,6 @@
 //! `tessera describe`: the metadata of a network file.
 
-use super::output::{print, print_json};
+use crate::cli::output::{print, print_json};
 use anyhow::Context;
 use serde_json::Value;
 use std::fmt::Write;

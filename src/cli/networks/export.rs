@@ -1,7 +1,7 @@
 //! `tessera export-lc0` and `tessera export-onnx`: the engine's networks for
 //! other programs.
 
-use super::output::print;
+use crate::cli::output::print;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 use tessera::interop::lc0::Lc0Encoding;

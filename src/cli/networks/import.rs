@@ -1,6 +1,6 @@
 //! `tessera import`: another program's network as one of the engine's.
 
-use super::output::print;
+use crate::cli::output::print;
 use anyhow::Context;
 use std::path::PathBuf;
 use tessera::interop;

@@ -74,6 +74,7 @@ use root::{Root, needs_fresh_root};
 use root_history::{RootHistory, plies_since};
 use shakmaty::{Move, MoveList, Position};
 use shared::{MAX_VISITS, Progress, Shared};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -166,7 +167,11 @@ impl Search {
     ///
     /// # Errors
     /// [`BackendError`] if an evaluation failed; the tree is then as it was
-    /// before that batch.
+    /// before that batch, and the last report tells of it.
+    ///
+    /// # Panics
+    /// If the backend or `tell` does, on whichever thread. The last report tells
+    /// what had been found; the tree is then forgotten.
     pub fn run(
         &mut self,
         game: &Game,
@@ -198,7 +203,9 @@ impl Search {
         let shared = self.share(game, root_moves, known, expected, limits, began);
         let mut stopper = Stopper::new(&shared, limits, control, tell);
         let helpers = self.helpers.as_ref();
-        match helpers.filter(|_| shared.remaining.load(Relaxed) > shared.batch_size() as u64) {
+        let helpers =
+            helpers.filter(|_| shared.remaining.load(Relaxed) > shared.batch_size() as u64);
+        let searched = catch_unwind(AssertUnwindSafe(|| match helpers {
             Some(helpers) => helpers.in_place_scope(|scope| {
                 for _ in 1..self.threads {
                     scope.spawn(|_| work(&shared, || shared.stop.load(Relaxed)));
@@ -206,15 +213,23 @@ impl Search {
                 work(&shared, || stopper.check());
             }),
             None => work(&shared, || stopper.check()),
-        }
-        if let Some(error) = shared.failure.lock().take() {
-            return Err(error);
-        }
-        debug_assert_eq!(shared.tree.in_flight().load(Relaxed), 0);
+        }));
+        let failure = shared.failure.lock().take();
+        let broke_off = searched.is_err() || failure.is_some();
+        debug_assert!(searched.is_err() || shared.tree.in_flight().load(Relaxed) == 0);
         // Threads that worked it out at once may have missed each other's last visits.
         shared.tree.refresh(shared.tree.root());
         let (report, statistics) = report::report(&shared);
-        tell(&report);
+        if !broke_off || report.nodes > 0 {
+            tell(&report);
+        }
+        if let Err(panic) = searched {
+            self.clear();
+            resume_unwind(panic);
+        }
+        if let Some(error) = failure {
+            return Err(error);
+        }
         control.hold_back(limits);
         let gumbel = shared.root.gumbel.as_ref();
         let drawn = gumbel.and_then(|gumbel| self.drawn(gumbel, &shared.root_moves));
@@ -351,8 +366,21 @@ impl Search {
     }
 }
 
+/// Stops a search when its thread panics: the other threads would otherwise go on
+/// for ever, and be waited for.
+struct StopOnPanic<'a>(&'a AtomicBool);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Relaxed);
+        }
+    }
+}
+
 /// What every thread does until `is_over`.
 fn work(shared: &Shared<'_>, mut is_over: impl FnMut() -> bool) {
+    let _guard = StopOnPanic(&shared.stop);
     let mut worker = SearchWorker::new(shared);
     while !is_over() {
         if shared.tree.is_low() {

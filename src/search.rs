@@ -292,6 +292,12 @@ impl Search {
         };
         let most = MAX_BATCH.min(MAX_IN_FLIGHT as usize / self.threads).max(1);
         let overhead = Duration::from_millis(self.parameters.move_overhead);
+        let grace = match (limits.time, limits.move_time) {
+            (Some(time), _) => time.min(overhead) / 2,
+            // No clock runs out: a move that was looked at is worth its time.
+            (None, Some(_)) => Duration::MAX,
+            (None, None) => Duration::ZERO,
+        };
         Shared {
             tree: &self.tree,
             parameters: &self.parameters,
@@ -304,7 +310,7 @@ impl Search {
             expected,
             rescaling: self.rescaling,
             batch: batch.clamp(1, most),
-            grace: limits.time.unwrap_or_default().min(overhead) / 2,
+            grace,
             gate: RwLock::new(()),
             stop: AtomicBool::new(false),
             failure: Mutex::new(None),

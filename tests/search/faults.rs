@@ -1,15 +1,17 @@
 //! What a search does when something in it breaks.
 
 use crate::backends::{Scripted, hashed, uniform};
-use crate::choose;
+use crate::{choose, game};
+use shakmaty::Position;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
+use tessera::agent::AgentKind;
 use tessera::chess::Game;
-use tessera::nn::{Backend, BackendError, Batch, Evaluations, Properties};
+use tessera::nn::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 use tessera::play::{Agent, Control, Limits, Report};
 use tessera::search::{Parameters, Search};
 
@@ -119,4 +121,33 @@ fn a_failure_is_preceded_by_what_was_found() {
     );
     assert!(failed.is_err());
     assert!(last.expect("a report").nodes > 10);
+}
+
+#[test]
+fn a_fixed_time_is_enough_for_one_evaluation() {
+    let backend = Scripted::new(|_, moves| {
+        let last = moves.len() - 1;
+        let logits = (0..moves.len()).map(|number| if number == last { 5.0 } else { 0.0 });
+        (Value::default(), logits.collect())
+    });
+    let backend = backend.delayed(MS(30)).shared();
+    for threads in [1, 3] {
+        let parameters = Parameters {
+            threads,
+            ..parameters()
+        };
+        let mut agent = AgentKind::Mcts.build(backend.clone(), &parameters);
+        let game = game("startpos", "");
+        for time in [100, 1, 0] {
+            agent.new_game();
+            let limits = Limits {
+                move_time: Some(MS(time)),
+                ..Limits::default()
+            };
+            let choice = choose(&mut *agent, &game, &limits);
+            let legal = game.position().legal_moves();
+            assert_eq!(choice.best, legal.last().copied(), "{time}");
+            assert!(choice.report.nodes >= 1, "{time}");
+        }
+    }
 }

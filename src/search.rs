@@ -56,8 +56,8 @@ pub(crate) use gumbel::{Contender, improved_policy};
 pub use parameters::{FpuStrategy, Parameters};
 pub(crate) use root::generator;
 
-use crate::chess::Game;
-use crate::nn::{Backend, BackendError};
+use crate::chess::{Game, mate_in_one};
+use crate::nn::{Backend, BackendError, Batch, Evaluations};
 use crate::play::{
     Agent, AgentError, Choice, Control, Limits, MoveStatistics, Report, Score, allowed_moves,
 };
@@ -189,6 +189,9 @@ impl Search {
         if let Some(known) = &known {
             root_moves.retain(|mv| known.moves.contains(mv));
         }
+        if root_moves.len() > prior::MAX_MOVES {
+            self.keep_likeliest(game, &mut root_moves)?;
+        }
         let restricted = root_moves.len() < game.position().legal_moves().len();
         let contempt = &self.parameters.contempt;
         let rescaling = contempt.rescaling(game.position().turn(), limits.infinite);
@@ -245,6 +248,26 @@ impl Search {
             report,
             statistics,
         })
+    }
+
+    /// Leaves only as many moves as a node can have, those that the policy likes
+    /// best: positions that somebody made up have up to 270.
+    fn keep_likeliest(&self, game: &Game, moves: &mut MoveList) -> Result<(), BackendError> {
+        let mut batch = Batch::default();
+        batch.push(game, moves, self.backend.properties().input);
+        let mut evaluations = Evaluations::default();
+        self.backend.evaluate(&batch, &mut evaluations)?;
+        let mate = mate_in_one(game.position(), moves);
+        let logits = evaluations.logits(0).iter();
+        let mut likeliest: Vec<(bool, f32, Move)> = moves
+            .iter()
+            .zip(logits)
+            .map(|(&mv, &logit)| (Some(mv) == mate, logit, mv))
+            .collect();
+        likeliest.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)));
+        likeliest.truncate(prior::MAX_MOVES);
+        moves.retain(|mv| likeliest.iter().any(|likely| likely.2 == *mv));
+        Ok(())
     }
 
     /// What the last search thought its best move worth, if that was in this game

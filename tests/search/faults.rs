@@ -1,8 +1,8 @@
 //! What a search does when something in it breaks.
 
 use crate::backends::{Scripted, hashed, uniform};
-use crate::{choose, game};
-use shakmaty::Position;
+use crate::{choose, game, uci};
+use shakmaty::{Move, Position};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -11,6 +11,7 @@ use std::thread;
 use std::time::Duration;
 use tessera::agent::AgentKind;
 use tessera::chess::Game;
+use tessera::encode::policy_index;
 use tessera::nn::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 use tessera::play::{Agent, Control, Limits, Report};
 use tessera::search::{Parameters, Search};
@@ -150,4 +151,39 @@ fn a_fixed_time_is_enough_for_one_evaluation() {
             assert!(choice.report.nodes >= 1, "{time}");
         }
     }
+}
+
+/// 263 moves, of which a node holds 248.
+const CROWD: &str = "QQQQQQQQ/Q6Q/Q6Q/Q6Q/Q6Q/Q5QQ/Q4Qpp/KQQQQQbk w - - 0 1";
+
+#[test]
+fn of_too_many_moves_the_likeliest_are_searched() {
+    let game = game(CROWD, "");
+    let mates = |mv: &Move| {
+        let mut after = game.clone();
+        after.play(*mv);
+        after.position().is_checkmate()
+    };
+    let quiet: Vec<Move> = game.position().legal_moves().into_iter().collect();
+    let quiet: Vec<Move> = quiet.into_iter().filter(|mv| !mates(mv)).collect();
+    assert!(quiet.len() > 248, "{}", quiet.len());
+    let liked = *quiet.last().unwrap();
+    let index = policy_index(liked, game.position().turn());
+    let backend = Scripted::new(move |_, moves| {
+        let logit = |&mv: &u16| if mv == index { 9.0 } else { 0.0 };
+        (Value::default(), moves.iter().map(logit).collect())
+    });
+    let mut search = Search::new(backend.shared(), &parameters());
+    let limits = Limits {
+        nodes: Some(300),
+        search_moves: quiet,
+        ..Limits::default()
+    };
+    let choice = choose(&mut search, &game, &limits);
+    let searched = choice.statistics.iter().find(|of| of.mv == liked);
+    assert!(
+        searched.is_some_and(|of| of.visits > 100),
+        "{}",
+        uci(&game, Some(liked))
+    );
 }

@@ -59,6 +59,7 @@ pub mod label;
 pub mod model;
 pub mod nn;
 pub mod openings;
+mod panics;
 pub mod play;
 mod scoped_threads;
 pub mod search;

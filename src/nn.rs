@@ -220,6 +220,9 @@ pub enum BackendError {
     /// The network returned numbers that are none.
     #[error("the network `{0}` returned values that are not finite")]
     NotFinite(String),
+    /// The backend panicked.
+    #[error("the network's evaluation broke off, please report it: {0}")]
+    Panicked(String),
     /// The thread that serves the batches is gone.
     #[error("the evaluation service has stopped")]
     Stopped,

@@ -7,6 +7,7 @@ use super::task::{Job, Search, Setup, Work};
 use crate::agent::{AgentKind, ConfigurableAgent};
 use crate::chess::perft::divide;
 use crate::nn::{self, Backend, BackendOptions, LoadError};
+use crate::panics;
 use crate::play::{Control, Limits, Report};
 use crate::search::Parameters;
 use crate::tablebase::Tablebase;
@@ -121,11 +122,7 @@ impl<F: Factory> Worker<F> {
     }
 
     fn recover(&mut self, work: &Work, panic: &(dyn Any + Send)) -> String {
-        let message = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| panic.downcast_ref::<&str>().copied())
-            .unwrap_or("no message");
+        let message = panics::message(panic);
         self.output
             .info_string(&format!("internal error, please report it: {message}"));
         self.player = None;

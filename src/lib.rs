@@ -47,6 +47,7 @@
 
 pub mod agent;
 mod atomic_file;
+mod bounded;
 pub mod chess;
 pub mod data;
 pub mod encode;

@@ -2,6 +2,7 @@
 
 use super::torch::{self, DeviceChoice, Devices, NetworkError, Precision, TorchBackend};
 use super::{Backend, Cache, Metadata, Random, Service, Uniform};
+use crate::bounded;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,6 +45,9 @@ pub struct BackendOptions {
 /// The network that the program was built with, if any: the file that
 /// nets/default names.
 const BUILT_IN: Option<&[u8]> = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+
+/// Bytes of the largest network that is read: 4 GiB, a billion weights in f32.
+const LARGEST_FILE: u64 = 4 << 30;
 
 /// Why a backend could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -164,10 +168,12 @@ pub fn describe(net: Option<&Path>) -> Result<Metadata, LoadError> {
 fn read(net: Option<&Path>) -> Result<Cow<'static, [u8]>, LoadError> {
     match net {
         None => BUILT_IN.map(Cow::Borrowed).ok_or(LoadError::NoneBuiltIn),
-        Some(path) => std::fs::read(path).map(Cow::Owned).map_err(|source| {
-            let path = path.to_owned();
-            LoadError::Read { path, source }
-        }),
+        Some(path) => bounded::read_regular(path, LARGEST_FILE)
+            .map(Cow::Owned)
+            .map_err(|source| {
+                let path = path.to_owned();
+                LoadError::Read { path, source }
+            }),
     }
 }
 

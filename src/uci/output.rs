@@ -1,5 +1,6 @@
 //! The one way out: whole lines, one after another, from whichever thread.
 
+use crate::bounded;
 use parking_lot::Mutex;
 use std::fs::File;
 use std::io::{self, Write};
@@ -75,8 +76,8 @@ impl Output {
 
     /// Appends everything from now on to the file at `path`; `None` ends that.
     pub(crate) fn set_log(&self, path: Option<&Path>) -> io::Result<()> {
-        let log = path.map(|path| File::options().create(true).append(true).open(path));
-        self.0.lock().log = log.transpose()?;
+        let log = path.map(bounded::append_to).transpose()?;
+        self.0.lock().log = log;
         Ok(())
     }
 

@@ -13,7 +13,7 @@
 //!   pondering) it is stopped. `stop` stops both. (Stockfish does not read on
 //!   in this case, and Lc0 leaves out the first `bestmove`.)
 //! - `quit` and the end of the input stop it. Its `bestmove` is waited for, for
-//!   a second at most.
+//!   a second at most, and what `go perft` and `isready` have to say for two.
 //!
 //! Every `go` is answered by one `bestmove`. It is `(none)` where there is no
 //! legal move, or no network to choose it with, which an `info string` then

@@ -25,8 +25,8 @@ use vampirc_uci::UciMessage;
 /// How long the end waits for a search that was told to stop.
 const SEARCH_GRACE: Duration = Duration::from_secs(1);
 /// How long the end waits for a `perft` or an `isready`: scripts that pipe
-/// `go perft 5` and `quit` want to see the count.
-const WORK_GRACE: Duration = Duration::from_secs(10);
+/// `go perft 4` and `quit` want to see the count.
+const WORK_GRACE: Duration = Duration::from_secs(2);
 
 const HELP: &str = "Tessera speaks UCI, the protocol between chess programs, and is meant to be \
 run by one: plug it into a chess client.\n\

@@ -27,6 +27,8 @@ const SEARCH_GRACE: Duration = Duration::from_secs(1);
 /// How long the end waits for a `perft` or an `isready`: scripts that pipe
 /// `go perft 4` and `quit` want to see the count.
 const WORK_GRACE: Duration = Duration::from_secs(2);
+/// How long the end waits at least for the last lines to be written.
+const WRITING_GRACE: Duration = Duration::from_millis(200);
 
 const HELP: &str = "Tessera speaks UCI, the protocol between chess programs, and is meant to be \
 run by one: plug it into a chess client.\n\
@@ -62,7 +64,7 @@ impl Session {
         settings: Settings,
     ) -> io::Result<Session> {
         let (jobs, queue) = unbounded();
-        let worker = Worker::new(output.clone(), factory);
+        let worker = Worker::new(Arc::new(output.patient()), factory);
         thread::Builder::new()
             .name("worker".to_owned())
             .spawn(move || worker.run(queue))?;
@@ -179,7 +181,7 @@ impl Session {
         for task in &self.tasks {
             task.wait_until(deadline);
         }
-        let settled = self.output.settle(deadline);
+        let settled = self.output.settle(deadline.max(Instant::now() + WRITING_GRACE));
         if self.tasks.iter().all(|task| task.is_finished()) {
             settled.map(|()| Rest::Reached)
         } else {

@@ -15,6 +15,7 @@
 //!   in this case, and Lc0 leaves out the first `bestmove`.)
 //! - `quit` and the end of the input stop it. Its `bestmove` is waited for, for
 //!   a second at most, and what `go perft` and `isready` have to say for two.
+//! - Behind 256 searches that wait, input is read on when one has ended.
 //!
 //! Every `go` is answered by one `bestmove`. It is `(none)` where there is no
 //! legal move, or no network to choose it with, which an `info string` then

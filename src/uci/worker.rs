@@ -5,6 +5,7 @@ use super::output::Output;
 use super::settings::Settings;
 use super::task::{Job, Search, Setup, Work};
 use crate::agent::{AgentKind, ConfigurableAgent};
+use crate::chess::Game;
 use crate::chess::perft::divide;
 use crate::nn::{self, Backend, BackendOptions, LoadError};
 use crate::panics;
@@ -155,6 +156,9 @@ impl<F: Factory> Worker<F> {
             return info::NO_MOVE.to_owned();
         };
         let Search { setup, game, .. } = search;
+        let mut game = Game::clone(game);
+        game.set_ratings(setup.settings.ratings(game.position().turn()));
+        let game = &game;
         let limits = charged(&search.limits, search.received.elapsed());
         let (output, latest) = (&self.output, &mut self.latest);
         let mut publish = |report: &Report| {

@@ -48,6 +48,7 @@
 
 pub mod agent;
 mod atomic_file;
+mod bounded;
 pub mod chess;
 pub mod data;
 pub mod encode;
@@ -62,6 +63,7 @@ pub mod label;
 pub mod network;
 pub mod nn;
 pub mod openings;
+mod panics;
 pub mod play;
 mod scoped_threads;
 pub mod search;

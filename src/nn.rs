@@ -232,6 +232,9 @@ pub enum BackendError {
     /// The network returned NaN or infinite values.
     #[error("the network `{0}` returned NaN or infinite values")]
     NotFinite(String),
+    /// The backend panicked.
+    #[error("the network's evaluation broke off, please report it: {0}")]
+    Panicked(String),
     /// The thread that serves the batches is gone.
     #[error("the evaluation service has stopped")]
     Stopped,

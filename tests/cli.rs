@@ -1,5 +1,7 @@
 //! The command line of the real binary: results, errors, pipes.
 
+#[path = "cli/faults.rs"]
+mod faults;
 #[cfg(feature = "torch")]
 #[path = "cli/network.rs"]
 mod network;

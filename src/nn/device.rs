@@ -26,16 +26,25 @@ impl fmt::Display for DeviceChoice {
     }
 }
 
+/// Most devices that compute a network side by side: each loads it anew.
+const MOST_DEVICES: usize = 32;
+
 /// Why a text names no device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no device: write auto, cpu, cuda, cuda:1 or, for several, cuda:0,cuda:1")]
-pub struct ParseDeviceError(String);
+pub enum ParseDeviceError {
+    /// It is none of the words.
+    #[error("`{0}` is no device: write auto, cpu, cuda, cuda:1 or, for several, cuda:0,cuda:1")]
+    Unknown(String),
+    /// They are too many.
+    #[error("{0} devices are more than {MOST_DEVICES}")]
+    TooMany(usize),
+}
 
 impl FromStr for DeviceChoice {
     type Err = ParseDeviceError;
 
     fn from_str(text: &str) -> Result<DeviceChoice, ParseDeviceError> {
-        let unknown = || ParseDeviceError(text.to_owned());
+        let unknown = || ParseDeviceError::Unknown(text.to_owned());
         match text.to_ascii_lowercase().as_str() {
             "auto" => Ok(DeviceChoice::Auto),
             "cpu" => Ok(DeviceChoice::Cpu),
@@ -95,6 +104,10 @@ impl FromStr for Devices {
     type Err = ParseDeviceError;
 
     fn from_str(text: &str) -> Result<Devices, ParseDeviceError> {
+        let count = text.split(',').count();
+        if count > MOST_DEVICES {
+            return Err(ParseDeviceError::TooMany(count));
+        }
         let devices = text.split(',').map(|device| device.trim().parse());
         devices.collect::<Result<_, _>>().map(Devices)
     }

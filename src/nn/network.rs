@@ -2,6 +2,7 @@
 
 use super::torch::{self, TorchBackend};
 use super::{Backend, BackendOptions, DeviceChoice, LoadError, Metadata, NetworkOptions, Service};
+use crate::bounded;
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,6 +13,9 @@ pub use torch::NetworkError;
 /// The network that the program was built with, if any: the file that
 /// nets/default names.
 const BUILT_IN: Option<&[u8]> = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+
+/// Bytes of the largest network that is read: 4 GiB, a billion weights in f32.
+const LARGEST_FILE: u64 = 4 << 30;
 
 /// A network, loaded on each of its devices; never none.
 #[derive(Debug)]
@@ -91,10 +95,12 @@ pub fn describe(net: Option<&Path>) -> Result<Metadata, LoadError> {
 fn read(net: Option<&Path>) -> Result<Cow<'static, [u8]>, LoadError> {
     match net {
         None => BUILT_IN.map(Cow::Borrowed).ok_or(LoadError::NoneBuiltIn),
-        Some(path) => std::fs::read(path).map(Cow::Owned).map_err(|source| {
-            let path = path.to_owned();
-            LoadError::Read { path, source }
-        }),
+        Some(path) => bounded::read_regular(path, LARGEST_FILE)
+            .map(Cow::Owned)
+            .map_err(|source| {
+                let path = path.to_owned();
+                LoadError::Read { path, source }
+            }),
     }
 }
 

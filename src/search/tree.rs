@@ -66,6 +66,8 @@ impl Tree {
     pub(crate) fn clear(&mut self) {
         self.arena.reset(RESERVED);
         self.table.clear();
+        // A search that panicked left visits on their way.
+        self.in_flight = AtomicU32::new(0);
         self.reclaim = Mutex::default();
         self.starved = AtomicBool::new(false);
         self.root = self.fresh_root();

@@ -27,6 +27,7 @@ use super::checkpoint::Checkpoint;
 use crate::data::loader::Sampling;
 use crate::network::chessformer::ModelConfig;
 use crate::network::{self, ArchitectureConfig, ArchitectureError};
+use check::refuse_infinite;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use tch::Kind;
@@ -201,6 +202,7 @@ impl TrainConfig {
         for set in overrides {
             set.apply(&mut table)?;
         }
+        refuse_infinite(&table)?;
         let read: Result<TrainConfig, _> = serde_path_to_error::deserialize(table);
         let config = read.map_err(|error| ConfigError::Key {
             key: error.path().to_string(),
@@ -276,8 +278,10 @@ pub(super) fn parse<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Co
         path: path.to_owned(),
         source,
     })?;
-    toml::from_str(&text).map_err(|source| ConfigError::Syntax {
+    let syntax = |source| ConfigError::Syntax {
         path: path.to_owned(),
         source: Box::new(source),
-    })
+    };
+    refuse_infinite(&text.parse().map_err(syntax)?)?;
+    toml::from_str(&text).map_err(syntax)
 }

@@ -370,6 +370,7 @@ mod tests {
             ("CPuct", "inf", "0 to 100"),
             ("PolicyTemperature", "0", "0.01 to 100"),
             ("Device", "gpu", "cuda"),
+            ("Device", &",cpu".repeat(999)[1..], "at most 32"),
         ] {
             let mut settings = Settings::default();
             let error = set(&mut settings, name, Some(value)).unwrap_err();

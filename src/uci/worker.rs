@@ -5,8 +5,10 @@ use super::output::Output;
 use super::settings::Settings;
 use super::task::{Job, Search, Setup, Work};
 use crate::agent::{AgentKind, ConfigurableAgent};
+use crate::chess::Game;
 use crate::chess::perft::divide;
 use crate::nn::{Backend, BackendOptions, LoadError, Loader};
+use crate::panics;
 use crate::play::{Control, Limits, Report};
 use crate::search::Parameters;
 use crate::tablebase::Tablebase;
@@ -124,11 +126,7 @@ impl<F: Factory> Worker<F> {
     }
 
     fn recover(&mut self, work: &Work, panic: &(dyn Any + Send)) -> String {
-        let message = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| panic.downcast_ref::<&str>().copied())
-            .unwrap_or("no message");
+        let message = panics::message(panic);
         self.output
             .info_string(&format!("internal error, please report it: {message}"));
         self.player = None;
@@ -161,6 +159,9 @@ impl<F: Factory> Worker<F> {
             return info::NO_MOVE.to_owned();
         };
         let Search { setup, game, .. } = search;
+        let mut game = Game::clone(game);
+        game.set_ratings(setup.settings.ratings(game.position().turn()));
+        let game = &game;
         let limits = charged(&search.limits, search.received.elapsed());
         let (output, latest) = (&self.output, &mut self.latest);
         let mut publish = |report: &Report| {

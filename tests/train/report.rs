@@ -23,6 +23,7 @@ fn keys_are_set_on_the_command_line() {
         ("optimizer.beta=1", "did you mean `beta1`?"),
         ("data.shards.3.rate=0.5", "data.shards.3.rate"),
         ("keep.newest=0", "keep.newest"),
+        ("guard.deviations=inf", "guard.deviations"),
     ] {
         let errors = fail(run(folder, "wrong").args(["--set", set]));
         assert!(errors.contains(told), "{errors}");

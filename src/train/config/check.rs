@@ -80,6 +80,34 @@ pub enum ConfigError {
     Optimism,
 }
 
+/// Refuses numbers that are none: files of JSON, as checkpoints have, hold
+/// neither infinity nor NaN.
+pub(super) fn refuse_infinite(table: &toml::Table) -> Result<(), ConfigError> {
+    fn infinite(key: String, value: &toml::Value) -> Option<(String, f64)> {
+        match value {
+            toml::Value::Float(number) if !number.is_finite() => Some((key, *number)),
+            toml::Value::Array(values) => values
+                .iter()
+                .enumerate()
+                .find_map(|(number, value)| infinite(format!("{key}.{number}"), value)),
+            toml::Value::Table(table) => table
+                .iter()
+                .find_map(|(name, value)| infinite(format!("{key}.{name}"), value)),
+            _ => None,
+        }
+    }
+    let found = table
+        .iter()
+        .find_map(|(name, value)| infinite(name.clone(), value));
+    match found {
+        None => Ok(()),
+        Some((key, number)) => Err(ConfigError::Key {
+            key,
+            reason: format!("is {number}, which is no finite number"),
+        }),
+    }
+}
+
 impl TrainConfig {
     /// Checks ranges and combinations of keys.
     ///
@@ -204,5 +232,27 @@ impl TrainConfig {
             }),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_are_none_are_refused_by_their_key() {
+        for (text, refused) in [
+            ("[guard]\ndeviations = inf", "guard.deviations: is inf"),
+            ("[optimizer]\nrate = -inf", "optimizer.rate: is -inf"),
+            (
+                "[[data.shards]]\n[[data.shards]]\nrate = nan",
+                "data.shards.1.rate: is NaN",
+            ),
+        ] {
+            let error = refuse_infinite(&text.parse().unwrap()).unwrap_err();
+            let error = error.to_string();
+            assert!(error.starts_with(refused), "{error}");
+        }
+        refuse_infinite(&"steps = 3\nrate = 1e300".parse().unwrap()).unwrap();
     }
 }

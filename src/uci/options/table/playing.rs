@@ -76,7 +76,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.backend.network.devices.to_string(),
             set: |settings, value| {
                 settings.backend.network.devices = value.parse().map_err(
-                    |_| "auto, cpu, cuda, cuda:1 (the device's number) or cuda:0,cuda:1 (several)",
+                    |_| "auto, cpu, cuda, cuda:1 (the device's number) or cuda:0,cuda:1 (several, at most 32)",
                 )?;
                 Ok(())
             },

@@ -71,7 +71,7 @@ pub enum Lc0Error {
         /// The shape that the other tensors ask for.
         shape: Vec<i64>,
     },
-    /// A tensor with numbers that are none.
+    /// A tensor with NaN or infinite values.
     #[error("`{0}` holds numbers that are not finite")]
     NotFinite(String),
     /// Something that Lc0 has, or will have, and we do not evaluate.

@@ -34,7 +34,7 @@ pub enum Maia3Error {
     /// A parameter is of whole numbers.
     #[error("its parameter `{0}` is not of floating-point numbers")]
     Integers(String),
-    /// A parameter holds numbers that are none.
+    /// A parameter holds NaN or infinite values.
     #[error("its parameter `{0}` holds numbers that are not finite")]
     NotFinite(String),
     /// Built otherwise than the published networks.

@@ -182,11 +182,11 @@ fn what_cannot_be_evaluated_is_an_error() {
     for (forward, message) in [
         (
             "return p, w / 0 * 0, s, s, s",
-            "returned values that are not finite",
+            "returned NaN or infinite values",
         ),
         (
             "return p / 0, w, s, s, s",
-            "returned values that are not finite",
+            "returned NaN or infinite values",
         ),
         (
             "return p[1:], w, s, s, s",

@@ -80,7 +80,7 @@ pub enum ConfigError {
     Optimism,
 }
 
-/// Refuses numbers that are none: files of JSON, as checkpoints have, hold
+/// Refuses NaN and infinite numbers: files of JSON, as checkpoints have, hold
 /// neither infinity nor NaN.
 pub(super) fn refuse_infinite(table: &toml::Table) -> Result<(), ConfigError> {
     fn infinite(key: String, value: &toml::Value) -> Option<(String, f64)> {

@@ -24,7 +24,9 @@ pub use device::{DeviceChoice, Devices, ParseDeviceError, Precision};
 pub use load::{
     BackendKind, BackendOptions, LoadError, Loader, NetworkOptions, load, load_for_many,
 };
-pub use metadata::{CONTRACT, ContractError, Metadata, SEARCH_VALUES};
+pub use metadata::{
+    CONTRACT, ContractError, Encoder, FORWARD, Metadata, Method, SEARCH_VALUES, TensorSpec,
+};
 pub use network::NetworkError;
 #[cfg(feature = "torch")]
 pub use network::{describe, load_network};

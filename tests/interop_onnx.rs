@@ -127,7 +127,7 @@ fn for_lc0(file: &[u8]) -> Vec<f32> {
         Some(Vec::<f32>::try_from(outputs[place].view([-1])).unwrap())
     };
     let mut all = output("policy").unwrap();
-    let ranking = Some(&metadata.search_value).filter(|name| *name != "wdl");
+    let ranking = Some(metadata.search_value()).filter(|name| *name != "wdl");
     let ranking = ranking.map(|name| output(name).unwrap());
     for (position, logits) in output("wdl").unwrap().chunks(3).enumerate() {
         let total: f32 = logits.iter().map(|logit| logit.exp()).sum();

@@ -214,7 +214,7 @@ fn every_recipe_trains() {
     }
     succeed(train(folder).args(["export", "recipe-5", "-o", "hopeful.pt"]));
     let metadata = tessera::nn::describe(Some(&folder.join("hopeful.pt"))).unwrap();
-    assert_eq!(metadata.outputs.last().unwrap(), "policy_optimistic");
+    assert_eq!(metadata.outputs().last().unwrap(), "policy_optimistic");
 
     for (recipe, named) in [
         (optimistic.clone(), "policy_optimistic"),

@@ -7,7 +7,7 @@ use super::parameters::{Parameter, Weights};
 use super::taps::Tap;
 use crate::encode::HISTORY;
 use crate::nn::Metadata;
-use crate::nn::metadata::CONTRACT;
+use crate::nn::metadata::{CONTRACT, Encoder, FORWARD, Method, TensorSpec};
 use crate::nn::torch::{self, ExportPrecision, NetworkError, Script, ScriptError};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -130,7 +130,7 @@ impl Network {
         if !outputs
             .iter()
             .map(|output| output.name())
-            .eq(&metadata.outputs)
+            .eq(metadata.outputs())
         {
             let what = "it does not compute the outputs that it names";
             return Err(OpenError::Description(what.to_owned()));
@@ -189,17 +189,21 @@ impl Network {
             serde_json::to_value(self.architecture.config()).expect("plain data");
         architecture["macs_total"] = size.macs_total.into();
         architecture["precision"] = serde_json::to_value(precision).expect("plain data");
-        let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
-        let outputs = interface.outputs.iter().map(|output| output.name());
+        let scalars = interface.scalars.into_iter().map(str::to_owned);
+        let encoder = Encoder::planes(interface.format, HISTORY as u32, scalars.collect());
+        let outputs = interface.outputs.iter();
+        let outputs = outputs.map(|output| TensorSpec::of_output(output.name()));
+        let forward = Method {
+            inputs: vec![encoder.rows()],
+            outputs: outputs.collect(),
+        };
         Metadata {
             contract: CONTRACT,
             name: self.about.name.clone(),
             architecture,
-            input_format: interface.format,
-            history: HISTORY as u32,
-            scalars: names(interface.scalars),
-            outputs: names(outputs.collect()),
-            search_value: self.about.search_value.clone(),
+            encoder,
+            methods: [(FORWARD.to_owned(), forward)].into(),
+            search_value: Some(self.about.search_value.clone()),
             parameters: size.parameters.unsigned_abs(),
             macs: size.macs.unsigned_abs(),
             training: self.about.training.clone(),
@@ -215,7 +219,7 @@ impl About {
     pub fn of(metadata: &Metadata) -> About {
         About {
             name: metadata.name.clone(),
-            search_value: metadata.search_value.clone(),
+            search_value: metadata.search_value().to_owned(),
             training: metadata.training.clone(),
             licence: metadata.licence.clone(),
         }

@@ -1,16 +1,30 @@
 //! Network metadata: the contract between the trainer that writes a network file
 //! and the engine that reads it.
 //!
-//! A network is one TorchScript file; its method `meta()` returns this
-//! structure as JSON.
+//! A network is one TorchScript file. Its archive holds this structure as JSON in
+//! a record of its own, which is read before anything of the file is run; its
+//! method `meta()` returns the same text. Files of version 1 have `meta()` alone.
+
+mod tensors;
+mod version1;
+
+pub use tensors::{DataType, Dimension, TensorSpec};
 
 use crate::encode::{HISTORY, InputFormat, SCALARS};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use version1::Version1;
 
-/// Version of the contract that this program writes and reads.
-pub const CONTRACT: u32 = 1;
+/// Version of the contract that this program writes. It reads version 1 too.
+pub const CONTRACT: u32 = 2;
 /// Outputs that can rank moves, see [`Metadata::search_value`].
 pub const SEARCH_VALUES: [&str; 3] = ["wdl", "q", "st"];
+/// The record of a network file that holds its metadata, below `extra/`.
+pub const RECORD: &str = "metadata.json";
+/// The method that evaluates positions.
+pub const FORWARD: &str = "forward";
+/// The encoder that turns a game into bitboards and scalars.
+pub const PLANES: &str = "planes";
 
 /// The metadata of a network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,24 +33,21 @@ pub struct Metadata {
     pub contract: u32,
     /// The network's name.
     pub name: String,
-    /// Its family and sizes, for people.
+    /// Its family and sizes, as `crate::network` builds it from them.
     pub architecture: serde_json::Value,
-    /// How positions are encoded, [`InputFormat::number`].
-    pub input_format: u32,
-    /// Positions of history it reads, the current one included: [`HISTORY`].
-    pub history: u32,
-    /// Names of the input's words after the bitboards, in order; each one of
-    /// [`SCALARS`].
-    pub scalars: Vec<String>,
-    /// Names of the outputs, in the order of the tuple that it returns.
+    /// How positions become inputs.
+    pub encoder: Encoder,
+    /// What it computes, by the names of the module's methods.
     ///
-    /// `policy` (B × 1858) and `wdl` (B × 3), both logits, are always there.
-    /// Known besides: `moves_left` (B) in plies, `q` and `st` in −1…1,
-    /// `q_error` and `st_error`, expected squared errors, and
-    /// `policy_optimistic` (B × 1858), the logits of KataGo's optimistic policy.
-    pub outputs: Vec<String>,
-    /// The output that ranks moves, one of [`SEARCH_VALUES`].
-    pub search_value: String,
+    /// [`FORWARD`] takes rows and returns a tuple. The outputs known of it are
+    /// `policy` (B × 1858) and `wdl` (B × 3), both logits, `moves_left` (B) in
+    /// plies, `q` and `st` in −1…1, `q_error` and `st_error`, expected squared
+    /// errors, and `policy_optimistic` (B × 1858), the logits of KataGo's
+    /// optimistic policy.
+    pub methods: BTreeMap<String, Method>,
+    /// Which output ranks moves, one of [`SEARCH_VALUES`]; `wdl` where none is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search_value: Option<String>,
     /// Parameters.
     pub parameters: u64,
     /// Multiply–accumulates of one evaluation: dense layers of the body, the
@@ -48,6 +59,50 @@ pub struct Metadata {
     pub licence: String,
     /// [`tensor_hash`](super::tensor_hash) of its parameters and buffers.
     pub hash: String,
+}
+
+/// How positions become inputs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Encoder {
+    /// The encoder: [`PLANES`].
+    pub kind: String,
+    /// How boards are encoded, [`InputFormat::number`].
+    pub format: u32,
+    /// Positions of history that a row holds, the current one included:
+    /// [`HISTORY`].
+    pub history: u32,
+    /// Names of a row's words after the bitboards, in order; each one of
+    /// [`SCALARS`]. The players' ratings are among them where the network reads
+    /// them.
+    pub scalars: Vec<String>,
+}
+
+impl Encoder {
+    /// The encoder of bitboards and scalars.
+    #[must_use]
+    pub fn planes(format: u32, history: u32, scalars: Vec<String>) -> Encoder {
+        Encoder {
+            kind: PLANES.to_owned(),
+            format,
+            history,
+            scalars,
+        }
+    }
+
+    /// The input that it makes.
+    #[must_use]
+    pub fn rows(&self) -> TensorSpec {
+        TensorSpec::rows(self.scalars.len())
+    }
+}
+
+/// What a method takes and returns.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Method {
+    /// Its arguments, in order.
+    pub inputs: Vec<TensorSpec>,
+    /// The elements of the tuple that it returns, in order.
+    pub outputs: Vec<TensorSpec>,
 }
 
 /// Why a network's metadata is refused.
@@ -66,37 +121,54 @@ pub enum ContractError {
         /// What this engine reads.
         known: String,
     },
-    /// An output that every player needs is missing.
-    #[error("its field `outputs` does not name `{0}`")]
-    MissingOutput(String),
+    /// A tensor of another type or shape than its name stands for.
+    #[error("its `{0}` is not of the type and shape that this name stands for")]
+    Tensor(String),
+    /// An output that its user cannot do without.
+    #[error("it has no output `{output}`, which {consumer} needs: its `outputs` are {outputs}")]
+    MissingOutput {
+        /// Who needs it.
+        consumer: &'static str,
+        /// The output.
+        output: String,
+        /// Those that it has.
+        outputs: String,
+    },
 }
 
 impl Metadata {
-    /// Reads and checks what `meta()` returned.
+    /// Reads and checks the metadata of a network file, of either version.
     ///
     /// # Errors
     /// [`ContractError`], naming the field this engine cannot work with.
     pub fn parse(json: &str) -> Result<Metadata, ContractError> {
         let value: serde_json::Value = serde_json::from_str(json)?;
-        // Checked first, since another version may lack fields of this one.
-        if let Some(contract) = value.get("contract")
-            && contract != CONTRACT
-        {
-            return Err(unknown("contract", contract, CONTRACT));
-        }
-        let metadata: Metadata = serde_json::from_value(value)?;
+        // Another version may lack fields of this one: it must be told first.
+        let metadata = match value.get("contract") {
+            Some(version) if *version == 1 => serde_json::from_value::<Version1>(value)?.into(),
+            Some(version) if *version != CONTRACT => {
+                let known = format!("1 and {CONTRACT}");
+                return Err(unknown("contract", version, known));
+            }
+            _ => serde_json::from_value::<Metadata>(value)?,
+        };
         metadata.check()?;
         Ok(metadata)
     }
 
-    /// Whether this engine can use such a network.
+    /// Whether this engine can evaluate such a network. What it computes is for its
+    /// user to [`require`](Metadata::require).
     ///
     /// # Errors
     /// [`ContractError`], naming the field this engine cannot work with.
     pub fn check(&self) -> Result<(), ContractError> {
+        let encoder = &self.encoder;
+        if encoder.kind != PLANES {
+            return Err(unknown("encoder.kind", &encoder.kind, PLANES));
+        }
         let numbers = [
             ("contract", self.contract, CONTRACT),
-            ("history", self.history, HISTORY as u32),
+            ("encoder.history", encoder.history, HISTORY as u32),
         ];
         for (field, found, known) in numbers {
             if found != known {
@@ -106,36 +178,77 @@ impl Metadata {
         if self.format().is_none() {
             let known = InputFormat::ALL.map(|format| format.number().to_string());
             let known = known.join(", ");
-            return Err(unknown("input_format", self.input_format, known));
+            return Err(unknown("encoder.format", encoder.format, known));
         }
-        for name in &self.scalars {
+        for name in &encoder.scalars {
             if !SCALARS.contains(&name.as_str()) {
-                return Err(unknown("scalars", name, SCALARS.join(", ")));
+                return Err(unknown("encoder.scalars", name, SCALARS.join(", ")));
             }
         }
-        let search_value = self.search_value.as_str();
+        let Some(forward) = self.methods.get(FORWARD) else {
+            let found = self.methods.keys().cloned().collect::<Vec<_>>().join(", ");
+            return Err(unknown("methods", found, FORWARD));
+        };
+        if forward.inputs != [encoder.rows()] {
+            return Err(ContractError::Tensor("rows".to_owned()));
+        }
+        for output in &forward.outputs {
+            if *output != TensorSpec::of_output(&output.name) {
+                return Err(ContractError::Tensor(output.name.clone()));
+            }
+        }
+        let search_value = self.search_value();
         if !SEARCH_VALUES.contains(&search_value) {
             let known = SEARCH_VALUES.join(", ");
             return Err(unknown("search_value", search_value, known));
         }
-        for required in ["policy", "wdl", search_value] {
-            if self.output(required).is_none() {
-                return Err(ContractError::MissingOutput(required.to_owned()));
-            }
-        }
         Ok(())
+    }
+
+    /// Whether the network has what a `consumer` cannot do without: these outputs
+    /// and the one that ranks moves.
+    ///
+    /// # Errors
+    /// [`ContractError::MissingOutput`], naming the first that is missing.
+    pub fn require(&self, consumer: &'static str, outputs: &[&str]) -> Result<(), ContractError> {
+        let ranks = self.search_value();
+        match outputs
+            .iter()
+            .chain([&ranks])
+            .find(|name| self.output(name).is_none())
+        {
+            None => Ok(()),
+            Some(&output) => Err(ContractError::MissingOutput {
+                consumer,
+                output: output.to_owned(),
+                outputs: self.outputs().collect::<Vec<_>>().join(", "),
+            }),
+        }
     }
 
     /// How positions are encoded, if this engine knows how.
     #[must_use]
     pub fn format(&self) -> Option<InputFormat> {
-        InputFormat::from_number(self.input_format)
+        InputFormat::from_number(self.encoder.format)
     }
 
-    /// Index of an output in the tuple.
+    /// The names of the outputs, in the order of the tuple.
+    pub fn outputs(&self) -> impl Iterator<Item = &str> {
+        let forward = self.methods.get(FORWARD).into_iter();
+        let outputs = forward.flat_map(|method| &method.outputs);
+        outputs.map(|output| output.name.as_str())
+    }
+
+    /// Where an output stands in the tuple.
     #[must_use]
     pub fn output(&self, name: &str) -> Option<usize> {
-        self.outputs.iter().position(|output| output == name)
+        self.outputs().position(|output| output == name)
+    }
+
+    /// Which output ranks moves.
+    #[must_use]
+    pub fn search_value(&self) -> &str {
+        self.search_value.as_deref().unwrap_or("wdl")
     }
 }
 
@@ -158,15 +271,21 @@ pub(crate) mod tests {
 
     /// The metadata of a network with the given outputs.
     pub(crate) fn metadata(outputs: &[&str], search_value: &str) -> Metadata {
+        let scalars = SCALARS.map(str::to_owned).to_vec();
+        let format = InputFormat::Classical.number();
+        let encoder = Encoder::planes(format, HISTORY as u32, scalars);
+        let outputs = outputs.iter().map(|name| TensorSpec::of_output(name));
+        let forward = Method {
+            inputs: vec![encoder.rows()],
+            outputs: outputs.collect(),
+        };
         Metadata {
             contract: CONTRACT,
             name: "tiny".to_owned(),
             architecture: serde_json::json!({ "layers": 0 }),
-            input_format: InputFormat::Classical.number(),
-            history: HISTORY as u32,
-            scalars: SCALARS.map(str::to_owned).to_vec(),
-            outputs: outputs.iter().map(|&name| name.to_owned()).collect(),
-            search_value: search_value.to_owned(),
+            encoder,
+            methods: [(FORWARD.to_owned(), forward)].into(),
+            search_value: Some(search_value.to_owned()),
             parameters: 0,
             macs: 0,
             training: serde_json::Value::Null,
@@ -182,31 +301,113 @@ pub(crate) mod tests {
         assert_eq!(Metadata::parse(&json).unwrap(), metadata);
     }
 
+    /// What files of version 1 say of such a network.
+    fn version_1() -> serde_json::Value {
+        serde_json::json!({
+            "contract": 1,
+            "name": "tiny",
+            "architecture": { "layers": 0 },
+            "input_format": 1,
+            "history": 8,
+            "scalars": SCALARS,
+            "outputs": ["policy", "wdl", "q"],
+            "search_value": "q",
+            "parameters": 0,
+            "macs": 0,
+            "training": null,
+            "licence": "CC0-1.0",
+            "hash": "",
+        })
+    }
+
+    #[test]
+    fn version_1_opens_as_version_2() {
+        let opened = Metadata::parse(&version_1().to_string()).unwrap();
+        assert_eq!(opened, metadata(&["policy", "wdl", "q"], "q"));
+    }
+
     #[test]
     fn errors_name_the_field() {
         let good = serde_json::to_value(metadata(&["policy", "wdl"], "wdl")).unwrap();
         let changes = [
-            ("contract", serde_json::json!(2)),
-            ("contract", serde_json::json!("one")),
+            ("/contract", serde_json::json!(3)),
+            ("/contract", serde_json::json!("one")),
+            ("/encoder/kind", serde_json::json!("tokens")),
+            ("/encoder/format", serde_json::json!(6)),
+            ("/encoder/history", serde_json::json!(1)),
+            ("/encoder/scalars", serde_json::json!(["rule50", "phase"])),
+            ("/methods", serde_json::json!({})),
+            ("/search_value", serde_json::json!("policy")),
+        ];
+        for (place, value) in changes {
+            let mut changed = good.clone();
+            *changed.pointer_mut(place).unwrap() = value.clone();
+            let error = Metadata::parse(&changed.to_string()).unwrap_err();
+            let field = place.rsplit('/').next().unwrap();
+            assert!(error.to_string().contains(field), "{value}: {error}");
+        }
+        for (place, value, tensor) in [
+            (
+                "/methods/forward/inputs/0/shape/1",
+                serde_json::json!(7),
+                "rows",
+            ),
+            (
+                "/methods/forward/inputs/0/dtype",
+                serde_json::json!("f32"),
+                "rows",
+            ),
+            ("/methods/forward/inputs", serde_json::json!([]), "rows"),
+            (
+                "/methods/forward/outputs/0/shape/1",
+                serde_json::json!(1859),
+                "policy",
+            ),
+            (
+                "/methods/forward/outputs/1/shape/0",
+                serde_json::json!("T"),
+                "wdl",
+            ),
+        ] {
+            let mut changed = good.clone();
+            *changed.pointer_mut(place).unwrap() = value;
+            let error = Metadata::parse(&changed.to_string()).unwrap_err();
+            assert!(error.to_string().contains(tensor), "{place}: {error}");
+        }
+        let changes = [
             ("input_format", serde_json::json!(6)),
             ("history", serde_json::json!(1)),
             ("scalars", serde_json::json!(["rule50", "phase"])),
-            ("outputs", serde_json::json!(["policy"])),
-            ("outputs", serde_json::json!(["wdl"])),
             ("search_value", serde_json::json!("policy")),
         ];
         for (field, value) in changes {
-            let mut changed = good.clone();
+            let mut changed = version_1();
             changed[field] = value.clone();
             let error = Metadata::parse(&changed.to_string()).unwrap_err();
-            assert!(error.to_string().contains(field), "{value}: {error}");
+            let named = field.trim_start_matches("input_");
+            assert!(error.to_string().contains(named), "{value}: {error}");
         }
         let mut missing = good.clone();
         missing.as_object_mut().unwrap().remove("licence");
         let error = Metadata::parse(&missing.to_string()).unwrap_err();
         assert!(error.to_string().contains("licence"), "{error}");
-        let error = metadata(&["policy", "wdl"], "q").check().unwrap_err();
-        assert!(matches!(error, ContractError::MissingOutput(name) if name == "q"));
+    }
+
+    #[test]
+    fn what_a_player_needs_is_named() {
+        let needs = ["policy", "wdl"];
+        let of = |outputs: &[&str], search_value| {
+            let missing = metadata(outputs, search_value).require("a player", &needs);
+            missing.map_err(|error| error.to_string())
+        };
+        assert_eq!(of(&["wdl", "policy"], "wdl"), Ok(()));
+        assert!(of(&["policy"], "wdl").unwrap_err().contains("`wdl`"));
+        assert!(of(&["wdl"], "wdl").unwrap_err().contains("`policy`"));
+        let error = of(&["policy", "wdl"], "q").unwrap_err();
+        assert!(
+            error.contains("`q`") && error.contains("a player"),
+            "{error}"
+        );
     }
 
     proptest! {

@@ -16,6 +16,7 @@ pub use module::{Module, TorchError};
 pub use process::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
 pub use script::{ExportPrecision, Script, ScriptError};
 
+use super::metadata::RECORD;
 use super::{
     Backend, BackendError, Batch, ContractError, DeviceChoice, Evaluations, Metadata, Precision,
     Properties, Value, softmax,
@@ -69,16 +70,31 @@ pub enum NetworkError {
 /// [`NetworkError`] if it is not a network of this engine or is damaged.
 pub fn open(file: &[u8]) -> Result<(Module, Metadata), NetworkError> {
     process::prepare();
+    let metadata = recorded(file)?;
     let module = Module::load(file).map_err(NetworkError::NotTorchScript)?;
-    let json = module
-        .call_for_text("meta")
-        .map_err(|_| NetworkError::Foreign)?
-        .ok_or(NetworkError::Foreign)?;
-    let metadata = Metadata::parse(&json)?;
+    let metadata = match metadata {
+        Some(metadata) => metadata,
+        // Version 1 of the contract.
+        None => {
+            let json = module.call_for_text("meta");
+            let json = json.map_err(|_| NetworkError::Foreign)?;
+            Metadata::parse(&json.ok_or(NetworkError::Foreign)?)?
+        }
+    };
     if tensor_hash(module.tensors()?) != metadata.hash {
         return Err(NetworkError::Hash);
     }
     Ok((module, metadata))
+}
+
+/// The metadata that a network file has in a record of their own: nothing of the
+/// file is run. `None` of files of version 1 of the contract.
+///
+/// # Errors
+/// [`NetworkError`] if the file is no archive, or its metadata are refused.
+pub fn recorded(file: &[u8]) -> Result<Option<Metadata>, NetworkError> {
+    let json = module::record(file, RECORD).map_err(NetworkError::NotTorchScript)?;
+    Ok(json.map(|json| Metadata::parse(&json)).transpose()?)
 }
 
 /// A network, frozen on its device. Its clones share the memory of the parameters.
@@ -142,6 +158,7 @@ impl TorchBackend {
     ) -> Result<TorchBackend, NetworkError> {
         let (device, kind) = device::resolve(device, precision)?;
         let (module, metadata) = open(file)?;
+        metadata.require("a player", &["policy", "wdl"])?;
         if device == Device::Cpu {
             tch::set_num_threads(1);
         }
@@ -165,7 +182,7 @@ impl TorchBackend {
                 recommended_threads: callers,
             },
             heads,
-            words: words(&metadata.scalars),
+            words: words(&metadata.encoder.scalars),
             metadata,
             device,
             kind,
@@ -243,9 +260,9 @@ impl TorchBackend {
             })
             .collect::<Result<Vec<Tensor>, tch::TchError>>()
             .map_err(TorchError::from)?;
-        for (index, name) in self.metadata.outputs.iter().enumerate() {
+        for (index, name) in self.metadata.outputs().enumerate() {
             let rows = inputs.len() as i64;
-            let expected = match name.as_str() {
+            let expected = match name {
                 "policy" | "policy_optimistic" => vec![rows, POLICY_SIZE as i64],
                 "wdl" => vec![rows, 3],
                 _ if self.heads.reads(index) => vec![rows],
@@ -254,7 +271,7 @@ impl TorchBackend {
             let found = outputs.get(index).map(Tensor::size).unwrap_or_default();
             if found != expected {
                 return Err(NetworkError::Output {
-                    name: name.clone(),
+                    name: name.to_owned(),
                     found,
                     expected,
                 });
@@ -341,7 +358,7 @@ impl Heads {
     /// The heads of a network whose metadata has been checked.
     fn new(metadata: &Metadata) -> Heads {
         let required = |name| metadata.output(name).unwrap_or_default();
-        let (q, error) = match metadata.search_value.as_str() {
+        let (q, error) = match metadata.search_value() {
             "q" => (metadata.output("q"), metadata.output("q_error")),
             "st" => (metadata.output("st"), metadata.output("st_error")),
             _ => (None, None),

@@ -84,10 +84,10 @@ impl Teacher {
             Err(source) => return Err(TeacherError::Network { path, source }),
         };
         if !metadata.format().is_some_and(InputFormat::is_classical) {
-            let format = metadata.input_format;
+            let format = metadata.encoder.format;
             return Err(TeacherError::Format { path, format });
         }
-        let words = torch::words(&metadata.scalars).map(|words| {
+        let words = torch::words(&metadata.encoder.scalars).map(|words| {
             let words: Vec<i64> = words.into_iter().map(|word| word as i64).collect();
             Tensor::from_slice(&words).to_device(device)
         });

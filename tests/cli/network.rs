@@ -5,7 +5,7 @@ use std::path::Path;
 use tch::{Device, Kind, Tensor};
 use tessera::encode::{HISTORY, InputFormat, POLICY_SIZE, SCALARS};
 use tessera::nn::torch::Module;
-use tessera::nn::{CONTRACT, Metadata, tensor_hash};
+use tessera::nn::{CONTRACT, Encoder, FORWARD, Metadata, Method, TensorSpec, tensor_hash};
 
 const FORWARD: &str = "
 def forward(self, x):
@@ -23,15 +23,20 @@ pub fn write(path: &Path, favourite: usize, wdl: [f32; 3]) {
     for (name, tensor) in &tensors {
         module.register_parameter(name, tensor).unwrap();
     }
+    let scalars = SCALARS.map(str::to_owned).to_vec();
+    let format = InputFormat::Classical.number();
+    let encoder = Encoder::planes(format, HISTORY as u32, scalars);
+    let forward = Method {
+        inputs: vec![encoder.rows()],
+        outputs: ["policy", "wdl"].map(TensorSpec::of_output).to_vec(),
+    };
     let metadata = Metadata {
         contract: CONTRACT,
         name: "opinion".to_owned(),
         architecture: serde_json::json!({"layers": 0}),
-        input_format: InputFormat::Classical.number(),
-        history: HISTORY as u32,
-        scalars: SCALARS.map(str::to_owned).to_vec(),
-        outputs: vec!["policy".to_owned(), "wdl".to_owned()],
-        search_value: "wdl".to_owned(),
+        encoder,
+        methods: [(FORWARD.to_owned(), forward)].into(),
+        search_value: None,
         parameters: POLICY_SIZE as u64 + 3,
         macs: 0,
         training: serde_json::Value::Null,

@@ -102,7 +102,7 @@ fn a_torchscript_file_evaluates_the_same_and_goes_back() {
             let found = module.forward(&rows).unwrap();
             let expected = network.forward(Positions::Rows(&rows));
             assert_eq!(
-                (found.len(), metadata.outputs.len()),
+                (found.len(), metadata.outputs().count()),
                 (expected.len(), expected.len())
             );
             for (found, expected) in found.iter().zip(&expected) {

@@ -63,7 +63,13 @@ impl PolicyArguments {
             }
             let (metadata, backend) = &networks[&policy.net];
             let file = policy.net.display();
-            if policy.rating.is_none() && metadata.scalars.iter().any(|name| name == "self_elo") {
+            if policy.rating.is_none()
+                && metadata
+                    .encoder
+                    .scalars
+                    .iter()
+                    .any(|name| name == "self_elo")
+            {
                 bail!("{file} imitates players of a given rating: write --policy {file},elo=1500");
             }
             players.push(PolicyPlayer {

@@ -257,7 +257,7 @@ fn network(
         card.name,
         card.parameters as f64 / 1e6,
         card.licence,
-        card.outputs.join(" "),
+        card.outputs().collect::<Vec<_>>().join(" "),
     );
     match evaluate() {
         Ok(milliseconds) => Finding::good(

@@ -58,7 +58,7 @@ impl Arguments {
             metadata.name,
             metadata.parameters,
             metadata.macs,
-            metadata.outputs.join(", "),
+            metadata.outputs().collect::<Vec<_>>().join(", "),
         ))
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn describe(
     metadata: Option<&Metadata>,
 ) -> Result<GraphConfig, OnnxError> {
     let nodes = nodes(graph)?;
-    let format = metadata.map(|metadata| metadata.input_format);
+    let format = metadata.map(|metadata| metadata.encoder.format);
     Ok(GraphConfig {
         operator_set: operator_set(model)?,
         input: input(graph, &interface.planes)?,
@@ -118,10 +118,10 @@ fn outputs(
     };
     // Our own files have all outputs under their names in the metadata.
     if let Some(metadata) = metadata
-        && metadata.outputs.iter().all(|name| is_there(name))
+        && metadata.outputs().all(is_there)
     {
-        let plain = |name: &String| output(name, name, OutputForm::Plain);
-        return Ok(metadata.outputs.iter().map(plain).collect());
+        let plain = |name: &str| output(name, name, OutputForm::Plain);
+        return Ok(metadata.outputs().map(plain).collect());
     }
     let found = |name: &Option<String>| name.clone().filter(|name| is_there(name));
     let mut outputs = Vec::new();

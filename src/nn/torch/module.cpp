@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/InferenceMode.h>
+#include <caffe2/serialize/inline_container.h>
 #include <caffe2/serialize/read_adapter_interface.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/serialization/import.h>
@@ -66,6 +67,22 @@ char* tessera_module_load(const char* data, size_t size, Module** out) {
   return guarded([&] {
     auto reader = std::make_shared<MemoryReader>(data, size);
     *out = new Module(torch::jit::load(reader, c10::Device(c10::kCPU)));
+  });
+}
+
+// Reads a record of an archive that lies in memory, of at most `most` bytes,
+// without running anything of it; `out` stays null where there is none.
+char* tessera_record(const char* data, size_t size, const char* name,
+                     size_t most, char** out) {
+  return guarded([&] {
+    caffe2::serialize::PyTorchStreamReader reader(
+        std::make_shared<MemoryReader>(data, size));
+    if (!reader.hasRecord(name)) {
+      return;
+    }
+    TORCH_CHECK(reader.getRecordSize(name) <= most, "its ", name, " is too large");
+    const auto [bytes, count] = reader.getRecord(name);
+    *out = tessera::text(std::string(static_cast<const char*>(bytes.get()), count));
   });
 }
 

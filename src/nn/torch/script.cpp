@@ -53,6 +53,7 @@ char* tessera_script_write(
     size_t parameters,
     size_t buffers,
     const char* metadata,
+    const char* record,
     at::Tensor* example,
     Forward forward,
     void* context,
@@ -102,7 +103,8 @@ char* tessera_script_write(
     module.eval();
     // To a stream, because a path would leave its name inside the file.
     std::ofstream file(path, std::ios::binary);
-    module.save(file);
+    // Metadata in a record of their own can be read without running the module.
+    module.save(file, {{record, metadata}});
     file.close();
     if (!file) {
       throw std::runtime_error("the file could not be written");

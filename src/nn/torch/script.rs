@@ -9,6 +9,7 @@ use super::{TorchError, module, words};
 use crate::atomic_file;
 use crate::chess::Game;
 use crate::encode::Input;
+use crate::nn::metadata::RECORD;
 use crate::nn::{Metadata, tensor_hash};
 use std::ffi::{CString, c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -142,6 +143,7 @@ impl Script<'_> {
         let example = example(metadata);
         let json = serde_json::to_string(metadata).expect("plain data");
         let json = module::c_string(&json)?;
+        let record = module::c_string(RECORD)?;
         let path = module::c_string(&path.to_string_lossy())?;
         let mut pass = Pass {
             forward: self.forward,
@@ -156,10 +158,11 @@ impl Script<'_> {
                 self.parameters.len(),
                 self.buffers.len(),
                 json.as_ptr(),
+                record.as_ptr(),
                 example.as_ptr().cast(),
                 run,
                 (&raw mut pass).cast(),
-                metadata.outputs.len(),
+                metadata.outputs().count(),
                 precision.scalar_type(),
                 path.as_ptr(),
             )
@@ -172,7 +175,7 @@ impl Script<'_> {
 fn example(metadata: &Metadata) -> Tensor {
     let input = Input::encode(&Game::default());
     let all: &[i64] = bytemuck::cast_slice(input.words());
-    let row = match words(&metadata.scalars) {
+    let row = match words(&metadata.encoder.scalars) {
         None => Tensor::from_slice(all),
         Some(words) => {
             let chosen: Vec<i64> = words.into_iter().map(|word| all[word]).collect();

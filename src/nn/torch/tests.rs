@@ -1,4 +1,5 @@
 use super::*;
+use crate::nn::metadata::{FORWARD, TensorSpec};
 use crate::nn::tests::positions;
 use proptest::prelude::*;
 use std::sync::LazyLock;
@@ -114,7 +115,10 @@ fn optimism_mixes_two_policies() {
     // An optimistic policy that is twice the other one.
     let forward = tiny::FORWARD.replace("return y[:, 6:], ", "return 2 * y[:, 6:], y[:, 6:], ");
     let mut metadata = tiny::honest_metadata("wdl");
-    metadata.outputs.insert(0, "policy_optimistic".to_owned());
+    let forward = metadata.methods.get_mut(FORWARD).unwrap();
+    forward
+        .outputs
+        .insert(0, TensorSpec::of_output("policy_optimistic"));
     let file = tiny::file(&forward, Some(&metadata));
     let new = || TorchBackend::new(&file, DeviceChoice::Cpu, Precision::F32, 0).unwrap();
     let batch = positions(3, true);
@@ -154,7 +158,9 @@ fn threads_do_not_disturb_each_other() {
 #[test]
 fn a_network_may_read_fewer_scalars() {
     let mut metadata = tiny::honest_metadata("wdl");
-    metadata.scalars = vec!["rule50".to_owned(), "castling_us_kingside".to_owned()];
+    metadata.encoder.scalars = vec!["rule50".to_owned(), "castling_us_kingside".to_owned()];
+    let rows = metadata.encoder.rows();
+    metadata.methods.get_mut(FORWARD).unwrap().inputs = vec![rows];
     let file = tiny::network(&metadata);
     let fewer = TorchBackend::new(&file, DeviceChoice::Cpu, Precision::F32, 0).unwrap();
     let batch = positions(1, true);

@@ -1,0 +1,46 @@
+//! Network files of contract version 1: one row of words in, a tuple of named
+//! outputs, all of it read by `meta()`.
+
+use super::{CONTRACT, Encoder, FORWARD, Metadata, Method, TensorSpec};
+use serde::Deserialize;
+
+/// The metadata of version 1.
+#[derive(Deserialize)]
+pub(super) struct Version1 {
+    name: String,
+    architecture: serde_json::Value,
+    input_format: u32,
+    history: u32,
+    scalars: Vec<String>,
+    outputs: Vec<String>,
+    search_value: String,
+    parameters: u64,
+    macs: u64,
+    training: serde_json::Value,
+    licence: String,
+    hash: String,
+}
+
+impl From<Version1> for Metadata {
+    fn from(old: Version1) -> Metadata {
+        let encoder = Encoder::planes(old.input_format, old.history, old.scalars);
+        let outputs = old.outputs.iter().map(|name| TensorSpec::of_output(name));
+        let forward = Method {
+            inputs: vec![encoder.rows()],
+            outputs: outputs.collect(),
+        };
+        Metadata {
+            contract: CONTRACT,
+            name: old.name,
+            architecture: old.architecture,
+            encoder,
+            methods: [(FORWARD.to_owned(), forward)].into(),
+            search_value: Some(old.search_value),
+            parameters: old.parameters,
+            macs: old.macs,
+            training: old.training,
+            licence: old.licence,
+            hash: old.hash,
+        }
+    }
+}

@@ -7,7 +7,7 @@ use tessera::encode::{HISTORY, InputFormat, POLICY_SIZE, SCALARS};
 use tessera::nn::torch::Module;
 use tessera::nn::{CONTRACT, Encoder, FORWARD, Metadata, Method, TensorSpec, tensor_hash};
 
-const FORWARD: &str = "
+const SOURCE: &str = "
 def forward(self, x):
     rows = torch.zeros([x.size(0), 1], dtype=self.wdl.dtype, device=x.device)
     return rows + self.policy, rows + self.wdl
@@ -44,7 +44,7 @@ pub fn write(path: &Path, favourite: usize, wdl: [f32; 3]) {
         hash: tensor_hash(tensors.map(|(name, tensor)| (name.to_owned(), tensor))),
     };
     let json = serde_json::to_string(&metadata).unwrap();
-    module.define(FORWARD).unwrap();
+    module.define(SOURCE).unwrap();
     module
         .define(&format!("def meta(self):\n    return {json:?}"))
         .unwrap();

@@ -1,0 +1,100 @@
+//! Networks of other families than ours: measured, and trained further.
+
+use super::workplace::{metrics, succeed, train, workplace};
+use crate::interop_lc0::generate::{BODY, Shape, TOWER, generate};
+use std::fs;
+use std::path::Path;
+use tessera::interop::lc0;
+use tessera::network::lc0::HeadChoice;
+use tessera::nn::torch::ExportPrecision;
+
+/// Writes a network of Lc0's with random weights as a network file.
+fn import(shape: &Shape, path: &Path) {
+    let network = lc0::read(&generate(shape, 1), HeadChoice::default()).unwrap();
+    network.write(ExportPrecision::F32, path).unwrap();
+}
+
+/// A configuration for `net.pt` in place of the workplace's own architecture.
+fn configure(folder: &Path) {
+    let config = fs::read_to_string(folder.join("tiny.toml")).unwrap();
+    let (before, rest) = config.split_once("[model]").unwrap();
+    let after = rest.find("\n[").map_or("", |at| &rest[at..]);
+    let config = format!("init = \"net.pt\"\n{before}{after}");
+    fs::write(folder.join("net.toml"), config).unwrap();
+}
+
+#[test]
+fn imported_networks_are_measured_and_go_on_training() {
+    for shape in [&TOWER, &BODY] {
+        let workplace = workplace(30);
+        let folder = workplace.path();
+        import(shape, &folder.join("net.pt"));
+        configure(folder);
+        let eval = ["eval", "net.pt", "--json", "--device", "cpu"];
+        let measured = succeed(train(folder).args(eval).args(["--config", "net.toml"]));
+        let measured: serde_json::Value =
+            serde_json::from_str(measured.lines().next_back().unwrap()).unwrap();
+        let before = measured["policy"].as_f64().unwrap();
+        assert!((0.0..=1.0).contains(&measured["policy_accuracy"].as_f64().unwrap()));
+
+        let run = ["run", "--config", "net.toml", "-o", "on", "--device", "cpu"];
+        succeed(train(folder).args(run));
+        let lines = metrics(folder, "on");
+        let validated = lines
+            .iter()
+            .rev()
+            .find(|line| line["split"] == "validation");
+        let after = validated.unwrap()["policy"].as_f64().unwrap();
+        assert!(after < before - 0.1, "{after} after {before}");
+        // The run states its architecture itself: it resumes without the file.
+        fs::remove_file(folder.join("net.pt")).unwrap();
+        let more = ["--set", "steps=35"];
+        let config = [
+            "run",
+            "--config",
+            "on/config.toml",
+            "-o",
+            "on",
+            "--device",
+            "cpu",
+        ];
+        succeed(train(folder).args(config).args(more));
+        succeed(train(folder).args(["export", "on", "-o", "on.pt"]));
+        let metadata = tessera::nn::describe(Some(&folder.join("on.pt"))).unwrap();
+        assert_eq!(metadata.architecture["family"], "lc0");
+    }
+}
+
+#[test]
+fn what_cannot_be_gone_on_with_is_told() {
+    let workplace = workplace(10);
+    let folder = workplace.path();
+    let canonical = Shape {
+        input_format: 4,
+        ..TOWER
+    };
+    import(&canonical, &folder.join("net.pt"));
+    configure(folder);
+    let words = ["run", "--config", "net.toml", "-o", "on", "--device", "cpu"];
+    let refused = train(folder).args(words).output().unwrap();
+    let message = String::from_utf8_lossy(&refused.stderr);
+    assert!(message.contains("input format 4"), "{message}");
+    // A Chessformer does not grow out of a tower.
+    import(&TOWER, &folder.join("net.pt"));
+    let words = [
+        "run",
+        "--config",
+        "tiny.toml",
+        "-o",
+        "on",
+        "--device",
+        "cpu",
+    ];
+    let refused = train(folder)
+        .args(words)
+        .args(["--set", "init=net.pt"])
+        .output()
+        .unwrap();
+    let message = String::from_utf8_lossy(&refused.stderr);
+    assert!(message.contains("family lc0"), "{message}");
+}

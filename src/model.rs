@@ -25,6 +25,7 @@ mod heads;
 mod layers;
 mod parameters;
 mod position;
+mod ratings;
 mod size;
 
 pub use chessformer::{Chessformer, Heads, Outputs};

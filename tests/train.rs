@@ -3,6 +3,8 @@
 
 #[path = "train/ablation.rs"]
 mod ablation;
+#[path = "train/ratings.rs"]
+mod ratings;
 #[path = "train/recovery.rs"]
 mod recovery;
 #[path = "train/replicas.rs"]

@@ -211,7 +211,8 @@ impl Chessformer {
         initialise(&self.parameters)
     }
 
-    /// Evaluates `rows`, i64 [B, WIDTH] (or what of it is read, [B, 110]) as [`crate::encode::Input`] lays them out.
+    /// Evaluates `rows`, i64 [B, WIDTH], as [`crate::encode::Input`] lays them out;
+    /// the first 110 words are enough for a network without ratings.
     /// `heads` asks for outputs that not every network has.
     #[must_use]
     pub fn forward(&self, weights: &Weights, rows: &Tensor, heads: Heads) -> Outputs {
@@ -222,10 +223,11 @@ impl Chessformer {
             true => self.look_up_attacks(weights, rows),
             false => self.compute_attacks(weights, &features),
         };
-        self.forward_features(weights, &features, &told, heads)
+        self.forward_features(weights, &features, &told, Some(rows), heads)
     }
 
-    /// Evaluates planes [B, 112, 8, 8] as Lc0 fills them in input format 1.
+    /// Evaluates planes [B, 112, 8, 8] as Lc0 fills them in input format 1; ratings
+    /// are unknown there.
     pub(super) fn forward_planes(
         &self,
         weights: &Weights,
@@ -234,7 +236,7 @@ impl Chessformer {
     ) -> Outputs {
         let features = features_of_planes(planes);
         let told = self.compute_attacks(weights, &features);
-        self.forward_features(weights, &features, &told, heads)
+        self.forward_features(weights, &features, &told, None, heads)
     }
 
     /// What the network is told of attacks, by products that can be exported.
@@ -267,12 +269,13 @@ impl Chessformer {
         weights: &Weights,
         features: &Tensor,
         told: &Told,
+        rows: Option<&Tensor>,
         heads: Heads,
     ) -> Outputs {
         let constants = &self.constants;
         let mut x = self
             .embedding
-            .forward(weights, features, told.squares.as_ref());
+            .forward(weights, features, told.squares.as_ref(), rows);
         for layer in &self.layers {
             x = layer.attention.forward(
                 weights,

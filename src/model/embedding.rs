@@ -5,6 +5,7 @@ use super::bitboards;
 use super::config::{EmbeddingConfig, ModelConfig};
 use super::layers::{Linear, Norm};
 use super::parameters::{Builder, Dense, Initial, Slot, Weights};
+use super::ratings::RatingEmbedding;
 use super::size::Part;
 use crate::encode::{BOARDS, PLANES_PER_BOARD};
 use crate::nn::torch::fused;
@@ -116,6 +117,7 @@ pub(super) struct Embedding {
     project: Linear,
     /// What of a token attacks decide, [width, ATTACKS].
     attacks: Option<Slot>,
+    ratings: Option<RatingEmbedding>,
     multiply: Slot,
     add: Slot,
     feed_forward: Option<FeedForward>,
@@ -138,6 +140,9 @@ impl Embedding {
                 let dense = Dense::per_token(attacks::ATTACKS, config.width).without_bias();
                 builder.linear("attacks", dense, Part::Other).weight
             });
+            let ratings = config
+                .elo
+                .then(|| RatingEmbedding::build(builder, config.width));
             let shape = [64, config.width];
             let multiply = builder.add("multiply", &shape, Initial::Ones);
             let add = builder.add("add", &shape, Initial::Zeros);
@@ -153,6 +158,7 @@ impl Embedding {
                 board,
                 project,
                 attacks,
+                ratings,
                 multiply,
                 add,
                 feed_forward,
@@ -161,12 +167,14 @@ impl Embedding {
     }
 
     /// `attacked` are the features by attacks, [B, 64, ATTACKS]; they are there
-    /// where the network is told of them.
+    /// where the network is told of them. `rows`, i64 [B, WIDTH], hold the players'
+    /// ratings, which are unknown without them.
     pub fn forward(
         &self,
         weights: &Weights,
         features: &Tensor,
         attacked: Option<&Tensor>,
+        rows: Option<&Tensor>,
     ) -> Tensor {
         let seen = self.board.as_ref().map(|board| {
             let pieces = features.narrow(2, 0, PIECES).flatten(1, 2);
@@ -187,7 +195,13 @@ impl Embedding {
             several => Tensor::cat(several, 2),
         };
         let bias = self.project.bias.map(|bias| &weights[bias]);
-        let projected = input.linear(&weight, bias);
+        let mut projected = input.linear(&weight, bias);
+        if let Some(ratings) = &self.ratings {
+            projected = match rows {
+                Some(rows) => projected + ratings.forward(weights, rows),
+                None => projected + ratings.unknown(weights),
+            };
+        }
         let placed = projected * &weights[self.multiply] + &weights[self.add];
         match &self.feed_forward {
             None => placed,

@@ -21,8 +21,8 @@ const OUTPUTS: [&str; 7] = [
     "st_error",
 ];
 
-/// How many of [`SCALARS`] a Chessformer reads: castling rights, the side to
-/// move and the 50-move rule.
+/// How many of [`SCALARS`] a Chessformer without ratings reads: castling rights, the
+/// side to move and the 50-move rule. With ratings it reads all.
 const READ: usize = 6;
 
 /// The output after them of a network that has the head.
@@ -33,6 +33,14 @@ const EXPORTED_HEADS: Heads = Heads {
     soft: false,
     optimistic: true,
 };
+
+/// The scalars that an exported network reads, in order.
+fn scalars(config: &ModelConfig) -> &'static [&'static str] {
+    match config.elo {
+        true => &SCALARS,
+        false => &SCALARS[..READ],
+    }
+}
 
 /// The outputs of an exported network, in order.
 fn output_names(model: &Chessformer) -> impl Iterator<Item = &'static str> {
@@ -96,7 +104,7 @@ pub fn export(
         }),
         input_format: InputFormat::Classical.number(),
         history: HISTORY as u32,
-        scalars: SCALARS[..READ]
+        scalars: scalars(model.config())
             .iter()
             .map(|&name| name.to_owned())
             .collect(),
@@ -219,8 +227,8 @@ impl Outputs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chess::Game;
-    use crate::encode::{Input, WIDTH};
+    use crate::chess::{Game, Ratings};
+    use crate::encode::{BOARDS, Input, WIDTH};
     use crate::model::{ModelConfig, PositionConfig};
     use crate::nn::tensor_hash;
     use tch::{CModule, IValue};
@@ -231,6 +239,7 @@ mod tests {
         config.optimistic_policy = position == PositionConfig::Shaw;
         config.attacks = position != PositionConfig::Relative;
         config.attack_bias = position != PositionConfig::Shaw;
+        config.elo = position == PositionConfig::Absolute;
         config.position = position;
         Chessformer::new(&config, Device::Cpu).unwrap()
     }
@@ -257,7 +266,11 @@ mod tests {
     fn rows(count: usize) -> Tensor {
         let mut game = Game::default();
         let mut words: Vec<i64> = Vec::new();
-        for _ in 0..count {
+        for number in 0..count {
+            game.set_ratings(Ratings {
+                white: Some(100 * number as u16).filter(|&rating| rating > 0),
+                black: Some(2000),
+            });
             words.extend(bytemuck::cast_slice::<u64, i64>(
                 Input::encode(&game).words(),
             ));
@@ -284,8 +297,15 @@ mod tests {
             let model = small(position);
             tch::manual_seed(7);
             let flat = model.initial_weights();
+            // The vectors of ratings start at zero.
+            let flat = &flat + flat.randn_like() * 0.1;
             let path = folder.path().join("test.pt");
-            export(&model, &flat, &how(ExportPrecision::F32), &path).unwrap();
+            let written = export(&model, &flat, &how(ExportPrecision::F32), &path).unwrap();
+            let read = match model.config().elo {
+                true => WIDTH,
+                false => BOARDS + READ,
+            };
+            assert_eq!(BOARDS + written.scalars.len(), read);
             let reloaded = CModule::load(&path).unwrap();
             let weights = Weights::from_flat(&flat, model.parameters());
             for batch in [1, 7, 64] {

@@ -1,7 +1,9 @@
 //! Builds our own C++ beside torch-sys's, embeds the default network, and lets
 //! the built binaries find libtorch wherever they are started from.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{env, fs};
 
 /// Our C++: what tch does not reach of libtorch. One line a file.
@@ -67,6 +69,10 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=LIBTORCH");
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
+    name_commit(&root);
+    if env::var_os("CARGO_FEATURE_TORCH").is_none() {
+        return;
+    }
     let libtorch = env::var_os("LIBTORCH").map(|libtorch| root.join(libtorch));
     compile(libtorch.as_deref());
     link(libtorch.as_deref());
@@ -81,53 +87,104 @@ fn compile(libtorch: Option<&Path>) {
     for file in CPP.iter().chain(&HEADERS) {
         println!("cargo:rerun-if-changed={file}");
     }
-    let has_kernels = compile_kernels();
-    let mut build = cc::Build::new();
-    if has_kernels {
+    // torch-sys takes a libtorch of the system from here where LIBTORCH is not set.
+    let include = libtorch.unwrap_or(Path::new("/usr")).join("include");
+    let mut inputs = DefaultHasher::new();
+    for header in HEADERS {
+        read(header).hash(&mut inputs);
+    }
+    // Stands for the headers of libtorch, whose folder is in the command.
+    fs::read(include.join("torch/headeronly/version.h"))
+        .ok()
+        .hash(&mut inputs);
+
+    let mut objects = compile_kernels(&inputs);
+    let mut build = cpp();
+    if !objects.is_empty() {
         build.define("TESSERA_FUSED", None);
     }
-    // torch-sys takes a libtorch of the system from here where LIBTORCH is not set.
-    let libtorch = libtorch.unwrap_or(Path::new("/usr"));
+    build
+        .define("_GLIBCXX_USE_CXX11_ABI", "1")
+        .include(include.join("torch/csrc/api/include"))
+        .include(&include);
+    objects.extend(compile_new(&build, &CPP, &inputs));
+    cc::Build::new()
+        .cpp(true)
+        .objects(objects)
+        .compile("tessera_shim");
+}
+
+/// Compiles [`KERNELS`] where they can run; no objects elsewhere.
+fn compile_kernels(inputs: &DefaultHasher) -> Vec<PathBuf> {
+    for (file, _) in KERNELS {
+        println!("cargo:rerun-if-changed={file}");
+    }
+    if target("ARCH") != "x86_64" || target("ENV") == "msvc" {
+        return Vec::new();
+    }
+    let compile = |(file, features): (&str, &[&str])| {
+        let mut build = cpp();
+        // GCC warns of its own intrinsics.
+        build.flag("-Wno-psabi");
+        for feature in features {
+            build.flag(format!("-m{feature}"));
+        }
+        compile_new(&build, &[file], inputs)
+    };
+    KERNELS.into_iter().flat_map(compile).collect()
+}
+
+/// How every file is compiled.
+fn cpp() -> cc::Build {
+    let mut build = cc::Build::new();
     build
         .cpp(true)
         .std("c++17")
-        .define("_GLIBCXX_USE_CXX11_ABI", "1")
-        .include(libtorch.join("include"))
-        .include(libtorch.join("include/torch/csrc/api/include"))
         // libtorch's headers warn.
         .warnings(false)
         // Ours holds the loops of inference, in every profile of cargo's.
         .opt_level(3)
-        .debug(false)
-        .files(CPP)
-        .compile("tessera_shim");
+        .debug(false);
+    build
 }
 
-/// Compiles [`KERNELS`] where they can run; says whether they can.
-fn compile_kernels() -> bool {
-    for (file, _) in KERNELS {
-        println!("cargo:rerun-if-changed={file}");
+/// The objects of `files`, compiled where they are not there yet.
+///
+/// Cargo runs this script again when the built-in network or the script itself
+/// changes, and `cc` alone would then compile everything: minutes spent in
+/// libtorch's headers. So an object's name holds a hash of what it was made from:
+/// the source, `inputs`, the compiler and its command.
+fn compile_new(build: &cc::Build, files: &[&str], inputs: &DefaultHasher) -> Vec<PathBuf> {
+    let mut inputs = inputs.clone();
+    let compiler = build.get_compiler();
+    format!("{:?}", compiler.to_command()).hash(&mut inputs);
+    if let Ok(version) = Command::new(compiler.path()).arg("--version").output() {
+        version.stdout.hash(&mut inputs);
     }
-    let can_run = target("ARCH") == "x86_64" && target("ENV") != "msvc";
-    if can_run {
-        for (file, features) in KERNELS {
-            let name = Path::new(file).file_stem().expect("a file's name");
-            let mut build = cc::Build::new();
-            build
-                .cpp(true)
-                .std("c++17")
-                .opt_level(3)
-                .debug(false)
-                .file(file);
-            // GCC warns of its own intrinsics.
-            build.warnings(false).flag("-Wno-psabi");
-            for feature in features {
-                build.flag(format!("-m{feature}"));
-            }
-            build.compile(&format!("tessera_{}", name.to_string_lossy()));
-        }
+    let object = |file: &str| {
+        let mut hash = inputs.clone();
+        read(file).hash(&mut hash);
+        out_dir().join(format!(
+            "{}-{:016x}.o",
+            file.replace('/', "-"),
+            hash.finish()
+        ))
+    };
+    let missing = files.iter().filter(|file| !object(file).exists());
+    let missing: Vec<&str> = missing.copied().collect();
+    let compiled = build.clone().files(&missing).compile_intermediates();
+    for (file, compiled) in missing.into_iter().zip(compiled) {
+        fs::rename(compiled, object(file)).expect("OUT_DIR can be written");
     }
-    can_run
+    files.iter().map(|file| object(file)).collect()
+}
+
+fn read(file: &str) -> Vec<u8> {
+    fs::read(file).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+fn out_dir() -> PathBuf {
+    PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"))
 }
 
 fn link(libtorch: Option<&Path>) {
@@ -152,7 +209,31 @@ fn link(libtorch: Option<&Path>) {
     }
 }
 
-/// Writes what src/nn/load.rs includes: the bytes of the network that
+/// Has `--version` name the commit in a release build of a checkout. Elsewhere every
+/// commit would compile the library again, for nobody.
+fn name_commit(root: &Path) {
+    if env::var("PROFILE").is_ok_and(|profile| profile != "release") || !root.join(".git").exists()
+    {
+        return;
+    }
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        let output = git.arg("-C").arg(root).args(arguments).output().ok()?;
+        let said = String::from_utf8(output.stdout).ok()?;
+        output.status.success().then(|| said.trim().to_owned())
+    };
+    let Some(commit) = git(&["rev-parse", "--short=9", "HEAD"]) else {
+        return;
+    };
+    println!("cargo:rustc-env=TESSERA_COMMIT={commit}");
+    // Every commit and every checkout adds a line to the log of HEAD.
+    let log = git(&["rev-parse", "--git-path", "logs/HEAD"]).map(|log| root.join(log));
+    if let Some(log) = log.filter(|log| log.exists()) {
+        println!("cargo:rerun-if-changed={}", log.display());
+    }
+}
+
+/// Writes what src/nn/network.rs includes: the bytes of the network that
 /// nets/default names, if there is one.
 fn embed(root: &Path) {
     let nets = root.join("nets");
@@ -173,6 +254,5 @@ fn embed(root: &Path) {
         }
         Err(_) => "None".to_owned(),
     };
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
-    fs::write(out.join("embedded.rs"), embedded).expect("OUT_DIR can be written");
+    fs::write(out_dir().join("embedded.rs"), embedded).expect("OUT_DIR can be written");
 }

@@ -19,11 +19,19 @@ pub trait ConfigurableAgent: Agent {
     /// Plays by these parameters from now on. It keeps what it knows as far as
     /// that stays true.
     fn adjust(&mut self, parameters: &Parameters);
+
+    /// Asks `backend` from now on, which evaluates every position as the one before
+    /// it did.
+    fn set_backend(&mut self, backend: Arc<dyn Backend>);
 }
 
 impl ConfigurableAgent for Search {
     fn adjust(&mut self, parameters: &Parameters) {
         Search::adjust(self, parameters);
+    }
+
+    fn set_backend(&mut self, backend: Arc<dyn Backend>) {
+        Search::set_backend(self, backend);
     }
 }
 

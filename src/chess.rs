@@ -4,6 +4,7 @@
 //! Rules, move generation and notation are shakmaty's; its types are used as
 //! they are.
 
+pub(crate) mod epd;
 mod mate;
 pub mod perft;
 
@@ -95,6 +96,20 @@ pub struct Ratings {
 ///
 /// Cheap to extend and to take back, so that a search thread walks the tree on
 /// one `Game` of its own.
+///
+/// ```
+/// use tessera::chess::{Ending, Game};
+///
+/// let mut game = Game::default();
+/// for text in ["f2f3", "e7e5", "g2g4", "d8h4"] {
+///     let mv = game.parse_move(text)?;
+///     game.play(mv);
+/// }
+/// assert_eq!(game.ending(), Some(Ending::Checkmate));
+/// game.undo();
+/// assert_eq!(game.ending(), None);
+/// # Ok::<(), tessera::chess::MoveError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Game {
     mode: CastlingMode,

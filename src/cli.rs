@@ -3,12 +3,10 @@
 
 mod backendbench;
 mod bench;
-mod describe;
-mod doctor;
 mod epd;
 mod eval;
-mod export;
-mod import;
+#[cfg(feature = "torch")]
+mod networks;
 mod options;
 mod output;
 mod perft;
@@ -23,7 +21,7 @@ use tessera::uci::{self, Settings};
 ///
 /// Without a command it speaks UCI on standard input and output.
 #[derive(Parser)]
-#[command(version)]
+#[command(version = tessera::version::version())]
 pub struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -37,11 +35,9 @@ enum Command {
     Puzzles(puzzles::Arguments),
     Epd(epd::Arguments),
     Eval(eval::Arguments),
-    Doctor(doctor::Arguments),
-    Describe(describe::Arguments),
-    Import(import::Arguments),
-    ExportLc0(export::Lc0Arguments),
-    ExportOnnx(export::OnnxArguments),
+    #[cfg(feature = "torch")]
+    #[command(flatten)]
+    Networks(networks::Command),
 }
 
 impl Cli {
@@ -55,11 +51,8 @@ impl Cli {
             Some(Command::Puzzles(arguments)) => arguments.run(),
             Some(Command::Epd(arguments)) => arguments.run(),
             Some(Command::Eval(arguments)) => arguments.run(),
-            Some(Command::Doctor(arguments)) => arguments.run(),
-            Some(Command::Describe(arguments)) => arguments.run(),
-            Some(Command::Import(arguments)) => arguments.run(),
-            Some(Command::ExportLc0(arguments)) => arguments.run(),
-            Some(Command::ExportOnnx(arguments)) => arguments.run(),
+            #[cfg(feature = "torch")]
+            Some(Command::Networks(command)) => command.run(),
         }
     }
 }

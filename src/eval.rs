@@ -18,6 +18,9 @@ pub mod puzzles;
 pub mod runner;
 pub mod throughput;
 
+use crate::bounded::{self, LARGEST_TEXT, Limited};
+use flate2::read::MultiGzDecoder;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Why a suite cannot be used.
@@ -53,13 +56,11 @@ pub enum SuiteError {
 /// characters; moves and FENs are ASCII, so nothing that counts is lost.
 /// Files ending in `.gz` are inflated.
 fn read_text(path: &Path) -> Result<String, SuiteError> {
-    let bytes = std::fs::read(path).and_then(|bytes| {
+    let bytes = bounded::read(path, LARGEST_TEXT).and_then(|bytes| {
         if path.extension().is_some_and(|extension| extension == "gz") {
             let mut inflated = Vec::new();
-            std::io::Read::read_to_end(
-                &mut flate2::read::MultiGzDecoder::new(bytes.as_slice()),
-                &mut inflated,
-            )?;
+            Limited::new(MultiGzDecoder::new(bytes.as_slice()), LARGEST_TEXT)
+                .read_to_end(&mut inflated)?;
             return Ok(inflated);
         }
         Ok(bytes)

@@ -1,8 +1,7 @@
-//! Foreign networks in and out.
+//! The file formats of other programs: networks in and out.
 //!
-//! Every family is what [`crate::model`] is for our own: a configuration, the
-//! parameters by name, and a forward pass in tch over rows of words, which
-//! [`crate::nn::torch::Script`] writes as a network of the engine's.
+//! What is read becomes a [`Network`](crate::network::Network) of one of the
+//! families of [`crate::network`].
 
 mod exchange;
 pub mod lc0;
@@ -11,5 +10,5 @@ pub mod onnx;
 pub mod pytorch;
 
 pub use exchange::{
-    ExchangeError, FileKind, ForeignNetwork, describe, save, to_lc0, to_onnx, to_onnx_in_lc0,
+    ExchangeError, FileKind, describe, open, open_foreign, save, to_lc0, to_onnx, to_onnx_in_lc0,
 };

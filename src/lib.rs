@@ -15,8 +15,8 @@
 //! | [`tablebase`] | Syzygy endgame tables: what they say of a position, which root moves keep it |
 //! | [`encode`] | a game → the 112 input planes as packed bitboards; a move ↔ its index in the policy |
 //! | [`nn`] | [`nn::Backend`]: a batch of encoded positions → values and policy logits; TorchScript on CPU or CUDA, and two without a network |
-//! | [`model`] | the Chessformer family in tch, and its export to TorchScript; the engine never needs it |
-//! | [`interop`] | foreign networks in and out: Lc0's protobuf, Maia-3's checkpoints, ONNX |
+//! | [`network`] | families of networks, eager and differentiable, and their network files: Chessformer, Lc0's, Maia-3's |
+//! | [`interop`] | other programs' files in and out: Lc0's protobuf, Maia-3's checkpoints, ONNX |
 //! | [`play`] | the contract of players: limits, control, reports, choice, [`play::Agent`] |
 //! | [`search`] | PUCT: tree, selection, batched gathering, backup, stopping, time; knows [`nn::Backend`], never torch |
 //! | [`agent`] | the agents that can be chosen: `mcts` (a search), `policy`, `value` |
@@ -28,6 +28,7 @@
 //! | [`openings`] | where games begin: books and random moves |
 //! | [`label`] | training data by other engines: games they play, positions they judge |
 //! | [`selfplay`] | training data by our own engine: games against itself |
+//! | [`version`] | what `--version` says |
 //! | [`error_report`] | error messages of the binaries |
 //!
 //! # The guide
@@ -47,6 +48,7 @@
 
 pub mod agent;
 mod atomic_file;
+mod bounded;
 pub mod chess;
 pub mod data;
 pub mod encode;
@@ -54,15 +56,20 @@ pub mod engine;
 pub mod error_report;
 pub mod eval;
 pub mod guide;
+#[cfg(feature = "torch")]
 pub mod interop;
 pub mod label;
-pub mod model;
+#[cfg(feature = "torch")]
+pub mod network;
 pub mod nn;
 pub mod openings;
+mod panics;
 pub mod play;
 mod scoped_threads;
 pub mod search;
 pub mod selfplay;
 pub mod tablebase;
+#[cfg(feature = "torch")]
 pub mod train;
 pub mod uci;
+pub mod version;

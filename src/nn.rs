@@ -5,21 +5,33 @@
 //! which the player listed the moves.
 
 mod cache;
+mod device;
 mod load;
 pub mod metadata;
+#[cfg(feature = "torch")]
+mod network;
+#[cfg(not(feature = "torch"))]
+#[path = "nn/no_network.rs"]
+mod network;
 mod random;
 mod service;
+#[cfg(feature = "torch")]
 pub mod torch;
 mod uniform;
 
 pub use cache::Cache;
+pub use device::{DeviceChoice, Devices, ParseDeviceError, Precision};
 pub use load::{
-    BackendKind, BackendOptions, LoadError, describe, load, load_for_many, load_network,
+    BackendKind, BackendOptions, LoadError, Loader, NetworkOptions, load, load_for_many,
 };
-pub use metadata::{CONTRACT, ContractError, Metadata, SEARCH_VALUES, tensor_hash};
+pub use metadata::{CONTRACT, ContractError, Metadata, SEARCH_VALUES};
+pub use network::NetworkError;
+#[cfg(feature = "torch")]
+pub use network::{describe, load_network};
 pub use random::Random;
 pub use service::Service;
-pub use torch::{DeviceChoice, Devices, ParseDeviceError, Precision};
+#[cfg(feature = "torch")]
+pub use torch::tensor_hash;
 pub use uniform::Uniform;
 
 use crate::chess::{Game, Ratings};
@@ -220,12 +232,31 @@ pub enum BackendError {
     /// The network returned NaN or infinite values.
     #[error("the network `{0}` returned NaN or infinite values")]
     NotFinite(String),
+    /// The backend panicked.
+    #[error("the network's evaluation broke off, please report it: {0}")]
+    Panicked(String),
     /// The thread that serves the batches is gone.
     #[error("the evaluation service has stopped")]
     Stopped,
 }
 
 /// Evaluates positions. Called from many threads at once.
+///
+/// ```
+/// use shakmaty::Position;
+/// use tessera::chess::Game;
+/// use tessera::nn::{Backend, Batch, Evaluations, Random};
+///
+/// let backend = Random::new(1);
+/// let game = Game::default();
+/// let moves = game.position().legal_moves();
+/// let mut batch = Batch::default();
+/// batch.push(&game, &moves, backend.properties().input);
+/// let mut evaluations = Evaluations::default();
+/// backend.evaluate(&batch, &mut evaluations)?;
+/// assert_eq!(evaluations.logits(0).len(), 20);
+/// # Ok::<(), tessera::nn::BackendError>(())
+/// ```
 pub trait Backend: Send + Sync {
     /// Its name, its inputs and outputs, and how it is used best.
     fn properties(&self) -> &Properties;

@@ -5,8 +5,7 @@ mod book;
 pub use book::BookOptions;
 pub(crate) use book::{is_pgn, is_zip, positions, text};
 
-use crate::chess::{FenError, Game};
-use crate::eval::epd;
+use crate::chess::{FenError, Game, epd};
 use book::Book;
 use rand::Rng;
 use rand::seq::IndexedRandom;
@@ -164,7 +163,7 @@ pub(crate) fn play_random(game: &mut Game, random: &mut impl Rng) {
 /// [`FenError`] if the line is none.
 pub(crate) fn position(line: &[u8]) -> Result<Game, FenError> {
     let line = String::from_utf8_lossy(line);
-    Game::from_fen(&epd::fen(&line), CastlingMode::Standard)
+    Game::from_fen(&epd::split(&line).0, CastlingMode::Standard)
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@
 //! | `sync` | what threads share memory by, for loom to take its place |
 //! | `arena`, `prior`, `packed` | memory: words, priors and moves in few bits |
 //! | `node`, `header`, `block`, `edge`, `edges`, `table` | positions, what they own, the moves between them, where all that lies |
-//! | `tree`, `value`, `evict` | the tree, the values of its nodes, eviction |
+//! | `tree`, `value` | the tree, the values of its nodes |
+//! | `evict`, `reclaim` | eviction, and the memory that it frees |
 //! | `select`, `utility`, `worker`, `picks`, `backup` | a visit: PUCT and what it maximises, descent, backup |
 //! | `contempt`, `rescaling` | what the network's results come to between players of given strength |
 //! | `root`, `gumbel`, `root_history` | the root: noise, temperature, Gumbel selection; tree reuse |
@@ -34,6 +35,7 @@ mod packed;
 mod parameters;
 mod picks;
 mod prior;
+mod reclaim;
 #[cfg(test)]
 mod reference;
 mod report;
@@ -56,8 +58,8 @@ pub(crate) use gumbel::{Contender, improved_policy};
 pub use parameters::{FpuStrategy, Parameters};
 pub(crate) use root::generator;
 
-use crate::chess::Game;
-use crate::nn::{Backend, BackendError};
+use crate::chess::{Game, mate_in_one};
+use crate::nn::{Backend, BackendError, Batch, Evaluations};
 use crate::play::{
     Agent, AgentError, Choice, Control, Limits, MoveStatistics, Report, Score, allowed_moves,
 };
@@ -74,6 +76,7 @@ use root::{Root, needs_fresh_root};
 use root_history::{RootHistory, plies_since};
 use shakmaty::{Move, MoveList, Position};
 use shared::{MAX_VISITS, Progress, Shared};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -88,6 +91,23 @@ const MAX_BATCH: usize = 1024;
 const IDLE: Duration = Duration::from_micros(50);
 
 /// A search tree with all it takes to grow it, kept from move to move.
+///
+/// ```
+/// use shakmaty::CastlingMode;
+/// use std::sync::Arc;
+/// use tessera::chess::Game;
+/// use tessera::nn::Uniform;
+/// use tessera::play::{Control, Limits};
+/// use tessera::search::{Parameters, Search};
+///
+/// let mate = "6k1/5ppp/8/8/8/8/8/R6K w - - 0 1";
+/// let game = Game::from_fen(mate, CastlingMode::Standard).unwrap();
+/// let mut search = Search::new(Arc::new(Uniform::default()), &Parameters::default());
+/// let limits = Limits { nodes: Some(500), ..Limits::default() };
+/// let choice = search.run(&game, &limits, &Control::default(), &mut |_| {})?;
+/// assert_eq!(game.format_move(choice.best.unwrap()), "a1a8");
+/// # Ok::<(), tessera::nn::BackendError>(())
+/// ```
 pub struct Search {
     backend: Arc<dyn Backend>,
     parameters: Parameters,
@@ -107,14 +127,10 @@ impl Search {
     /// system as the tree grows.
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>, parameters: &Parameters) -> Search {
-        let threads = match parameters.threads {
-            0 => backend.properties().recommended_threads,
-            threads => threads,
-        };
         Search {
+            threads: threads(&*backend, parameters),
             backend,
             parameters: parameters.clone(),
-            threads: threads.max(1),
             tree: Tree::new(parameters.hash),
             root_history: RootHistory::default(),
             value: None,
@@ -128,6 +144,7 @@ impl Search {
     /// have grown otherwise, or in other memory.
     pub fn adjust(&mut self, parameters: &Parameters) {
         let grown = |parameters: &Parameters| Parameters {
+            threads: 0,
             multi_pv: 0,
             move_overhead: 0,
             seed: 0,
@@ -144,8 +161,24 @@ impl Search {
         };
         if grown(&self.parameters) == grown(parameters) {
             self.parameters = parameters.clone();
+            self.count_threads();
         } else {
             *self = Search::new(Arc::clone(&self.backend), parameters);
+        }
+    }
+
+    /// Asks `backend` from now on. The tree is kept: `backend` evaluates every
+    /// position as the one before it did.
+    pub fn set_backend(&mut self, backend: Arc<dyn Backend>) {
+        self.backend = backend;
+        self.count_threads();
+    }
+
+    fn count_threads(&mut self) {
+        let threads = threads(&*self.backend, &self.parameters);
+        if threads != self.threads {
+            self.threads = threads;
+            self.helpers = None;
         }
     }
 
@@ -166,7 +199,11 @@ impl Search {
     ///
     /// # Errors
     /// [`BackendError`] if an evaluation failed; the tree is then as it was
-    /// before that batch.
+    /// before that batch, and the last report tells of it.
+    ///
+    /// # Panics
+    /// If the backend or `tell` does, on whichever thread. The last report tells
+    /// what had been found; the tree is then forgotten.
     pub fn run(
         &mut self,
         game: &Game,
@@ -184,6 +221,9 @@ impl Search {
         if let Some(known) = &known {
             root_moves.retain(|mv| known.moves.contains(mv));
         }
+        if root_moves.len() > prior::MAX_MOVES {
+            self.keep_likeliest(game, &mut root_moves)?;
+        }
         let restricted = root_moves.len() < game.position().legal_moves().len();
         let contempt = &self.parameters.contempt;
         let rescaling = contempt.rescaling(game.position().turn(), limits.infinite);
@@ -198,7 +238,9 @@ impl Search {
         let shared = self.share(game, root_moves, known, expected, limits, began);
         let mut stopper = Stopper::new(&shared, limits, control, tell);
         let helpers = self.helpers.as_ref();
-        match helpers.filter(|_| shared.remaining.load(Relaxed) > shared.batch_size() as u64) {
+        let helpers =
+            helpers.filter(|_| shared.remaining.load(Relaxed) > shared.batch_size() as u64);
+        let searched = catch_unwind(AssertUnwindSafe(|| match helpers {
             Some(helpers) => helpers.in_place_scope(|scope| {
                 for _ in 1..self.threads {
                     scope.spawn(|_| work(&shared, || shared.stop.load(Relaxed)));
@@ -206,15 +248,23 @@ impl Search {
                 work(&shared, || stopper.check());
             }),
             None => work(&shared, || stopper.check()),
-        }
-        if let Some(error) = shared.failure.lock().take() {
-            return Err(error);
-        }
-        debug_assert_eq!(shared.tree.in_flight().load(Relaxed), 0);
+        }));
+        let failure = shared.failure.lock().take();
+        let broke_off = searched.is_err() || failure.is_some();
+        debug_assert!(searched.is_err() || shared.tree.in_flight().load(Relaxed) == 0);
         // Threads that worked it out at once may have missed each other's last visits.
         shared.tree.refresh(shared.tree.root());
         let (report, statistics) = report::report(&shared);
-        tell(&report);
+        if !broke_off || report.nodes > 0 {
+            tell(&report);
+        }
+        if let Err(panic) = searched {
+            self.clear();
+            resume_unwind(panic);
+        }
+        if let Some(error) = failure {
+            return Err(error);
+        }
         control.hold_back(limits);
         let gumbel = shared.root.gumbel.as_ref();
         let drawn = gumbel.and_then(|gumbel| self.drawn(gumbel, &shared.root_moves));
@@ -230,6 +280,26 @@ impl Search {
             report,
             statistics,
         })
+    }
+
+    /// Leaves only as many moves as a node can have, those that the policy likes
+    /// best: positions that somebody made up have up to 270.
+    fn keep_likeliest(&self, game: &Game, moves: &mut MoveList) -> Result<(), BackendError> {
+        let mut batch = Batch::default();
+        batch.push(game, moves, self.backend.properties().input);
+        let mut evaluations = Evaluations::default();
+        self.backend.evaluate(&batch, &mut evaluations)?;
+        let mate = mate_in_one(game.position(), moves);
+        let logits = evaluations.logits(0).iter();
+        let mut likeliest: Vec<(bool, f32, Move)> = moves
+            .iter()
+            .zip(logits)
+            .map(|(&mv, &logit)| (Some(mv) == mate, logit, mv))
+            .collect();
+        likeliest.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)));
+        likeliest.truncate(prior::MAX_MOVES);
+        moves.retain(|mv| likeliest.iter().any(|likely| likely.2 == *mv));
+        Ok(())
     }
 
     /// What the last search thought its best move worth, if that was in this game
@@ -277,6 +347,12 @@ impl Search {
         };
         let most = MAX_BATCH.min(MAX_IN_FLIGHT as usize / self.threads).max(1);
         let overhead = Duration::from_millis(self.parameters.move_overhead);
+        let grace = match (limits.time, limits.move_time) {
+            (Some(time), _) => time.min(overhead) / 2,
+            // No clock runs out: a move that was looked at is worth its time.
+            (None, Some(_)) => Duration::MAX,
+            (None, None) => Duration::ZERO,
+        };
         Shared {
             tree: &self.tree,
             parameters: &self.parameters,
@@ -289,7 +365,7 @@ impl Search {
             expected,
             rescaling: self.rescaling,
             batch: batch.clamp(1, most),
-            grace: limits.time.unwrap_or_default().min(overhead) / 2,
+            grace,
             gate: RwLock::new(()),
             stop: AtomicBool::new(false),
             failure: Mutex::new(None),
@@ -351,8 +427,29 @@ impl Search {
     }
 }
 
+/// The threads of a search, at least one.
+fn threads(backend: &dyn Backend, parameters: &Parameters) -> usize {
+    match parameters.threads {
+        0 => backend.properties().recommended_threads.max(1),
+        threads => threads,
+    }
+}
+
+/// Stops a search when its thread panics: the other threads would otherwise go on
+/// for ever, and be waited for.
+struct StopOnPanic<'a>(&'a AtomicBool);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Relaxed);
+        }
+    }
+}
+
 /// What every thread does until `is_over`.
 fn work(shared: &Shared<'_>, mut is_over: impl FnMut() -> bool) {
+    let _guard = StopOnPanic(&shared.stop);
     let mut worker = SearchWorker::new(shared);
     while !is_over() {
         if shared.tree.is_low() {

@@ -2,7 +2,8 @@
 //! table, the session, info lines.
 //!
 //! One thread reads the input and obeys; another, the worker, loads networks
-//! and thinks. A command never waits for the worker, and the worker's job holds
+//! and thinks; a third writes what both have to say, so that a client that does
+//! not read is still heard. A command never waits for the worker, and the worker's job holds
 //! copies of all that it depends on. Hence what happens during a search:
 //!
 //! - `isready` and `uci` are answered at once.
@@ -13,7 +14,8 @@
 //!   pondering) it is stopped. `stop` stops both. (Stockfish does not read on
 //!   in this case, and Lc0 leaves out the first `bestmove`.)
 //! - `quit` and the end of the input stop it. Its `bestmove` is waited for, for
-//!   a second at most.
+//!   a second at most, and what `go perft` and `isready` have to say for two.
+//! - Behind 256 searches that wait, input is read on when one has ended.
 //!
 //! Every `go` is answered by one `bestmove`. It is `(none)` where there is no
 //! legal move, or no network to choose it with, which an `info string` then
@@ -25,7 +27,6 @@
 //! is left out; if no other remains the answer comes at once.
 
 mod display;
-mod go;
 mod info;
 pub mod options;
 mod output;
@@ -63,7 +64,7 @@ pub fn serve(
     output: impl Write + Send + 'static,
     settings: Settings,
 ) -> io::Result<()> {
-    match serve_with(Engine, input, output, settings)? {
+    match serve_with(Engine::default(), input, output, settings)? {
         Rest::Reached => Ok(()),
         Rest::Missed => leave(),
     }
@@ -75,7 +76,7 @@ fn serve_with(
     output: impl Write + Send + 'static,
     settings: Settings,
 ) -> io::Result<Rest> {
-    let output = Arc::new(Output::new(output));
+    let output = Arc::new(Output::new(output)?);
     let mut session = Session::start(output.clone(), factory, settings)?;
     let mut line = Vec::new();
     let mut read = Ok(true);

@@ -368,7 +368,7 @@ fn settings_that_make_no_sense_are_named() {
 }
 
 /// Samples a second from shards of one's own: `TESSERA_SHARDS="a.shard b.shard"
-/// cargo test --release --test data_loader -- --ignored --nocapture`.
+/// cargo test --release data_loader:: -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn throughput() {

@@ -1,12 +1,10 @@
 //! Networks of other programs from the command line: in, described, and out.
 
+use crate::interop_lc0::plain;
 use assert_cmd::Command;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tessera::nn::torch::ExportPrecision;
-
-#[path = "networks/plain.rs"]
-mod plain;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 

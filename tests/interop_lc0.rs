@@ -2,15 +2,15 @@
 //! says, what is written reads back the same, and no file does harm.
 
 #[path = "interop_lc0/generate.rs"]
-mod generate;
+pub mod generate;
 #[path = "interop_lc0/hostile.rs"]
 mod hostile;
 #[path = "networks/plain.rs"]
-mod plain;
+pub mod plain;
 #[path = "interop_lc0/positions.rs"]
 mod positions;
 #[path = "interop_lc0/protobuf.rs"]
-mod protobuf;
+pub mod protobuf;
 #[path = "interop_lc0/reference.rs"]
 mod reference;
 #[path = "interop_lc0/written.rs"]
@@ -23,7 +23,9 @@ use reference::{Evaluation, Reference};
 use std::path::{Path, PathBuf};
 use tch::{Kind, Tensor};
 use tessera::encode::Input;
-use tessera::interop::lc0::{self, HeadChoice, Lc0Network};
+use tessera::interop::lc0::{self, Lc0Error};
+use tessera::network::lc0::{HeadChoice, Lc0Config};
+use tessera::network::{Lc0, Network, Output, Positions};
 
 /// How far f32 may be from f64.
 const TOLERANCE: f64 = 1e-4;
@@ -39,24 +41,33 @@ fn maia(name: &str) -> Option<Vec<u8>> {
     read
 }
 
+/// A weights file's network, played with its usual heads.
+fn read(file: &[u8]) -> Result<Network, Lc0Error> {
+    lc0::read(file, HeadChoice::default())
+}
+
+/// What a network was built from.
+fn model(network: &Network) -> &Lc0Config {
+    network.downcast::<Lc0>().unwrap().model()
+}
+
 /// Compares a network with the reference on these positions.
-fn compare(network: &Lc0Network, file: &[u8], inputs: &[Input]) {
+fn compare(network: &Network, file: &[u8], inputs: &[Input]) {
     // Many tests at once: more threads would only wait for each other.
     tch::set_num_threads(1);
     let reference = Reference::new(file);
-    let choice = HeadChoice::default();
-    let names = choice.outputs(network.config());
-    let outputs = network.forward(&rows(inputs), &choice);
-    let output = |name: &str| -> Option<Vec<Vec<f64>>> {
+    let names = network.architecture.interface().outputs;
+    let outputs = network.forward(Positions::Rows(&rows(inputs)));
+    let output = |name: Output| -> Option<Vec<Vec<f64>>> {
         let place = names.iter().position(|&other| other == name)?;
         let tensor = match name {
-            "wdl" => outputs[place].softmax(-1, None::<Kind>),
+            Output::Wdl => outputs[place].softmax(-1, None::<Kind>),
             _ => outputs[place].shallow_clone(),
         };
         Some(table(&tensor))
     };
-    let [policy, wdl] = ["policy", "wdl"].map(|name| output(name).unwrap());
-    let [moves_left, q] = ["moves_left", "q"].map(output);
+    let [policy, wdl] = [Output::Policy, Output::Wdl].map(|name| output(name).unwrap());
+    let [moves_left, q] = [Output::MovesLeft, Output::Q].map(output);
     let expected: Vec<Evaluation> = inputs
         .par_iter()
         .map(|input| reference.evaluate(input.words()))
@@ -94,18 +105,16 @@ fn close(name: &str, found: &[f64], expected: &[f64]) {
     }
 }
 
-fn check(shape: &Shape, seed: u64, count: usize) -> Lc0Network {
+fn check(shape: &Shape, seed: u64, count: usize) -> Network {
     let file = generate(shape, seed);
-    let network = lc0::read(&file).unwrap();
+    let network = read(&file).unwrap();
     compare(&network, &file, &positions(count, seed));
     let summary = lc0::summary(&file).unwrap();
-    assert_eq!(&summary.model, network.config());
+    assert_eq!(&summary.model, model(&network));
     assert_eq!(summary.licence, "ODbL-1.0");
     assert_eq!(summary.training["steps"], 1234);
-    let parameters = network
-        .parameters()
-        .iter()
-        .map(|(_, tensor)| tensor.numel() as i64);
+    let tensors = network.weights.tensors().iter();
+    let parameters = tensors.map(|tensor| tensor.numel() as i64);
     assert_eq!(summary.size.parameters, parameters.sum::<i64>());
     network
 }
@@ -113,11 +122,11 @@ fn check(shape: &Shape, seed: u64, count: usize) -> Lc0Network {
 #[test]
 fn maia_1500_is_what_lc0_says_on_hundreds_of_positions() {
     let Some(file) = maia("1500") else { return };
-    let network = lc0::read(&file).unwrap();
+    let network = read(&file).unwrap();
     compare(&network, &file, &positions(250, 15));
     // Q of the initial position by Lc0 0.33.
     let start = [Input::encode(&tessera::chess::Game::default())];
-    let outputs = network.forward(&rows(&start), &HeadChoice::default());
+    let outputs = network.forward(Positions::Rows(&rows(&start)));
     let wdl = &table(&outputs[1].softmax(-1, None::<Kind>))[0];
     assert!((wdl[0] - wdl[2] - 0.0402).abs() < 5e-5, "{wdl:?}");
     let summary = lc0::summary(&file).unwrap();
@@ -136,7 +145,7 @@ fn all_maias_are_what_the_reference_says() {
     ] {
         let Some(file) = maia(name) else { return };
         compare(
-            &lc0::read(&file).unwrap(),
+            &read(&file).unwrap(),
             &file,
             &positions(25, name.len() as u64),
         );
@@ -267,7 +276,7 @@ fn attention_bodies_of_every_kind_evaluate_as_the_reference() {
                 ..*shape
             };
             let today = generate(&today, seed as u64);
-            compare(&lc0::read(&file).unwrap(), &today, &positions(10, 1));
+            compare(&read(&file).unwrap(), &today, &positions(10, 1));
         } else {
             check(shape, seed as u64, 40);
         }
@@ -325,6 +334,6 @@ fn bodies_of_full_size_evaluate_as_the_reference() {
             ..BODY
         };
         let network = check(&shape, 7, 2);
-        println!("{:?}", network.config().size());
+        println!("{:?}", model(&network).size());
     }
 }

@@ -21,10 +21,11 @@ use rand_distr::StandardNormal;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use shakmaty::{CastlingMode, Color, Move, Position, Role, Square};
-use tch::Tensor;
+use tch::{Device, Tensor};
 use tessera::chess::Game;
 use tessera::encode::{BOARDS, HISTORY, PLANES_PER_BOARD, policy_index};
-use tessera::interop::maia3::{GabConfig, Maia3Config, Maia3Network};
+use tessera::network::maia3::{GabConfig, Maia3Config};
+use tessera::network::{Architecture, Maia3, Network, Positions};
 
 /// A parameter: name, shape, values.
 type Parameter = (String, Vec<i64>, Vec<f32>);
@@ -88,12 +89,19 @@ fn small() -> [Maia3Config; 2] {
     })
 }
 
+/// The sizes of a network.
+fn model(network: &Network) -> &Maia3Config {
+    network.downcast::<Maia3>().unwrap().model()
+}
+
 /// Random parameters, none of which could be left out without a difference.
 fn random_parameters(config: &Maia3Config, seed: u64) -> Vec<Parameter> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let parameters = config.parameters().into_iter();
+    let maia3 = Maia3::new(config, Device::Cpu).unwrap();
+    let parameters = maia3.parameters().iter();
     parameters
-        .map(|(name, shape)| {
+        .map(|parameter| {
+            let (name, shape) = (parameter.name.clone(), parameter.shape.clone());
             let is_norm = shape.len() == 1 && name.ends_with("weight");
             let scale = match shape[..] {
                 [_, inputs] => 1.2 / (inputs as f32).sqrt(),
@@ -186,13 +194,9 @@ fn all_written() -> Vec<String> {
 
 /// Holds a network's outputs for `games` against Maia-3's own: 4352 logits and
 /// those of loss, draw and win for each. Returns the largest difference.
-fn largest_difference(
-    network: &Maia3Network,
-    games: &[Game],
-    expected: &[(Vec<f64>, Vec<f64>)],
-) -> f64 {
+fn largest_difference(network: &Network, games: &[Game], expected: &[(Vec<f64>, Vec<f64>)]) -> f64 {
     let _guard = tch::no_grad_guard();
-    let outputs = network.forward(&rows(games));
+    let outputs = network.forward(Positions::Rows(&rows(games)));
     let [policy, wdl] = &outputs[..] else {
         panic!("not two outputs");
     };

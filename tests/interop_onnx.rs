@@ -1,15 +1,6 @@
 //! A network means the same in ONNX, in onnxruntime and in the engine.
 
-#[allow(
-    dead_code,
-    reason = "more is read and written of Lc0's files elsewhere"
-)]
-#[path = "interop_lc0/generate.rs"]
-mod generate;
-#[allow(dead_code, reason = "as above")]
-#[path = "interop_lc0/protobuf.rs"]
-mod protobuf;
-
+use crate::interop_lc0::{generate, protobuf};
 use generate::{BODY, Body, Shape, TOWER, generate};
 use protobuf::Message;
 use shakmaty::{CastlingMode, Position};
@@ -20,12 +11,12 @@ use std::process::Command;
 use tch::{Device, Kind, Tensor};
 use tessera::chess::Game;
 use tessera::encode::{BOARDS, Input};
-use tessera::interop::lc0::{self, HeadChoice};
-use tessera::interop::maia3::{Maia3Config, Maia3Network};
-use tessera::interop::onnx::{self, OnnxError, OnnxNetwork};
-use tessera::model::{
-    Chessformer, EmbeddingConfig, Export, ModelConfig, NormKind, PositionConfig, export,
-};
+use tessera::interop::onnx::{self, OnnxError};
+use tessera::interop::{ExchangeError, lc0, to_onnx, to_onnx_in_lc0};
+use tessera::network::chessformer::{EmbeddingConfig, ModelConfig, NormKind, PositionConfig};
+use tessera::network::lc0::HeadChoice;
+use tessera::network::maia3::Maia3Config;
+use tessera::network::{About, Architecture, Chessformer, Maia3, Network, Positions, Weights};
 use tessera::nn::torch::{ExportPrecision, TorchBackend};
 use tessera::nn::{DeviceChoice, Precision};
 
@@ -110,11 +101,9 @@ fn run_in_onnxruntime(python: &Path, folder: &Path, names: &[String]) {
 }
 
 /// The file that the engine gets of a network in ONNX.
-fn imported(network: &OnnxNetwork, folder: &Path) -> Vec<u8> {
+fn imported(network: &Network, folder: &Path) -> Vec<u8> {
     let path = folder.join("imported.pt");
-    network
-        .write_torchscript("imported", ExportPrecision::F32, &path)
-        .unwrap();
+    network.write(ExportPrecision::F32, &path).unwrap();
     fs::read(path).unwrap()
 }
 
@@ -220,15 +209,15 @@ fn random(name: &str, config: &ModelConfig, folder: &Path) -> Vec<u8> {
     tch::manual_seed(5);
     let initial = model.initial_weights();
     let noise = Tensor::randn(initial.size(), (Kind::Float, Device::Cpu));
-    let how = Export {
+    let about = About {
         name: name.to_owned(),
-        precision: ExportPrecision::F32,
         search_value: "q".to_owned(),
         training: serde_json::Value::Null,
         licence: "GPL-3.0-or-later".to_owned(),
     };
     let path = folder.join("network.pt");
-    export(&model, &(initial + noise.sign() * 0.05), &how, &path).unwrap();
+    let network = Network::new(Box::new(model), &(initial + noise.sign() * 0.05), about);
+    network.write(ExportPrecision::F32, &path).unwrap();
     fs::read(path).unwrap()
 }
 
@@ -263,11 +252,8 @@ fn networks_of_lc0() -> [(&'static str, Shape); 4] {
 /// The file of a network of Lc0's with random weights.
 fn of_lc0(shape: &Shape, folder: &Path) -> Vec<u8> {
     let path = folder.join("lc0.pt");
-    let network = lc0::read(&generate(shape, 1)).unwrap();
-    let choice = HeadChoice::default();
-    network
-        .write_torchscript("lc0", &choice, ExportPrecision::F32, &path)
-        .unwrap();
+    let network = lc0::read(&generate(shape, 1), HeadChoice::default()).unwrap();
+    network.write(ExportPrecision::F32, &path).unwrap();
     fs::read(&path).unwrap()
 }
 
@@ -304,7 +290,7 @@ fn onnxruntime_and_the_engine_agree() {
             (ExportPrecision::Bf16, 0.3),
         ] {
             let name = format!("{name}-{precision:?}");
-            let model = onnx::write(&file, precision).unwrap();
+            let model = to_onnx(&file, precision).unwrap();
             fs::write(folder.path().join(format!("{name}.onnx")), &model).unwrap();
             if precision == ExportPrecision::Bf16 {
                 // onnxruntime only checks it: on the CPU it has no bfloat16.
@@ -338,12 +324,12 @@ fn what_was_written_reads_back_the_same() {
     files.push(("canonical".to_owned(), of_lc0(&canonical, folder.path())));
     for (name, file) in files {
         let expected = evaluate(&file, &inputs());
-        let network = onnx::read(&onnx::write(&file, ExportPrecision::F32).unwrap()).unwrap();
+        let network = onnx::read(&to_onnx(&file, ExportPrecision::F32).unwrap()).unwrap();
         let read = imported(&network, folder.path());
         let off = difference(&evaluate(&read, &inputs()), &expected);
         assert!(off < 1e-4, "{name} is off by {off}");
         // Out again and in again.
-        let again = onnx::read(&onnx::write(&read, ExportPrecision::F32).unwrap()).unwrap();
+        let again = onnx::read(&to_onnx(&read, ExportPrecision::F32).unwrap()).unwrap();
         let again = imported(&again, folder.path());
         let off = difference(&evaluate(&again, &inputs()), &expected);
         assert!(off < 1e-4, "{name} is off by {off} the second time");
@@ -360,7 +346,7 @@ fn lc0_gets_what_the_engine_says() {
     let mut names = Vec::new();
     let mut expected = Vec::new();
     for (name, file) in files(folder.path()) {
-        let wrapped = onnx::wrap_in_lc0(&file, ExportPrecision::F32).unwrap();
+        let wrapped = to_onnx_in_lc0(&file, ExportPrecision::F32).unwrap();
         let model = folder.path().join(format!("{name}.onnx"));
         fs::write(model, unwrapped(&wrapped)).unwrap();
         let all = for_lc0(&file);
@@ -424,17 +410,20 @@ fn maia_3_keeps_its_ratings() {
     let mut config = Maia3Config::preset("maia3-5m").unwrap();
     (config.layers, config.width, config.heads) = (2, 32, 2);
     tch::manual_seed(9);
-    let tensors = config.parameters().into_iter().map(|(name, shape)| {
-        let tensor = Tensor::randn(shape, (Kind::Float, Device::Cpu)) * 0.2;
-        (name, tensor)
+    let maia3 = Maia3::new(&config, Device::Cpu).unwrap();
+    let tensors = maia3.parameters().iter().map(|parameter| {
+        Tensor::randn(parameter.shape.as_slice(), (Kind::Float, Device::Cpu)) * 0.2
     });
-    let network = Maia3Network::new(
-        config.clone(),
-        tensors.collect::<Vec<_>>(),
-        "unknown".to_owned(),
-        serde_json::Value::Null,
-    );
-    let network = network.unwrap();
+    let network = Network {
+        weights: Weights::new(tensors.collect()),
+        architecture: Box::new(maia3),
+        about: About {
+            name: "maia".to_owned(),
+            search_value: "wdl".to_owned(),
+            training: serde_json::Value::Null,
+            licence: "unknown".to_owned(),
+        },
+    };
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name);
     let (mut planes, mut rows) = (Vec::new(), Vec::new());
@@ -449,18 +438,16 @@ fn maia_3_keeps_its_ratings() {
     }
     let rows = Tensor::from_slice(&rows).view([-1, BOARDS as i64 + 2]);
     let _guard = tch::no_grad_guard();
-    let outputs = network.forward(&rows);
+    let outputs = network.forward(Positions::Rows(&rows));
     let floats = |output: &Tensor| Vec::<f32>::try_from(output.flatten(0, -1)).unwrap();
     let expected: Vec<f32> = outputs.iter().flat_map(floats).collect();
 
     let path = place("network.pt");
-    network
-        .write_torchscript("maia", ExportPrecision::F32, &path)
-        .unwrap();
+    network.write(ExportPrecision::F32, &path).unwrap();
     let file = fs::read(&path).unwrap();
     fs::write(
         place("maia.onnx"),
-        onnx::write(&file, ExportPrecision::F32).unwrap(),
+        to_onnx(&file, ExportPrecision::F32).unwrap(),
     )
     .unwrap();
     fs::write(place("maia.-input-planes"), bytemuck::cast_slice(&planes)).unwrap();
@@ -474,6 +461,6 @@ fn maia_3_keeps_its_ratings() {
     let off = difference(&found, &expected);
     assert!(off < 1e-4, "off by {off}");
     // Lc0 knows no ratings.
-    let error = onnx::wrap_in_lc0(&file, ExportPrecision::F32).unwrap_err();
-    assert!(matches!(error, OnnxError::InputFormat));
+    let error = to_onnx_in_lc0(&file, ExportPrecision::F32).unwrap_err();
+    assert!(matches!(error, ExchangeError::Onnx(OnnxError::InputFormat)));
 }

@@ -24,6 +24,7 @@ mod search {
     mod node;
     mod numeric;
     mod prior;
+    mod reclaim;
     mod select;
     #[path = "../../tests/models/sync.rs"]
     mod sync;

@@ -35,6 +35,13 @@ fn the_options_table_is_the_program_s() {
 }
 
 #[test]
+fn the_signature_is_the_program_s() {
+    let text = read(&root().join("src/guide/measuring.md"));
+    let signature = tessera::eval::bench::SIGNATURE;
+    assert!(text.contains(&format!("currently {signature}.")));
+}
+
+#[test]
 fn the_main_options_are_rows_of_the_table() {
     let table = tessera::uci::options::markdown();
     let rows: HashSet<&str> = table.lines().collect();

@@ -4,6 +4,8 @@
 mod backends;
 #[path = "search/contempt.rs"]
 mod contempt;
+#[path = "search/faults.rs"]
+mod faults;
 #[path = "search/limits.rs"]
 mod limits;
 #[path = "search/mcts.rs"]

@@ -8,9 +8,8 @@ use std::process::Command;
 use tch::{Device, Kind, Tensor};
 use tessera::chess::{Game, Ratings};
 use tessera::encode::{Input, SCALARS};
-use tessera::model::{
-    Chessformer, EmbeddingConfig, Export, ModelConfig, NormKind, PositionConfig, export,
-};
+use tessera::network::chessformer::{EmbeddingConfig, ModelConfig, NormKind, PositionConfig};
+use tessera::network::{About, Architecture, Chessformer, Network};
 use tessera::nn::torch::{ExportPrecision, TorchBackend};
 use tessera::nn::{DeviceChoice, Precision};
 
@@ -129,14 +128,14 @@ fn export_random(name: &str, config: &ModelConfig, path: &Path) {
     tch::manual_seed(5);
     let initial = model.initial_weights();
     let noise = Tensor::randn(initial.size(), (Kind::Float, Device::Cpu));
-    let how = Export {
+    let about = About {
         name: name.to_owned(),
-        precision: ExportPrecision::F32,
         search_value: "q".to_owned(),
         training: serde_json::Value::Null,
         licence: "GPL-3.0-or-later".to_owned(),
     };
-    export(&model, &(initial + noise.sign() * 0.05), &how, path).unwrap();
+    let network = Network::new(Box::new(model), &(initial + noise.sign() * 0.05), about);
+    network.write(ExportPrecision::F32, path).unwrap();
 }
 
 /// What the engine computes, one output after another.

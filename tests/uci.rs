@@ -3,6 +3,8 @@
 //! The tests whose names begin with `endures` go on for as many seconds as the
 //! environment variable `TESSERA_ENDURANCE` says, where it is set.
 
+#[path = "uci/faults.rs"]
+mod faults;
 #[path = "uci/memory.rs"]
 mod memory;
 #[path = "../src/uci/tests/mutate.rs"]
@@ -12,7 +14,7 @@ mod stress;
 
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -28,6 +30,8 @@ struct Engine {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
+    /// What it writes to standard error, once it has ended.
+    errors: Receiver<String>,
 }
 
 fn command() -> Command {
@@ -41,7 +45,14 @@ fn command() -> Command {
 
 impl Engine {
     fn start() -> Engine {
-        let mut child = command().spawn().unwrap();
+        let mut child = command().stderr(Stdio::piped()).spawn().unwrap();
+        let mut errors = child.stderr.take().unwrap();
+        let (said, heard) = channel();
+        thread::spawn(move || {
+            let mut text = String::new();
+            errors.read_to_string(&mut text).unwrap();
+            let _ = said.send(text);
+        });
         let output = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = channel();
         thread::spawn(move || {
@@ -54,6 +65,7 @@ impl Engine {
             input: child.stdin.take(),
             child,
             lines,
+            errors: heard,
         }
     }
 
@@ -76,6 +88,7 @@ impl Engine {
         loop {
             match self.lines.recv_timeout(PATIENCE) {
                 Ok(line) => {
+                    assert!(!line.contains("internal error"), "{line} after {seen:?}");
                     let found = line.starts_with(beginning);
                     seen.push(line);
                     if found {
@@ -104,6 +117,7 @@ impl Engine {
         let status = self.child.wait().unwrap();
         let took = asked.elapsed();
         assert!(status.success(), "{status}");
+        assert_eq!(self.errors.recv().unwrap(), "", "on standard error");
         (took, self.lines.iter().collect())
     }
 }
@@ -354,6 +368,34 @@ fn a_net_that_cannot_be_loaded_is_explained() {
         engine.say("go nodes 5");
         assert_ne!(engine.best_move(), "(none)");
     }
+}
+
+#[cfg(feature = "torch")]
+#[test]
+fn options_around_the_net_do_not_load_it_again() {
+    let loads = |lines: &[String]| {
+        let tells = |line: &&String| line.contains(" loaded in ");
+        lines.iter().filter(tells).count()
+    };
+    let mut engine = Engine::start();
+    assert_eq!(loads(&engine.settle()), 1);
+    engine.say("position startpos");
+    engine.say("go nodes 50");
+    engine.best_move();
+    for option in [
+        "Threads value 2",
+        "Seed value 5",
+        "Hash value 32",
+        "OptimisticPolicy value 0.5",
+        "Threads value 1",
+    ] {
+        engine.say(&format!("setoption name {option}"));
+        assert_eq!(loads(&engine.settle()), 0, "{option}");
+        engine.say("go nodes 50");
+        assert_ne!(engine.best_move(), "(none)");
+    }
+    engine.say("setoption name Precision value f32");
+    assert_eq!(loads(&engine.settle()), 1);
 }
 
 #[test]

@@ -116,6 +116,10 @@ impl ConfigurableAgent for ImmediateAgent {
     fn adjust(&mut self, parameters: &Parameters) {
         self.parameters = parameters.clone();
     }
+
+    fn set_backend(&mut self, backend: Arc<dyn Backend>) {
+        self.backend = backend;
+    }
 }
 
 #[cfg(test)]

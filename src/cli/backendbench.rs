@@ -19,8 +19,8 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value_t)]
     backend: BackendKind,
     /// Threads that call at once; 0 takes as many as the backend recommends
-    #[arg(long, default_value_t = 0)]
-    threads: usize,
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
+    threads: u16,
     /// Batch sizes
     #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 32, 64, 256],
           value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -45,9 +45,10 @@ fn seconds(text: &str) -> Result<f64, String> {
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
         // No cache: it would answer in the network's place.
-        let backend = nn::load(&self.network.options(self.backend, self.threads))?;
+        let threads = usize::from(self.threads);
+        let backend = nn::load(&self.network.options(self.backend, threads))?;
         let properties = backend.properties();
-        let threads = match self.threads {
+        let threads = match threads {
             0 => properties.recommended_threads,
             threads => threads,
         };

@@ -6,7 +6,7 @@ use shakmaty::CastlingMode;
 use std::path::PathBuf;
 use tessera::agent::AgentKind;
 use tessera::chess::Game;
-use tessera::nn::{BackendKind, BackendOptions, Devices, Precision};
+use tessera::nn::{BackendKind, BackendOptions, Devices, NetworkOptions, Precision};
 use tessera::uci::Settings;
 
 /// The network and the device that runs it.
@@ -29,9 +29,11 @@ impl NetworkArguments {
     pub fn options(&self, kind: BackendKind, threads: usize) -> BackendOptions {
         BackendOptions {
             kind,
-            net: self.net.clone(),
-            devices: self.device.clone(),
-            precision: self.precision,
+            network: NetworkOptions {
+                net: self.net.clone(),
+                devices: self.device.clone(),
+                precision: self.precision,
+            },
             threads,
             cache: 0,
             seed: 0,

@@ -16,6 +16,10 @@
 
 mod column;
 mod columns;
+#[cfg(feature = "cloud")]
+mod object;
+#[cfg(not(feature = "cloud"))]
+#[path = "shard/no_object.rs"]
 mod object;
 mod reader;
 mod storage;
@@ -29,8 +33,8 @@ use super::label::TargetRules;
 use super::replay::ReplayError;
 
 pub use column::ColumnError;
-pub use object::is_address;
 pub use reader::Shard;
+pub use storage::is_address;
 pub use writer::{Block, SAMPLES_PER_BLOCK, ShardWriter};
 
 /// The first bytes of a shard.

@@ -6,7 +6,7 @@
 
 use super::runner::Task;
 use super::{SuiteError, lines, read_text};
-use crate::chess::Game;
+use crate::chess::{Game, epd};
 use crate::play::{Choice, Limits, Score};
 use serde::Serialize;
 use shakmaty::san::{San, SanPlus};
@@ -42,7 +42,7 @@ impl Entry {
     /// # Errors
     /// What is wrong with the line, in words.
     pub fn parse(text: &str, line: u64) -> Result<Entry, String> {
-        let (fen, operations) = split(text);
+        let (fen, operations) = epd::split(text);
         let game =
             Game::from_fen(&fen, CastlingMode::Standard).map_err(|error| error.to_string())?;
         let mut entry = Entry {
@@ -159,64 +159,6 @@ pub struct Verdict {
     pub solved: bool,
     /// The points it earns where moves are graded.
     pub points: u32,
-}
-
-/// The FEN that a line begins with.
-pub(crate) fn fen(text: &str) -> String {
-    split(text).0
-}
-
-/// The FEN and the operations of a line.
-fn split(text: &str) -> (String, Vec<String>) {
-    let mut rest = text.trim();
-    let mut fen: Vec<&str> = Vec::new();
-    while fen.len() < 4 {
-        let (field, _) = next_word(rest);
-        if field.is_empty() {
-            break;
-        }
-        // `-1 12` where there is no en-passant square: the space was forgotten.
-        let glued = fen.len() == 3 && field.starts_with('-');
-        let length = if glued { 1 } else { field.len() };
-        fen.push(&field[..length]);
-        rest = &rest.trim_start()[length..];
-    }
-    // Before the first operation stand the two counters of a full FEN, stray
-    // dashes and semicolons, or nothing.
-    loop {
-        let (word, after) = next_word(rest);
-        let counter = word.parse::<u32>().is_ok();
-        if !counter && word != "-" && word != ";" {
-            break;
-        }
-        if counter {
-            fen.push(word);
-        }
-        rest = after;
-    }
-    let mut operations = Vec::new();
-    let mut quoted = false;
-    let mut operation = String::new();
-    for letter in rest.chars() {
-        quoted ^= letter == '"';
-        if letter == ';' && !quoted {
-            operations.push(std::mem::take(&mut operation));
-        } else {
-            operation.push(letter);
-        }
-    }
-    operations.push(operation);
-    let operations = operations
-        .iter()
-        .map(|operation| operation.trim())
-        .filter(|operation| !operation.is_empty())
-        .map(str::to_owned);
-    (fen.join(" "), operations.collect())
-}
-
-fn next_word(text: &str) -> (&str, &str) {
-    let text = text.trim_start();
-    text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()))
 }
 
 fn moves(game: &Game, operand: &str) -> Result<Vec<Move>, String> {

@@ -7,6 +7,7 @@
 
 use super::SuiteError;
 use super::runner::Task;
+use crate::bounded::Limited;
 use crate::chess::Game;
 use crate::play::Choice;
 use rand::SeedableRng;
@@ -21,6 +22,9 @@ use std::path::Path;
 pub const BAND: u32 = 200;
 /// Where the last band begins; it has no upper end.
 pub const LAST_BAND: u32 = 2800;
+/// Bytes of the largest file of puzzles: 4 GiB, some four times all that Lichess
+/// has.
+const LARGEST_FILE: u64 = 4 << 30;
 /// Seed of the samples: the same puzzles every time.
 const SAMPLE_SEED: u64 = 1858;
 
@@ -104,7 +108,8 @@ pub fn read(path: &Path) -> Result<Vec<Puzzle>, SuiteError> {
         path: path.to_owned(),
         source,
     })?;
-    parse(file, path)
+    // A row without an end is as long as the file.
+    parse(Limited::new(file, LARGEST_FILE), path)
 }
 
 fn parse(text: impl std::io::Read, path: &Path) -> Result<Vec<Puzzle>, SuiteError> {

@@ -3,13 +3,16 @@
 use crate::chess::Game;
 use crate::encode::InputFormat;
 use crate::nn::{Backend, BackendError, Batch, Evaluations};
-use crate::scoped_threads::side_by_side;
+use crate::scoped_threads::join;
+use crossbeam::channel::{Receiver, Sender, bounded};
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
 use shakmaty::Position;
-use std::sync::Barrier;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Seed of the playouts that [`positions`] come from.
@@ -54,20 +57,38 @@ pub struct Throughput {
     pub milliseconds: f64,
 }
 
+/// Why there is no measurement.
+#[derive(Debug, thiserror::Error)]
+pub enum MeasureError {
+    /// An evaluation failed.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// The system has too few threads.
+    #[error("the system has no {threads} threads: {source}")]
+    Threads {
+        /// How many there were to be.
+        threads: usize,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
 /// Has `threads` threads evaluate batches of `size` of the `positions` for
 /// about `time`. Every thread makes at least one call.
 ///
 /// # Errors
-/// The first [`BackendError`] of any thread.
+/// The first [`BackendError`] of any thread, or [`MeasureError::Threads`].
 pub fn measure(
     backend: &dyn Backend,
     positions: &Batch,
     size: usize,
     threads: usize,
     time: Duration,
-) -> Result<Throughput, BackendError> {
-    let start = Barrier::new(threads);
-    let work = |thread: usize| -> Result<(usize, f64), BackendError> {
+) -> Result<Throughput, MeasureError> {
+    let abandoned = AtomicBool::new(false);
+    // Nothing is sent: `warm` closes when every thread has done with its copy of the
+    // sender, and `start` when the measurement is to begin.
+    let work = |thread: usize, is_warm: Sender<()>, start: &Receiver<()>| {
         // Threads begin far apart, so that no two evaluate the same.
         let mut next = thread * positions.len() / threads;
         let mut batch = Batch::default();
@@ -80,20 +101,37 @@ pub fn measure(
             }
             backend.evaluate(&batch, &mut evaluations)
         };
-        // A thread that fails must still come to the barrier.
-        let warm = (0..WARM_UP).try_for_each(|_| call());
-        start.wait();
-        warm?;
+        let warmed_up = (0..WARM_UP).try_for_each(|_| call());
+        drop(is_warm);
+        warmed_up?;
+        let _ = start.recv();
         let clock = Instant::now();
         let mut calls = 0;
-        while calls == 0 || clock.elapsed() < time {
+        while calls == 0 || clock.elapsed() < time && !abandoned.load(Relaxed) {
             call()?;
             calls += 1;
         }
-        Ok((calls, clock.elapsed().as_secs_f64()))
+        Ok::<_, BackendError>((calls, clock.elapsed().as_secs_f64()))
     };
     let work = &work;
-    let results = side_by_side((0..threads).map(|thread| move || work(thread)))?;
+    let results = thread::scope(|scope| -> Result<Vec<(usize, f64)>, MeasureError> {
+        let (is_warm, warm) = bounded(0);
+        let (begin, start) = bounded(0);
+        let spawn = |thread| {
+            let (is_warm, start) = (is_warm.clone(), start.clone());
+            let work = move || work(thread, is_warm, &start);
+            thread::Builder::new().spawn_scoped(scope, work)
+        };
+        let workers = (0..threads).map(spawn).collect::<Result<Vec<_>, _>>();
+        let workers = workers.map_err(|source| {
+            abandoned.store(true, Relaxed);
+            MeasureError::Threads { threads, source }
+        })?;
+        drop(is_warm);
+        let _ = warm.recv();
+        drop(begin);
+        Ok(join(workers)?)
+    })?;
     let rates = results
         .iter()
         .map(|&(calls, seconds)| (calls * size) as f64 / seconds);

@@ -1,12 +1,13 @@
 //! Any of the field's network files: what it is, in, and out again.
 
-use super::lc0::{self, HeadChoice, Lc0Encoding, Lc0Error, Lc0Network};
-use super::maia3::{self, Maia3Error, Maia3Network};
-use super::onnx::{self, OnnxError, OnnxNetwork};
+use super::lc0::{self, Lc0Encoding, Lc0Error};
+use super::maia3::{self, Maia3Error};
+use super::onnx::{self, OnnxError};
 use super::pytorch;
 use crate::atomic_file;
-use crate::nn::Metadata;
-use crate::nn::torch::{self, ExportPrecision, NetworkError, ScriptError};
+use crate::network::lc0::HeadChoice;
+use crate::network::{self, Network, OpenError};
+use crate::nn::torch::{self, ExportPrecision, NetworkError};
 use serde::Serialize;
 use serde_json::Value;
 use std::io::Write;
@@ -29,6 +30,9 @@ pub enum ExchangeError {
     /// A network of the engine's that cannot be used.
     #[error(transparent)]
     Network(#[from] NetworkError),
+    /// A network of the engine's that cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
     /// Weights of Lc0's.
     #[error(transparent)]
     Lc0(#[from] Lc0Error),
@@ -38,9 +42,6 @@ pub enum ExchangeError {
     /// ONNX, by itself or in a file of Lc0's.
     #[error(transparent)]
     Onnx(#[from] OnnxError),
-    /// The network could not be written.
-    #[error(transparent)]
-    Script(#[from] ScriptError),
 }
 
 /// What a network file is.
@@ -79,54 +80,31 @@ impl FileKind {
     }
 }
 
-/// A network of another program's.
-#[derive(Debug)]
-pub enum ForeignNetwork {
-    /// Lc0's own format.
-    Lc0(Box<Lc0Network>),
-    /// Maia-3's.
-    Maia3(Box<Maia3Network>),
-    /// ONNX, by itself or in a file of Lc0's.
-    Onnx(Box<OnnxNetwork>),
+/// Opens a network of any of the kinds, recognised by its content, as an eager
+/// network. `heads` are those to be played where one of Lc0's has several.
+///
+/// # Errors
+/// [`ExchangeError`], naming what is wrong or not supported.
+pub fn open(file: &[u8], heads: HeadChoice) -> Result<Network, ExchangeError> {
+    Ok(match FileKind::of(file).ok_or(ExchangeError::Unknown)? {
+        FileKind::TorchScript => network::open(file)?,
+        FileKind::Lc0 => match lc0::read(file, heads) {
+            Err(Lc0Error::Onnx) => onnx::read(file)?,
+            network => network?,
+        },
+        FileKind::Checkpoint => maia3::read(file)?,
+        FileKind::Onnx => onnx::read(file)?,
+    })
 }
 
-impl ForeignNetwork {
-    /// Reads a network of any of the kinds, recognised by its content.
-    ///
-    /// # Errors
-    /// [`ExchangeError`], naming what is wrong or not supported.
-    pub fn read(file: &[u8]) -> Result<ForeignNetwork, ExchangeError> {
-        Ok(match FileKind::of(file).ok_or(ExchangeError::Unknown)? {
-            FileKind::TorchScript => return Err(ExchangeError::Native),
-            FileKind::Lc0 => match lc0::read(file) {
-                Err(Lc0Error::Onnx) => ForeignNetwork::Onnx(Box::new(onnx::read(file)?)),
-                network => ForeignNetwork::Lc0(Box::new(network?)),
-            },
-            FileKind::Checkpoint => ForeignNetwork::Maia3(Box::new(maia3::read(file)?)),
-            FileKind::Onnx => ForeignNetwork::Onnx(Box::new(onnx::read(file)?)),
-        })
-    }
-
-    /// Writes it as a network of the engine's, all of it or nothing; `heads` are
-    /// those to be played where a network of Lc0's has several.
-    ///
-    /// # Errors
-    /// [`ExchangeError`] if it has no such heads, or cannot be written.
-    pub fn write(
-        &self,
-        name: &str,
-        heads: &HeadChoice,
-        precision: ExportPrecision,
-        path: &Path,
-    ) -> Result<Metadata, ExchangeError> {
-        Ok(match self {
-            ForeignNetwork::Lc0(network) => {
-                heads.check(network.config())?;
-                network.write_torchscript(name, heads, precision, path)?
-            }
-            ForeignNetwork::Maia3(network) => network.write_torchscript(name, precision, path)?,
-            ForeignNetwork::Onnx(network) => network.write_torchscript(name, precision, path)?,
-        })
+/// Opens a network of another program's.
+///
+/// # Errors
+/// [`ExchangeError::Native`] if it is one of the engine's; others as for [`open`].
+pub fn open_foreign(file: &[u8], heads: HeadChoice) -> Result<Network, ExchangeError> {
+    match FileKind::of(file) {
+        Some(FileKind::TorchScript) => Err(ExchangeError::Native),
+        _ => open(file, heads),
     }
 }
 
@@ -139,11 +117,11 @@ pub fn describe(file: &[u8]) -> Result<Value, ExchangeError> {
     Ok(match FileKind::of(file).ok_or(ExchangeError::Unknown)? {
         FileKind::TorchScript => value(torch::open(file)?.1),
         FileKind::Lc0 => match lc0::summary(file) {
-            Err(Lc0Error::Onnx) => value(onnx::read(file)?.summary()),
+            Err(Lc0Error::Onnx) => value(onnx::summary(file)?),
             summary => value(summary?),
         },
         FileKind::Checkpoint => value(maia3::summary(file)?),
-        FileKind::Onnx => value(onnx::read(file)?.summary()),
+        FileKind::Onnx => value(onnx::summary(file)?),
     })
 }
 
@@ -158,9 +136,7 @@ fn value(described: impl Serialize) -> Value {
 /// the file is no network of the engine's.
 pub fn to_lc0(file: &[u8], encoding: Lc0Encoding) -> Result<Vec<u8>, ExchangeError> {
     expect_own(file)?;
-    let (module, metadata) = torch::open(file)?;
-    let tensors = module.tensors().map_err(NetworkError::from)?;
-    let network = Lc0Network::from_torchscript(&metadata, tensors)?;
+    let network = lc0::for_lc0(network::open(file)?)?;
     Ok(lc0::write(&network, encoding)?)
 }
 
@@ -171,7 +147,7 @@ pub fn to_lc0(file: &[u8], encoding: Lc0Encoding) -> Result<Vec<u8>, ExchangeErr
 /// [`ExchangeError`], naming what cannot be expressed.
 pub fn to_onnx_in_lc0(file: &[u8], precision: ExportPrecision) -> Result<Vec<u8>, ExchangeError> {
     expect_own(file)?;
-    Ok(onnx::wrap_in_lc0(file, precision)?)
+    Ok(onnx::wrap_in_lc0(&network::open(file)?, precision)?)
 }
 
 /// A network of the engine's in ONNX.
@@ -180,7 +156,8 @@ pub fn to_onnx_in_lc0(file: &[u8], precision: ExportPrecision) -> Result<Vec<u8>
 /// [`ExchangeError`], naming what cannot be expressed.
 pub fn to_onnx(file: &[u8], precision: ExportPrecision) -> Result<Vec<u8>, ExchangeError> {
     expect_own(file)?;
-    Ok(onnx::write(file, precision)?)
+    let (_, metadata) = torch::open(file)?;
+    Ok(onnx::write(&network::open(file)?, &metadata, precision)?)
 }
 
 /// Of what is no network of the engine's it is said what to do.

@@ -5,35 +5,28 @@
 //! Layouts and semantics are those that Lc0 0.33 evaluates, in its BLAS backend
 //! and its converter to ONNX; the schema is LeelaChessZero/lczero-common's.
 //!
-//! A file becomes an [`Lc0Network`]: an [`Lc0Config`] and named tensors, from
-//! which the same file can be made again.
+//! A file becomes a [`Network`](crate::network::Network) of the family
+//! [`Lc0`](crate::network::Lc0), from which the same file can be made again.
 
-mod choice;
-mod config;
 pub(crate) mod container;
 mod fields;
+mod file;
 mod fold;
 mod format;
-mod forward;
 mod from_chessformer;
 mod infer;
 mod layer;
-mod network;
 pub(crate) mod schema;
-mod size;
 pub(crate) mod summary;
 
-pub use choice::HeadChoice;
-pub use config::{
-    Activation, AttentionBody, EncoderConfig, Lc0Config, MovesLeftConfig, PolicyConfig, PolicyHead,
-    PolicyHeadConfig, SmolgenConfig, SquareEmbedding, Tower, ValueHead, ValueHeadConfig,
-};
 pub use container::is_weights_file;
-pub(super) use forward::{READ, planes};
+pub use file::{read, write};
+pub use from_chessformer::for_lc0;
 pub use layer::Lc0Encoding;
-pub use network::{Lc0Network, read, write};
-pub use size::Lc0Size;
 pub use summary::{Lc0Summary, summary};
+
+use crate::network::WeightsError;
+use crate::network::lc0::Lc0ConfigError;
 
 /// Why a network of Lc0's cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -84,19 +77,12 @@ pub enum Lc0Error {
     /// Something that Lc0 has, or will have, and we do not evaluate.
     #[error("Lc0 networks with {0} are not supported")]
     Unsupported(String),
-    /// A TorchScript file describes its network in a way that none is.
-    #[error("the network's description cannot be read: {0}")]
-    Description(String),
-    /// A head that the network does not have.
-    #[error("the network has no {kind} head `{name}`; it has: {known}")]
-    NoHead {
-        /// `policy` or `value`.
-        kind: &'static str,
-        /// What was asked for.
-        name: String,
-        /// What there is.
-        known: String,
-    },
+    /// Parts that do not fit each other, or a head that is not there.
+    #[error(transparent)]
+    Config(#[from] Lc0ConfigError),
+    /// A network whose tensors are not those of its architecture.
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
     /// Something that Lc0's format has no fields for.
     #[error("Lc0's format cannot express {0}")]
     Inexpressible(String),

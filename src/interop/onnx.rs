@@ -1,64 +1,34 @@
 //! ONNX, out and in.
 
-mod budget;
 mod builder;
-mod config;
-mod evaluate;
-mod family;
 mod graph;
 mod interface;
-mod network;
 mod operators;
 mod read;
 mod schema;
-mod summary;
 mod tensor;
 mod wrap;
 mod write;
 
-pub use config::{Attribute, NodeConfig, OnnxConfig, OutputConfig, OutputForm};
-pub use evaluate::NodeError;
-pub use network::OnnxNetwork;
 pub use operators::Inexpressible;
-pub use read::read;
-pub use summary::OnnxSummary;
+pub use read::{OnnxSummary, read, summary};
 pub use tensor::TensorError;
 pub use wrap::wrap_in_lc0;
 pub use write::write;
 
-use write::PLANES;
-
 use crate::interop::lc0::Lc0Error;
-use crate::interop::maia3::Maia3Error;
-use crate::model::RestoreError;
-use crate::nn::torch::NetworkError;
+use crate::network::graph::GraphError;
 
-/// Why a network could not be said in ONNX, or read from it.
+/// Why a network cannot be written as ONNX, or read from it.
 #[derive(Debug, thiserror::Error)]
 pub enum OnnxError {
-    /// The network file cannot be used.
-    #[error(transparent)]
-    Network(#[from] NetworkError),
-    /// The network cannot be taken out of its file.
-    #[error(transparent)]
-    Restore(#[from] RestoreError),
-    /// A family of networks that cannot be said in ONNX.
-    #[error("networks of the family `{0}` cannot be written as ONNX")]
-    Family(String),
-    /// A network of Lc0's family whose file does not fit together, or a weights
-    /// file of Lc0's that cannot be read.
+    /// A weights file of Lc0's that cannot be read.
     #[error(transparent)]
     Lc0(#[from] Lc0Error),
-    /// A network of Maia-3's whose file does not fit together.
-    #[error(transparent)]
-    Maia3(#[from] Maia3Error),
-    /// What a network file says of itself is not of its family.
-    #[error("the network's description cannot be read: {0}")]
-    Description(#[from] serde_json::Error),
     /// Positions that Lc0 does not encode.
     #[error("the network reads positions in a way that Lc0 does not write them")]
     InputFormat,
-    /// An operator that cannot be said in ONNX.
+    /// An operator that ONNX has no counterpart of.
     #[error(transparent)]
     Inexpressible(#[from] Inexpressible),
     /// libtorch refused.
@@ -90,14 +60,6 @@ pub enum OnnxError {
         "the network has no output for {0}: Lc0 calls them /output/policy, /output/wdl, /output/value and /output/mlh"
     )]
     NoOutput(&'static str),
-    /// An output of another shape than Lc0's.
-    #[error("the network's output {name} has the shape {found:?} for two positions")]
-    Output {
-        /// Its name.
-        name: String,
-        /// Its shape.
-        found: Vec<i64>,
-    },
     /// A tensor that cannot be read.
     #[error("the tensor {name} cannot be read: {source}")]
     Tensor {
@@ -106,7 +68,7 @@ pub enum OnnxError {
         /// Why.
         source: TensorError,
     },
-    /// An operator that cannot be run.
+    /// A graph that cannot be run.
     #[error(transparent)]
-    Node(#[from] NodeError),
+    Graph(#[from] GraphError),
 }

@@ -6,8 +6,6 @@
 
 use crate::encode::{HISTORY, InputFormat, SCALARS};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-use tch::{Device, Kind, Tensor};
 
 /// Version of the contract that this program writes and reads.
 pub const CONTRACT: u32 = 1;
@@ -48,7 +46,7 @@ pub struct Metadata {
     pub training: serde_json::Value,
     /// Licence of the weights, as an SPDX expression.
     pub licence: String,
-    /// [`tensor_hash`] of its parameters and buffers.
+    /// [`tensor_hash`](super::tensor_hash) of its parameters and buffers.
     pub hash: String,
 }
 
@@ -153,41 +151,6 @@ fn unknown(
     }
 }
 
-/// SHA-256, as hexadecimal digits, over a network's parameters and buffers as
-/// they are stored: sorted by name; of each its name, type, shape and
-/// little-endian data.
-///
-/// # Panics
-/// If a tensor is not a plain one that can be copied to the CPU.
-#[must_use]
-pub fn tensor_hash(named: impl IntoIterator<Item = (String, Tensor)>) -> String {
-    let mut named: Vec<(String, Tensor)> = named.into_iter().collect();
-    named.sort_by(|(left, _), (right, _)| left.cmp(right));
-    let mut hash = Sha256::new();
-    for (name, tensor) in named {
-        let shape = tensor.size();
-        // The zero byte and the counts keep neighbouring fields apart.
-        hash.update(format!("{name}\0{:?}\0", tensor.kind()));
-        hash.update((shape.len() as u64).to_le_bytes());
-        for size in shape {
-            hash.update(size.to_le_bytes());
-        }
-        let bytes = tensor
-            .detach()
-            .to_device(Device::Cpu)
-            .contiguous()
-            .view([-1])
-            .view_dtype(Kind::Uint8);
-        let mut data = vec![0u8; bytes.numel()];
-        bytes.copy_data_u8(&mut data, bytes.numel());
-        hash.update(data);
-    }
-    hash.finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -244,37 +207,6 @@ pub(crate) mod tests {
         assert!(error.to_string().contains("licence"), "{error}");
         let error = metadata(&["policy", "wdl"], "q").check().unwrap_err();
         assert!(matches!(error, ContractError::MissingOutput(name) if name == "q"));
-    }
-
-    #[test]
-    fn the_hash_depends_on_names_types_shapes_and_data_alone() {
-        let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0]);
-        let named = |name: &str, tensor: &Tensor| (name.to_owned(), tensor.shallow_clone());
-        let other = Tensor::from_slice(&[7i64]);
-        let hash = tensor_hash([named("a", &tensor), named("b", &other)]);
-        assert_eq!(hash.len(), 64);
-        assert_eq!(hash, tensor_hash([named("b", &other), named("a", &tensor)]));
-        for changed in [
-            named("c", &tensor),
-            named("a", &tensor.view([2, 2])),
-            named("a", &(&tensor + 1)),
-            named("a", &tensor.to_kind(Kind::BFloat16)),
-            named("a", &tensor.view_dtype(Kind::Int)),
-        ] {
-            assert_ne!(hash, tensor_hash([changed, named("b", &other)]));
-        }
-        // A transposed view hashes like a copy of it; scalars and empty tensors hash too.
-        let square = tensor.view([2, 2]).transpose(0, 1);
-        assert_eq!(
-            tensor_hash([named("a", &square)]),
-            tensor_hash([named("a", &square.contiguous())])
-        );
-        let scalar = Tensor::from(1f32);
-        let empty = Tensor::zeros([0, 3], (Kind::Float, Device::Cpu));
-        assert_ne!(
-            tensor_hash([named("a", &scalar)]),
-            tensor_hash([named("a", &empty)])
-        );
     }
 
     proptest! {

@@ -2,7 +2,9 @@
 //! spreads them over several backends.
 
 use super::{Backend, BackendError, Batch, Evaluations, Properties};
+use crate::panics;
 use crossbeam::channel::{Receiver, Sender, bounded, unbounded};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
 
 /// Evaluates on threads of its own what is asked on others: while one batch is
@@ -63,7 +65,6 @@ impl Drop for Service {
     fn drop(&mut self) {
         self.requests = None;
         for server in self.servers.drain(..) {
-            // A server that panicked has told its callers.
             let _ = server.join();
         }
     }
@@ -101,7 +102,13 @@ fn serve(backend: &impl Backend, inbox: &Receiver<Request>, largest: usize) {
 }
 
 fn answer(backend: &impl Backend, requests: Vec<Request>, largest: usize) {
-    let answers: Vec<_> = match evaluate(backend, &requests, largest) {
+    // A panic is the end of these requests, and not of those to come.
+    let evaluated = catch_unwind(AssertUnwindSafe(|| evaluate(backend, &requests, largest)))
+        .unwrap_or_else(|panic| {
+            let message = panics::message(panic.as_ref()).to_owned();
+            Err(BackendError::Panicked(message))
+        });
+    let answers: Vec<_> = match evaluated {
         Ok(answers) => answers.into_iter().map(Ok).collect(),
         Err(error) => requests.iter().map(|_| Err(error.clone())).collect(),
     };
@@ -201,9 +208,11 @@ mod tests {
         let failed = service.evaluate(&positions(1, true), &mut out);
         assert!(matches!(failed, Err(BackendError::Torch(reason)) if reason == "out of memory"));
         assert_same(&service, &Random::new(1), &positions(3, true));
-        for size in [2, 3] {
-            let stopped = service.evaluate(&positions(size, true), &mut out);
-            assert!(matches!(stopped, Err(BackendError::Stopped)));
+        for _ in 0..3 {
+            let failed = service.evaluate(&positions(2, true), &mut out);
+            let message = failed.unwrap_err().to_string();
+            assert!(message.contains("as the test wants"), "{message}");
+            assert_same(&service, &Random::new(1), &positions(3, true));
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod device;
 pub(crate) mod fused;
+mod hash;
 mod module;
 mod process;
 mod script;
@@ -9,17 +10,19 @@ pub(crate) mod shim;
 #[cfg(test)]
 pub(crate) mod tiny;
 
-pub use device::{DeviceChoice, DeviceError, Devices, ParseDeviceError, Precision, device};
+pub use device::{DeviceError, device};
+pub use hash::tensor_hash;
 pub use module::{Module, TorchError};
 pub use process::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
 pub use script::{ExportPrecision, Script, ScriptError};
 
 use super::{
-    Backend, BackendError, Batch, ContractError, Evaluations, Metadata, Properties, Value, softmax,
-    tensor_hash,
+    Backend, BackendError, Batch, ContractError, DeviceChoice, Evaluations, Metadata, Precision,
+    Properties, Value, softmax,
 };
 use crate::chess::Game;
 use crate::encode::{BOARDS, Input, POLICY_SIZE, SCALARS, WIDTH};
+use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
 /// Why a network cannot be used.
@@ -78,10 +81,10 @@ pub fn open(file: &[u8]) -> Result<(Module, Metadata), NetworkError> {
     Ok((module, metadata))
 }
 
-/// A network, frozen on its device.
-#[derive(Debug)]
+/// A network, frozen on its device. Its clones share the memory of the parameters.
+#[derive(Clone, Debug)]
 pub struct TorchBackend {
-    module: Module,
+    module: Arc<Module>,
     metadata: Metadata,
     properties: Properties,
     heads: Heads,
@@ -97,7 +100,7 @@ pub struct TorchBackend {
 }
 
 /// Indices in the tuple of the outputs that players use.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Heads {
     policy: usize,
     wdl: usize,
@@ -152,14 +155,14 @@ impl TorchBackend {
         let heads = Heads::new(&metadata);
         let format = metadata.format().unwrap_or_default();
         let backend = TorchBackend {
-            module: module.freeze(device, kind)?,
+            module: Arc::new(module.freeze(device, kind)?),
             properties: Properties {
                 name: metadata.name.clone(),
                 input: Some(format),
                 has_moves_left: heads.moves_left.is_some(),
                 has_error: heads.error.is_some(),
                 recommended_batch,
-                recommended_threads: if threads > 0 { threads } else { callers },
+                recommended_threads: callers,
             },
             heads,
             words: words(&metadata.scalars),
@@ -170,7 +173,16 @@ impl TorchBackend {
             optimism: 0.0,
         };
         backend.warm_up()?;
-        Ok(backend)
+        Ok(backend.with_threads(threads))
+    }
+
+    /// Recommends so many threads; 0 leaves the recommendation as it is.
+    #[must_use]
+    pub fn with_threads(mut self, threads: usize) -> TorchBackend {
+        if threads > 0 {
+            self.properties.recommended_threads = threads;
+        }
+        self
     }
 
     /// Leans towards moves that may turn out better than they look: the share

@@ -1,6 +1,7 @@
 //! One book of openings: lines of FEN or EPD, or games in PGN.
 
 use super::{OpeningsError, position};
+use crate::bounded::{self, LARGEST_TEXT, Limited};
 use crate::chess::Game;
 use crate::data::pgn::{Games, parse_game};
 use crate::data::replay::main_line;
@@ -147,14 +148,20 @@ impl Book {
 /// zstd or, its first file of these kinds, zip.
 ///
 /// # Errors
-/// What the system or the decompressor says.
+/// What the system or the decompressor says; or that it is larger than
+/// [`LARGEST_TEXT`].
 pub(crate) fn text(path: &Path) -> io::Result<Vec<u8>> {
-    let packed = std::fs::read(path)?;
+    text_within(path, LARGEST_TEXT)
+}
+
+/// [`text`] of at most so many bytes.
+fn text_within(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let packed = bounded::read(path, most)?;
     let mut text = Vec::new();
     if packed.starts_with(&[0x1f, 0x8b]) {
-        MultiGzDecoder::new(packed.as_slice()).read_to_end(&mut text)?;
+        Limited::new(MultiGzDecoder::new(packed.as_slice()), most).read_to_end(&mut text)?;
     } else if packed.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-        zstd::Decoder::new(packed.as_slice())?.read_to_end(&mut text)?;
+        Limited::new(zstd::Decoder::new(packed.as_slice())?, most).read_to_end(&mut text)?;
     } else if packed.starts_with(&ZIP) {
         let mut archive = ZipArchive::new(Cursor::new(packed.as_slice()))?;
         let is_of_use = |name: &str| {
@@ -167,7 +174,7 @@ pub(crate) fn text(path: &Path) -> io::Result<Vec<u8>> {
         let name = name
             .map(str::to_owned)
             .ok_or_else(|| io::Error::other("the archive holds no .epd, .fen or .pgn file"))?;
-        archive.by_name(&name)?.read_to_end(&mut text)?;
+        Limited::new(archive.by_name(&name)?, most).read_to_end(&mut text)?;
     } else {
         text = packed;
     }
@@ -191,4 +198,35 @@ pub(crate) fn is_pgn(text: &[u8]) -> bool {
 pub(crate) fn positions(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::write::GzEncoder;
+    use std::io::Write;
+
+    #[test]
+    fn books_that_unpack_to_too_much_are_refused() {
+        let zeros = vec![0; 4 << 20];
+        let mut gzip = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&zeros).unwrap();
+        let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        zip.start_file("a.epd", zip::write::FileOptions::default())
+            .unwrap();
+        zip.write_all(&zeros).unwrap();
+        for bomb in [
+            gzip.finish().unwrap(),
+            zstd::bulk::compress(&zeros, 1).unwrap(),
+            zip.finish().unwrap().into_inner(),
+        ] {
+            assert!(bomb.len() < 1 << 20);
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("bomb");
+            std::fs::write(&path, bomb).unwrap();
+            assert_eq!(text_within(&path, 4 << 20).unwrap(), zeros);
+            let error = text_within(&path, 3 << 20).unwrap_err();
+            assert_eq!(error.to_string(), "the content is larger than 3 MiB");
+        }
+    }
 }

@@ -56,7 +56,7 @@ impl Control {
 
     /// Keeps an answer back for as long as [`Limits::infinite`] or
     /// [`Limits::ponder`] forbid to give it.
-    pub(crate) fn hold_back(&self, limits: &Limits) {
+    pub fn hold_back(&self, limits: &Limits) {
         if limits.infinite || limits.ponder {
             self.wait(!limits.infinite);
         }

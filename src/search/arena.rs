@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 pub(crate) type Index = u32;
 
 /// Longest block, in words: as much as any node owns in one piece.
-const MAX_BLOCK: usize = super::block::LONGEST;
+pub(crate) const MAX_BLOCK: usize = 33;
 
 /// The slab.
 pub(crate) struct Arena {

@@ -6,15 +6,14 @@
 //! | 1 | 24, 16, 12, 12 | the position's own evaluation: value, draw probability, moves left, weight |
 //! | from 2 | 8 each | the moves' priors: see [`super::prior`] |
 
-use super::arena::{Arena, Index};
+use super::arena::{Arena, Index, MAX_BLOCK};
 use super::node::Statistics;
 use super::prior;
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 /// Words before the priors.
 const HEADER: usize = 2;
-/// The longest block.
-pub(crate) const LONGEST: usize = HEADER + prior::MAX_MOVES / 8;
+const _: () = assert!(HEADER + prior::MAX_MOVES / 8 == MAX_BLOCK);
 
 const Q_UNIT: f64 = ((1u64 << 23) - 1) as f64;
 const D_UNIT: f64 = 65_535.0;

@@ -5,9 +5,10 @@
 //! nodes lose what lies below them; they keep what they are worth, and are
 //! evaluated again when a visit comes by.
 
-use super::arena::{Arena, FreeLists, Index};
+use super::arena::Index;
 use super::header::{NodeHeader, Stage};
-use super::node::{NODE, Node};
+use super::node::NODE;
+use super::reclaim::nodes_of;
 use super::sync::PAGE;
 use super::tree::Tree;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,52 +21,6 @@ const MAX_RESERVE: usize = 1 << 17;
 const FREED_SHARE: usize = 8;
 /// Nodes looked at between two looks at whether the search is to end.
 const PATIENCE: usize = 1 << 14;
-
-/// Memory to be used again, and where the nodes are.
-#[derive(Default)]
-pub(crate) struct Reclaim {
-    pub(crate) lists: FreeLists,
-    /// Pages of nodes.
-    pages: Vec<Index>,
-    /// The first of the free nodes; each leads to the next.
-    free: Index,
-    free_nodes: usize,
-}
-
-impl Reclaim {
-    /// Words that wait to be used.
-    pub(crate) fn free_words(&self) -> usize {
-        self.lists.words() + self.free_nodes * NODE
-    }
-
-    /// Takes note of a page of nodes that are all free.
-    pub(crate) fn add_page(&mut self, arena: &Arena, page: Index) {
-        for index in nodes_of(page) {
-            Node::new(arena.block(index)).free();
-        }
-        self.pages.push(page);
-    }
-
-    pub(crate) fn take_node(&mut self, arena: &Arena) -> Option<Index> {
-        let index = self.free;
-        (index != 0).then(|| {
-            self.free = arena.word(index).load(Relaxed) as Index;
-            self.free_nodes -= 1;
-            index
-        })
-    }
-
-    pub(crate) fn give_node(&mut self, arena: &Arena, index: Index) {
-        Node::new(arena.block(index)).free();
-        arena.word(index).store(self.free.into(), Relaxed);
-        self.free = index;
-        self.free_nodes += 1;
-    }
-}
-
-fn nodes_of(page: Index) -> impl Iterator<Item = Index> {
-    (page..page + PAGE as Index).step_by(NODE)
-}
 
 /// What stays when nodes with few visits lose what is below them.
 struct Survey {
@@ -104,7 +59,7 @@ impl Tree {
             return false;
         }
         let reclaim = self.reclaim().lock();
-        reclaim.lists.words() < reserve / 2 || reclaim.free_nodes * NODE < reserve / 4
+        reclaim.lists.words() < reserve / 2 || reclaim.free_nodes() * NODE < reserve / 4
     }
 
     /// Makes room. No other thread may be in the tree; nodes with visits in

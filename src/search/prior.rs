@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Moves that can have priors. No legal position has more than 218; invented
-/// ones may.
+/// ones may, and of them only a root chooses which.
 pub(crate) const MAX_MOVES: usize = 248;
 /// Binary orders of magnitude that the codes span.
 const RANGE: f32 = 13.0;

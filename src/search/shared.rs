@@ -98,7 +98,7 @@ impl Shared<'_> {
         };
         let affordable = self.latency.affordable(left, self.batch_size());
         let rootless = self.tree.root().visits() == 0;
-        if rootless && self.latency.of_one() <= left + self.grace {
+        if rootless && self.latency.of_one() <= left.saturating_add(self.grace) {
             affordable.max(1)
         } else {
             affordable

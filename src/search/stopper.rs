@@ -5,7 +5,7 @@
 use super::edge::Edge;
 use super::header::Outcome;
 use super::node::Node;
-use super::report::{best_edge, compare, edge_statistics, report};
+use super::report::{best_edge, edge_statistics, report, standing};
 use super::shared::Shared;
 use super::time::{Stability, TimeBudget, is_decided};
 use crate::play::{Control, Limits, Report};
@@ -184,7 +184,7 @@ impl<'a> Stopper<'a> {
         let runner_up = tree
             .edges(root.header())
             .filter(|edge| edge.mv() != best.mv())
-            .min_by(|&a, &b| compare(tree, a, b))
+            .max_by_key(|&edge| standing(tree, edge))
             .map_or(0, Edge::visits);
         let lead = u64::from(best.visits().saturating_sub(runner_up));
         let visits = self.shared.progress.visits();

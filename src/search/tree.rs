@@ -6,10 +6,10 @@
 
 use super::arena::{Arena, Index, Span};
 use super::block::{self, priors};
-use super::evict::Reclaim;
 use super::header::{NodeHeader, Outcome, Stage};
 use super::node::{NODE, Node, Statistics};
 use super::prior::{self, Rank};
+use super::reclaim::Reclaim;
 use super::sync::{AtomicBool, AtomicU32, Mutex, fence};
 use super::table::Table;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -66,6 +66,8 @@ impl Tree {
     pub(crate) fn clear(&mut self) {
         self.arena.reset(RESERVED);
         self.table.clear();
+        // A search that panicked left visits on their way.
+        self.in_flight = AtomicU32::new(0);
         self.reclaim = Mutex::default();
         self.starved = AtomicBool::new(false);
         self.root = self.fresh_root();

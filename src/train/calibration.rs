@@ -2,7 +2,7 @@
 
 use super::distributed::{GroupError, World};
 use super::tensors::Targets;
-use crate::model::Outputs;
+use crate::network::{Output, Outputs};
 use serde_json::{Map, Value, json};
 use tch::{Device, Kind, Tensor};
 
@@ -30,14 +30,17 @@ impl Calibration {
     /// Adds a batch: predicted probabilities with the results, and predicted q with
     /// the data's q, each where the data has the target.
     pub fn add(&mut self, outputs: &Outputs, targets: &Targets) {
-        let results = outputs.wdl.softmax(-1, Kind::Float);
+        let results = outputs.wdl().softmax(-1, Kind::Float);
         let known = targets.result.ge(0).to_kind(Kind::Float) * &targets.weight;
         for result in 0..3 {
             let truth = targets.result.eq(result).to_kind(Kind::Float);
             let predicted = results.select(1, result);
             self.sort(result, &predicted, &predicted, &truth, &known);
         }
-        let predicted = outputs.q.scalar.to_kind(Kind::Float);
+        let Some(predicted) = outputs.get(Output::Q) else {
+            return;
+        };
+        let predicted = predicted.to_kind(Kind::Float);
         let known = targets.q.isnan().logical_not().to_kind(Kind::Float) * &targets.weight;
         let truth = targets.q.nan_to_num(0.0, None, None);
         let share = (&predicted + 1.0) / 2.0;

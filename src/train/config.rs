@@ -23,13 +23,35 @@ pub use optimizer::{DecayRule, OptimizerConfig, OptimizerKind};
 pub use overrides::{Override, OverrideError};
 pub use schedule::{ScheduleConfig, ScheduleShape};
 
+use super::checkpoint::Checkpoint;
 use crate::data::loader::Sampling;
-use crate::model::ModelConfig;
+use crate::network::chessformer::ModelConfig;
+use crate::network::{self, ArchitectureConfig, ArchitectureError};
+use check::refuse_infinite;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use tch::Kind;
 
 /// The configuration of a training run.
+///
+/// ```
+/// use tessera::train::TrainConfig;
+///
+/// let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("small.toml");
+/// std::fs::write(&file, r#"
+/// name = "small"
+/// preset = "cf-1m-gab"
+/// steps = 1000
+/// batch = 256
+/// [data]
+/// shards = [{ path = "games.shard" }]
+/// "#)?;
+/// let config = TrainConfig::read_with(&file, &["optimizer.beta1=0.95".parse()?])?;
+/// assert_eq!(config.architecture()?.family(), "chessformer");
+/// assert!(TrainConfig::read_with(&file, &["batch=0".parse()?]).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainConfig {
@@ -39,6 +61,9 @@ pub struct TrainConfig {
     pub preset: Option<String>,
     /// Architecture in full.
     pub model: Option<ModelConfig>,
+    /// Architecture of any family. Where a configuration names no architecture at
+    /// all, it is that of `init`.
+    pub network: Option<ArchitectureConfig>,
     /// Number of steps.
     pub steps: u64,
     /// Samples in each step.
@@ -52,7 +77,7 @@ pub struct TrainConfig {
     pub seed: i64,
     /// Source of the initial weights, if not random: an exported network (.pt), a
     /// checkpoint, or a run's folder for its newest one. A smaller network is
-    /// grown: see [`crate::model::grow`].
+    /// grown: see [`crate::network::chessformer::grow`].
     pub init: Option<PathBuf>,
     /// The type that the network computes in; parameters and optimizer stay f32.
     /// The flat vector of parameters is cast once a step. Softmax and losses are
@@ -150,9 +175,7 @@ impl TrainConfig {
     /// # Errors
     /// [`ConfigError`], naming the file, the line and the field.
     pub fn read(path: &Path) -> Result<TrainConfig, ConfigError> {
-        let config: TrainConfig = parse(path)?;
-        config.check()?;
-        Ok(config)
+        parse::<TrainConfig>(path)?.complete()
     }
 
     /// Reads a configuration file as [`TrainConfig::read`] does, with some keys
@@ -179,27 +202,74 @@ impl TrainConfig {
         for set in overrides {
             set.apply(&mut table)?;
         }
+        refuse_infinite(&table)?;
         let read: Result<TrainConfig, _> = serde_path_to_error::deserialize(table);
         let config = read.map_err(|error| ConfigError::Key {
             key: error.path().to_string(),
             reason: error.inner().message().to_owned(),
         })?;
-        config.check()?;
-        Ok(config)
+        config.complete()
     }
 
     /// The network's architecture.
     ///
     /// # Errors
-    /// [`ConfigError`] if both or neither of `preset` and `model` are set, or the
-    /// preset is unknown.
-    pub fn architecture(&self) -> Result<ModelConfig, ConfigError> {
-        match (&self.preset, &self.model) {
-            (Some(preset), None) => Ok(ModelConfig::preset(preset)?),
-            (None, Some(model)) => Ok(model.clone()),
+    /// [`ConfigError`] if several or none of `preset`, `model` and `network` are set,
+    /// or the preset is unknown.
+    pub fn architecture(&self) -> Result<ArchitectureConfig, ConfigError> {
+        let chessformer = |model| ArchitectureConfig::Chessformer { model };
+        match (&self.preset, &self.model, &self.network) {
+            (Some(preset), None, None) => {
+                let model = ModelConfig::preset(preset).map_err(ArchitectureError::from)?;
+                Ok(chessformer(model))
+            }
+            (None, Some(model), None) => Ok(chessformer(model.clone())),
+            (None, None, Some(network)) => Ok(network.clone()),
             _ => Err(ConfigError::Architecture),
         }
     }
+
+    /// The same run with a network of this architecture.
+    #[must_use]
+    pub fn with_architecture(self, architecture: ArchitectureConfig) -> TrainConfig {
+        let (model, network) = match architecture {
+            ArchitectureConfig::Chessformer { model } => (Some(model), None),
+            other => (None, Some(other)),
+        };
+        TrainConfig {
+            preset: None,
+            model,
+            network,
+            ..self
+        }
+    }
+
+    /// Checks a configuration that was read, after it took its architecture from
+    /// `init` if it names none.
+    fn complete(self) -> Result<TrainConfig, ConfigError> {
+        let names_none = self.preset.is_none() && self.model.is_none() && self.network.is_none();
+        let config = match self.init.clone().filter(|_| names_none) {
+            Some(init) => self.with_architecture(architecture_of(&init)?),
+            None => self,
+        };
+        config.check()?;
+        Ok(config)
+    }
+}
+
+/// The architecture of a network file or of a run.
+fn architecture_of(init: &Path) -> Result<ArchitectureConfig, ConfigError> {
+    let failed = |reason: String| ConfigError::Init {
+        path: init.to_owned(),
+        reason,
+    };
+    if init.extension().is_none_or(|extension| extension != "pt") {
+        let checkpoint = Checkpoint::read(init).map_err(|error| failed(error.to_string()))?;
+        return checkpoint.state.config.architecture();
+    }
+    let file = std::fs::read(init).map_err(|error| failed(error.to_string()))?;
+    let network = network::open(&file).map_err(|error| failed(error.to_string()))?;
+    Ok(network.architecture.config())
 }
 
 /// Reads a TOML file.
@@ -208,8 +278,10 @@ pub(super) fn parse<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Co
         path: path.to_owned(),
         source,
     })?;
-    toml::from_str(&text).map_err(|source| ConfigError::Syntax {
+    let syntax = |source| ConfigError::Syntax {
         path: path.to_owned(),
         source: Box::new(source),
-    })
+    };
+    refuse_infinite(&text.parse().map_err(syntax)?)?;
+    toml::from_str(&text).map_err(syntax)
 }

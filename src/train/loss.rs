@@ -8,7 +8,8 @@ use super::config::{DistillationConfig, LossWeights};
 use super::objective::PreparedBatch;
 use super::teacher::TeacherOutputs;
 use super::tensors::Targets;
-use crate::model::{Heads, Outputs, RewardOutputs, bucket_of};
+use crate::network::chessformer::bucket_of;
+use crate::network::{Output, OutputSet, Outputs};
 use tch::{Device, Kind, Reduction, Tensor};
 
 /// Temperature of the softened policy.
@@ -35,25 +36,37 @@ const OPTIMISM_VARIANCE: f64 = 1e-4;
 /// Losses; the accuracies that follow them are shares of samples.
 const LOSSES: usize = 14;
 
-/// The names of losses and accuracies, in the order of [`Losses::sums`].
-pub(super) const NAMES: [&str; LOSSES + 2] = [
-    "policy",
-    "policy_soft",
-    "policy_optimistic",
-    "result",
-    "q",
-    "q_categorical",
-    "q_error",
-    "short_term",
-    "short_term_categorical",
-    "short_term_error",
-    "moves_left",
-    "teacher_policy",
-    "teacher_result",
-    "teacher_q",
-    "policy_accuracy",
-    "result_accuracy",
+/// The names of losses and accuracies, in the order of [`Losses::sums`], and the
+/// network's output that each is of.
+const TERMS: [(&str, Output); LOSSES + 2] = [
+    ("policy", Output::Policy),
+    ("policy_soft", Output::PolicySoft),
+    ("policy_optimistic", Output::PolicyOptimistic),
+    ("result", Output::Wdl),
+    ("q", Output::Q),
+    ("q_categorical", Output::QCategorical),
+    ("q_error", Output::QError),
+    ("short_term", Output::ShortTerm),
+    ("short_term_categorical", Output::ShortTermCategorical),
+    ("short_term_error", Output::ShortTermError),
+    ("moves_left", Output::MovesLeft),
+    ("teacher_policy", Output::Policy),
+    ("teacher_result", Output::Wdl),
+    ("teacher_q", Output::Q),
+    ("policy_accuracy", Output::Policy),
+    ("result_accuracy", Output::Wdl),
 ];
+
+/// The names of [`TERMS`].
+pub(super) const NAMES: [&str; TERMS.len()] = {
+    let mut names = [""; TERMS.len()];
+    let mut index = 0;
+    while index < TERMS.len() {
+        names[index] = TERMS[index].0;
+        index += 1;
+    }
+    names
+};
 
 /// Index of the policy's accuracy in [`NAMES`].
 pub(super) const POLICY_ACCURACY: usize = LOSSES;
@@ -131,11 +144,11 @@ impl TermWeights {
 }
 
 /// The weight of each sample in each of [`NAMES`], f32 [16, B]: the sample's
-/// weight, or 0 where it lacks the target.
+/// weight, or 0 where it lacks the target or the network lacks the output.
 pub(super) fn loss_weights(
     targets: &Targets,
     teacher: Option<&TeacherOutputs>,
-    heads: Heads,
+    outputs: OutputSet,
 ) -> Tensor {
     let weight = &targets.weight;
     let none = weight.zeros_like();
@@ -154,8 +167,8 @@ pub(super) fn loss_weights(
     let teacher_q = teacher.is_some_and(|teacher| teacher.q.is_some());
     let rows = [
         policy.shallow_clone(),
-        given(heads.soft, &(&policy * several)),
-        given(heads.optimistic, &surprising),
+        &policy * several,
+        surprising,
         result.shallow_clone(),
         q.shallow_clone(),
         q.shallow_clone(),
@@ -170,7 +183,9 @@ pub(super) fn loss_weights(
         policy,
         result,
     ];
-    Tensor::stack(&rows, 0)
+    let rows = rows.into_iter().zip(TERMS);
+    let rows = rows.map(|(weight, (_, output))| given(outputs.contains(output), &weight));
+    Tensor::stack(&rows.collect::<Vec<_>>(), 0)
 }
 
 /// The losses of `outputs` on a batch.
@@ -182,10 +197,26 @@ pub(super) fn losses(
 ) -> Losses {
     let (targets, teacher) = (&batch.targets, batch.teacher.as_ref());
     let none = || targets.weight.zeros_like();
-    let logits = targets.masked(&outputs.policy);
+    let logits = targets.masked(outputs.policy());
+    let of = |output, loss: &dyn Fn(&Tensor) -> Tensor| outputs.get(output).map_or_else(none, loss);
     let short_term = targets.short_term.nan_to_num(0.0, None, None);
-    let [q, q_categorical, q_error] = reward(&outputs.q, &targets.q.nan_to_num(0.0, None, None));
-    let [st, st_categorical, st_error] = reward(&outputs.short_term, &short_term);
+    let q = targets.q.nan_to_num(0.0, None, None);
+    let [q, q_categorical, q_error] = reward(
+        outputs,
+        [Output::Q, Output::QCategorical, Output::QError],
+        &q,
+    )
+    .map(|loss| loss.unwrap_or_else(none));
+    let [st, st_categorical, st_error] = reward(
+        outputs,
+        [
+            Output::ShortTerm,
+            Output::ShortTermCategorical,
+            Output::ShortTermError,
+        ],
+        &short_term,
+    )
+    .map(|loss| loss.unwrap_or_else(none));
     let result = targets.result.clamp_min(0);
     let right = |logits: &Tensor, target: &Tensor| {
         logits
@@ -195,37 +226,36 @@ pub(super) fn losses(
     };
     let values = [
         cross_entropy(&logits, &smoothed(targets, label_smoothing)),
-        outputs.policy_soft.as_ref().map_or_else(none, |soft| {
+        of(Output::PolicySoft, &|soft| {
             let flattened = targets.policy.pow_tensor_scalar(1.0 / SOFT_TEMPERATURE);
             let target = &flattened / sum(&flattened).unsqueeze(1).clamp_min(1e-6);
             cross_entropy(&targets.masked(soft), &target)
         }),
-        outputs
-            .policy_optimistic
-            .as_ref()
-            .map_or_else(none, |optimistic| {
-                let loss = cross_entropy(&targets.masked(optimistic), &targets.policy);
-                loss * surprise(&outputs.short_term, &short_term)
-            }),
-        classification(&outputs.wdl, &result),
+        of(Output::PolicyOptimistic, &|optimistic| {
+            let loss = cross_entropy(&targets.masked(optimistic), &targets.policy);
+            surprise(outputs, &short_term).map_or_else(none, |surprise| loss * surprise)
+        }),
+        classification(outputs.wdl(), &result),
         q,
         q_categorical,
         q_error,
         st,
         st_categorical,
         st_error,
-        moves_left(&outputs.moves_left, &targets.moves_left),
+        of(Output::MovesLeft, &|plies| {
+            moves_left(plies, &targets.moves_left)
+        }),
         teacher.map_or_else(none, |teacher| {
             let cooled = &logits / weights.temperature;
             cross_entropy(&cooled, &teacher.policy)
         }),
-        teacher.map_or_else(none, |teacher| cross_entropy(&outputs.wdl, &teacher.wdl)),
+        teacher.map_or_else(none, |teacher| cross_entropy(outputs.wdl(), &teacher.wdl)),
         match teacher.and_then(|teacher| teacher.q.as_ref()) {
-            Some(q) => (&outputs.q.scalar - q).square(),
+            Some(q) => of(Output::Q, &|scalar| (scalar - q).square()),
             None => none(),
         },
         right(&logits, &targets.policy.argmax(-1, false)),
-        right(&outputs.wdl, &result),
+        right(outputs.wdl(), &result),
     ];
     // A loss of weight 0 needs no gradient.
     let values: Vec<Tensor> = values
@@ -268,11 +298,14 @@ fn smoothed(targets: &Targets, share: f64) -> Tensor {
 }
 
 /// Weights of the optimistic policy's loss: how far the short-term value exceeded
-/// its prediction, from 0 to 1.
-fn surprise(predicted: &RewardOutputs, short_term: &Tensor) -> Tensor {
-    let deviation = (predicted.error.detach() + OPTIMISM_VARIANCE).sqrt();
-    let deviations = (short_term - predicted.scalar.detach()) / deviation;
-    ((deviations - OPTIMISM_DEVIATIONS) * OPTIMISM_SHARPNESS).sigmoid()
+/// its prediction, from 0 to 1. None of a network without that prediction and its
+/// error.
+fn surprise(outputs: &Outputs, short_term: &Tensor) -> Option<Tensor> {
+    let predicted = outputs.get(Output::ShortTerm)?.detach();
+    let error = outputs.get(Output::ShortTermError)?.detach();
+    let deviation = (error + OPTIMISM_VARIANCE).sqrt();
+    let deviations = (short_term - predicted) / deviation;
+    Some(((deviations - OPTIMISM_DEVIATIONS) * OPTIMISM_SHARPNESS).sigmoid())
 }
 
 /// Huber loss of plies, some of which are NaN.
@@ -285,13 +318,19 @@ fn moves_left(plies: &Tensor, target: &Tensor) -> Tensor {
     )
 }
 
-/// The three losses of a reward head.
-fn reward(outputs: &RewardOutputs, target: &Tensor) -> [Tensor; 3] {
-    let squared = (&outputs.scalar - target).square();
-    let bucket = bucket_of(target, outputs.categorical.size()[1]);
-    let categorical = classification(&outputs.categorical, &bucket);
+/// The losses of a reward head's outputs: of the reward, its bucket and its
+/// expected error, where the network has them.
+fn reward(outputs: &Outputs, names: [Output; 3], target: &Tensor) -> [Option<Tensor>; 3] {
+    let [scalar, categorical, error] = names.map(|output| outputs.get(output));
+    let squared = scalar.map(|scalar| (scalar - target).square());
+    let categorical = categorical.map(|logits| {
+        let bucket = bucket_of(target, logits.size()[1]);
+        classification(logits, &bucket)
+    });
     // The prediction must not be bent to make its error predictable.
-    let error = (&outputs.error - squared.detach()).square();
+    let error = error
+        .zip(squared.as_ref())
+        .map(|(error, squared)| (error - squared.detach()).square());
     [squared, categorical, error]
 }
 

@@ -15,16 +15,17 @@ use super::stopwatch::{Phase, Stopwatch};
 use super::teacher::{Teacher, TeacherError, TeacherOutputs};
 use super::tensors::{Targets, upload};
 use crate::data::loader::Batch;
-use crate::model::{Chessformer, Heads, Outputs, Weights};
+use crate::network::{Architecture, Output, OutputSet, Outputs, Positions, Tap, Weights};
 use tch::{Device, Kind, Tensor};
 
 /// What training minimises, for a network of this architecture.
 #[derive(Debug)]
 pub(super) struct Objective {
-    model: Chessformer,
+    model: Box<dyn Architecture>,
     device: Device,
     kind: Kind,
-    heads: Heads,
+    /// The outputs that the network is to compute.
+    wanted: OutputSet,
     weights: TermWeights,
     label_smoothing: f64,
     /// Micro-batches of a batch.
@@ -54,7 +55,7 @@ impl Objective {
     /// The objective of a run, with augmentation and the teacher if there is one.
     pub fn new(
         config: &TrainConfig,
-        model: Chessformer,
+        model: Box<dyn Architecture>,
         device: Device,
         teacher: Option<Teacher>,
     ) -> Objective {
@@ -66,15 +67,20 @@ impl Objective {
     }
 
     /// The objective of a validation: without augmentation and teacher.
-    pub fn for_validation(config: &TrainConfig, model: Chessformer, device: Device) -> Objective {
-        let architecture = model.config();
+    pub fn for_validation(
+        config: &TrainConfig,
+        model: Box<dyn Architecture>,
+        device: Device,
+    ) -> Objective {
+        let is_wanted = |output: &Output| match output {
+            Output::PolicySoft => config.loss.policy_soft > 0.0,
+            _ => true,
+        };
+        let outputs = Output::ALL.into_iter().filter(|&it| model.has(it));
         Objective {
             device,
             kind: config.precision.kind(),
-            heads: Heads {
-                soft: architecture.soft_policy && config.loss.policy_soft > 0.0,
-                optimistic: architecture.optimistic_policy,
-            },
+            wanted: outputs.filter(is_wanted).collect(),
             weights: TermWeights::new(&config.loss, config.distillation.as_ref(), device),
             label_smoothing: config.loss.label_smoothing,
             accumulate: config.accumulate as i64,
@@ -94,7 +100,7 @@ impl Objective {
         let teacher = self.teacher.as_ref();
         let teacher = teacher.map(|teacher| teacher.evaluate(&rows, &targets));
         let teacher = teacher.transpose()?;
-        let loss_weights = loss_weights(&targets, teacher.as_ref(), self.heads);
+        let loss_weights = loss_weights(&targets, teacher.as_ref(), self.wanted);
         let sum = |weights: &Tensor| weights.sum_dim_intlist([1i64].as_slice(), false, Kind::Float);
         Ok(PreparedBatch {
             target_weight: sum(&loss_weights),
@@ -145,7 +151,10 @@ impl Objective {
 
     /// The network's outputs and their losses, through which gradients can flow.
     fn losses(&self, weights: &Weights, batch: &PreparedBatch) -> (Outputs, Losses) {
-        let outputs = self.model.forward(weights, &batch.rows, self.heads);
+        let rows = Positions::Rows(&batch.rows);
+        let outputs = self
+            .model
+            .forward(weights, rows, self.wanted, &Tap::default());
         let losses = losses(&outputs, batch, &self.weights, self.label_smoothing);
         (outputs, losses)
     }

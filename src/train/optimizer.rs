@@ -15,7 +15,7 @@ mod soap;
 use super::config::{OptimizerConfig, OptimizerKind};
 use super::parts::parts;
 use super::threads::Threads;
-use crate::model::Parameter;
+use crate::network::Parameter;
 use masks::{decay, learned};
 use muon::Muon;
 use nadam::Nadam;

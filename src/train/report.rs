@@ -54,6 +54,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
 
     #[test]
     fn the_page_holds_the_runs_and_asks_for_nothing_else() {
@@ -73,5 +74,23 @@ mod tests {
             let page = page.replace("http://www.w3.org/2000/svg", "");
             assert!(!page.contains(foreign), "{foreign}");
         }
+    }
+
+    /// The page's own script, as far as it needs no page.
+    #[test]
+    fn what_is_absent_is_shown_as_absent() {
+        let (elements, _) = SCRIPT.split_once("/* Charts */").unwrap();
+        let shown = "[undefined, null, NaN, Math.max(), 0 / 0, 0, 12345].map(short).join(' ')";
+        let script = format!(
+            "globalThis.document = {{ getElementById: () => ({{ textContent: '[]' }}) }};\n\
+             {elements}\nconsole.log({shown});"
+        );
+        let Ok(output) = Command::new("node").args(["-e", &script]).output() else {
+            println!("skipped: there is no node");
+            return;
+        };
+        let shown = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(shown.trim_end(), "– – – – – 0 12.35 k", "{errors}");
     }
 }

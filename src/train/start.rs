@@ -2,8 +2,8 @@
 
 use super::checkpoint::{Checkpoint, CheckpointError};
 use super::config::{ConfigError, TrainConfig};
-use crate::model::{Chessformer, GrowError, ModelConfig, Weights, grow};
-use crate::nn::torch::{self, NetworkError};
+use crate::network::chessformer::{GrowError, grow};
+use crate::network::{self, Architecture, ArchitectureConfig, OpenError, Weights, WeightsError};
 use std::path::{Path, PathBuf};
 use tch::{Device, Tensor};
 
@@ -24,15 +24,26 @@ pub enum StartError {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        source: NetworkError,
+        source: OpenError,
     },
-    /// The network is not a Chessformer.
-    #[error("cannot start from {path}: its metadata describe no Chessformer ({reason})")]
+    /// The network is of another architecture, and cannot be grown.
+    #[error(
+        "cannot start from {path}: it is another network of the family {family}, and only \
+         Chessformers grow. Leave [model] out to go on with it as it is"
+    )]
     Foreign {
-        /// The file.
+        /// What was to be started from.
         path: PathBuf,
-        /// What is missing.
-        reason: String,
+        /// Its family.
+        family: &'static str,
+    },
+    /// The tensors are not those of the architecture.
+    #[error("cannot start from {path}: {source}")]
+    Weights {
+        /// What was to be started from.
+        path: PathBuf,
+        /// What does not fit.
+        source: WeightsError,
     },
     /// The checkpoint cannot be read.
     #[error(transparent)]
@@ -60,7 +71,7 @@ pub(super) struct Start {
 
 /// A network to start from.
 struct Trained {
-    config: ModelConfig,
+    config: ArchitectureConfig,
     /// By name, on the CPU.
     tensors: Vec<(String, Tensor)>,
     samples: u64,
@@ -73,7 +84,7 @@ struct Trained {
 /// [`StartError`] if the configuration names something that cannot be used.
 pub(super) fn first_weights(
     config: &TrainConfig,
-    model: &Chessformer,
+    model: &dyn Architecture,
 ) -> Result<Start, StartError> {
     tch::manual_seed(config.seed);
     let fresh = model.initial_weights();
@@ -90,14 +101,41 @@ pub(super) fn first_weights(
         checkpoint(path)?
     };
     let _guard = tch::no_grad_guard();
-    let weights = grow(&trained.config, &trained.tensors, model, &fresh);
     Ok(Start {
-        weights: weights.map_err(|source| StartError::Grow {
-            path: path.clone(),
-            source,
-        })?,
         samples: trained.samples,
+        weights: take_over(trained, model, &fresh, path)?,
     })
+}
+
+/// The weights of a trained network in those of `model`.
+fn take_over(
+    trained: Trained,
+    model: &dyn Architecture,
+    fresh: &Tensor,
+    path: &Path,
+) -> Result<Tensor, StartError> {
+    let path = path.to_owned();
+    let parameters = model.parameters();
+    match (trained.config, model.config()) {
+        (
+            ArchitectureConfig::Chessformer { model: from },
+            ArchitectureConfig::Chessformer { model: to },
+        ) => {
+            let fresh = Weights::from_flat(fresh, parameters);
+            grow(&from, &trained.tensors, &to, &fresh, parameters)
+                .map_err(|source| StartError::Grow { path, source })
+        }
+        (from, to) if from == to => {
+            let weights = Weights::take(parameters, trained.tensors);
+            let weights = weights.map_err(|source| StartError::Weights { path, source })?;
+            let flat = weights.tensors().iter().map(|it| it.reshape([-1]));
+            Ok(Tensor::cat(&flat.collect::<Vec<_>>(), 0))
+        }
+        (from, _) => Err(StartError::Foreign {
+            path,
+            family: from.family(),
+        }),
+    }
 }
 
 /// An exported network.
@@ -106,24 +144,14 @@ fn network(path: &Path) -> Result<Trained, StartError> {
         path: path.to_owned(),
         source,
     })?;
-    let open = || {
-        let (module, metadata) = torch::open(&file)?;
-        Ok((module.tensors()?, metadata))
-    };
-    let (tensors, metadata) = open().map_err(|source| StartError::Network {
+    let network = network::open(&file).map_err(|source| StartError::Network {
         path: path.to_owned(),
         source,
     })?;
-    let model = metadata.architecture.get("model").cloned();
-    let model = serde_json::from_value(model.unwrap_or_default());
-    let config = model.map_err(|error| StartError::Foreign {
-        path: path.to_owned(),
-        reason: error.to_string(),
-    })?;
     Ok(Trained {
-        config,
-        tensors,
-        samples: metadata.training["samples"].as_u64().unwrap_or(0),
+        config: network.architecture.config(),
+        tensors: network.parameters(),
+        samples: network.about.training["samples"].as_u64().unwrap_or(0),
     })
 }
 
@@ -132,7 +160,7 @@ fn checkpoint(path: &Path) -> Result<Trained, StartError> {
     let checkpoint = Checkpoint::read(path)?;
     let state = &checkpoint.state;
     let config = state.config.architecture()?;
-    let model = Chessformer::new(&config, Device::Cpu).map_err(ConfigError::from)?;
+    let model = config.build(Device::Cpu).map_err(ConfigError::from)?;
     let weights = Weights::from_flat(&checkpoint.average, model.parameters());
     let names = model
         .parameters()

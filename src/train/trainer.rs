@@ -17,7 +17,8 @@ use super::teacher::TeacherError;
 use super::threads::Threads;
 use super::window::Window;
 use crate::data::loader::{Batch, Cursor, LoaderError};
-use crate::model::Chessformer;
+use crate::encode::InputFormat;
+use crate::network::Architecture;
 use replicas::Replicas;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -78,6 +79,12 @@ pub enum TrainError {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The network reads positions in another way than they come in training.
+    #[error(
+        "the network reads positions in input format {0}, and training data come in format 1: \
+         it can be played and converted, but not trained or measured here"
+    )]
+    Format(u32),
     /// The data cannot be loaded.
     #[error(transparent)]
     Loader(#[from] LoaderError),
@@ -142,11 +149,21 @@ pub enum TrainError {
     },
 }
 
+/// Positions come from the loader as the networks of [`InputFormat::is_classical`]
+/// read them.
+fn check_format(model: &dyn Architecture) -> Result<(), TrainError> {
+    let format = model.interface().format;
+    match InputFormat::from_number(format).is_some_and(InputFormat::is_classical) {
+        true => Ok(()),
+        false => Err(TrainError::Format(format)),
+    }
+}
+
 /// A network being trained.
 pub struct Trainer {
     config: TrainConfig,
     device: Device,
-    model: Chessformer,
+    model: Box<dyn Architecture>,
     /// f32 `[parameters]`.
     parameters: Tensor,
     /// f32 `[parameters]`.
@@ -178,11 +195,15 @@ impl Trainer {
     fn build(
         config: &TrainConfig,
         device: Device,
-        start: impl FnOnce(&Chessformer) -> Result<Start, StartError>,
+        start: impl FnOnce(&dyn Architecture) -> Result<Start, StartError>,
     ) -> Result<Trainer, TrainError> {
         config.check()?;
-        let model = Chessformer::new(&config.architecture()?, device).map_err(ConfigError::from)?;
-        let start = start(&model)?;
+        let model = config
+            .architecture()?
+            .build(device)
+            .map_err(ConfigError::from)?;
+        check_format(&*model)?;
+        let start = start(&*model)?;
         let parameters = start.weights.to_device(device);
         Ok(Trainer {
             world: Arc::new(World::alone()),
@@ -303,8 +324,8 @@ impl Trainer {
 
     /// The network's structure.
     #[must_use]
-    pub fn model(&self) -> &Chessformer {
-        &self.model
+    pub fn model(&self) -> &dyn Architecture {
+        &*self.model
     }
 
     /// The threads that compute: `wanted` on the CPU. With a GPU, or with several

@@ -290,9 +290,12 @@ mod tests {
         );
         assert_eq!(settings.parameters.move_overhead, 35);
         assert_eq!(settings.parameters.cpuct, 2.5);
-        assert_eq!(settings.backend.devices, DeviceChoice::Cuda(1).into());
         assert_eq!(
-            settings.backend.net,
+            settings.backend.network.devices,
+            DeviceChoice::Cuda(1).into()
+        );
+        assert_eq!(
+            settings.backend.network.net,
             Some(PathBuf::from("my nets/best one.pt"))
         );
         assert_eq!((settings.backend.seed, settings.parameters.seed), (7, 7));
@@ -302,7 +305,10 @@ mod tests {
             ("Net", "<built-in>"),
             ("LogFile", "<empty>"),
         ]);
-        assert_eq!((settings.backend.net, settings.log_file), (None, None));
+        assert_eq!(
+            (settings.backend.network.net, settings.log_file),
+            (None, None)
+        );
     }
 
     #[test]
@@ -364,6 +370,7 @@ mod tests {
             ("CPuct", "inf", "0 to 100"),
             ("PolicyTemperature", "0", "0.01 to 100"),
             ("Device", "gpu", "cuda"),
+            ("Device", &",cpu".repeat(999)[1..], "at most 32"),
         ] {
             let mut settings = Settings::default();
             let error = set(&mut settings, name, Some(value)).unwrap_err();

@@ -1,58 +1,125 @@
 //! The one way out: whole lines, one after another, from whichever thread.
+//!
+//! A thread of its own writes them. Whoever thinks waits for a client that does
+//! not read, so that nothing piles up; whoever listens does not, so that `quit`
+//! is heard.
 
-use parking_lot::Mutex;
+use crate::bounded;
+use parking_lot::{Condvar, Mutex};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
+use std::thread;
 use std::time::Instant;
 use vampirc_uci::{Serializable, UciInfoAttribute, UciMessage};
 
 /// Characters of an `info string` that clients can be expected to cope with.
 const LONGEST_INFO: usize = 500;
+/// Unread bytes at which a patient [`Output`] waits, …
+const MOST_UNREAD: usize = 1 << 20;
+/// … and at which every other does too: nothing may fill the memory.
+const MOST_UNREAD_ANSWERS: usize = 64 << 20;
 
 /// Writes lines and, where asked to, the log.
-pub(crate) struct Output(Mutex<Channel>);
+pub(crate) struct Output {
+    queue: Arc<Queue>,
+    /// Unread bytes at which this one waits.
+    most_unread: usize,
+}
 
-struct Channel {
-    writer: Box<dyn Write + Send>,
+#[derive(Default)]
+struct Queue {
+    lines: Mutex<Lines>,
+    changed: Condvar,
+}
+
+struct Lines {
+    /// Whole lines that nobody has begun to write.
+    waiting: Vec<u8>,
+    /// Bytes of lines that are being written.
+    in_hand: usize,
     /// Why nothing can be written any more.
     failure: Option<io::Error>,
+    /// The outputs that lines can come from.
+    outputs: usize,
     log: Option<File>,
     start: Instant,
 }
 
-impl Output {
-    pub(crate) fn new(writer: impl Write + Send + 'static) -> Output {
-        Output(Mutex::new(Channel {
-            writer: Box::new(writer),
+impl Default for Lines {
+    fn default() -> Lines {
+        Lines {
+            waiting: Vec::new(),
+            in_hand: 0,
             failure: None,
+            outputs: 1,
             log: None,
             start: Instant::now(),
-        }))
+        }
+    }
+}
+
+impl Output {
+    /// # Errors
+    /// If the system has no thread for it.
+    pub(crate) fn new(writer: impl Write + Send + 'static) -> io::Result<Output> {
+        let queue: Arc<Queue> = Arc::default();
+        let shared = queue.clone();
+        thread::Builder::new()
+            .name("output".to_owned())
+            .spawn(move || shared.write_to(writer))?;
+        Ok(Output {
+            queue,
+            most_unread: MOST_UNREAD_ANSWERS,
+        })
+    }
+
+    /// The same way out for a thread that may be held up: it waits as long as the
+    /// client does not read.
+    pub(crate) fn patient(&self) -> Output {
+        self.queue.lines.lock().outputs += 1;
+        Output {
+            queue: self.queue.clone(),
+            most_unread: MOST_UNREAD,
+        }
     }
 
     /// Writes one line.
     pub(crate) fn line(&self, line: &str) {
-        self.0.lock().write(line);
+        self.last_line(line, || {});
     }
 
     /// Writes the line that ends a task; `finish` is called just before anyone
     /// can read it, so that who reads it finds the task finished.
     pub(crate) fn last_line(&self, line: &str, finish: impl FnOnce()) {
-        let mut channel = self.0.lock();
+        let mut lines = self.queue.lines.lock();
+        while lines.unread() >= self.most_unread {
+            self.queue.changed.wait(&mut lines);
+        }
         finish();
-        channel.write(line);
+        lines.add(line);
+        self.queue.changed.notify_all();
     }
 
-    /// Waits until the line of a task that has finished is written, but not for
-    /// ever: a client that no longer reads must not keep the engine alive.
+    /// Waits until everything is written, but not for ever: a client that no
+    /// longer reads must not keep the engine alive.
     ///
     /// # Errors
     /// If something could not be written.
     pub(crate) fn settle(&self, deadline: Instant) -> io::Result<()> {
-        let channel = self.0.try_lock_until(deadline);
-        let failure = channel.and_then(|mut channel| channel.failure.take());
-        failure.map_or(Ok(()), Err)
+        let mut lines = self.queue.lines.lock();
+        while lines.unread() > 0 {
+            if self
+                .queue
+                .changed
+                .wait_until(&mut lines, deadline)
+                .timed_out()
+            {
+                break;
+            }
+        }
+        lines.failure.take().map_or(Ok(()), Err)
     }
 
     /// Writes a message.
@@ -70,28 +137,67 @@ impl Output {
 
     /// Notes a line of input in the log.
     pub(crate) fn received(&self, line: &str) {
-        self.0.lock().note('>', line);
+        self.queue.lines.lock().note('>', line);
     }
 
     /// Appends everything from now on to the file at `path`; `None` ends that.
     pub(crate) fn set_log(&self, path: Option<&Path>) -> io::Result<()> {
-        let log = path.map(|path| File::options().create(true).append(true).open(path));
-        self.0.lock().log = log.transpose()?;
+        let log = path.map(bounded::append_to).transpose()?;
+        self.queue.lines.lock().log = log;
         Ok(())
     }
 
     /// Whether the other side is gone.
     pub(crate) fn is_broken(&self) -> bool {
-        self.0.lock().failure.is_some()
+        self.queue.lines.lock().failure.is_some()
     }
 }
 
-impl Channel {
-    fn write(&mut self, line: &str) {
+impl Drop for Output {
+    fn drop(&mut self) {
+        self.queue.lines.lock().outputs -= 1;
+        self.queue.changed.notify_all();
+    }
+}
+
+impl Queue {
+    /// Writes what is waiting until nothing more can come.
+    fn write_to(&self, mut writer: impl Write) {
+        let mut lines = self.lines.lock();
+        loop {
+            while lines.waiting.is_empty() {
+                if lines.outputs == 0 {
+                    return;
+                }
+                self.changed.wait(&mut lines);
+            }
+            let text = std::mem::take(&mut lines.waiting);
+            lines.in_hand = text.len();
+            drop(lines);
+            let written = writer.write_all(&text).and_then(|()| writer.flush());
+            lines = self.lines.lock();
+            lines.in_hand = 0;
+            if let Err(error) = written {
+                lines.waiting.clear();
+                lines.failure.get_or_insert(error);
+            }
+            self.changed.notify_all();
+        }
+    }
+}
+
+impl Lines {
+    /// Bytes that the client has not taken.
+    fn unread(&self) -> usize {
+        self.waiting.len() + self.in_hand
+    }
+
+    fn add(&mut self, line: &str) {
         self.note('<', line);
-        let written = writeln!(self.writer, "{line}").and_then(|()| self.writer.flush());
-        if let Err(error) = written {
-            self.failure.get_or_insert(error);
+        // What cannot be written is not kept.
+        if self.failure.is_none() {
+            self.waiting.extend_from_slice(line.as_bytes());
+            self.waiting.push(b'\n');
         }
     }
 

@@ -6,7 +6,9 @@
 //! follows a move that it cannot read), so input is read here; its messages and
 //! serializers write what goes out.
 
-use super::go::Go;
+pub(crate) mod go;
+
+use go::Go;
 
 /// What a line of input asks for.
 #[derive(Clone, Debug, PartialEq)]

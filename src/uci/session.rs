@@ -3,9 +3,9 @@
 //! It runs on the thread that reads the input and never waits for the worker,
 //! so that every command is answered at once.
 
-use super::go::{Go, ends_by_itself};
 use super::options::{self, Button};
 use super::output::Output;
+use super::parse::go::{Go, ends_by_itself};
 use super::parse::{Command, parse};
 use super::settings::Settings;
 use super::task::{Job, Kind, Search, Setup, Task, Work};
@@ -25,8 +25,16 @@ use vampirc_uci::UciMessage;
 /// How long the end waits for a search that was told to stop.
 const SEARCH_GRACE: Duration = Duration::from_secs(1);
 /// How long the end waits for a `perft` or an `isready`: scripts that pipe
-/// `go perft 5` and `quit` want to see the count.
-const WORK_GRACE: Duration = Duration::from_secs(10);
+/// `go perft 4` and `quit` want to see the count.
+const WORK_GRACE: Duration = Duration::from_secs(2);
+/// How long the end waits at least for the last lines to be written.
+const WRITING_GRACE: Duration = Duration::from_millis(200);
+/// Searches and counts that may wait. No client sends so many; a script that does
+/// is read on when one of them has ended.
+const MOST_WAITING: usize = 256;
+/// Most moves of a `position`: the longest game that the 75-move rule allows has
+/// 17,697 plies.
+const LONGEST_GAME: usize = 20_000;
 
 const HELP: &str = "Tessera speaks UCI, the protocol between chess programs, and is meant to be \
 run by one: plug it into a chess client.\n\
@@ -47,7 +55,8 @@ pub(crate) struct Session {
     /// What the worker has not finished, the oldest first.
     tasks: Vec<Arc<Task>>,
     setup: Setup,
-    game: Game,
+    /// Shared with the jobs it is searched in.
+    game: Arc<Game>,
     debug: bool,
 }
 
@@ -62,7 +71,7 @@ impl Session {
         settings: Settings,
     ) -> io::Result<Session> {
         let (jobs, queue) = unbounded();
-        let worker = Worker::new(output.clone(), factory);
+        let worker = Worker::new(Arc::new(output.patient()), factory);
         thread::Builder::new()
             .name("worker".to_owned())
             .spawn(move || worker.run(queue))?;
@@ -75,7 +84,7 @@ impl Session {
                 game: 0,
                 clearing: 0,
             },
-            game: Game::default(),
+            game: Arc::default(),
             debug: false,
         };
         session.write_castling();
@@ -118,7 +127,7 @@ impl Session {
                 }
             }
             Command::Position { fen, moves } => match self.game_from(fen.as_deref(), &moves) {
-                Ok(game) => self.game = game,
+                Ok(game) => self.game = Arc::new(game),
                 Err(reason) => self
                     .output
                     .info_string(&format!("the previous position stays: {reason}")),
@@ -179,7 +188,9 @@ impl Session {
         for task in &self.tasks {
             task.wait_until(deadline);
         }
-        let settled = self.output.settle(deadline);
+        let settled = self
+            .output
+            .settle(deadline.max(Instant::now() + WRITING_GRACE));
         if self.tasks.iter().all(|task| task.is_finished()) {
             settled.map(|()| Rest::Reached)
         } else {
@@ -246,7 +257,7 @@ impl Session {
             let first = self.game.plies()[0].position.clone();
             CastlingMode::detect(&first.to_setup(EnPassantMode::Legal))
         };
-        self.game.set_mode(mode);
+        Arc::make_mut(&mut self.game).set_mode(mode);
     }
 
     fn game_from(&self, fen: Option<&str>, moves: &[String]) -> Result<Game, String> {
@@ -255,6 +266,12 @@ impl Session {
             Some(fen) => Game::from_fen(fen, mode).map_err(|error| error.to_string())?,
             None => Game::new(shakmaty::Chess::default(), mode),
         };
+        if moves.len() > LONGEST_GAME {
+            return Err(format!(
+                "a list of {} moves is longer than any game of chess",
+                moves.len()
+            ));
+        }
         for (index, text) in moves.iter().enumerate() {
             let mv = game
                 .parse_move(&text.to_ascii_lowercase())
@@ -287,8 +304,6 @@ impl Session {
         }
         let turn = self.game.position().turn();
         let limits = go.limits(turn, search_moves);
-        let mut game = self.game.clone();
-        game.set_ratings(self.setup.settings.ratings(turn));
         self.stop_the_endless();
         let kind = Kind::Search {
             ponders: limits.ponder,
@@ -296,7 +311,7 @@ impl Session {
         };
         let search = Search {
             setup: self.setup.clone(),
-            game,
+            game: self.game.clone(),
             limits,
             received: Instant::now(),
         };
@@ -311,6 +326,10 @@ impl Session {
     }
 
     fn submit(&mut self, kind: Kind, work: Work) {
+        while self.tasks.len() >= MOST_WAITING {
+            self.tasks[0].wait();
+            self.tasks.retain(|task| !task.is_finished());
+        }
         let task = Task::new(kind);
         self.tasks.push(task.clone());
         if self.jobs.send(Job { task, work }).is_ok() {

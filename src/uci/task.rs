@@ -20,7 +20,7 @@ pub(crate) enum Work {
     /// Choose a move, for `go`.
     Search(Box<Search>),
     /// Count leaves, for `go perft`.
-    Perft { game: Game, depth: u32 },
+    Perft { game: Arc<Game>, depth: u32 },
 }
 
 /// What a player is to be like and what it may remember.
@@ -35,7 +35,7 @@ pub(crate) struct Setup {
 
 pub(crate) struct Search {
     pub setup: Setup,
-    pub game: Game,
+    pub game: Arc<Game>,
     pub limits: Limits,
     /// When `go` arrived, which is when the clock began to run.
     pub received: Instant,
@@ -87,6 +87,14 @@ impl Task {
 
     pub(crate) fn is_finished(&self) -> bool {
         *self.finished.lock()
+    }
+
+    /// Sleeps until it is finished.
+    pub(crate) fn wait(&self) {
+        let mut finished = self.finished.lock();
+        while !*finished {
+            self.changed.wait(&mut finished);
+        }
     }
 
     /// Sleeps until it is finished, at most until `deadline`.

@@ -5,8 +5,10 @@ use super::output::Output;
 use super::settings::Settings;
 use super::task::{Job, Search, Setup, Work};
 use crate::agent::{AgentKind, ConfigurableAgent};
+use crate::chess::Game;
 use crate::chess::perft::divide;
-use crate::nn::{self, Backend, BackendOptions, LoadError};
+use crate::nn::{Backend, BackendOptions, LoadError, Loader};
+use crate::panics;
 use crate::play::{Control, Limits, Report};
 use crate::search::Parameters;
 use crate::tablebase::Tablebase;
@@ -19,7 +21,7 @@ use std::time::{Duration, Instant};
 
 /// Where backends and players come from.
 pub(crate) trait Factory: Send + 'static {
-    fn load(&self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError>;
+    fn load(&mut self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError>;
 
     fn build(
         &self,
@@ -30,11 +32,14 @@ pub(crate) trait Factory: Send + 'static {
 }
 
 /// The engine's own.
-pub(crate) struct Engine;
+#[derive(Default)]
+pub(crate) struct Engine {
+    loader: Loader,
+}
 
 impl Factory for Engine {
-    fn load(&self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
-        nn::load(options)
+    fn load(&mut self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
+        self.loader.load(options)
     }
 
     fn build(
@@ -121,11 +126,7 @@ impl<F: Factory> Worker<F> {
     }
 
     fn recover(&mut self, work: &Work, panic: &(dyn Any + Send)) -> String {
-        let message = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| panic.downcast_ref::<&str>().copied())
-            .unwrap_or("no message");
+        let message = panics::message(panic);
         self.output
             .info_string(&format!("internal error, please report it: {message}"));
         self.player = None;
@@ -158,6 +159,9 @@ impl<F: Factory> Worker<F> {
             return info::NO_MOVE.to_owned();
         };
         let Search { setup, game, .. } = search;
+        let mut game = Game::clone(game);
+        game.set_ratings(setup.settings.ratings(game.position().turn()));
+        let game = &game;
         let limits = charged(&search.limits, search.received.elapsed());
         let (output, latest) = (&self.output, &mut self.latest);
         let mut publish = |report: &Report| {
@@ -208,34 +212,14 @@ impl<F: Factory> Worker<F> {
         } = &setup.settings;
         let parameters = setup.settings.search_parameters();
         self.look_for_tables(&parameters.tablebase);
-        let fits = |loaded: &Loaded| loaded.options == *options;
-        let backend = match self.loaded.take().filter(fits) {
-            Some(loaded) => self.loaded.insert(loaded),
-            None => {
-                // The old network makes room before the new one comes.
-                self.player = None;
-                let begun = Instant::now();
-                let backend = self.factory.load(options)?;
-                self.output.info_string(&format!(
-                    "{} loaded in {:.1} s",
-                    backend.properties().name,
-                    begun.elapsed().as_secs_f64()
-                ));
-                self.loaded.insert(Loaded {
-                    options: options.clone(),
-                    backend,
-                })
-            }
-        };
+        let backend = self.backend(options)?;
         let player = match self.player.take().filter(|player| player.kind == *kind) {
             Some(player) => self.player.insert(player),
             None => self.player.insert(Player {
                 kind: *kind,
                 game: setup.game,
                 clearing: setup.clearing,
-                agent: self
-                    .factory
-                    .build(*kind, backend.backend.clone(), &parameters),
+                agent: self.factory.build(*kind, backend.clone(), &parameters),
                 parameters: parameters.clone(),
             }),
         };
@@ -244,13 +228,52 @@ impl<F: Factory> Worker<F> {
             player.parameters = parameters;
         }
         if player.clearing != setup.clearing {
-            backend.backend.forget();
+            backend.forget();
         }
         if (player.game, player.clearing) != (setup.game, setup.clearing) {
             player.agent.new_game();
             (player.game, player.clearing) = (setup.game, setup.clearing);
         }
         Ok(())
+    }
+
+    /// The backend that `options` want. The network stays loaded if it is the same,
+    /// and the player stays if the same positions get the same evaluations.
+    fn backend(&mut self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
+        let (mut has_network, mut evaluates_alike) = (false, false);
+        if let Some(Loaded {
+            options: before,
+            backend,
+        }) = &self.loaded
+        {
+            if before == options {
+                return Ok(backend.clone());
+            }
+            has_network = before.has_network_of(options);
+            evaluates_alike = before.evaluates_like(options);
+        }
+        // What goes makes room before what comes.
+        self.loaded = None;
+        if !evaluates_alike {
+            self.player = None;
+        }
+        let begun = Instant::now();
+        let backend = self.factory.load(options)?;
+        if !has_network {
+            self.output.info_string(&format!(
+                "{} loaded in {:.1} s",
+                backend.properties().name,
+                begun.elapsed().as_secs_f64()
+            ));
+        }
+        if let Some(player) = &mut self.player {
+            player.agent.set_backend(backend.clone());
+        }
+        self.loaded = Some(Loaded {
+            options: options.clone(),
+            backend: backend.clone(),
+        });
+        Ok(backend)
     }
 
     /// Says what tables there are, if they are others than before.

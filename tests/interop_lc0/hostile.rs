@@ -3,12 +3,14 @@
 use super::generate::{BODY, Shape, TOWER, generate};
 use super::positions::{positions, rows};
 use super::protobuf::Message;
+use super::{model, read};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
 use std::io::Write;
 use std::sync::LazyLock;
-use tessera::interop::lc0::{self, HeadChoice, Lc0Error};
+use tessera::interop::lc0::{self, Lc0Error};
+use tessera::network::Positions;
 
 static FILES: LazyLock<[Vec<u8>; 2]> = LazyLock::new(|| {
     let small = Shape {
@@ -28,12 +30,9 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 fn survive(file: &[u8]) {
     tch::set_num_threads(1);
     let described = lc0::summary(file);
-    if let Ok(network) = lc0::read(file) {
-        assert_eq!(&described.unwrap().model, network.config());
-        let choice = HeadChoice::default();
-        if choice.check(network.config()).is_ok() {
-            let _ = network.forward(&rows(&positions(1, 0)), &choice);
-        }
+    if let Ok(network) = read(file) {
+        assert_eq!(&described.unwrap().model, model(&network));
+        let _ = network.forward(Positions::Rows(&rows(&positions(1, 0))));
     }
 }
 
@@ -41,11 +40,11 @@ fn survive(file: &[u8]) {
 fn truncated_files_are_errors() {
     for file in FILES.iter() {
         for part in (0..100).map(|part| part * file.len() / 100) {
-            assert!(lc0::read(&file[..part]).is_err());
+            assert!(read(&file[..part]).is_err());
         }
         let packed = gzip(file);
         for part in (0..20).map(|part| part * packed.len() / 20) {
-            assert!(lc0::read(&packed[..part]).is_err());
+            assert!(read(&packed[..part]).is_err());
         }
     }
 }
@@ -55,17 +54,14 @@ fn what_a_file_lacks_is_named() {
     let net = Message::parse(&generate(&TOWER, 1));
     let mut empty = Message::default();
     empty.set_float(1, f32::from_bits(0x1c0));
-    assert!(matches!(lc0::read(&empty.bytes()), Err(Lc0Error::Empty)));
+    assert!(matches!(read(&empty.bytes()), Err(Lc0Error::Empty)));
     empty.set(11, &Message::default());
-    assert!(matches!(lc0::read(&empty.bytes()), Err(Lc0Error::Onnx)));
+    assert!(matches!(read(&empty.bytes()), Err(Lc0Error::Onnx)));
     let mut hollow = Message::default();
     hollow.set_float(1, f32::from_bits(0x1c0));
     hollow.set(4, &net.at(4));
     hollow.set(10, &Message::default());
-    assert!(matches!(
-        lc0::read(&hollow.bytes()),
-        Err(Lc0Error::Missing(_))
-    ));
+    assert!(matches!(read(&hollow.bytes()), Err(Lc0Error::Missing(_))));
 }
 
 #[test]
@@ -129,14 +125,14 @@ fn what_we_do_not_know_is_named() {
         ),
     ];
     for (shape, named) in cases {
-        let message = lc0::read(&generate(&shape, 1)).unwrap_err().to_string();
+        let message = read(&generate(&shape, 1)).unwrap_err().to_string();
         assert!(
             message.contains(named) && !message.contains('\n'),
             "{message}"
         );
     }
     assert!(matches!(
-        lc0::read(&generate(
+        read(&generate(
             &Shape {
                 format: [5, 2, 2, 0, 0],
                 ..TOWER
@@ -162,7 +158,7 @@ fn relative_position_encodings_are_named() {
     file.set_float(1, f32::from_bits(0x1c0));
     file.set(4, &net.at(4));
     file.set(10, &changed);
-    let message = lc0::read(&file.bytes()).unwrap_err().to_string();
+    let message = read(&file.bytes()).unwrap_err().to_string();
     assert!(message.contains("relative position"), "{message}");
 }
 

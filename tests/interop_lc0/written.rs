@@ -3,20 +3,23 @@
 use super::generate::{BODY, Shape, TOWER, generate};
 use super::plain;
 use super::positions::{positions, rows};
-use super::{bodies, compare};
+use super::{bodies, compare, model, read};
 use std::path::Path;
 use tch::{Device, Kind, Tensor};
-use tessera::interop::lc0::{
-    self, HeadChoice, Lc0Encoding, Lc0Error, Lc0Network, PolicyHead, ValueHead,
+use tessera::interop::lc0::{self, Lc0Encoding, Lc0Error, for_lc0};
+use tessera::network::chessformer::{ModelConfig, NormKind, PositionConfig};
+use tessera::network::lc0::{HeadChoice, Lc0ConfigError, PolicyHead, ValueHead};
+use tessera::network::{
+    About, Architecture, ArchitectureError, Chessformer, Network, OpenError, Output, Positions,
+    WeightsError,
 };
-use tessera::model::{ModelConfig, NormKind, PositionConfig};
 use tessera::nn::Metadata;
 use tessera::nn::torch::{ExportPrecision, Module};
 
 /// The largest difference between the tensors of two networks.
-fn difference(one: &Lc0Network, other: &Lc0Network) -> f64 {
-    assert_eq!(one.config(), other.config());
-    let pairs = one.parameters().iter().zip(other.parameters());
+fn difference(one: &Network, other: &Network) -> f64 {
+    assert_eq!(one.architecture.config(), other.architecture.config());
+    let pairs = one.parameters().into_iter().zip(other.parameters());
     pairs
         .map(|((name, one), (other_name, other))| {
             assert_eq!((name, one.size()), (other_name, other.size()));
@@ -42,13 +45,13 @@ fn writing_and_reading_is_the_identity() {
         },
     ]);
     for (seed, shape) in shapes.iter().enumerate() {
-        let network = lc0::read(&generate(shape, seed as u64)).unwrap();
+        let network = read(&generate(shape, seed as u64)).unwrap();
         let exact = lc0::write(&network, Lc0Encoding::Float32).unwrap();
-        assert_eq!(difference(&lc0::read(&exact).unwrap(), &network), 0.0);
+        assert_eq!(difference(&read(&exact).unwrap(), &network), 0.0);
         // Once quantized, a network stays as it is.
-        let rough = lc0::read(&lc0::write(&network, Lc0Encoding::Linear16).unwrap()).unwrap();
+        let rough = read(&lc0::write(&network, Lc0Encoding::Linear16).unwrap()).unwrap();
         assert!((1e-9..1e-3).contains(&difference(&rough, &network)));
-        let again = lc0::read(&lc0::write(&rough, Lc0Encoding::Linear16).unwrap()).unwrap();
+        let again = read(&lc0::write(&rough, Lc0Encoding::Linear16).unwrap()).unwrap();
         assert!(difference(&again, &rough) < 1e-6);
         compare(&network, &exact, &positions(3, 3));
         let [summary, original] =
@@ -90,14 +93,14 @@ fn a_torchscript_file_evaluates_the_same_and_goes_back() {
         (&BODY, choices[0]),
         (&BODY, choices[1]),
     ] {
-        let network = lc0::read(&generate(shape, 5)).unwrap();
-        let written = network.write_torchscript("net", &choice, ExportPrecision::F32, &path);
+        let network = lc0::read(&generate(shape, 5), choice).unwrap();
+        let written = network.write(ExportPrecision::F32, &path);
         let (module, metadata, tensors) = torchscript(&path);
         assert_eq!(metadata, written.unwrap());
         for count in [1, 5, 64] {
             let rows = rows(&positions(count, 2));
             let found = module.forward(&rows).unwrap();
-            let expected = network.forward(&rows, &choice);
+            let expected = network.forward(Positions::Rows(&rows));
             assert_eq!(
                 (found.len(), metadata.outputs.len()),
                 (expected.len(), expected.len())
@@ -107,7 +110,7 @@ fn a_torchscript_file_evaluates_the_same_and_goes_back() {
                 assert!((found - expected).abs().max().double_value(&[]) < 1e-4);
             }
         }
-        let back = Lc0Network::from_torchscript(&metadata, tensors).unwrap();
+        let back = Network::from_tensors(&metadata, tensors).unwrap();
         assert_eq!(difference(&back, &network), 0.0);
     }
 }
@@ -116,11 +119,8 @@ fn a_torchscript_file_evaluates_the_same_and_goes_back() {
 fn descriptions_of_no_network_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("net.pt");
-    let network = lc0::read(&generate(&BODY, 5)).unwrap();
-    let choice = HeadChoice::default();
-    network
-        .write_torchscript("net", &choice, ExportPrecision::F32, &path)
-        .unwrap();
+    let network = read(&generate(&BODY, 5)).unwrap();
+    network.write(ExportPrecision::F32, &path).unwrap();
     let (_, metadata, tensors) = torchscript(&path);
     let with = |place: &str, value: serde_json::Value| {
         let mut metadata = metadata.clone();
@@ -128,39 +128,51 @@ fn descriptions_of_no_network_are_errors() {
         let tensors = tensors
             .iter()
             .map(|(name, tensor)| (name.clone(), tensor.shallow_clone()));
-        Lc0Network::from_torchscript(&metadata, tensors).unwrap_err()
+        Network::from_tensors(&metadata, tensors).unwrap_err()
     };
-    use Lc0Error::{Description, Inexpressible, Missing, Shape, Unsupported};
+    use OpenError::{Description, Weights};
+    let is_unsupported = |error: &OpenError| {
+        let OpenError::Architecture(ArchitectureError::Lc0(error)) = error else {
+            return false;
+        };
+        matches!(error, Lc0ConfigError::Unsupported(_))
+    };
     let encoder = "/model/attention/encoder";
     let error = with("/family", "onnx".into());
-    assert!(matches!(error, Inexpressible(_)), "{error}");
+    assert!(matches!(error, Description(_)), "{error}");
     let error = with("/model", "large".into());
     assert!(matches!(error, Description(_)), "{error}");
     let error = with("/model/attention/width", (1u64 << 40).into());
     assert!(matches!(error, Description(_)), "{error}");
     let error = with("/model/attention/width", 33.into());
-    assert!(matches!(error, Shape { .. }), "{error}");
+    assert!(
+        matches!(error, Weights(WeightsError::Shape { .. })),
+        "{error}"
+    );
     let error = with(&format!("{encoder}/layers"), 9999.into());
-    assert!(matches!(error, Missing(_)), "{error}");
+    assert!(
+        matches!(error, Weights(WeightsError::Missing(_))),
+        "{error}"
+    );
     let error = with(&format!("{encoder}/heads"), 0.into());
-    assert!(matches!(error, Unsupported(_)), "{error}");
+    assert!(is_unsupported(&error), "{error}");
     let error = with(
         "/model/attention/embedding",
         serde_json::json!({ "kind": "tower" }),
     );
-    assert!(matches!(error, Unsupported(_)), "{error}");
+    assert!(is_unsupported(&error), "{error}");
     let error = with("/model/policy/heads", serde_json::json!({}));
-    assert!(matches!(error, Unsupported(_)), "{error}");
+    assert!(is_unsupported(&error), "{error}");
 }
 
 #[test]
 fn heads_that_are_not_there_are_named() {
-    let network = lc0::read(&generate(&TOWER, 1)).unwrap();
+    let network = read(&generate(&TOWER, 1)).unwrap();
     let choice = HeadChoice {
         policy: PolicyHead::Soft,
         ..HeadChoice::default()
     };
-    let message = choice.check(network.config()).unwrap_err().to_string();
+    let message = choice.check(model(&network)).unwrap_err().to_string();
     assert!(
         message.contains("soft") && message.contains("vanilla"),
         "{message}"
@@ -169,7 +181,7 @@ fn heads_that_are_not_there_are_named() {
         value: ValueHead::Q,
         ..HeadChoice::default()
     };
-    let message = choice.check(network.config()).unwrap_err().to_string();
+    let message = choice.check(model(&network)).unwrap_err().to_string();
     assert!(message.contains("winner"), "{message}");
 }
 
@@ -183,38 +195,55 @@ fn a_chessformer_becomes_a_file_of_lc0s() {
     let path = folder.path().join("plain.pt");
     plain::write(&path, ExportPrecision::F32);
     let (module, metadata, tensors) = torchscript(&path);
-    let network = Lc0Network::from_torchscript(&metadata, tensors).unwrap();
+    let network = Network::from_tensors(&metadata, tensors).unwrap();
+    let network = for_lc0(network).unwrap();
     let inputs = positions(120, 8);
     let rows = rows(&inputs);
     let ours = module.forward(&rows).unwrap();
-    let our = |name: &str| match name {
-        "wdl" => ours[metadata.output(name).unwrap()].softmax(-1, None::<Kind>),
-        _ => ours[metadata.output(name).unwrap()].shallow_clone(),
+    let our = |output: Output| {
+        let found = &ours[metadata.output(output.name()).unwrap()];
+        match output {
+            Output::Wdl => found.softmax(-1, None::<Kind>),
+            _ => found.shallow_clone(),
+        }
     };
     for (encoding, tolerance) in [(Lc0Encoding::Float32, 1e-4), (Lc0Encoding::Linear16, 0.02)] {
         let file = lc0::write(&network, encoding).unwrap();
-        let read = lc0::read(&file).unwrap();
-        let choice = HeadChoice::default();
-        let names = choice.outputs(read.config());
-        let found = read.forward(&rows, &choice);
+        let back = read(&file).unwrap();
+        let names = back.architecture.interface().outputs;
+        let found = back.forward(Positions::Rows(&rows));
         assert_eq!(names.len(), ours.len());
-        for (name, found) in names.iter().zip(&found) {
-            let found = match *name {
-                "wdl" => found.softmax(-1, None::<Kind>),
+        for (&name, found) in names.iter().zip(&found) {
+            let found = match name {
+                Output::Wdl => found.softmax(-1, None::<Kind>),
                 _ => found.shallow_clone(),
             };
             let off = (found - our(name)).abs().max().double_value(&[]);
             // See `from_chessformer`: twenty times the logarithm of the golden ratio.
-            let tolerance = if *name == "moves_left" {
+            let tolerance = if name == Output::MovesLeft {
                 9.63
             } else {
                 tolerance
             };
-            assert!(off <= tolerance, "{name} is off by {off} in {encoding:?}");
+            assert!(off <= tolerance, "{name:?} is off by {off} in {encoding:?}");
         }
-        compare(&read, &file, &inputs[..20]);
+        compare(&back, &file, &inputs[..20]);
         assert_eq!(lc0::summary(&file).unwrap().licence, metadata.licence);
     }
+}
+
+/// A Chessformer with fresh weights, none where it is large.
+fn fresh(config: &ModelConfig) -> Network {
+    let model = Chessformer::new(config, Device::Cpu).unwrap();
+    let about = About {
+        name: "fresh".to_owned(),
+        search_value: "q".to_owned(),
+        training: serde_json::Value::Null,
+        licence: "unknown".to_owned(),
+    };
+    let size = [model.size().parameters];
+    let flat = Tensor::zeros([1], (Kind::Float, Device::Cpu)).expand(size, false);
+    Network::new(Box::new(model), &flat, about)
 }
 
 #[test]
@@ -270,11 +299,9 @@ fn what_lc0_has_no_words_for_is_named() {
         ),
     ];
     for (config, named) in cases {
-        let error = Lc0Network::from_chessformer(&config, [], String::new(), ().into());
-        let error = error.unwrap_err();
+        let error = for_lc0(fresh(&config)).unwrap_err();
         assert!(matches!(error, Lc0Error::Inexpressible(_)), "{error}");
         assert!(error.to_string().contains(named), "{error}");
     }
-    let missing = Lc0Network::from_chessformer(&layer, [], String::new(), ().into());
-    assert!(matches!(missing.unwrap_err(), Lc0Error::Missing(_)));
+    assert!(for_lc0(fresh(&layer)).is_ok());
 }

@@ -6,22 +6,21 @@ use shakmaty::Position;
 use std::fs;
 use tessera::chess::{Game, Ratings};
 use tessera::encode::{InputFormat, policy_index};
-use tessera::interop::maia3::{self, Maia3Network};
+use tessera::interop::maia3;
+use tessera::network::{Network, OpenError, Positions};
 use tessera::nn::torch::{ExportPrecision, TorchBackend, open};
 use tessera::nn::{Backend, Batch, DeviceChoice, Evaluations, Metadata, Precision, softmax};
 
-fn network() -> Maia3Network {
+fn network() -> Network {
     let parameters = random_parameters(&small()[1], 13);
     maia3::read(&Checkpoint::new(&parameters).bytes()).unwrap()
 }
 
 /// The file of a network, and what it says of itself.
-fn written(network: &Maia3Network, precision: ExportPrecision) -> (Vec<u8>, Metadata) {
+fn written(network: &Network, precision: ExportPrecision) -> (Vec<u8>, Metadata) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("maia3.pt");
-    let metadata = network
-        .write_torchscript("maia3-tiny", precision, &path)
-        .unwrap();
+    let metadata = network.write(precision, &path).unwrap();
     (fs::read(path).unwrap(), metadata)
 }
 
@@ -50,7 +49,7 @@ fn the_engine_plays_what_the_network_computes() {
     let backend = TorchBackend::new(&file, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
     assert_eq!(backend.metadata(), &metadata);
     let games = rated_games(150);
-    let outputs = network.forward(&rows(&games));
+    let outputs = network.forward(Positions::Rows(&rows(&games)));
     for start in [0, 1, 8] {
         let games = &games[start..];
         let mut batch = Batch::default();
@@ -89,8 +88,8 @@ fn a_file_holds_the_checkpoint() {
     let (file, metadata) = written(&network, ExportPrecision::F32);
     let (module, read) = open(&file).unwrap();
     assert_eq!(read, metadata);
-    let again = Maia3Network::from_torchscript(&read, module.tensors().unwrap()).unwrap();
-    assert_eq!(again.config(), network.config());
+    let again = Network::from_tensors(&read, module.tensors().unwrap()).unwrap();
+    assert_eq!(again.architecture.config(), network.architecture.config());
     assert_eq!(again.parameters(), network.parameters());
     let (file_again, metadata_again) = written(&again, ExportPrecision::F32);
     assert_eq!((file_again.len(), metadata_again), (file.len(), metadata));
@@ -98,11 +97,11 @@ fn a_file_holds_the_checkpoint() {
         architecture: serde_json::json!({ "family": "lc0" }),
         ..read
     };
-    let error = Maia3Network::from_torchscript(&foreign, module.tensors().unwrap());
-    assert!(error.unwrap_err().to_string().contains("family \"lc0\""));
+    let error = Network::from_tensors(&foreign, module.tensors().unwrap());
+    assert!(matches!(error.unwrap_err(), OpenError::Description(_)));
     // What is in the file and no parameter is indices, a few thousand bytes.
-    let counts = network.parameters().iter();
-    let parameters: usize = counts.map(|(_, tensor)| tensor.numel()).sum();
+    let tensors = network.weights.tensors().iter();
+    let parameters: usize = tensors.map(|tensor| tensor.numel()).sum();
     assert!(file.len() < 4 * parameters + (100 << 10), "{}", file.len());
 }
 
@@ -118,7 +117,7 @@ fn half_the_bytes_are_nearly_as_good() {
     batch.push(game, &moves, backend.properties().input);
     let mut found = Evaluations::default();
     backend.evaluate(&batch, &mut found).unwrap();
-    let policy = &network.forward(&rows(std::slice::from_ref(game)))[0];
+    let policy = &network.forward(Positions::Rows(&rows(std::slice::from_ref(game))))[0];
     for (mv, found) in moves.into_iter().zip(found.logits(0)) {
         let entry = policy_index(mv, game.position().turn());
         assert!((f64::from(*found) - policy.double_value(&[0, entry.into()])).abs() < 0.05);

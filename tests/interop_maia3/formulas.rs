@@ -1,10 +1,13 @@
 //! Maia-3's formulas, one number at a time in f64, against the network.
 
 use super::checkpoint::Checkpoint;
-use super::{Parameter, board, games, largest_difference, random_parameters, ratings, small};
+use super::{
+    Parameter, board, games, largest_difference, model, random_parameters, ratings, small,
+};
 use std::collections::HashMap;
 use tessera::chess::Game;
-use tessera::interop::maia3::{self, Maia3Config};
+use tessera::interop::maia3;
+use tessera::network::maia3::Maia3Config;
 
 /// A matrix, or a vector as one row.
 #[derive(Clone)]
@@ -244,7 +247,7 @@ fn a_network_computes_the_formulas() {
     for (config, seed) in small().iter().zip(1..) {
         let parameters = random_parameters(config, seed);
         let network = maia3::read(&Checkpoint::new(&parameters).bytes()).unwrap();
-        assert_eq!(network.config(), config);
+        assert_eq!(model(&network), config);
         let formulas = Formulas::new(config, &parameters);
         let expected: Vec<_> = games
             .iter()
@@ -266,7 +269,7 @@ fn networks_with_less_history_read_the_newest_boards() {
         };
         let parameters = random_parameters(&config, 7);
         let network = maia3::read(&Checkpoint::new(&parameters).bytes()).unwrap();
-        assert_eq!(network.config(), &config);
+        assert_eq!(model(&network), &config);
         let formulas = Formulas::new(&config, &parameters);
         let expected: Vec<_> = games
             .iter()

@@ -6,7 +6,9 @@ use super::{Parameter, random_parameters, small};
 use proptest::prelude::*;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
-use tessera::interop::maia3::{self, Maia3Config, Maia3Error, Maia3Network};
+use tessera::interop::maia3::{self, Maia3Error};
+use tessera::network::Network;
+use tessera::network::maia3::Maia3Config;
 use zip::CompressionMethod;
 
 /// Memory that any file may take besides a few times its size.
@@ -21,7 +23,7 @@ fn tiny() -> Vec<Parameter> {
 static GOOD: LazyLock<Vec<u8>> = LazyLock::new(|| Checkpoint::new(&tiny()).bytes());
 
 /// Reads within bounds.
-fn read(file: &[u8]) -> Result<Maia3Network, Maia3Error> {
+fn read(file: &[u8]) -> Result<Network, Maia3Error> {
     let begun = Instant::now();
     let (result, held) = peak(|| maia3::summary(file).and_then(|_| maia3::read(file)));
     assert!(begun.elapsed() < Duration::from_secs(10));
@@ -42,11 +44,11 @@ fn pickled(pickle: &[u8]) -> Vec<u8> {
 }
 
 /// Whether a network has exactly the parameters that were written.
-fn is_whole(network: &Maia3Network) -> bool {
+fn is_whole(network: &Network) -> bool {
     let parameters = tiny();
     network
         .parameters()
-        .iter()
+        .into_iter()
         .zip(&parameters)
         .all(|((_, found), (_, _, values))| {
             Vec::<f32>::try_from(found.flatten(0, -1)).unwrap() == *values

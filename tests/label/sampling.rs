@@ -4,7 +4,8 @@ use super::*;
 use std::collections::BTreeSet;
 use tch::{Device, Kind, Tensor};
 use tessera::data::replay::main_line;
-use tessera::model::{Chessformer, Export, ModelConfig, PositionConfig, export};
+use tessera::network::chessformer::{ModelConfig, PositionConfig};
+use tessera::network::{About, Architecture, Chessformer, Network};
 use tessera::nn::torch::ExportPrecision;
 
 /// Writes a tiny network with weights as large as `scale`. With 0 its policy is
@@ -23,14 +24,15 @@ fn write_network(folder: &Path, name: &str, scale: f64) {
     tch::manual_seed(7);
     let size = model.initial_weights().size();
     let weights = Tensor::randn(size, (Kind::Float, Device::Cpu)) * scale;
-    let how = Export {
+    let about = About {
         name: name.to_owned(),
-        precision: ExportPrecision::F32,
         search_value: "q".to_owned(),
         training: serde_json::Value::Null,
         licence: "GPL-3.0-or-later".to_owned(),
     };
-    export(&model, &weights, &how, &folder.join(format!("{name}.pt"))).unwrap();
+    let network = Network::new(Box::new(model), &weights, about);
+    let path = folder.join(format!("{name}.pt"));
+    network.write(ExportPrecision::F32, &path).unwrap();
 }
 
 /// `train label --sample` with two networks.

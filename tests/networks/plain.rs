@@ -2,7 +2,8 @@
 
 use std::path::Path;
 use tch::{Device, Kind, Tensor};
-use tessera::model::{Chessformer, Export, ModelConfig, NormKind, export};
+use tessera::network::chessformer::{ModelConfig, NormKind};
+use tessera::network::{About, Architecture, Chessformer, Network};
 use tessera::nn::torch::ExportPrecision;
 
 /// Writes one with random weights.
@@ -16,12 +17,12 @@ pub fn write(path: &Path, precision: ExportPrecision) {
     tch::manual_seed(5);
     let initial = model.initial_weights();
     let noise = Tensor::randn(initial.size(), (Kind::Float, Device::Cpu));
-    let how = Export {
+    let about = About {
         name: "plain".to_owned(),
-        precision,
         search_value: "q".to_owned(),
         training: serde_json::Value::Null,
         licence: "GPL-3.0-or-later".to_owned(),
     };
-    export(&model, &(initial + noise * 0.01), &how, path).unwrap();
+    let network = Network::new(Box::new(model), &(initial + noise * 0.01), about);
+    network.write(precision, path).unwrap();
 }

@@ -1,7 +1,7 @@
 //! What the search makes of results where a user wants them rescaled.
 
-use crate::backends::Scripted;
-use crate::{choose, game, play, uci};
+use crate::search::backends::Scripted;
+use crate::search::{choose, game, play, uci};
 use tessera::agent::{AgentKind, ConfigurableAgent};
 use tessera::nn::Value;
 use tessera::play::{Limits, Score};

@@ -1,7 +1,7 @@
 //! When the searching player answers.
 
-use crate::backends::{Scripted, hashed, uniform};
-use crate::{choose, game, uci};
+use crate::search::backends::{Scripted, hashed, uniform};
+use crate::search::{choose, game, uci};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};

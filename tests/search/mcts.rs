@@ -1,7 +1,7 @@
 //! What the searching player finds.
 
-use crate::backends::{Scripted, hashed, uniform};
-use crate::{choose, game, play, uci};
+use crate::search::backends::{Scripted, hashed, uniform};
+use crate::search::{choose, game, play, uci};
 use tessera::agent::{AgentKind, ConfigurableAgent};
 use tessera::chess::Game;
 use tessera::encode::policy_index;
@@ -520,6 +520,13 @@ fn what_does_not_steer_the_tree_leaves_it() {
     });
     let choice = choose(&mut *agent, &game, &nodes(600));
     assert_eq!(choice.report.lines.len(), 3);
+    assert_eq!(choice.report.new_nodes, 100);
+    agent.set_backend(std::sync::Arc::new(hashed()));
+    agent.adjust(&Parameters {
+        threads: 3,
+        ..parameters()
+    });
+    let choice = choose(&mut *agent, &game, &nodes(700));
     assert_eq!(choice.report.new_nodes, 100);
     agent.adjust(&Parameters {
         cpuct: 2.5,

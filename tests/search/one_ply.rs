@@ -1,7 +1,7 @@
 //! The players that do not search: `policy` and `value`.
 
-use crate::backends::{Scripted, hashed, uniform};
-use crate::{choose, game, uci};
+use crate::search::backends::{Scripted, hashed, uniform};
+use crate::search::{choose, game, uci};
 use std::time::{Duration, Instant};
 use tessera::agent::AgentKind;
 use tessera::encode::policy_index;

@@ -1,7 +1,7 @@
 //! Thinking on the opponent's time, and what is left of it afterwards.
 
-use crate::backends::hashed;
-use crate::{choose, game, play};
+use crate::search::backends::hashed;
+use crate::search::{choose, game, play};
 use shakmaty::Position;
 use std::time::{Duration, Instant};
 use tessera::agent::{AgentKind, ConfigurableAgent};
@@ -111,7 +111,7 @@ fn a_move_taken_back_finds_what_was_thought_of_the_position() {
     assert_eq!(again.best, first.best);
     assert!(again.report.new_nodes < 10, "{}", again.report.new_nodes);
     // Another game has nothing of it.
-    let other = crate::game("startpos", "d2d4 d7d5");
+    let other = crate::search::game("startpos", "d2d4 d7d5");
     let other = choose(&mut *agent, &other, &nodes(300));
     assert_eq!(other.report.new_nodes, 300);
 }

@@ -1,7 +1,7 @@
 //! A claimed mate is a mate: proofs against exhaustive search.
 
-use crate::backends::{hashed, uniform};
-use crate::{choose, game};
+use crate::search::backends::{hashed, uniform};
+use crate::search::{choose, game};
 use shakmaty::Position;
 use tessera::agent::AgentKind;
 use tessera::chess::{Ending, Game};

@@ -1,7 +1,7 @@
 //! Positions that several ways lead to.
 
-use crate::backends::Scripted;
-use crate::{choose, game, uci};
+use crate::search::backends::Scripted;
+use crate::search::{choose, game, uci};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use tessera::agent::AgentKind;

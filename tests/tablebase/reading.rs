@@ -1,7 +1,7 @@
 //! Folders and files: what is found, what is read, what is left out.
 
-use crate::table::{BLESSED_LOSS, CURSED_WIN, DRAW, write_flat};
-use crate::{Tables, game, game_at, generated, verdict_of};
+use crate::tablebase::table::{BLESSED_LOSS, CURSED_WIN, DRAW, write_flat};
+use crate::tablebase::{Tables, game, game_at, generated, verdict_of};
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;

@@ -1,6 +1,6 @@
 //! Moves at the root: which are kept, and where they lead.
 
-use crate::{Tables, choose, game, game_at, generated, verdict_of};
+use crate::tablebase::{Tables, choose, game, game_at, generated, verdict_of};
 use rand::seq::IndexedRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;

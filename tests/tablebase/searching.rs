@@ -1,6 +1,6 @@
 //! Tables in the search: leaves that they decide, and what is told of them.
 
-use crate::{Tables, choose, game, game_at, generated};
+use crate::tablebase::{Tables, choose, game, game_at, generated};
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;

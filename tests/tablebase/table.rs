@@ -1,7 +1,7 @@
 //! Writes solved endgames as Syzygy tables: the format of Ronald de Man's
 //! generator, with the plainest compression that it allows, codes of equal length.
 
-use crate::endgame::{Endgame, TURNS};
+use crate::tablebase::endgame::{Endgame, TURNS};
 use shakmaty::{Color, Role};
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! What chess programs are told, by the real program over pipes.
 
-use crate::table::{DRAW, LOSS, WIN, write_flat};
+use crate::tablebase::table::{DRAW, LOSS, WIN, write_flat};
 use shakmaty::Role;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

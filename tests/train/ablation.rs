@@ -1,6 +1,6 @@
 //! Variants trained and compared.
 
-use crate::workplace::{fail, succeed, train, workplace};
+use crate::train::workplace::{fail, succeed, train, workplace};
 use std::path::Path;
 use std::process::Command;
 

@@ -1,7 +1,7 @@
 //! Ratings from end to end: games to shards, to a network that takes ratings, to its
 //! file, to play.
 
-use crate::workplace::{succeed, train};
+use crate::train::workplace::{succeed, train};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;

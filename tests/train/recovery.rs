@@ -1,7 +1,7 @@
 //! What befalls a run, and what it makes of it: kills, signals, damaged and
 //! unwritable checkpoints, losses that are no numbers.
 
-use crate::workplace::{fail, games, metrics, pack, run, succeed, workplace};
+use crate::train::workplace::{fail, games, metrics, pack, run, succeed, workplace};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Replicas that share the batches of a run, one for each thread.
 
-use crate::workplace::{metrics, run_on, succeed, workplace};
+use crate::train::workplace::{metrics, run_on, succeed, workplace};
 use tessera::train::Checkpoint;
 
 /// The number of a name in a line of the metrics.

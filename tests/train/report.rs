@@ -1,6 +1,6 @@
 //! What a run leaves to look at, and how its configuration is set.
 
-use crate::workplace::{fail, metrics, run, succeed, train, workplace};
+use crate::train::workplace::{fail, metrics, run, succeed, train, workplace};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -23,6 +23,7 @@ fn keys_are_set_on_the_command_line() {
         ("optimizer.beta=1", "did you mean `beta1`?"),
         ("data.shards.3.rate=0.5", "data.shards.3.rate"),
         ("keep.newest=0", "keep.newest"),
+        ("guard.deviations=inf", "guard.deviations"),
     ] {
         let errors = fail(run(folder, "wrong").args(["--set", set]));
         assert!(errors.contains(told), "{errors}");

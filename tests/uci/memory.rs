@@ -1,6 +1,9 @@
 //! `Hash` is a bound, however long a search goes on.
 
-use crate::{Engine, PATIENCE, endurance, resident};
+#[cfg(feature = "torch")]
+mod with_network;
+
+use crate::uci::{Engine, PATIENCE, endurance, resident};
 use std::time::{Duration, Instant};
 use tessera::chess::Game;
 

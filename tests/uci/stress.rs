@@ -1,7 +1,7 @@
 //! What a client may say, in any order and at any moment, to 8 threads on
 //! however few processors there are.
 
-use crate::{Engine, endurance, resident};
+use crate::uci::{Engine, endurance, resident};
 use rand::seq::{IndexedRandom, IteratorRandom};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -3,7 +3,8 @@
 use clap::Args;
 use std::path::PathBuf;
 use tch::Device;
-use tessera::model::{Chessformer, ModelConfig, PRESETS};
+use tessera::network::ArchitectureConfig;
+use tessera::network::chessformer::{ModelConfig, PRESETS};
 use tessera::train::TrainConfig;
 
 /// Arguments of `train describe`.
@@ -27,17 +28,22 @@ impl Describe {
     /// Prints the sizes.
     pub fn run(self) -> anyhow::Result<()> {
         let config = match (&self.preset, &self.config) {
-            (Some(preset), _) => ModelConfig::preset(preset)?,
+            (Some(preset), _) => ArchitectureConfig::Chessformer {
+                model: ModelConfig::preset(preset)?,
+            },
             (None, Some(path)) => TrainConfig::read(path)?.architecture()?,
             (None, None) => unreachable!("clap asks for one of them"),
         };
-        let model = Chessformer::new(&config, Device::Cpu)?;
+        let model = config.build(Device::Cpu)?;
         let size = model.size();
         if self.json {
             println!("{}", serde_json::to_string(&size)?);
             return Ok(());
         }
-        print!("{}", toml::to_string(&config)?);
+        match &config {
+            ArchitectureConfig::Chessformer { model } => print!("{}", toml::to_string(model)?),
+            other => print!("{}", toml::to_string(other)?),
+        }
         println!();
         println!("parameters  {:>14}", size.parameters);
         println!(

@@ -3,18 +3,16 @@
 use super::device::DeviceArguments;
 use anyhow::{Context, bail};
 use clap::Args;
-use serde::Deserialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tch::Device;
-use tessera::model::ModelConfig;
-use tessera::nn;
+use tessera::network;
 use tessera::train::{Checkpoint, TrainConfig, Trainer};
 
 /// Arguments of `train eval`.
 #[derive(Args)]
 pub struct Eval {
-    /// A checkpoint, a run's folder for its newest one, or a network file (.pt) of
-    /// ours.
+    /// A checkpoint, a run's folder for its newest one, or a network file (.pt), of
+    /// ours or imported.
     #[arg(value_name = "RUN")]
     source: PathBuf,
     /// Take data and loss weights from this configuration instead of the run's. A
@@ -72,22 +70,13 @@ impl Eval {
         let Some(path) = &self.config else {
             bail!("a network file names no validation games: give --config");
         };
-        let mut config = TrainConfig::read(path)?;
+        let shown = self.source.display();
+        let file = std::fs::read(&self.source).with_context(|| format!("cannot read {shown}"))?;
+        let network = network::open(&file).with_context(|| format!("cannot measure {shown}"))?;
+        let config = TrainConfig::read(path)?;
+        let mut config = config.with_architecture(network.architecture.config());
         config.validation_samples = self.samples.unwrap_or(config.validation_samples);
-        config.preset = None;
-        config.model = Some(architecture(&self.source)?);
         config.init = Some(self.source.clone());
         Ok(Trainer::new(&config, device)?)
     }
-}
-
-/// The architecture of a network file.
-fn architecture(file: &Path) -> anyhow::Result<ModelConfig> {
-    let metadata = nn::describe(Some(file))?;
-    ModelConfig::deserialize(&metadata.architecture["model"]).with_context(|| {
-        format!(
-            "{} is no network of ours: only those can be measured here",
-            file.display()
-        )
-    })
 }

@@ -3,18 +3,17 @@
 
 use anyhow::{Context, ensure};
 use clap::Args;
-use serde_json::Value;
 use std::path::PathBuf;
-use tch::{Device, Tensor};
-use tessera::model::{self, Chessformer};
-use tessera::nn::torch::{self, ExportPrecision};
+use tch::Device;
+use tessera::network::{self, About, Network, Output};
+use tessera::nn::torch::ExportPrecision;
 use tessera::train::Checkpoint;
 
 /// Arguments of `train export`.
 #[derive(Args)]
 pub struct Export {
-    /// A checkpoint, a run's folder for its newest one, or a network file (.pt) of
-    /// this engine to rewrite in the current version.
+    /// A checkpoint, a run's folder for its newest one, or a network file (.pt) to
+    /// rewrite in the current version.
     #[arg(value_name = "RUN")]
     source: PathBuf,
     /// The network to write.
@@ -41,37 +40,34 @@ pub struct Export {
     licence: Option<String>,
 }
 
-/// A network to export, with its metadata.
-struct Found {
-    model: Chessformer,
-    /// Its parameters, end to end.
-    weights: Tensor,
-    name: String,
-    search_value: String,
-    licence: String,
-    training: Value,
-}
-
 impl Export {
     /// Writes the network.
     pub fn run(self) -> anyhow::Result<()> {
         let is_network = self.source.extension().is_some_and(|it| it == "pt");
-        let mut found = if is_network {
+        let mut network = if is_network {
             self.network()?
         } else {
             self.checkpoint()?
         };
+        let about = &mut network.about;
         if let Some(note) = self.note {
-            found.training["note"] = note.into();
+            about.training["note"] = note.into();
         }
-        let how = model::Export {
-            name: self.name.unwrap_or(found.name),
-            precision: self.precision,
-            search_value: self.search_value.unwrap_or(found.search_value),
-            training: found.training,
-            licence: self.licence.unwrap_or(found.licence),
+        let set = |field: &mut String, value: Option<String>| {
+            if let Some(value) = value {
+                *field = value;
+            }
         };
-        let metadata = model::export(&found.model, &found.weights, &how, &self.output)?;
+        set(&mut about.name, self.name);
+        set(&mut about.search_value, self.search_value);
+        set(&mut about.licence, self.licence);
+        let outputs = network.architecture.interface().outputs;
+        let ranks = &network.about.search_value;
+        ensure!(
+            outputs.iter().any(|output| output.name() == ranks),
+            "the network has no output `{ranks}` to rank moves by"
+        );
+        let metadata = network.write(self.precision, &self.output)?;
         println!(
             "{}: {}, {} parameters, {} samples seen, sha256 {}",
             self.output.display(),
@@ -83,7 +79,7 @@ impl Export {
         Ok(())
     }
 
-    fn checkpoint(&self) -> anyhow::Result<Found> {
+    fn checkpoint(&self) -> anyhow::Result<Network> {
         let checkpoint = Checkpoint::read(&self.source)?;
         let state = checkpoint.state;
         let sources = &state.config.data;
@@ -94,14 +90,14 @@ impl Export {
             .filter_map(|source| source.path.file_stem())
             .map(|name| name.to_string_lossy().into_owned())
             .collect();
-        Ok(Found {
-            model: Chessformer::new(&state.config.architecture()?, Device::Cpu)?,
-            weights: if self.last {
-                checkpoint.parameters
-            } else {
-                checkpoint.average
-            },
-            search_value: "q".to_owned(),
+        let flat = match self.last {
+            true => checkpoint.parameters,
+            false => checkpoint.average,
+        };
+        let architecture = state.config.architecture()?.build(Device::Cpu)?;
+        let has_q = architecture.has(Output::Q);
+        let about = About {
+            search_value: if has_q { "q" } else { "wdl" }.to_owned(),
             licence: "GPL-3.0-or-later".to_owned(),
             training: serde_json::json!({
                 "steps": state.step,
@@ -115,33 +111,17 @@ impl Export {
                 "note": "",
             }),
             name: state.config.name,
-        })
+        };
+        Ok(Network::new(architecture, &flat, about))
     }
 
-    fn network(&self) -> anyhow::Result<Found> {
+    fn network(&self) -> anyhow::Result<Network> {
         ensure!(
             !self.last,
             "--last is for runs: a network file has one set of weights"
         );
         let path = self.source.display();
         let file = std::fs::read(&self.source).with_context(|| format!("cannot read {path}"))?;
-        let read = || -> anyhow::Result<Found> {
-            let (module, metadata) = torch::open(&file)?;
-            let (model, weights) = model::restore(&metadata, &module.tensors()?)?;
-            let flat: Vec<_> = weights
-                .tensors()
-                .iter()
-                .map(|it| it.reshape([-1]))
-                .collect();
-            Ok(Found {
-                model,
-                weights: Tensor::cat(&flat, 0),
-                name: metadata.name,
-                search_value: metadata.search_value,
-                licence: metadata.licence,
-                training: metadata.training,
-            })
-        };
-        read().with_context(|| format!("{path} cannot be exported again"))
+        network::open(&file).with_context(|| format!("{path} cannot be exported again"))
     }
 }

@@ -21,7 +21,7 @@ use tessera::error_report;
 
 /// The trainer of Tessera: games in, networks out.
 #[derive(Parser)]
-#[command(version, about)]
+#[command(version = tessera::version::version(), about)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tessera::label::PolicyPlayer;
-use tessera::nn::{self, Backend, BackendOptions, Devices, Metadata, Precision};
+use tessera::nn::{self, Backend, BackendOptions, Devices, Metadata, NetworkOptions, Precision};
 
 /// Digits of a network's hash that tell it from others of its name.
 const HASH_DIGITS: usize = 8;
@@ -51,9 +51,11 @@ impl PolicyArguments {
             if !networks.contains_key(&policy.net) {
                 let metadata = nn::describe(Some(&policy.net))?;
                 let backend = nn::load(&BackendOptions {
-                    net: Some(policy.net.clone()),
-                    devices: self.device.clone(),
-                    precision: self.precision,
+                    network: NetworkOptions {
+                        net: Some(policy.net.clone()),
+                        devices: self.device.clone(),
+                        precision: self.precision,
+                    },
                     threads,
                     ..BackendOptions::default()
                 })?;

@@ -9,7 +9,7 @@ use shakmaty::Color;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
-use tessera::nn::{self, BackendKind, BackendOptions, Devices, Precision};
+use tessera::nn::{self, BackendKind, BackendOptions, Devices, NetworkOptions, Precision};
 use tessera::selfplay::{Event, SelfPlay, SelfPlaySummary};
 use tessera::uci::Settings;
 
@@ -171,9 +171,11 @@ impl SelfPlayCommand {
         let mut settings = Settings {
             backend: BackendOptions {
                 kind: self.backend,
-                net: self.net.clone(),
-                devices: self.device.clone(),
-                precision: self.precision,
+                network: NetworkOptions {
+                    net: self.net.clone(),
+                    devices: self.device.clone(),
+                    precision: self.precision,
+                },
                 threads: self.threads,
                 optimism: 0.0,
                 cache: 0,

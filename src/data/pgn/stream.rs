@@ -1,12 +1,16 @@
 //! A file of games as a sequence of texts, one a game, so that they can be
 //! parsed in parallel.
 
+use crate::bounded;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
 /// Bytes read ahead of the decompressors and of the line splitter.
 const BUFFER: usize = 1 << 18;
+/// Bytes of the longest game, comments and variations included. What is longer
+/// is no PGN, or was packed to fill the memory.
+const LONGEST_GAME: usize = 16 << 20;
 /// The byte-order mark.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
@@ -59,7 +63,11 @@ impl<R: BufRead> Games<R> {
         let mut has_moves = false;
         let mut in_comment = false;
         loop {
-            if self.line.is_empty() && self.reader.read_until(b'\n', &mut self.line)? == 0 {
+            let room = (LONGEST_GAME - game.len()) as u64;
+            if self.line.is_empty()
+                && bounded::read_line(&mut self.reader, &mut self.line, room).map_err(too_long)?
+                    == 0
+            {
                 let blank = game.iter().all(u8::is_ascii_whitespace);
                 return Ok((!blank).then_some(game));
             }
@@ -83,9 +91,21 @@ impl<R: BufRead> Games<R> {
                     }
                 }
             }
+            if game.len() + self.line.len() > LONGEST_GAME {
+                return Err(too_long(ErrorKind::FileTooLarge.into()));
+            }
             game.append(&mut self.line);
         }
     }
+}
+
+/// Says it of the game where a line did not fit into it.
+fn too_long(error: io::Error) -> io::Error {
+    if error.kind() != ErrorKind::FileTooLarge {
+        return error;
+    }
+    let text = format!("a game is longer than {} MiB", LONGEST_GAME >> 20);
+    io::Error::new(ErrorKind::FileTooLarge, text)
 }
 
 impl<R: BufRead> Iterator for Games<R> {
@@ -100,6 +120,7 @@ impl<R: BufRead> Iterator for Games<R> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::io::Cursor;
 
     fn split(text: &str) -> Vec<String> {
         Games::new(text.as_bytes())
@@ -117,6 +138,22 @@ mod tests {
         let marked = format!("\u{feff}{}", first.trim_start());
         assert_eq!(split(&format!("{marked}{second}")), [&marked, second]);
         assert_eq!(split(" \n\n"), [""; 0]);
+    }
+
+    #[test]
+    fn games_without_end_are_refused() {
+        for filling in ["a", "\n", "{a}\n"] {
+            let endless = filling.repeat(1 << 20);
+            let endless = (0..64).map(|_| Cursor::new(endless.clone()));
+            let endless = endless.fold(Box::new(io::empty()) as Box<dyn Read>, |before, part| {
+                Box::new(before.chain(part))
+            });
+            let mut games = Games::new(BufReader::new(endless));
+            let error = games.next().unwrap().unwrap_err();
+            assert_eq!(error.to_string(), "a game is longer than 16 MiB");
+        }
+        let long = format!("1. e4 {{{}}} *\n", "a".repeat(15 << 20));
+        assert_eq!(split(&long), [long.clone()]);
     }
 
     proptest! {

@@ -8,7 +8,6 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
@@ -68,15 +67,13 @@ pub(super) struct Object {
 }
 
 impl Object {
-    /// Finds what an address names; `None` if `location` is a path.
+    /// Finds what an address names.
     ///
     /// Credentials, region and endpoint are taken from the environment
     /// variables that all of Amazon's tools use (AWS_ACCESS_KEY_ID,
     /// AWS_ENDPOINT_URL and so on).
-    pub fn open(location: &Path) -> io::Result<Option<Object>> {
-        let Some(url) = location.to_str().and_then(address) else {
-            return Ok(None);
-        };
+    pub fn open(address: &str) -> io::Result<Object> {
+        let url = Url::parse(address).map_err(io::Error::other)?;
         let runtime = runtime()?;
         let variables: Vec<(String, String)> = std::env::vars()
             .filter(|(name, _)| name.starts_with("AWS_"))
@@ -92,12 +89,12 @@ impl Object {
         let (store, key) = parse_url_opts(&url, options).map_err(io::Error::other)?;
         let store: Arc<dyn ObjectStore> = Arc::from(store);
         let found = runtime.block_on(store.head(&key)).map_err(failure)?;
-        Ok(Some(Object {
+        Ok(Object {
             store,
             key,
             size: found.size,
             ahead: Mutex::default(),
-        }))
+        })
     }
 
     pub fn size(&self) -> u64 {
@@ -163,22 +160,6 @@ async fn fetch(
     Ok(bytes.into())
 }
 
-/// Whether `location` is the address of an object, such as `s3://bucket/key`,
-/// and not the path of a file.
-#[must_use]
-pub fn is_address(location: &Path) -> bool {
-    location.to_str().and_then(address).is_some()
-}
-
-/// The address that `location` is, if it is one: with a scheme, but not that of
-/// Windows' drives.
-fn address(location: &str) -> Option<Url> {
-    location
-        .split_once("://")
-        .filter(|(scheme, _)| scheme.len() > 1)?;
-    Url::parse(location).ok()
-}
-
 fn failure(error: object_store::Error) -> io::Error {
     match error {
         object_store::Error::NotFound { .. } => io::Error::new(
@@ -186,21 +167,5 @@ fn failure(error: object_store::Error) -> io::Error {
             "the store has no object of this name",
         ),
         error => io::Error::other(error),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_told_from_paths() {
-        for path in ["a.shard", "/data/a.shard", "C:\\a.shard", "a:b", "c://x"] {
-            assert_eq!(address(path), None, "{path}");
-        }
-        for url in ["s3://bucket/a.shard", "https://host/a.shard"] {
-            assert!(address(url).is_some(), "{url}");
-        }
-        assert!(Object::open(Path::new("a.shard")).unwrap().is_none());
     }
 }

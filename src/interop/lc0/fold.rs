@@ -1,10 +1,10 @@
 //! Batch norms, folded into the convolutions before them as Lc0 does.
 
 use super::Lc0Error;
-use super::config::{PolicyHead, ValueHead};
 use super::fields::{policy_head, value_head};
 use super::layer::Lc0Encoding;
 use super::schema::{ConvBlock, Layer, Weights};
+use crate::network::lc0::{PolicyHead, ValueHead};
 
 /// What batch norms add to the variance.
 const EPSILON: f32 = 1e-5;

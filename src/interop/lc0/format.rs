@@ -2,13 +2,14 @@
 //! and where heads stand in files with one of each kind.
 
 use super::Lc0Error;
-use super::config::{
-    Activation, Lc0Config, PolicyHead, PolicyHeadConfig, SquareEmbedding, ValueHead,
-};
 use super::layer::Lc0Encoding;
 use super::schema::{
     self, ActivationFunction, DefaultActivation, Encoding, EngineVersion, Format, InputEmbedding,
     MovesLeft, Net, NetworkFormat, Output, Policy, Structure, Value, Weights,
+};
+use crate::network::Activation;
+use crate::network::lc0::{
+    AttentionBody, Lc0Config, PolicyHead, PolicyHeadConfig, SquareEmbedding, ValueHead,
 };
 
 /// Input formats that Lc0 has, by its numbers.
@@ -134,8 +135,8 @@ fn activation_of(function: ActivationFunction) -> Result<Option<Activation>, Lc0
     }))
 }
 
-fn function_of(activation: Activation) -> ActivationFunction {
-    match activation {
+fn function_of(activation: Activation) -> Result<ActivationFunction, Lc0Error> {
+    Ok(match activation {
         Activation::Mish => ActivationFunction::Mish,
         Activation::Relu => ActivationFunction::Relu,
         Activation::None => ActivationFunction::None,
@@ -144,7 +145,8 @@ fn function_of(activation: Activation) -> ActivationFunction {
         Activation::Selu => ActivationFunction::Selu,
         Activation::Swish => ActivationFunction::Swish,
         Activation::Relu2 => ActivationFunction::Relu2,
-    }
+        Activation::Gelu => return Err(Lc0Error::Inexpressible("GELU".to_owned())),
+    })
 }
 
 /// Whether older Lc0 reads the heads of such a network, too: one policy and one
@@ -197,6 +199,10 @@ pub(super) fn format_of(
         SquareEmbedding::Tower | SquareEmbedding::Map => InputEmbedding::PeMap,
         SquareEmbedding::Dense { .. } => InputEmbedding::PeDense,
     });
+    let function = |activation: fn(&AttentionBody) -> Activation| {
+        let function = body.map(|body| function_of(activation(body)));
+        Ok::<_, Lc0Error>(function.transpose()?.map(|function| function as i32))
+    };
     let format = NetworkFormat {
         input: Some(config.input_format as i32),
         output: Some(if wdl { Output::Wdl } else { Output::Classical } as i32),
@@ -205,8 +211,8 @@ pub(super) fn format_of(
         value: Some(if wdl { Value::Wdl } else { Value::Classical } as i32),
         moves_left: config.moves_left.map(|_| MovesLeft::V1 as i32),
         default_activation: Some(default as i32),
-        smolgen_activation: body.map(|body| function_of(body.smolgen_activation) as i32),
-        ffn_activation: body.map(|body| function_of(body.feed_forward_activation) as i32),
+        smolgen_activation: function(|body| body.smolgen_activation)?,
+        ffn_activation: function(|body| body.feed_forward_activation)?,
         input_embedding: embedding.map(|embedding| embedding as i32),
     };
     // When each of these came to Lc0.

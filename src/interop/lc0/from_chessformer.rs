@@ -10,13 +10,16 @@
 //! - Lc0's moves left are a ReLU, ours a softplus. A ReLU moved by the logarithm
 //!   of the golden ratio is never further from it than that.
 
-use super::config::{
-    Activation, AttentionBody, EncoderConfig, Lc0Config, MovesLeftConfig, PolicyConfig, PolicyHead,
+use super::Lc0Error;
+use crate::encode::{BOARDS, PLANES_PER_BOARD};
+use crate::network::chessformer::{
+    EmbeddingConfig, MOVES_LEFT_FEATURES, MOVES_LEFT_SCALE, ModelConfig, NormKind, PositionConfig,
+};
+use crate::network::lc0::{
+    AttentionBody, EncoderConfig, HeadChoice, Lc0Config, MovesLeftConfig, PolicyConfig, PolicyHead,
     PolicyHeadConfig, SmolgenConfig, SquareEmbedding, ValueHead, ValueHeadConfig,
 };
-use super::{Lc0Error, Lc0Network};
-use crate::encode::{BOARDS, PLANES_PER_BOARD};
-use crate::model::{EmbeddingConfig, MOVES_LEFT_SCALE, ModelConfig, NormKind, PositionConfig};
+use crate::network::{About, Activation, Architecture, Chessformer, Lc0, Network, Weights};
 use std::collections::BTreeMap;
 use tch::{Device, Kind, Tensor};
 
@@ -32,33 +35,39 @@ const NO_DRAW: f64 = -16.0;
 /// Lc0's converter to ONNX knows no other width of a value's hidden layer.
 const VALUE_HIDDEN: i64 = 128;
 
-impl Lc0Network {
-    /// A Chessformer of ours as Lc0 can play it; `tensors` by the names that the
-    /// exported network has, others may be among them.
-    ///
-    /// The heads are `vanilla`, `soft` and `optimistic`, `winner`, `q` and `st`.
-    /// The plies to the end of a game come out up to 9.6 different, differences
-    /// between positions less so; all else is the same.
-    ///
-    /// # Errors
-    /// [`Lc0Error::Inexpressible`], naming what Lc0 has no fields for;
-    /// [`Lc0Error::Missing`] and [`Lc0Error::Shape`] if tensors do not fit.
-    pub fn from_chessformer(
-        model: &ModelConfig,
-        tensors: impl IntoIterator<Item = (String, Tensor)>,
-        licence: String,
-        training: serde_json::Value,
-    ) -> Result<Lc0Network, Lc0Error> {
-        let _guard = tch::no_grad_guard();
-        let checked = model.check();
-        checked.map_err(|error| Lc0Error::Description(error.to_string()))?;
-        let config = config_of(model)?;
-        let source = Source(tensors.into_iter().collect());
-        let mut named = source.renamed(model)?;
-        source.embedding(model, &mut named)?;
-        source.moves_left(&mut named)?;
-        Lc0Network::new(config, named, licence, training)
+/// The network as Lc0 can play it: one of Lc0's family as it is, a Chessformer of
+/// ours with its weights rewritten.
+///
+/// The heads of a Chessformer are then `vanilla`, `soft` and `optimistic`,
+/// `winner`, `q` and `st`. The plies to the end of a game come out up to 9.6
+/// different, differences between positions less so; all else is the same.
+///
+/// # Errors
+/// [`Lc0Error::Inexpressible`], naming what Lc0 has no fields for.
+pub fn for_lc0(network: Network) -> Result<Network, Lc0Error> {
+    if network.downcast::<Lc0>().is_some() {
+        return Ok(network);
     }
+    let Some(model) = network.downcast::<Chessformer>().map(Chessformer::model) else {
+        let family = network.architecture.config().family();
+        let what = format!("networks of the family {family}");
+        return Err(Lc0Error::Inexpressible(what));
+    };
+    let _guard = tch::no_grad_guard();
+    let config = config_of(model)?;
+    let source = Source(network.parameters().into_iter().collect());
+    let mut named = source.renamed(model)?;
+    source.embedding(model, &mut named)?;
+    source.moves_left(&mut named)?;
+    let architecture = Lc0::new(&config, HeadChoice::default(), Device::Cpu)?;
+    Ok(Network {
+        weights: Weights::take(architecture.parameters(), named)?,
+        architecture: Box::new(architecture),
+        about: About {
+            search_value: "wdl".to_owned(),
+            ..network.about
+        },
+    })
 }
 
 fn config_of(model: &ModelConfig) -> Result<Lc0Config, Lc0Error> {
@@ -150,7 +159,7 @@ fn config_of(model: &ModelConfig) -> Result<Lc0Config, Lc0Error> {
         ]
         .into(),
         moves_left: Some(MovesLeftConfig {
-            features: crate::model::MOVES_LEFT_FEATURES,
+            features: MOVES_LEFT_FEATURES,
             hidden: model.value_hidden,
         }),
     })

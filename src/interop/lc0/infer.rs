@@ -1,13 +1,13 @@
 //! The sizes of a network, read off its tensors: a file states none of them.
 
 use super::Lc0Error;
-use super::config::{
-    AttentionBody, EncoderConfig, Lc0Config, MovesLeftConfig, PolicyConfig, PolicyHead,
-    PolicyHeadConfig, SmolgenConfig, SquareEmbedding, Tower, ValueHead, ValueHeadConfig,
-};
 use super::fields::{policy_head, value_head};
 use super::format::Kind;
 use super::schema::{self, ConvBlock, EncoderLayer, InputEmbedding, Layer, Policy, Weights};
+use crate::network::lc0::{
+    AttentionBody, EncoderConfig, Lc0Config, MovesLeftConfig, PolicyConfig, PolicyHead,
+    PolicyHeadConfig, SmolgenConfig, SquareEmbedding, Tower, ValueHead, ValueHeadConfig,
+};
 use std::collections::BTreeMap;
 
 /// What a file's network is; its heads stand where files with many have them.

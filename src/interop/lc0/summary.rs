@@ -1,11 +1,11 @@
 //! What a weights file is, found without building a tensor.
 
-use super::config::Lc0Config;
 use super::format::{Kind, gather_heads};
 use super::infer::infer;
 use super::schema::Net;
-use super::size::Lc0Size;
 use super::{Lc0Error, container};
+use crate::network::Size;
+use crate::network::lc0::Lc0Config;
 use serde::Serialize;
 
 /// What a weights file says of itself.
@@ -15,7 +15,7 @@ pub struct Lc0Summary {
     pub model: Lc0Config,
     /// How large the network is.
     #[serde(flatten)]
-    pub size: Lc0Size,
+    pub size: Size,
     /// The oldest Lc0 that reads it.
     pub min_version: String,
     /// Licence of the weights as the file states it, or `unknown`.
@@ -35,7 +35,7 @@ pub fn summary(file: &[u8]) -> Result<Lc0Summary, Lc0Error> {
     gather_heads(&mut weights, kind.policy);
     let model = infer(&kind, &mut weights)?;
     Ok(Lc0Summary {
-        size: model.size(),
+        size: model.size()?,
         model,
         min_version: min_version(&net),
         licence: licence(&net),

@@ -1,14 +1,13 @@
 //! From a checkpoint to a network.
 
 use super::Maia3Error;
-use super::config::{GabConfig, Maia3Config, PIECES};
-use super::network::{FAMILY, Maia3Network, expect};
 use crate::interop::pytorch::{Checkpoint, View};
-use crate::model::Size;
+use crate::network::maia3::{GabConfig, Maia3Config, PIECES};
+use crate::network::{About, Architecture, Maia3, Network, Parameter, Size, Weights, WeightsError};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use tch::{Kind, Tensor};
+use tch::{Device, Kind, Tensor};
 
 /// What wrappers of training put before the names of a network's parameters:
 /// data parallelism and compilation.
@@ -47,7 +46,7 @@ type Views<'a> = BTreeMap<String, View<'a>>;
 pub struct Maia3Summary {
     /// `maia3`.
     pub family: &'static str,
-    /// The published network that has these sizes, of [`super::PRESETS`].
+    /// The published network that has these sizes, of [`crate::network::maia3::PRESETS`].
     pub published_as: Option<&'static str>,
     /// Its sizes.
     pub model: Maia3Config,
@@ -66,16 +65,17 @@ pub struct Maia3Summary {
 /// # Errors
 /// [`Maia3Error`], as for [`read`].
 pub fn summary(file: &[u8]) -> Result<Maia3Summary, Maia3Error> {
-    let (checkpoint, mut views, model) = outline(file)?;
-    for (name, _) in model.parameters() {
-        views.remove(&name);
+    let (checkpoint, mut views, architecture) = outline(file)?;
+    for parameter in architecture.parameters() {
+        views.remove(&parameter.name);
     }
     let others = views.into_keys();
+    let model = architecture.model();
     Ok(Maia3Summary {
-        family: FAMILY,
+        family: architecture.config().family(),
         published_as: model.preset_name(),
-        size: model.size(),
-        model,
+        size: architecture.size(),
+        model: model.clone(),
         training: checkpoint.notes(),
         ignored: others.filter(|name| !is_copy(name)).collect(),
     })
@@ -89,8 +89,8 @@ pub fn summary(file: &[u8]) -> Result<Maia3Summary, Maia3Error> {
 ///
 /// # Errors
 /// [`Maia3Error`], naming what is wrong or cannot be evaluated.
-pub fn read(file: &[u8]) -> Result<Maia3Network, Maia3Error> {
-    let (mut checkpoint, mut views, config) = outline(file)?;
+pub fn read(file: &[u8]) -> Result<Network, Maia3Error> {
+    let (mut checkpoint, mut views, architecture) = outline(file)?;
     let training = Value::Object(checkpoint.notes());
     let generator = views.get(GENERATOR).cloned();
     let mut reader = Reader {
@@ -99,10 +99,9 @@ pub fn read(file: &[u8]) -> Result<Maia3Network, Maia3Error> {
         left: file.len() / 2,
     };
     let mut tensors = BTreeMap::new();
-    for (name, _) in config.parameters() {
-        if let Some(view) = views.remove(&name) {
-            let tensor = reader.floats(&name, &view)?;
-            tensors.insert(name, tensor);
+    for Parameter { name, .. } in architecture.parameters() {
+        if let Some(view) = views.remove(name) {
+            tensors.insert(name.clone(), reader.floats(name, &view)?);
         }
     }
     for (name, view) in views.iter().filter(|(name, _)| is_copy(name)) {
@@ -111,22 +110,35 @@ pub fn read(file: &[u8]) -> Result<Maia3Network, Maia3Error> {
             return Err(Maia3Error::Unsupported(own.to_owned()));
         }
     }
-    Maia3Network::new(config, tensors, LICENCE.to_owned(), training)
+    Ok(Network {
+        weights: Weights::take(architecture.parameters(), tensors)?,
+        architecture: Box::new(architecture),
+        about: About {
+            name: String::new(),
+            search_value: "wdl".to_owned(),
+            training,
+            licence: LICENCE.to_owned(),
+        },
+    })
 }
 
-/// A checkpoint, what tensors it has, and the sizes that their shapes tell.
-fn outline(file: &[u8]) -> Result<(Checkpoint<'_>, Views<'_>, Maia3Config), Maia3Error> {
+/// A checkpoint, what tensors it has, and the structure that their shapes tell.
+fn outline(file: &[u8]) -> Result<(Checkpoint<'_>, Views<'_>, Maia3), Maia3Error> {
     let checkpoint = Checkpoint::read(file)?;
     let views = named(checkpoint.state_dict()?)?;
-    let config = sizes(&views)?;
-    config.check()?;
-    for (name, shape) in config.parameters() {
-        match views.get(&name) {
-            Some(view) => expect(&name, view.shape(), &shape)?,
-            None => return Err(Maia3Error::Missing(name)),
+    let architecture = Maia3::new(&sizes(&views)?, Device::Cpu)?;
+    for Parameter { name, shape, .. } in architecture.parameters() {
+        let view = views.get(name);
+        let found = view.ok_or_else(|| Maia3Error::Missing(name.clone()))?;
+        if found.shape() != shape {
+            return Err(Maia3Error::Weights(WeightsError::Shape {
+                name: name.clone(),
+                found: found.shape().to_vec(),
+                expected: shape.clone(),
+            }));
         }
     }
-    Ok((checkpoint, views, config))
+    Ok((checkpoint, views, architecture))
 }
 
 /// Whether a parameter is the generator once more.

@@ -1,11 +1,12 @@
 //! What in a graph of ONNX is what: planes, outputs, operators.
 
 use super::OnnxError;
-use super::config::{NodeConfig, OnnxConfig, OutputConfig, OutputForm};
-use super::schema::{GraphProto, ModelProto};
+use super::schema::{AttributeProto, AttributeType, GraphProto, ModelProto, NodeProto};
 use super::wrap::{MOVES_LEFT, POLICY, VALUE, WDL};
 use super::write::METADATA;
 use crate::encode::InputFormat;
+use crate::network::PLANES;
+use crate::network::graph::{Attribute, GraphConfig, NodeConfig, OutputConfig, OutputForm};
 use crate::nn::Metadata;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +28,7 @@ impl Interface {
     pub fn of_lc0() -> Interface {
         let name = |name: &str| Some(name.to_owned());
         Interface {
-            planes: super::PLANES.to_owned(),
+            planes: PLANES.to_owned(),
             input_format: InputFormat::Classical.number(),
             policy: name(POLICY),
             wdl: name(WDL),
@@ -54,10 +55,10 @@ pub(super) fn describe(
     graph: &GraphProto,
     interface: &Interface,
     metadata: Option<&Metadata>,
-) -> Result<OnnxConfig, OnnxError> {
+) -> Result<GraphConfig, OnnxError> {
     let nodes = nodes(graph)?;
     let format = metadata.map(|metadata| metadata.input_format);
-    Ok(OnnxConfig {
+    Ok(GraphConfig {
         operator_set: operator_set(model)?,
         input: input(graph, &interface.planes)?,
         input_format: format.unwrap_or(interface.input_format),
@@ -85,7 +86,7 @@ fn nodes(graph: &GraphProto) -> Result<Vec<NodeConfig>, OnnxError> {
             if let Some(twice) = node.output.iter().find(|&output| !made.insert(output)) {
                 return Err(OnnxError::MadeTwice(twice.clone()));
             }
-            Ok(NodeConfig::new(node))
+            Ok(node_config(node))
         })
         .collect()
 }
@@ -157,4 +158,30 @@ fn logits(nodes: &[NodeConfig], name: &str) -> Option<String> {
         }
     }
     None
+}
+
+/// The node without its attributes of other kinds, which no operator known here
+/// has.
+fn node_config(node: &NodeProto) -> NodeConfig {
+    let attributes = node.attribute.iter();
+    NodeConfig {
+        operator: node.op_type.clone(),
+        inputs: node.input.clone(),
+        outputs: node.output.clone(),
+        attributes: attributes
+            .filter_map(|attribute| Some((attribute.name.clone(), value(attribute)?)))
+            .collect(),
+    }
+}
+
+fn value(attribute: &AttributeProto) -> Option<Attribute> {
+    Some(match attribute.r#type() {
+        AttributeType::Int => Attribute::Int(attribute.i),
+        AttributeType::Float => Attribute::Float(attribute.f),
+        AttributeType::Ints => Attribute::Ints(attribute.ints.clone()),
+        AttributeType::String => {
+            Attribute::Text(String::from_utf8_lossy(&attribute.s).into_owned())
+        }
+        _ => return None,
+    })
 }

@@ -1,12 +1,17 @@
 //! Files that hold networks in ONNX.
 
 use super::OnnxError;
-use super::interface::Interface;
-use super::network::OnnxNetwork;
-use super::schema::ModelProto;
+use super::interface::{Interface, describe, metadata};
+use super::schema::{GraphProto, ModelProto};
+use super::tensor;
 use crate::interop::lc0::schema::Net;
 use crate::interop::lc0::{Lc0Error, container};
+use crate::network::graph::GraphConfig;
+use crate::network::{About, Architecture, Graph, Network};
 use prost::Message;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use tch::Tensor;
 
 /// Fields of messages that a file may have, at most. Two bytes become a hundred in
 /// memory; the networks of the field have some ten thousand.
@@ -23,7 +28,7 @@ const LISTS: [&[u32]; 3] = [&[7], &[1, 5, 11, 12], &[5]];
 /// # Errors
 /// [`OnnxError`] if it is none, is damaged, lies in several files, or has
 /// operators other than those of the field's networks.
-pub fn read(file: &[u8]) -> Result<OnnxNetwork, OnnxError> {
+pub fn read(file: &[u8]) -> Result<Network, OnnxError> {
     if !container::is_weights_file(file) {
         return model(file, &Interface::of_lc0());
     }
@@ -33,14 +38,121 @@ pub fn read(file: &[u8]) -> Result<OnnxNetwork, OnnxError> {
     model(held.ok_or(OnnxError::NoModel)?, &interface(&net))
 }
 
-fn model(bytes: &[u8], interface: &Interface) -> Result<OnnxNetwork, OnnxError> {
+fn model(bytes: &[u8], interface: &Interface) -> Result<Network, OnnxError> {
     let mut left = MOST_FIELDS;
     // What ends early here does so below as well.
     let counted = count(bytes, &LISTS, &mut left);
     if left == 0 && counted.is_ok() {
         return Err(OnnxError::TooManyFields);
     }
-    OnnxNetwork::read(&ModelProto::decode(bytes)?, interface)
+    network(&ModelProto::decode(bytes)?, interface)
+}
+
+/// A network of a model, tried on two positions.
+fn network(model: &ModelProto, interface: &Interface) -> Result<Network, OnnxError> {
+    let graph = model.graph.as_ref().ok_or(OnnxError::NoModel)?;
+    let metadata = metadata(model);
+    let mut config = describe(model, graph, interface, metadata.as_ref())?;
+    let tensors = take_tensors(graph, &mut config)?;
+    let (graph, weights) = Graph::from_tensors(config, tensors)?;
+    let about = match metadata {
+        Some(metadata) => About::of(&metadata),
+        None => About {
+            name: String::new(),
+            search_value: "wdl".to_owned(),
+            training: serde_json::json!({ "format": "ONNX", "producer": model.producer_name }),
+            licence: interface.licence.clone().unwrap_or("unknown".to_owned()),
+        },
+    };
+    Ok(Network {
+        architecture: Box::new(graph),
+        weights,
+        about,
+    })
+}
+
+/// The tensors that the graph reads, by the names that `config` is told of them.
+fn take_tensors(
+    graph: &GraphProto,
+    config: &mut GraphConfig,
+) -> Result<Vec<(String, Tensor)>, OnnxError> {
+    let inputs = config.nodes.iter().flat_map(|node| &node.inputs);
+    let used: BTreeSet<String> = inputs.cloned().collect();
+    let constants = graph.node.iter().filter(|node| node.op_type == "Constant");
+    let constants = constants.filter_map(|node| {
+        let mut attributes = node.attribute.iter();
+        let value = attributes.find_map(|attribute| attribute.t.as_ref())?;
+        Some((node.output.first()?, value))
+    });
+    let initializers = graph.initializer.iter();
+    let initializers = initializers.map(|tensor| (&tensor.name, tensor));
+    let mut tensors = Vec::new();
+    for (name, proto) in initializers.chain(constants) {
+        if !used.contains(name) || config.tensors.contains_key(name) {
+            continue;
+        }
+        let tensor = tensor::read(proto).map_err(|source| OnnxError::Tensor {
+            name: name.clone(),
+            source,
+        })?;
+        let stored = stored_name(name, config.tensors.len());
+        tensors.push((stored.clone(), tensor));
+        config.tensors.insert(name.clone(), stored);
+    }
+    Ok(tensors)
+}
+
+/// A name that a TorchScript module can have for a tensor: its own as far as
+/// that is possible.
+fn stored_name(name: &str, number: usize) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let plain: String = name.chars().take(100).map(plain).collect();
+    format!("tensor_{}_{number}", plain.trim_matches('_'))
+}
+
+/// What a file of ONNX says of its network.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OnnxSummary {
+    /// The version of ONNX's operators.
+    pub operator_set: i64,
+    /// How often each operator is at work.
+    pub operators: BTreeMap<String, usize>,
+    /// How Lc0 fills the planes: the number of its input format.
+    pub input_format: u32,
+    /// The outputs, by their names in the metadata of a network file.
+    pub outputs: Vec<String>,
+    /// Parameters.
+    pub parameters: i64,
+    /// Multiply–accumulates of one evaluation.
+    pub macs: i64,
+    /// Licence of the weights as the file states it, or `unknown`.
+    pub licence: String,
+    /// What is known of where the network is from.
+    pub training: serde_json::Value,
+}
+
+/// Says what a file of ONNX is.
+///
+/// # Errors
+/// [`OnnxError`], as for [`read`].
+pub fn summary(file: &[u8]) -> Result<OnnxSummary, OnnxError> {
+    let network = read(file)?;
+    let graph: &Graph = network.downcast().expect("what was read");
+    let mut operators = BTreeMap::new();
+    for node in &graph.model().nodes {
+        *operators.entry(node.operator.clone()).or_default() += 1;
+    }
+    let outputs = graph.interface().outputs.into_iter();
+    Ok(OnnxSummary {
+        operator_set: graph.model().operator_set,
+        operators,
+        input_format: graph.model().input_format,
+        outputs: outputs.map(|output| output.name().to_owned()).collect(),
+        parameters: graph.size().parameters,
+        macs: graph.size().macs,
+        licence: network.about.licence,
+        training: network.about.training,
+    })
 }
 
 /// Takes the fields of a message from what is `left`, and those of the messages
@@ -78,7 +190,8 @@ mod tests {
     use super::*;
     use crate::interop::onnx::schema::{NodeProto, StringStringEntryProto, TensorProto};
     use crate::interop::onnx::wrap::{POLICY, WDL};
-    use crate::interop::onnx::write::{Function, PLANES, encode};
+    use crate::interop::onnx::write::{Function, encode};
+    use crate::network::{Output, PLANES, Positions};
     use crate::nn::torch::ExportPrecision;
     use proptest::prelude::*;
     use tch::{Kind, Tensor};
@@ -139,14 +252,15 @@ mod tests {
     #[test]
     fn a_network_evaluates_in_batches_of_any_size() {
         let network = read(&encode(&tiny()).unwrap()).unwrap();
-        assert_eq!(network.outputs().collect::<Vec<_>>(), ["policy", "wdl"]);
+        let outputs = network.architecture.interface().outputs;
+        assert_eq!(outputs, [Output::Policy, Output::Wdl]);
         // A convolution and a dense layer.
-        assert_eq!(network.macs(), 64 * 2 * 112 * 9 + 64 * 3);
+        assert_eq!(network.architecture.size().macs, 64 * 2 * 112 * 9 + 64 * 3);
         let planes = Tensor::rand([5, 112, 8, 8], (Kind::Float, tch::Device::Cpu));
-        let all = network.forward_planes(&planes);
+        let all = network.forward(Positions::Planes(&[planes.shallow_clone()]));
         assert_eq!(all[1].size(), [5, 3]);
         for position in 0..5 {
-            let one = network.forward_planes(&planes.narrow(0, position, 1));
+            let one = network.forward(Positions::Planes(&[planes.narrow(0, position, 1)]));
             for (one, all) in one.iter().zip(&all) {
                 let off = (one - all.narrow(0, position, 1)).abs().max();
                 assert!(off.double_value(&[]) < 1e-5);
@@ -254,7 +368,7 @@ mod tests {
             }
             if let Ok(network) = read(&file) {
                 let planes = Tensor::zeros([1, 112, 8, 8], (Kind::Float, tch::Device::Cpu));
-                prop_assert_eq!(network.forward_planes(&planes).len(), 2);
+                prop_assert_eq!(network.forward(Positions::Planes(&[planes])).len(), 2);
             }
         }
 

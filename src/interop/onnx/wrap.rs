@@ -2,15 +2,14 @@
 
 use super::OnnxError;
 use super::builder::data_type;
-use super::family::Opened;
-use super::write::{Function, PLANES, encode};
+use super::write::{Function, encode, tensors};
 use crate::encode::InputFormat;
 use crate::interop::lc0::container;
 use crate::interop::lc0::schema::{
-    EngineVersion, Format, MAGIC, MovesLeft, Net, NetworkFormat, OnnxModel, Output, Policy,
-    Structure, Value,
+    EngineVersion, Format, MAGIC, MovesLeft, Net, NetworkFormat, OnnxModel, Output as Lc0Output,
+    Policy, Structure, Value,
 };
-use crate::nn::Metadata;
+use crate::network::{Network, Output, Outputs, PLANES, Positions};
 use crate::nn::torch::ExportPrecision;
 use tch::{Kind, Tensor};
 
@@ -27,40 +26,42 @@ pub(super) const WDL: &str = "/output/wdl";
 pub(super) const VALUE: &str = "/output/value";
 pub(super) const MOVES_LEFT: &str = "/output/mlh";
 
-/// Says a network file in ONNX inside a `.pb.gz` that Lc0's ONNX backends play.
+/// A network in ONNX inside a `.pb.gz` that Lc0's ONNX backends play.
 ///
 /// Lc0 ranks moves by win minus loss: where another head ranks them here, win
 /// and loss are moved so that their difference is that head's.
 ///
 /// # Errors
-/// [`OnnxError`] if `file` is none of our network files or cannot be expressed.
-pub fn wrap_in_lc0(file: &[u8], precision: ExportPrecision) -> Result<Vec<u8>, OnnxError> {
-    let opened = Opened::new(file)?;
-    let metadata = &opened.metadata;
-    let format = metadata.format();
-    let input = match format {
+/// [`OnnxError`] if the network cannot be expressed.
+pub fn wrap_in_lc0(network: &Network, precision: ExportPrecision) -> Result<Vec<u8>, OnnxError> {
+    let interface = network.architecture.interface();
+    let input = match InputFormat::from_number(interface.format) {
         Some(InputFormat::Maia3) | None => return Err(OnnxError::InputFormat),
         Some(format) => format.number() as i32,
     };
-    let has_moves_left = metadata.output("moves_left").is_some();
+    let has_moves_left = interface.outputs.contains(&Output::MovesLeft);
     let mut outputs = vec![POLICY, WDL];
     outputs.extend(has_moves_left.then_some(MOVES_LEFT));
     let function = Function {
-        inputs: opened.inputs(),
-        tensors: opened.tensors(),
+        inputs: interface.planes,
+        tensors: tensors(network),
         outputs,
-        forward: &|given| outputs_of_lc0(metadata, &opened.forward(given)),
+        forward: &|given| {
+            let outputs = interface.outputs.iter().copied();
+            let tensors = network.forward(Positions::Planes(given));
+            outputs_of_lc0(&network.about.search_value, outputs.zip(tensors).collect())
+        },
     };
     let model = encode(&function.model(precision)?)?;
     let name = |name: &str| Some(name.to_owned());
     Ok(container::pack(&Net {
         magic: Some(MAGIC),
-        license: Some(metadata.licence.clone()),
+        license: Some(network.about.licence.clone()),
         min_version: Some(MIN_VERSION),
         format: Some(Format {
             network_format: Some(NetworkFormat {
                 input: Some(input),
-                output: Some(Output::Wdl as i32),
+                output: Some(Lc0Output::Wdl as i32),
                 network: Some(Structure::Onnx as i32),
                 // Whatever the network has, the policy comes in its final order.
                 policy: Some(Policy::Classical as i32),
@@ -83,20 +84,19 @@ pub fn wrap_in_lc0(file: &[u8], precision: ExportPrecision) -> Result<Vec<u8>, O
     }))
 }
 
-/// What Lc0 wants of the outputs of a network file: the policy's logits, the
-/// probabilities of win, draw and loss, and plies [B, 1].
-fn outputs_of_lc0(metadata: &Metadata, outputs: &[Tensor]) -> Vec<Tensor> {
-    let output = |name: &str| metadata.output(name).map(|place| &outputs[place]);
-    let policy = output("policy").into_iter().map(Tensor::shallow_clone);
-    let wdl = output("wdl").map(|wdl| {
-        let wdl = wdl.softmax(-1, None::<Kind>);
-        match metadata.search_value.as_str() {
-            "wdl" => wdl,
-            head => output(head).map_or(wdl.shallow_clone(), |q| with_result(&wdl, q)),
-        }
-    });
-    let moves_left = output("moves_left").map(|plies| plies.unsqueeze(1));
-    policy.chain(wdl).chain(moves_left).collect()
+/// What Lc0 wants of a network's outputs: the policy's logits, the probabilities
+/// of win, draw and loss, and plies [B, 1].
+fn outputs_of_lc0(search_value: &str, outputs: Outputs) -> Vec<Tensor> {
+    let wdl = outputs.wdl().softmax(-1, None::<Kind>);
+    let ranks = Output::from_name(search_value).filter(|&output| output != Output::Wdl);
+    let wdl = match ranks.and_then(|output| outputs.get(output)) {
+        Some(q) => with_result(&wdl, q),
+        None => wdl,
+    };
+    let moves_left = outputs.get(Output::MovesLeft);
+    let moves_left = moves_left.map(|plies| plies.unsqueeze(1));
+    let always = [outputs.policy().shallow_clone(), wdl];
+    always.into_iter().chain(moves_left).collect()
 }
 
 /// Probabilities [B, 3] whose win minus loss is `q` `[B]`, and whose draw is that

@@ -1,11 +1,11 @@
-//! From a network file to ONNX.
+//! From a network to ONNX.
 
 use super::OnnxError;
 use super::builder::Builder;
-use super::family::Opened;
 use super::graph;
 use super::operators::Translator;
 use super::schema::{ModelProto, StringStringEntryProto};
+use crate::network::{Network, Positions};
 use crate::nn::Metadata;
 use crate::nn::torch::ExportPrecision;
 use prost::Message;
@@ -31,7 +31,7 @@ pub(crate) struct Function<'a> {
 }
 
 impl Function<'_> {
-    /// Says it in ONNX, in the type of `precision`.
+    /// The function as an ONNX model in the type of `precision`.
     pub fn model(&self, precision: ExportPrecision) -> Result<ModelProto, OnnxError> {
         let given: Vec<Tensor> = self
             .inputs
@@ -77,30 +77,39 @@ impl Function<'_> {
     }
 }
 
-/// The input of Lc0's networks and of ours in ONNX.
-pub(super) const PLANES: &str = "/input/planes";
-
-/// Says a network file in ONNX: from `/input/planes` [batch, 112, 8, 8], filled
-/// as Lc0 does in the network's input format, to all outputs of the network
-/// file, by their names there.
+/// A network in ONNX: from what [`Interface::planes`] lists, with a batch as first
+/// size, to the outputs of the network file, by their names there. Of most
+/// families that is `/input/planes` [batch, 112, 8, 8], filled as Lc0 does in the
+/// network's input format; `metadata` are those of its network file.
 ///
 /// Maia-3's networks have planes [batch, 104, 8, 8], the bitboards of a row bit
 /// by bit, and the ratings `self_elo` and `opponent_elo`, one number a position.
 ///
 /// # Errors
-/// [`OnnxError`] if `file` is none of our network files or cannot be expressed.
-pub fn write(file: &[u8], precision: ExportPrecision) -> Result<Vec<u8>, OnnxError> {
-    let opened = Opened::new(file)?;
-    let outputs = opened.metadata.outputs.iter();
+/// [`OnnxError`] if the network cannot be expressed.
+pub fn write(
+    network: &Network,
+    metadata: &Metadata,
+    precision: ExportPrecision,
+) -> Result<Vec<u8>, OnnxError> {
+    let interface = network.architecture.interface();
+    let outputs = interface.outputs.iter();
     let function = Function {
-        inputs: opened.inputs(),
-        tensors: opened.tensors(),
-        outputs: outputs.map(String::as_str).collect(),
-        forward: &|given| opened.forward(given),
+        inputs: interface.planes,
+        tensors: tensors(network),
+        outputs: outputs.map(|output| output.name()).collect(),
+        forward: &|given| network.forward(Positions::Planes(given)),
     };
     let mut model = function.model(precision)?;
-    model.metadata_props = properties(&opened.metadata);
+    model.metadata_props = properties(metadata);
     encode(&model)
+}
+
+/// All tensors that the network reads, by name.
+pub(super) fn tensors(network: &Network) -> Vec<(String, Tensor)> {
+    let mut tensors = network.parameters();
+    tensors.extend(network.architecture.buffers());
+    tensors
 }
 
 /// The property of a model that holds the metadata of the network file.

@@ -1,120 +1,8 @@
-//! Where a network is computed, and in which floating-point format.
+//! The device and the format of a network, on this machine.
 
 use super::process::{self, CudaStatus};
-use std::fmt;
-use std::str::FromStr;
+use crate::nn::{DeviceChoice, Precision};
 use tch::{Device, Kind};
-
-/// Where a network is computed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DeviceChoice {
-    /// The first CUDA device if there is one, else the CPU.
-    #[default]
-    Auto,
-    /// The CPU.
-    Cpu,
-    /// The CUDA device of this number.
-    Cuda(usize),
-}
-
-impl fmt::Display for DeviceChoice {
-    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            DeviceChoice::Auto => formatter.write_str("auto"),
-            DeviceChoice::Cpu => formatter.write_str("cpu"),
-            DeviceChoice::Cuda(0) => formatter.write_str("cuda"),
-            DeviceChoice::Cuda(number) => write!(formatter, "cuda:{number}"),
-        }
-    }
-}
-
-/// Why a text names no device.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no device: write auto, cpu, cuda, cuda:1 or, for several, cuda:0,cuda:1")]
-pub struct ParseDeviceError(String);
-
-impl FromStr for DeviceChoice {
-    type Err = ParseDeviceError;
-
-    fn from_str(text: &str) -> Result<DeviceChoice, ParseDeviceError> {
-        let unknown = || ParseDeviceError(text.to_owned());
-        match text.to_ascii_lowercase().as_str() {
-            "auto" => Ok(DeviceChoice::Auto),
-            "cpu" => Ok(DeviceChoice::Cpu),
-            "cuda" => Ok(DeviceChoice::Cuda(0)),
-            other => {
-                let number = other.strip_prefix("cuda:").ok_or_else(unknown)?;
-                number
-                    .parse()
-                    .map(DeviceChoice::Cuda)
-                    .map_err(|_| unknown())
-            }
-        }
-    }
-}
-
-/// The devices that compute a network side by side; never none. Written with
-/// commas between them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Devices(Vec<DeviceChoice>);
-
-impl Devices {
-    /// Each of them; a device named twice computes two batches at once.
-    pub fn iter(&self) -> impl Iterator<Item = DeviceChoice> {
-        self.0.iter().copied()
-    }
-
-    /// The one named first.
-    #[must_use]
-    pub fn first(&self) -> DeviceChoice {
-        self.0.first().copied().unwrap_or_default()
-    }
-}
-
-impl Default for Devices {
-    fn default() -> Devices {
-        DeviceChoice::default().into()
-    }
-}
-
-impl From<DeviceChoice> for Devices {
-    fn from(device: DeviceChoice) -> Devices {
-        Devices(vec![device])
-    }
-}
-
-impl fmt::Display for Devices {
-    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        for (number, device) in self.0.iter().enumerate() {
-            let comma = if number > 0 { "," } else { "" };
-            write!(formatter, "{comma}{device}")?;
-        }
-        Ok(())
-    }
-}
-
-impl FromStr for Devices {
-    type Err = ParseDeviceError;
-
-    fn from_str(text: &str) -> Result<Devices, ParseDeviceError> {
-        let devices = text.split(',').map(|device| device.trim().parse());
-        devices.collect::<Result<_, _>>().map(Devices)
-    }
-}
-
-/// The floating-point format a network is computed in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Precision {
-    /// bf16 where the CPU computes in it, else f32; fp16 on CUDA.
-    #[default]
-    Auto,
-    /// 32-bit floating point.
-    F32,
-    /// bfloat16.
-    Bf16,
-    /// IEEE half precision; CUDA only.
-    Fp16,
-}
 
 /// Why a device cannot compute a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -185,21 +73,6 @@ pub(super) fn resolve(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn devices_are_written_as_they_are_read() {
-        for (text, device) in [
-            ("auto", DeviceChoice::Auto),
-            ("cpu", DeviceChoice::Cpu),
-            ("cuda", DeviceChoice::Cuda(0)),
-            ("cuda:1", DeviceChoice::Cuda(1)),
-        ] {
-            assert_eq!(text.parse(), Ok(device));
-            assert_eq!(device.to_string(), text);
-        }
-        assert_eq!("CUDA:0".parse(), Ok(DeviceChoice::Cuda(0)));
-    }
 
     #[test]
     fn a_device_that_is_not_there_is_refused_with_the_remedy() {
@@ -218,14 +91,5 @@ mod tests {
             resolve(DeviceChoice::Cpu, Precision::F32),
             Ok((Device::Cpu, Kind::Float))
         );
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_no_device_is_refused(text in "(cuda|cpu|auto)?:?[-+a-z0-9 ]{0,24}") {
-            if let Ok(device) = text.parse::<DeviceChoice>() {
-                prop_assert_eq!(device.to_string().parse(), Ok(device));
-            }
-        }
     }
 }

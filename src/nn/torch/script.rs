@@ -9,7 +9,7 @@ use super::{TorchError, module, words};
 use crate::atomic_file;
 use crate::chess::Game;
 use crate::encode::Input;
-use crate::nn::metadata::{Metadata, tensor_hash};
+use crate::nn::{Metadata, tensor_hash};
 use std::ffi::{CString, c_int, c_void};
 use std::path::{Path, PathBuf};
 use tch::{Device, Kind, Tensor};

@@ -1,7 +1,7 @@
 //! Checks of a configuration beyond its types.
 
 use super::{AverageConfig, OverrideError, ScheduleShape, TrainConfig, nearest};
-use crate::model::{self, Chessformer};
+use crate::network::{ArchitectureConfig, ArchitectureError};
 use crate::train::pattern::matches;
 use std::path::PathBuf;
 use tch::Device;
@@ -36,12 +36,23 @@ pub enum ConfigError {
         /// What is wrong.
         reason: String,
     },
-    /// Both or neither of `preset` and `model` are set.
-    #[error("a run needs either `preset = \"cf-6m-gab\"` or a [model] table, and not both")]
+    /// Several or none of `preset`, `model` and `network` are set.
+    #[error(
+        "a run needs either `preset = \"cf-6m-gab\"`, a [model] or a [network] table, or the `init` \
+         of a network that it goes on with, and not several"
+    )]
     Architecture,
+    /// The architecture cannot be taken from `init`.
+    #[error("cannot take the architecture from {path}: {reason}")]
+    Init {
+        /// What `init` names.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The architecture is invalid.
     #[error(transparent)]
-    Model(#[from] model::ConfigError),
+    Model(#[from] ArchitectureError),
     /// A number must be at least 1.
     #[error("`{0}` must be at least 1")]
     Zero(&'static str),
@@ -69,6 +80,34 @@ pub enum ConfigError {
     Optimism,
 }
 
+/// Refuses numbers that are none: files of JSON, as checkpoints have, hold
+/// neither infinity nor NaN.
+pub(super) fn refuse_infinite(table: &toml::Table) -> Result<(), ConfigError> {
+    fn infinite(key: String, value: &toml::Value) -> Option<(String, f64)> {
+        match value {
+            toml::Value::Float(number) if !number.is_finite() => Some((key, *number)),
+            toml::Value::Array(values) => values
+                .iter()
+                .enumerate()
+                .find_map(|(number, value)| infinite(format!("{key}.{number}"), value)),
+            toml::Value::Table(table) => table
+                .iter()
+                .find_map(|(name, value)| infinite(format!("{key}.{name}"), value)),
+            _ => None,
+        }
+    }
+    let found = table
+        .iter()
+        .find_map(|(name, value)| infinite(name.clone(), value));
+    match found {
+        None => Ok(()),
+        Some((key, number)) => Err(ConfigError::Key {
+            key,
+            reason: format!("is {number}, which is no finite number"),
+        }),
+    }
+}
+
 impl TrainConfig {
     /// Checks ranges and combinations of keys.
     ///
@@ -79,10 +118,12 @@ impl TrainConfig {
         self.check_ranges()?;
         self.check_losses()?;
         let architecture = self.architecture()?;
-        if architecture.optimistic_policy != (self.loss.policy_optimistic > 0.0) {
+        if let ArchitectureConfig::Chessformer { model } = &architecture
+            && model.optimistic_policy != (self.loss.policy_optimistic > 0.0)
+        {
             return Err(ConfigError::Optimism);
         }
-        let model = Chessformer::new(&architecture, Device::Cpu)?;
+        let model = architecture.build(Device::Cpu)?;
         let decay = self.optimizer.decay.iter().map(|rule| &rule.pattern);
         let mut patterns = self.frozen.iter().chain(decay);
         let names_nothing = |pattern: &&String| {
@@ -191,5 +232,27 @@ impl TrainConfig {
             }),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_are_none_are_refused_by_their_key() {
+        for (text, refused) in [
+            ("[guard]\ndeviations = inf", "guard.deviations: is inf"),
+            ("[optimizer]\nrate = -inf", "optimizer.rate: is -inf"),
+            (
+                "[[data.shards]]\n[[data.shards]]\nrate = nan",
+                "data.shards.1.rate: is NaN",
+            ),
+        ] {
+            let error = refuse_infinite(&text.parse().unwrap()).unwrap_err();
+            let error = error.to_string();
+            assert!(error.starts_with(refused), "{error}");
+        }
+        refuse_infinite(&"steps = 3\nrate = 1e300".parse().unwrap()).unwrap();
     }
 }

@@ -11,7 +11,7 @@
 use super::group::{Group, GroupError};
 use super::shim::{self, RawSums};
 use super::world::World;
-use crate::model::{Parameter, Weights};
+use crate::network::{Parameter, Weights};
 use crate::nn::torch::shim::{RawTensor, take_text};
 use std::ops::Range;
 use std::ptr::{self, NonNull};
@@ -217,7 +217,7 @@ impl Sums {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Initial;
+    use crate::network::Initial;
 
     fn parameters(counts: &[i64]) -> Vec<Parameter> {
         let parameter = |&count: &i64| Parameter {

@@ -1,7 +1,7 @@
 //! Processes that are threads, over loopback.
 
 use super::{Agreement, Buckets, GroupError, Launch, World};
-use crate::model::{Initial, Parameter};
+use crate::network::{Initial, Parameter};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread;

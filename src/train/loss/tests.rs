@@ -2,14 +2,8 @@
 
 use super::*;
 use crate::encode::POLICY_SIZE;
-use crate::model::Outputs;
 
 const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
-const HEADS: Heads = Heads {
-    soft: true,
-    optimistic: true,
-};
-
 /// Rows of a policy: the first few entries, the rest as said.
 fn policy(rows: &[&[f32]], rest: f32) -> Tensor {
     let mut numbers = Vec::new();
@@ -35,27 +29,31 @@ fn targets() -> Targets {
 }
 
 fn outputs() -> Outputs {
-    let reward = || RewardOutputs {
-        scalar: Tensor::from_slice(&[0.25f32, 0.0, 0.0]),
-        categorical: Tensor::zeros([3, 32], OPTIONS),
-        error: Tensor::from_slice(&[0.0625f32, 0.5, 0.5]),
-    };
+    let scalar = || Tensor::from_slice(&[0.25f32, 0.0, 0.0]);
+    let categorical = || Tensor::zeros([3, 32], OPTIONS);
+    let error = || Tensor::from_slice(&[0.0625f32, 0.5, 0.5]);
     // Of the legal moves all are alike, the illegal ones are far likelier.
     let policy = || policy(&[&[0.0; 3], &[0.0; 2], &[0.0]], 9.0);
-    Outputs {
-        policy: policy(),
-        policy_soft: Some(policy()),
-        policy_optimistic: Some(policy()),
-        wdl: Tensor::zeros([3, 3], OPTIONS),
-        q: reward(),
-        short_term: reward(),
-        moves_left: Tensor::from_slice(&[20f32, 5.0, 5.0]),
-    }
+    [
+        (Output::Policy, policy()),
+        (Output::PolicySoft, policy()),
+        (Output::PolicyOptimistic, policy()),
+        (Output::Wdl, Tensor::zeros([3, 3], OPTIONS)),
+        (Output::Q, scalar()),
+        (Output::QCategorical, categorical()),
+        (Output::QError, error()),
+        (Output::ShortTerm, scalar()),
+        (Output::ShortTermCategorical, categorical()),
+        (Output::ShortTermError, error()),
+        (Output::MovesLeft, Tensor::from_slice(&[20f32, 5.0, 5.0])),
+    ]
+    .into_iter()
+    .collect()
 }
 
 fn batch(teacher: Option<TeacherOutputs>) -> PreparedBatch {
     let targets = targets();
-    let loss_weights = loss_weights(&targets, teacher.as_ref(), HEADS);
+    let loss_weights = loss_weights(&targets, teacher.as_ref(), OutputSet::all());
     PreparedBatch {
         rows: Tensor::zeros([3, 111], (Kind::Int64, Device::Cpu)),
         target_weight: sum(&loss_weights),
@@ -136,7 +134,7 @@ fn averages_are_over_the_samples_that_carry_the_target() {
 fn the_optimistic_policy_learns_from_good_surprises() {
     let share = |target: f32| {
         let target = Tensor::from_slice(&[target, 0.0, 0.0]);
-        surprise(&outputs().short_term, &target).double_value(&[0])
+        surprise(&outputs(), &target).unwrap().double_value(&[0])
     };
     // The error to expect is a quarter.
     assert!((share(0.25 + 1.5 * 0.25) - 0.5).abs() < 0.01);
@@ -164,8 +162,10 @@ fn smoothing_spreads_over_legal_moves() {
 #[test]
 fn a_teacher_who_agrees_teaches_nothing_more() {
     let mut outputs = outputs();
-    outputs.policy = outputs.policy.copy().set_requires_grad(true);
-    outputs.wdl = outputs.wdl.copy().set_requires_grad(true);
+    for output in [Output::Policy, Output::Wdl] {
+        let leaf = outputs.get(output).unwrap().copy().set_requires_grad(true);
+        outputs.set(output, leaf);
+    }
     let config = DistillationConfig {
         net: "teacher.pt".into(),
         temperature: 2.0,
@@ -189,15 +189,15 @@ fn a_teacher_who_agrees_teaches_nothing_more() {
     let weights = TermWeights::new(&silent, Some(&config), Device::Cpu);
     let agreed = TeacherOutputs {
         policy: targets()
-            .masked(&(outputs.policy.detach() / 2.0))
+            .masked(&(outputs.policy().detach() / 2.0))
             .softmax(-1, Kind::Float),
         wdl: Tensor::full([3, 3], 1.0 / 3.0, OPTIONS),
-        q: Some(outputs.q.scalar.copy()),
+        q: outputs.get(Output::Q).map(Tensor::copy),
     };
     let learned = batch(Some(agreed));
     let found = losses(&outputs, &learned, &weights, 0.0);
     found.total.backward();
-    for logits in [&outputs.policy, &outputs.wdl] {
+    for logits in [outputs.policy(), outputs.wdl()] {
         assert!(logits.grad().abs().max().double_value(&[]) < 1e-7);
     }
     // Every sample has teacher targets, by its weight.
@@ -207,5 +207,22 @@ fn a_teacher_who_agrees_teaches_nothing_more() {
         .unwrap();
     assert_eq!(learned.target_weight.double_value(&[place as i64]), 4.0);
     let expected = (3f64.ln() + 2f64.ln()) / 4.0 * 4.0 + 3f64.ln();
+    assert!((found.total.double_value(&[]) - expected).abs() < 1e-5);
+}
+
+#[test]
+fn what_a_network_lacks_costs_nothing() {
+    let mut outputs = outputs();
+    let kept = [Output::Policy, Output::Wdl];
+    for output in Output::ALL.into_iter().filter(|it| !kept.contains(it)) {
+        outputs.take(output);
+    }
+    let mut batch = batch(None);
+    batch.loss_weights = loss_weights(&batch.targets, None, kept.into_iter().collect());
+    batch.target_weight = sum(&batch.loss_weights);
+    let weights = TermWeights::new(&LossWeights::default(), None, Device::Cpu);
+    let found = losses(&outputs, &batch, &weights, 0.0);
+    let (two, three) = (2f64.ln(), 3f64.ln());
+    let expected = f64::midpoint(two, three) + three;
     assert!((found.total.double_value(&[]) - expected).abs() < 1e-5);
 }

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::data::loader::Batch;
-use crate::model::{Export, ModelConfig, export};
+use crate::network::chessformer::ModelConfig;
+use crate::network::{About, Chessformer, Network};
 use crate::nn::torch::ExportPrecision;
 use crate::train::augment::tests::batch as positions;
 use crate::train::config::DistillationConfig;
@@ -36,22 +37,22 @@ pub(in crate::train) fn config(text: &str) -> TrainConfig {
 }
 
 /// Small random parameters.
-pub(in crate::train) fn parameters(model: &Chessformer) -> Tensor {
+pub(in crate::train) fn parameters(model: &dyn Architecture) -> Tensor {
     tch::manual_seed(2);
     model.initial_weights()
 }
 
-fn leaves(model: &Chessformer, parameters: &Tensor) -> Buckets {
+fn leaves(model: &dyn Architecture, parameters: &Tensor) -> Buckets {
     Buckets::new(parameters, model.parameters(), &World::alone()).unwrap()
 }
 
-fn model(config: &ModelConfig) -> Chessformer {
-    Chessformer::new(config, Device::Cpu).unwrap()
+fn model(config: &ModelConfig) -> Box<dyn Architecture> {
+    Box::new(Chessformer::new(config, Device::Cpu).unwrap())
 }
 
 fn gradient(config: &TrainConfig, batches: &[PreparedBatch]) -> (Tensor, f64) {
     let model = model(config.model.as_ref().unwrap());
-    let mut leaves = leaves(&model, &parameters(&model));
+    let mut leaves = leaves(&*model, &parameters(&*model));
     let objective = Objective::for_validation(config, model, Device::Cpu);
     let mut watch = Stopwatch::new(Device::Cpu);
     let totals = batches.iter().map(|batch| {
@@ -113,15 +114,16 @@ fn a_student_comes_to_agree_with_its_teacher() {
     let model = model(config.model.as_ref().unwrap());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("teacher.pt");
-    let how = Export {
+    let about = About {
         name: "teacher".to_owned(),
-        precision: ExportPrecision::F32,
         search_value: "q".to_owned(),
         training: serde_json::Value::Null,
         licence: "GPL-3.0-or-later".to_owned(),
     };
     tch::manual_seed(8);
-    export(&model, &(model.initial_weights() * 1.5), &how, &path).unwrap();
+    let flat = model.initial_weights() * 1.5;
+    let teacher = Network::new(self::model(config.model.as_ref().unwrap()), &flat, about);
+    teacher.write(ExportPrecision::F32, &path).unwrap();
     let mut taught = config.clone();
     taught.distillation = Some(DistillationConfig {
         net: path,
@@ -130,8 +132,8 @@ fn a_student_comes_to_agree_with_its_teacher() {
         result: 1.0,
         q: 1.0,
     });
-    let mut parameters = parameters(&model);
-    let mut leaves = leaves(&model, &parameters);
+    let mut parameters = parameters(&*model);
+    let mut leaves = leaves(&*model, &parameters);
     let load = |config: &DistillationConfig| Teacher::load(config, Device::Cpu, Kind::Float);
     let teacher = load(taught.distillation.as_ref().unwrap()).unwrap();
     let objective = Objective::new(&taught, model, Device::Cpu, Some(teacher));

@@ -3,7 +3,7 @@
 use super::super::config::OptimizerConfig;
 use super::super::pattern::matches;
 use super::matrices::is_matrix;
-use crate::model::Parameter;
+use crate::network::Parameter;
 use tch::{Device, Kind, Tensor};
 
 /// One value for each parameter, repeated over its numbers, f64 `[parameters]` on the CPU.

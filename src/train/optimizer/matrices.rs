@@ -1,6 +1,6 @@
 //! The matrices that Muon and SOAP move, as stacks of one shape each.
 
-use crate::model::Parameter;
+use crate::network::Parameter;
 use tch::Tensor;
 
 /// Matrices of one shape, whose steps are computed together.

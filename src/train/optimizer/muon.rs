@@ -3,7 +3,7 @@
 use super::super::config::OptimizerConfig;
 use super::matrices::MatrixGroup;
 use super::{Memory, Rule, Threads, parts};
-use crate::model::Parameter;
+use crate::network::Parameter;
 use crate::nn::torch::environment;
 use tch::{Device, Kind, Tensor};
 

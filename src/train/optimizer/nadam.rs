@@ -2,7 +2,7 @@
 
 use super::super::config::OptimizerConfig;
 use super::{Memory, Rule, Threads, parts};
-use crate::model::Parameter;
+use crate::network::Parameter;
 use tch::{Device, Kind, Tensor};
 
 /// Decay of the momentum schedule; PyTorch's default.

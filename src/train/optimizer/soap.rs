@@ -10,7 +10,7 @@
 use super::super::config::OptimizerConfig;
 use super::matrices::MatrixGroup;
 use super::{Memory, Rule, Threads};
-use crate::model::Parameter;
+use crate::network::Parameter;
 use tch::{Device, Kind, Tensor};
 
 /// SOAP for the hidden matrices. Its steps are of Adam's size, so that one

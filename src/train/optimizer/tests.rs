@@ -3,7 +3,7 @@
 use super::super::config::DecayRule;
 use super::muon::newton_schulz;
 use super::*;
-use crate::model::{Initial, Weights};
+use crate::network::{Initial, Weights};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tch::Kind;

@@ -25,7 +25,8 @@ function make(name, attributes = {}, ...children) {
 }
 
 function short(value) {
-  if (value === undefined || value === null || Number.isNaN(value)) return "–";
+  // A maximum of nothing is infinite.
+  if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
   if (size >= 1e9) return `${+(value / 1e9).toPrecision(4)} G`;
   if (size >= 1e6) return `${+(value / 1e6).toPrecision(4)} M`;
@@ -177,7 +178,7 @@ function reliability(name, title) {
       svg.append(make("circle", { cx: horizontal(predicted), cy: vertical(truth), r: 2 + 5 * Math.sqrt(weight / most), fill: run.colour, "fill-opacity": 0.8 }));
     }
   }
-  const error = found.map(({ bins }) => miscalibration(bins).toFixed(3)).join(", ");
+  const error = found.map(({ bins }) => short(miscalibration(bins))).join(", ");
   return make("figure", {}, make("figcaption", {}, title, make("small", {}, `mean error ${error}`)), svg);
 }
 

@@ -8,7 +8,6 @@
 
 use super::TrainError;
 use crate::data::loader::Batch;
-use crate::model::Chessformer;
 use crate::train::config::{ConfigError, TrainConfig};
 use crate::train::distributed::{Buckets, GroupError, World};
 use crate::train::loss::Losses;
@@ -64,7 +63,7 @@ impl Replicas {
             teacher.map(|teacher| Teacher::load(teacher, device, config.precision.kind()));
         let teacher = teacher.transpose()?;
         let replica = |_| {
-            let model = Chessformer::new(&architecture, device).map_err(ConfigError::from)?;
+            let model = architecture.build(device).map_err(ConfigError::from)?;
             let leaves = Buckets::new(parameters, model.parameters(), world)?;
             let teacher = teacher.as_ref().map(Teacher::share);
             let objective = Objective::new(config, model, device, teacher);
@@ -183,8 +182,8 @@ mod tests {
 
     impl Fixture {
         fn new(config: &TrainConfig, count: usize) -> Fixture {
-            let model = Chessformer::new(&config.architecture().unwrap(), Device::Cpu).unwrap();
-            let (parameters, threads) = (parameters(&model), Threads::new(count).unwrap());
+            let model = config.architecture().unwrap().build(Device::Cpu).unwrap();
+            let (parameters, threads) = (parameters(&*model), Threads::new(count).unwrap());
             let world = World::alone();
             let replicas = Replicas::new(config, &parameters, &world, Device::Cpu, threads);
             Fixture {

@@ -2,7 +2,6 @@
 
 use super::{TrainError, Trainer};
 use crate::data::loader::{Cursor, Loader, Split};
-use crate::model::Chessformer;
 use crate::train::calibration::Calibration;
 use crate::train::config::ConfigError;
 use crate::train::loss::NAMES;
@@ -30,7 +29,7 @@ impl Trainer {
         let mut window = Window::new(self.device);
         let mut calibration = Calibration::new(self.device);
         let objective = |_| {
-            let model = Chessformer::new(self.model.config(), self.device);
+            let model = self.model.config().build(self.device);
             let model = model.map_err(ConfigError::from)?;
             Ok(Objective::for_validation(&self.config, model, self.device))
         };

@@ -61,9 +61,9 @@ impl Backend for Nothing {
 }
 
 impl Factory for Script {
-    fn load(&self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
+    fn load(&mut self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
         self.0.note("load");
-        match &options.net {
+        match &options.network.net {
             Some(path) if path.ends_with("missing") => Err(LoadError::Read {
                 path: path.clone(),
                 source: io::ErrorKind::NotFound.into(),
@@ -99,6 +99,10 @@ struct Player(Journal);
 impl ConfigurableAgent for Player {
     fn adjust(&mut self, _: &Parameters) {
         self.0.note("adjust");
+    }
+
+    fn set_backend(&mut self, _: Arc<dyn Backend>) {
+        self.0.note("set backend");
     }
 }
 
@@ -188,6 +192,7 @@ impl Write for Lines {
 /// Writes to a session and reads from it.
 pub(super) struct Client {
     session: Session,
+    output: Arc<Output>,
     lines: Receiver<String>,
     pub(super) journal: Journal,
 }
@@ -195,16 +200,18 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn new() -> Client {
         let (sender, lines) = unbounded();
-        let output = Arc::new(Output::new(Lines {
+        let output = Output::new(Lines {
             partial: Vec::new(),
             lines: sender,
-        }));
+        });
+        let output = Arc::new(output.expect("a thread can be had"));
         let script = Script::default();
         let journal = script.0.clone();
-        let session =
-            Session::start(output, script, Settings::default()).expect("a thread can be had");
+        let session = Session::start(output.clone(), script, Settings::default())
+            .expect("a thread can be had");
         Client {
             session,
+            output,
             lines,
             journal,
         }
@@ -250,6 +257,8 @@ impl Client {
 
     /// What has been said so far.
     pub(super) fn said(&self) -> Vec<String> {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        self.output.settle(deadline).expect("the output holds");
         self.lines.try_iter().collect()
     }
 

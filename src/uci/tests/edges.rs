@@ -60,6 +60,29 @@ fn the_net_is_loaded_on_isready_and_kept() {
 }
 
 #[test]
+fn what_goes_around_the_net_keeps_the_player_where_it_evaluates_alike() {
+    let mut client = Client::new();
+    client.say(&["isready"]);
+    client.wait_for("readyok");
+    client.journal.take();
+    for (option, expected) in [
+        ("Threads value 3", &["load", "set backend", "adjust"][..]),
+        ("Hash value 64", &["load", "set backend", "adjust"]),
+        ("Seed value 5", &["load", "set backend", "adjust"]),
+        ("OptimisticPolicy value 0.5", &["load", "build Mcts"]),
+        ("Backend value random", &["load", "build Mcts"]),
+        ("Seed value 6", &["load", "build Mcts"]),
+        ("Net value other.pt", &["load", "set backend"]),
+    ] {
+        client.say(&[&format!("setoption name {option}"), "isready"]);
+        let said = client.wait_for("readyok");
+        assert_eq!(client.journal.take(), expected, "{option}");
+        let is_loaded = said.iter().any(|line| line.contains("loaded"));
+        assert_eq!(is_loaded, option.starts_with("Backend"), "{option}");
+    }
+}
+
+#[test]
 fn a_change_of_player_keeps_the_net() {
     let mut client = Client::new();
     client.say(&[

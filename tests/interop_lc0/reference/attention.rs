@@ -1,7 +1,7 @@
 //! Attention bodies.
 
 use super::{Reference, Squares, activation, dense, softmax};
-use crate::protobuf::Message;
+use crate::interop_lc0::protobuf::Message;
 
 /// How the layers of one stack are computed.
 pub struct Stack {

@@ -1,7 +1,7 @@
 //! Residual towers, with batch norms as the file has them.
 
 use super::{Reference, Squares, dense};
-use crate::protobuf::Message;
+use crate::interop_lc0::protobuf::Message;
 
 impl Reference {
     pub fn tower(&self, planes: &Squares) -> Squares {

@@ -3,7 +3,7 @@
 use super::attention::Stack;
 use super::conv::{conv1, conv3};
 use super::{Reference, Squares, activation, dense, softmax};
-use crate::protobuf::Message;
+use crate::interop_lc0::protobuf::Message;
 use shakmaty::Role;
 use std::collections::HashMap;
 use tessera::encode::from_square_to_square;

@@ -1,35 +1,25 @@
 //! The tensors of the heads.
 
-use super::{BOARD, SQUARES, Visited, Walk};
-use crate::encode::POLICY_SIZE;
-use crate::interop::lc0::config::{Lc0Config, PolicyHead, PolicyHeadConfig, ValueHead};
+use super::{Visited, Walk};
 use crate::interop::lc0::schema::{self, ConvBlock, PolicyHeads, ValueHeads, Weights};
+use crate::network::lc0::{Lc0Config, PolicyHead, PolicyHeadConfig, ValueHead};
 
 impl Walk<'_, '_> {
     pub(super) fn policies(&mut self, config: &Lc0Config, heads: &mut PolicyHeads) -> Visited {
-        let width = config.width();
-        if let Some(embedding) = config.policy.embedding {
+        if config.policy.embedding.is_some() {
             let PolicyHeads {
                 ip_pol_w, ip_pol_b, ..
             } = heads;
-            self.dense("embedding", (embedding, width), SQUARES, ip_pol_w, ip_pol_b)?;
+            self.pair("embedding", ip_pol_w, ip_pol_b)?;
         }
         for (&name, head) in &config.policy.heads {
             let message = policy_head(heads, name).get_or_insert_default();
-            self.within(name.name(), |walk| {
-                walk.policy(head, config.policy.embedding, width, message)
-            })?;
+            self.within(name.name(), |walk| walk.policy(head, message))?;
         }
         Ok(())
     }
 
-    fn policy(
-        &mut self,
-        config: &PolicyHeadConfig,
-        shared: Option<i64>,
-        width: i64,
-        message: &mut schema::PolicyHead,
-    ) -> Visited {
+    fn policy(&mut self, config: &PolicyHeadConfig, message: &mut schema::PolicyHead) -> Visited {
         let schema::PolicyHead {
             ip_pol_w,
             ip_pol_b,
@@ -43,44 +33,37 @@ impl Walk<'_, '_> {
             policy1,
             policy,
         } = message;
-        match *config {
-            PolicyHeadConfig::Classical { channels } => {
+        match config {
+            PolicyHeadConfig::Classical { .. } => {
                 let block = policy.get_or_insert_default();
                 let ConvBlock {
                     weights, biases, ..
                 } = block;
-                self.dense("squares", (channels, width), SQUARES, weights, biases)?;
-                let dense = (POLICY_SIZE as i64, 64 * channels);
-                self.dense("moves", dense, BOARD, ip_pol_w, ip_pol_b)
+                self.pair("squares", weights, biases)?;
+                self.pair("moves", ip_pol_w, ip_pol_b)
             }
-            PolicyHeadConfig::Convolutional { channels } => {
-                self.convolution("conv1", (width, width), policy1)?;
-                self.convolution("conv2", (channels, width), policy)
+            PolicyHeadConfig::Convolutional { .. } => {
+                self.convolution("conv1", policy1)?;
+                self.convolution("conv2", policy)
             }
             PolicyHeadConfig::Attention {
-                embedding,
-                encoder,
-                width: attention,
+                embedding, encoder, ..
             } => {
-                if let Some(embedding) = embedding {
-                    self.dense("embedding", (embedding, width), SQUARES, ip_pol_w, ip_pol_b)?;
+                if embedding.is_some() {
+                    self.pair("embedding", ip_pol_w, ip_pol_b)?;
                 }
-                let embedding = embedding.or(shared).unwrap_or_default();
-                if let Some(encoder) = &encoder {
+                if let Some(encoder) = encoder {
                     *pol_headcount = Some(encoder.heads as u32);
-                    self.encoder(encoder, embedding, pol_encoder)?;
+                    self.encoder(encoder, pol_encoder)?;
                 }
-                let shape = (attention, embedding);
-                self.dense("query", shape, SQUARES, ip2_pol_w, ip2_pol_b)?;
-                self.dense("key", shape, SQUARES, ip3_pol_w, ip3_pol_b)?;
-                // The squares of the last rank.
-                self.tensor("promotion.weight", &[4, attention], 8, ip4_pol_w)
+                self.pair("query", ip2_pol_w, ip2_pol_b)?;
+                self.pair("key", ip3_pol_w, ip3_pol_b)?;
+                self.tensor("promotion.weight", ip4_pol_w)
             }
         }
     }
 
     pub(super) fn values(&mut self, config: &Lc0Config, heads: &mut ValueHeads) -> Visited {
-        let width = config.width();
         for (&name, head) in &config.value {
             let message = value_head(heads, name).get_or_insert_default();
             let schema::ValueHead {
@@ -104,22 +87,16 @@ impl Walk<'_, '_> {
                 }
             };
             self.within(name.name(), |walk| {
-                let (features, hidden) = (head.features, head.hidden);
                 let (weight, bias) = squares;
-                walk.dense("squares", (features, width), SQUARES, weight, bias)?;
-                let board = (hidden, 64 * features);
-                walk.dense("hidden", board, BOARD, ip1_val_w, ip1_val_b)?;
-                let outputs = if head.wdl { 3 } else { 1 };
-                walk.dense("output", (outputs, hidden), BOARD, ip2_val_w, ip2_val_b)?;
+                walk.pair("squares", weight, bias)?;
+                walk.pair("hidden", ip1_val_w, ip1_val_b)?;
+                walk.pair("output", ip2_val_w, ip2_val_b)?;
                 if head.error {
-                    walk.dense("error", (1, hidden), BOARD, ip_val_err_w, ip_val_err_b)?;
+                    walk.pair("error", ip_val_err_w, ip_val_err_b)?;
                 }
                 match head.buckets {
                     None => Ok(()),
-                    Some(buckets) => {
-                        let shape = (buckets, hidden);
-                        walk.dense("categorical", shape, BOARD, ip_val_cat_w, ip_val_cat_b)
-                    }
+                    Some(_) => walk.pair("categorical", ip_val_cat_w, ip_val_cat_b),
                 }
             })?;
         }
@@ -127,9 +104,9 @@ impl Walk<'_, '_> {
     }
 
     pub(super) fn moves_left(&mut self, config: &Lc0Config, weights: &mut Weights) -> Visited {
-        let Some(head) = config.moves_left else {
+        if config.moves_left.is_none() {
             return Ok(());
-        };
+        }
         let Weights {
             moves_left,
             ip_mov_w,
@@ -147,13 +124,10 @@ impl Walk<'_, '_> {
                 (&mut block.weights, &mut block.biases)
             }
         };
-        let (features, hidden) = (head.features, head.hidden);
-        let shape = (features, config.width());
         let (weight, bias) = squares;
-        self.dense("squares", shape, SQUARES, weight, bias)?;
-        let board = (hidden, 64 * features);
-        self.dense("hidden", board, BOARD, ip1_mov_w, ip1_mov_b)?;
-        self.dense("output", (1, hidden), BOARD, ip2_mov_w, ip2_mov_b)
+        self.pair("squares", weight, bias)?;
+        self.pair("hidden", ip1_mov_w, ip1_mov_b)?;
+        self.pair("output", ip2_mov_w, ip2_mov_b)
     }
 }
 

@@ -15,13 +15,13 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "Net",
         kind: Kind::Text {
-            get: |settings| match &settings.backend.net {
+            get: |settings| match &settings.backend.network.net {
                 Some(path) => path.display().to_string(),
                 None => BUILT_IN.to_owned(),
             },
             set: |settings, value| {
                 let file = !value.is_empty() && value != BUILT_IN;
-                settings.backend.net = file.then(|| value.into());
+                settings.backend.network.net = file.then(|| value.into());
                 Ok(())
             },
         },
@@ -73,10 +73,10 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "Device",
         kind: Kind::Text {
-            get: |settings| settings.backend.devices.to_string(),
+            get: |settings| settings.backend.network.devices.to_string(),
             set: |settings, value| {
-                settings.backend.devices = value.parse().map_err(
-                    |_| "auto, cpu, cuda, cuda:1 (the device's number) or cuda:0,cuda:1 (several)",
+                settings.backend.network.devices = value.parse().map_err(
+                    |_| "auto, cpu, cuda, cuda:1 (the device's number) or cuda:0,cuda:1 (several, at most 32)",
                 )?;
                 Ok(())
             },
@@ -89,8 +89,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "Precision",
         kind: Kind::Combo {
             values: values_of::<Precision>,
-            get: |settings| name(settings.backend.precision),
-            set: |settings, value| choose(&mut settings.backend.precision, value),
+            get: |settings| name(settings.backend.network.precision),
+            set: |settings, value| choose(&mut settings.backend.network.precision, value),
         },
         help: "Floating-point format the network runs in. `auto` takes `fp16` on CUDA; on a CPU it \
                takes `bf16` if the processor supports it, else `f32`.",

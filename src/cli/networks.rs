@@ -1,0 +1,30 @@
+//! The subcommands that need libtorch.
+
+mod describe;
+mod doctor;
+mod export;
+mod import;
+
+use clap::Subcommand;
+
+#[derive(Subcommand)]
+pub enum Command {
+    Doctor(doctor::Arguments),
+    Describe(describe::Arguments),
+    Import(import::Arguments),
+    ExportLc0(export::Lc0Arguments),
+    ExportOnnx(export::OnnxArguments),
+}
+
+impl Command {
+    /// Does what the command line says.
+    pub fn run(self) -> anyhow::Result<()> {
+        match self {
+            Command::Doctor(arguments) => arguments.run(),
+            Command::Describe(arguments) => arguments.run(),
+            Command::Import(arguments) => arguments.run(),
+            Command::ExportLc0(arguments) => arguments.run(),
+            Command::ExportOnnx(arguments) => arguments.run(),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! `tessera describe`: the metadata of a network file.
+
+use crate::cli::output::{print, print_json};
+use anyhow::Context;
+use serde_json::Value;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use tessera::interop::{self, FileKind};
+use tessera::nn;
+
+/// Describe a network file: the engine's own, Lc0 weights, a Maia-3 checkpoint or ONNX
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The network; without it, the one built into the program
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Arguments {
+    pub fn run(self) -> anyhow::Result<()> {
+        let described = match &self.file {
+            Some(path) => foreign(path)?,
+            None => None,
+        };
+        let described = match described {
+            Some(described) => described,
+            None => serde_json::to_value(nn::describe(self.file.as_deref())?)?,
+        };
+        if self.json {
+            return print_json(&described);
+        }
+        let mut text = String::new();
+        if let Value::Object(fields) = described {
+            list(&mut text, "", &fields)?;
+        }
+        print(&text)
+    }
+}
+
+/// The description of another program's file; `None` for any other file.
+fn foreign(path: &Path) -> anyhow::Result<Option<Value>> {
+    let Ok(file) = std::fs::read(path) else {
+        return Ok(None);
+    };
+    match FileKind::of(&file) {
+        None | Some(FileKind::TorchScript) => Ok(None),
+        Some(_) => {
+            let described = interop::describe(&file);
+            let failed = || format!("cannot describe {}", path.display());
+            described.map(Some).with_context(failed)
+        }
+    }
+}
+
+/// A line for each field, those of nested objects under their path.
+fn list(
+    text: &mut String,
+    prefix: &str,
+    fields: &serde_json::Map<String, Value>,
+) -> std::fmt::Result {
+    for (name, value) in fields {
+        let name = format!("{prefix}{name}");
+        match value {
+            Value::Object(fields) => list(text, &format!("{name}."), fields)?,
+            // The nodes of a graph: too many to print.
+            Value::Array(values) if values.iter().any(Value::is_object) => {
+                writeln!(text, "{name}: {}", values.len())?;
+            }
+            Value::Array(values) => {
+                let values: Vec<String> = values.iter().map(plain).collect();
+                writeln!(text, "{name}: {}", values.join(", "))?;
+            }
+            value => writeln!(text, "{name}: {}", plain(value))?,
+        }
+    }
+    Ok(())
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    }
+}

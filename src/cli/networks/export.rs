@@ -1,0 +1,91 @@
+//! `tessera export-lc0` and `tessera export-onnx`: the engine's networks for
+//! other programs.
+
+use crate::cli::output::print;
+use anyhow::Context;
+use std::path::{Path, PathBuf};
+use tessera::interop::lc0::Lc0Encoding;
+use tessera::interop::{self, ExchangeError};
+use tessera::nn::torch::ExportPrecision;
+
+/// Export a network for Lc0: in its own format, or as ONNX in its file where that format cannot express the network
+#[derive(clap::Args)]
+pub struct Lc0Arguments {
+    /// A network of the engine's
+    #[arg(value_name = "NET.pt")]
+    input: PathBuf,
+    /// The weights to write
+    #[arg(short, long, value_name = "OUT.pb.gz")]
+    output: PathBuf,
+    /// Encoding of numbers in Lc0's own format
+    #[arg(long, value_enum, default_value_t)]
+    encoding: Lc0Encoding,
+    /// Write ONNX even where Lc0's own format would do
+    #[arg(long)]
+    onnx: bool,
+    /// The floating-point format of ONNX
+    #[arg(long, value_enum, default_value_t)]
+    precision: ExportPrecision,
+}
+
+/// Export a network as ONNX
+#[derive(clap::Args)]
+pub struct OnnxArguments {
+    /// A network of the engine's
+    #[arg(value_name = "NET.pt")]
+    input: PathBuf,
+    /// The model to write
+    #[arg(short, long, value_name = "OUT.onnx")]
+    output: PathBuf,
+    /// The floating-point format
+    #[arg(long, value_enum, default_value_t = ExportPrecision::F32)]
+    precision: ExportPrecision,
+}
+
+impl Lc0Arguments {
+    pub fn run(self) -> anyhow::Result<()> {
+        let file = read(&self.input)?;
+        let native = match self.onnx {
+            true => None,
+            false => match interop::to_lc0(&file, self.encoding) {
+                Ok(weights) => Some(weights),
+                Err(ExchangeError::Lc0(reason)) => {
+                    eprintln!("{reason}: writing ONNX, which Lc0's ONNX backends play");
+                    None
+                }
+                Err(error) => return Err(failed(&self.input, error)),
+            },
+        };
+        let (weights, format) = match native {
+            Some(weights) => (weights, "Lc0's own format"),
+            None => {
+                let wrapped = interop::to_onnx_in_lc0(&file, self.precision);
+                let wrapped = wrapped.map_err(|error| failed(&self.input, error))?;
+                (wrapped, "ONNX in Lc0's file")
+            }
+        };
+        write(&self.output, &weights, format)
+    }
+}
+
+impl OnnxArguments {
+    pub fn run(self) -> anyhow::Result<()> {
+        let model = interop::to_onnx(&read(&self.input)?, self.precision);
+        let model = model.map_err(|error| failed(&self.input, error))?;
+        write(&self.output, &model, "ONNX")
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn failed(path: &Path, error: ExchangeError) -> anyhow::Error {
+    anyhow::Error::new(error).context(format!("cannot export {}", path.display()))
+}
+
+fn write(path: &Path, bytes: &[u8], format: &str) -> anyhow::Result<()> {
+    let shown = path.display();
+    interop::save(path, bytes).with_context(|| format!("cannot write {shown}"))?;
+    print(&format!("{shown}: {format}, {} bytes\n", bytes.len()))
+}

@@ -1,0 +1,64 @@
+//! `tessera import`: another program's network as one of the engine's.
+
+use crate::cli::output::print;
+use anyhow::Context;
+use std::path::PathBuf;
+use tessera::interop;
+use tessera::network::lc0::{HeadChoice, PolicyHead, ValueHead};
+use tessera::nn::torch::ExportPrecision;
+
+/// Import another program's network: Lc0's .pb.gz, a Maia-3 checkpoint or ONNX
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The network; its format is recognised from its content
+    #[arg(value_name = "FILE")]
+    input: PathBuf,
+    /// The network to write
+    #[arg(short, long, value_name = "OUT.pt")]
+    output: PathBuf,
+    /// Its name; by default the file's
+    #[arg(long)]
+    name: Option<String>,
+    /// Floating-point format in which parameters are stored
+    #[arg(long, value_enum, default_value_t)]
+    precision: ExportPrecision,
+    /// The policy head to use, if an Lc0 network has several
+    #[arg(long, value_enum, default_value_t)]
+    policy_head: PolicyHead,
+    /// The value head that ranks moves, if there are several
+    #[arg(long, value_enum, default_value_t)]
+    value_head: ValueHead,
+}
+
+impl Arguments {
+    pub fn run(self) -> anyhow::Result<()> {
+        let input = self.input.display();
+        let file = std::fs::read(&self.input).with_context(|| format!("cannot read {input}"))?;
+        let heads = HeadChoice {
+            policy: self.policy_head,
+            value: self.value_head,
+        };
+        let name = self.name.unwrap_or_else(|| {
+            let name = self.input.file_name().unwrap_or_default().to_string_lossy();
+            let endings = [".gz", ".pb", ".pt", ".pth", ".onnx"];
+            let name = endings.iter().fold(&*name, |name, ending| {
+                name.strip_suffix(ending).unwrap_or(name)
+            });
+            name.to_owned()
+        });
+        let import = || -> anyhow::Result<_> {
+            let mut network = interop::open_foreign(&file, heads)?;
+            network.about.name = name;
+            Ok(network.write(self.precision, &self.output)?)
+        };
+        let metadata = import().with_context(|| format!("cannot import {input}"))?;
+        print(&format!(
+            "{}: {}, {} parameters, {} multiply-accumulates, outputs {}\n",
+            self.output.display(),
+            metadata.name,
+            metadata.parameters,
+            metadata.macs,
+            metadata.outputs.join(", "),
+        ))
+    }
+}

@@ -1,0 +1,39 @@
+//! Families of networks behind one seam.
+//!
+//! A family is an [`Architecture`]: parameters, a forward pass in tch, an
+//! interface. A [`Network`] is one with its weights: [`open`] takes it out of a
+//! network file, eager and differentiable, [`Network::write`] puts it into one.
+//!
+//! | family | what it is | trained here |
+//! |---|---|---|
+//! | [`Chessformer`] | ours: transformers over 64 tokens | yes |
+//! | [`Lc0`] | Lc0's residual towers and attention bodies | goes on from an imported network |
+//! | [`Maia3`] | Maia-3's transformers, which read ratings | goes on from an imported network |
+//! | [`Graph`] | any ONNX graph of the field's operators | no: it is played as it is |
+
+mod architecture;
+pub(crate) mod bitboards;
+pub mod chessformer;
+mod encoder;
+mod file;
+pub mod graph;
+mod layers;
+pub mod lc0;
+pub mod maia3;
+mod outputs;
+mod parameters;
+mod size;
+mod taps;
+
+pub(crate) use architecture::PLANES;
+pub use architecture::{Architecture, ArchitectureConfig, ArchitectureError, Interface, Positions};
+pub use chessformer::Chessformer;
+pub use file::{About, Network, OpenError, WeightsError, open};
+pub use graph::Graph;
+pub use layers::Activation;
+pub use lc0::Lc0;
+pub use maia3::Maia3;
+pub use outputs::{Output, OutputSet, Outputs};
+pub use parameters::{Initial, Parameter, Weights};
+pub use size::Size;
+pub use taps::{Tap, Taps};

@@ -1,0 +1,186 @@
+//! The seam between families of networks and all who use them.
+
+use super::chessformer::{self, Chessformer, ModelConfig};
+use super::graph::GraphConfig;
+use super::lc0::{HeadChoice, Lc0, Lc0Config, Lc0ConfigError};
+use super::maia3::{Maia3, Maia3Config, Maia3ConfigError};
+use super::outputs::{Output, OutputSet, Outputs};
+use super::parameters::{Parameter, Weights, initialise};
+use super::size::Size;
+use super::taps::Tap;
+use serde::{Deserialize, Serialize};
+use std::any::Any;
+use std::fmt::Debug;
+use tch::{Device, Tensor};
+
+/// The structure of a network: all of it but its tensors, which are [`Weights`].
+///
+/// Structure without tensors lets training keep all parameters in one flat
+/// vector, and lets an export run the same forward pass over the parameters of a
+/// TorchScript module.
+pub trait Architecture: Any + Debug + Send {
+    /// What it is built from.
+    fn config(&self) -> ArchitectureConfig;
+
+    /// What it reads and what it computes.
+    fn interface(&self) -> Interface;
+
+    /// Its parameters, in the order of its weights.
+    fn parameters(&self) -> &[Parameter];
+
+    /// The tensors besides the parameters that the forward pass reads, by name. They
+    /// keep their type, and in a network file they are buffers.
+    fn buffers(&self) -> Vec<(String, Tensor)>;
+
+    /// How large it is.
+    fn size(&self) -> Size;
+
+    /// Whether it can compute an output, be it exported or for training only.
+    fn has(&self, output: Output) -> bool;
+
+    /// Fresh parameters, end to end in one f32 vector on the CPU; decided by
+    /// libtorch's seed alone.
+    fn initial_weights(&self) -> Tensor {
+        initialise(self.parameters())
+    }
+
+    /// Evaluates positions: those of the `wanted` outputs that it has, and maybe
+    /// others. `tap` collects what is inside.
+    fn forward(
+        &self,
+        weights: &Weights,
+        positions: Positions,
+        wanted: OutputSet,
+        tap: &Tap,
+    ) -> Outputs;
+
+    /// Reads the outputs off the tokens of these positions, [B, 64, width]: those
+    /// after the last layer, or after an earlier one.
+    fn read(
+        &self,
+        weights: &Weights,
+        tokens: &Tensor,
+        positions: Positions,
+        wanted: OutputSet,
+    ) -> Outputs;
+}
+
+/// B positions, in one of the two ways that a forward pass reads them.
+#[derive(Clone, Copy, Debug)]
+pub enum Positions<'a> {
+    /// Rows of words i64 [B, 104 + scalars], as [`crate::encode::Input`] lays them
+    /// out in the network's format; words beyond its scalars are not looked at.
+    Rows(&'a Tensor),
+    /// What [`Interface::planes`] lists.
+    Planes(&'a [Tensor]),
+}
+
+/// What a network reads and what it computes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// How the boards of a row are encoded:
+    /// [`InputFormat::number`](crate::encode::InputFormat::number).
+    pub format: u32,
+    /// The words of a row after the bitboards, of [`crate::encode::SCALARS`].
+    pub scalars: Vec<&'static str>,
+    /// The outputs of an exported network, in order.
+    pub outputs: Vec<Output>,
+    /// What the network reads in place of rows where it is exported to other
+    /// programs: names and the shape of a position, all f32.
+    pub planes: Vec<(&'static str, Vec<i64>)>,
+}
+
+impl Interface {
+    /// Planes as Lc0 fills them in the network's format.
+    #[must_use]
+    pub fn lc0_planes() -> Vec<(&'static str, Vec<i64>)> {
+        vec![(PLANES, vec![112, 8, 8])]
+    }
+}
+
+/// The name of the planes in ONNX: Lc0's.
+pub(crate) const PLANES: &str = "/input/planes";
+
+/// An architecture as files and configurations state it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "family", rename_all = "lowercase")]
+pub enum ArchitectureConfig {
+    /// [`Chessformer`].
+    Chessformer {
+        /// Its sizes.
+        model: ModelConfig,
+    },
+    /// [`Lc0`].
+    Lc0 {
+        /// Its parts and their sizes.
+        model: Lc0Config,
+        /// The heads that are played.
+        #[serde(flatten)]
+        heads: HeadChoice,
+    },
+    /// [`Maia3`].
+    Maia3 {
+        /// Its sizes.
+        model: Maia3Config,
+    },
+    /// [`Graph`](super::Graph).
+    Onnx {
+        /// Its operators.
+        model: GraphConfig,
+    },
+}
+
+/// Why an architecture cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchitectureError {
+    /// A Chessformer's sizes do not fit each other.
+    #[error(transparent)]
+    Chessformer(#[from] chessformer::ConfigError),
+    /// The parts of a network of Lc0's do not fit each other.
+    #[error(transparent)]
+    Lc0(#[from] Lc0ConfigError),
+    /// The sizes of a Maia-3 network do not fit each other.
+    #[error(transparent)]
+    Maia3(#[from] Maia3ConfigError),
+    /// A graph is more than its configuration.
+    #[error(
+        "it is an ONNX graph of no family known here: such networks can be played, but not trained"
+    )]
+    Graph,
+}
+
+impl ArchitectureConfig {
+    /// The name of the family, as network files state it.
+    #[must_use]
+    pub fn family(&self) -> &'static str {
+        match self {
+            ArchitectureConfig::Chessformer { .. } => "chessformer",
+            ArchitectureConfig::Lc0 { .. } => "lc0",
+            ArchitectureConfig::Maia3 { .. } => "maia3",
+            ArchitectureConfig::Onnx { .. } => "onnx",
+        }
+    }
+
+    /// Builds the structure, for weights on `device`.
+    ///
+    /// # Errors
+    /// [`ArchitectureError`] if the sizes do not fit each other, or it is a graph.
+    pub fn build(&self, device: Device) -> Result<Box<dyn Architecture>, ArchitectureError> {
+        Ok(match self {
+            ArchitectureConfig::Chessformer { model } => Box::new(Chessformer::new(model, device)?),
+            ArchitectureConfig::Lc0 { model, heads } => Box::new(Lc0::new(model, *heads, device)?),
+            ArchitectureConfig::Maia3 { model } => Box::new(Maia3::new(model, device)?),
+            ArchitectureConfig::Onnx { .. } => return Err(ArchitectureError::Graph),
+        })
+    }
+
+    /// How many layers it has: each brings tensors of its own.
+    pub(super) fn layers(&self) -> i64 {
+        match self {
+            ArchitectureConfig::Chessformer { model } => model.layers,
+            ArchitectureConfig::Lc0 { model, .. } => model.layers(),
+            ArchitectureConfig::Maia3 { model } => model.layers,
+            ArchitectureConfig::Onnx { .. } => 0,
+        }
+    }
+}

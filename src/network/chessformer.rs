@@ -1,0 +1,506 @@
+//! The Chessformer family: transformers that read the board as 64 tokens.
+//!
+//! Architecture and heads follow the appendix of "Mastering Chess with a
+//! Transformer Model" (Monroe and Chalmers, 2024); the geometric attention bias
+//! (GAB, Lc0's smolgen) follows "Chessformer: A Unified Architecture for Chess
+//! Modeling" (2026); the global board embedding follows the first paper's
+//! published training code.
+
+mod attacks;
+mod config;
+mod embedding;
+#[cfg(test)]
+mod fused_tests;
+mod grow;
+mod heads;
+mod layers;
+mod position;
+mod ratings;
+
+pub use config::{ConfigError, EmbeddingConfig, ModelConfig, NormKind, PRESETS, PositionConfig};
+pub use grow::{GrowError, grow};
+pub use heads::bucket_of;
+pub(crate) use heads::{MOVES_LEFT_FEATURES, MOVES_LEFT_SCALE, policy_gather};
+
+use super::architecture::{Architecture, ArchitectureConfig, Interface, Positions};
+use super::bitboards;
+use super::encoder::{AttackLogits, Board, EncoderLayer, displacements, encode};
+use super::layers::Linear;
+use super::outputs::{Output, OutputSet, Outputs};
+use super::parameters::{Builder, Dense, Parameter, Weights};
+use super::size::{Part, Size};
+use super::taps::Tap;
+use crate::encode::{InputFormat, SCALARS};
+use attacks::{AttackBias, Attacked, Attacks, BoardAttacks};
+use embedding::{Embedding, PIECES, features, features_of_planes};
+use heads::{MovesLeftHead, PolicyHead, ResultHead, RewardHead, RewardOutputs};
+use layers::Gains;
+use tch::{Device, Tensor};
+
+/// How many of [`SCALARS`] a Chessformer without ratings reads: castling rights, the
+/// side to move and the 50-move rule. With ratings it reads all.
+const UNRATED_SCALARS: usize = 6;
+
+/// Index tensors that the forward pass reads. They are no parameters: their
+/// type never changes, and in an exported network they are buffers.
+#[derive(Debug)]
+struct Constants {
+    /// u8 0…7.
+    shifts: Tensor,
+    /// i64 [1858]: see [`policy_gather`].
+    policy: Tensor,
+    /// i64 [4096]: see [`displacements`].
+    displacements: Tensor,
+    /// Where the network is told of attacks.
+    attacks: Option<Attacks>,
+}
+
+impl Constants {
+    fn new(config: &ModelConfig, device: Device) -> Constants {
+        Constants {
+            shifts: bitboards::shifts().to_device(device),
+            policy: Tensor::from_slice(&policy_gather()).to_device(device),
+            displacements: Tensor::from_slice(&displacements()).to_device(device),
+            attacks: (config.attacks || config.attack_bias).then(|| Attacks::new(device)),
+        }
+    }
+}
+
+/// What a network is told of attacks.
+#[derive(Debug)]
+struct Told {
+    /// Features of the squares, [B, 64, ATTACKS].
+    squares: Option<Tensor>,
+    logits: Option<AttackLogits>,
+}
+
+/// The structure of a network. Its tensors are [`Weights`].
+#[derive(Debug)]
+pub struct Chessformer {
+    config: ModelConfig,
+    parameters: Vec<Parameter>,
+    size: Size,
+    constants: Constants,
+    embedding: Embedding,
+    attack_bias: Option<AttackBias>,
+    layers: Vec<EncoderLayer>,
+    policy_embedding: Linear,
+    policy: PolicyHead,
+    policy_soft: Option<PolicyHead>,
+    policy_optimistic: Option<PolicyHead>,
+    result: ResultHead,
+    q: RewardHead,
+    short_term: RewardHead,
+    moves_left: MovesLeftHead,
+}
+
+impl Chessformer {
+    /// Builds the structure that `config` describes, for weights on `device`.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the sizes do not fit each other.
+    pub fn new(config: &ModelConfig, device: Device) -> Result<Chessformer, ConfigError> {
+        config.check()?;
+        let width = config.width;
+        let gains = Gains::of(config.layers);
+        let mut builder = Builder::default();
+        if config.attacks || config.attack_bias {
+            builder.count_macs(attacks::MACS);
+        }
+        let embedding = Embedding::build(&mut builder, config, gains);
+        let (attack_bias, layers) = builder.scope("encoder", |builder| {
+            let attack_bias = config
+                .attack_bias
+                .then(|| AttackBias::build(builder, config.heads));
+            let generator = match config.position {
+                PositionConfig::Gab { generator, .. } => {
+                    Some(position::build_generator(builder, generator))
+                }
+                _ => None,
+            };
+            let layers = (0..config.layers)
+                .map(|layer| {
+                    builder.scope(layer.to_string(), |builder| EncoderLayer {
+                        attention: builder.scope("attention", |builder| {
+                            layers::attention(builder, config, gains, layer, generator)
+                        }),
+                        feed_forward: builder.scope("feed_forward", |builder| {
+                            layers::feed_forward(builder, config, config.feed_forward, gains)
+                        }),
+                    })
+                })
+                .collect();
+            (attack_bias, layers)
+        });
+        let (policy_embedding, policies) = builder.scope("policy", |builder| {
+            let embedding = builder.linear("embedding", Dense::per_token(width, width), Part::Main);
+            let vanilla = PolicyHead::build(builder, "vanilla", config, Part::Main);
+            let mut other = |is_wanted: bool, name| {
+                is_wanted.then(|| PolicyHead::build(builder, name, config, Part::Other))
+            };
+            let soft = other(config.soft_policy, "soft");
+            let optimistic = other(config.optimistic_policy, "optimistic");
+            (embedding, (vanilla, soft, optimistic))
+        });
+        let (policy, policy_soft, policy_optimistic) = policies;
+        let (result, q, short_term) = builder.scope("value", |builder| {
+            let result = ResultHead::build(builder, config);
+            let q = RewardHead::build(builder, "q", config);
+            (result, q, RewardHead::build(builder, "short_term", config))
+        });
+        let moves_left = MovesLeftHead::build(&mut builder, config);
+        let (parameters, size) = builder.finish();
+        Ok(Chessformer {
+            config: config.clone(),
+            parameters,
+            size,
+            constants: Constants::new(config, device),
+            embedding,
+            attack_bias,
+            layers,
+            policy_embedding,
+            policy,
+            policy_soft,
+            policy_optimistic,
+            result,
+            q,
+            short_term,
+            moves_left,
+        })
+    }
+
+    /// What it was built from.
+    #[must_use]
+    pub fn model(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// What the network is told of attacks, by products that can be exported.
+    fn compute_attacks(&self, weights: &Weights, features: &Tensor) -> Told {
+        let attacks = self.constants.attacks.as_ref();
+        let attacks = attacks.map(|attacks| attacks.on(features.narrow(2, 0, PIECES)));
+        let of_squares = attacks.as_ref().filter(|_| self.config.attacks);
+        let of_pairs = self.attack_bias.zip(attacks.as_ref());
+        Told {
+            squares: of_squares.map(Attacked::squares),
+            logits: of_pairs.map(|(bias, attacks)| bias.forward(weights, attacks)),
+        }
+    }
+
+    /// The same for fused kernels.
+    fn look_up_attacks(&self, weights: &Weights, rows: &Tensor) -> Told {
+        let attacks = self.constants.attacks.as_ref();
+        let attacks = attacks.map(|_| BoardAttacks::of(rows));
+        let of_squares = attacks.as_ref().filter(|_| self.config.attacks);
+        let of_pairs = self.attack_bias.zip(attacks.as_ref());
+        Told {
+            squares: of_squares.map(|attacks| attacks.squares.to_kind(weights.kind())),
+            logits: of_pairs
+                .map(|(bias, attacks)| bias.of_pairs(weights, attacks.pairs.shallow_clone())),
+        }
+    }
+
+    /// Whether its layers go through fused kernels.
+    fn is_fused(&self, weights: &Weights) -> bool {
+        let first = self.layers.first();
+        first.is_some_and(|layer| layer.attention.is_fused(weights))
+    }
+}
+
+impl Architecture for Chessformer {
+    fn config(&self) -> ArchitectureConfig {
+        ArchitectureConfig::Chessformer {
+            model: self.config.clone(),
+        }
+    }
+
+    fn interface(&self) -> Interface {
+        let exported = Output::ALL[..8].iter().copied();
+        Interface {
+            format: InputFormat::Classical.number(),
+            scalars: match self.config.elo {
+                true => SCALARS.to_vec(),
+                false => SCALARS[..UNRATED_SCALARS].to_vec(),
+            },
+            outputs: exported.filter(|&output| self.has(output)).collect(),
+            planes: Interface::lc0_planes(),
+        }
+    }
+
+    fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    fn buffers(&self) -> Vec<(String, Tensor)> {
+        let constants = &self.constants;
+        let mut named = vec![
+            ("shifts", &constants.shifts),
+            ("policy_gather", &constants.policy),
+            ("displacements", &constants.displacements),
+        ];
+        if let Some(attacks) = &constants.attacks {
+            named.extend([
+                ("attack_ways", &attacks.ways),
+                ("attack_between", &attacks.between),
+                ("attack_features", &attacks.features),
+                ("attack_movers", &attacks.movers),
+            ]);
+        }
+        let named = named.into_iter();
+        named
+            .map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()))
+            .collect()
+    }
+
+    fn size(&self) -> Size {
+        self.size
+    }
+
+    fn has(&self, output: Output) -> bool {
+        match output {
+            Output::PolicySoft => self.policy_soft.is_some(),
+            Output::PolicyOptimistic => self.policy_optimistic.is_some(),
+            _ => true,
+        }
+    }
+
+    fn forward(
+        &self,
+        weights: &Weights,
+        positions: Positions,
+        wanted: OutputSet,
+        tap: &Tap,
+    ) -> Outputs {
+        let (features, told, rows) = match positions {
+            Positions::Rows(rows) => {
+                let features = features(rows, &self.constants.shifts, &weights.tensors()[0]);
+                let told = match !tap.is_open() && self.is_fused(weights) {
+                    true => self.look_up_attacks(weights, rows),
+                    false => self.compute_attacks(weights, &features),
+                };
+                (features, told, Some(rows))
+            }
+            Positions::Planes(planes) => {
+                let features = features_of_planes(&planes[0]);
+                let told = self.compute_attacks(weights, &features);
+                (features, told, None)
+            }
+        };
+        let tokens = self
+            .embedding
+            .forward(weights, &features, told.squares.as_ref(), rows);
+        tap.give("embedding", &tokens);
+        let board = Board {
+            displacements: Some(&self.constants.displacements),
+            attacks: told.logits.as_ref(),
+        };
+        let x = encode(&self.layers, weights, tokens, board, tap);
+        self.read(weights, &x, positions, wanted)
+    }
+
+    fn read(
+        &self,
+        weights: &Weights,
+        x: &Tensor,
+        _positions: Positions,
+        wanted: OutputSet,
+    ) -> Outputs {
+        let mut outputs = Outputs::default();
+        let policies = [
+            (Output::Policy, Some(&self.policy)),
+            (Output::PolicySoft, self.policy_soft.as_ref()),
+            (Output::PolicyOptimistic, self.policy_optimistic.as_ref()),
+        ];
+        let policies = policies
+            .into_iter()
+            .filter_map(|(output, head)| Some((output, head?)))
+            .filter(|(output, _)| wanted.contains(*output));
+        let moves = self.policy_embedding.forward(weights, x).mish();
+        for (output, head) in policies {
+            outputs.set(
+                output,
+                head.forward(weights, &moves, &self.constants.policy),
+            );
+        }
+        outputs.set(Output::Wdl, self.result.forward(weights, x));
+        let rewards = [
+            (&self.q, [Output::Q, Output::QError, Output::QCategorical]),
+            (
+                &self.short_term,
+                [
+                    Output::ShortTerm,
+                    Output::ShortTermError,
+                    Output::ShortTermCategorical,
+                ],
+            ),
+        ];
+        for (head, [scalar, error, categorical]) in rewards {
+            let reward: RewardOutputs = head.forward(weights, x);
+            outputs.set(scalar, reward.scalar);
+            outputs.set(error, reward.error);
+            outputs.set(categorical, reward.categorical);
+        }
+        outputs.set(Output::MovesLeft, self.moves_left.forward(weights, x));
+        outputs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::Game;
+    use crate::encode::{Input, WIDTH};
+    use tch::Kind;
+
+    fn rows() -> Tensor {
+        let mut game = Game::default();
+        let mut words: Vec<i64> = Vec::new();
+        for mv in ["e2e4", "e7e5", "g1f3"] {
+            words.extend(bytemuck::cast_slice::<u64, i64>(
+                Input::encode(&game).words(),
+            ));
+            game.play(game.parse_move(mv).unwrap());
+        }
+        Tensor::from_slice(&words).view([-1, WIDTH as i64])
+    }
+
+    fn evaluate(model: &Chessformer, weights: &Weights) -> Outputs {
+        let rows = rows();
+        let positions = Positions::Rows(&rows);
+        model.forward(weights, positions, OutputSet::all(), &Tap::default())
+    }
+
+    /// The planes as Lc0 defines them, computed square by square.
+    #[test]
+    fn features_are_lc0s_planes() {
+        let rows = rows();
+        let shifts = bitboards::shifts();
+        let like = Tensor::zeros([1], (Kind::Float, Device::Cpu));
+        let features = features(&rows, &shifts, &like);
+        assert_eq!(features.size(), [3, 64, 112]);
+        let at = |position, square, plane| features.double_value(&[position, square, plane]);
+        for square in 0..64 {
+            assert_eq!(
+                at(0, square, 0),
+                f64::from(u8::from((8..16).contains(&square)))
+            );
+            assert_eq!(at(1, square, 108), 1.0);
+            assert_eq!(at(0, square, 108), 0.0);
+            assert_eq!(at(2, square, 111), 1.0);
+            assert_eq!(at(2, square, 107), 1.0);
+        }
+        assert_eq!(at(1, 4, 5), 1.0);
+        assert_eq!(at(1, 36, 6), 1.0);
+    }
+
+    #[test]
+    fn sizes_are_the_papers() {
+        let size = |name: &str| {
+            let config = ModelConfig::preset(name).unwrap();
+            Chessformer::new(&config, Device::Cpu).unwrap().size()
+        };
+        let within = |value: i64, target: f64, tolerance: f64| {
+            let off = (value as f64 / target - 1.0).abs();
+            assert!(
+                off <= tolerance,
+                "{value} is {:.1} % off {target}",
+                off * 100.0
+            );
+        };
+        for name in ["cf-6m-gab", "cf-6m-shaw"] {
+            within(size(name).parameters, 6e6, 0.1);
+            within(size(name).macs, 214e6, 0.02);
+        }
+        for name in ["cf-240m-gab", "cf-240m-shaw"] {
+            within(size(name).parameters, 243e6, 0.02);
+            within(size(name).macs, 12.8e9, 0.02);
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_counts_add_up() {
+        for name in PRESETS {
+            let config = ModelConfig::preset(name).unwrap();
+            let model = Chessformer::new(&config, Device::Cpu).unwrap();
+            let mut names: Vec<&str> = model.parameters().iter().map(|p| p.name.as_str()).collect();
+            let count = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), count, "{name}");
+            let sum: i64 = model.parameters().iter().map(Parameter::count).sum();
+            assert_eq!(sum, model.size().parameters);
+        }
+    }
+
+    #[test]
+    fn every_position_encoding_evaluates_and_learns() {
+        let positions = [
+            PositionConfig::Absolute,
+            PositionConfig::Relative,
+            PositionConfig::Shaw,
+            PositionConfig::Gab {
+                compress: 4,
+                hidden: 16,
+                generator: 8,
+            },
+        ];
+        for position in positions {
+            let mut config = ModelConfig::preset("cf-1m-gab").unwrap();
+            config.layers = 2;
+            config.width = 32;
+            config.optimistic_policy = true;
+            config.position = position;
+            let model = Chessformer::new(&config, Device::Cpu).unwrap();
+            tch::manual_seed(1);
+            let flat = model.initial_weights().set_requires_grad(true);
+            let weights = Weights::from_flat(&flat, model.parameters());
+            let outputs = evaluate(&model, &weights);
+            assert_eq!(outputs.policy().size(), [3, 1858]);
+            assert_eq!(outputs.get(Output::QCategorical).unwrap().size(), [3, 32]);
+            let losses = Output::ALL.map(|output| {
+                let tensor = outputs.get(output).unwrap();
+                match output {
+                    Output::Policy => tensor.log_softmax(-1, None::<Kind>).mean(None::<Kind>),
+                    _ if tensor.dim() == 2 => tensor.square().mean(None::<Kind>),
+                    _ => tensor.mean(None::<Kind>),
+                }
+            });
+            let loss: Tensor = losses.into_iter().reduce(|sum, loss| sum + loss).unwrap();
+            loss.backward();
+            let gradient = Weights::from_flat(&flat.grad(), model.parameters());
+            for (parameter, gradient) in model.parameters().iter().zip(gradient.tensors()) {
+                let reached = gradient.abs().sum(None::<Kind>).double_value(&[]);
+                assert!(reached > 0.0, "{:?}: {}", config.position, parameter.name);
+            }
+        }
+    }
+
+    #[test]
+    fn moves_left_can_be_learnt_from_anywhere() {
+        let model = Chessformer::new(&ModelConfig::preset("cf-1m-gab").unwrap(), Device::Cpu);
+        let model = model.unwrap();
+        let flat = model.initial_weights();
+        let (mut start, mut bias) = (0, None);
+        for parameter in model.parameters() {
+            if parameter.name == "moves_left.plies.bias" {
+                bias = Some(start);
+            }
+            start += parameter.count();
+        }
+        // Far below zero a softplus is flat to the last bit.
+        let bias = bias.unwrap();
+        let _ = flat.narrow(0, bias, 1).fill_(-1000.0);
+        let flat = flat.set_requires_grad(true);
+        let plies = |flat: &Tensor| {
+            let weights = Weights::from_flat(flat, model.parameters());
+            let mut outputs = evaluate(&model, &weights);
+            outputs.take(Output::MovesLeft).unwrap()
+        };
+        let learning = plies(&flat);
+        let playing = tch::no_grad(|| plies(&flat));
+        assert_eq!(learning.max().double_value(&[]), 0.0);
+        assert!(learning.equal(&playing));
+        learning.sum(None::<Kind>).backward();
+        assert!(flat.grad().double_value(&[bias]) > 0.1);
+    }
+}

@@ -1,0 +1,347 @@
+//! Who attacks which square: features that follow from the rules, so that no
+//! network has to spend its samples on finding them out.
+//!
+//! Lc0's planes leave all of it to learning. Czech, Blüml and Kersting
+//! ("Representation Matters: The Game of Chess Poses a Challenge to Vision
+//! Transformers", 2023) measured how much is gained by telling a network what
+//! the rules say. Attacks are computed inside the network, from the planes of
+//! the pieces, so that neither a file nor its users know of them.
+
+mod boards;
+
+pub(super) use boards::BoardAttacks;
+
+use crate::network::encoder::AttackLogits;
+use crate::network::parameters::{Builder, Initial, Slot, Weights};
+use shakmaty::{Bitboard, Color, Square, attacks};
+use tch::{Device, Kind, Tensor};
+
+/// Features of a square: how many of our pawns, knights, bishops, rooks, queens
+/// and kings attack it, and how many of theirs; whether a knight, a bishop, a rook
+/// of theirs there would attack our king, and of ours theirs; whether the bishop
+/// or the rook would if one piece were gone (pins and discovered attacks).
+pub(super) const ATTACKS: i64 = 12 + 6 + 4;
+
+/// Pairs of squares.
+const PAIRS: i64 = 64 * 64;
+
+/// Planes of the pieces among the features: six of ours, six of theirs.
+const PLANES: i64 = 12;
+
+/// Pawns, knights, bishops, rooks, queens, kings among the six.
+const KINDS: i64 = 6;
+
+/// Ways to attack whatever stands between: of our pawns, their pawns, knights
+/// and kings, and along straight and diagonal lines.
+const WAYS: i64 = 6;
+const KNIGHT: i64 = 2;
+const KING: i64 = 3;
+const STRAIGHT: i64 = 4;
+const DIAGONAL: i64 = 5;
+
+/// Products of pieces with tables, of which the features are sums: of every
+/// plane with every way, with each open line, and of kings with lines that one
+/// piece stands on.
+const PRODUCTS: i64 = PLANES * WAYS + 2 * PLANES + 2 * 2;
+
+/// Multiply–accumulates that [`Attacked`] spends on a position: what stands
+/// between squares, ways, open lines, lines beyond a piece, and the features.
+pub(super) const MACS: i64 = (64 + PLANES * WAYS + 2 * PLANES + 2 * 2) * PAIRS
+    + 64 * PRODUCTS * ATTACKS
+    + 64 * PLANES * WAYS
+    + WAYS * PAIRS;
+
+/// The geometry of the board and what is made of it; buffers of a network.
+#[derive(Debug)]
+pub(super) struct Attacks {
+    /// u8 [6, 64, 64]: which squares are attacked from the first one in each of
+    /// the ways on an empty board.
+    pub ways: Tensor,
+    /// u8 [64, 4096]: whether a square lies between two others on a line.
+    pub between: Tensor,
+    /// u8 [PRODUCTS, ATTACKS]: of which products a feature is the sum.
+    pub features: Tensor,
+    /// u8 [12, 6]: in which ways the pieces of a plane attack.
+    pub movers: Tensor,
+}
+
+/// B boards, looked at for attacks. The tensors are in the type of the network.
+#[derive(Debug)]
+pub(super) struct Attacked<'a> {
+    attacks: &'a Attacks,
+    /// Planes of the pieces, [B, 64, 12].
+    pieces: Tensor,
+    /// As in [`Attacks`].
+    ways: Tensor,
+    /// [B, 2, 64, 64]: 1 for a straight or diagonal line between two squares,
+    /// less the pieces that stand between them; 0 where there is no line.
+    clear: Tensor,
+    /// The same for lines that nothing stands in, 0 for all else.
+    open: Tensor,
+}
+
+impl Attacks {
+    pub fn new(device: Device) -> Attacks {
+        let table = |holds: &dyn Fn(Square, Square) -> bool| -> Vec<u8> {
+            let pairs = Square::ALL
+                .into_iter()
+                .flat_map(|from| Square::ALL.map(|to| (from, to)));
+            pairs.map(|(from, to)| u8::from(holds(from, to))).collect()
+        };
+        let empty = Bitboard::EMPTY;
+        let ways = [
+            table(&|from, to| attacks::pawn_attacks(Color::White, from).contains(to)),
+            table(&|from, to| attacks::pawn_attacks(Color::Black, from).contains(to)),
+            table(&|from, to| attacks::knight_attacks(from).contains(to)),
+            table(&|from, to| attacks::king_attacks(from).contains(to)),
+            table(&|from, to| attacks::rook_attacks(from, empty).contains(to)),
+            table(&|from, to| attacks::bishop_attacks(from, empty).contains(to)),
+        ];
+        let between = Square::ALL
+            .map(|square| table(&|from, to| attacks::between(from, to).contains(square)));
+        let buffer =
+            |values: &[u8], shape: &[i64]| Tensor::from_slice(values).view(shape).to_device(device);
+        Attacks {
+            ways: buffer(&ways.concat(), &[WAYS, 64, 64]),
+            between: buffer(&between.concat(), &[64, PAIRS]),
+            features: buffer(&features(), &[PRODUCTS, ATTACKS]),
+            movers: buffer(&movers(), &[PLANES, WAYS]),
+        }
+    }
+
+    /// Boards by the planes of the pieces that stand there now, [B, 64, 12].
+    pub fn on(&self, pieces: Tensor) -> Attacked<'_> {
+        // In an exported network the type is that of whoever loads it.
+        let ways = self.ways.type_as(&pieces);
+        let occupied = pieces.sum_dim_intlist([2i64].as_slice(), false, None::<Kind>);
+        let blocking = occupied.matmul(&self.between.type_as(&pieces));
+        let clear =
+            (blocking - 1.0).neg().view([-1, 1, 64, 64]) * ways.unsqueeze(0).narrow(1, STRAIGHT, 2);
+        Attacked {
+            attacks: self,
+            pieces,
+            ways,
+            open: clear.relu(),
+            clear,
+        }
+    }
+}
+
+/// In which ways the pieces of each plane attack, [12, 6].
+fn movers() -> Vec<u8> {
+    let mut movers = vec![0; (PLANES * WAYS) as usize];
+    for plane in 0..PLANES {
+        let ways: &[i64] = match plane % KINDS {
+            0 => &[plane / KINDS],
+            1 => &[KNIGHT],
+            2 => &[DIAGONAL],
+            3 => &[STRAIGHT],
+            4 => &[STRAIGHT, DIAGONAL],
+            _ => &[KING],
+        };
+        for way in ways {
+            movers[(plane * WAYS + way) as usize] = 1;
+        }
+    }
+    movers
+}
+
+/// Of which products each feature is the sum, [PRODUCTS, ATTACKS].
+fn features() -> Vec<u8> {
+    let movers = movers();
+    let way = |plane: i64, way: i64| plane * WAYS + way;
+    let open = |plane: i64, line: i64| PLANES * (WAYS + line - STRAIGHT) + plane;
+    let beyond = |side: i64, line: i64| PLANES * (WAYS + 2) + 2 * (line - STRAIGHT) + side;
+    let product = |plane: i64, by: i64| match by {
+        STRAIGHT | DIAGONAL => open(plane, by),
+        _ => way(plane, by),
+    };
+    let attackers = (0..PLANES).map(|plane| {
+        let ways = (0..WAYS).filter(|by| movers[way(plane, *by) as usize] == 1);
+        ways.map(|by| product(plane, by)).collect::<Vec<_>>()
+    });
+    let kings = [KINDS - 1, PLANES - 1];
+    let checks = kings
+        .into_iter()
+        .flat_map(|king| [KNIGHT, DIAGONAL, STRAIGHT].map(|by| vec![product(king, by)]));
+    let lines = (0..2).flat_map(|side| [DIAGONAL, STRAIGHT].map(|line| vec![beyond(side, line)]));
+    let mut features = vec![0; (PRODUCTS * ATTACKS) as usize];
+    for (feature, products) in (0..).zip(attackers.chain(checks).chain(lines)) {
+        for product in products {
+            features[(product * ATTACKS + feature) as usize] = 1;
+        }
+    }
+    features
+}
+
+impl Attacked<'_> {
+    /// The features of the squares, [B, 64, ATTACKS].
+    pub fn squares(&self) -> Tensor {
+        let planes = self.pieces.transpose(1, 2);
+        // [64, 6 · 64], so that one product serves all boards.
+        let ways = self.ways.transpose(0, 1).flatten(1, 2);
+        let in_ways = planes.matmul(&ways).view([-1, PLANES, WAYS, 64]);
+        // A product for each board and line, [B, 2, 12, 64].
+        let open = planes.unsqueeze(1).matmul(&self.open);
+        let kings = |x: &Tensor| x.slice(1, KINDS - 1, PLANES, KINDS);
+        let clear = kings(&planes).unsqueeze(1).matmul(&self.clear);
+        let along = kings(&in_ways).narrow(2, STRAIGHT, 2).transpose(1, 2);
+        let beyond = (clear.abs() - 1.0).neg().relu() * along;
+        let products = [in_ways, open, beyond].map(|products| products.flatten(1, 2));
+        let products = Tensor::cat(&products, 1).transpose(1, 2);
+        products.matmul(&self.attacks.features.type_as(&products))
+    }
+
+    /// Of each pair of squares whether the piece on the first attacks the
+    /// second, and the other way round, [B, 2, 4096].
+    pub fn pairs(&self) -> Tensor {
+        // Squares attack what the one piece on them does: [B, 64, 6].
+        let movers = self
+            .pieces
+            .matmul(&self.attacks.movers.type_as(&self.pieces));
+        let attacked = (0..WAYS).map(|way| {
+            let table = match way {
+                STRAIGHT | DIAGONAL => self.open.select(1, way - STRAIGHT),
+                _ => self.ways.select(0, way),
+            };
+            movers.narrow(2, way, 1) * table
+        });
+        let attacked: Tensor = attacked.reduce(|sum, way| sum + way).expect("six ways");
+        Tensor::stack(&[&attacked, &attacked.transpose(1, 2)], 1).flatten(2, 3)
+    }
+}
+
+/// What attention makes of attacks: a bias to each head's logits for what its
+/// square attacks and one for what attacks its square, the same in all layers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AttackBias {
+    /// What attacks are worth to each head, [h, 2].
+    worth: Slot,
+}
+
+/// What the weights of attacks are multiplied by: a bias must come to several
+/// units to matter, and Adam's steps are of one size.
+const ATTACK_GAIN: f64 = 8.0;
+
+/// What an attack is worth at the start to a head that looks for them, in logits.
+const INITIAL_ATTACK: f32 = 2.0;
+
+/// Of four heads one starts by seeing what its square attacks, one by what
+/// attacks its square: weights [h, 2].
+fn initial_attacks(heads: i64) -> Vec<f32> {
+    let start = INITIAL_ATTACK / ATTACK_GAIN as f32;
+    let of = |head| match head % 4 {
+        0 => [start, 0.0],
+        1 => [0.0, start],
+        _ => [0.0, 0.0],
+    };
+    (0..heads).flat_map(of).collect()
+}
+
+impl AttackBias {
+    pub fn build(builder: &mut Builder, heads: i64) -> AttackBias {
+        builder.count_macs(2 * PAIRS * heads);
+        let start = Initial::Around(initial_attacks(heads), 0.0);
+        AttackBias {
+            worth: builder.add("attacks", &[heads, 2], start),
+        }
+    }
+
+    /// From boards as tensors, for any device.
+    pub fn forward(self, weights: &Weights, attacked: &Attacked) -> AttackLogits {
+        let biases = self.worth(weights).matmul(&attacked.pairs());
+        AttackLogits::Biases(biases.view([-1, PAIRS]))
+    }
+
+    /// From [`BoardAttacks::pairs`], for fused kernels.
+    pub fn of_pairs(self, weights: &Weights, pairs: Tensor) -> AttackLogits {
+        let worth = self.worth(weights);
+        AttackLogits::Pairs { pairs, worth }
+    }
+
+    fn worth(self, weights: &Weights) -> Tensor {
+        &weights[self.worth] * ATTACK_GAIN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::Game;
+    use crate::encode::{BOARDS, Input};
+    use crate::network::chessformer::bitboards;
+    use proptest::prelude::*;
+    use shakmaty::{Position, Role};
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        /// The attackers as the rules have them, along random games.
+        #[test]
+        fn attackers_are_those_of_the_rules(choices in prop::collection::vec(any::<u32>(), 0..90)) {
+            let mut game = Game::default();
+            for choice in choices {
+                let moves = game.position().legal_moves();
+                if moves.is_empty() {
+                    break;
+                }
+                game.play(moves[choice as usize % moves.len()]);
+            }
+            let words = *Input::encode(&game).words();
+            let row = Tensor::from_slice(bytemuck::cast_slice::<u64, i64>(&words[..BOARDS]));
+            for kind in [Kind::Float, Kind::BFloat16] {
+                let like = Tensor::zeros([1], (kind, Device::Cpu));
+                let squares = bitboards::squares(&row.view([1, -1]), &bitboards::shifts(), &like);
+                let attacks = Attacks::new(Device::Cpu);
+                let attacked = attacks.on(squares.narrow(2, 0, 12));
+                let (found, pairs) = (attacked.squares(), attacked.pairs());
+                let looked_up = BoardAttacks::of(&row.view([1, -1]));
+                prop_assert!(looked_up.squares.to_kind(kind).equal(&found));
+                let bits = Tensor::arange(64, (Kind::Int64, Device::Cpu));
+                let of_bits = looked_up.pairs.unsqueeze(3).bitwise_right_shift(&bits);
+                let of_bits = of_bits.bitwise_and(1).flatten(2, 3).to_kind(kind);
+                prop_assert!(of_bits.equal(&pairs));
+                prop_assert_eq!(found.size(), [1, 64, ATTACKS]);
+                let board = game.position().board();
+                let turn = game.position().turn();
+                let occupied = board.occupied();
+                for square in Square::ALL {
+                    // The mover plays upwards.
+                    let real = turn.fold_wb(square, square.flip_vertical());
+                    let mut expected = Vec::new();
+                    for color in [turn, !turn] {
+                        for role in Role::ALL {
+                            let attackers = board.attacks_to(real, color, occupied);
+                            expected.push((attackers & board.by_role(role)).count());
+                        }
+                    }
+                    let kings = [turn, !turn].map(|color| board.king_of(color).unwrap());
+                    let on = |squares: Bitboard| usize::from(squares.contains(real));
+                    for king in kings {
+                        expected.push(on(attacks::knight_attacks(king)));
+                        expected.push(on(attacks::bishop_attacks(king, occupied)));
+                        expected.push(on(attacks::rook_attacks(king, occupied)));
+                    }
+                    for king in kings {
+                        let between = attacks::between(king, real) & occupied;
+                        let beyond = |lines: Bitboard| on(lines) * usize::from(between.count() == 1);
+                        expected.push(beyond(attacks::bishop_attacks(king, Bitboard::EMPTY)));
+                        expected.push(beyond(attacks::rook_attacks(king, Bitboard::EMPTY)));
+                    }
+                    let found = found.get(0).get(i64::from(square));
+                    let found = Vec::<f64>::try_from(found.to_kind(Kind::Double)).unwrap();
+                    let expected: Vec<f64> = expected.into_iter().map(|n| n as f64).collect();
+                    prop_assert_eq!(found, expected, "{}", real);
+                    let attacked = board.attacks_from(real);
+                    for other in Square::ALL {
+                        let seen = turn.fold_wb(other, other.flip_vertical());
+                        let expected = f64::from(u8::from(attacked.contains(other)));
+                        let (from, to) = (i64::from(square), i64::from(seen));
+                        let found = |half, pair| pairs.double_value(&[0, half, pair]);
+                        prop_assert_eq!(found(0, from * 64 + to), expected);
+                        prop_assert_eq!(found(1, to * 64 + from), expected);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! From rows of bitboards to tokens.
+
+use super::attacks;
+use super::config::{EmbeddingConfig, ModelConfig};
+use super::layers::{Gains, feed_forward};
+use super::ratings::RatingEmbedding;
+use crate::encode::{BOARDS, PLANES_PER_BOARD};
+use crate::network::bitboards;
+use crate::network::encoder::FeedForward;
+use crate::network::layers::Linear;
+use crate::network::parameters::{Builder, Dense, Initial, Slot, Weights};
+use crate::network::size::Part;
+use crate::network::taps::Tap;
+use tch::Tensor;
+
+/// Features of a square before the embedding: Lc0's 112 input planes.
+pub(super) const FEATURES: i64 = 112;
+
+/// The plane of the plies since the last capture or pawn move, and its scale:
+/// Lc0 counts plies here; the paper divides by 100.
+const RULE50_PLANE: i64 = BOARDS as i64 + 5;
+const RULE50_SCALE: f64 = 0.01;
+
+/// Scale of the first projection at the start. Of a square's features a dozen
+/// are not zero: at Xavier's scale, made for dense inputs, tokens would begin so
+/// short that the first attention cannot tell pieces apart.
+const INITIAL_GAIN: f64 = 3.0;
+
+/// Piece planes of the current position, which the global embedding reads.
+pub(super) const PIECES: i64 = PLANES_PER_BOARD as i64 - 1;
+
+/// The 112 planes of rows i64 [B, 110 or more], as [B, 64, 112] in the weights' type.
+/// `shifts` is [`bitboards::shifts`].
+pub(super) fn features(rows: &Tensor, shifts: &Tensor, like: &Tensor) -> Tensor {
+    let boards = BOARDS as i64;
+    let pieces = bitboards::squares(&rows.narrow(1, 0, boards), shifts, like);
+    let castling = rows.narrow(1, boards, 4).ne(0).type_as(like);
+    let black_to_move = rows.narrow(1, boards + 4, 1).type_as(like);
+    let rule50 = rows.narrow(1, boards + 5, 1).type_as(like) * RULE50_SCALE;
+    let zeros = black_to_move.zeros_like();
+    let ones = black_to_move.ones_like();
+    let scalars = Tensor::cat(&[castling, black_to_move, rule50, zeros, ones], 1)
+        .unsqueeze(1)
+        .expand([-1, 64, -1], false);
+    Tensor::cat(&[pieces, scalars], 2)
+}
+
+/// The features [B, 64, 112] of planes [B, 112, 8, 8] as Lc0 hands them to its
+/// networks in input format 1: like those of [`features`], but for the plies of
+/// the 50-move rule, which are not scaled.
+pub(super) fn features_of_planes(planes: &Tensor) -> Tensor {
+    let planes = planes.flatten(2, 3);
+    let scaled = planes.narrow(1, RULE50_PLANE, 1) * RULE50_SCALE;
+    let (before, after) = (RULE50_PLANE, FEATURES - RULE50_PLANE - 1);
+    let parts = [
+        planes.narrow(1, 0, before),
+        scaled,
+        planes.narrow(1, RULE50_PLANE + 1, after),
+    ];
+    Tensor::cat(&parts, 1).transpose(1, 2)
+}
+
+/// Tokens [B, 64, width] from features [B, 64, 112].
+#[derive(Debug)]
+pub(super) struct Embedding {
+    board: Option<Linear>,
+    project: Linear,
+    /// What of a token attacks decide, [width, ATTACKS].
+    attacks: Option<Slot>,
+    ratings: Option<RatingEmbedding>,
+    multiply: Slot,
+    add: Slot,
+    feed_forward: Option<FeedForward>,
+}
+
+impl Embedding {
+    pub fn build(builder: &mut Builder, config: &ModelConfig, gains: Gains) -> Embedding {
+        builder.scope("embedding", |builder| {
+            let extra = match config.embedding {
+                EmbeddingConfig::Token => 0,
+                EmbeddingConfig::Global { board, .. } => board,
+            };
+            let board = (extra > 0).then(|| {
+                let dense = Dense::per_board(64 * PIECES, 64 * extra);
+                builder.linear("board", dense, Part::Other)
+            });
+            let dense = Dense::per_token(FEATURES + extra, config.width).with_gain(INITIAL_GAIN);
+            let project = builder.linear("project", dense, Part::Other);
+            let attacks = config.attacks.then(|| {
+                let dense = Dense::per_token(attacks::ATTACKS, config.width).without_bias();
+                builder.linear("attacks", dense, Part::Other).weight
+            });
+            let ratings = config
+                .elo
+                .then(|| RatingEmbedding::build(builder, config.width));
+            let shape = [64, config.width];
+            let multiply = builder.add("multiply", &shape, Initial::Ones);
+            let add = builder.add("add", &shape, Initial::Zeros);
+            let feed_forward = match config.embedding {
+                EmbeddingConfig::Token => None,
+                EmbeddingConfig::Global {
+                    feed_forward: wide, ..
+                } => Some(builder.scope("feed_forward", |builder| {
+                    feed_forward(builder, config, wide, gains)
+                })),
+            };
+            Embedding {
+                board,
+                project,
+                attacks,
+                ratings,
+                multiply,
+                add,
+                feed_forward,
+            }
+        })
+    }
+
+    /// `attacked` are the features by attacks, [B, 64, ATTACKS]; they are there
+    /// where the network is told of them. `rows`, i64 [B, WIDTH], hold the players'
+    /// ratings, which are unknown without them.
+    pub fn forward(
+        &self,
+        weights: &Weights,
+        features: &Tensor,
+        attacked: Option<&Tensor>,
+        rows: Option<&Tensor>,
+    ) -> Tensor {
+        let seen = self.board.as_ref().map(|board| {
+            let pieces = features.narrow(2, 0, PIECES).flatten(1, 2);
+            let extra = weights[board.weight].size()[0] / 64;
+            board.forward(weights, &pieces).view([-1, 64, extra])
+        });
+        let inputs: Vec<&Tensor> = [Some(features), seen.as_ref(), attacked]
+            .into_iter()
+            .flatten()
+            .collect();
+        let project = &weights[self.project.weight];
+        let weight = match self.attacks {
+            Some(attacks) => Tensor::cat(&[project, &weights[attacks]], 1),
+            None => project.shallow_clone(),
+        };
+        let input = match inputs.as_slice() {
+            [features] => features.shallow_clone(),
+            several => Tensor::cat(several, 2),
+        };
+        let bias = self.project.bias.map(|bias| &weights[bias]);
+        let mut projected = input.linear(&weight, bias);
+        if let Some(ratings) = &self.ratings {
+            projected = match rows {
+                Some(rows) => projected + ratings.forward(weights, rows),
+                None => projected + ratings.unknown(weights),
+            };
+        }
+        let placed = projected * &weights[self.multiply] + &weights[self.add];
+        match &self.feed_forward {
+            None => placed,
+            Some(block) => block.forward(weights, &placed, &Tap::default()),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Starting a network from what another, perhaps smaller one has learned.
+//!
+//! Of an equal architecture everything is taken over. A larger network begins as
+//! the same function wherever that can be had, with new parts that change
+//! nothing yet but can learn (in the spirit of Net2Net, Chen et al. 2016):
+//!
+//! - **Layers** are added behind those they copy, with their outputs at zero. In
+//!   a post-LN encoder such a layer is two norms, and a norm of what is already
+//!   normalised does nothing: the gain of the norm beneath moves to the last
+//!   norm of the new layers. The outputs of old layers are scaled for DeepNorm's
+//!   gain, which depends on the depth. This is exact.
+//! - **Width**: new features of the tokens begin at zero, as does what would
+//!   write into them, while what reads them begins at random. Gains shrink by the
+//!   root of the widths' ratio, since the mean square is over more features. This
+//!   is exact with root-mean-square norms; layer norms also centre, and their
+//!   networks begin near the old one only.
+//! - **Attacks** and **ratings** that the old network was not told of have no say at
+//!   first.
+//! - **Heads** and hidden units are added with no way out. GAB normalises over
+//!   all its heads together: it is exact where their number, its summary's width
+//!   and its generator's width are multiples of the old ones, else near.
+
+mod fit;
+
+use super::config::ModelConfig;
+use crate::network::parameters::{Parameter, Weights};
+use std::mem::discriminant;
+use tch::{Kind, Tensor};
+
+/// Why a network cannot start from another.
+#[derive(Debug, thiserror::Error)]
+pub enum GrowError {
+    /// They are of another kind.
+    #[error("the networks differ in `model.{0}`: growing leaves it as it is")]
+    Kind(&'static str),
+    /// A tensor is not of the shape that its network's sizes give it.
+    #[error("`{0}` does not fit its own network's sizes: the file is damaged")]
+    Shape(String),
+    /// It would have to shrink.
+    #[error("`{0}` is larger in the network to start from: networks grow, but do not shrink")]
+    Smaller(String),
+}
+
+/// What the parameters that weigh attacks or ratings have in their names.
+const TOLD: [&str; 2] = [".attacks", ".ratings."];
+
+/// Weights for a network of architecture `to`, f32 end to end on the CPU, that
+/// begin where a network of architecture `from` with the tensors `named` stands.
+/// Its `parameters` have `fresh` values where they are new.
+///
+/// # Errors
+/// [`GrowError`] if the one does not contain the other.
+pub fn grow(
+    from: &ModelConfig,
+    named: &[(String, Tensor)],
+    to: &ModelConfig,
+    fresh: &Weights,
+    parameters: &[Parameter],
+) -> Result<Tensor, GrowError> {
+    check(from, to)?;
+    let depth = Depth {
+        from: from.layers,
+        to: to.layers,
+    };
+    let parts = parameters.iter().zip(fresh.tensors());
+    let grown = parts
+        .map(|(parameter, fresh)| {
+            let (source, role) = depth.source(&parameter.name);
+            let fitted = match named.iter().find(|(name, _)| *name == source) {
+                Some((name, old)) => fit::fit(name, &old.to_kind(Kind::Float), fresh, from, to)?,
+                // What the other network was not told of has no say at first.
+                None if TOLD.iter().any(|part| parameter.name.contains(part)) => fresh.zeros_like(),
+                // A head that the other network has not.
+                None => fresh.copy(),
+            };
+            Ok(depth.adapt(parameter, role, fitted).reshape([-1]))
+        })
+        .collect::<Result<Vec<Tensor>, GrowError>>()?;
+    Ok(Tensor::cat(&grown, 0))
+}
+
+fn check(from: &ModelConfig, to: &ModelConfig) -> Result<(), GrowError> {
+    if from.norm != to.norm {
+        return Err(GrowError::Kind("norm"));
+    }
+    if discriminant(&from.position) != discriminant(&to.position) {
+        return Err(GrowError::Kind("position"));
+    }
+    if discriminant(&from.embedding) != discriminant(&to.embedding) {
+        return Err(GrowError::Kind("embedding"));
+    }
+    for (name, before, after) in [
+        ("model.attacks", from.attacks, to.attacks),
+        ("model.attack_bias", from.attack_bias, to.attack_bias),
+        ("model.elo", from.elo, to.elo),
+    ] {
+        if before && !after {
+            return Err(GrowError::Smaller(name.to_owned()));
+        }
+    }
+    if from.layers > to.layers {
+        return Err(GrowError::Smaller("layers".to_owned()));
+    }
+    Ok(())
+}
+
+/// Numbers of layers, before and after.
+#[derive(Clone, Copy, Debug)]
+struct Depth {
+    from: i64,
+    to: i64,
+}
+
+/// What a layer is among those that come from the same one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Role {
+    is_added: bool,
+    is_last: bool,
+}
+
+impl Depth {
+    /// The old layer that a new one comes from.
+    fn origin(self, layer: i64) -> i64 {
+        layer * self.from / self.to
+    }
+
+    /// What a parameter is called in the old network, and its layer's role if
+    /// it belongs to one.
+    fn source(self, name: &str) -> (String, Option<Role>) {
+        let parts = name
+            .strip_prefix("encoder.")
+            .and_then(|rest| rest.split_once('.'));
+        let layer = parts.and_then(|(layer, rest)| Some((layer.parse::<i64>().ok()?, rest)));
+        let Some((layer, rest)) = layer else {
+            return (name.to_owned(), None);
+        };
+        let origin = self.origin(layer);
+        let role = Role {
+            is_added: layer > 0 && self.origin(layer - 1) == origin,
+            is_last: self.origin(layer + 1) != origin,
+        };
+        (format!("encoder.{origin}.{rest}"), Some(role))
+    }
+
+    /// Makes an added layer do nothing, and old ones what they did.
+    fn adapt(self, parameter: &Parameter, role: Option<Role>, tensor: Tensor) -> Tensor {
+        let name = parameter.name.as_str();
+        let is_output = name.contains("attention.output.") || name.contains("feed_forward.narrow.");
+        let is_last_norm = name.contains("feed_forward.norm.");
+        let is_norm = is_last_norm || name.contains("attention.norm.");
+        let neutral = || {
+            if name.ends_with(".weight") {
+                tensor.ones_like()
+            } else {
+                tensor.zeros_like()
+            }
+        };
+        match role {
+            Some(role) if is_output && role.is_added => tensor.zeros_like(),
+            // The last norm of a group has the old layer's gain.
+            Some(role) if is_norm && (role.is_added || is_last_norm) => {
+                if is_last_norm && role.is_last {
+                    tensor
+                } else {
+                    neutral()
+                }
+            }
+            _ if is_output => tensor * (self.to as f64 / self.from as f64).powf(0.25),
+            _ => tensor,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! One parameter of a network, made larger.
+
+use super::GrowError;
+use crate::network::chessformer::{ModelConfig, PositionConfig};
+use tch::{Kind, Tensor};
+
+/// `old` in the shape of `fresh`: see the module above for what is new.
+pub(super) fn fit(
+    name: &str,
+    old: &Tensor,
+    fresh: &Tensor,
+    from: &ModelConfig,
+    to: &ModelConfig,
+) -> Result<Tensor, GrowError> {
+    let shape = layout(name, &old.size(), from);
+    if shape.iter().product::<i64>() != old.numel() as i64 {
+        return Err(GrowError::Shape(name.to_owned()));
+    }
+    let old = tile(name, &old.view(shape.as_slice()), to);
+    let (before, after) = (old.size(), layout(name, &fresh.size(), to));
+    if before.len() != after.len() || before.iter().zip(&after).any(|(old, new)| old > new) {
+        return Err(GrowError::Smaller(name.to_owned()));
+    }
+    if name.contains(".categorical.") && from.buckets != to.buckets {
+        // Other buckets mean other values.
+        return Ok(fresh.copy());
+    }
+    let grown = if starts_at_zero(name) {
+        fresh.zeros_like()
+    } else {
+        fresh.copy()
+    };
+    let grown = grown.view(after.as_slice());
+    let mut same = (0..)
+        .zip(&before)
+        .fold(grown.shallow_clone(), |part, (axis, &size)| {
+            part.narrow(axis, 0, size)
+        });
+    same.copy_(&old);
+    rescale(name, &grown, from, to);
+    Ok(grown.reshape(fresh.size()))
+}
+
+/// The axes of a parameter, those of heads and squares apart.
+fn layout(name: &str, shape: &[i64], config: &ModelConfig) -> Vec<i64> {
+    let (heads, head_width) = (config.heads, config.head_width());
+    let (first, last) = (shape[0], shape[shape.len() - 1]);
+    if name.ends_with("attention.query_key.weight") {
+        vec![2, heads, head_width, last]
+    } else if name.ends_with("attention.value.weight") {
+        vec![heads, head_width, last]
+    } else if name.ends_with("attention.output.weight") || is_shaw(name) {
+        vec![first, heads, head_width]
+    } else if name.ends_with("position.heads.weight") {
+        vec![heads, first / heads, last]
+    } else if name.contains("position.heads") {
+        vec![heads, first / heads]
+    } else if name.ends_with("position.summary.weight") || name.ends_with(".hidden.weight") {
+        vec![first, 64, last / 64]
+    } else if name.ends_with("embedding.board.weight") {
+        vec![64, first / 64, last]
+    } else if name.ends_with("embedding.board.bias") {
+        vec![64, first / 64]
+    } else {
+        shape.to_vec()
+    }
+}
+
+fn is_shaw(name: &str) -> bool {
+    ["query", "key", "value"]
+        .iter()
+        .any(|table| name.ends_with(&format!("position.{table}")))
+}
+
+/// Whether what is new of a parameter starts at zero: what writes features of
+/// the tokens, and what reads units that are new themselves.
+fn starts_at_zero(name: &str) -> bool {
+    let parts = [
+        "attention.output.",
+        "feed_forward.narrow.",
+        "embedding.project.",
+        ".attacks",
+        "embedding.add",
+        "embedding.ratings.",
+        "position.offset",
+        "position.summary.",
+        "policy.embedding.",
+        ".query.",
+        ".promotion.",
+        "gab_generator",
+        ".hidden.weight",
+        ".wdl.",
+        ".scalar.",
+        ".categorical.",
+        ".error.",
+        ".plies.",
+    ];
+    parts.iter().any(|part| name.contains(part))
+}
+
+/// Repeats what GAB's norms look at together until it fills the new sizes, which
+/// leaves mean and variance as they are. Where the summary's copies are read,
+/// each gets another share, so that they learn different things.
+fn tile(name: &str, old: &Tensor, to: &ModelConfig) -> Tensor {
+    let PositionConfig::Gab {
+        hidden, generator, ..
+    } = to.position
+    else {
+        return old.shallow_clone();
+    };
+    let repeat = |tensor: &Tensor, axis: i64, size: i64| {
+        let count = tensor.size()[axis as usize];
+        let places = Tensor::arange(size, (Kind::Int64, tensor.device())).remainder(count);
+        tensor.index_select(axis, &places)
+    };
+    if name.contains("position.summary") {
+        return repeat(old, 0, hidden);
+    }
+    let is_heads = name.ends_with("position.heads.weight");
+    if !is_heads && !name.ends_with("position.heads.bias") {
+        return old.shallow_clone();
+    }
+    let tiled = repeat(&repeat(old, 0, to.heads), 1, generator);
+    if !is_heads {
+        return tiled;
+    }
+    let count = old.size()[2];
+    let shares: Vec<f32> = (0..hidden)
+        .map(|place| {
+            let copies = (hidden - place % count + count - 1) / count;
+            (2 * (place / count + 1)) as f32 / (copies * (copies + 1)) as f32
+        })
+        .collect();
+    repeat(&tiled, 2, hidden) * Tensor::from_slice(&shares)
+}
+
+/// Undoes what the new sizes change in scale.
+fn rescale(name: &str, grown: &Tensor, from: &ModelConfig, to: &ModelConfig) {
+    let wider = (to.width as f64 / from.width as f64).sqrt();
+    let wider_heads = (to.head_width() as f64 / from.head_width() as f64).sqrt();
+    let mut grown = grown.shallow_clone();
+    if name.ends_with("attention.norm.weight") || name.ends_with("feed_forward.norm.weight") {
+        // The mean square is over more features, of which the new ones are zero.
+        grown /= wider;
+    } else if name.starts_with("policy.") && name.contains(".query.") {
+        grown *= wider;
+    } else if name.ends_with("attention.query_key.weight") {
+        rescale_query(&grown.select(0, 0), 0, wider_heads, from);
+    } else if name.ends_with("position.query") {
+        rescale_query(&grown, 1, wider_heads, from);
+    }
+}
+
+/// Queries whose heads have grown wider: `axis` is that of the heads. Products
+/// are divided by more, and the new features must not add to them.
+fn rescale_query(query: &Tensor, axis: i64, factor: f64, from: &ModelConfig) {
+    let mut old_heads = query.narrow(axis, 0, from.heads);
+    old_heads *= factor;
+    let width = old_heads.size()[axis as usize + 1];
+    let mut new = old_heads.narrow(axis + 1, from.head_width(), width - from.head_width());
+    let _ = new.zero_();
+}

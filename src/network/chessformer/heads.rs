@@ -1,0 +1,257 @@
+//! What is read off the body: policies, values, moves left.
+
+use super::config::ModelConfig;
+use crate::encode::{POLICY_SIZE, from_square_to_square};
+use crate::network::layers::Linear;
+use crate::network::parameters::{Builder, Dense, Weights};
+use crate::network::size::Part;
+use shakmaty::Role;
+use tch::{Kind, Tensor};
+
+/// Pieces a pawn can become besides the knight, which has no suffix.
+const PROMOTIONS: [Role; 3] = [Role::Queen, Role::Rook, Role::Bishop];
+
+/// Features of each square that the moves-left head reads.
+pub(crate) const MOVES_LEFT_FEATURES: i64 = 8;
+
+/// Plies per unit of the moves-left head's last layer.
+pub(crate) const MOVES_LEFT_SCALE: f64 = 20.0;
+
+/// The least slope of the moves-left head's softplus for the gradient: its own
+/// vanishes far below zero, from where no training would bring it back.
+const MOVES_LEFT_LEAK: f64 = 0.05;
+
+/// Where each of the 1858 policy entries stands among the 64 · 64 logits of
+/// pairs of squares followed by the 8 · 8 · 3 of promotions.
+pub(crate) fn policy_gather() -> Vec<i64> {
+    (0..POLICY_SIZE)
+        .filter_map(from_square_to_square)
+        .map(|(from, to, promotion)| {
+            let piece = promotion.and_then(|role| PROMOTIONS.iter().position(|&p| p == role));
+            match piece {
+                None => from * 64 + to,
+                Some(piece) => 64 * 64 + ((from % 8) * 8 + to % 8) * 3 + piece,
+            }
+        })
+        .map(|place| place as i64)
+        .collect()
+}
+
+/// Attention from the square a piece leaves to the square it reaches.
+#[derive(Debug)]
+pub(super) struct PolicyHead {
+    width: i64,
+    query: Linear,
+    key: Linear,
+    promotion: Linear,
+}
+
+impl PolicyHead {
+    pub fn build(
+        builder: &mut Builder,
+        name: &str,
+        config: &ModelConfig,
+        part: Part,
+    ) -> PolicyHead {
+        let width = config.width;
+        builder.scope(name, |builder| {
+            builder.count_macs(64 * 64 * width);
+            let square = Dense::per_token(width, width);
+            let promotion = Dense {
+                rows: 8,
+                ..Dense::per_token(width, PROMOTIONS.len() as i64).without_bias()
+            };
+            PolicyHead {
+                width,
+                query: builder.linear("query", square, part),
+                key: builder.linear("key", square, part),
+                promotion: builder.linear("promotion", promotion, Part::Other),
+            }
+        })
+    }
+
+    /// Logits f32 [B, 1858] from policy embeddings [B, 64, width]; `gather` is
+    /// [`policy_gather`].
+    pub fn forward(&self, weights: &Weights, x: &Tensor, gather: &Tensor) -> Tensor {
+        let query = self.query.forward(weights, x);
+        let key = self.key.forward(weights, x);
+        let scale = 1.0 / (self.width as f64).sqrt();
+        let pairs = query.bmm(&key.transpose(1, 2)) * scale;
+        let last_rank = key.narrow(1, 56, 8);
+        let offsets = self.promotion.forward(weights, &last_rank).unsqueeze(1);
+        let promotions = pairs.narrow(1, 48, 8).narrow(2, 56, 8).unsqueeze(3) + offsets;
+        Tensor::cat(&[pairs.flatten(1, 2), promotions.flatten(1, 3)], 1)
+            .index_select(1, gather)
+            .to_kind(Kind::Float)
+    }
+}
+
+/// One vector for the whole board, made for one head.
+#[derive(Debug)]
+struct Summary {
+    squares: Linear,
+    hidden: Linear,
+}
+
+impl Summary {
+    fn build(builder: &mut Builder, width: i64, features: i64, hidden: i64) -> Summary {
+        let squares = Dense::per_token(width, features);
+        let dense = Dense::per_board(64 * features, hidden);
+        Summary {
+            squares: builder.linear("squares", squares, Part::Other),
+            hidden: builder.linear("hidden", dense, Part::Other),
+        }
+    }
+
+    fn forward(&self, weights: &Weights, x: &Tensor) -> Tensor {
+        let squares = self.squares.forward(weights, x).mish().flatten(1, 2);
+        self.hidden.forward(weights, &squares).mish()
+    }
+}
+
+/// Win, draw and loss.
+#[derive(Debug)]
+pub(super) struct ResultHead {
+    summary: Summary,
+    wdl: Linear,
+}
+
+impl ResultHead {
+    pub fn build(builder: &mut Builder, config: &ModelConfig) -> ResultHead {
+        builder.scope("result", |builder| ResultHead {
+            summary: Summary::build(
+                builder,
+                config.width,
+                config.value_features,
+                config.value_hidden,
+            ),
+            wdl: builder.linear("wdl", Dense::per_board(config.value_hidden, 3), Part::Other),
+        })
+    }
+
+    /// Logits f32 [B, 3].
+    pub fn forward(&self, weights: &Weights, x: &Tensor) -> Tensor {
+        let summary = self.summary.forward(weights, x);
+        self.wdl.forward(weights, &summary).to_kind(Kind::Float)
+    }
+}
+
+/// What a head predicts of a reward in −1…1.
+#[derive(Debug)]
+pub(super) struct RewardOutputs {
+    /// The reward, f32 `[B]`.
+    pub scalar: Tensor,
+    /// Logits of the bucket it falls into, f32 [B, buckets].
+    pub categorical: Tensor,
+    /// The squared error to expect of `scalar`, f32 `[B]`.
+    pub error: Tensor,
+}
+
+/// A reward as a scalar, as a distribution, and the scalar's error.
+#[derive(Debug)]
+pub(super) struct RewardHead {
+    summary: Summary,
+    scalar: Linear,
+    categorical: Linear,
+    error: Linear,
+}
+
+impl RewardHead {
+    pub fn build(builder: &mut Builder, name: &str, config: &ModelConfig) -> RewardHead {
+        let hidden = config.value_hidden;
+        let dense = |output| Dense::per_board(hidden, output);
+        builder.scope(name, |builder| RewardHead {
+            summary: Summary::build(builder, config.width, config.value_features, hidden),
+            scalar: builder.linear("scalar", dense(1), Part::Other),
+            categorical: builder.linear("categorical", dense(config.buckets), Part::Other),
+            error: builder.linear("error", dense(1), Part::Other),
+        })
+    }
+
+    pub fn forward(&self, weights: &Weights, x: &Tensor) -> RewardOutputs {
+        let summary = self.summary.forward(weights, x);
+        let single = |layer: &Linear| {
+            let output = layer.forward(weights, &summary);
+            output.squeeze_dim(1).to_kind(Kind::Float)
+        };
+        RewardOutputs {
+            scalar: single(&self.scalar).tanh(),
+            categorical: self
+                .categorical
+                .forward(weights, &summary)
+                .to_kind(Kind::Float),
+            error: single(&self.error).sigmoid(),
+        }
+    }
+}
+
+/// The bucket of −1…1 into which each reward f32 `[B]` falls, i64 `[B]`.
+pub fn bucket_of(reward: &Tensor, buckets: i64) -> Tensor {
+    let scaled = (reward + 1.0) * (buckets as f64 / 2.0);
+    scaled
+        .floor()
+        .clamp(0.0, (buckets - 1) as f64)
+        .to_kind(Kind::Int64)
+}
+
+/// Plies to the end of the game.
+#[derive(Debug)]
+pub(super) struct MovesLeftHead {
+    summary: Summary,
+    plies: Linear,
+}
+
+impl MovesLeftHead {
+    pub fn build(builder: &mut Builder, config: &ModelConfig) -> MovesLeftHead {
+        let hidden = config.value_hidden;
+        builder.scope("moves_left", |builder| MovesLeftHead {
+            summary: Summary::build(builder, config.width, MOVES_LEFT_FEATURES, hidden),
+            plies: builder.linear("plies", Dense::per_board(hidden, 1), Part::Other),
+        })
+    }
+
+    /// Plies f32 `[B]`, never negative.
+    pub fn forward(&self, weights: &Weights, x: &Tensor) -> Tensor {
+        let summary = self.summary.forward(weights, x);
+        let plies = self.plies.forward(weights, &summary).squeeze_dim(1);
+        let plies = plies.to_kind(Kind::Float);
+        let positive = plies.softplus();
+        if !plies.requires_grad() {
+            return positive * MOVES_LEFT_SCALE;
+        }
+        // Nothing is added but to the gradient.
+        let leak = (&plies - plies.detach()) * MOVES_LEFT_LEAK;
+        (positive + leak) * MOVES_LEFT_SCALE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_entry_has_its_own_logit() {
+        let gather = policy_gather();
+        assert_eq!(gather.len(), POLICY_SIZE);
+        assert!(
+            gather
+                .iter()
+                .all(|&place| (0..64 * 64 + 192).contains(&place))
+        );
+        let mut distinct = gather.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(distinct.len(), POLICY_SIZE);
+        // a7a8 without a suffix, then a7a8q and b7a8q.
+        assert_eq!(gather[1401], 48 * 64 + 56);
+        assert_eq!(gather[1792], 64 * 64);
+        assert_eq!(gather[1798], 64 * 64 + 8 * 3);
+    }
+
+    #[test]
+    fn buckets_cover_the_rewards() {
+        let rewards = Tensor::from_slice(&[-1.0f32, -0.999, 0.0, 0.99, 1.0]);
+        let buckets: Vec<i64> = bucket_of(&rewards, 32).try_into().unwrap();
+        assert_eq!(buckets, [0, 0, 16, 31, 31]);
+    }
+}

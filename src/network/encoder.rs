@@ -1,0 +1,46 @@
+//! The encoder over 64 tokens that all families of transformers share: layers of
+//! multi-head attention and of a feed-forward block, each normalised after its
+//! residual (post-LN).
+
+mod attention;
+mod feed_forward;
+mod position;
+
+pub(super) use attention::{AttackLogits, Attention, Board, Projection};
+pub(super) use feed_forward::FeedForward;
+pub(super) use position::{
+    DISPLACEMENTS, GAB_EPSILON, Gab, PositionEncoding, displacements, steps,
+};
+
+use super::parameters::Weights;
+use super::taps::Tap;
+use tch::Tensor;
+
+/// One encoder layer.
+#[derive(Debug)]
+pub(super) struct EncoderLayer {
+    pub attention: Attention,
+    pub feed_forward: FeedForward,
+}
+
+/// Tokens [B, 64, width] through all layers.
+pub(super) fn encode(
+    layers: &[EncoderLayer],
+    weights: &Weights,
+    tokens: Tensor,
+    board: Board,
+    tap: &Tap,
+) -> Tensor {
+    let mut x = tokens;
+    for (number, layer) in layers.iter().enumerate() {
+        let tap = tap.scope(format_args!("encoder.{number}"));
+        x = layer
+            .attention
+            .forward(weights, &x, board, &tap.scope("attention"));
+        x = layer
+            .feed_forward
+            .forward(weights, &x, &tap.scope("feed_forward"));
+        tap.give("", &x);
+    }
+    x
+}

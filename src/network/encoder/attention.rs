@@ -1,0 +1,284 @@
+//! Self-attention over the 64 squares.
+
+use super::position::PositionEncoding;
+use crate::network::layers::{Linear, Norm};
+use crate::network::parameters::{Slot, Weights};
+use crate::network::taps::Tap;
+use crate::nn::torch::fused;
+use tch::{Device, Kind, Tensor};
+
+/// A block that adds multi-head attention to its input and normalises.
+#[derive(Debug)]
+pub(in crate::network) struct Attention {
+    pub heads: i64,
+    pub head_width: i64,
+    /// Scale of what the block adds to its input.
+    pub residual_gain: f64,
+    pub projection: Projection,
+    pub output: Linear,
+    pub norm: Norm,
+    pub position: PositionEncoding,
+}
+
+/// How tokens become queries, keys and values.
+#[derive(Debug)]
+pub(in crate::network) enum Projection {
+    /// Queries and keys by one matrix, values by another.
+    QueryKey { query_key: Linear, value: Linear },
+    /// Each by a matrix of its own: queries, keys, values.
+    Separate([Linear; 3]),
+    /// All by one matrix.
+    Joint(Linear),
+}
+
+/// What attention is told of the boards besides their tokens.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::network) struct Board<'a> {
+    /// i64 [4096]: the pairs' indices into position tables, see
+    /// [`displacements`](super::displacements); where tables are used.
+    pub displacements: Option<&'a Tensor>,
+    /// Where the network is told of attacks; as pairs if the block
+    /// [`is_fused`](Attention::is_fused).
+    pub attacks: Option<&'a AttackLogits>,
+}
+
+/// What attacks add to the logits of every layer.
+#[derive(Debug)]
+pub(in crate::network) enum AttackLogits {
+    /// Biases [B · h, 4096].
+    Biases(Tensor),
+    /// For fused kernels: bitboards i64 [B, 2, 64] of the squares that each square's
+    /// piece attacks and of those that attack it, and what they are worth to each
+    /// head, [h, 2].
+    Pairs { pairs: Tensor, worth: Tensor },
+}
+
+impl Projection {
+    /// Queries, keys and values, [B, h, 64, head width] each, of tokens
+    /// [B, 64, width].
+    fn forward(&self, weights: &Weights, x: &Tensor, heads: i64, head_width: i64) -> [Tensor; 3] {
+        let single = |layer: &Linear| {
+            let projected = layer.forward(weights, x);
+            projected.view([-1, 64, heads, head_width]).transpose(1, 2)
+        };
+        // Unbinding has the cheapest gradient of all ways to part them.
+        let joined = |layer: &Linear, count: i64| {
+            let projected = layer.forward(weights, x);
+            projected
+                .view([-1, 64, count, heads, head_width])
+                .permute([2, 0, 3, 1, 4])
+                .unbind(0)
+        };
+        match self {
+            Projection::QueryKey { query_key, value } => {
+                let [query, key] = joined(query_key, 2).try_into().expect("two were joined");
+                [query, key, single(value)]
+            }
+            Projection::Separate(layers) => layers.each_ref().map(single),
+            Projection::Joint(layer) => joined(layer, 3).try_into().expect("three were joined"),
+        }
+    }
+}
+
+impl Attention {
+    /// Tokens [B, 64, width] to tokens.
+    pub fn forward(&self, weights: &Weights, x: &Tensor, board: Board, tap: &Tap) -> Tensor {
+        if !tap.is_open() && self.is_fused(weights) {
+            return self.forward_fused(weights, x, board.attacks);
+        }
+        let attacks = board.attacks.map(|attacks| match attacks {
+            AttackLogits::Biases(biases) => biases,
+            AttackLogits::Pairs { .. } => unreachable!("pairs are for fused blocks"),
+        });
+        let (heads, head_width) = (self.heads, self.head_width);
+        let placed = match &self.position {
+            PositionEncoding::Absolute { offset } => x + &weights[*offset],
+            _ => x.shallow_clone(),
+        };
+        let [query, key, value] = self.projection.forward(weights, &placed, heads, head_width);
+        let table = |slot: Slot| {
+            let displacements = board.displacements.expect("given with position tables");
+            self.table(weights, slot, displacements)
+        };
+        let logits = Logits {
+            query: &query,
+            key: &key,
+            bias: self.bias(
+                weights,
+                x,
+                [&query, &key],
+                table,
+                board.displacements,
+                attacks,
+            ),
+        };
+        if tap.is_open() {
+            logits.report(tap);
+        }
+        let seen = match &self.position {
+            PositionEncoding::Shaw { value: slot, .. } => {
+                let attention = logits.softmax();
+                let placed = contract(&attention, &table(*slot));
+                attention.matmul(&value) + placed
+            }
+            _ => logits.attend(&value),
+        };
+        let joined = seen.transpose(1, 2).reshape([-1, 64, heads * head_width]);
+        let y = self
+            .output
+            .forward_scaled(weights, &joined, self.residual_gain);
+        self.norm.forward(weights, &(x + y))
+    }
+
+    /// Whether these weights go through a fused kernel.
+    pub fn is_fused(&self, weights: &Weights) -> bool {
+        let (PositionEncoding::Gab(gab), Projection::QueryKey { value, .. }) =
+            (&self.position, &self.projection)
+        else {
+            return false;
+        };
+        let value = &weights[value.weight];
+        let widths = [value.size()[0], self.head_width, gab.wide()];
+        value.requires_grad() && fused::is_available(value, &widths)
+    }
+
+    fn forward_fused(
+        &self,
+        weights: &Weights,
+        x: &Tensor,
+        attacks: Option<&AttackLogits>,
+    ) -> Tensor {
+        let (PositionEncoding::Gab(gab), Projection::QueryKey { query_key, value }) =
+            (&self.position, &self.projection)
+        else {
+            unreachable!("only GAB is fused");
+        };
+        let attacks = attacks.map(|attacks| match attacks {
+            AttackLogits::Pairs { pairs, worth } => (pairs, worth),
+            AttackLogits::Biases(_) => unreachable!("fused blocks take pairs"),
+        });
+        let block = fused::Attention {
+            heads: self.heads,
+            queries_of_bias: &gab.queries(weights, x),
+            generator: gab.generator(weights),
+            query_key: &weights[query_key.weight],
+            value: &weights[value.weight],
+            output: &weights[self.output.weight],
+            output_bias: &weights[self.output.bias.expect("built with one")],
+            attacks,
+            norm: self.norm.fused(weights, self.residual_gain),
+        };
+        block.forward(x)
+    }
+
+    /// What the position encoding and the attacks add to the logits.
+    fn bias(
+        &self,
+        weights: &Weights,
+        x: &Tensor,
+        [query, key]: [&Tensor; 2],
+        table: impl Fn(Slot) -> Tensor,
+        displacements: Option<&Tensor>,
+        attacks: Option<&Tensor>,
+    ) -> Option<Tensor> {
+        let attacks_of_heads = || attacks.map(|bias| bias.view([-1, self.heads, 64, 64]));
+        let plus_attacks = |bias: Tensor| match attacks_of_heads() {
+            Some(attacks) => attacks + bias,
+            None => bias,
+        };
+        match &self.position {
+            PositionEncoding::None | PositionEncoding::Absolute { .. } => attacks_of_heads(),
+            PositionEncoding::Relative { bias } => {
+                let displacements = displacements.expect("given with position tables");
+                let of_pairs = weights[*bias].index_select(0, displacements);
+                let of_pairs = of_pairs.view([1, 64, 64, self.heads]).permute([0, 3, 1, 2]);
+                Some(plus_attacks(of_pairs))
+            }
+            PositionEncoding::Gab(gab) => {
+                let biases = gab.biases(weights, x, attacks);
+                Some(biases.view([-1, self.heads, 64, 64]))
+            }
+            PositionEncoding::Shaw {
+                query: q, key: k, ..
+            } => {
+                let (q, k) = (table(*q), table(*k));
+                let of_query = contract(query, &k.permute([0, 1, 3, 2]));
+                let of_key = contract(key, &q.permute([0, 2, 3, 1])).transpose(2, 3);
+                let constant = (&q * &k).sum_dim_intlist([-1i64].as_slice(), false, None::<Kind>);
+                Some(plus_attacks((of_query + of_key + constant) * scale(query)))
+            }
+        }
+    }
+
+    /// A table of position vectors as [h, 64 (i), 64 (j), head width].
+    fn table(&self, weights: &Weights, slot: Slot, displacements: &Tensor) -> Tensor {
+        weights[slot]
+            .index_select(0, displacements)
+            .view([64, 64, self.heads, self.head_width])
+            .permute([2, 0, 1, 3])
+    }
+}
+
+/// How much each square wants to see of every other, before the softmax.
+struct Logits<'a> {
+    /// [B, h, 64, head width].
+    query: &'a Tensor,
+    /// The same.
+    key: &'a Tensor,
+    /// Added to the products, [B or 1, h, 64, 64].
+    bias: Option<Tensor>,
+}
+
+impl Logits<'_> {
+    /// What each square sees of the values [B, h, 64, head width], in their shape.
+    fn attend(&self, value: &Tensor) -> Tensor {
+        let bias = self.bias.as_ref();
+        // On a processor, libtorch's fused kernel has no gradient of biases.
+        if bias.is_some_and(|b| b.requires_grad() && b.device() == Device::Cpu) {
+            return self.softmax().matmul(value);
+        }
+        Tensor::scaled_dot_product_attention(
+            self.query, self.key, value, bias, 0.0, false, None, false,
+        )
+    }
+
+    /// Hands over the products, the bias and the weights.
+    fn report(&self, tap: &Tap) {
+        let products = self.query.matmul(&self.key.transpose(2, 3)) * scale(self.query);
+        tap.give("products", &products);
+        if let Some(bias) = &self.bias {
+            tap.give("bias", bias);
+        }
+        tap.give("weights", &self.softmax());
+    }
+
+    /// The weights of the squares, [B, h, 64, 64].
+    fn softmax(&self) -> Tensor {
+        let (heads, head_width) = (self.query.size()[1], self.query.size()[3]);
+        let flat = |x: &Tensor| x.reshape([-1, 64, head_width]);
+        let (query, key) = (flat(self.query), flat(self.key).transpose(1, 2));
+        let scale = scale(self.query);
+        let unflat = |x: Tensor| x.view([-1, heads, 64, 64]);
+        let logits = match &self.bias {
+            // The same for all boards.
+            Some(bias) if bias.size()[0] == 1 => unflat(query.bmm(&key) * scale) + bias,
+            // One pass over the memory adds, scales and multiplies.
+            Some(bias) => unflat(bias.reshape([-1, 64, 64]).baddbmm(&query, &key, 1.0, scale)),
+            None => unflat(query.bmm(&key) * scale),
+        };
+        logits.softmax(-1, None::<Kind>)
+    }
+}
+
+/// What the products of queries [B, h, 64, head width] with keys are scaled by.
+fn scale(query: &Tensor) -> f64 {
+    1.0 / (query.size()[3] as f64).sqrt()
+}
+
+/// Multiplies each square's vectors by that square's own matrix: x [B, h, 64, n]
+/// and matrices [h, 64, n, m] give [B, h, 64, m].
+fn contract(x: &Tensor, matrices: &Tensor) -> Tensor {
+    x.permute([1, 2, 0, 3])
+        .matmul(matrices)
+        .permute([2, 0, 1, 3])
+}

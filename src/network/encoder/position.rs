@@ -1,0 +1,104 @@
+//! How attention learns where the squares are.
+
+use crate::network::layers::{Activation, Linear, Norm};
+use crate::network::parameters::{Slot, Weights};
+use tch::{Kind, Tensor};
+
+/// Displacements between two squares: 15 files times 15 ranks.
+pub(in crate::network) const DISPLACEMENTS: i64 = 225;
+
+/// What the norms of GAB add to the variance; Lc0's smolgen has this fixed.
+pub(in crate::network) const GAB_EPSILON: f64 = 1e-3;
+
+/// The displacement of each pair of squares (i, j), row by row: 64 · 64 indices
+/// into tables of 225.
+pub(in crate::network) fn displacements() -> Vec<i64> {
+    let pairs = (0..64i64).flat_map(|i| (0..64i64).map(move |j| (i, j)));
+    pairs
+        .map(|(i, j)| (i / 8 - j / 8 + 7) * 15 + (i % 8 - j % 8 + 7))
+        .collect()
+}
+
+/// Files and ranks from square j to square i, by the displacement's index.
+pub(in crate::network) fn steps(displacement: i64) -> (i64, i64) {
+    (displacement % 15 - 7, displacement / 15 - 7)
+}
+
+/// One layer's position encoding.
+#[derive(Debug)]
+pub(in crate::network) enum PositionEncoding {
+    /// None: tokens alone tell where they stand.
+    None,
+    /// A vector added to each token, [64, width].
+    Absolute {
+        offset: Slot,
+    },
+    /// A bias for each displacement and head, [225, h].
+    Relative {
+        bias: Slot,
+    },
+    /// Vectors for each displacement, [225, width] (Shaw et al.).
+    Shaw {
+        query: Slot,
+        key: Slot,
+        value: Slot,
+    },
+    Gab(Gab),
+}
+
+/// Geometric attention bias: the board, compressed, generates h × 64 × 64
+/// biases for the attention logits. Centred norms and SiLU are what Lc0's
+/// smolgen can express.
+#[derive(Debug)]
+pub(in crate::network) struct Gab {
+    /// Numbers a head from which its biases are generated.
+    pub wide: i64,
+    pub activation: Activation,
+    /// Features kept of each square; without it, the mean of all squares is read.
+    pub squares: Option<Linear>,
+    pub summary: Linear,
+    pub summary_norm: Norm,
+    pub heads_of: Linear,
+    pub heads_norm: Norm,
+    /// The weights that generate biases, shared by all layers, [4096, wide].
+    pub generator: Slot,
+}
+
+impl Gab {
+    /// Biases [B · h, 64, 64] from tokens [B, 64, width], added to others
+    /// [B · h, 4096] if there are.
+    pub fn biases(&self, weights: &Weights, x: &Tensor, others: Option<&Tensor>) -> Tensor {
+        let queries = self.queries(weights, x);
+        let generator = self.generator(weights);
+        let biases = match others {
+            // In one pass over the memory.
+            Some(others) => others.addmm(&queries, &generator.tr()),
+            None => queries.linear(generator, None::<&Tensor>),
+        };
+        biases.view([-1, 64, 64])
+    }
+
+    /// Numbers a head from which its biases are generated.
+    pub fn wide(&self) -> i64 {
+        self.wide
+    }
+
+    /// The weights that all layers share, [4096, g].
+    pub fn generator<'a>(&self, weights: &'a Weights) -> &'a Tensor {
+        &weights[self.generator]
+    }
+
+    /// What the generator is asked for of tokens [B, 64, width], [B · h, g].
+    pub fn queries(&self, weights: &Weights, x: &Tensor) -> Tensor {
+        let squares = match &self.squares {
+            Some(squares) => squares.forward(weights, x).flatten(1, 2),
+            None => x.mean_dim([1i64].as_slice(), false, None::<Kind>),
+        };
+        let activate = |x: Tensor| self.activation.forward(&x);
+        let summary = activate(self.summary.forward(weights, &squares));
+        let summary = self.summary_norm.forward(weights, &summary);
+        let heads = activate(self.heads_of.forward(weights, &summary));
+        let heads = self.heads_norm.forward(weights, &heads);
+        heads.view([-1, self.wide])
+    }
+}

@@ -1,0 +1,445 @@
+//! Networks with their weights, and the network files that hold them.
+
+use super::architecture::{Architecture, ArchitectureConfig, ArchitectureError, Positions};
+use super::graph::{Graph, GraphError};
+use super::outputs::Outputs;
+use super::parameters::{Parameter, Weights};
+use super::taps::Tap;
+use crate::encode::HISTORY;
+use crate::nn::Metadata;
+use crate::nn::metadata::CONTRACT;
+use crate::nn::torch::{self, ExportPrecision, NetworkError, Script, ScriptError};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use tch::{Device, Kind, Tensor};
+
+/// A network: its structure, its tensors, and what is known of it.
+#[derive(Debug)]
+pub struct Network {
+    /// Its structure.
+    pub architecture: Box<dyn Architecture>,
+    /// Its parameters, f32 on the CPU.
+    pub weights: Weights,
+    /// What is known of it.
+    pub about: About,
+}
+
+/// What a network file states besides the network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct About {
+    /// The network's name.
+    pub name: String,
+    /// Which output ranks moves: `wdl`, `q` or `st`.
+    pub search_value: String,
+    /// What it was trained on and how, for people.
+    pub training: Value,
+    /// Licence of the weights, as an SPDX expression, or `unknown`.
+    pub licence: String,
+}
+
+/// Why tensors are not an architecture's weights.
+#[derive(Debug, thiserror::Error)]
+pub enum WeightsError {
+    /// A parameter is not there.
+    #[error("it has no parameter `{0}`")]
+    Missing(String),
+    /// A parameter has another shape than the architecture asks for.
+    #[error("its parameter `{name}` has the shape {found:?} in place of {expected:?}")]
+    Shape {
+        /// The parameter.
+        name: String,
+        /// Its shape.
+        found: Vec<i64>,
+        /// The shape that the architecture asks for.
+        expected: Vec<i64>,
+    },
+}
+
+/// Why a network cannot be taken out of its file.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The file cannot be used.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// Its metadata state no architecture that is known here.
+    #[error("its architecture cannot be read: {0}")]
+    Description(String),
+    /// Its architecture does not fit together.
+    #[error(transparent)]
+    Architecture(#[from] ArchitectureError),
+    /// Its tensors are not those of its architecture.
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
+    /// Its graph cannot be run.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+}
+
+/// Sizes that files state are below this, so that they may be multiplied.
+const LARGEST_SIZE: u64 = 1 << 24;
+
+/// Takes a network out of a network file.
+///
+/// # Errors
+/// [`OpenError`] if the file is no network file, or not of a family known here.
+pub fn open(file: &[u8]) -> Result<Network, OpenError> {
+    let (module, metadata) = torch::open(file)?;
+    let tensors = module.tensors().map_err(NetworkError::from)?;
+    Network::from_tensors(&metadata, tensors)
+}
+
+impl Network {
+    /// A network with parameters `flat`, f32 end to end.
+    #[must_use]
+    pub fn new(architecture: Box<dyn Architecture>, flat: &Tensor, about: About) -> Network {
+        let flat = flat.detach().to_device(Device::Cpu).to_kind(Kind::Float);
+        Network {
+            weights: Weights::from_flat(&flat, architecture.parameters()),
+            architecture,
+            about,
+        }
+    }
+
+    /// A network from the metadata and the tensors of its file.
+    ///
+    /// # Errors
+    /// [`OpenError`] if they do not fit each other.
+    pub fn from_tensors(
+        metadata: &Metadata,
+        tensors: impl IntoIterator<Item = (String, Tensor)>,
+    ) -> Result<Network, OpenError> {
+        let tensors: Vec<(String, Tensor)> = tensors.into_iter().collect();
+        let config = described(&metadata.architecture)?;
+        if usize::try_from(config.layers()).is_ok_and(|layers| layers > tensors.len()) {
+            let missing = format!("tensors of {} layers", config.layers());
+            return Err(WeightsError::Missing(missing).into());
+        }
+        let (architecture, weights): (Box<dyn Architecture>, Weights) = match config {
+            ArchitectureConfig::Onnx { model } => {
+                let (graph, weights) = Graph::from_tensors(model, tensors)?;
+                (Box::new(graph), weights)
+            }
+            config => {
+                let architecture = config.build(Device::Cpu)?;
+                let weights = Weights::take(architecture.parameters(), tensors)?;
+                (architecture, weights)
+            }
+        };
+        let outputs = architecture.interface().outputs;
+        if !outputs
+            .iter()
+            .map(|output| output.name())
+            .eq(&metadata.outputs)
+        {
+            let what = "it does not compute the outputs that it names";
+            return Err(OpenError::Description(what.to_owned()));
+        }
+        Ok(Network {
+            architecture,
+            weights,
+            about: About::of(metadata),
+        })
+    }
+
+    /// Its parameters by name.
+    #[must_use]
+    pub fn parameters(&self) -> Vec<(String, Tensor)> {
+        let names = self.architecture.parameters().iter();
+        let names = names.map(|parameter| parameter.name.clone());
+        let tensors = self.weights.tensors().iter().map(Tensor::shallow_clone);
+        names.zip(tensors).collect()
+    }
+
+    /// Its structure as that of a family, if it is of that family.
+    #[must_use]
+    pub fn downcast<T: Architecture>(&self) -> Option<&T> {
+        let architecture: &dyn std::any::Any = &*self.architecture;
+        architecture.downcast_ref()
+    }
+
+    /// Evaluates positions: the outputs of
+    /// [`Interface::outputs`](super::Interface::outputs), in order.
+    #[must_use]
+    pub fn forward(&self, positions: Positions) -> Vec<Tensor> {
+        evaluate(&*self.architecture, &self.weights, positions)
+    }
+
+    /// Writes the network as one TorchScript file, all of it or nothing. The
+    /// returned metadata is what the file says of itself.
+    ///
+    /// # Errors
+    /// [`ScriptError`] if libtorch or the file system refuse.
+    pub fn write(&self, precision: ExportPrecision, path: &Path) -> Result<Metadata, ScriptError> {
+        let script = Script {
+            parameters: &self.parameters(),
+            buffers: &self.architecture.buffers(),
+            forward: &|weights, rows| {
+                let weights = Weights::new(weights.iter().map(Tensor::shallow_clone).collect());
+                evaluate(&*self.architecture, &weights, Positions::Rows(rows))
+            },
+        };
+        script.write(self.metadata(precision), precision, path)
+    }
+
+    /// The metadata of its file, but for the hash.
+    fn metadata(&self, precision: ExportPrecision) -> Metadata {
+        let (interface, size) = (self.architecture.interface(), self.architecture.size());
+        let mut architecture =
+            serde_json::to_value(self.architecture.config()).expect("plain data");
+        architecture["macs_total"] = size.macs_total.into();
+        architecture["precision"] = serde_json::to_value(precision).expect("plain data");
+        let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+        let outputs = interface.outputs.iter().map(|output| output.name());
+        Metadata {
+            contract: CONTRACT,
+            name: self.about.name.clone(),
+            architecture,
+            input_format: interface.format,
+            history: HISTORY as u32,
+            scalars: names(interface.scalars),
+            outputs: names(outputs.collect()),
+            search_value: self.about.search_value.clone(),
+            parameters: size.parameters.unsigned_abs(),
+            macs: size.macs.unsigned_abs(),
+            training: self.about.training.clone(),
+            licence: self.about.licence.clone(),
+            hash: String::new(),
+        }
+    }
+}
+
+impl About {
+    /// What metadata say of a network.
+    #[must_use]
+    pub fn of(metadata: &Metadata) -> About {
+        About {
+            name: metadata.name.clone(),
+            search_value: metadata.search_value.clone(),
+            training: metadata.training.clone(),
+            licence: metadata.licence.clone(),
+        }
+    }
+}
+
+/// The exported outputs of a network.
+fn evaluate(
+    architecture: &dyn Architecture,
+    weights: &Weights,
+    positions: Positions,
+) -> Vec<Tensor> {
+    let outputs = architecture.interface().outputs;
+    let wanted = outputs.iter().copied().collect();
+    let mut evaluated: Outputs = architecture.forward(weights, positions, wanted, &Tap::default());
+    let taken = outputs.into_iter().map(|output| evaluated.take(output));
+    taken
+        .map(|tensor| tensor.expect("an output of its own"))
+        .collect()
+}
+
+/// The architecture that metadata state.
+fn described(architecture: &Value) -> Result<ArchitectureConfig, OpenError> {
+    if architecture["family"] != "onnx" && !is_plausible(&architecture["model"]) {
+        let what = "it names sizes that no network has";
+        return Err(OpenError::Description(what.to_owned()));
+    }
+    serde_json::from_value(architecture.clone())
+        .map_err(|error| OpenError::Description(error.to_string()))
+}
+
+/// Whether all numbers are sizes that may be multiplied.
+fn is_plausible(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.as_u64().is_some_and(|n| n < LARGEST_SIZE),
+        Value::Array(values) => values.iter().all(is_plausible),
+        Value::Object(fields) => fields.values().all(is_plausible),
+        _ => true,
+    }
+}
+
+impl Weights {
+    /// Weights of `parameters` out of tensors in any order, with others among them;
+    /// f32 on the CPU.
+    ///
+    /// # Errors
+    /// [`WeightsError`], naming the first that is missing or does not fit.
+    pub fn take(
+        parameters: &[Parameter],
+        tensors: impl IntoIterator<Item = (String, Tensor)>,
+    ) -> Result<Weights, WeightsError> {
+        let mut tensors: BTreeMap<String, Tensor> = tensors.into_iter().collect();
+        let weights = parameters.iter().map(|parameter| {
+            let name = &parameter.name;
+            let tensor = tensors.remove(name);
+            let tensor = tensor.ok_or_else(|| WeightsError::Missing(name.clone()))?;
+            if tensor.size() != parameter.shape {
+                return Err(WeightsError::Shape {
+                    name: name.clone(),
+                    found: tensor.size(),
+                    expected: parameter.shape.clone(),
+                });
+            }
+            let tensor = tensor.detach().to_device(Device::Cpu).to_kind(Kind::Float);
+            Ok(laid_out(&tensor))
+        });
+        Ok(Weights::new(weights.collect::<Result<Vec<_>, _>>()?))
+    }
+}
+
+/// The same tensor in the order of memory that libtorch computes with best:
+/// kernels of convolutions with their channels last, so that it need not turn them
+/// at every evaluation.
+fn laid_out(tensor: &Tensor) -> Tensor {
+    match tensor.dim() {
+        4 => tensor
+            .permute([0, 2, 3, 1])
+            .contiguous()
+            .permute([0, 3, 1, 2]),
+        _ => tensor.contiguous(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::{Game, Ratings};
+    use crate::encode::{Input, WIDTH};
+    use crate::network::Chessformer;
+    use crate::network::chessformer::{ModelConfig, PositionConfig};
+    use crate::nn::tensor_hash;
+    use tch::{CModule, IValue};
+
+    fn small(position: PositionConfig) -> Chessformer {
+        let mut config = ModelConfig::preset("cf-1m-gab").unwrap();
+        (config.layers, config.width) = (2, 32);
+        config.optimistic_policy = position == PositionConfig::Shaw;
+        config.attacks = position != PositionConfig::Relative;
+        config.attack_bias = position != PositionConfig::Shaw;
+        config.elo = position == PositionConfig::Absolute;
+        config.position = position;
+        Chessformer::new(&config, Device::Cpu).unwrap()
+    }
+
+    fn gab() -> PositionConfig {
+        PositionConfig::Gab {
+            compress: 4,
+            hidden: 16,
+            generator: 8,
+        }
+    }
+
+    /// A network with fresh weights.
+    fn fresh(model: Chessformer) -> Network {
+        tch::manual_seed(7);
+        let flat = model.initial_weights();
+        // The vectors of ratings start at zero.
+        let flat = &flat + flat.randn_like() * 0.1;
+        let about = About {
+            name: "test".to_owned(),
+            search_value: "q".to_owned(),
+            training: serde_json::json!({ "samples": 0 }),
+            licence: "GPL-3.0-or-later".to_owned(),
+        };
+        Network::new(Box::new(model), &flat, about)
+    }
+
+    /// Positions along a game, i64 [count, WIDTH].
+    fn rows(count: usize) -> Tensor {
+        let mut game = Game::default();
+        let mut words: Vec<i64> = Vec::new();
+        for number in 0..count {
+            game.set_ratings(Ratings {
+                white: Some(100 * number as u16).filter(|&rating| rating > 0),
+                black: Some(2000),
+            });
+            words.extend(bytemuck::cast_slice::<u64, i64>(
+                Input::encode(&game).words(),
+            ));
+            let moves = shakmaty::Position::legal_moves(game.position());
+            match moves.get(game.plies().len() % moves.len().max(1)) {
+                Some(&mv) => game.play(mv),
+                None => game = Game::default(),
+            }
+        }
+        Tensor::from_slice(&words).view([-1, WIDTH as i64])
+    }
+
+    #[test]
+    fn an_exported_network_equals_the_model_at_every_batch_size() {
+        let _guard = tch::no_grad_guard();
+        let folder = tempfile::tempdir().unwrap();
+        let positions = [
+            gab(),
+            PositionConfig::Shaw,
+            PositionConfig::Relative,
+            PositionConfig::Absolute,
+        ];
+        for position in positions {
+            let network = fresh(small(position.clone()));
+            let path = folder.path().join("test.pt");
+            let written = network.write(ExportPrecision::F32, &path).unwrap();
+            let takes_ratings = written.scalars.iter().any(|name| name == "opponent_elo");
+            assert_eq!(takes_ratings, position == PositionConfig::Absolute);
+            let names = network.architecture.interface().outputs;
+            let opened = open(&std::fs::read(&path).unwrap()).unwrap();
+            let reloaded = CModule::load(&path).unwrap();
+            for batch in [1, 7, 64] {
+                let rows = rows(batch);
+                let expected = network.forward(Positions::Rows(&rows));
+                let again = opened.forward(Positions::Rows(&rows));
+                assert!(
+                    expected
+                        .iter()
+                        .zip(&again)
+                        .all(|(left, right)| left.equal(right))
+                );
+                let IValue::Tuple(found) = reloaded.forward_is(&[IValue::Tensor(rows)]).unwrap()
+                else {
+                    panic!("not a tuple");
+                };
+                assert_eq!(found.len(), names.len());
+                for ((name, expected), found) in names.iter().zip(expected).zip(found) {
+                    let IValue::Tensor(found) = found else {
+                        panic!("not a tensor");
+                    };
+                    assert_eq!(found.size(), expected.size(), "{name:?}");
+                    let off = (found - expected).abs().max().double_value(&[]);
+                    assert!(off < 1e-4, "{name:?} is off by {off} at batch {batch}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn metadata_and_names_are_in_the_file() {
+        let network = fresh(small(gab()));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("test.pt");
+        let written = network.write(ExportPrecision::Fp16, &path).unwrap();
+        let module = CModule::load(&path).unwrap();
+        let IValue::String(json) = module.method_is::<IValue>("meta", &[]).unwrap() else {
+            panic!("not a string");
+        };
+        assert_eq!(Metadata::parse(&json).unwrap(), written);
+        let named = module.named_parameters().unwrap();
+        assert_eq!(named.len(), network.architecture.parameters().len());
+        for parameter in network.architecture.parameters() {
+            let (_, tensor) = named
+                .iter()
+                .find(|(name, _)| *name == parameter.name)
+                .unwrap();
+            assert_eq!(tensor.kind(), Kind::Half, "{}", parameter.name);
+            assert_eq!(tensor.size(), parameter.shape);
+        }
+        let buffers = network.architecture.buffers();
+        assert_eq!(tensor_hash(named.into_iter().chain(buffers)), written.hash);
+    }
+
+    #[test]
+    fn what_cannot_be_written_says_where() {
+        let network = fresh(small(gab()));
+        let path = Path::new("no-such-folder/net.pt");
+        let error = network.write(ExportPrecision::Fp16, path).unwrap_err();
+        assert!(error.to_string().contains("no-such-folder"));
+    }
+}

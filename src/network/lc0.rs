@@ -1,0 +1,229 @@
+//! Lc0's networks: residual towers with squeeze and excitation, attention bodies
+//! from T1 to BT4, and their heads.
+//!
+//! Semantics are those that Lc0 0.33 evaluates, in its BLAS backend and its
+//! converter to ONNX.
+
+mod body;
+mod choice;
+mod config;
+mod heads;
+mod planes;
+mod tower;
+
+pub use choice::HeadChoice;
+pub use config::{
+    AttentionBody, EncoderConfig, Lc0Config, Lc0ConfigError, MovesLeftConfig, PolicyConfig,
+    PolicyHead, PolicyHeadConfig, SmolgenConfig, SquareEmbedding, Tower, ValueHead,
+    ValueHeadConfig,
+};
+pub(super) use planes::{READ, planes};
+
+use super::architecture::{Architecture, ArchitectureConfig, Interface, Positions};
+use super::bitboards;
+use super::chessformer::policy_gather;
+use super::outputs::{Output, OutputSet, Outputs};
+use super::parameters::{Builder, Parameter, Weights};
+use super::size::Size;
+use super::taps::Tap;
+use crate::encode::{POLICY_SIZE, SCALARS, from_square_to_square};
+use body::Body;
+use heads::Heads;
+use tch::{Device, Tensor};
+use tower::ResidualTower;
+
+/// Input planes.
+pub(super) const PLANES: i64 = 112;
+
+/// The structure of a network that Lc0 can play.
+#[derive(Debug)]
+pub struct Lc0 {
+    config: Lc0Config,
+    choice: HeadChoice,
+    outputs: Vec<Output>,
+    parameters: Vec<Parameter>,
+    size: Size,
+    constants: Constants,
+    tower: Option<ResidualTower>,
+    body: Option<Body>,
+    heads: Heads,
+}
+
+/// Tensors that the forward pass reads besides the parameters.
+#[derive(Debug)]
+struct Constants {
+    /// u8 0…7.
+    shifts: Tensor,
+    /// i64 [1858]: where each policy entry stands among the logits of a policy
+    /// by convolution or by attention.
+    policy: Option<Tensor>,
+    /// f32 [64, 64]: for each square, which others a queen or a knight reaches.
+    reach: Option<Tensor>,
+}
+
+impl Constants {
+    fn of(config: &Lc0Config, device: Device) -> Constants {
+        let policy = match config.policy.heads.values().next() {
+            Some(PolicyHeadConfig::Attention { .. }) => Some(policy_gather()),
+            Some(&PolicyHeadConfig::Convolutional { channels }) => {
+                Some(heads::convolutional_gather(channels))
+            }
+            _ => None,
+        };
+        let has_map = config
+            .attention
+            .is_some_and(|body| body.embedding == SquareEmbedding::Map);
+        Constants {
+            shifts: bitboards::shifts().to_device(device),
+            policy: policy.map(|policy| Tensor::from_slice(&policy).to_device(device)),
+            reach: has_map.then(|| reach().to_device(device)),
+        }
+    }
+}
+
+/// Lc0's position encoding: −1 on the square itself, 1 where a queen or a
+/// knight reaches, 0 elsewhere. The pairs are those of the policy.
+fn reach() -> Tensor {
+    let mut values = [[0f32; 64]; 64];
+    for (from, to, _) in (0..POLICY_SIZE).filter_map(from_square_to_square) {
+        values[from][to] = 1.0;
+    }
+    for (square, row) in values.iter_mut().enumerate() {
+        row[square] = -1.0;
+    }
+    Tensor::from_slice(values.as_flattened()).view([64, 64])
+}
+
+impl Lc0 {
+    /// Builds the structure that `config` describes, played with the heads of
+    /// `choice`, for weights on `device`.
+    ///
+    /// # Errors
+    /// [`Lc0ConfigError`] if its parts do not fit each other, or it has no such
+    /// heads.
+    pub fn new(
+        config: &Lc0Config,
+        choice: HeadChoice,
+        device: Device,
+    ) -> Result<Lc0, Lc0ConfigError> {
+        config.check()?;
+        choice.check(config)?;
+        let mut builder = Builder::default();
+        let tower = config
+            .tower
+            .map(|tower| ResidualTower::build(&mut builder, tower, config.activation));
+        let body = config
+            .attention
+            .map(|body| Body::build(&mut builder, config, body));
+        let generator = body.as_ref().and_then(Body::generator);
+        let heads = Heads::build(&mut builder, config, generator);
+        let (parameters, size) = builder.finish();
+        Ok(Lc0 {
+            outputs: choice.outputs(config),
+            constants: Constants::of(config, device),
+            config: config.clone(),
+            choice,
+            parameters,
+            size,
+            tower,
+            body,
+            heads,
+        })
+    }
+
+    /// What it was built from.
+    #[must_use]
+    pub fn model(&self) -> &Lc0Config {
+        &self.config
+    }
+}
+
+impl Architecture for Lc0 {
+    fn config(&self) -> ArchitectureConfig {
+        ArchitectureConfig::Lc0 {
+            model: self.config.clone(),
+            heads: self.choice,
+        }
+    }
+
+    fn interface(&self) -> Interface {
+        Interface {
+            format: self.config.input_format,
+            scalars: SCALARS[..READ].to_vec(),
+            outputs: self.outputs.clone(),
+            planes: Interface::lc0_planes(),
+        }
+    }
+
+    fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    fn buffers(&self) -> Vec<(String, Tensor)> {
+        let all = [
+            ("shifts", Some(&self.constants.shifts)),
+            ("policy_gather", self.constants.policy.as_ref()),
+            ("reach", self.constants.reach.as_ref()),
+        ];
+        let present = all
+            .into_iter()
+            .filter_map(|(name, tensor)| Some((name, tensor?)));
+        present
+            .map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()))
+            .collect()
+    }
+
+    fn size(&self) -> Size {
+        self.size
+    }
+
+    fn has(&self, output: Output) -> bool {
+        self.heads.has(self.choice, output)
+    }
+
+    fn forward(
+        &self,
+        weights: &Weights,
+        positions: Positions,
+        wanted: OutputSet,
+        tap: &Tap,
+    ) -> Outputs {
+        let mut x = match positions {
+            Positions::Rows(rows) => {
+                let format = self.config.input_format;
+                planes(rows, &self.constants.shifts, format, &weights.tensors()[0])
+            }
+            Positions::Planes(planes) => planes[0].flatten(2, 3).transpose(1, 2),
+        };
+        if let Some(tower) = &self.tower {
+            x = tower.forward(weights, &x, tap);
+        }
+        if let Some(body) = &self.body {
+            x = body.forward(weights, &x, self.constants.reach.as_ref(), tap);
+        }
+        self.read(weights, &x, positions, wanted)
+    }
+
+    fn read(
+        &self,
+        weights: &Weights,
+        tokens: &Tensor,
+        _positions: Positions,
+        wanted: OutputSet,
+    ) -> Outputs {
+        let reading = heads::Reading {
+            heads: &self.heads,
+            choice: self.choice,
+            weights,
+            tokens,
+            gather: self.constants.policy.as_ref(),
+        };
+        let mut outputs = Outputs::default();
+        for output in Output::ALL.into_iter().filter(|&it| wanted.contains(it)) {
+            if let Some(tensor) = reading.output(output) {
+                outputs.set(output, tensor);
+            }
+        }
+        outputs
+    }
+}

@@ -1,0 +1,64 @@
+//! Which heads of a network are played, and what it then says.
+
+use super::config::{Lc0Config, Lc0ConfigError, PolicyHead, ValueHead};
+use crate::network::outputs::Output;
+use serde::{Deserialize, Serialize};
+
+/// Which heads of a network are played.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeadChoice {
+    /// The output `policy`.
+    #[serde(rename = "policy_head")]
+    pub policy: PolicyHead,
+    /// The output `wdl`.
+    #[serde(rename = "value_head")]
+    pub value: ValueHead,
+}
+
+impl HeadChoice {
+    /// Whether a network has these heads.
+    ///
+    /// # Errors
+    /// [`Lc0ConfigError::NoHead`], naming those that it has.
+    pub fn check(&self, config: &Lc0Config) -> Result<(), Lc0ConfigError> {
+        let missing = |kind, name: &str, known: Vec<&str>| Lc0ConfigError::NoHead {
+            kind,
+            name: name.to_owned(),
+            known: known.join(", "),
+        };
+        if !config.policy.heads.contains_key(&self.policy) {
+            let known = config.policy.heads.keys().map(|head| head.name());
+            return Err(missing("policy", self.policy.name(), known.collect()));
+        }
+        if !config.value.contains_key(&self.value) {
+            let known = config.value.keys().map(|head| head.name());
+            return Err(missing("value", self.value.name(), known.collect()));
+        }
+        Ok(())
+    }
+
+    /// What a network computes when it is played with these heads, in order.
+    #[must_use]
+    pub fn outputs(&self, config: &Lc0Config) -> Vec<Output> {
+        let heads = &config.value;
+        let has_error = |head| heads.get(&head).is_some_and(|head| head.error);
+        let has_q = heads.contains_key(&ValueHead::Q)
+            || heads.get(&ValueHead::Winner).is_some_and(|head| !head.wdl);
+        let has_optimistic = config.policy.heads.contains_key(&PolicyHead::Optimistic);
+        let all = [
+            (Output::Policy, true),
+            (Output::Wdl, true),
+            (Output::MovesLeft, config.moves_left.is_some()),
+            (Output::Q, has_q),
+            (Output::QError, has_error(ValueHead::Q)),
+            (Output::ShortTerm, heads.contains_key(&ValueHead::St)),
+            (Output::ShortTermError, has_error(ValueHead::St)),
+            (
+                Output::PolicyOptimistic,
+                has_optimistic && self.policy != PolicyHead::Optimistic,
+            ),
+        ];
+        let present = all.into_iter().filter(|(_, is_there)| *is_there);
+        present.map(|(output, _)| output).collect()
+    }
+}

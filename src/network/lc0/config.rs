@@ -1,0 +1,379 @@
+//! Every size of a network of Lc0's, and what it is made of.
+
+use super::{HeadChoice, Lc0};
+use crate::network::architecture::Architecture;
+use crate::network::layers::Activation;
+use crate::network::size::Size;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use tch::Device;
+
+/// Channels of a policy by convolution that are moves.
+const MOVE_CHANNELS: i64 = 73;
+
+/// A residual tower of 3 × 3 convolutions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tower {
+    /// Residual blocks of two convolutions.
+    pub blocks: i64,
+    /// Channels of each.
+    pub filters: i64,
+    /// Width of the squeeze-and-excitation units, where blocks have them.
+    pub squeeze: Option<i64>,
+}
+
+/// What generates attention biases from the board (Lc0's smolgen).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SmolgenConfig {
+    /// Features kept of each square.
+    pub compress: i64,
+    /// Width of the board's summary.
+    pub hidden: i64,
+    /// Width a head from which its 64 × 64 biases are generated, by weights
+    /// that all layers share.
+    pub generator: i64,
+}
+
+/// A stack of encoder layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EncoderConfig {
+    /// Layers.
+    pub layers: i64,
+    /// Attention heads.
+    pub heads: i64,
+    /// Width of queries, keys and values, all heads together.
+    pub attention: i64,
+    /// Width of the feed-forward blocks.
+    pub feed_forward: i64,
+    /// How attention biases are generated, where they are.
+    pub smolgen: Option<SmolgenConfig>,
+}
+
+/// What an attention body reads of a square.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum SquareEmbedding {
+    /// What the tower before it made.
+    Tower,
+    /// The planes, and which squares a queen or a knight reaches from here.
+    Map,
+    /// The planes, and features made of all pieces on the board; a feed-forward
+    /// block follows.
+    Dense {
+        /// Those features.
+        board: i64,
+        /// Width of the feed-forward block.
+        feed_forward: i64,
+    },
+}
+
+/// An encoder over the 64 squares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AttentionBody {
+    /// Width of a token.
+    pub width: i64,
+    /// What becomes a token.
+    pub embedding: SquareEmbedding,
+    /// Whether each feature of each square is then multiplied and shifted.
+    pub gates: bool,
+    /// The layers.
+    pub encoder: EncoderConfig,
+    /// Activation inside smolgen.
+    pub smolgen_activation: Activation,
+    /// Activation inside feed-forward blocks.
+    pub feed_forward_activation: Activation,
+}
+
+/// Which policy of a network is played.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    clap::ValueEnum,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum PolicyHead {
+    /// What a search would play.
+    #[default]
+    Vanilla,
+    /// The moves of positions that turned out better than they looked.
+    Optimistic,
+    /// What a search would play, flattened.
+    Soft,
+    /// What the opponent will answer.
+    Opponent,
+}
+
+impl PolicyHead {
+    /// All there are.
+    pub const ALL: [PolicyHead; 4] = [
+        PolicyHead::Vanilla,
+        PolicyHead::Optimistic,
+        PolicyHead::Soft,
+        PolicyHead::Opponent,
+    ];
+
+    /// Its name, as options and tensors have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            PolicyHead::Vanilla => "vanilla",
+            PolicyHead::Optimistic => "optimistic",
+            PolicyHead::Soft => "soft",
+            PolicyHead::Opponent => "opponent",
+        }
+    }
+}
+
+/// Which value of a network ranks moves.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    clap::ValueEnum,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum ValueHead {
+    /// The result of the game.
+    #[default]
+    Winner,
+    /// What a search would find.
+    Q,
+    /// The value a few moves on.
+    St,
+}
+
+impl ValueHead {
+    /// All there are.
+    pub const ALL: [ValueHead; 3] = [ValueHead::Winner, ValueHead::Q, ValueHead::St];
+
+    /// Its name, as options and tensors have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            ValueHead::Winner => "winner",
+            ValueHead::Q => "q",
+            ValueHead::St => "st",
+        }
+    }
+}
+
+/// How one policy is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum PolicyHeadConfig {
+    /// A few channels, and one dense layer over the board.
+    Classical {
+        /// Those channels.
+        channels: i64,
+    },
+    /// Two convolutions: a channel for each way of moving.
+    Convolutional {
+        /// Channels of the second one; the first 73 are moves.
+        channels: i64,
+    },
+    /// Attention from the square a piece leaves to the square it reaches.
+    Attention {
+        /// Width of its own embedding, where it does not use the shared one.
+        embedding: Option<i64>,
+        /// Encoder layers of its own.
+        encoder: Option<EncoderConfig>,
+        /// Width of queries and keys.
+        width: i64,
+    },
+}
+
+/// The policies of a network.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyConfig {
+    /// Width of the embedding that heads share.
+    pub embedding: Option<i64>,
+    /// The heads.
+    pub heads: BTreeMap<PolicyHead, PolicyHeadConfig>,
+}
+
+impl PolicyConfig {
+    /// Encoders that the heads have of their own.
+    pub(super) fn encoders(&self) -> impl Iterator<Item = EncoderConfig> {
+        self.heads.values().filter_map(|head| match head {
+            PolicyHeadConfig::Attention { encoder, .. } => *encoder,
+            _ => None,
+        })
+    }
+}
+
+/// How one value is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ValueHeadConfig {
+    /// Features of each square that it reads.
+    pub features: i64,
+    /// Width of its hidden layer.
+    pub hidden: i64,
+    /// Whether it says win, draw and loss, or the value alone.
+    pub wdl: bool,
+    /// Whether it also says which squared error to expect.
+    pub error: bool,
+    /// Into how many buckets it also sorts the value.
+    pub buckets: Option<i64>,
+}
+
+/// How the plies to the end of the game are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MovesLeftConfig {
+    /// Features of each square that the head reads.
+    pub features: i64,
+    /// Width of its hidden layer.
+    pub hidden: i64,
+}
+
+/// Why an architecture is none that Lc0 has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Lc0ConfigError {
+    /// Parts that do not go together, or that we do not evaluate.
+    #[error("Lc0 networks with {0} are not supported")]
+    Unsupported(String),
+    /// A head that the network does not have.
+    #[error("the network has no {kind} head `{name}`; it has: {known}")]
+    NoHead {
+        /// `policy` or `value`.
+        kind: &'static str,
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+}
+
+/// The architecture of a network of Lc0's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lc0Config {
+    /// How positions are encoded: Lc0's number of the format.
+    pub input_format: u32,
+    /// Activation wherever nothing else is said.
+    pub activation: Activation,
+    /// The residual tower, where it has one.
+    pub tower: Option<Tower>,
+    /// The encoder, where it has one. A network has a tower, an encoder or,
+    /// one after the other, both.
+    pub attention: Option<AttentionBody>,
+    /// The policies.
+    pub policy: PolicyConfig,
+    /// The values.
+    pub value: BTreeMap<ValueHead, ValueHeadConfig>,
+    /// Plies to the end of the game, where the network says them.
+    pub moves_left: Option<MovesLeftConfig>,
+}
+
+impl Lc0Config {
+    /// Features of each square that the heads read.
+    #[must_use]
+    pub fn width(&self) -> i64 {
+        match (&self.attention, &self.tower) {
+            (Some(body), _) => body.width,
+            (None, Some(tower)) => tower.filters,
+            (None, None) => 0,
+        }
+    }
+
+    /// How large such a network is; of several policies, the first one counts.
+    ///
+    /// # Errors
+    /// [`Lc0ConfigError`] if its parts do not fit each other.
+    pub fn size(&self) -> Result<Size, Lc0ConfigError> {
+        let first = HeadChoice {
+            policy: self.policy.heads.keys().next().copied().unwrap_or_default(),
+            value: self.value.keys().next().copied().unwrap_or_default(),
+        };
+        Ok(Lc0::new(self, first, Device::Cpu)?.size())
+    }
+
+    /// Layers of its body and of its policies' encoders.
+    pub(crate) fn layers(&self) -> i64 {
+        let tower = self.tower.map_or(0, |tower| tower.blocks);
+        let body = self.attention.map_or(0, |body| body.encoder.layers);
+        let policies = self.policy.encoders().map(|encoder| encoder.layers);
+        tower + body + policies.sum::<i64>()
+    }
+
+    /// Whether its parts fit each other, as far as their shapes do not tell.
+    ///
+    /// # Errors
+    /// [`Lc0ConfigError::Unsupported`], naming what does not.
+    pub(crate) fn check(&self) -> Result<(), Lc0ConfigError> {
+        let body = self.attention.as_ref();
+        let reads_tower = body.is_some_and(|body| body.embedding == SquareEmbedding::Tower);
+        let bodies = match (&self.tower, body) {
+            (None, None) => Err("neither tower nor attention body"),
+            (tower, Some(_)) if tower.is_some() != reads_tower => {
+                Err("a tower that the attention body does not read")
+            }
+            _ => Ok(()),
+        };
+        let heads = self.policy.heads.values();
+        let kind = |head: &PolicyHeadConfig| std::mem::discriminant(head);
+        let mut kinds = heads.clone().map(kind);
+        let first = kinds.next();
+        let policies = match kinds.all(|kind| Some(kind) == first) {
+            _ if first.is_none() => Err("no policy"),
+            false => Err("policies of several kinds"),
+            true => Ok(()),
+        };
+        let channels = heads.clone().all(|head| match head {
+            PolicyHeadConfig::Convolutional { channels } => *channels >= MOVE_CHANNELS,
+            _ => true,
+        });
+        let channels = match channels {
+            true => Ok(()),
+            false => Err("a policy of fewer than 73 channels"),
+        };
+        let body_encoder = body.map(|body| body.encoder);
+        let mut encoders = self.policy.encoders().chain(body_encoder);
+        let divided =
+            encoders.all(|encoder| encoder.heads >= 1 && encoder.attention % encoder.heads == 0);
+        let divided = match divided {
+            true => Ok(()),
+            false => Err("attention heads that do not share their features evenly"),
+        };
+        let generates = |encoder: &EncoderConfig| encoder.smolgen.is_some();
+        let has_generator = body.is_some_and(|body| generates(&body.encoder));
+        let generated = match self.policy.encoders().any(|encoder| generates(&encoder)) {
+            true if !has_generator => Err("smolgen in a policy's encoder alone"),
+            _ => Ok(()),
+        };
+        [bodies, policies, channels, divided, generated]
+            .into_iter()
+            .collect::<Result<(), &str>>()
+            .map_err(|what| Lc0ConfigError::Unsupported(what.to_owned()))
+    }
+
+    /// Activation of the attention policy's embedding and of its encoder's
+    /// feed-forward blocks: policies by attention came first to towers, with SELU.
+    pub(super) fn policy_activations(&self) -> (Activation, Activation) {
+        match &self.attention {
+            Some(body) => (self.activation, body.feed_forward_activation),
+            None => (Activation::Selu, Activation::Selu),
+        }
+    }
+}

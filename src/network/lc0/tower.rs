@@ -1,0 +1,104 @@
+//! Residual towers. Between convolutions all is [B, 64, channels]: to libtorch
+//! those are images whose channels come last, which its CPU kernels like best.
+
+use super::PLANES;
+use super::config::Tower;
+use crate::network::layers::{Activation, Linear};
+use crate::network::parameters::{Builder, Dense, Weights};
+use crate::network::size::Part;
+use crate::network::taps::Tap;
+use tch::{Kind, Tensor};
+
+/// A residual tower of 3 × 3 convolutions.
+#[derive(Debug)]
+pub(super) struct ResidualTower {
+    activation: Activation,
+    input: Linear,
+    blocks: Vec<Block>,
+}
+
+/// A residual block of two convolutions.
+#[derive(Debug)]
+struct Block {
+    convolutions: [Linear; 2],
+    /// The layers of squeeze and excitation.
+    excitation: Option<[Linear; 2]>,
+}
+
+impl ResidualTower {
+    pub fn build(builder: &mut Builder, tower: Tower, activation: Activation) -> ResidualTower {
+        let filters = tower.filters;
+        let input = builder.convolution("input", PLANES, filters, Part::Main);
+        let block = |builder: &mut Builder| Block {
+            convolutions: ["conv1", "conv2"]
+                .map(|name| builder.convolution(name, filters, filters, Part::Main)),
+            excitation: tower.squeeze.map(|squeeze| {
+                let (narrow, wide) = (
+                    Dense::per_board(filters, squeeze),
+                    Dense::per_board(squeeze, 2 * filters),
+                );
+                [("squeeze", narrow), ("excite", wide)]
+                    .map(|(name, dense)| builder.linear(name, dense, Part::Main))
+            }),
+        };
+        let blocks = (0..tower.blocks).map(|number| builder.scope(format!("body.{number}"), block));
+        ResidualTower {
+            activation,
+            input,
+            blocks: blocks.collect(),
+        }
+    }
+
+    /// From planes [B, 64, 112] to [B, 64, filters].
+    pub fn forward(&self, weights: &Weights, planes: &Tensor, tap: &Tap) -> Tensor {
+        let activation = self.activation;
+        let mut x = activation.forward(&convolve(weights, &self.input, planes));
+        tap.give("embedding", &x);
+        for (number, block) in self.blocks.iter().enumerate() {
+            let [first, second] = &block.convolutions;
+            let y = activation.forward(&convolve(weights, first, &x));
+            let y = convolve(weights, second, &y);
+            let sum = match &block.excitation {
+                None => y + x,
+                Some(layers) => {
+                    let [gain, shift] = self.excite(weights, layers, &y);
+                    (x + shift).addcmul(&y, &gain)
+                }
+            };
+            x = activation.forward(&sum);
+            tap.give(&format!("body.{number}"), &x);
+        }
+        x
+    }
+
+    /// Squeeze and excitation (Hu et al., 2018) with a shift besides the gain:
+    /// both [B, 1, filters].
+    fn excite(
+        &self,
+        weights: &Weights,
+        [squeeze, excite]: &[Linear; 2],
+        y: &Tensor,
+    ) -> [Tensor; 2] {
+        let squeezed = y.mean_dim([1i64].as_slice(), false, None::<Kind>);
+        let hidden = squeeze.forward(weights, &squeezed);
+        let hidden = self.activation.forward(&hidden);
+        let both = excite.forward(weights, &hidden).unsqueeze(1);
+        let filters = both.size()[2] / 2;
+        [
+            both.narrow(2, 0, filters).sigmoid(),
+            both.narrow(2, filters, filters),
+        ]
+    }
+}
+
+/// A 3 × 3 convolution that keeps the board's size.
+pub(super) fn convolve(weights: &Weights, layer: &Linear, x: &Tensor) -> Tensor {
+    let weight = &weights[layer.weight];
+    let [output, input] = [0, 1].map(|dimension| weight.size()[dimension]);
+    let bias = layer.bias.map(|bias| &weights[bias]);
+    x.view([-1, 8, 8, input])
+        .permute([0, 3, 1, 2])
+        .conv2d(weight, bias, [1, 1], [1, 1], [1, 1], 1)
+        .permute([0, 2, 3, 1])
+        .reshape([-1, 64, output])
+}

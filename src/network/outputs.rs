@@ -1,0 +1,176 @@
+//! What networks compute of positions, by name.
+
+use tch::Tensor;
+
+/// One output of a network. Values are for the side to move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Policy logits f32 [B, 1858]; illegal moves are not masked.
+    Policy,
+    /// Logits of win, draw and loss, f32 [B, 3].
+    Wdl,
+    /// Plies to the end of the game, f32 `[B]`.
+    MovesLeft,
+    /// The value that a search would find, in −1…1, f32 `[B]`.
+    Q,
+    /// The squared error to expect of [`Output::Q`], f32 `[B]`.
+    QError,
+    /// The value a few moves on, in −1…1, f32 `[B]`.
+    ShortTerm,
+    /// The squared error to expect of [`Output::ShortTerm`], f32 `[B]`.
+    ShortTermError,
+    /// Logits of KataGo's optimistic policy, f32 [B, 1858].
+    PolicyOptimistic,
+    /// Logits of the softened policy, f32 [B, 1858]; for training only.
+    PolicySoft,
+    /// Logits of the bucket that [`Output::Q`] falls into, f32 [B, buckets]; for
+    /// training only.
+    QCategorical,
+    /// The same of [`Output::ShortTerm`]; for training only.
+    ShortTermCategorical,
+}
+
+impl Output {
+    /// All there are.
+    pub const ALL: [Output; 11] = [
+        Output::Policy,
+        Output::Wdl,
+        Output::MovesLeft,
+        Output::Q,
+        Output::QError,
+        Output::ShortTerm,
+        Output::ShortTermError,
+        Output::PolicyOptimistic,
+        Output::PolicySoft,
+        Output::QCategorical,
+        Output::ShortTermCategorical,
+    ];
+
+    /// Its name in the metadata of network files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Output::Policy => "policy",
+            Output::Wdl => "wdl",
+            Output::MovesLeft => "moves_left",
+            Output::Q => "q",
+            Output::QError => "q_error",
+            Output::ShortTerm => "st",
+            Output::ShortTermError => "st_error",
+            Output::PolicyOptimistic => "policy_optimistic",
+            Output::PolicySoft => "policy_soft",
+            Output::QCategorical => "q_categorical",
+            Output::ShortTermCategorical => "st_categorical",
+        }
+    }
+
+    /// The output of this name, if there is one.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Output> {
+        Output::ALL.into_iter().find(|output| output.name() == name)
+    }
+}
+
+/// A set of outputs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutputSet(u16);
+
+impl OutputSet {
+    /// All outputs.
+    #[must_use]
+    pub fn all() -> OutputSet {
+        Output::ALL.into_iter().collect()
+    }
+
+    /// Whether the output is among them.
+    #[must_use]
+    pub fn contains(self, output: Output) -> bool {
+        self.0 & 1 << output as u16 != 0
+    }
+
+    /// The set without an output.
+    #[must_use]
+    pub fn without(self, output: Output) -> OutputSet {
+        OutputSet(self.0 & !(1 << output as u16))
+    }
+}
+
+impl FromIterator<Output> for OutputSet {
+    fn from_iter<T: IntoIterator<Item = Output>>(outputs: T) -> OutputSet {
+        let bits = outputs.into_iter().map(|output| 1 << output as u16);
+        OutputSet(bits.fold(0, |set, bit| set | bit))
+    }
+}
+
+/// The outputs of one evaluation.
+#[derive(Debug, Default)]
+pub struct Outputs([Option<Tensor>; Output::ALL.len()]);
+
+impl Outputs {
+    /// An output, if the network has it and was asked for it.
+    #[must_use]
+    pub fn get(&self, output: Output) -> Option<&Tensor> {
+        self.0[output as usize].as_ref()
+    }
+
+    /// Takes an output out.
+    pub fn take(&mut self, output: Output) -> Option<Tensor> {
+        self.0[output as usize].take()
+    }
+
+    /// Adds an output.
+    pub fn set(&mut self, output: Output, tensor: Tensor) {
+        self.0[output as usize] = Some(tensor);
+    }
+
+    /// The policy's logits, which every network has.
+    ///
+    /// # Panics
+    /// If they were not asked for.
+    #[must_use]
+    pub fn policy(&self) -> &Tensor {
+        self.get(Output::Policy)
+            .expect("every network has a policy")
+    }
+
+    /// The logits of win, draw and loss, which every network has.
+    ///
+    /// # Panics
+    /// If they were not asked for.
+    #[must_use]
+    pub fn wdl(&self) -> &Tensor {
+        self.get(Output::Wdl).expect("every network has a result")
+    }
+}
+
+impl FromIterator<(Output, Tensor)> for Outputs {
+    fn from_iter<T: IntoIterator<Item = (Output, Tensor)>>(tensors: T) -> Outputs {
+        let mut outputs = Outputs::default();
+        for (output, tensor) in tensors {
+            outputs.set(output, tensor);
+        }
+        outputs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_are_found_by_their_names_and_places() {
+        for (place, output) in Output::ALL.into_iter().enumerate() {
+            assert_eq!(output as usize, place);
+            assert_eq!(Output::from_name(output.name()), Some(output));
+        }
+        assert_eq!(Output::from_name("value"), None);
+        let set: OutputSet = [Output::Wdl, Output::PolicySoft].into_iter().collect();
+        assert!(set.contains(Output::Wdl) && !set.contains(Output::Policy));
+        assert!(!set.without(Output::Wdl).contains(Output::Wdl));
+        assert!(
+            Output::ALL
+                .iter()
+                .all(|&output| OutputSet::all().contains(output))
+        );
+    }
+}

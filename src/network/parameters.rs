@@ -1,0 +1,256 @@
+//! The parameters of a network: what they are called, how large they are, how
+//! they start, and the tensors themselves.
+
+use super::layers::{Linear, Norm};
+use super::size::{Part, Size};
+use std::ops::Index;
+use tch::{Device, Kind, Tensor};
+
+/// How a parameter starts.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Initial {
+    /// All zeros.
+    Zeros,
+    /// All ones.
+    Ones,
+    /// Normal with this standard deviation.
+    Normal(f64),
+    /// These values, plus normal ones with this standard deviation.
+    Around(Vec<f32>, f64),
+}
+
+/// One parameter of a network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    /// Its name: the path through the modules, as in a PyTorch state dict.
+    pub name: String,
+    /// Its shape.
+    pub shape: Vec<i64>,
+    /// How it starts.
+    pub initial: Initial,
+}
+
+impl Parameter {
+    /// How many numbers it holds.
+    #[must_use]
+    pub fn count(&self) -> i64 {
+        self.shape.iter().product()
+    }
+}
+
+/// A parameter's place among a network's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot(usize);
+
+/// Collects the parameters of a network while its modules are built.
+#[derive(Debug, Default)]
+pub(super) struct Builder {
+    path: Vec<String>,
+    parameters: Vec<Parameter>,
+    size: Size,
+}
+
+impl Builder {
+    /// Runs `build` with `name` appended to the names of all its parameters.
+    pub fn scope<T>(
+        &mut self,
+        name: impl Into<String>,
+        build: impl FnOnce(&mut Builder) -> T,
+    ) -> T {
+        self.path.push(name.into());
+        let built = build(self);
+        self.path.pop();
+        built
+    }
+
+    /// Adds one parameter.
+    pub fn add(&mut self, name: &str, shape: &[i64], initial: Initial) -> Slot {
+        let parameter = Parameter {
+            name: match self.path.is_empty() {
+                true => name.to_owned(),
+                false => format!("{}.{name}", self.path.join(".")),
+            },
+            shape: shape.to_vec(),
+            initial,
+        };
+        self.size.parameters += parameter.count();
+        self.parameters.push(parameter);
+        Slot(self.parameters.len() - 1)
+    }
+
+    /// Adds a dense layer that is applied to `rows` rows of a position.
+    ///
+    /// Weights start Xavier-normal times `gain`, biases at zero.
+    pub fn linear(&mut self, name: &str, dense: Dense, part: Part) -> Linear {
+        let Dense {
+            input,
+            output,
+            bias,
+            gain,
+            rows,
+        } = dense;
+        self.size.count(part, rows * input * output);
+        let deviation = gain * (2.0 / (input + output) as f64).sqrt();
+        self.scope(name, |builder| Linear {
+            weight: builder.add("weight", &[output, input], Initial::Normal(deviation)),
+            bias: bias.then(|| builder.add("bias", &[output], Initial::Zeros)),
+        })
+    }
+
+    /// Adds a norm over the last `width` features, with a bias where `centred`.
+    pub fn norm(&mut self, name: &str, width: i64, centred: bool, epsilon: f64) -> Norm {
+        let bias = centred.then_some(Initial::Zeros);
+        self.norm_from(name, width, epsilon, Initial::Ones, bias)
+    }
+
+    /// Adds a norm whose weight and bias start as said; without bias it does
+    /// not centre.
+    pub fn norm_from(
+        &mut self,
+        name: &str,
+        width: i64,
+        epsilon: f64,
+        weight: Initial,
+        bias: Option<Initial>,
+    ) -> Norm {
+        self.scope(name, |builder| Norm {
+            width,
+            epsilon,
+            weight: builder.add("weight", &[width], weight),
+            bias: bias.map(|bias| builder.add("bias", &[width], bias)),
+        })
+    }
+
+    /// Adds a 3 × 3 convolution of the board's 64 squares.
+    ///
+    /// Weights start Xavier-normal, biases at zero.
+    pub fn convolution(&mut self, name: &str, input: i64, output: i64, part: Part) -> Linear {
+        let shape = [output, input, 3, 3];
+        self.size.count(part, 64 * shape.iter().product::<i64>());
+        let deviation = (2.0 / (9 * (input + output)) as f64).sqrt();
+        self.scope(name, |builder| Linear {
+            weight: builder.add("weight", &shape, Initial::Normal(deviation)),
+            bias: Some(builder.add("bias", &[output], Initial::Zeros)),
+        })
+    }
+
+    /// Counts multiply–accumulates that belong to no dense layer.
+    pub fn count_macs(&mut self, macs: i64) {
+        self.count(Part::Other, macs);
+    }
+
+    /// Counts multiply–accumulates of a part.
+    pub fn count(&mut self, part: Part, macs: i64) {
+        self.size.count(part, macs);
+    }
+
+    /// What was collected.
+    pub fn finish(self) -> (Vec<Parameter>, Size) {
+        (self.parameters, self.size)
+    }
+}
+
+/// The shape of a dense layer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dense {
+    pub input: i64,
+    pub output: i64,
+    pub bias: bool,
+    pub gain: f64,
+    pub rows: i64,
+}
+
+impl Dense {
+    /// A layer with bias and gain 1, applied to each of the 64 tokens.
+    pub fn per_token(input: i64, output: i64) -> Dense {
+        Dense {
+            input,
+            output,
+            bias: true,
+            gain: 1.0,
+            rows: 64,
+        }
+    }
+
+    /// A layer with bias and gain 1, applied to the board as a whole.
+    pub fn per_board(input: i64, output: i64) -> Dense {
+        Dense {
+            rows: 1,
+            ..Dense::per_token(input, output)
+        }
+    }
+
+    pub fn without_bias(self) -> Dense {
+        Dense {
+            bias: false,
+            ..self
+        }
+    }
+
+    pub fn with_gain(self, gain: f64) -> Dense {
+        Dense { gain, ..self }
+    }
+}
+
+/// The tensors of a network, in the order of its parameters.
+#[derive(Debug)]
+pub struct Weights(Vec<Tensor>);
+
+impl Weights {
+    /// Tensors that stand in the order of the network's parameters.
+    #[must_use]
+    pub fn new(tensors: Vec<Tensor>) -> Weights {
+        Weights(tensors)
+    }
+
+    /// Views into one vector that holds all `parameters` end to end.
+    /// Gradients flow back into the vector.
+    #[must_use]
+    pub fn from_flat(flat: &Tensor, parameters: &[Parameter]) -> Weights {
+        let counts: Vec<i64> = parameters.iter().map(Parameter::count).collect();
+        let parts = flat.split_with_sizes(counts, 0);
+        let shaped = parts
+            .iter()
+            .zip(parameters)
+            .map(|(part, parameter)| part.view(parameter.shape.as_slice()));
+        Weights(shaped.collect())
+    }
+
+    /// The tensors.
+    pub fn tensors(&self) -> &[Tensor] {
+        &self.0
+    }
+
+    /// The type that the network computes in.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.0[0].kind()
+    }
+}
+
+impl Index<Slot> for Weights {
+    type Output = Tensor;
+
+    fn index(&self, slot: Slot) -> &Tensor {
+        &self.0[slot.0]
+    }
+}
+
+/// Fresh values for `parameters`, end to end in one f32 vector on the CPU.
+/// Equal seeds of libtorch's generator give equal values.
+pub(super) fn initialise(parameters: &[Parameter]) -> Tensor {
+    let options = (Kind::Float, Device::Cpu);
+    let parts: Vec<Tensor> = parameters
+        .iter()
+        .map(|parameter| match &parameter.initial {
+            Initial::Zeros => Tensor::zeros([parameter.count()], options),
+            Initial::Ones => Tensor::ones([parameter.count()], options),
+            Initial::Normal(deviation) => Tensor::randn([parameter.count()], options) * *deviation,
+            Initial::Around(values, deviation) => {
+                Tensor::randn([parameter.count()], options) * *deviation
+                    + Tensor::from_slice(values)
+            }
+        })
+        .collect();
+    Tensor::cat(&parts, 0)
+}

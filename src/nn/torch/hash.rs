@@ -1,0 +1,75 @@
+//! The hash that tells whether a network's tensors are those that were exported.
+
+use sha2::{Digest, Sha256};
+use tch::{Device, Kind, Tensor};
+
+/// SHA-256, as hexadecimal digits, over a network's parameters and buffers as
+/// they are stored: sorted by name; of each its name, type, shape and
+/// little-endian data.
+///
+/// # Panics
+/// If a tensor is not a plain one that can be copied to the CPU.
+#[must_use]
+pub fn tensor_hash(named: impl IntoIterator<Item = (String, Tensor)>) -> String {
+    let mut named: Vec<(String, Tensor)> = named.into_iter().collect();
+    named.sort_by(|(left, _), (right, _)| left.cmp(right));
+    let mut hash = Sha256::new();
+    for (name, tensor) in named {
+        let shape = tensor.size();
+        // The zero byte and the counts keep neighbouring fields apart.
+        hash.update(format!("{name}\0{:?}\0", tensor.kind()));
+        hash.update((shape.len() as u64).to_le_bytes());
+        for size in shape {
+            hash.update(size.to_le_bytes());
+        }
+        let bytes = tensor
+            .detach()
+            .to_device(Device::Cpu)
+            .contiguous()
+            .view([-1])
+            .view_dtype(Kind::Uint8);
+        let mut data = vec![0u8; bytes.numel()];
+        bytes.copy_data_u8(&mut data, bytes.numel());
+        hash.update(data);
+    }
+    hash.finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_depends_on_names_types_shapes_and_data_alone() {
+        let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0]);
+        let named = |name: &str, tensor: &Tensor| (name.to_owned(), tensor.shallow_clone());
+        let other = Tensor::from_slice(&[7i64]);
+        let hash = tensor_hash([named("a", &tensor), named("b", &other)]);
+        assert_eq!(hash.len(), 64);
+        assert_eq!(hash, tensor_hash([named("b", &other), named("a", &tensor)]));
+        for changed in [
+            named("c", &tensor),
+            named("a", &tensor.view([2, 2])),
+            named("a", &(&tensor + 1)),
+            named("a", &tensor.to_kind(Kind::BFloat16)),
+            named("a", &tensor.view_dtype(Kind::Int)),
+        ] {
+            assert_ne!(hash, tensor_hash([changed, named("b", &other)]));
+        }
+        // A transposed view hashes as what it shows, a scalar and nothing as well.
+        let square = tensor.view([2, 2]).transpose(0, 1);
+        assert_eq!(
+            tensor_hash([named("a", &square)]),
+            tensor_hash([named("a", &square.contiguous())])
+        );
+        let scalar = Tensor::from(1f32);
+        let empty = Tensor::zeros([0, 3], (Kind::Float, Device::Cpu));
+        assert_ne!(
+            tensor_hash([named("a", &scalar)]),
+            tensor_hash([named("a", &empty)])
+        );
+    }
+}

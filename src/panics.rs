@@ -1,0 +1,12 @@
+//! What panics say.
+
+use std::any::Any;
+
+/// The message of a caught panic.
+pub(crate) fn message(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message")
+}

@@ -1,0 +1,58 @@
+//! Memory that eviction has freed.
+
+use super::arena::{Arena, FreeLists, Index};
+use super::node::{NODE, Node};
+use super::sync::PAGE;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Memory to be used again, and where the nodes are.
+#[derive(Default)]
+pub(crate) struct Reclaim {
+    pub(crate) lists: FreeLists,
+    /// Pages of nodes.
+    pub(crate) pages: Vec<Index>,
+    /// The first of the free nodes; each leads to the next.
+    free: Index,
+    free_nodes: usize,
+}
+
+impl Reclaim {
+    /// Words that wait to be used.
+    pub(crate) fn free_words(&self) -> usize {
+        self.lists.words() + self.free_nodes * NODE
+    }
+
+    /// Free nodes.
+    pub(crate) fn free_nodes(&self) -> usize {
+        self.free_nodes
+    }
+
+    /// Takes note of a page of nodes that are all free.
+    pub(crate) fn add_page(&mut self, arena: &Arena, page: Index) {
+        for index in nodes_of(page) {
+            Node::new(arena.block(index)).free();
+        }
+        self.pages.push(page);
+    }
+
+    pub(crate) fn take_node(&mut self, arena: &Arena) -> Option<Index> {
+        let index = self.free;
+        (index != 0).then(|| {
+            self.free = arena.word(index).load(Relaxed) as Index;
+            self.free_nodes -= 1;
+            index
+        })
+    }
+
+    pub(crate) fn give_node(&mut self, arena: &Arena, index: Index) {
+        Node::new(arena.block(index)).free();
+        arena.word(index).store(self.free.into(), Relaxed);
+        self.free = index;
+        self.free_nodes += 1;
+    }
+}
+
+/// The nodes of a page.
+pub(crate) fn nodes_of(page: Index) -> impl Iterator<Item = Index> {
+    (page..page + PAGE as Index).step_by(NODE)
+}

@@ -1,0 +1,19 @@
+//! What `--version` says.
+
+use crate::eval::bench::SIGNATURE;
+use std::sync::LazyLock;
+
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let number = env!("CARGO_PKG_VERSION");
+    match option_env!("TESSERA_COMMIT") {
+        Some(commit) => format!("{number} (commit {commit}, signature {SIGNATURE})"),
+        None => format!("{number} (signature {SIGNATURE})"),
+    }
+});
+
+/// The version of the package, the commit that it was built on if that is known, and
+/// the [signature](SIGNATURE) of its search.
+#[must_use]
+pub fn version() -> &'static str {
+    &VERSION
+}

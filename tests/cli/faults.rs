@@ -1,0 +1,29 @@
+//! What the system refuses is told, and waited for by nobody.
+
+use crate::cli::tessera;
+use std::time::Duration;
+
+#[test]
+fn threads_that_cannot_be_had_are_told_of() {
+    let arguments = ["backendbench", "--backend", "uniform", "--threads"];
+    let bench = |threads: &str| {
+        let mut command = tessera(&arguments);
+        command.args([threads, "--batch", "1", "--seconds", "0"]);
+        command.timeout(Duration::from_secs(60));
+        command
+    };
+    bench("5000").assert().code(2);
+    // Stacks as no memory holds.
+    let mut command = bench("4");
+    let output = command
+        .env("RUST_MIN_STACK", (1u64 << 46).to_string())
+        .output();
+    let output = output.unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(
+        errors.starts_with("error: the system has no 4 threads"),
+        "{errors}"
+    );
+    bench("4").assert().success();
+}

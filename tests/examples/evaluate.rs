@@ -1,0 +1,38 @@
+//! Evaluates a position with the built-in network:
+//! `cargo run --release --example evaluate -- "8/8/8/4k3/8/8/4P3/4K3 w - - 0 1"`.
+
+use shakmaty::{CastlingMode, Position};
+use tessera::chess::Game;
+use tessera::nn::{self, Backend, BackendError, BackendOptions, Batch, Evaluations, softmax};
+
+#[allow(dead_code, reason = "the test calls `evaluate`")]
+fn main() -> anyhow::Result<()> {
+    let game = match std::env::args().nth(1) {
+        Some(fen) => Game::from_fen(&fen, CastlingMode::Standard)?,
+        None => Game::default(),
+    };
+    let backend = nn::load(&BackendOptions::default())?;
+    print!("{}", evaluate(&*backend, &game)?);
+    Ok(())
+}
+
+/// The probabilities of win, draw and loss, then the moves by their priors.
+pub fn evaluate(backend: &dyn Backend, game: &Game) -> Result<String, BackendError> {
+    let moves = game.position().legal_moves();
+    let mut batch = Batch::default();
+    batch.push(game, &moves, backend.properties().input);
+    let mut evaluations = Evaluations::default();
+    backend.evaluate(&batch, &mut evaluations)?;
+
+    let [win, draw, loss] = evaluations.value(0).wdl();
+    let mut priors = evaluations.logits(0).to_vec();
+    softmax(&mut priors, 1.0);
+    let mut ranked: Vec<_> = moves.into_iter().zip(priors).collect();
+    ranked.sort_by(|(_, left), (_, right)| right.total_cmp(left));
+
+    let mut text = format!("win {win:.3} draw {draw:.3} loss {loss:.3}\n");
+    for (mv, prior) in ranked {
+        text += &format!("{:5} {prior:.3}\n", game.format_move(mv));
+    }
+    Ok(text)
+}

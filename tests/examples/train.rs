@@ -1,0 +1,91 @@
+//! Trains a small network on games of one's own:
+//! `cargo run --release --example train -- games.pgn folder`. The games need no
+//! scores: the moves played and the results are the targets.
+
+use anyhow::Context;
+use std::path::Path;
+use tch::Device;
+use tessera::data::Curve;
+use tessera::data::label::Reading;
+use tessera::data::pgn;
+use tessera::data::shard::{Block, Header, ShardWriter};
+use tessera::train::{RunOptions, Summary, TrainConfig, Trainer};
+
+/// Games of a block: enough to compress well.
+const GAMES_PER_BLOCK: usize = 500;
+
+#[allow(dead_code, reason = "the test calls `train`")]
+fn main() -> anyhow::Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let games = arguments.next().context("name a PGN file")?;
+    let folder = arguments.next().context("name a folder for the network")?;
+    let summary = train(games.as_ref(), folder.as_ref(), 1000)?;
+    println!(
+        "{} samples, {}",
+        summary.samples,
+        summary.checkpoint.display()
+    );
+    Ok(())
+}
+
+/// Packs the games and trains so many steps. `train export FOLDER/run -o own.pt`
+/// makes a network for the engine of the result.
+pub fn train(games: &Path, folder: &Path, steps: u64) -> anyhow::Result<Summary> {
+    std::fs::create_dir_all(folder)?;
+    let shard = folder.join("games.shard");
+    pack(games, &shard)?;
+    let config = folder.join("config.toml");
+    std::fs::write(
+        &config,
+        format!(
+            r#"
+name = "own"
+preset = "cf-1m-gab"
+steps = {steps}
+batch = 64
+[data]
+validation = 0.1
+shards = [{{ path = {shard:?} }}]
+"#
+        ),
+    )?;
+    let config = TrainConfig::read_with(&config, &[])?;
+    let options = RunOptions {
+        folder: folder.join("run"),
+        threads: 1,
+        time: None,
+        stop: Default::default(),
+    };
+    let mut trainer = Trainer::open(&config, &options, Device::Cpu)?;
+    Ok(trainer.run(&options, &mut |progress| {
+        println!(
+            "step {}: policy loss {:.3}",
+            progress.step, progress.policy_loss
+        );
+    })?)
+}
+
+fn pack(games: &Path, shard: &Path) -> anyhow::Result<()> {
+    let reading = Reading {
+        evals: None,
+        played: true,
+        noise: false,
+        curve: Curve::Lichess,
+        alternatives: None,
+    };
+    let header = Header {
+        sources: vec![games.display().to_string()],
+        reading,
+    };
+    let mut records = Vec::new();
+    for text in pgn::open(games, |file| file)? {
+        records.push(pgn::parse_game(&text?)?);
+    }
+    let mut writer = ShardWriter::create(shard, &header)?;
+    for block in records.chunks(GAMES_PER_BLOCK) {
+        let samples = block.iter().map(|record| reading.samples(record)).sum();
+        writer.append(&Block::new(block, samples)?)?;
+    }
+    writer.finish()?;
+    Ok(())
+}

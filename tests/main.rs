@@ -1,0 +1,65 @@
+//! All integration tests, in one program: linking a program with libtorch takes
+//! longer than compiling a file of tests. A file's tests are run by
+//! `cargo nextest run --test integration uci::`.
+
+mod cli;
+mod data_loader;
+mod data_v6;
+mod eval;
+mod examples;
+mod install;
+mod map;
+mod perft;
+mod readme;
+mod search;
+mod tablebase;
+mod uci;
+mod uci_python;
+
+// These need a network, or the trainer.
+#[cfg(feature = "torch")]
+mod data_chunks;
+#[cfg(feature = "torch")]
+mod data_pack;
+#[cfg(all(feature = "torch", feature = "cloud"))]
+mod data_store;
+#[cfg(feature = "torch")]
+mod distributed;
+#[cfg(feature = "torch")]
+mod doctor;
+#[cfg(feature = "torch")]
+mod exchange;
+#[cfg(feature = "torch")]
+mod interop_lc0;
+#[cfg(feature = "torch")]
+mod interop_maia3;
+#[cfg(feature = "torch")]
+mod interop_onnx;
+#[cfg(feature = "torch")]
+mod label;
+#[cfg(feature = "torch")]
+mod nets;
+#[cfg(feature = "torch")]
+mod nn;
+#[cfg(feature = "torch")]
+mod selfplay;
+#[cfg(feature = "torch")]
+mod torchscript;
+#[cfg(feature = "torch")]
+mod train;
+
+#[test]
+fn every_file_of_tests_is_listed_here() {
+    // A program of its own, see Cargo.toml.
+    const APART: &str = "models";
+    let tests = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    for entry in std::fs::read_dir(tests).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let is_test = path.extension().is_some_and(|end| end == "rs");
+        if is_test && !["main", APART].contains(&name) {
+            let line = format!("\nmod {name};\n");
+            assert!(include_str!("main.rs").contains(&line), "{path:?}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The map in src/lib.rs holds: a module uses only those above it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Modules in the order of the table, the ground floor first.
+fn map(lib: &str) -> Vec<&str> {
+    let rows = lib.lines().filter_map(|line| line.strip_prefix("//! | [`"));
+    let modules = rows.filter_map(|row| row.split_once("`] |"));
+    modules.map(|(module, _)| module).collect()
+}
+
+/// The Rust files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// The modules that code names as `crate::module` or in `crate::{module::…, …}`.
+fn used(code: &str) -> Vec<String> {
+    let name = |text: &str| {
+        let letters = text.trim_start().chars();
+        letters
+            .take_while(|&letter| letter.is_alphanumeric() || letter == '_')
+            .collect()
+    };
+    let mut names = Vec::new();
+    for path in code.split("crate::").skip(1) {
+        let Some(group) = path.strip_prefix('{') else {
+            names.push(name(path));
+            continue;
+        };
+        let mut depth = 0;
+        let mut start = 0;
+        for (at, letter) in group.char_indices() {
+            match letter {
+                ',' | '}' if depth == 0 => {
+                    names.push(name(&group[start..at]));
+                    start = at + 1;
+                }
+                _ => {}
+            }
+            match letter {
+                '{' => depth += 1,
+                '}' if depth == 0 => break,
+                '}' => depth -= 1,
+                _ => {}
+            }
+        }
+    }
+    names
+}
+
+#[test]
+fn every_module_uses_only_those_above_it_in_the_map() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let lib = fs::read_to_string(src.join("lib.rs")).unwrap();
+    let map = map(&lib);
+    for line in lib.lines() {
+        if let Some(module) = line.strip_prefix("pub mod ") {
+            let module = module.trim_end_matches(';');
+            assert!(module == "guide" || map.contains(&module), "{module}");
+        }
+    }
+    let floor = |module: &str| map.iter().position(|&other| other == module);
+    let mut count = 0;
+    for file in files(&src) {
+        let inside = file.strip_prefix(&src).unwrap().with_extension("");
+        let module = inside.iter().next().unwrap().to_str().unwrap();
+        if ["bin", "cli", "lib", "main"].contains(&module) {
+            continue;
+        }
+        let text = fs::read_to_string(&file).unwrap();
+        let code = text.lines().map(|line| line.split("//").next().unwrap());
+        for other in used(&code.collect::<Vec<_>>().join("\n")) {
+            // What is not in the map serves all of it, and uses nothing of it.
+            let is_above = match (floor(&other), floor(module)) {
+                (Some(other), own) => own.is_some_and(|own| other <= own),
+                (None, _) => true,
+            };
+            assert!(is_above, "{module} uses {other}, in {}", file.display());
+            count += 1;
+        }
+    }
+    assert!(count > 100, "{count}");
+}
+
+#[test]
+fn uses_are_found_alone_and_in_groups() {
+    let code = "use crate::{a::{b, c}, d}; fn f() { crate::g::h() }";
+    assert_eq!(used(code), ["a", "d", "g"]);
+}

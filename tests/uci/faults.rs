@@ -1,0 +1,184 @@
+//! What must not hang the engine, nor fill its memory.
+
+use crate::uci::{Engine, command, resident};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Answers that take longer count as none; tests share their machine.
+const PROMPT: Duration = Duration::from_secs(5);
+
+/// Waits for the end of a process that may never come.
+fn ends_within(child: &mut Child, limit: Duration) -> bool {
+    let began = Instant::now();
+    while began.elapsed() < limit {
+        if child.try_wait().unwrap().is_some() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    false
+}
+
+#[test]
+fn quit_is_heard_from_a_client_that_does_not_read() {
+    for flood in ["uci\n".repeat(2000), "d\n".repeat(20_000)] {
+        let mut child = command().spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        // Without a reader, more than a pipe holds waits to be read soon.
+        let script = format!(
+            "setoption name Backend value uniform\nsetoption name MultiPV value 500\n\
+             go infinite\n{flood}quit\n"
+        );
+        thread::spawn(move || {
+            // It may be gone before it has read everything.
+            let _ = input.write_all(script.as_bytes());
+        });
+        assert!(ends_within(&mut child, Duration::from_secs(15)));
+    }
+}
+
+#[test]
+fn a_count_is_given_up_soon() {
+    for (script, limit) in [("stop\nquit\n", 2), ("quit\n", 5)] {
+        let mut child = command().spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(b"go perft 11\n").unwrap();
+        thread::sleep(Duration::from_millis(500));
+        input.write_all(script.as_bytes()).unwrap();
+        assert!(
+            ends_within(&mut child, Duration::from_secs(limit)),
+            "{script}"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_neither_network_nor_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&fifo)
+            .status()
+            .unwrap()
+            .success()
+    );
+    for path in [fifo.as_path(), Path::new("/dev/zero"), folder.path()] {
+        let mut engine = Engine::start();
+        let asked = Instant::now();
+        engine.say(&format!("setoption name Net value {}", path.display()));
+        let lines = engine.settle();
+        assert!(lines[0].contains("no regular file"), "{lines:?}");
+        engine.say("setoption name Net value");
+        engine.say("setoption name Backend value uniform");
+        engine.say(&format!("setoption name LogFile value {}", path.display()));
+        let lines = engine.settle();
+        assert!(
+            lines[0].contains("the log file cannot be opened"),
+            "{lines:?}"
+        );
+        engine.say("quit");
+        engine.ends();
+        assert!(asked.elapsed() < PROMPT, "{}", path.display());
+    }
+}
+
+/// A game that goes on for four times so many plies.
+fn shuffled(times: usize) -> String {
+    let moves = " g1f3 g8f6 f3g1 f6g8".repeat(times);
+    format!("position startpos moves{moves}")
+}
+
+#[test]
+fn games_that_are_too_long_are_refused() {
+    let mut engine = Engine::random();
+    engine.say("position startpos moves e2e4");
+    let asked = Instant::now();
+    engine.say(&shuffled(50_000));
+    engine.say("d");
+    let lines = engine.settle();
+    assert!(asked.elapsed() < PROMPT);
+    assert!(
+        lines[0].contains("longer than any game of chess"),
+        "{}",
+        lines[0]
+    );
+    assert!(lines.iter().any(|line| line.contains("/4P3/")), "{lines:?}");
+    engine.say(&shuffled(4000));
+    engine.say("go nodes 1");
+    assert_ne!(engine.best_move(), "(none)");
+}
+
+#[test]
+fn searches_that_wait_take_little_memory() {
+    const WAITING: usize = 600;
+    let mut engine = Engine::random();
+    engine.say("setoption name Hash value 1");
+    engine.say(&shuffled(4000));
+    engine.say("go nodes 1");
+    engine.best_move();
+    let before = resident(&engine);
+    engine.say("go movetime 1500");
+    for _ in 0..WAITING {
+        engine.say("go nodes 1");
+    }
+    thread::sleep(Duration::from_millis(1000));
+    let waiting = resident(&engine);
+    for _ in 0..=WAITING {
+        engine.best_move();
+    }
+    if let (Some(before), Some(waiting)) = (before, waiting) {
+        assert!(waiting < before + 64, "{before} MiB have become {waiting}");
+    }
+    engine.say("quit");
+    engine.ends();
+}
+
+#[test]
+fn a_network_is_computed_on_few_devices_at_once() {
+    let mut engine = Engine::start();
+    engine.say(&format!(
+        "setoption name Device value {}",
+        ["cpu"; 500].join(",")
+    ));
+    engine.say("setoption name Backend value uniform");
+    let lines = engine.settle();
+    assert!(lines[0].contains("at most 32"), "{lines:?}");
+}
+
+/// What the stress tests would not find by themselves in their time: many moves
+/// whose order changes while they are sorted by it.
+#[test]
+fn endures_reports_of_every_move() {
+    let mut engine = Engine::random();
+    for option in [
+        "Backend value uniform",
+        "Threads value 8",
+        "MultiPV value 500",
+    ] {
+        engine.say(&format!("setoption name {option}"));
+    }
+    engine.say("position fen r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1");
+    let duration = crate::uci::endurance(Duration::from_secs(3));
+    let began = Instant::now();
+    let (mut searches, mut slowest) = (0, Duration::ZERO);
+    while began.elapsed() < duration {
+        let time = duration.min(Duration::from_secs(3));
+        engine.say(&format!("go movetime {}", time.as_millis()));
+        let asked = Instant::now();
+        let lines = engine.wait_for("bestmove ");
+        slowest = slowest.max(asked.elapsed());
+        assert_ne!(lines.last().unwrap(), "bestmove (none)");
+        let last = lines.iter().rev().find(|line| line.contains(" multipv "));
+        assert!(last.unwrap().contains(" multipv 48 "), "{last:?}");
+        searches += 1;
+    }
+    println!("{searches} searches, the slowest {slowest:?}");
+    engine.say("quit");
+    engine.ends();
+}

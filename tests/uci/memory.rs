@@ -1,7 +1,7 @@
 //! `Hash` is a bound, however long a search goes on.
 
 #[cfg(feature = "torch")]
-mod with_network;
+mod memory_with_network;
 
 use crate::uci::{Engine, PATIENCE, endurance, resident};
 use std::time::{Duration, Instant};

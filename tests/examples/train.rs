@@ -6,7 +6,7 @@ use anyhow::Context;
 use std::path::Path;
 use tch::Device;
 use tessera::data::Curve;
-use tessera::data::label::Reading;
+use tessera::data::label::TargetRules;
 use tessera::data::pgn;
 use tessera::data::shard::{Block, Header, ShardWriter};
 use tessera::train::{RunOptions, Summary, TrainConfig, Trainer};
@@ -66,7 +66,7 @@ shards = [{{ path = {shard:?} }}]
 }
 
 fn pack(games: &Path, shard: &Path) -> anyhow::Result<()> {
-    let reading = Reading {
+    let rules = TargetRules {
         evals: None,
         played: true,
         noise: false,
@@ -75,7 +75,7 @@ fn pack(games: &Path, shard: &Path) -> anyhow::Result<()> {
     };
     let header = Header {
         sources: vec![games.display().to_string()],
-        reading,
+        rules,
     };
     let mut records = Vec::new();
     for text in pgn::open(games, |file| file)? {
@@ -83,7 +83,7 @@ fn pack(games: &Path, shard: &Path) -> anyhow::Result<()> {
     }
     let mut writer = ShardWriter::create(shard, &header)?;
     for block in records.chunks(GAMES_PER_BLOCK) {
-        let samples = block.iter().map(|record| reading.samples(record)).sum();
+        let samples = block.iter().map(|record| rules.samples(record)).sum();
         writer.append(&Block::new(block, samples)?)?;
     }
     writer.finish()?;

@@ -469,8 +469,8 @@ fn ratings_reach_the_samples() {
     };
     let check = |sample: Sample| {
         assert!(matches!(sample.policy, Policy::Move(_)));
-        let expected = sample.input.turn().fold_wb((white, black), (black, white));
-        assert_eq!((sample.self_elo, sample.opponent_elo), expected);
+        let expected = sample.input.turn().fold_wb([white, black], [black, white]);
+        assert_eq!(sample.input.ratings(), expected);
     };
     replay(&record, &rules, weights, |_| true, check).unwrap();
 }

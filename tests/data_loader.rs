@@ -73,8 +73,6 @@ fn contents(batch: &Batch) -> (Vec<i64>, Vec<i64>, Vec<u32>) {
         &batch.q,
         &batch.short_term,
         &batch.moves_left,
-        &batch.self_elo,
-        &batch.opponent_elo,
         &batch.weight,
     ] {
         floats.extend(column.iter().map(|value| value.to_bits()));
@@ -249,8 +247,8 @@ fn samples_of_a_game_are_spread_over_the_epoch() {
                 break;
             }
             samples += 1;
-            if batch.self_elo[0].is_finite() {
-                let game = batch.self_elo[0] as u32;
+            if let [Some(rating), _] = batch.inputs[0].ratings() {
+                let game = u32::from(rating);
                 *by_group.entry((batch.next.group, game)).or_default() += 1;
                 *by_game.entry(game).or_default() += 1;
             }

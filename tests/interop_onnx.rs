@@ -188,6 +188,7 @@ fn networks() -> Vec<(String, ModelConfig)> {
             norm,
             attacks: position != PositionConfig::Relative,
             attack_bias: position != PositionConfig::Shaw,
+            elo: position != PositionConfig::Relative,
             position,
             embedding,
             value_features: 5,

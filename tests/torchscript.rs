@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tch::{Device, Kind, Tensor};
-use tessera::chess::Game;
+use tessera::chess::{Game, Ratings};
 use tessera::encode::{Input, SCALARS};
 use tessera::network::chessformer::{EmbeddingConfig, ModelConfig, NormKind, PositionConfig};
 use tessera::network::{About, Architecture, Chessformer, Network};
@@ -46,8 +46,25 @@ fn python() -> Option<PathBuf> {
 }
 
 fn inputs() -> Vec<Input> {
+    // Among the ratings is an unknown one of each of the two players.
+    let mut ratings = [
+        [600, 2800],
+        [1200, 1200],
+        [0, 1900],
+        [2700, 5600],
+        [1000, 0],
+        [3000, 400],
+        [1500, 1600],
+    ]
+    .into_iter();
     let input = |(fen, moves): (&str, &str)| {
         let mut game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
+        let [white, black] = ratings.next().unwrap().map(Some);
+        let known = |rating: Option<u16>| rating.filter(|&rating| rating > 0);
+        game.set_ratings(Ratings {
+            white: known(white),
+            black: known(black),
+        });
         for mv in moves.split_whitespace() {
             game.play(game.parse_move(mv).unwrap());
         }
@@ -82,6 +99,7 @@ fn networks() -> Vec<(String, ModelConfig)> {
                 let config = ModelConfig {
                     attacks: true,
                     attack_bias: true,
+                    elo: norm == NormKind::Layer,
                     layers: 2,
                     width: 18,
                     heads: 3,

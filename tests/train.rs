@@ -5,6 +5,8 @@
 mod ablation;
 #[path = "train/families.rs"]
 mod families;
+#[path = "train/ratings.rs"]
+mod ratings;
 #[path = "train/recovery.rs"]
 mod recovery;
 #[path = "train/replicas.rs"]

@@ -9,7 +9,6 @@ use super::label::{Labelled, TargetRules};
 use super::legal::Legal;
 use super::record::{Record, StrayNode};
 use super::sample::{Policy, Sample};
-use crate::chess::Ratings;
 
 /// Why a record cannot be played through.
 #[derive(Debug, thiserror::Error)]
@@ -107,9 +106,7 @@ pub fn replay(
                     }
                     None => policy(&step, place)?,
                 };
-                emit(sample(
-                    step.game, record, step.legal, policy, place, variations,
-                ));
+                emit(sample(step.game, step.legal, policy, place, variations));
             }
             Ok(())
         },
@@ -194,12 +191,14 @@ pub(super) fn walk(
     Ok(())
 }
 
-/// The game before its first move.
+/// The game before its first move, with the players' ratings.
 fn begin(record: &Record) -> Result<Game, FenError> {
-    match &record.fen {
-        None => Ok(Game::default()),
-        Some(fen) => Game::from_fen(fen, CastlingMode::Standard),
-    }
+    let mut game = match &record.fen {
+        None => Game::default(),
+        Some(fen) => Game::from_fen(fen, CastlingMode::Standard)?,
+    };
+    game.set_ratings(record.ratings);
+    Ok(game)
 }
 
 /// The move of a node and its policy index.
@@ -241,32 +240,25 @@ fn policy(step: &Step<'_>, place: &Labelled) -> Result<Policy, ReplayError> {
 
 fn sample(
     game: &Game,
-    record: &Record,
     legal: Legal,
     policy: Policy,
     place: &Labelled,
     variations: VariationWeight,
 ) -> Sample {
     let label = place.label;
-    let Ratings { white, black } = record.ratings;
-    let (self_elo, opponent_elo) = match place.variation_ply {
-        // No player chose the moves of a variation.
-        Some(_) => (None, None),
-        None => game
-            .position()
-            .turn()
-            .fold_wb((white, black), (black, white)),
-    };
+    let input = Input::encode(game);
     Sample {
-        input: Input::encode(game),
+        input: match place.variation_ply {
+            // No player chose the moves of a variation.
+            Some(_) => input.without_ratings(),
+            None => input,
+        },
         legal,
         policy,
         result: label.and_then(|label| label.result),
         q: label.and_then(|label| label.q),
         short_term: label.and_then(|label| label.short_term),
         moves_left: label.and_then(|label| label.moves_left),
-        self_elo,
-        opponent_elo,
         weight: match place.variation_ply {
             None => 1.0,
             Some(plies) => variations.first * variations.decay.powi(plies as i32),
@@ -277,6 +269,7 @@ fn sample(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chess::Ratings;
     use crate::data::curve::Curve;
     use crate::data::label::EvalRefersTo;
     use crate::data::pgn::parse_game;
@@ -445,6 +438,28 @@ mod tests {
     }
 
     proptest! {
+        /// The players' ratings come to the positions of the main line, the mover's
+        /// first; nobody chose the moves of variations.
+        #[test]
+        fn ratings_reach_the_rows(
+            white in proptest::option::of(1u16..),
+            black in proptest::option::of(1u16..),
+        ) {
+            let text = "1. e4 {[%eval 0.3]} (1. d4 {[%eval 0.3]} 1... d5 2. c4) 1... e5 \
+                        {[%eval 0.2]} 2. Nf3 {[%eval 0.4]} *";
+            let mut record = parse_game(text.as_bytes()).unwrap();
+            record.ratings = Ratings { white, black };
+            let samples = samples(&record).unwrap();
+            prop_assert_eq!(samples.len(), 6);
+            for sample in samples {
+                let expected = match sample.weight {
+                    1.0 => sample.input.turn().fold_wb([white, black], [black, white]),
+                    _ => [None; 2],
+                };
+                prop_assert_eq!(sample.input.ratings(), expected);
+            }
+        }
+
         #[test]
         fn no_record_panics(
             nodes in proptest::collection::vec((0u8..40, 0u8..3, any::<bool>()), 0..60),

@@ -51,7 +51,7 @@ pub enum Policy {
 /// One position with its targets, all from the mover's view.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// The position and its history.
+    /// The position and its history, with the players' ratings where they are known.
     pub input: Input,
     /// The legal moves.
     pub legal: Legal,
@@ -66,10 +66,6 @@ pub struct Sample {
     pub short_term: Option<f32>,
     /// Plies to the end of the game.
     pub moves_left: Option<f32>,
-    /// The mover's rating.
-    pub self_elo: Option<u16>,
-    /// The opponent's rating.
-    pub opponent_elo: Option<u16>,
     /// Weight in the loss; 1 for moves of the main line.
     pub weight: f32,
 }

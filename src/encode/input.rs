@@ -47,6 +47,8 @@ const BLACK_TO_MOVE: usize = BOARDS + 4;
 const RULE50: usize = BOARDS + 5;
 /// The word that holds `en_passant`.
 pub(crate) const EN_PASSANT: usize = BOARDS + 6;
+/// The word that holds `self_elo`; `opponent_elo` follows.
+pub(crate) const RATINGS: usize = BOARDS + 7;
 
 /// Why a row describes no position.
 #[derive(Debug, thiserror::Error)]
@@ -130,6 +132,20 @@ impl Input {
     #[must_use]
     pub fn is_repetition(&self) -> bool {
         self.0[PLANES_PER_BOARD - 1] != 0
+    }
+
+    /// The ratings of the side to move and of the opponent; `None` where unknown.
+    #[must_use]
+    pub fn ratings(&self) -> [Option<u16>; 2] {
+        [self.0[RATINGS], self.0[RATINGS + 1]]
+            .map(|word| u16::try_from(word).ok().filter(|&rating| rating > 0))
+    }
+
+    /// The same position with both ratings unknown.
+    #[must_use]
+    pub fn without_ratings(mut self) -> Input {
+        self.0[RATINGS..].fill(0);
+        self
     }
 
     /// Whether no castling right is left to either side, so that the board may
@@ -287,6 +303,7 @@ fn passed_square(before: &Board, after: &Board, mover: Color) -> Option<Square> 
 mod tests {
     use super::*;
     use crate::encode::{mirrored_index, policy_index};
+    use proptest::prelude::*;
 
     fn play(game: &mut Game, moves: &str) {
         for mv in moves.split_whitespace() {
@@ -406,5 +423,28 @@ mod tests {
         words[1] |= 1 << 8;
         let error = Input::from_words(words).position().unwrap_err();
         assert_eq!(error.to_string(), "two pieces on a2");
+    }
+
+    proptest! {
+        #[test]
+        fn ratings_go_with_the_players_and_not_with_the_board(
+            white in proptest::option::of(1u16..),
+            black in proptest::option::of(1u16..),
+            plies in 0usize..8,
+        ) {
+            let mut game = Game::default();
+            game.set_ratings(Ratings { white, black });
+            let mut unrated = Game::default();
+            for _ in 0..plies {
+                let mv = game.position().legal_moves()[plies];
+                game.play(mv);
+                unrated.play(mv);
+            }
+            let input = Input::encode(&game);
+            let expected = input.turn().fold_wb([white, black], [black, white]);
+            prop_assert_eq!(input.ratings(), expected);
+            prop_assert_eq!(Input::from_words(*input.words()).ratings(), expected);
+            prop_assert_eq!(input.without_ratings(), Input::encode(&unrated));
+        }
     }
 }

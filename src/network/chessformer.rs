@@ -15,6 +15,7 @@ mod grow;
 mod heads;
 mod layers;
 mod position;
+mod ratings;
 
 pub use config::{ConfigError, EmbeddingConfig, ModelConfig, NormKind, PRESETS, PositionConfig};
 pub use grow::{GrowError, grow};
@@ -29,22 +30,16 @@ use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Dense, Parameter, Weights};
 use super::size::{Part, Size};
 use super::taps::Tap;
-use crate::encode::InputFormat;
+use crate::encode::{InputFormat, SCALARS};
 use attacks::{AttackBias, Attacked, Attacks, BoardAttacks};
 use embedding::{Embedding, PIECES, features, features_of_planes};
 use heads::{MovesLeftHead, PolicyHead, ResultHead, RewardHead, RewardOutputs};
 use layers::Gains;
 use tch::{Device, Tensor};
 
-/// Words of a row after the bitboards that a Chessformer reads.
-const SCALARS: [&str; 6] = [
-    "castling_us_queenside",
-    "castling_us_kingside",
-    "castling_them_queenside",
-    "castling_them_kingside",
-    "black_to_move",
-    "rule50",
-];
+/// How many of [`SCALARS`] a Chessformer without ratings reads: castling rights, the
+/// side to move and the 50-move rule. With ratings it reads all.
+const UNRATED_SCALARS: usize = 6;
 
 /// Index tensors that the forward pass reads. They are no parameters: their
 /// type never changes, and in an exported network they are buffers.
@@ -223,7 +218,10 @@ impl Architecture for Chessformer {
         let exported = Output::ALL[..8].iter().copied();
         Interface {
             format: InputFormat::Classical.number(),
-            scalars: SCALARS.to_vec(),
+            scalars: match self.config.elo {
+                true => SCALARS.to_vec(),
+                false => SCALARS[..UNRATED_SCALARS].to_vec(),
+            },
             outputs: exported.filter(|&output| self.has(output)).collect(),
             planes: Interface::lc0_planes(),
         }
@@ -273,24 +271,24 @@ impl Architecture for Chessformer {
         wanted: OutputSet,
         tap: &Tap,
     ) -> Outputs {
-        let (features, told) = match positions {
+        let (features, told, rows) = match positions {
             Positions::Rows(rows) => {
                 let features = features(rows, &self.constants.shifts, &weights.tensors()[0]);
                 let told = match !tap.is_open() && self.is_fused(weights) {
                     true => self.look_up_attacks(weights, rows),
                     false => self.compute_attacks(weights, &features),
                 };
-                (features, told)
+                (features, told, Some(rows))
             }
             Positions::Planes(planes) => {
                 let features = features_of_planes(&planes[0]);
                 let told = self.compute_attacks(weights, &features);
-                (features, told)
+                (features, told, None)
             }
         };
         let tokens = self
             .embedding
-            .forward(weights, &features, told.squares.as_ref());
+            .forward(weights, &features, told.squares.as_ref(), rows);
         tap.give("embedding", &tokens);
         let board = Board {
             displacements: Some(&self.constants.displacements),

@@ -306,7 +306,7 @@ fn laid_out(tensor: &Tensor) -> Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chess::Game;
+    use crate::chess::{Game, Ratings};
     use crate::encode::{Input, WIDTH};
     use crate::network::Chessformer;
     use crate::network::chessformer::{ModelConfig, PositionConfig};
@@ -319,6 +319,7 @@ mod tests {
         config.optimistic_policy = position == PositionConfig::Shaw;
         config.attacks = position != PositionConfig::Relative;
         config.attack_bias = position != PositionConfig::Shaw;
+        config.elo = position == PositionConfig::Absolute;
         config.position = position;
         Chessformer::new(&config, Device::Cpu).unwrap()
     }
@@ -335,6 +336,8 @@ mod tests {
     fn fresh(model: Chessformer) -> Network {
         tch::manual_seed(7);
         let flat = model.initial_weights();
+        // The vectors of ratings start at zero.
+        let flat = &flat + flat.randn_like() * 0.1;
         let about = About {
             name: "test".to_owned(),
             search_value: "q".to_owned(),
@@ -348,7 +351,11 @@ mod tests {
     fn rows(count: usize) -> Tensor {
         let mut game = Game::default();
         let mut words: Vec<i64> = Vec::new();
-        for _ in 0..count {
+        for number in 0..count {
+            game.set_ratings(Ratings {
+                white: Some(100 * number as u16).filter(|&rating| rating > 0),
+                black: Some(2000),
+            });
             words.extend(bytemuck::cast_slice::<u64, i64>(
                 Input::encode(&game).words(),
             ));
@@ -372,9 +379,11 @@ mod tests {
             PositionConfig::Absolute,
         ];
         for position in positions {
-            let network = fresh(small(position));
+            let network = fresh(small(position.clone()));
             let path = folder.path().join("test.pt");
-            network.write(ExportPrecision::F32, &path).unwrap();
+            let written = network.write(ExportPrecision::F32, &path).unwrap();
+            let takes_ratings = written.scalars.iter().any(|name| name == "opponent_elo");
+            assert_eq!(takes_ratings, position == PositionConfig::Absolute);
             let names = network.architecture.interface().outputs;
             let opened = open(&std::fs::read(&path).unwrap()).unwrap();
             let reloaded = CModule::load(&path).unwrap();

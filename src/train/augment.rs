@@ -87,8 +87,6 @@ pub(super) mod tests {
             q: vec![0.5; count],
             short_term: vec![0.5; count],
             moves_left: vec![20.0; count],
-            self_elo: vec![f32::NAN; count],
-            opponent_elo: vec![f32::NAN; count],
             weight: vec![1.0; count],
             next: Cursor::default(),
             global_batch: count,

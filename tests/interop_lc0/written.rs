@@ -285,6 +285,13 @@ fn what_lc0_has_no_words_for_is_named() {
         ),
         (
             ModelConfig {
+                elo: true,
+                ..layer.clone()
+            },
+            "ratings",
+        ),
+        (
+            ModelConfig {
                 norm: NormKind::Layer,
                 ..ModelConfig::preset("cf-240m-gab").unwrap()
             },

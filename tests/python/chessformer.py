@@ -18,6 +18,8 @@ PIECES = 12
 NO_PROMOTION = 3
 # What the weights of attacks are multiplied by.
 ATTACK_GAIN = 8
+# The rating at which the strong player's vector alone counts.
+STRONGEST = 5000
 STRAIGHT = ((1, 0), (-1, 0), (0, 1), (0, -1))
 DIAGONAL = ((1, 1), (1, -1), (-1, 1), (-1, -1))
 KNIGHT = ((1, 2), (2, 1), (-1, 2), (-2, 1), (1, -2), (2, -1), (-1, -2), (-2, -1))
@@ -129,9 +131,10 @@ class Chessformer:
         self.config = metadata["architecture"]["model"]
         self.read = set()
 
-    def __call__(self, features, attackers, attacked):
-        """Every output by its name, of features [64, 112] and their `attacks`."""
-        self.attackers, self.attacked = attackers, attacked
+    def __call__(self, features, ratings, attackers, attacked):
+        """Every output by its name, of features [64, 112], the ratings [2] of the mover
+        and of the opponent (0 if unknown), and `attacks` of the features."""
+        self.ratings, self.attackers, self.attacked = ratings, attackers, attacked
         x = self.embed(features)
         for layer in range(self.config["layers"]):
             x = self.attend(f"encoder.{layer}.attention", x)
@@ -187,8 +190,19 @@ class Chessformer:
         x = self.dense("embedding.project", features)
         if self.config.get("attacks"):
             x = x + self.dense("embedding.attacks", self.attackers, bias=False)
+        if self.config.get("elo"):
+            x = x + self.rating("mover", self.ratings[0]) + self.rating("opponent", self.ratings[1])
         x = x * self.parameter("embedding.multiply") + self.parameter("embedding.add")
         return self.feed_forward("embedding.feed_forward", x) if kind == "global" else x
+
+    def rating(self, player, rating):
+        """Maia-3's soft embedding, with a vector of its own for an unknown rating."""
+        weak, strong, unknown = (
+            self.parameter(f"embedding.ratings.{player}.{kind}")
+            for kind in ("weak", "strong", "unknown")
+        )
+        share = rating.clamp(0, STRONGEST) / STRONGEST
+        return torch.where(rating > 0, (1 - share) * weak + share * strong, unknown)
 
     def feed_forward(self, name, x):
         hidden = mish(self.dense(f"{name}.widen", x))

@@ -78,12 +78,13 @@ def compare(folder, name, checked):
     known = (folder / "scalars").read_text(encoding="utf-8").split()
     rows = read(folder / "rows", torch.int64).view(-1, BOARDS + len(known))
     words = [BOARDS + known.index(scalar) for scalar in scalars]
+    ratings = rows[:, [BOARDS + known.index(name) for name in ("self_elo", "opponent_elo")]]
     rows = rows[:, [*range(BOARDS), *words]]
     features = torch.stack([planes(row, scalars) for row in rows])
     check_positions(features)
     formulas = Chessformer(dict(module.named_parameters()), metadata)
     attacked = (attacks(board[:, :PIECES]) for board in features)
-    positions = features, *map(torch.stack, zip(*attacked, strict=True))
+    positions = features, ratings.double(), *map(torch.stack, zip(*attacked, strict=True))
     expected = torch.vmap(formulas)(*positions)
 
     def by_name(outputs):

@@ -23,7 +23,8 @@ pub struct PolicyTargets {
 /// B samples as columns, everything from the mover's view.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// The positions; as tensor [B, WIDTH] of i64, see [`Batch::input_words`].
+    /// The positions with the players' ratings; as tensor [B, WIDTH] of i64, see
+    /// [`Batch::input_words`].
     pub inputs: Vec<Input>,
     /// The legal moves; as tensor [B, 30] of i64, see [`Batch::legal_words`].
     pub legal: Vec<Legal>,
@@ -37,10 +38,6 @@ pub struct Batch {
     pub short_term: Vec<f32>,
     /// Plies to the end of the game; NaN where it is no target.
     pub moves_left: Vec<f32>,
-    /// The mover's rating; NaN where it is unknown.
-    pub self_elo: Vec<f32>,
-    /// The opponent's rating; NaN where it is unknown.
-    pub opponent_elo: Vec<f32>,
     /// How much each sample counts.
     pub weight: Vec<f32>,
     /// Where the next batch begins.
@@ -109,8 +106,6 @@ impl Batch {
             q: self.q[places.clone()].to_vec(),
             short_term: self.short_term[places.clone()].to_vec(),
             moves_left: self.moves_left[places.clone()].to_vec(),
-            self_elo: self.self_elo[places.clone()].to_vec(),
-            opponent_elo: self.opponent_elo[places.clone()].to_vec(),
             weight: self.weight[places.clone()].to_vec(),
             next: self.next,
             global_batch: self.global_batch,
@@ -132,8 +127,6 @@ impl Batch {
             q: Vec::with_capacity(size),
             short_term: Vec::with_capacity(size),
             moves_left: Vec::with_capacity(size),
-            self_elo: Vec::with_capacity(size),
-            opponent_elo: Vec::with_capacity(size),
             weight: Vec::with_capacity(size),
             next,
             global_batch: size,
@@ -172,9 +165,6 @@ impl Batch {
         self.q.push(sample.q.unwrap_or(f32::NAN));
         self.short_term.push(sample.short_term.unwrap_or(f32::NAN));
         self.moves_left.push(sample.moves_left.unwrap_or(f32::NAN));
-        let elo = |rating: Option<u16>| rating.map_or(f32::NAN, f32::from);
-        self.self_elo.push(elo(sample.self_elo));
-        self.opponent_elo.push(elo(sample.opponent_elo));
         self.weight.push(sample.weight);
     }
 }
@@ -198,8 +188,6 @@ mod tests {
             q: Some(number as f32),
             short_term: None,
             moves_left: None,
-            self_elo: None,
-            opponent_elo: None,
             weight: 1.0,
         };
         let samples: Vec<Sample> = (0..count).map(sample).collect();

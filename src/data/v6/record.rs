@@ -242,8 +242,6 @@ impl V6Record {
             q: Some(self.best_q),
             short_term: Some(self.q_st).filter(|&q| q != 0.0),
             moves_left: Some(self.plies_left),
-            self_elo: None,
-            opponent_elo: None,
             weight: 1.0,
         })
     }

@@ -78,6 +78,9 @@ fn config_of(model: &ModelConfig) -> Result<Lc0Config, Lc0Error> {
     if model.attacks || model.attack_bias {
         return inexpressible("attacks (train without `attacks` and `attack_bias`)");
     }
+    if model.elo {
+        return inexpressible("the players' ratings (train without `elo`)");
+    }
     let smolgen = match model.position {
         PositionConfig::Gab {
             compress,

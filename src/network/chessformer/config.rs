@@ -81,6 +81,9 @@ pub struct ModelConfig {
     /// each layer learns what that is worth to it.
     #[serde(default)]
     pub attack_bias: bool,
+    /// Whether the network takes both players' ratings, as soft embeddings.
+    #[serde(default)]
+    pub elo: bool,
     /// Features of each square that a value head reads (d_value in the paper).
     #[serde(default = "default_value_features")]
     pub value_features: i64,
@@ -171,6 +174,7 @@ impl ModelConfig {
             embedding: EmbeddingConfig::Token,
             attacks: false,
             attack_bias: false,
+            elo: false,
             value_features: default_value_features(),
             value_hidden: default_value_hidden(),
             buckets: default_buckets(),

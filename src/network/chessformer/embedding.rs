@@ -3,6 +3,7 @@
 use super::attacks;
 use super::config::{EmbeddingConfig, ModelConfig};
 use super::layers::{Gains, feed_forward};
+use super::ratings::RatingEmbedding;
 use crate::encode::{BOARDS, PLANES_PER_BOARD};
 use crate::network::bitboards;
 use crate::network::encoder::FeedForward;
@@ -66,6 +67,7 @@ pub(super) struct Embedding {
     project: Linear,
     /// What of a token attacks decide, [width, ATTACKS].
     attacks: Option<Slot>,
+    ratings: Option<RatingEmbedding>,
     multiply: Slot,
     add: Slot,
     feed_forward: Option<FeedForward>,
@@ -88,6 +90,9 @@ impl Embedding {
                 let dense = Dense::per_token(attacks::ATTACKS, config.width).without_bias();
                 builder.linear("attacks", dense, Part::Other).weight
             });
+            let ratings = config
+                .elo
+                .then(|| RatingEmbedding::build(builder, config.width));
             let shape = [64, config.width];
             let multiply = builder.add("multiply", &shape, Initial::Ones);
             let add = builder.add("add", &shape, Initial::Zeros);
@@ -103,6 +108,7 @@ impl Embedding {
                 board,
                 project,
                 attacks,
+                ratings,
                 multiply,
                 add,
                 feed_forward,
@@ -111,12 +117,14 @@ impl Embedding {
     }
 
     /// `attacked` are the features by attacks, [B, 64, ATTACKS]; they are there
-    /// where the network is told of them.
+    /// where the network is told of them. `rows`, i64 [B, WIDTH], hold the players'
+    /// ratings, which are unknown without them.
     pub fn forward(
         &self,
         weights: &Weights,
         features: &Tensor,
         attacked: Option<&Tensor>,
+        rows: Option<&Tensor>,
     ) -> Tensor {
         let seen = self.board.as_ref().map(|board| {
             let pieces = features.narrow(2, 0, PIECES).flatten(1, 2);
@@ -137,7 +145,13 @@ impl Embedding {
             several => Tensor::cat(several, 2),
         };
         let bias = self.project.bias.map(|bias| &weights[bias]);
-        let projected = input.linear(&weight, bias);
+        let mut projected = input.linear(&weight, bias);
+        if let Some(ratings) = &self.ratings {
+            projected = match rows {
+                Some(rows) => projected + ratings.forward(weights, rows),
+                None => projected + ratings.unknown(weights),
+            };
+        }
         let placed = projected * &weights[self.multiply] + &weights[self.add];
         match &self.feed_forward {
             None => placed,

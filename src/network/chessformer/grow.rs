@@ -14,7 +14,8 @@
 //!   root of the widths' ratio, since the mean square is over more features. This
 //!   is exact with root-mean-square norms; layer norms also centre, and their
 //!   networks begin near the old one only.
-//! - **Attacks** that the old network was not told of have no say at first.
+//! - **Attacks** and **ratings** that the old network was not told of have no say at
+//!   first.
 //! - **Heads** and hidden units are added with no way out. GAB normalises over
 //!   all its heads together: it is exact where their number, its summary's width
 //!   and its generator's width are multiples of the old ones, else near.
@@ -40,8 +41,8 @@ pub enum GrowError {
     Smaller(String),
 }
 
-/// What the parameters that weigh attacks have in their names.
-const ATTACKS: &str = ".attacks";
+/// What the parameters that weigh attacks or ratings have in their names.
+const TOLD: [&str; 2] = [".attacks", ".ratings."];
 
 /// Weights for a network of architecture `to`, f32 end to end on the CPU, that
 /// begin where a network of architecture `from` with the tensors `named` stands.
@@ -68,7 +69,7 @@ pub fn grow(
             let fitted = match named.iter().find(|(name, _)| *name == source) {
                 Some((name, old)) => fit::fit(name, &old.to_kind(Kind::Float), fresh, from, to)?,
                 // What the other network was not told of has no say at first.
-                None if parameter.name.contains(ATTACKS) => fresh.zeros_like(),
+                None if TOLD.iter().any(|part| parameter.name.contains(part)) => fresh.zeros_like(),
                 // A head that the other network has not.
                 None => fresh.copy(),
             };
@@ -91,6 +92,7 @@ fn check(from: &ModelConfig, to: &ModelConfig) -> Result<(), GrowError> {
     for (name, before, after) in [
         ("model.attacks", from.attacks, to.attacks),
         ("model.attack_bias", from.attack_bias, to.attack_bias),
+        ("model.elo", from.elo, to.elo),
     ] {
         if before && !after {
             return Err(GrowError::Smaller(name.to_owned()));

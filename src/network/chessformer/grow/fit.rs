@@ -81,6 +81,7 @@ fn starts_at_zero(name: &str) -> bool {
         "embedding.project.",
         ".attacks",
         "embedding.add",
+        "embedding.ratings.",
         "position.offset",
         "position.summary.",
         "policy.embedding.",

@@ -1,7 +1,7 @@
 //! Grown networks against the ones they come from.
 
 use super::*;
-use crate::chess::Game;
+use crate::chess::{Game, Ratings};
 use crate::encode::{Input, WIDTH};
 use crate::network::chessformer::{EmbeddingConfig, NormKind, PositionConfig};
 use crate::network::{Architecture, Chessformer, Output, OutputSet, Positions, Tap};
@@ -27,6 +27,7 @@ fn small(position: PositionConfig, norm: NormKind, embedding: EmbeddingConfig) -
         embedding,
         attacks: false,
         attack_bias: false,
+        elo: false,
         value_features: 4,
         value_hidden: 12,
         buckets: 8,
@@ -37,6 +38,10 @@ fn small(position: PositionConfig, norm: NormKind, embedding: EmbeddingConfig) -
 
 fn rows() -> Tensor {
     let mut game = Game::default();
+    game.set_ratings(Ratings {
+        white: Some(1100),
+        black: None,
+    });
     let mut words: Vec<i64> = Vec::new();
     for ply in 0..4 {
         words.extend(bytemuck::cast_slice::<u64, i64>(
@@ -183,12 +188,13 @@ fn a_network_grows_wider_without_a_trace() {
 }
 
 #[test]
-fn attacks_are_added_without_a_trace_and_stay_when_a_network_grows() {
+fn attacks_and_ratings_are_added_without_a_trace_and_stay_when_a_network_grows() {
     for embedding in [EmbeddingConfig::Token, GLOBAL] {
         let plain = small(gab(3, 8, 7), NormKind::Rms, embedding);
         let told = ModelConfig {
             attacks: true,
             attack_bias: true,
+            elo: true,
             ..plain.clone()
         };
         let wider = ModelConfig {
@@ -283,5 +289,12 @@ fn what_does_not_contain_the_other_is_refused() {
     let other = Chessformer::new(&told, Device::Cpu).unwrap();
     let error = grown(&told, (&other, &trained(&other, 3)), (&model, &flat)).unwrap_err();
     assert!(error.to_string().contains("model.attacks"), "{error}");
+    let rated = ModelConfig {
+        elo: true,
+        ..from.clone()
+    };
+    let other = Chessformer::new(&rated, Device::Cpu).unwrap();
+    let error = grown(&rated, (&other, &trained(&other, 3)), (&model, &flat)).unwrap_err();
+    assert!(error.to_string().contains("model.elo"), "{error}");
     assert!(with(|to| to.feed_forward = 8).contains("feed_forward.widen"));
 }

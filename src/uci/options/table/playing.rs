@@ -57,8 +57,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.self_elo.into(),
             set: |settings, value| settings.self_elo = value as u16,
         },
-        help: "Rating of the players the engine imitates. Only networks that take ratings use it, \
-               such as Maia-3's, which play best with the agent `policy`.",
+        help: "Rating of the players the engine imitates. Only networks that take ratings use it: \
+               those trained with `model.elo`, and Maia-3's. The agent `policy` imitates best.",
     },
     Entry {
         name: "OppoElo",

@@ -1,0 +1,141 @@
+//! The players' ratings as soft embeddings, as in Maia-3.
+//!
+//! Each of the two players has a learned vector for a weak and one for a strong
+//! player. A rating blends them linearly: a rating in between is understood from
+//! the games of players below and above it. Maia-3 concatenates the blended vectors
+//! to the features of every square before the projection; adding vectors of the
+//! token's width to the projection is the same function.
+//!
+//! Maia-3 has no word for an unknown rating. Here each player has a third vector
+//! for it, so that games without ratings and variations can be learned too.
+
+use crate::encode::RATINGS;
+use crate::network::parameters::{Builder, Initial, Slot, Weights};
+use tch::Tensor;
+
+/// The rating of the strong vector; 0 is that of the weak one. Ratings above it are
+/// clamped.
+const STRONGEST: i64 = 5000;
+
+/// The embedding of both players' ratings.
+#[derive(Debug)]
+pub(super) struct RatingEmbedding {
+    /// The side to move, then the opponent.
+    players: [PlayerEmbedding; 2],
+}
+
+/// The vectors of one player, each `[width]`.
+#[derive(Debug)]
+struct PlayerEmbedding {
+    weak: Slot,
+    strong: Slot,
+    unknown: Slot,
+}
+
+impl RatingEmbedding {
+    /// Vectors that start at zero: a network that is grown by them computes at
+    /// first what it computed before.
+    pub fn build(builder: &mut Builder, width: i64) -> RatingEmbedding {
+        builder.scope("ratings", |builder| RatingEmbedding {
+            players: ["mover", "opponent"].map(|player| {
+                builder.scope(player, |builder| {
+                    let mut add = |name| builder.add(name, &[width], Initial::Zeros);
+                    PlayerEmbedding {
+                        weak: add("weak"),
+                        strong: add("strong"),
+                        unknown: add("unknown"),
+                    }
+                })
+            }),
+        })
+    }
+
+    /// What rows i64 [B, WIDTH] add to every token, [B, 1, width].
+    pub fn forward(&self, weights: &Weights, rows: &Tensor) -> Tensor {
+        let [mover, opponent] = [0, 1].map(|index| {
+            let rating = rows.narrow(1, RATINGS as i64 + index, 1);
+            self.players[index as usize].forward(weights, &rating)
+        });
+        (mover + opponent).unsqueeze(1)
+    }
+
+    /// What players of unknown rating add to every token, `[width]`.
+    pub fn unknown(&self, weights: &Weights) -> Tensor {
+        let [mover, opponent] = &self.players;
+        &weights[mover.unknown] + &weights[opponent.unknown]
+    }
+}
+
+impl PlayerEmbedding {
+    /// The vectors [B, width] of ratings i64 [B, 1], of which 0 is unknown.
+    fn forward(&self, weights: &Weights, rating: &Tensor) -> Tensor {
+        let weak = &weights[self.weak];
+        // bf16 rounds ratings to multiples of 8 up to 2048, and of 16 above.
+        let share = rating.clamp(0, STRONGEST).type_as(weak) / STRONGEST as f64;
+        let blend = weak + share * (&weights[self.strong] - weak);
+        blend.where_self(&rating.gt(0), &weights[self.unknown])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode::WIDTH;
+    use tch::{Device, Kind};
+
+    const WEAK: f64 = -1.0;
+    const STRONG: f64 = 4.0;
+    const UNKNOWN: f64 = 7.0;
+
+    /// What ratings of the mover and the opponent add to a token of width 1. The
+    /// opponent's vectors are a hundred times the mover's.
+    fn embed(ratings: &[[i64; 2]]) -> Vec<f64> {
+        let mut builder = Builder::default();
+        let embedding = RatingEmbedding::build(&mut builder, 1);
+        let mover = [WEAK, STRONG, UNKNOWN];
+        let vectors = mover.into_iter().chain(mover.map(|value| 100.0 * value));
+        let weights = vectors.map(|value| Tensor::from_slice(&[value as f32]));
+        let weights = Weights::new(weights.collect());
+        let rows = Tensor::zeros(
+            [ratings.len() as i64, WIDTH as i64],
+            (Kind::Int64, Device::Cpu),
+        );
+        let words = Tensor::from_slice(&ratings.concat()).view([-1, 2]);
+        rows.narrow(1, RATINGS as i64, 2).copy_(&words);
+        let unknown = embedding.unknown(&weights).double_value(&[0]);
+        assert_eq!(unknown, 101.0 * UNKNOWN);
+        Vec::try_from(
+            embedding
+                .forward(&weights, &rows)
+                .reshape([-1])
+                .to_kind(Kind::Double),
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn ratings_blend_the_vectors_of_weak_and_strong_players() {
+        let found = embed(&[
+            [5000, 5000],
+            [2500, 5000],
+            [1000, 4000],
+            [9000, 2500],
+            [0, 5000],
+            [2500, 0],
+            [0, 0],
+        ]);
+        let blend = |share: f64| WEAK + share * (STRONG - WEAK);
+        let expected = [
+            blend(1.0) + 100.0 * blend(1.0),
+            blend(0.5) + 100.0 * blend(1.0),
+            blend(0.2) + 100.0 * blend(0.8),
+            blend(1.0) + 100.0 * blend(0.5),
+            UNKNOWN + 100.0 * blend(1.0),
+            blend(0.5) + 100.0 * UNKNOWN,
+            101.0 * UNKNOWN,
+        ];
+        for (found, expected) in found.into_iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-3, "{found}, not {expected}");
+        }
+    }
+}

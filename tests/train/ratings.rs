@@ -1,0 +1,178 @@
+//! Ratings from end to end: games to shards, to a network that takes ratings, to its
+//! file, to play.
+
+use crate::train::workplace::{succeed, train};
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// The initial position but for the move number, which lets equal games differ.
+const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0";
+
+/// How a kind of player moves: its pawn's file, and its rating in a round.
+struct Kind {
+    file: char,
+    rating: fn(usize) -> Option<usize>,
+}
+
+/// Weak players push the a-pawn, strong ones the d-pawn, players of unknown rating
+/// the e-pawn, as White and as Black.
+const KINDS: [Kind; 3] = [
+    Kind {
+        file: 'a',
+        rating: |round| Some(900 + 37 * round % 400),
+    },
+    Kind {
+        file: 'd',
+        rating: |round| Some(2100 + 41 * round % 400),
+    },
+    Kind {
+        file: 'e',
+        rating: |_| None,
+    },
+];
+
+/// Games of a move each in which nothing but a player's own rating tells its move.
+fn games() -> String {
+    let mut text = String::new();
+    for round in 0..450 {
+        let (white, black) = (&KINDS[round % 3], &KINDS[round / 3 % 3]);
+        writeln!(text, "[Event \"test\"]\n[Result \"*\"]\n[SetUp \"1\"]").unwrap();
+        writeln!(text, "[FEN \"{START} {}\"]", round + 1).unwrap();
+        for (color, kind) in [("White", white), ("Black", black)] {
+            if let Some(rating) = (kind.rating)(round) {
+                writeln!(text, "[{color}Elo \"{rating}\"]").unwrap();
+            }
+        }
+        let (number, white, black) = (round + 1, white.file, black.file);
+        writeln!(text, "\n{number}. {white}4 {black}5 *\n").unwrap();
+    }
+    text
+}
+
+const CONFIG: &str = r#"
+name = "rated"
+steps = 250
+batch = 64
+validate_every = 250
+checkpoint_every = 250
+[model]
+layers = 1
+width = 16
+heads = 2
+feed_forward = 16
+position = { kind = "absolute" }
+elo = true
+[data]
+group = 2000
+spread = 1
+validation = 0.25
+shards = [{ path = "games.shard" }]
+[schedule]
+peak = 0.01
+warmup = 10
+"#;
+
+/// The engine, asked over UCI.
+struct Engine {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Engine {
+    fn start(folder: &Path) -> Engine {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tessera"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.current_dir(folder).spawn().unwrap();
+        let mut engine = Engine {
+            input: child.stdin.take().unwrap(),
+            output: BufReader::new(child.stdout.take().unwrap()),
+            child,
+        };
+        for (name, value) in [("Net", "rated.pt"), ("Device", "cpu"), ("Threads", "1")] {
+            engine.set(name, value);
+        }
+        engine
+    }
+
+    fn set(&mut self, name: &str, value: impl std::fmt::Display) {
+        writeln!(self.input, "setoption name {name} value {value}").unwrap();
+    }
+
+    /// The principal variation, or the move where there is none, in the position
+    /// after `moves`, of an engine and an opponent of these ratings.
+    fn line(&mut self, moves: &str, ratings: [u32; 2], nodes: u32) -> String {
+        self.set("SelfElo", ratings[0]);
+        self.set("OppoElo", ratings[1]);
+        writeln!(self.input, "position fen {START} 1 moves {moves}").unwrap();
+        writeln!(self.input, "go nodes {nodes}").unwrap();
+        let mut line = None;
+        loop {
+            let mut text = String::new();
+            assert!(self.output.read_line(&mut text).unwrap() > 0, "it ended");
+            if let Some((_, pv)) = text.trim().split_once(" pv ") {
+                line = Some(pv.to_owned());
+            }
+            if let Some(best) = text.strip_prefix("bestmove ") {
+                let best = best.split_whitespace().next().unwrap();
+                return line.unwrap_or(best.to_owned());
+            }
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_network_learns_what_players_of_a_rating_play() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("games.pgn"), games()).unwrap();
+    std::fs::write(folder.join("rated.toml"), CONFIG).unwrap();
+    succeed(train(folder).args(["pack", "games.pgn", "-o", "games.shard", "--played"]));
+    let device = ["--device", "cpu", "--threads", "1"];
+    let run = ["run", "--config", "rated.toml", "-o", "run"];
+    succeed(train(folder).args(run).args(device));
+    let measured = succeed(train(folder).args(["eval", "run", "--json"]).args(device));
+    let measured: serde_json::Value =
+        serde_json::from_str(measured.lines().next_back().unwrap()).unwrap();
+    // Without ratings a third of the moves could be found.
+    let accuracy = measured["policy_accuracy"].as_f64().unwrap();
+    assert!(accuracy > 0.95, "{accuracy}");
+
+    succeed(train(folder).args(["export", "run", "-o", "rated.pt"]));
+    let metadata = tessera::nn::describe(Some(&folder.join("rated.pt"))).unwrap();
+    assert_eq!(metadata.scalars[7..], ["self_elo", "opponent_elo"]);
+    let (weak, strong, unknown) = (1100, 2300, 0);
+    let mut engine = Engine::start(folder);
+    engine.set("Agent", "policy");
+    for opponent in [weak, strong] {
+        for (rating, white, black) in [
+            (weak, "a2a4", "a7a5"),
+            (strong, "d2d4", "d7d5"),
+            (unknown, "e2e4", "e7e5"),
+        ] {
+            let ratings = [rating, opponent];
+            let best = |line: String| line.split_whitespace().next().unwrap().to_owned();
+            assert_eq!(best(engine.line("", ratings, 1)), white, "{ratings:?}");
+            assert_eq!(best(engine.line("d2d4", ratings, 1)), black, "{ratings:?}");
+        }
+    }
+    // In a search the opponent moves by the opponent's rating.
+    engine.set("Agent", "mcts");
+    for (ratings, expected) in [
+        ([strong, weak], "d2d4 a7a5"),
+        ([strong, strong], "d2d4 d7d5"),
+        ([weak, strong], "a2a4 d7d5"),
+    ] {
+        let line = engine.line("", ratings, 60);
+        assert!(line.starts_with(expected), "{ratings:?}: {line}");
+    }
+}

@@ -16,7 +16,7 @@ use tessera::interop::{ExchangeError, lc0, to_onnx, to_onnx_in_lc0};
 use tessera::network::chessformer::{EmbeddingConfig, ModelConfig, NormKind, PositionConfig};
 use tessera::network::lc0::HeadChoice;
 use tessera::network::maia3::Maia3Config;
-use tessera::network::{About, Architecture, Chessformer, Maia3, Network, Positions, Weights};
+use tessera::network::{About, Architecture, Chessformer, Lc0, Maia3, Network, Positions, Weights};
 use tessera::nn::torch::{ExportPrecision, TorchBackend};
 use tessera::nn::{DeviceChoice, Precision};
 
@@ -380,12 +380,15 @@ fn networks_from_lc0s_converter_are_read() {
     for name in &names {
         let file = fs::read(folder.path().join(format!("{name}.onnx"))).unwrap();
         let network = onnx::read(&file).unwrap();
+        let is_lc0s = network.downcast::<Lc0>().is_some();
+        assert_eq!(is_lc0s, name.starts_with("lc0"), "{name}");
         let read = imported(&network, folder.path());
         let backend = TorchBackend::new(&read, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
         let outputs = backend.forward(&inputs()).unwrap();
         let mut found = Vec::<f32>::try_from(outputs[0].view([-1])).unwrap();
         let wdl = outputs[1].softmax(-1, None::<Kind>);
-        found.extend(match name.starts_with("conv") {
+        let is_tower = name.starts_with("conv") || name.starts_with("lc0_tower");
+        found.extend(match is_tower {
             // The value is win minus loss.
             true => Vec::<f32>::try_from(wdl.select(1, 0) - wdl.select(1, 2)).unwrap(),
             false => Vec::<f32>::try_from(wdl.view([-1])).unwrap(),
@@ -394,7 +397,7 @@ fn networks_from_lc0s_converter_are_read() {
             found.extend(Vec::<f32>::try_from(&outputs[place]).unwrap());
         }
         let expected = floats(&folder.path().join(format!("{name}.found")));
-        let tolerance = if name == "half" { 0.05 } else { 1e-4 };
+        let tolerance = if name.ends_with("half") { 0.05 } else { 1e-4 };
         let off = difference(&found, &expected);
         println!("{name}: off by {off:.1e}");
         assert!(off < tolerance, "{name} is off by {off}");

@@ -3,6 +3,7 @@
 mod builder;
 mod graph;
 mod interface;
+mod leela2onnx;
 mod operators;
 mod read;
 mod schema;

@@ -1,9 +1,10 @@
 """Writes networks in ONNX the way Lc0's leela2onnx does, with random weights.
 
-Argument: a folder, into which `conv.onnx`, `attention.onnx` and others go:
-a residual tower with squeeze and excitation, a convolutional policy and a scalar
-value; and an attention body with smolgen, in the two input embeddings and the
-ways of saying things that Lc0's converter has.
+Argument: a folder, into which `conv17.onnx`, `map.onnx` and others go: a residual
+tower with squeeze and excitation, a convolutional policy and a scalar value; and
+an attention body with smolgen, in the two input embeddings and the ways of saying
+things that Lc0's converter has. Those whose names begin with `lc0` are networks
+that Lc0 could have; the others have tables and constants of their own.
 """
 
 import sys
@@ -11,6 +12,51 @@ from pathlib import Path
 
 import numpy
 from onnx import TensorProto, helper, numpy_helper, save
+
+
+def moves():
+    """The 1858 moves: squares of origin and target, and what a pawn becomes."""
+    squares = range(64)
+    steps = [(to % 8 - origin % 8, to // 8 - origin // 8, origin, to)
+             for origin in squares for to in squares if origin != to]
+    pairs = [(origin, to, None) for files, ranks, origin, to in steps
+             if files == 0 or ranks == 0 or abs(files) == abs(ranks) or abs(files * ranks) == 2]
+    promotions = [(48 + file, 56 + to, piece) for file in range(8)
+                  for to in (file - 1, file, file + 1) if 0 <= to < 8 for piece in range(3)]
+    return pairs + promotions
+
+
+def channel(origin, to, piece):
+    """The channel of a convolutional policy."""
+    files, ranks = to % 8 - origin % 8, to // 8 - origin // 8
+    if piece is not None:
+        # The channels are in the order rook, bishop, queen.
+        return 64 + 3 * (files + 1) + (piece + 2) % 3
+    knights = [(1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1), (-2, 1), (-1, 2)]
+    if (files, ranks) in knights:
+        return 56 + knights.index((files, ranks))
+    directions = [(0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1)]
+    sign = (int(numpy.sign(files)), int(numpy.sign(ranks)))
+    return 7 * directions.index(sign) + max(abs(files), abs(ranks)) - 1
+
+
+def convolution_table():
+    return [64 * channel(*move) + move[0] for move in moves()]
+
+
+def attention_table():
+    return [64 * origin + to if piece is None
+            else 4096 + 24 * (origin % 8) + 3 * (to % 8) + piece
+            for origin, to, piece in moves()]
+
+
+def reach():
+    """Which squares a queen or a knight reaches from each, and the square itself."""
+    table = numpy.zeros((64, 64))
+    for origin, to, _ in moves():
+        table[origin, to] = 1
+    numpy.fill_diagonal(table, -1)
+    return table
 
 
 class Graph:
@@ -42,6 +88,11 @@ class Graph:
     def dense(self, name, x, rows, columns):
         y = self.matmul(name + "/matmul", x, rows, columns)
         return self.node("Add", name + "/add", y, self.weights(name + "/add/w", columns, scale=0.3))
+
+    def factor(self, name, x, rows, columns):
+        """A dense layer as the converter names those of encoders."""
+        y = self.node("MatMul", name + "/w", x, self.weights(name + "/w/w", rows, columns))
+        return self.node("Add", name + "/b", y, self.weights(name + "/b/w", columns, scale=0.3))
 
     def reshape(self, name, x, *sizes):
         shape = self.constant("/const" + name, numpy.array(sizes, numpy.int64))
@@ -106,9 +157,10 @@ class Graph:
     def output(self, name, width):
         self.outputs.append((name, width))
 
-    def policy(self, x, size):
-        table = self.draw.permutation(size)[:1858].astype(numpy.int32)
-        table = self.constant("/const/mapping_table", table)
+    def policy(self, x, size, table=None):
+        if table is None:
+            table = self.draw.permutation(size)[:1858]
+        table = self.constant("/const/mapping_table", numpy.array(table, numpy.int32))
         self.node("Gather", "/output/policy", x, table, axis=1)
         self.output("/output/policy", 1858)
 
@@ -123,7 +175,7 @@ class Graph:
         save(model, path)
 
 
-def conv(graph, filters=12, blocks=2, squeezed=5):
+def conv(graph, filters=12, blocks=2, squeezed=5, table=None):
     """A residual tower as Maia's, but with a scalar value and moves left."""
     x = graph.conv("/inputconv", "/input/planes", 112, filters)
     se_shape = graph.constant("/const/se_reshape", numpy.array([-1, 2 * filters, 1, 1], numpy.int64))
@@ -133,9 +185,11 @@ def conv(graph, filters=12, blocks=2, squeezed=5):
         y = graph.conv(name + "/conv2", y, filters, filters, activation=False)
         se = name + "/conv2/se"
         z = graph.mean(se + "/reduce_mean", y, 2, 3)
-        z = graph.dense(se + "/1", z, filters, squeezed)
+        z = graph.matmul(se + "/matmul1", z, filters, squeezed)
+        z = graph.node("Add", se + "/add1", z, graph.weights(se + "/add1/w", squeezed, scale=0.3))
         z = graph.node("Relu", se + "/relu", z)
-        z = graph.dense(se + "/2", z, squeezed, 2 * filters)
+        z = graph.matmul(se + "/matmul2", z, squeezed, 2 * filters)
+        z = graph.node("Add", se + "/add2", z, graph.weights(se + "/add2/w", 2 * filters, scale=0.3))
         z = graph.node("Reshape", se + "/reshape", z, se_shape)
         gate, offset = graph.split(se + "/split", z, 1)
         y = graph.node("Mul", se + "/mul", graph.node("Sigmoid", se + "/sigmoid", gate), y)
@@ -143,25 +197,26 @@ def conv(graph, filters=12, blocks=2, squeezed=5):
         x = graph.node("Relu", name + "/relu", graph.node("Add", name + "/mixin", y, x))
     y = graph.conv("/policy/conv1", x, filters, filters)
     y = graph.conv("/policy/conv2", y, filters, 80, activation=False)
-    graph.policy(graph.reshape("/policy/flatten", y, -1, 80 * 64), 80 * 64)
+    graph.policy(graph.reshape("/policy/flatten", y, -1, 80 * 64), 80 * 64, table)
     y = graph.conv("/value/conv", x, filters, 32, size=1)
     y = graph.dense("/value/dense1", graph.reshape("/value/reshape", y, -1, 2048), 2048, 128)
-    y = graph.node("Relu", "/value/relu", y)
+    y = graph.node("Relu", "/value/dense1/relu", y)
     graph.node("Tanh", "/output/value", graph.dense("/value/dense2", y, 128, 1))
     graph.output("/output/value", 1)
     y = graph.conv("/mlh/conv", x, filters, 8, size=1)
     y = graph.dense("/mlh/dense1", graph.reshape("/mlh/reshape", y, -1, 512), 512, 16)
-    y = graph.node("Relu", "/mlh/relu", y)
+    y = graph.node("Relu", "/mlh/dense1/relu", y)
     graph.node("Relu", "/output/mlh", graph.dense("/mlh/dense2", y, 16, 1))
     graph.output("/output/mlh", 1)
 
 
-def encoder(graph, x, name, width, heads, mish):
+def encoder(graph, x, name, width, heads, mish, gain):
     depth = width // heads
-    shape = graph.constant("/const" + name, numpy.array([-1, 64, heads, depth], numpy.int64))
+    shape = numpy.array([-1, 64, heads, depth], numpy.int64)
+    shape = graph.constant(f"/const{name}/mha/shape", shape)
 
     def projected(what, order):
-        y = graph.dense(f"{name}/mha/{what}", x, width, width)
+        y = graph.factor(f"{name}/mha/{what}", x, width, width)
         y = graph.node("Reshape", f"{name}/mha/{what}/reshape", y, shape)
         return graph.node("Transpose", f"{name}/mha/{what}/transpose", y, perm=order)
 
@@ -173,9 +228,9 @@ def encoder(graph, x, name, width, heads, mish):
     smolgen = name + "/smolgen"
     z = graph.matmul(smolgen + "/compress", x, width, 4)
     z = graph.reshape(smolgen + "/compress/reshape", z, -1, 256)
-    z = graph.swish(smolgen + "/swish1", graph.dense(smolgen + "/dense1", z, 256, 9))
+    z = graph.swish(smolgen + "/dense1/swish", graph.factor(smolgen + "/dense1", z, 256, 9))
     z = graph.layer_norm(smolgen + "/ln1", z, 9, 1e-3)
-    z = graph.swish(smolgen + "/swish2", graph.dense(smolgen + "/dense2", z, 9, 6 * heads))
+    z = graph.swish(smolgen + "/dense2/swish", graph.factor(smolgen + "/dense2", z, 9, 6 * heads))
     z = graph.layer_norm(smolgen + "/ln2", z, 6 * heads, 1e-3)
     z = graph.reshape(smolgen + "/gen_from/reshape", z, -1, heads, 6)
     z = graph.node("MatMul", smolgen + "/smol_weight_gen", z, "/const/smolgen_w")
@@ -185,19 +240,21 @@ def encoder(graph, x, name, width, heads, mish):
     y = graph.node("MatMul", name + "/mha/QKV/matmul", y, v)
     y = graph.node("Transpose", name + "/mha/out/transpose", y, perm=[0, 2, 1, 3])
     y = graph.reshape(name + "/mha/out/reshape", y, -1, width)
-    y = graph.dense(name + "/mha/out/dense", y, width, width)
-    alpha = graph.scalar(name + "/alpha", 0.7)
+    y = graph.factor(name + "/mha/out/dense", y, width, width)
+    alpha = graph.scalar(name + "/alpha", gain)
     y = graph.node("Mul", name + "/alpha*input", y, alpha)
     x = graph.layer_norm(name + "/ln1", graph.node("Add", name + "/skip", y, x), width, 1e-6)
-    y = graph.dense(name + "/ffn/dense1", x, width, 20)
-    y = mish(name + "/ffn/dense1", y)
-    y = graph.dense(name + "/ffn/dense2", y, 20, width)
+    y = graph.factor(name + "/ffn/dense1", x, width, 20)
+    y = mish(name + "/ffn/dense1/mish", y)
+    y = graph.factor(name + "/ffn/dense2", y, 20, width)
     y = graph.node("Add", name + "/ffn/skip", graph.node("Mul", name + "/ffn/alpha", y, alpha), x)
     return graph.layer_norm(name + "/ln2", y, width, 1e-6)
 
 
-def map_embedding(graph, x, no_shape):
-    table = (graph.draw.random((1, 64, 64)) < 0.3).astype(graph.dtype)
+def map_embedding(graph, x, no_shape, table=None):
+    if table is None:
+        table = graph.draw.random((64, 64)) < 0.3
+    table = numpy.array(table).reshape(1, 64, 64).astype(graph.dtype)
     x = graph.reshape("/attn_body/reshape", x, -1, 64, 112)
     if no_shape:
         pad = graph.slice("/attn_body/pad/slice", x, [0, 0, 0], [2**31 - 1, 1, 1])
@@ -228,23 +285,26 @@ def dense_embedding(graph, x):
     return graph.reshape("/attn_body/embedding/out/reshape", x, -1, 122), 122
 
 
-def attention(graph, embedding, mish, width=16, heads=2, layers=2):
-    """An attention body as BT4's, with the attention policy and WDL."""
+def attention(graph, embedding, mish, width=16, heads=2, layers=2, is_lc0s=False):
+    """An attention body as T1's, with the attention policy and WDL."""
+    gain = (2 * layers) ** -0.25 if is_lc0s else 0.7
     graph.weights("/const/smolgen_w", 6, 4096, scale=0.4)
     x = graph.node("Transpose", "/attn_body/transpose", "/input/planes", perm=[0, 2, 3, 1])
     x, features = embedding(graph, x)
-    x = graph.squared_relu("/attn_body", graph.dense("/attn_body", x, features, width))
+    x = graph.dense("/attn_body", x, features, width)
+    x = mish("/attn_body/mish", x) if is_lc0s else graph.squared_relu("/attn_body/sqrrelu", x)
     x = graph.reshape("/attn_body/ma_gating/rehape1", x, -1, 64, width)
     x = graph.node("Mul", "/ip_mul_gate", x, graph.weights("/ip_mul_gate/w", 64, width, scale=1.0))
     x = graph.node("Add", "/ip_add_gate", x, graph.weights("/ip_add_gate/w", 64, width, scale=0.3))
     x = graph.reshape("/attn_body/rehape2", x, -1, width)
     for layer in range(layers):
-        x = encoder(graph, x, f"/encoder{layer}", width, heads, mish)
+        x = encoder(graph, x, f"/encoder{layer}", width, heads, mish, gain)
     y = graph.dense("/policy/dense1", x, width, width)
-    selu = graph.node("Selu", "/policy/dense1/selu", y)
+    y = (mish("/policy/dense1/mish", y) if is_lc0s
+         else graph.node("Selu", "/policy/dense1/selu/selu", y))
     shape = graph.constant("/const/QK_shape", numpy.array([-1, 64, width], numpy.int64))
     q, k = (graph.node("Reshape", f"/policy/{what}/reshape",
-                       graph.dense(f"/policy/{what}", selu, width, width), shape)
+                       graph.dense(f"/policy/{what}", y, width, width), shape)
             for what in "QK")
     y = graph.node("Transpose", "/policy/K/transpose", k, perm=[0, 2, 1])
     y = graph.node("MatMul", "/policy/matmul", q, y)
@@ -262,10 +322,11 @@ def attention(graph, embedding, mish, width=16, heads=2, layers=2):
     p = graph.node("Add", "/policy/promotion/add2", s, p)
     p = graph.reshape("/policy/promotion/reshape4", p, -1, 3, 64)
     y = graph.node("Concat", "/policy/concat", y, p, axis=1)
-    graph.policy(graph.reshape("/policy/reshape", y, -1, 67 * 64), 67 * 64)
-    y = mish("/value/embed", graph.dense("/value/embed", x, width, 8))
+    table = attention_table() if is_lc0s else None
+    graph.policy(graph.reshape("/policy/reshape", y, -1, 67 * 64), 67 * 64, table)
+    y = mish("/value/embed/mish", graph.dense("/value/embed", x, width, 8))
     y = graph.dense("/value/dense1", graph.reshape("/value/reshape", y, -1, 512), 512, 128)
-    y = graph.dense("/value/dense2", mish("/value/dense1", y), 128, 3)
+    y = graph.dense("/value/dense2", mish("/value/dense1/mish", y), 128, 3)
     graph.node("Softmax", "/output/wdl", y)
     graph.output("/output/wdl", 3)
 
@@ -287,7 +348,15 @@ def main(folder):
     graph = Graph(3, dtype=numpy.float16)
     attention(graph, dense_embedding, graph.mish)
     graph.save(folder / "half.onnx")
-    print("conv17 conv18 map map_without_shapes dense half")
+    for name, dtype in (("lc0_tower", numpy.float32), ("lc0_tower_half", numpy.float16)):
+        graph = Graph(4, dtype=dtype)
+        conv(graph, table=convolution_table())
+        graph.save(folder / f"{name}.onnx")
+    graph = Graph(5)
+    attention(graph, lambda g, x: map_embedding(g, x, no_shape=False, table=reach()), graph.mish,
+              is_lc0s=True)
+    graph.save(folder / "lc0_body.onnx")
+    print("conv17 conv18 map map_without_shapes dense half lc0_tower lc0_tower_half lc0_body")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 use super::OnnxError;
 use super::interface::{Interface, describe, metadata};
 use super::schema::{GraphProto, ModelProto};
-use super::tensor;
+use super::{leela2onnx, tensor};
 use crate::interop::lc0::schema::Net;
 use crate::interop::lc0::{Lc0Error, container};
 use crate::network::graph::GraphConfig;
@@ -23,12 +23,20 @@ const LISTS: [&[u32]; 3] = [&[7], &[1, 5, 11, 12], &[5]];
 /// Reads a network from ONNX: what Lc0's `leela2onnx` or [`super::write`] made, or
 /// a weights file of Lc0's that has it inside.
 ///
-/// The network is tried on two positions: what comes back can be evaluated.
+/// What the converter made of Lc0's own weights becomes a network of their family
+/// again; all else is a graph. The network is tried on a few positions: what comes
+/// back can be evaluated.
 ///
 /// # Errors
 /// [`OnnxError`] if it is none, is damaged, lies in several files, or has
 /// operators other than those of the field's networks.
 pub fn read(file: &[u8]) -> Result<Network, OnnxError> {
+    let graph = read_graph(file)?;
+    Ok(leela2onnx::recognise(&graph).unwrap_or(graph))
+}
+
+/// The same as a graph, whatever it is.
+fn read_graph(file: &[u8]) -> Result<Network, OnnxError> {
     if !container::is_weights_file(file) {
         return model(file, &Interface::of_lc0());
     }
@@ -136,7 +144,7 @@ pub struct OnnxSummary {
 /// # Errors
 /// [`OnnxError`], as for [`read`].
 pub fn summary(file: &[u8]) -> Result<OnnxSummary, OnnxError> {
-    let network = read(file)?;
+    let network = read_graph(file)?;
     let graph: &Graph = network.downcast().expect("what was read");
     let mut operators = BTreeMap::new();
     for node in &graph.model().nodes {

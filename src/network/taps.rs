@@ -83,3 +83,191 @@ impl<'a> Tap<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::Game;
+    use crate::encode::{BOARDS, Input, WIDTH};
+    use crate::network::chessformer::{ModelConfig, PositionConfig};
+    use crate::network::lc0::{
+        AttentionBody, EncoderConfig, HeadChoice, Lc0Config, PolicyConfig, PolicyHead,
+        PolicyHeadConfig, SmolgenConfig, SquareEmbedding, ValueHead, ValueHeadConfig,
+    };
+    use crate::network::maia3::Maia3Config;
+    use crate::network::{
+        About, Activation, Architecture, Chessformer, Lc0, Maia3, Network, Output, OutputSet,
+        Positions, Weights,
+    };
+    use crate::nn::torch::ExportPrecision;
+    use std::io::Read;
+    use tch::{Device, Kind};
+
+    const LAYERS: usize = 2;
+
+    fn chessformer(position: PositionConfig) -> Box<dyn Architecture> {
+        let mut config = ModelConfig::preset("cf-1m-gab").unwrap();
+        (config.layers, config.width) = (LAYERS as i64, 32);
+        config.attack_bias = true;
+        config.position = position;
+        Box::new(Chessformer::new(&config, Device::Cpu).unwrap())
+    }
+
+    fn gab() -> PositionConfig {
+        PositionConfig::Gab {
+            compress: 4,
+            hidden: 16,
+            generator: 8,
+        }
+    }
+
+    fn lc0() -> Box<dyn Architecture> {
+        let head = PolicyHeadConfig::Attention {
+            embedding: None,
+            encoder: None,
+            width: 16,
+        };
+        let value = ValueHeadConfig {
+            features: 4,
+            hidden: 8,
+            wdl: true,
+            error: false,
+            buckets: None,
+        };
+        let config = Lc0Config {
+            input_format: 1,
+            activation: Activation::Mish,
+            tower: None,
+            attention: Some(AttentionBody {
+                width: 16,
+                embedding: SquareEmbedding::Map,
+                gates: true,
+                encoder: EncoderConfig {
+                    layers: LAYERS as i64,
+                    heads: 2,
+                    attention: 16,
+                    feed_forward: 20,
+                    smolgen: Some(SmolgenConfig {
+                        compress: 3,
+                        hidden: 10,
+                        generator: 6,
+                    }),
+                },
+                smolgen_activation: Activation::Swish,
+                feed_forward_activation: Activation::Relu2,
+            }),
+            policy: PolicyConfig {
+                embedding: Some(16),
+                heads: [(PolicyHead::Vanilla, head)].into(),
+            },
+            value: [(ValueHead::Winner, value)].into(),
+            moves_left: None,
+        };
+        Box::new(Lc0::new(&config, HeadChoice::default(), Device::Cpu).unwrap())
+    }
+
+    fn maia3() -> Box<dyn Architecture> {
+        let mut config = Maia3Config::preset("maia3-3m").unwrap();
+        (config.layers, config.width, config.heads) = (LAYERS as i64, 32, 2);
+        Box::new(Maia3::new(&config, Device::Cpu).unwrap())
+    }
+
+    /// Three rows that every format may read.
+    fn rows() -> Tensor {
+        let mut game = Game::default();
+        let mut words: Vec<i64> = Vec::new();
+        for mv in ["e2e4", "e7e5", "g1f3"] {
+            let input = Input::encode(&game);
+            words.extend(bytemuck::cast_slice::<u64, i64>(input.words()));
+            game.play(game.parse_move(mv).unwrap());
+        }
+        Tensor::from_slice(&words).view([-1, WIDTH as i64])
+    }
+
+    /// Weights none of which is zero.
+    fn weights(architecture: &dyn Architecture) -> Weights {
+        tch::manual_seed(4);
+        let flat = architecture.initial_weights();
+        let flat = &flat + flat.randn_like() * 0.05;
+        Weights::from_flat(&flat, architecture.parameters())
+    }
+
+    fn off(left: &Tensor, right: &Tensor) -> f64 {
+        (left - right).abs().max().double_value(&[])
+    }
+
+    #[test]
+    fn taps_show_what_the_network_computes() {
+        let _guard = tch::no_grad_guard();
+        let architectures = [
+            chessformer(gab()),
+            chessformer(PositionConfig::Relative),
+            chessformer(PositionConfig::Shaw),
+            lc0(),
+            maia3(),
+        ];
+        for architecture in architectures {
+            let weights = weights(&*architecture);
+            let rows = rows();
+            let rows = match architecture.interface().scalars.len() {
+                2 => rows.narrow(1, 0, BOARDS as i64 + 2),
+                _ => rows,
+            };
+            let (rows, all) = (Positions::Rows(&rows), OutputSet::all());
+            let closed = architecture.forward(&weights, rows, all, &Tap::default());
+            let taps = Taps::default();
+            let open = architecture.forward(&weights, rows, all, &Tap::into(&taps));
+            let inside = taps.into_tensors();
+            let read = architecture.read(&weights, &inside["encoder.1"], rows, all);
+            for output in Output::ALL.into_iter().filter(|&it| architecture.has(it)) {
+                let expected = closed.get(output).unwrap();
+                for found in [&open, &read] {
+                    assert!(
+                        off(found.get(output).unwrap(), expected) < 1e-4,
+                        "{output:?}"
+                    );
+                }
+            }
+            for layer in 0..LAYERS {
+                let at = |name: &str| &inside[&format!("encoder.{layer}.{name}")];
+                let logits = at("attention.products") + at("attention.bias");
+                let expected = logits.softmax(-1, Kind::Float);
+                assert!(off(at("attention.weights"), &expected) < 1e-5);
+                assert_eq!(
+                    at("feed_forward.input").size(),
+                    at("feed_forward.output").size()
+                );
+                assert!(at("feed_forward.hidden").size()[2] > 1);
+            }
+            assert_eq!(inside["embedding"].size(), inside["encoder.0"].size());
+        }
+    }
+
+    /// A fused product is all that a file has of attention: nothing of a tap.
+    #[test]
+    fn an_exported_graph_has_no_taps() {
+        let architecture = chessformer(gab());
+        let flat = architecture.initial_weights();
+        let about = About {
+            name: "test".to_owned(),
+            search_value: "q".to_owned(),
+            training: serde_json::Value::Null,
+            licence: "unknown".to_owned(),
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("test.pt");
+        let network = Network::new(architecture, &flat, about);
+        network.write(ExportPrecision::F32, &path).unwrap();
+        let mut archive = zip::ZipArchive::new(std::fs::File::open(&path).unwrap()).unwrap();
+        let names: Vec<String> = archive.file_names().map(str::to_owned).collect();
+        let name = names
+            .iter()
+            .find(|name| name.ends_with("code/__torch__.py"));
+        let mut code = String::new();
+        let mut entry = archive.by_name(name.unwrap()).unwrap();
+        entry.read_to_string(&mut code).unwrap();
+        let count = |operator: &str| code.matches(&format!("torch.{operator}(")).count();
+        assert_eq!(count("scaled_dot_product_attention"), LAYERS);
+        assert_eq!((count("softmax"), count("detach")), (0, 0));
+    }
+}

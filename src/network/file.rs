@@ -382,7 +382,11 @@ mod tests {
             let network = fresh(small(position.clone()));
             let path = folder.path().join("test.pt");
             let written = network.write(ExportPrecision::F32, &path).unwrap();
-            let takes_ratings = written.scalars.iter().any(|name| name == "opponent_elo");
+            let takes_ratings = written
+                .encoder
+                .scalars
+                .iter()
+                .any(|name| name == "opponent_elo");
             assert_eq!(takes_ratings, position == PositionConfig::Absolute);
             let names = network.architecture.interface().outputs;
             let opened = open(&std::fs::read(&path).unwrap()).unwrap();

@@ -115,8 +115,8 @@ fn optimism_mixes_two_policies() {
     // An optimistic policy that is twice the other one.
     let forward = tiny::FORWARD.replace("return y[:, 6:], ", "return 2 * y[:, 6:], y[:, 6:], ");
     let mut metadata = tiny::honest_metadata("wdl");
-    let forward = metadata.methods.get_mut(FORWARD).unwrap();
-    forward
+    let method = metadata.methods.get_mut(FORWARD).unwrap();
+    method
         .outputs
         .insert(0, TensorSpec::of_output("policy_optimistic"));
     let file = tiny::file(&forward, Some(&metadata));
@@ -256,7 +256,7 @@ fn a_network_that_breaks_its_word_is_refused() {
         NetworkError::Hash
     ));
     let mut changed = honest.clone();
-    changed.history = 1;
+    changed.encoder.history = 1;
     let error = refused(&tiny::network(&changed)).to_string();
     assert!(error.contains("`history` is `1`"), "{error}");
 }

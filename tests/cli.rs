@@ -235,11 +235,18 @@ fn a_network_is_described_evaluated_and_measured() {
 
     let described = json(&["describe", net]);
     assert_eq!(described["name"], "opinion");
-    assert_eq!(described["outputs"], serde_json::json!(["policy", "wdl"]));
+    let outputs = described["methods"]["forward"]["outputs"]
+        .as_array()
+        .unwrap();
+    let names: Vec<&str> = outputs
+        .iter()
+        .map(|it| it["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["policy", "wdl"]);
     let text = tessera(&["describe", net]).assert().success();
     let text = String::from_utf8(text.get_output().stdout.clone()).unwrap();
     assert!(text.contains("architecture.layers: 0\n"), "{text}");
-    assert!(text.contains("outputs: policy, wdl\n"), "{text}");
+    assert!(text.contains("forward.outputs: policy, wdl\n"), "{text}");
 
     let evaluated = json(&[
         "eval",

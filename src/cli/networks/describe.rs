@@ -65,6 +65,11 @@ fn list(
         let name = format!("{prefix}{name}");
         match value {
             Value::Object(fields) => list(text, &format!("{name}."), fields)?,
+            // Tensors: their names.
+            Value::Array(values) if values.iter().all(|value| value["name"].is_string()) => {
+                let names: Vec<String> = values.iter().map(|value| plain(&value["name"])).collect();
+                writeln!(text, "{name}: {}", names.join(", "))?;
+            }
             // The nodes of a graph: too many to print.
             Value::Array(values) if values.iter().any(Value::is_object) => {
                 writeln!(text, "{name}: {}", values.len())?;

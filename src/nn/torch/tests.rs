@@ -258,7 +258,7 @@ fn a_network_that_breaks_its_word_is_refused() {
     let mut changed = honest.clone();
     changed.encoder.history = 1;
     let error = refused(&tiny::network(&changed)).to_string();
-    assert!(error.contains("`history` is `1`"), "{error}");
+    assert!(error.contains("`encoder.history` is `1`"), "{error}");
 }
 
 static FILE: LazyLock<Vec<u8>> = LazyLock::new(|| tiny::network(&tiny::honest_metadata("wdl")));

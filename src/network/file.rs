@@ -333,7 +333,7 @@ mod tests {
         tch::manual_seed(7);
         let flat = model.initial_weights();
         // The vectors of ratings start at zero.
-        let flat = &flat + flat.randn_like() * 0.1;
+        let flat = &flat + flat.randn_like() * 0.02;
         let about = About {
             name: "test".to_owned(),
             search_value: "q".to_owned(),

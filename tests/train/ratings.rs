@@ -53,10 +53,10 @@ fn games() -> String {
 
 const CONFIG: &str = r#"
 name = "rated"
-steps = 250
+steps = 200
 batch = 64
-validate_every = 250
-checkpoint_every = 250
+validate_every = 200
+checkpoint_every = 200
 [model]
 layers = 1
 width = 16
@@ -64,6 +64,9 @@ heads = 2
 feed_forward = 16
 position = { kind = "absolute" }
 elo = true
+value_features = 2
+value_hidden = 8
+soft_policy = false
 [data]
 group = 2000
 spread = 1

@@ -92,12 +92,34 @@ impl FormerRoot {
 }
 
 /// How many plies `now` has been played on from `before`; `None` if it is not
-/// the same game.
+/// the same game. Players of other ratings play another game, since a network may
+/// evaluate its positions otherwise.
 pub(crate) fn plies_since(before: &Game, now: &Game) -> Option<usize> {
     let (old, new) = (before.plies(), now.plies());
     let played = new.len().checked_sub(old.len())?;
     let same_start = before.from_initial_position() == now.from_initial_position()
+        && before.ratings() == now.ratings()
         && old[0].position.halfmoves() == new[0].position.halfmoves();
     let same = same_start && old.iter().zip(new).all(|(old, new)| old.key == new.key);
     same.then_some(played)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::Ratings;
+
+    #[test]
+    fn a_game_goes_on_with_the_same_players() {
+        let before = Game::default();
+        let mut now = before.clone();
+        now.play(now.parse_move("e2e4").unwrap());
+        assert_eq!(plies_since(&before, &now), Some(1));
+        assert_eq!(plies_since(&now, &before), None);
+        now.set_ratings(Ratings {
+            white: Some(1100),
+            black: None,
+        });
+        assert_eq!(plies_since(&before, &now), None);
+    }
 }

@@ -8,7 +8,7 @@ use super::embedding::{Embedding, FeedForward, PIECES, features, features_of_pla
 use super::heads::{
     MovesLeftHead, PolicyHead, ResultHead, RewardHead, RewardOutputs, policy_gather,
 };
-use super::layers::Linear;
+use super::layers::{Linear, dense_mish};
 use super::parameters::{Builder, Dense, Parameter, Weights, initialise};
 use super::position::{Gab, displacements};
 use super::size::{Part, Size};
@@ -75,14 +75,6 @@ impl Constants {
 struct EncoderLayer {
     attention: Attention,
     feed_forward: FeedForward,
-}
-
-/// What a network is told of attacks.
-#[derive(Debug)]
-struct Told {
-    /// Features of the squares, [B, 64, ATTACKS].
-    squares: Option<Tensor>,
-    logits: Option<AttackLogits>,
 }
 
 /// The structure of a network. Its tensors are [`Weights`].
@@ -215,14 +207,15 @@ impl Chessformer {
     /// `heads` asks for outputs that not every network has.
     #[must_use]
     pub fn forward(&self, weights: &Weights, rows: &Tensor, heads: Heads) -> Outputs {
-        let like = &weights.tensors()[0];
-        let features = features(rows, &self.constants.shifts, like);
         let is_fused = |layer: &EncoderLayer| layer.attention.is_fused(weights);
-        let told = match self.layers.first().is_some_and(is_fused) {
-            true => self.look_up_attacks(weights, rows),
-            false => self.compute_attacks(weights, &features),
+        let (tokens, attacks) = match self.layers.first().is_some_and(is_fused) {
+            true => self.embed_fused(weights, rows),
+            false => {
+                let like = &weights.tensors()[0];
+                self.embed(weights, &features(rows, &self.constants.shifts, like))
+            }
         };
-        self.forward_features(weights, &features, &told, heads)
+        self.forward_tokens(weights, tokens, attacks.as_ref(), heads)
     }
 
     /// Evaluates planes [B, 112, 8, 8] as Lc0 fills them in input format 1.
@@ -232,57 +225,65 @@ impl Chessformer {
         planes: &Tensor,
         heads: Heads,
     ) -> Outputs {
-        let features = features_of_planes(planes);
-        let told = self.compute_attacks(weights, &features);
-        self.forward_features(weights, &features, &told, heads)
+        let (tokens, attacks) = self.embed(weights, &features_of_planes(planes));
+        self.forward_tokens(weights, tokens, attacks.as_ref(), heads)
     }
 
-    /// What the network is told of attacks, by products that can be exported.
-    fn compute_attacks(&self, weights: &Weights, features: &Tensor) -> Told {
+    /// Tokens [B, 64, width] of features, and what attacks add to logits, by
+    /// operators that can be exported.
+    fn embed(&self, weights: &Weights, features: &Tensor) -> (Tensor, Option<AttackLogits>) {
         let attacks = self.constants.attacks.as_ref();
         let attacks = attacks.map(|attacks| attacks.on(features.narrow(2, 0, PIECES)));
-        let of_squares = attacks.as_ref().filter(|_| self.config.attacks);
-        let of_pairs = self.attack_bias.zip(attacks.as_ref());
-        Told {
-            squares: of_squares.map(Attacked::squares),
-            logits: of_pairs.map(|(bias, attacks)| bias.forward(weights, attacks)),
-        }
+        let attacked = attacks.as_ref().filter(|_| self.config.attacks);
+        let attacked = attacked.map(Attacked::squares);
+        let tokens = self.embedding.forward(weights, features, attacked.as_ref());
+        let logits = self.attack_bias.zip(attacks.as_ref());
+        let logits = logits.map(|(bias, attacks)| bias.forward(weights, attacks));
+        (tokens, logits)
     }
 
-    /// The same for fused kernels.
-    fn look_up_attacks(&self, weights: &Weights, rows: &Tensor) -> Told {
+    /// The same of rows, for fused blocks.
+    fn embed_fused(&self, weights: &Weights, rows: &Tensor) -> (Tensor, Option<AttackLogits>) {
         let attacks = self.constants.attacks.as_ref();
         let attacks = attacks.map(|_| BoardAttacks::of(rows));
-        let of_squares = attacks.as_ref().filter(|_| self.config.attacks);
-        let of_pairs = self.attack_bias.zip(attacks.as_ref());
-        Told {
-            squares: of_squares.map(|attacks| attacks.squares.to_kind(weights.kind())),
-            logits: of_pairs
-                .map(|(bias, attacks)| bias.of_pairs(weights, attacks.pairs.shallow_clone())),
-        }
+        let attacked = attacks.as_ref().filter(|_| self.config.attacks);
+        let attacked = attacked.map(|attacks| &attacks.squares);
+        let tokens = self.embedding.forward_fused(weights, rows, attacked);
+        let tokens = tokens.unwrap_or_else(|| {
+            let like = &weights.tensors()[0];
+            let features = features(rows, &self.constants.shifts, like);
+            let attacked = attacked.map(|attacked| attacked.type_as(like));
+            self.embedding
+                .forward(weights, &features, attacked.as_ref())
+        });
+        let logits = self.attack_bias.zip(attacks);
+        let logits = logits.map(|(bias, attacks)| bias.of_pairs(weights, attacks.pairs));
+        (tokens, logits)
     }
 
-    fn forward_features(
+    fn forward_tokens(
         &self,
         weights: &Weights,
-        features: &Tensor,
-        told: &Told,
+        tokens: Tensor,
+        attacks: Option<&AttackLogits>,
         heads: Heads,
     ) -> Outputs {
         let constants = &self.constants;
-        let mut x = self
-            .embedding
-            .forward(weights, features, told.squares.as_ref());
+        let mut x = tokens;
         for layer in &self.layers {
-            x = layer.attention.forward(
-                weights,
-                &x,
-                &constants.displacements,
-                told.logits.as_ref(),
-            );
+            x = layer
+                .attention
+                .forward(weights, &x, &constants.displacements, attacks);
             x = layer.feed_forward.forward(weights, &x);
         }
-        let moves = self.policy_embedding.forward(weights, &x).mish();
+        let layers = [
+            &self.policy_embedding,
+            self.result.squares(),
+            self.q.squares(),
+            self.short_term.squares(),
+            self.moves_left.squares(),
+        ];
+        let [moves, result, q, short_term, moves_left] = dense_mish(weights, &x, layers);
         let policy = |head: &PolicyHead| head.forward(weights, &moves, &constants.policy);
         Outputs {
             policy: policy(&self.policy),
@@ -292,10 +293,10 @@ impl Chessformer {
                 .as_ref()
                 .filter(|_| heads.optimistic)
                 .map(policy),
-            wdl: self.result.forward(weights, &x),
-            q: self.q.forward(weights, &x),
-            short_term: self.short_term.forward(weights, &x),
-            moves_left: self.moves_left.forward(weights, &x),
+            wdl: self.result.forward(weights, &result),
+            q: self.q.forward(weights, &q),
+            short_term: self.short_term.forward(weights, &short_term),
+            moves_left: self.moves_left.forward(weights, &moves_left),
         }
     }
 }

@@ -100,10 +100,8 @@ impl FeedForward {
         let widen = &weights[self.widen.weight];
         let is_available = widen.requires_grad() && fused::is_available(widen, &widen.size());
         is_available.then(|| fused::FeedForward {
-            widen,
-            widen_bias: &weights[self.widen.bias.expect("built with one")],
-            narrow: &weights[self.narrow.weight],
-            narrow_bias: &weights[self.narrow.bias.expect("built with one")],
+            widen: self.widen.fused(weights),
+            narrow: self.narrow.fused(weights),
             norm: self.norm.fused(weights, self.residual_gain),
         })
     }
@@ -189,6 +187,48 @@ impl Embedding {
         let bias = self.project.bias.map(|bias| &weights[bias]);
         let projected = input.linear(&weight, bias);
         let placed = projected * &weights[self.multiply] + &weights[self.add];
+        self.finish(weights, placed)
+    }
+
+    /// Tokens from rows i64 [B, 110 or more] and counts of attackers, u8 [B, 64,
+    /// ATTACKS], by a fused operator; none for an embedding that has no such.
+    pub fn forward_fused(
+        &self,
+        weights: &Weights,
+        rows: &Tensor,
+        attacked: Option<&Tensor>,
+    ) -> Option<Tensor> {
+        let project = &weights[self.project.weight];
+        let [width, features] = project.size()[..] else {
+            unreachable!("dense layers have matrices")
+        };
+        let is_fused = self.board.is_none()
+            && project.requires_grad()
+            && fused::is_available(project, &[width]);
+        if !is_fused {
+            return None;
+        }
+        let attacks = self.attacks.map(|attacks| &weights[attacks]);
+        let known = features + attacks.map_or(0, |attacks| attacks.size()[1]);
+        let missing = (known as u64).next_multiple_of(fused::MULTIPLE as u64) as i64 - known;
+        let zeros = Tensor::zeros([width, missing], (project.kind(), project.device()));
+        let parts: Vec<&Tensor> = [Some(project), attacks, Some(&zeros)]
+            .into_iter()
+            .flatten()
+            .collect();
+        let embedding = fused::Embedding {
+            dense: fused::Dense {
+                weight: &Tensor::cat(&parts, 1),
+                ..self.project.fused(weights)
+            },
+            multiply: &weights[self.multiply],
+            add: &weights[self.add],
+        };
+        let attacked = attacked.filter(|_| attacks.is_some());
+        Some(self.finish(weights, embedding.forward(rows, attacked)))
+    }
+
+    fn finish(&self, weights: &Weights, placed: Tensor) -> Tensor {
         match &self.feed_forward {
             None => placed,
             Some(block) => block.forward(weights, &placed),

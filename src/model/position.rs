@@ -4,6 +4,7 @@ use super::config::{ModelConfig, PositionConfig};
 use super::layers::{Linear, Norm};
 use super::parameters::{Builder, Dense, Initial, Slot, Weights};
 use super::size::Part;
+use crate::nn::torch::fused;
 use tch::Tensor;
 
 /// Displacements between two squares: 15 files times 15 ranks.
@@ -193,34 +194,38 @@ impl Gab {
     /// Biases [B · h, 64, 64] from tokens [B, 64, width], added to others
     /// [B · h, 4096] if there are.
     pub fn biases(&self, weights: &Weights, x: &Tensor, others: Option<&Tensor>) -> Tensor {
-        let queries = self.queries(weights, x);
-        let generator = self.generator(weights);
-        let biases = match others {
-            // In one pass over the memory.
-            Some(others) => others.addmm(&queries, &generator.tr()),
-            None => queries.linear(generator, None::<&Tensor>),
-        };
-        biases.view([-1, 64, 64])
-    }
-
-    /// Numbers a head from which its biases are generated.
-    pub fn wide(&self) -> i64 {
-        self.wide
-    }
-
-    /// The weights that all layers share, [4096, g].
-    pub fn generator<'a>(&self, weights: &'a Weights) -> &'a Tensor {
-        &weights[self.generator]
-    }
-
-    /// What the generator is asked for of tokens [B, 64, width], [B · h, g].
-    pub fn queries(&self, weights: &Weights, x: &Tensor) -> Tensor {
         let squares = self.squares.forward(weights, x).flatten(1, 2);
         let summary = self.summary.forward(weights, &squares).silu();
         let summary = self.summary_norm.forward(weights, &summary);
         let heads = self.heads_of.forward(weights, &summary).silu();
         let heads = self.heads_norm.forward(weights, &heads);
-        heads.view([-1, self.wide])
+        let heads = heads.view([-1, self.wide]);
+        let generator = &weights[self.generator];
+        let biases = match others {
+            // In one pass over the memory.
+            Some(others) => others.addmm(&heads, &generator.tr()),
+            None => heads.linear(generator, None::<&Tensor>),
+        };
+        biases.view([-1, 64, 64])
+    }
+
+    /// Numbers a head from which its biases are generated, and those of the
+    /// board's summary.
+    pub fn widths(&self, weights: &Weights) -> [i64; 2] {
+        [self.wide, weights[self.summary.weight].size()[0]]
+    }
+
+    /// The same for a fused block.
+    pub fn fused<'a>(&self, weights: &'a Weights) -> fused::Gab<'a> {
+        fused::Gab {
+            squares: &weights[self.squares.weight],
+            summary: self.summary.fused(weights),
+            summary_norm: self.summary_norm.centred(weights),
+            heads: self.heads_of.fused(weights),
+            heads_norm: self.heads_norm.centred(weights),
+            epsilon: GAB_EPSILON,
+            generator: &weights[self.generator],
+        }
     }
 }
 

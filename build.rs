@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// Our C++: what tch does not reach of libtorch. One line a file.
-const CPP: [&str; 14] = [
+const CPP: [&str; 15] = [
     "src/interop/onnx/graph.cpp",
     "src/nn/torch/fuse.cpp",
     "src/nn/torch/fused/autograd.cpp",
     "src/nn/torch/fused/embedding_functions.cpp",
     "src/nn/torch/fused/encoder_functions.cpp",
     "src/nn/torch/fused/head_functions.cpp",
+    "src/nn/torch/fused/inference.cpp",
     "src/nn/torch/mish.cpp",
     "src/nn/torch/module.cpp",
     "src/nn/torch/process.cpp",
@@ -51,7 +52,7 @@ const AMX: [&str; 9] = [
 ];
 
 /// Headers those files include.
-const HEADERS: [&str; 18] = [
+const HEADERS: [&str; 19] = [
     "src/nn/torch/fuse.h",
     "src/nn/torch/fused/attention.h",
     "src/nn/torch/fused/autograd.h",
@@ -60,6 +61,7 @@ const HEADERS: [&str; 18] = [
     "src/nn/torch/fused/dense.h",
     "src/nn/torch/fused/embedding.h",
     "src/nn/torch/fused/feed_forward.h",
+    "src/nn/torch/fused/inference.h",
     "src/nn/torch/fused/isa.h",
     "src/nn/torch/fused/nadam.h",
     "src/nn/torch/fused/norm.h",

@@ -1,11 +1,11 @@
-//! Fused blocks against the same composed of libtorch's operators, in double
-//! precision: there are no kernels for it.
+//! Fused blocks against the same composed of libtorch's operators: in training in
+//! double precision, for which there are no kernels.
 
 use super::config::{EmbeddingConfig, NormKind};
-use super::{Chessformer, Heads, ModelConfig, Outputs, PositionConfig, Weights};
+use super::{Chessformer, Export, Heads, ModelConfig, Outputs, PositionConfig, Weights, export};
 use crate::chess::Game;
 use crate::encode::{Input, WIDTH};
-use crate::nn::torch::fused;
+use crate::nn::torch::{ExportPrecision, Module, fused};
 use shakmaty::Position;
 use tch::{Device, Kind, Tensor};
 
@@ -210,6 +210,54 @@ fn fused_blocks_have_the_outputs_and_gradients_of_composed_ones() {
                     assert!(off < tolerance, "{what}, {}: off by {off}", parameter.name);
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn frozen_networks_are_as_exact_with_fused_blocks_as_without() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("net.pt");
+    let rows = rows(40);
+    for case in &CASES {
+        let model = case.model();
+        let how = Export {
+            name: case.name.to_owned(),
+            precision: ExportPrecision::F32,
+            search_value: "wdl".to_owned(),
+            training: serde_json::Value::Null,
+            licence: "GPL-3.0-or-later".to_owned(),
+        };
+        export(&model, &weights(&model), &how, &path).unwrap();
+        let file = std::fs::read(&path).unwrap();
+        let evaluate = |kind, sets| {
+            fused::without_fastest(sets, || {
+                let module = Module::load(&file).unwrap();
+                let module = module.freeze(Device::Cpu, kind).unwrap();
+                module.forward(&rows).unwrap()
+            })
+        };
+        let exact = evaluate(Kind::Float, 3);
+        // In f32 no graph changes.
+        assert_eq!(evaluate(Kind::Float, 0), exact, "{}", case.name);
+        let off = |outputs: &[Tensor]| {
+            let pairs = outputs.iter().zip(&exact);
+            pairs
+                .map(|(found, exact)| off(found, exact, 0.0))
+                .sum::<f64>()
+        };
+        let composed = evaluate(Kind::BFloat16, 3);
+        for sets in (0..2).filter(|&sets| has_kernels(Kind::BFloat16, sets)) {
+            let fused = evaluate(Kind::BFloat16, sets);
+            let what = format!("{}, without {sets} sets", case.name);
+            // Root mean square norms have no kernels here.
+            let is_fused = model.config().norm == NormKind::Layer;
+            assert_eq!(fused != composed, is_fused, "{what}");
+            let (fused, composed) = (off(&fused), off(&composed));
+            assert!(
+                fused < 1.2 * composed,
+                "{what}: off by {fused}, not {composed}"
+            );
         }
     }
 }

@@ -22,10 +22,11 @@ TESSERA_INLINE uint16_t bits_from(uint64_t row, int64_t column) {
   return static_cast<uint16_t>(row >> column);
 }
 
-// One board and head: P = softmax(scale · S + bias + attacks).
+// One board and head: P = softmax(scale · S + bias + more + attacks).
 template <typename T>
-TESSERA_INLINE void probabilities(const float* products, const float* bias, float scale,
-                                  const uint64_t* attacks, const float* worth, T* out) {
+TESSERA_INLINE void probabilities(const float* products, const float* bias, const T* more,
+                                  float scale, const uint64_t* attacks,
+                                  const float* worth, T* out) {
   for (int64_t row = 0; row < kSquares; ++row) {
     Vector logits[kParts];
     Vector most = splat(-INFINITY);
@@ -33,6 +34,9 @@ TESSERA_INLINE void probabilities(const float* products, const float* bias, floa
     for (int64_t part = 0; part < kParts; ++part) {
       const int64_t place = row * kSquares + part * kLanes;
       Vector logit = load(products + place) * scale + load(bias + place);
+      if (more != nullptr) {
+        logit += load(more + place);
+      }
       if (attacks != nullptr) {
         const int64_t column = part * kLanes;
         logit += where(bits_from(attacks[row], column), splat(worth[0]));
@@ -75,6 +79,9 @@ void attention(const Attention& block, int64_t first, int64_t last) {
   const int64_t width = block.width, heads = block.heads, head_width = block.head_width;
   const int64_t generated = block.gab.generated, joint = block.joint;
   const int64_t most_rows = whole_tiles(kChunk * heads);
+  // What backward does not need is overwritten by the next chunk, or head.
+  constexpr int64_t most = kChunk * kSquares;
+  const bool keeps = block.projected != nullptr;
   thread_local Scratch scratch;
   scratch.begin(Asking<T>::bytes(block.gab, heads * generated) +
                 Scratch::bytes<T>(joint * width) + Scratch::bytes<uint32_t>(joint * width) +
@@ -84,7 +91,9 @@ void attention(const Attention& block, int64_t first, int64_t last) {
                 Scratch::bytes<float>(most_rows * kPairs) +
                 Scratch::bytes<float>(kRows * joint) + Scratch::bytes<float>(width) +
                 Scratch::bytes<float>(kPairs) +
-                Scratch::bytes<uint32_t>(kSquares * head_width));
+                Scratch::bytes<uint32_t>(kSquares * head_width) +
+                Scratch::bytes<T>(most * joint) + Scratch::bytes<T>(most * width) +
+                Scratch::bytes<T>(kPairs));
   Asking<T> asking(block.gab, heads * generated, false, scratch);
   auto* joined = scratch.take<T>(joint * width);
   auto* project = scratch.take<uint32_t>(joint * width);
@@ -96,6 +105,9 @@ void attention(const Attention& block, int64_t first, int64_t last) {
   auto* row_buffer = scratch.take<float>(width);
   auto* products = scratch.take<float>(kPairs);
   auto* panelled = scratch.take<uint32_t>(kSquares * head_width);
+  auto* projected_room = scratch.take<T>(most * joint);
+  auto* seen_room = scratch.take<T>(most * width);
+  auto* weights_room = scratch.take<T>(kPairs);
   join_projections(block, joined);
   // In parts that stay in the first cache.
   const auto part_width = [&](int64_t start) {
@@ -116,7 +128,8 @@ void attention(const Attention& block, int64_t first, int64_t last) {
     const int64_t boards = last - begin < kChunk ? last - begin : kChunk;
     const int64_t tokens = boards * kSquares, token = begin * kSquares;
     const T* x = static_cast<const T*>(block.x) + token * width;
-    T* projected = static_cast<T*>(block.projected) + token * joint;
+    T* projected =
+        keeps ? static_cast<T*>(block.projected) + token * joint : projected_room;
     for (int64_t start = 0; start < joint; start += width) {
       const int64_t columns = part_width(start);
       for_rows({tokens, columns, width}, x, width, part_of(start), buffer,
@@ -131,7 +144,7 @@ void attention(const Attention& block, int64_t first, int64_t last) {
     asking.forward(projected + 3 * width, joint, boards, asked);
     product<T>({whole_tiles(boards * heads), kPairs, generated}, asked, generated,
                generator, kPairs, bias, kPairs, false);
-    T* seen = static_cast<T*>(block.seen) + token * width;
+    T* seen = keeps ? static_cast<T*>(block.seen) + token * width : seen_room;
     for (int64_t pair = 0; pair < boards * heads; ++pair) {
       const int64_t board = pair / heads, head = pair % heads;
       const T* query = projected + board * kSquares * joint + head * head_width;
@@ -140,11 +153,13 @@ void attention(const Attention& block, int64_t first, int64_t last) {
       panel_of_transpose(key, joint, head_width, kSquares, panelled);
       product<T>({kSquares, kSquares, head_width}, query, joint, panelled, kSquares,
                  products, kSquares, false);
-      T* weights = static_cast<T*>(block.probabilities) + (begin * heads + pair) * kPairs;
+      const int64_t place = (begin * heads + pair) * kPairs;
+      T* weights = keeps ? static_cast<T*>(block.probabilities) + place : weights_room;
+      const T* more = block.more ? static_cast<const T*>(block.more) + place : nullptr;
       const uint64_t* attacks =
           block.attacks ? block.attacks + (begin + board) * 2 * kSquares : nullptr;
-      probabilities(products, bias + pair * kPairs, scale, attacks, block.worth + 2 * head,
-                    weights);
+      probabilities(products, bias + pair * kPairs, more, scale, attacks,
+                    block.worth + 2 * head, weights);
       panel(value, joint, kSquares, head_width, panelled);
       T* out = seen + board * kSquares * width + head * head_width;
       for_rows({kSquares, head_width, kSquares}, weights, kSquares, panelled, buffer,
@@ -159,8 +174,8 @@ void attention(const Attention& block, int64_t first, int64_t last) {
                const int64_t place = (token + row) * width;
                norm_forward(block.norm, width, x + row * width, sums, output_bias,
                             row_buffer, static_cast<T*>(block.y) + place,
-                            static_cast<T*>(block.saved.normal) + place,
-                            block.saved.inverse + token + row);
+                            kept_at<T>(block.saved.normal, place),
+                            kept_at<float>(block.saved.inverse, token + row));
              });
   }
 }

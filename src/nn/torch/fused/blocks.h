@@ -25,7 +25,7 @@ struct NormEnd {
   const void* bias;
 };
 
-// What a norm keeps for backward.
+// What a norm keeps for backward; null in inference.
 struct NormSaved {
   // x + gain · f(x) without mean and in units of its deviation, [tokens, width].
   void* normal;
@@ -84,11 +84,13 @@ struct Attention {
   // and what both are worth to each head, [heads, 2]; null without attacks.
   const uint64_t* attacks;
   const float* worth;
+  // Added to the biases, [boards · heads, 64, 64]; null without.
+  const void* more;
 
   // [boards · 64, width].
   void* y;
   // For backward: [boards · 64, joint], [boards · heads, 64, 64],
-  // [boards · 64, width].
+  // [boards · 64, width]; null in inference.
   void *projected, *probabilities, *seen;
   NormSaved saved;
 };
@@ -121,7 +123,7 @@ struct FeedForward {
 
   // [boards · 64, width].
   void* y;
-  // Before mish, for backward: [boards · 64, hidden].
+  // Before mish, for backward: [boards · 64, hidden]; null in inference.
   void* widened;
   NormSaved saved;
 };

@@ -7,10 +7,14 @@ use std::process::Command;
 use std::{env, fs};
 
 /// Our C++: what tch does not reach of libtorch. One line a file.
-const CPP: [&str; 11] = [
+const CPP: [&str; 15] = [
     "src/interop/onnx/graph.cpp",
     "src/nn/torch/fuse.cpp",
-    "src/nn/torch/fused/functions.cpp",
+    "src/nn/torch/fused/autograd.cpp",
+    "src/nn/torch/fused/embedding_functions.cpp",
+    "src/nn/torch/fused/encoder_functions.cpp",
+    "src/nn/torch/fused/head_functions.cpp",
+    "src/nn/torch/fused/inference.cpp",
     "src/nn/torch/mish.cpp",
     "src/nn/torch/module.cpp",
     "src/nn/torch/process.cpp",
@@ -50,13 +54,20 @@ const AMX: [&str; 9] = [
 ];
 
 /// Headers those files include.
-const HEADERS: [&str; 12] = [
+const HEADERS: [&str; 19] = [
     "src/nn/torch/fuse.h",
     "src/nn/torch/fused/attention.h",
+    "src/nn/torch/fused/autograd.h",
+    "src/nn/torch/fused/bias.h",
     "src/nn/torch/fused/blocks.h",
+    "src/nn/torch/fused/dense.h",
+    "src/nn/torch/fused/embedding.h",
     "src/nn/torch/fused/feed_forward.h",
+    "src/nn/torch/fused/inference.h",
     "src/nn/torch/fused/isa.h",
+    "src/nn/torch/fused/nadam.h",
     "src/nn/torch/fused/norm.h",
+    "src/nn/torch/fused/policy.h",
     "src/nn/torch/fused/product.h",
     "src/nn/torch/fused/simd.h",
     "src/nn/torch/kernels.h",

@@ -25,7 +25,7 @@ pub(crate) use heads::{MOVES_LEFT_FEATURES, MOVES_LEFT_SCALE, policy_gather};
 use super::architecture::{Architecture, ArchitectureConfig, Interface, Positions};
 use super::bitboards;
 use super::encoder::{AttackLogits, Board, EncoderLayer, displacements, encode};
-use super::layers::Linear;
+use super::layers::{Linear, dense_mish};
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Dense, Parameter, Weights};
 use super::size::{Part, Size};
@@ -64,14 +64,6 @@ impl Constants {
             attacks: (config.attacks || config.attack_bias).then(|| Attacks::new(device)),
         }
     }
-}
-
-/// What a network is told of attacks.
-#[derive(Debug)]
-struct Told {
-    /// Features of the squares, [B, 64, ATTACKS].
-    squares: Option<Tensor>,
-    logits: Option<AttackLogits>,
 }
 
 /// The structure of a network. Its tensors are [`Weights`].
@@ -175,29 +167,43 @@ impl Chessformer {
         &self.config
     }
 
-    /// What the network is told of attacks, by products that can be exported.
-    fn compute_attacks(&self, weights: &Weights, features: &Tensor) -> Told {
+    /// Tokens [B, 64, width] of features, and what attacks add to logits, by
+    /// operators that can be exported. `rows` hold the players' ratings, if known.
+    fn embed(
+        &self,
+        weights: &Weights,
+        features: &Tensor,
+        rows: Option<&Tensor>,
+    ) -> (Tensor, Option<AttackLogits>) {
         let attacks = self.constants.attacks.as_ref();
         let attacks = attacks.map(|attacks| attacks.on(features.narrow(2, 0, PIECES)));
-        let of_squares = attacks.as_ref().filter(|_| self.config.attacks);
-        let of_pairs = self.attack_bias.zip(attacks.as_ref());
-        Told {
-            squares: of_squares.map(Attacked::squares),
-            logits: of_pairs.map(|(bias, attacks)| bias.forward(weights, attacks)),
-        }
+        let attacked = attacks.as_ref().filter(|_| self.config.attacks);
+        let attacked = attacked.map(Attacked::squares);
+        let tokens = self
+            .embedding
+            .forward(weights, features, attacked.as_ref(), rows);
+        let logits = self.attack_bias.zip(attacks.as_ref());
+        let logits = logits.map(|(bias, attacks)| bias.forward(weights, attacks));
+        (tokens, logits)
     }
 
-    /// The same for fused kernels.
-    fn look_up_attacks(&self, weights: &Weights, rows: &Tensor) -> Told {
+    /// The same of rows, for fused blocks.
+    fn embed_fused(&self, weights: &Weights, rows: &Tensor) -> (Tensor, Option<AttackLogits>) {
         let attacks = self.constants.attacks.as_ref();
         let attacks = attacks.map(|_| BoardAttacks::of(rows));
-        let of_squares = attacks.as_ref().filter(|_| self.config.attacks);
-        let of_pairs = self.attack_bias.zip(attacks.as_ref());
-        Told {
-            squares: of_squares.map(|attacks| attacks.squares.to_kind(weights.kind())),
-            logits: of_pairs
-                .map(|(bias, attacks)| bias.of_pairs(weights, attacks.pairs.shallow_clone())),
-        }
+        let attacked = attacks.as_ref().filter(|_| self.config.attacks);
+        let attacked = attacked.map(|attacks| &attacks.squares);
+        let tokens = self.embedding.forward_fused(weights, rows, attacked);
+        let tokens = tokens.unwrap_or_else(|| {
+            let like = &weights.tensors()[0];
+            let features = features(rows, &self.constants.shifts, like);
+            let attacked = attacked.map(|attacked| attacked.type_as(like));
+            self.embedding
+                .forward(weights, &features, attacked.as_ref(), Some(rows))
+        });
+        let logits = self.attack_bias.zip(attacks);
+        let logits = logits.map(|(bias, attacks)| bias.of_pairs(weights, attacks.pairs));
+        (tokens, logits)
     }
 
     /// Whether its layers go through fused kernels.
@@ -271,28 +277,20 @@ impl Architecture for Chessformer {
         wanted: OutputSet,
         tap: &Tap,
     ) -> Outputs {
-        let (features, told, rows) = match positions {
+        let (tokens, attacks) = match positions {
+            Positions::Rows(rows) if !tap.is_open() && self.is_fused(weights) => {
+                self.embed_fused(weights, rows)
+            }
             Positions::Rows(rows) => {
                 let features = features(rows, &self.constants.shifts, &weights.tensors()[0]);
-                let told = match !tap.is_open() && self.is_fused(weights) {
-                    true => self.look_up_attacks(weights, rows),
-                    false => self.compute_attacks(weights, &features),
-                };
-                (features, told, Some(rows))
+                self.embed(weights, &features, Some(rows))
             }
-            Positions::Planes(planes) => {
-                let features = features_of_planes(&planes[0]);
-                let told = self.compute_attacks(weights, &features);
-                (features, told, None)
-            }
+            Positions::Planes(planes) => self.embed(weights, &features_of_planes(&planes[0]), None),
         };
-        let tokens = self
-            .embedding
-            .forward(weights, &features, told.squares.as_ref(), rows);
         tap.give("embedding", &tokens);
         let board = Board {
             displacements: Some(&self.constants.displacements),
-            attacks: told.logits.as_ref(),
+            attacks: attacks.as_ref(),
         };
         let x = encode(&self.layers, weights, tokens, board, tap);
         self.read(weights, &x, positions, wanted)
@@ -315,18 +313,30 @@ impl Architecture for Chessformer {
             .into_iter()
             .filter_map(|(output, head)| Some((output, head?)))
             .filter(|(output, _)| wanted.contains(*output));
-        let moves = self.policy_embedding.forward(weights, x).mish();
+        let layers = [
+            &self.policy_embedding,
+            self.result.squares(),
+            self.q.squares(),
+            self.short_term.squares(),
+            self.moves_left.squares(),
+        ];
+        let [moves, result, q, short_term, moves_left] = dense_mish(weights, x, layers);
         for (output, head) in policies {
             outputs.set(
                 output,
                 head.forward(weights, &moves, &self.constants.policy),
             );
         }
-        outputs.set(Output::Wdl, self.result.forward(weights, x));
+        outputs.set(Output::Wdl, self.result.forward(weights, &result));
         let rewards = [
-            (&self.q, [Output::Q, Output::QError, Output::QCategorical]),
+            (
+                &self.q,
+                q,
+                [Output::Q, Output::QError, Output::QCategorical],
+            ),
             (
                 &self.short_term,
+                short_term,
                 [
                     Output::ShortTerm,
                     Output::ShortTermError,
@@ -334,13 +344,14 @@ impl Architecture for Chessformer {
                 ],
             ),
         ];
-        for (head, [scalar, error, categorical]) in rewards {
-            let reward: RewardOutputs = head.forward(weights, x);
+        for (head, squares, [scalar, error, categorical]) in rewards {
+            let reward: RewardOutputs = head.forward(weights, &squares);
             outputs.set(scalar, reward.scalar);
             outputs.set(error, reward.error);
             outputs.set(categorical, reward.categorical);
         }
-        outputs.set(Output::MovesLeft, self.moves_left.forward(weights, x));
+        let moves_left = self.moves_left.forward(weights, &moves_left);
+        outputs.set(Output::MovesLeft, moves_left);
         outputs
     }
 }

@@ -17,6 +17,14 @@ impl Linear {
         x.linear(&weights[self.weight], self.bias.map(|bias| &weights[bias]))
     }
 
+    /// The layer, which has a bias, for a fused operator.
+    pub fn fused<'a>(&self, weights: &'a Weights) -> fused::Dense<'a> {
+        fused::Dense {
+            weight: &weights[self.weight],
+            bias: &weights[self.bias.expect("fused layers have biases")],
+        }
+    }
+
     /// The output times `gain`, at the price of scaling the weights: they are
     /// far smaller than the activations.
     pub fn forward_scaled(&self, weights: &Weights, x: &Tensor, gain: f64) -> Tensor {
@@ -26,6 +34,18 @@ impl Linear {
         let bias = self.bias.map(|bias| &weights[bias] * gain);
         x.linear(&(&weights[self.weight] * gain), bias.as_ref())
     }
+}
+
+/// Mish of what each layer makes of the same tokens [B, 64, width].
+pub(super) fn dense_mish<const N: usize>(
+    weights: &Weights,
+    x: &Tensor,
+    layers: [&Linear; N],
+) -> [Tensor; N] {
+    if x.requires_grad() && fused::is_available(x, &x.size()[2..]) {
+        return fused::dense_mish(x, layers.map(|layer| layer.fused(weights)));
+    }
+    layers.map(|layer| layer.forward(weights, x).mish())
 }
 
 /// A norm over the last dimension: centred with a bias, or root mean square.
@@ -47,6 +67,12 @@ impl Norm {
             }
             None => x.rms_norm([self.width], gain, self.epsilon),
         }
+    }
+
+    /// Weight and bias of a centred norm, for a fused operator.
+    pub fn centred<'a>(&self, weights: &'a Weights) -> (&'a Tensor, &'a Tensor) {
+        let bias = self.bias.expect("centred norms have biases");
+        (&weights[self.weight], &weights[bias])
     }
 
     /// The norm at the end of a fused block whose output is scaled by `gain`.

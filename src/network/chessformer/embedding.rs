@@ -11,6 +11,7 @@ use crate::network::layers::Linear;
 use crate::network::parameters::{Builder, Dense, Initial, Slot, Weights};
 use crate::network::size::Part;
 use crate::network::taps::Tap;
+use crate::nn::torch::fused;
 use tch::Tensor;
 
 /// Features of a square before the embedding: Lc0's 112 input planes.
@@ -153,6 +154,49 @@ impl Embedding {
             };
         }
         let placed = projected * &weights[self.multiply] + &weights[self.add];
+        self.finish(weights, placed)
+    }
+
+    /// Tokens from rows i64 [B, 110 or more] and counts of attackers, u8 [B, 64,
+    /// ATTACKS], by a fused operator; `None` of an embedding that has no such.
+    pub fn forward_fused(
+        &self,
+        weights: &Weights,
+        rows: &Tensor,
+        attacked: Option<&Tensor>,
+    ) -> Option<Tensor> {
+        let project = &weights[self.project.weight];
+        let [width, features] = project.size()[..] else {
+            unreachable!("dense layers have matrices")
+        };
+        let is_fused = self.board.is_none()
+            && self.ratings.is_none()
+            && project.requires_grad()
+            && fused::is_available(project, &[width]);
+        if !is_fused {
+            return None;
+        }
+        let attacks = self.attacks.map(|attacks| &weights[attacks]);
+        let known = features + attacks.map_or(0, |attacks| attacks.size()[1]);
+        let missing = (known as u64).next_multiple_of(fused::MULTIPLE as u64) as i64 - known;
+        let zeros = Tensor::zeros([width, missing], (project.kind(), project.device()));
+        let parts: Vec<&Tensor> = [Some(project), attacks, Some(&zeros)]
+            .into_iter()
+            .flatten()
+            .collect();
+        let embedding = fused::Embedding {
+            dense: fused::Dense {
+                weight: &Tensor::cat(&parts, 1),
+                ..self.project.fused(weights)
+            },
+            multiply: &weights[self.multiply],
+            add: &weights[self.add],
+        };
+        let attacked = attacked.filter(|_| attacks.is_some());
+        Some(self.finish(weights, embedding.forward(rows, attacked)))
+    }
+
+    fn finish(&self, weights: &Weights, placed: Tensor) -> Tensor {
         match &self.feed_forward {
             None => placed,
             Some(block) => block.forward(weights, &placed, &Tap::default()),

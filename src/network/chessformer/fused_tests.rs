@@ -1,11 +1,14 @@
-//! Fused blocks against the same composed of libtorch's operators, in double
-//! precision: there are no kernels for it.
+//! Fused blocks against the same composed of libtorch's operators: in training in
+//! double precision, for which there are no kernels.
 
-use super::config::NormKind;
+use super::config::{EmbeddingConfig, NormKind};
 use super::{Chessformer, ModelConfig, PositionConfig};
 use crate::chess::Game;
 use crate::encode::{Input, WIDTH};
-use crate::network::{Architecture, Output, OutputSet, Outputs, Positions, Tap, Weights};
+use crate::network::{
+    About, Architecture, Network, Output, OutputSet, Outputs, Positions, Tap, Weights,
+};
+use crate::nn::torch::{ExportPrecision, Module, fused};
 use shakmaty::Position;
 use tch::{Device, Kind, Tensor};
 
@@ -24,73 +27,224 @@ fn rows(count: usize) -> Tensor {
     Tensor::from_slice(&words).view([-1, WIDTH as i64])
 }
 
-fn config(norm: NormKind, attack_bias: bool) -> ModelConfig {
-    let mut config = ModelConfig::preset("cf-1m-gab").unwrap();
-    config.layers = 2;
-    (config.width, config.heads, config.feed_forward) = (96, 3, 64);
-    config.norm = norm;
-    config.position = PositionConfig::Gab {
+/// What differs between the networks below.
+struct Case {
+    name: &'static str,
+    width: i64,
+    heads: i64,
+    compress: i64,
+    hidden: i64,
+    edit: fn(&mut ModelConfig),
+}
+
+const CASES: [Case; 6] = [
+    Case {
+        name: "with attacks",
+        width: 96,
+        heads: 3,
         compress: 4,
-        hidden: 16,
-        generator: 32,
-    };
-    (config.attacks, config.attack_bias) = (attack_bias, attack_bias);
-    config
+        hidden: 32,
+        edit: |config| (config.attacks, config.attack_bias) = (true, true),
+    },
+    Case {
+        name: "without attacks",
+        width: 96,
+        heads: 3,
+        compress: 4,
+        hidden: 32,
+        edit: |_| {},
+    },
+    Case {
+        name: "root mean square norms, three policies",
+        width: 64,
+        heads: 2,
+        compress: 8,
+        hidden: 64,
+        edit: |config| {
+            config.norm = NormKind::Rms;
+            (config.soft_policy, config.optimistic_policy) = (true, true);
+            (config.attacks, config.attack_bias) = (false, true);
+        },
+    },
+    Case {
+        name: "one head, a wide summary, odd numbers of features",
+        width: 32,
+        heads: 1,
+        compress: 5,
+        hidden: 96,
+        edit: |config| {
+            config.value_features = 5;
+            config.attacks = true;
+        },
+    },
+    Case {
+        name: "an embedding without a kernel",
+        width: 64,
+        heads: 2,
+        compress: 4,
+        hidden: 32,
+        edit: |config| {
+            config.embedding = EmbeddingConfig::Global {
+                board: 4,
+                feed_forward: 64,
+            };
+            (config.attacks, config.attack_bias) = (true, true);
+        },
+    },
+    Case {
+        name: "heads too narrow for the kernels",
+        width: 64,
+        heads: 4,
+        compress: 4,
+        hidden: 32,
+        edit: |config| (config.attacks, config.attack_bias) = (true, true),
+    },
+];
+
+impl Case {
+    fn model(&self) -> Chessformer {
+        let mut config = ModelConfig::preset("cf-1m-gab").unwrap();
+        (config.layers, config.width, config.heads) = (2, self.width, self.heads);
+        (config.feed_forward, config.norm) = (64, NormKind::Layer);
+        config.soft_policy = false;
+        config.position = PositionConfig::Gab {
+            compress: self.compress,
+            hidden: self.hidden,
+            generator: 32,
+        };
+        (self.edit)(&mut config);
+        Chessformer::new(&config, Device::Cpu).unwrap()
+    }
 }
 
-/// A number that depends on all outputs, each in a way of its own.
-fn loss(outputs: &Outputs) -> Tensor {
-    let mixed = |x: &Tensor| {
-        let signs = Tensor::arange(x.numel() as i64, (Kind::Double, Device::Cpu)).cos();
-        (x.to_kind(Kind::Double).flatten(0, -1) * signs).sum(Kind::Double)
-    };
-    mixed(outputs.policy()) * 0.1
-        + mixed(outputs.wdl())
-        + mixed(outputs.get(Output::Q).unwrap())
-        + mixed(outputs.get(Output::MovesLeft).unwrap()) * 0.1
+/// All outputs by name, f64.
+fn named(outputs: &Outputs) -> Vec<(&'static str, Tensor)> {
+    let all = Output::ALL.into_iter();
+    let all = all.filter_map(|output| Some((output.name(), outputs.get(output)?)));
+    all.map(|(name, x)| (name, x.to_kind(Kind::Double)))
+        .collect()
 }
 
-/// The loss and the gradient of `flat`, f64 `[parameters]`, computed in `kind`.
-fn gradient(model: &Chessformer, flat: &Tensor, rows: &Tensor, kind: Kind) -> (f64, Tensor) {
+/// The outputs, and the gradient in `flat`, f64 `[parameters]`, of a number that
+/// depends on each of them in a way of its own; computed in `kind`.
+fn gradient(
+    model: &Chessformer,
+    flat: &Tensor,
+    rows: &Tensor,
+    kind: Kind,
+) -> (Vec<(&'static str, Tensor)>, Tensor) {
     let flat = flat.detach().copy().set_requires_grad(true);
     let weights = Weights::from_flat(&flat.to_kind(kind), model.parameters());
-    let wanted = OutputSet::all().without(Output::PolicySoft);
-    let positions = Positions::Rows(rows);
-    let loss = loss(&model.forward(&weights, positions, wanted, &Tap::default()));
+    let (rows, all) = (Positions::Rows(rows), OutputSet::all());
+    let outputs = named(&model.forward(&weights, rows, all, &Tap::default()));
+    let mixed = |(_, x): &(&str, Tensor)| {
+        let signs = Tensor::arange(x.numel() as i64, (Kind::Double, Device::Cpu)).cos();
+        (x.flatten(0, -1) * signs).sum(Kind::Double) / x.size()[0] as f64
+    };
+    let loss: Tensor = outputs.iter().map(mixed).sum();
     loss.backward();
-    (loss.double_value(&[]), flat.grad())
+    (outputs, flat.grad())
+}
+
+/// How far a tensor is off, relative to the length of what was expected, or to
+/// `least` where that is more.
+fn off(found: &Tensor, expected: &Tensor, least: f64) -> f64 {
+    let length = expected.norm().double_value(&[]).max(least);
+    (found - expected).norm().double_value(&[]) / length
+}
+
+/// Whether the processor without its fastest instruction sets, so many, has
+/// kernels for numbers of this type.
+fn has_kernels(kind: Kind, sets: usize) -> bool {
+    let like = Tensor::zeros([1], (kind, Device::Cpu));
+    fused::without_fastest(sets, || fused::is_available(&like, &[]))
+}
+
+/// Weights that bf16 holds exactly, with biases and gains that are neither zeros
+/// nor ones; f64.
+fn weights(model: &Chessformer) -> Tensor {
+    tch::manual_seed(3);
+    let flat = model.initial_weights();
+    let flat = (&flat + flat.randn_like() * 0.05).to_kind(Kind::BFloat16);
+    flat.to_kind(Kind::Double)
 }
 
 #[test]
-fn fused_blocks_have_the_gradients_of_composed_ones() {
-    // Of f32 and of bf16, relative to the length of a parameter's gradient.
+fn fused_blocks_have_the_outputs_and_gradients_of_composed_ones() {
     let tolerances = [(Kind::Float, 2e-5), (Kind::BFloat16, 0.1)];
-    let cases = [
-        (NormKind::Layer, true),
-        (NormKind::Layer, false),
-        (NormKind::Rms, true),
-    ];
-    for (norm, attack_bias) in cases {
-        let model = Chessformer::new(&config(norm, attack_bias), Device::Cpu).unwrap();
-        tch::manual_seed(3);
-        let flat = model.initial_weights();
-        // Biases and gains that are neither zeros nor ones; bf16 holds them exactly.
-        let flat = (&flat + flat.randn_like() * 0.05).to_kind(Kind::BFloat16);
-        let flat = flat.to_kind(Kind::Double);
-        let rows = rows(11);
-        let (expected_loss, expected) = gradient(&model, &flat, &rows, Kind::Double);
+    let rows = rows(11);
+    for case in &CASES {
+        let model = case.model();
+        let flat = weights(&model);
+        let (expected_outputs, expected) = gradient(&model, &flat, &rows, Kind::Double);
+        // A gradient that nearly vanishes is as exact as the others.
+        let least = expected.norm().double_value(&[]) * 0.01;
         let expected = Weights::from_flat(&expected, model.parameters());
         for (kind, tolerance) in tolerances {
-            let (loss, found) = gradient(&model, &flat, &rows, kind);
-            let off = (loss - expected_loss).abs() / expected_loss.abs();
-            assert!(off < tolerance, "{kind:?}: {loss}, not {expected_loss}");
-            let found = Weights::from_flat(&found, model.parameters());
-            let pairs = found.tensors().iter().zip(expected.tensors());
-            for (parameter, (found, expected)) in model.parameters().iter().zip(pairs) {
-                let length = expected.norm().double_value(&[]);
-                let off = (found - expected).norm().double_value(&[]) / length.max(1e-9);
-                assert!(off < tolerance, "{kind:?} {}: off by {off}", parameter.name);
+            for sets in (0..3).filter(|&sets| has_kernels(kind, sets)) {
+                let what = format!("{}, {kind:?}, without {sets} sets", case.name);
+                let (outputs, found) =
+                    fused::without_fastest(sets, || gradient(&model, &flat, &rows, kind));
+                for ((name, found), (_, expected)) in outputs.iter().zip(&expected_outputs) {
+                    let off = off(found, expected, 0.0);
+                    assert!(off < tolerance, "{what}, {name}: off by {off}");
+                }
+                let found = Weights::from_flat(&found, model.parameters());
+                let pairs = found.tensors().iter().zip(expected.tensors());
+                for (parameter, (found, expected)) in model.parameters().iter().zip(pairs) {
+                    let off = off(found, expected, least);
+                    assert!(off < tolerance, "{what}, {}: off by {off}", parameter.name);
+                }
             }
+        }
+    }
+}
+
+#[test]
+fn frozen_networks_are_as_exact_with_fused_blocks_as_without() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("net.pt");
+    let rows = rows(40);
+    for case in &CASES {
+        let model = case.model();
+        let about = About {
+            name: case.name.to_owned(),
+            search_value: "wdl".to_owned(),
+            training: serde_json::Value::Null,
+            licence: "GPL-3.0-or-later".to_owned(),
+        };
+        let (flat, norm) = (weights(&model), model.model().norm);
+        let network = Network::new(Box::new(model), &flat, about);
+        network.write(ExportPrecision::F32, &path).unwrap();
+        let file = std::fs::read(&path).unwrap();
+        let evaluate = |kind, sets| {
+            fused::without_fastest(sets, || {
+                let module = Module::load(&file).unwrap();
+                let module = module.freeze(Device::Cpu, kind).unwrap();
+                module.forward(&rows).unwrap()
+            })
+        };
+        let exact = evaluate(Kind::Float, 3);
+        // In f32 no graph changes.
+        assert_eq!(evaluate(Kind::Float, 0), exact, "{}", case.name);
+        let off = |outputs: &[Tensor]| {
+            let pairs = outputs.iter().zip(&exact);
+            pairs
+                .map(|(found, exact)| off(found, exact, 0.0))
+                .sum::<f64>()
+        };
+        let composed = evaluate(Kind::BFloat16, 3);
+        for sets in (0..2).filter(|&sets| has_kernels(Kind::BFloat16, sets)) {
+            let fused = evaluate(Kind::BFloat16, sets);
+            let what = format!("{}, without {sets} sets", case.name);
+            // Root mean square norms have no kernels here.
+            let is_fused = norm == NormKind::Layer;
+            assert_eq!(fused != composed, is_fused, "{what}");
+            let (fused, composed) = (off(&fused), off(&composed));
+            assert!(
+                fused < 1.2 * composed,
+                "{what}: off by {fused}, not {composed}"
+            );
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::encode::{POLICY_SIZE, from_square_to_square};
 use crate::network::layers::Linear;
 use crate::network::parameters::{Builder, Dense, Weights};
 use crate::network::size::Part;
+use crate::nn::torch::fused;
 use shakmaty::Role;
 use tch::{Kind, Tensor};
 
@@ -73,6 +74,15 @@ impl PolicyHead {
     /// Logits f32 [B, 1858] from policy embeddings [B, 64, width]; `gather` is
     /// [`policy_gather`].
     pub fn forward(&self, weights: &Weights, x: &Tensor, gather: &Tensor) -> Tensor {
+        if x.requires_grad() && fused::is_available(x, &[self.width]) {
+            let fused = fused::Policy {
+                query: self.query.fused(weights),
+                key: self.key.fused(weights),
+                promotion: &weights[self.promotion.weight],
+                places: gather,
+            };
+            return fused.forward(x);
+        }
         let query = self.query.forward(weights, x);
         let key = self.key.forward(weights, x);
         let scale = 1.0 / (self.width as f64).sqrt();
@@ -103,8 +113,9 @@ impl Summary {
         }
     }
 
-    fn forward(&self, weights: &Weights, x: &Tensor) -> Tensor {
-        let squares = self.squares.forward(weights, x).mish().flatten(1, 2);
+    /// [B, hidden] from mish of the squares' features, [B, 64, features].
+    fn forward(&self, weights: &Weights, squares: &Tensor) -> Tensor {
+        let squares = squares.flatten(1, 2);
         self.hidden.forward(weights, &squares).mish()
     }
 }
@@ -129,9 +140,14 @@ impl ResultHead {
         })
     }
 
-    /// Logits f32 [B, 3].
-    pub fn forward(&self, weights: &Weights, x: &Tensor) -> Tensor {
-        let summary = self.summary.forward(weights, x);
+    /// The layer of the squares' features; the head reads mish of them.
+    pub fn squares(&self) -> &Linear {
+        &self.summary.squares
+    }
+
+    /// Logits f32 [B, 3] from features of the squares.
+    pub fn forward(&self, weights: &Weights, squares: &Tensor) -> Tensor {
+        let summary = self.summary.forward(weights, squares);
         self.wdl.forward(weights, &summary).to_kind(Kind::Float)
     }
 }
@@ -168,8 +184,13 @@ impl RewardHead {
         })
     }
 
-    pub fn forward(&self, weights: &Weights, x: &Tensor) -> RewardOutputs {
-        let summary = self.summary.forward(weights, x);
+    /// The layer of the squares' features; the head reads mish of them.
+    pub fn squares(&self) -> &Linear {
+        &self.summary.squares
+    }
+
+    pub fn forward(&self, weights: &Weights, squares: &Tensor) -> RewardOutputs {
+        let summary = self.summary.forward(weights, squares);
         let single = |layer: &Linear| {
             let output = layer.forward(weights, &summary);
             output.squeeze_dim(1).to_kind(Kind::Float)
@@ -210,9 +231,14 @@ impl MovesLeftHead {
         })
     }
 
+    /// The layer of the squares' features; the head reads mish of them.
+    pub fn squares(&self) -> &Linear {
+        &self.summary.squares
+    }
+
     /// Plies f32 `[B]`, never negative.
-    pub fn forward(&self, weights: &Weights, x: &Tensor) -> Tensor {
-        let summary = self.summary.forward(weights, x);
+    pub fn forward(&self, weights: &Weights, squares: &Tensor) -> Tensor {
+        let summary = self.summary.forward(weights, squares);
         let plies = self.plies.forward(weights, &summary).squeeze_dim(1);
         let plies = plies.to_kind(Kind::Float);
         let positive = plies.softplus();

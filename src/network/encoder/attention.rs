@@ -138,8 +138,9 @@ impl Attention {
             return false;
         };
         let value = &weights[value.weight];
-        let widths = [value.size()[0], self.head_width, gab.wide()];
-        value.requires_grad() && fused::is_available(value, &widths)
+        let [wide, hidden] = gab.widths(weights);
+        let widths = [value.size()[0], self.head_width, wide, hidden];
+        gab.is_fusible() && value.requires_grad() && fused::is_available(value, &widths)
     }
 
     fn forward_fused(
@@ -159,12 +160,10 @@ impl Attention {
         });
         let block = fused::Attention {
             heads: self.heads,
-            queries_of_bias: &gab.queries(weights, x),
-            generator: gab.generator(weights),
             query_key: &weights[query_key.weight],
             value: &weights[value.weight],
-            output: &weights[self.output.weight],
-            output_bias: &weights[self.output.bias.expect("built with one")],
+            output: self.output.fused(weights),
+            gab: gab.fused(weights),
             attacks,
             norm: self.norm.fused(weights, self.residual_gain),
         };

@@ -44,10 +44,8 @@ impl FeedForward {
             return None;
         }
         Some(fused::FeedForward {
-            widen,
-            widen_bias: &weights[self.widen.bias?],
-            narrow: &weights[self.narrow.weight],
-            narrow_bias: &weights[self.narrow.bias?],
+            widen: self.widen.fused(weights),
+            narrow: self.narrow.fused(weights),
             norm: self.norm.fused(weights, self.residual_gain),
         })
     }

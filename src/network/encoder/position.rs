@@ -2,6 +2,7 @@
 
 use crate::network::layers::{Activation, Linear, Norm};
 use crate::network::parameters::{Slot, Weights};
+use crate::nn::torch::fused;
 use tch::{Kind, Tensor};
 
 /// Displacements between two squares: 15 files times 15 ranks.
@@ -68,28 +69,6 @@ impl Gab {
     /// Biases [B · h, 64, 64] from tokens [B, 64, width], added to others
     /// [B · h, 4096] if there are.
     pub fn biases(&self, weights: &Weights, x: &Tensor, others: Option<&Tensor>) -> Tensor {
-        let queries = self.queries(weights, x);
-        let generator = self.generator(weights);
-        let biases = match others {
-            // In one pass over the memory.
-            Some(others) => others.addmm(&queries, &generator.tr()),
-            None => queries.linear(generator, None::<&Tensor>),
-        };
-        biases.view([-1, 64, 64])
-    }
-
-    /// Numbers a head from which its biases are generated.
-    pub fn wide(&self) -> i64 {
-        self.wide
-    }
-
-    /// The weights that all layers share, [4096, g].
-    pub fn generator<'a>(&self, weights: &'a Weights) -> &'a Tensor {
-        &weights[self.generator]
-    }
-
-    /// What the generator is asked for of tokens [B, 64, width], [B · h, g].
-    pub fn queries(&self, weights: &Weights, x: &Tensor) -> Tensor {
         let squares = match &self.squares {
             Some(squares) => squares.forward(weights, x).flatten(1, 2),
             None => x.mean_dim([1i64].as_slice(), false, None::<Kind>),
@@ -99,6 +78,38 @@ impl Gab {
         let summary = self.summary_norm.forward(weights, &summary);
         let heads = activate(self.heads_of.forward(weights, &summary));
         let heads = self.heads_norm.forward(weights, &heads);
-        heads.view([-1, self.wide])
+        let heads = heads.view([-1, self.wide]);
+        let generator = &weights[self.generator];
+        let biases = match others {
+            // In one pass over the memory.
+            Some(others) => others.addmm(&heads, &generator.tr()),
+            None => heads.linear(generator, None::<&Tensor>),
+        };
+        biases.view([-1, 64, 64])
+    }
+
+    /// Numbers a head from which its biases are generated, and those of the
+    /// board's summary.
+    pub fn widths(&self, weights: &Weights) -> [i64; 2] {
+        [self.wide, weights[self.summary.weight].size()[0]]
+    }
+
+    /// Whether a fused block computes it: with SiLU, and features of the squares.
+    pub fn is_fusible(&self) -> bool {
+        self.activation == Activation::Swish && self.squares.is_some()
+    }
+
+    /// The same for a fused block, if it [`is_fusible`](Gab::is_fusible).
+    pub fn fused<'a>(&self, weights: &'a Weights) -> fused::Gab<'a> {
+        let squares = self.squares.expect("fused blocks read squares");
+        fused::Gab {
+            squares: &weights[squares.weight],
+            summary: self.summary.fused(weights),
+            summary_norm: self.summary_norm.centred(weights),
+            heads: self.heads_of.fused(weights),
+            heads_norm: self.heads_norm.centred(weights),
+            epsilon: GAB_EPSILON,
+            generator: &weights[self.generator],
+        }
     }
 }

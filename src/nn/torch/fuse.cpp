@@ -1,5 +1,6 @@
 // Operators of ours in the graphs of networks, for inference on the CPU.
 #include "fuse.h"
+#include "fused/inference.h"
 #include "rms_norm.h"
 #include "winograd.h"
 
@@ -87,6 +88,7 @@ void fuse_convolutions(const std::shared_ptr<Graph>& graph) {
 }  // namespace
 
 void tessera::fuse(const std::shared_ptr<Graph>& graph) {
+  tessera::fused::fuse_encoder(graph);
   fuse_norms(graph);
   fuse_convolutions(graph);
 }

@@ -1,21 +1,31 @@
-//! The blocks of an encoder layer as single operators with gradients, for training
+//! The blocks of a network as single operators with gradients, for training
 //! on a processor: see the C++ in the folder of this name.
 
-use super::shim::tessera_fused_feed_forward;
-use super::shim::{RawTensor, take_text, tessera_fused_attention, tessera_fused_available};
+use super::shim::{self, RawTensor, take_text};
+use std::ffi::c_char;
 use std::ptr;
 use tch::{Device, Tensor};
 
 /// Every width must be a multiple of this: AMX multiplies 32 numbers of bf16 at a
 /// time.
-const MULTIPLE: i64 = 32;
+pub(crate) const MULTIPLE: i64 = 32;
 
 /// Whether tensors like this one, with these widths, have kernels.
 pub(crate) fn is_available(like: &Tensor, widths: &[i64]) -> bool {
     like.device() == Device::Cpu
         && widths.iter().all(|width| width % MULTIPLE == 0)
         // SAFETY: the tensor is valid for the call.
-        && unsafe { tessera_fused_available(like.as_ptr().cast()) }
+        && unsafe { shim::tessera_fused_available(like.as_ptr().cast()) }
+}
+
+/// Runs `work` as on a processor without its fastest instruction sets, so many of
+/// AMX, AVX-512 and AVX2.
+#[cfg(test)]
+pub(crate) fn without_fastest<R>(sets: usize, work: impl FnOnce() -> R) -> R {
+    shim::tessera_fused_pass_over(sets);
+    let result = work();
+    shim::tessera_fused_pass_over(0);
+    result
 }
 
 /// A residual and the norm after it: y = norm(x + gain · f(x)).
@@ -31,27 +41,49 @@ pub(crate) struct NormEnd<'a> {
     pub bias: Option<&'a Tensor>,
 }
 
-/// The attention block with biases that a generator makes of the board.
+/// How the biases of a layer's logits are generated from the board.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gab<'a> {
+    /// [compress, width].
+    pub squares: &'a Tensor,
+    /// [hidden, 64 · compress].
+    pub summary: Dense<'a>,
+    /// Weight and bias, `[hidden]`.
+    pub summary_norm: (&'a Tensor, &'a Tensor),
+    /// [h · g, hidden].
+    pub heads: Dense<'a>,
+    /// Weight and bias, [h · g].
+    pub heads_norm: (&'a Tensor, &'a Tensor),
+    /// Added to the variances of both norms.
+    pub epsilon: f64,
+    /// [4096, g].
+    pub generator: &'a Tensor,
+}
+
+/// A dense layer: weight [outputs, inputs] and bias `[outputs]`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dense<'a> {
+    pub weight: &'a Tensor,
+    pub bias: &'a Tensor,
+}
+
+/// The attention block with biases that are generated from the board.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attention<'a> {
     /// Heads.
     pub heads: i64,
-    /// What the generator is asked for, [B · h, g].
-    pub queries_of_bias: &'a Tensor,
-    /// [4096, g].
-    pub generator: &'a Tensor,
     /// [2 · width, width].
     pub query_key: &'a Tensor,
     /// [width, width].
     pub value: &'a Tensor,
     /// [width, width].
-    pub output: &'a Tensor,
-    /// `[width]`.
-    pub output_bias: &'a Tensor,
+    pub output: Dense<'a>,
     /// Which squares the piece on each square attacks, then from which it is
     /// attacked, as bitboards i64 [B, 2, 64]; and what both are worth to each
     /// head, [h, 2].
     pub attacks: Option<(&'a Tensor, &'a Tensor)>,
+    /// The biases.
+    pub gab: Gab<'a>,
     /// The end of the block.
     pub norm: NormEnd<'a>,
 }
@@ -59,24 +91,40 @@ pub(crate) struct Attention<'a> {
 impl Attention<'_> {
     /// Tokens [B, 64, width] to tokens.
     pub fn forward(&self, x: &Tensor) -> Tensor {
+        let Attention { gab, norm, .. } = self;
         let inputs = raw([
             Some(x),
-            Some(self.queries_of_bias),
-            Some(self.generator),
             Some(self.query_key),
             Some(self.value),
-            Some(self.output),
-            Some(self.output_bias),
-            Some(self.norm.weight),
-            self.norm.bias,
+            Some(self.output.weight),
+            Some(self.output.bias),
+            Some(norm.weight),
+            Some(gab.squares),
+            Some(gab.summary.weight),
+            Some(gab.summary.bias),
+            Some(gab.summary_norm.0),
+            Some(gab.summary_norm.1),
+            Some(gab.heads.weight),
+            Some(gab.heads.bias),
+            Some(gab.heads_norm.0),
+            Some(gab.heads_norm.1),
+            Some(gab.generator),
+            norm.bias,
             self.attacks.map(|(attacks, _)| attacks),
             self.attacks.map(|(_, worth)| worth),
         ]);
-        let (gain, epsilon) = (self.norm.gain, self.norm.epsilon);
         // SAFETY: as many inputs as the shim reads, valid for the call.
-        output(|out| unsafe {
-            tessera_fused_attention(inputs.as_ptr(), self.heads, gain, epsilon, out)
-        })
+        let [y] = outputs(|out| unsafe {
+            shim::tessera_fused_attention(
+                inputs.as_ptr(),
+                self.heads,
+                norm.gain,
+                norm.epsilon,
+                gab.epsilon,
+                out,
+            )
+        });
+        y
     }
 }
 
@@ -84,13 +132,9 @@ impl Attention<'_> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FeedForward<'a> {
     /// [hidden, width].
-    pub widen: &'a Tensor,
-    /// `[hidden]`.
-    pub widen_bias: &'a Tensor,
+    pub widen: Dense<'a>,
     /// [width, hidden].
-    pub narrow: &'a Tensor,
-    /// `[width]`.
-    pub narrow_bias: &'a Tensor,
+    pub narrow: Dense<'a>,
     /// The end of the block.
     pub norm: NormEnd<'a>,
 }
@@ -100,16 +144,145 @@ impl FeedForward<'_> {
     pub fn forward(&self, x: &Tensor) -> Tensor {
         let inputs = raw([
             Some(x),
-            Some(self.widen),
-            Some(self.widen_bias),
-            Some(self.narrow),
-            Some(self.narrow_bias),
+            Some(self.widen.weight),
+            Some(self.widen.bias),
+            Some(self.narrow.weight),
+            Some(self.narrow.bias),
             Some(self.norm.weight),
             self.norm.bias,
         ]);
         let (gain, epsilon) = (self.norm.gain, self.norm.epsilon);
         // SAFETY: as many inputs as the shim reads, valid for the call.
-        output(|out| unsafe { tessera_fused_feed_forward(inputs.as_ptr(), gain, epsilon, out) })
+        let [y] = outputs(|out| unsafe {
+            shim::tessera_fused_feed_forward(inputs.as_ptr(), gain, epsilon, out)
+        });
+        y
+    }
+}
+
+/// Mish of what each layer makes of the same tokens [B, 64, width], [B, 64,
+/// outputs] each.
+pub(crate) fn dense_mish<const N: usize>(x: &Tensor, layers: [Dense; N]) -> [Tensor; N] {
+    let layers = layers.iter().flat_map(|layer| [layer.weight, layer.bias]);
+    let inputs: Vec<*const RawTensor> = std::iter::once(x)
+        .chain(layers)
+        .map(|tensor| tensor.as_ptr() as _)
+        .collect();
+    // SAFETY: x and two inputs for each layer, valid for the call.
+    outputs(|out| unsafe { shim::tessera_fused_dense(inputs.as_ptr(), N as i64, out) })
+}
+
+/// The logits of moves by attention from squares to squares.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Policy<'a> {
+    /// [width, width].
+    pub query: Dense<'a>,
+    /// [width, width].
+    pub key: Dense<'a>,
+    /// [3, width].
+    pub promotion: &'a Tensor,
+    /// Where each move stands among 4096 pairs and 192 promotions, i64 [1858].
+    pub places: &'a Tensor,
+}
+
+impl Policy<'_> {
+    /// Logits f32 [B, 1858] from tokens [B, 64, width].
+    pub fn forward(&self, x: &Tensor) -> Tensor {
+        let inputs = raw([
+            Some(x),
+            Some(self.query.weight),
+            Some(self.query.bias),
+            Some(self.key.weight),
+            Some(self.key.bias),
+            Some(self.promotion),
+            Some(self.places),
+        ]);
+        // SAFETY: as many inputs as the shim reads, valid for the call.
+        let [logits] = outputs(|out| unsafe { shim::tessera_fused_policy(inputs.as_ptr(), out) });
+        logits
+    }
+}
+
+/// The embedding of features that have no gradient:
+/// (features · weightᵀ + bias) · multiply + add.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Embedding<'a> {
+    /// [width, features], with zeros for features that are there to make up a
+    /// multiple of [`MULTIPLE`].
+    pub dense: Dense<'a>,
+    /// By square, [64, width].
+    pub multiply: &'a Tensor,
+    /// By square, [64, width].
+    pub add: &'a Tensor,
+}
+
+impl Embedding<'_> {
+    /// Tokens [B, 64, width] of rows i64 [B, 110 or more] and of counts of
+    /// attackers u8 [B, 64, n], where the network is told of them. The features
+    /// are Lc0's planes, then the counts.
+    pub fn forward(&self, rows: &Tensor, attacks: Option<&Tensor>) -> Tensor {
+        let [rows, attacks] = raw([Some(rows), attacks]);
+        let like: *const RawTensor = self.dense.weight.as_ptr().cast();
+        let width = self.dense.weight.size()[1];
+        // SAFETY: the tensors are valid for the call.
+        let [features] =
+            outputs(|out| unsafe { shim::tessera_fused_inputs(rows, attacks, width, like, out) });
+        let inputs = raw([
+            Some(&features),
+            Some(self.dense.weight),
+            Some(self.dense.bias),
+            Some(self.multiply),
+            Some(self.add),
+        ]);
+        // SAFETY: as many inputs as the shim reads, valid for the call.
+        let [tokens] =
+            outputs(|out| unsafe { shim::tessera_fused_embedding(inputs.as_ptr(), out) });
+        tokens
+    }
+}
+
+/// The constants of a step of NAdam.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Nadam {
+    /// Decay of the average gradient.
+    pub beta1: f64,
+    /// Decay of the average square.
+    pub beta2: f64,
+    /// Added to its root.
+    pub epsilon: f64,
+    /// What the average square is divided by.
+    pub correction: f64,
+    /// The gradient's share of the step.
+    pub fresh: f64,
+    /// The average's share of the step.
+    pub kept: f64,
+}
+
+impl Nadam {
+    /// Averages the gradient and its square and writes the step, in one pass;
+    /// vectors f32 `[parameters]` that [`is_available`] accepts.
+    pub fn step(&self, gradient: &Tensor, [mean, square, direction]: [&mut Tensor; 3]) {
+        let vectors = raw([Some(gradient), Some(mean), Some(square), Some(direction)]);
+        let constants = [
+            1.0 - self.beta1,
+            self.beta2,
+            1.0 - self.beta2,
+            self.epsilon,
+            1.0 / self.correction,
+            self.fresh,
+            self.kept,
+        ];
+        // SAFETY: as many vectors and constants as the shim reads; none is read
+        // elsewhere during the call.
+        let failure = unsafe {
+            take_text(shim::tessera_fused_nadam(
+                vectors.as_ptr(),
+                constants.as_ptr(),
+            ))
+        };
+        if let Some(reason) = failure {
+            panic!("a fused operator failed: {reason}");
+        }
     }
 }
 
@@ -117,15 +290,15 @@ fn raw<const N: usize>(inputs: [Option<&Tensor>; N]) -> [*const RawTensor; N] {
     inputs.map(|input| input.map_or(ptr::null(), |tensor| tensor.as_ptr() as _))
 }
 
-/// The tensor that the shim makes; like tch, it panics where libtorch throws.
-fn output(make: impl FnOnce(*mut *mut RawTensor) -> *mut std::ffi::c_char) -> Tensor {
-    let mut out = ptr::null_mut();
-    let failure = make(&raw mut out);
-    // SAFETY: the text is the shim's; without one the tensor is new and ours.
+/// The tensors that the shim makes; like tch, it panics where libtorch throws.
+fn outputs<const N: usize>(make: impl FnOnce(*mut *mut RawTensor) -> *mut c_char) -> [Tensor; N] {
+    let mut outputs = [ptr::null_mut(); N];
+    let failure = make(outputs.as_mut_ptr());
+    // SAFETY: the text is the shim's; without one the tensors are new and ours.
     unsafe {
         if let Some(reason) = take_text(failure) {
             panic!("a fused operator failed: {reason}");
         }
-        Tensor::from_ptr(out.cast())
+        outputs.map(|tensor: *mut RawTensor| Tensor::from_ptr(tensor.cast()))
     }
 }

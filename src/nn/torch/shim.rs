@@ -85,11 +85,38 @@ unsafe extern "C" {
     ) -> *mut c_char;
 
     pub(super) fn tessera_fused_available(like: *const RawTensor) -> bool;
+    #[cfg(test)]
+    pub(super) safe fn tessera_fused_pass_over(sets: usize);
     pub(super) fn tessera_fused_attention(
         inputs: *const *const RawTensor,
         heads: i64,
         gain: f64,
         epsilon: f64,
+        epsilon_of_bias: f64,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
+    pub(super) fn tessera_fused_dense(
+        inputs: *const *const RawTensor,
+        layers: i64,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
+    pub(super) fn tessera_fused_inputs(
+        rows: *const RawTensor,
+        attacks: *const RawTensor,
+        width: i64,
+        like: *const RawTensor,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
+    pub(super) fn tessera_fused_embedding(
+        inputs: *const *const RawTensor,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
+    pub(super) fn tessera_fused_nadam(
+        vectors: *const *const RawTensor,
+        constants: *const f64,
+    ) -> *mut c_char;
+    pub(super) fn tessera_fused_policy(
+        inputs: *const *const RawTensor,
         out: *mut *mut RawTensor,
     ) -> *mut c_char;
     pub(super) fn tessera_fused_feed_forward(

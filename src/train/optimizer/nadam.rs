@@ -3,6 +3,7 @@
 use super::super::config::OptimizerConfig;
 use super::{Memory, Rule, Threads, parts};
 use crate::network::Parameter;
+use crate::nn::torch::fused;
 use tch::{Device, Kind, Tensor};
 
 /// Decay of the momentum schedule; PyTorch's default.
@@ -63,6 +64,7 @@ impl Rule for Nadam {
         let fresh = (1.0 - now) / (1.0 - product);
         let kept = next / (1.0 - product * next);
         let (beta1, beta2, epsilon) = (self.beta1, self.beta2, self.epsilon);
+        let is_fused = gradient.kind() == Kind::Float && fused::is_available(gradient, &[]);
         let items = parts(gradient).map(|part| {
             let vectors = [gradient, &self.mean, &self.square, direction];
             vectors.map(|vector| part.of(vector))
@@ -70,6 +72,18 @@ impl Rule for Nadam {
         threads.map(
             items.collect(),
             |[gradient, mut mean, mut square, mut direction]| {
+                if is_fused {
+                    let step = fused::Nadam {
+                        beta1,
+                        beta2,
+                        epsilon,
+                        correction,
+                        fresh,
+                        kept,
+                    };
+                    step.step(&gradient, [&mut mean, &mut square, &mut direction]);
+                    return;
+                }
                 let _ = mean.lerp_(&gradient, 1.0 - beta1);
                 square *= beta2;
                 square += gradient.square() * (1.0 - beta2);

@@ -4,6 +4,7 @@ use super::super::config::DecayRule;
 use super::muon::newton_schulz;
 use super::*;
 use crate::network::{Initial, Weights};
+use crate::nn::torch::fused;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tch::Kind;
@@ -94,6 +95,31 @@ fn nadam_is_pytorchs() {
             (x.double_value(&[0]) - expected).abs() < 1e-8,
             "{x:?}, not {expected}"
         );
+    }
+}
+
+#[test]
+fn the_fused_nadam_takes_the_steps_of_the_composed_one() {
+    // No multiple of what a register holds.
+    let parameters = [parameter("x.weight", &[1003])];
+    let train = || -> Vec<f32> {
+        let mut optimizer = Optimizer::new(&OptimizerConfig::default(), &[], &parameters, OPTIONS);
+        let mut flat = Tensor::arange(1003, OPTIONS).cos();
+        for step in 0..8 {
+            let gradient = (&flat * 5.0 + f64::from(step)).sin();
+            let _ = optimizer.step(&mut flat, &gradient, 0.01, &Threads::one());
+        }
+        flat.try_into().unwrap()
+    };
+    let composed = fused::without_fastest(3, train);
+    for sets in 0..3 {
+        let fused = fused::without_fastest(sets, train);
+        for (fused, composed) in fused.iter().zip(&composed) {
+            assert!(
+                (fused - composed).abs() < 1e-6,
+                "{sets}: {fused}, not {composed}"
+            );
+        }
     }
 }
 

@@ -1,8 +1,8 @@
-// The attention block, with biases that a generator makes of each board and
-// that attacks add to.
+// The attention block, with biases that are generated from each board and that
+// attacks add to.
 #pragma once
 
-#include "feed_forward.h"
+#include "bias.h"
 
 namespace tessera::TESSERA_ISA {
 
@@ -22,10 +22,11 @@ TESSERA_INLINE uint16_t bits_from(uint64_t row, int64_t column) {
   return static_cast<uint16_t>(row >> column);
 }
 
-// One board and head: P = softmax(scale · S + bias + attacks).
+// One board and head: P = softmax(scale · S + bias + more + attacks).
 template <typename T>
-TESSERA_INLINE void probabilities(const float* products, const float* bias, float scale,
-                                  const uint64_t* attacks, const float* worth, T* out) {
+TESSERA_INLINE void probabilities(const float* products, const float* bias, const T* more,
+                                  float scale, const uint64_t* attacks,
+                                  const float* worth, T* out) {
   for (int64_t row = 0; row < kSquares; ++row) {
     Vector logits[kParts];
     Vector most = splat(-INFINITY);
@@ -33,6 +34,9 @@ TESSERA_INLINE void probabilities(const float* products, const float* bias, floa
     for (int64_t part = 0; part < kParts; ++part) {
       const int64_t place = row * kSquares + part * kLanes;
       Vector logit = load(products + place) * scale + load(bias + place);
+      if (more != nullptr) {
+        logit += load(more + place);
+      }
       if (attacks != nullptr) {
         const int64_t column = part * kLanes;
         logit += where(bits_from(attacks[row], column), splat(worth[0]));
@@ -56,47 +60,66 @@ TESSERA_INLINE void probabilities(const float* products, const float* bias, floa
   }
 }
 
-// The heads' numbers of a chunk, with zeros to whole tiles of rows.
+// The rows of all projections end to end, [joint, width]: queries, keys, values,
+// and compressed squares with zeros to a multiple of 32.
 template <typename T>
-TESSERA_INLINE void pad_rows(const T* in, int64_t rows, int64_t columns, T* out) {
-  const int64_t count = rows * columns;
-  std::memcpy(out, in, static_cast<size_t>(count) * sizeof(T));
-  const int64_t more = (whole_tiles(rows) - rows) * columns;
-  std::memset(out + count, 0, static_cast<size_t>(more) * sizeof(T));
+TESSERA_INLINE void join_projections(const Attention& block, T* out) {
+  const int64_t square = block.width * block.width;
+  const auto copy = [&](const void* rows, int64_t count, int64_t start) {
+    std::memcpy(out + start, rows, static_cast<size_t>(count) * sizeof(T));
+  };
+  std::memset(out, 0, static_cast<size_t>(block.joint * block.width) * sizeof(T));
+  copy(block.query_key, 2 * square, 0);
+  copy(block.value, square, 2 * square);
+  copy(block.gab.squares, block.gab.compress * block.width, 3 * square);
 }
 
 template <typename T>
 void attention(const Attention& block, int64_t first, int64_t last) {
   const int64_t width = block.width, heads = block.heads, head_width = block.head_width;
-  const int64_t generated = block.generated, joint = 3 * width;
+  const int64_t generated = block.gab.generated, joint = block.joint;
   const int64_t most_rows = whole_tiles(kChunk * heads);
+  // What backward does not need is overwritten by the next chunk, or head.
+  constexpr int64_t most = kChunk * kSquares;
+  const bool keeps = block.projected != nullptr;
   thread_local Scratch scratch;
-  scratch.begin(Scratch::bytes<uint32_t>(joint * width) +
+  scratch.begin(Asking<T>::bytes(block.gab, heads * generated) +
+                Scratch::bytes<T>(joint * width) + Scratch::bytes<uint32_t>(joint * width) +
                 Scratch::bytes<uint32_t>(width * width) +
                 Scratch::bytes<uint32_t>(kPairs * generated) +
                 Scratch::bytes<T>(most_rows * generated) +
                 Scratch::bytes<float>(most_rows * kPairs) +
                 Scratch::bytes<float>(kRows * joint) + Scratch::bytes<float>(width) +
                 Scratch::bytes<float>(kPairs) +
-                Scratch::bytes<uint32_t>(kSquares * head_width));
+                Scratch::bytes<uint32_t>(kSquares * head_width) +
+                Scratch::bytes<T>(most * joint) + Scratch::bytes<T>(most * width) +
+                Scratch::bytes<T>(kPairs));
+  Asking<T> asking(block.gab, heads * generated, false, scratch);
+  auto* joined = scratch.take<T>(joint * width);
   auto* project = scratch.take<uint32_t>(joint * width);
   auto* output = scratch.take<uint32_t>(width * width);
   auto* generator = scratch.take<uint32_t>(kPairs * generated);
-  auto* rows_of_bias = scratch.take<T>(most_rows * generated);
+  auto* asked = scratch.take<T>(most_rows * generated);
   auto* bias = scratch.take<float>(most_rows * kPairs);
   auto* buffer = scratch.take<float>(kRows * joint);
   auto* row_buffer = scratch.take<float>(width);
   auto* products = scratch.take<float>(kPairs);
   auto* panelled = scratch.take<uint32_t>(kSquares * head_width);
-  // Three parts, so that a part stays in the first cache.
-  const int64_t part = width * width / kPair<T>;
-  const T* query_key = static_cast<const T*>(block.query_key);
-  panel_of_transpose(query_key, width, width, width, project);
-  panel_of_transpose(query_key + width * width, width, width, width, project + part);
-  panel_of_transpose(static_cast<const T*>(block.value), width, width, width,
-                     project + 2 * part);
+  auto* projected_room = scratch.take<T>(most * joint);
+  auto* seen_room = scratch.take<T>(most * width);
+  auto* weights_room = scratch.take<T>(kPairs);
+  join_projections(block, joined);
+  // In parts that stay in the first cache.
+  const auto part_width = [&](int64_t start) {
+    return joint - start < width ? joint - start : width;
+  };
+  const auto part_of = [&](int64_t start) { return project + start * width / kPair<T>; };
+  for (int64_t start = 0; start < joint; start += width) {
+    panel_of_transpose(joined + start * width, width, width, part_width(start),
+                       part_of(start));
+  }
   panel_of_transpose(static_cast<const T*>(block.output), width, width, width, output);
-  panel_of_transpose(static_cast<const T*>(block.generator), generated, generated, kPairs,
+  panel_of_transpose(static_cast<const T*>(block.gab.generator), generated, generated, kPairs,
                      generator);
   const T* output_bias = static_cast<const T*>(block.output_bias);
   const float scale = 1.0f / std::sqrt(static_cast<float>(head_width));
@@ -105,21 +128,23 @@ void attention(const Attention& block, int64_t first, int64_t last) {
     const int64_t boards = last - begin < kChunk ? last - begin : kChunk;
     const int64_t tokens = boards * kSquares, token = begin * kSquares;
     const T* x = static_cast<const T*>(block.x) + token * width;
-    T* projected = static_cast<T*>(block.projected) + token * joint;
-    for (int64_t third = 0; third < 3; ++third) {
-      for_rows({tokens, width, width}, x, width, project + third * part, buffer,
+    T* projected =
+        keeps ? static_cast<T*>(block.projected) + token * joint : projected_room;
+    for (int64_t start = 0; start < joint; start += width) {
+      const int64_t columns = part_width(start);
+      for_rows({tokens, columns, width}, x, width, part_of(start), buffer,
                [&](int64_t row, const float* sums) {
-                 T* out = projected + row * joint + third * width;
-                 for (int64_t i = 0; i < width; i += kLanes) {
+                 T* out = projected + row * joint + start;
+                 for (int64_t i = 0; i < columns; i += kLanes) {
                    store(load(sums + i), out + i);
                  }
                });
     }
-    pad_rows(static_cast<const T*>(block.queries_of_bias) + begin * heads * generated,
-             boards * heads, generated, rows_of_bias);
-    product<T>({whole_tiles(boards * heads), kPairs, generated}, rows_of_bias, generated,
+    std::memset(asked, 0, static_cast<size_t>(most_rows * generated) * sizeof(T));
+    asking.forward(projected + 3 * width, joint, boards, asked);
+    product<T>({whole_tiles(boards * heads), kPairs, generated}, asked, generated,
                generator, kPairs, bias, kPairs, false);
-    T* seen = static_cast<T*>(block.seen) + token * width;
+    T* seen = keeps ? static_cast<T*>(block.seen) + token * width : seen_room;
     for (int64_t pair = 0; pair < boards * heads; ++pair) {
       const int64_t board = pair / heads, head = pair % heads;
       const T* query = projected + board * kSquares * joint + head * head_width;
@@ -128,11 +153,13 @@ void attention(const Attention& block, int64_t first, int64_t last) {
       panel_of_transpose(key, joint, head_width, kSquares, panelled);
       product<T>({kSquares, kSquares, head_width}, query, joint, panelled, kSquares,
                  products, kSquares, false);
-      T* weights = static_cast<T*>(block.probabilities) + (begin * heads + pair) * kPairs;
+      const int64_t place = (begin * heads + pair) * kPairs;
+      T* weights = keeps ? static_cast<T*>(block.probabilities) + place : weights_room;
+      const T* more = block.more ? static_cast<const T*>(block.more) + place : nullptr;
       const uint64_t* attacks =
           block.attacks ? block.attacks + (begin + board) * 2 * kSquares : nullptr;
-      probabilities(products, bias + pair * kPairs, scale, attacks, block.worth + 2 * head,
-                    weights);
+      probabilities(products, bias + pair * kPairs, more, scale, attacks,
+                    block.worth + 2 * head, weights);
       panel(value, joint, kSquares, head_width, panelled);
       T* out = seen + board * kSquares * width + head * head_width;
       for_rows({kSquares, head_width, kSquares}, weights, kSquares, panelled, buffer,
@@ -147,8 +174,8 @@ void attention(const Attention& block, int64_t first, int64_t last) {
                const int64_t place = (token + row) * width;
                norm_forward(block.norm, width, x + row * width, sums, output_bias,
                             row_buffer, static_cast<T*>(block.y) + place,
-                            static_cast<T*>(block.saved.normal) + place,
-                            block.saved.inverse + token + row);
+                            kept_at<T>(block.saved.normal, place),
+                            kept_at<float>(block.saved.inverse, token + row));
              });
   }
 }
@@ -192,12 +219,13 @@ template <typename T>
 void attention_backward(const Attention& block, const AttentionGradients& gradients,
                         const AttentionSums& sums, int64_t first, int64_t last) {
   const int64_t width = block.width, heads = block.heads, head_width = block.head_width;
-  const int64_t generated = block.generated, joint = 3 * width;
+  const int64_t generated = block.gab.generated, joint = block.joint;
   // The generator's gradient is a product over these: two tiles' worth.
   const int64_t most_rows = (kChunk * heads + 31) / 32 * 32;
   constexpr int64_t most = kChunk * kSquares;
   thread_local Scratch scratch;
-  scratch.begin(Scratch::bytes<uint32_t>(joint * width) +
+  scratch.begin(Asking<T>::bytes(block.gab, heads * generated) +
+                Scratch::bytes<T>(joint * width) + Scratch::bytes<uint32_t>(joint * width) +
                 Scratch::bytes<uint32_t>(width * width) +
                 Scratch::bytes<uint32_t>(kPairs * generated) +
                 2 * Scratch::bytes<T>(most_rows * generated) +
@@ -207,15 +235,17 @@ void attention_backward(const Attention& block, const AttentionGradients& gradie
                 3 * Scratch::bytes<uint32_t>(kPairs) + 2 * Scratch::bytes<T>(most * width) +
                 2 * Scratch::bytes<T>(most * joint) +
                 Scratch::bytes<uint32_t>(most * width + most_rows * kPairs));
+  Asking<T> asking(block.gab, heads * generated, true, scratch);
+  auto* joined = scratch.take<T>(joint * width);
   auto* project = scratch.take<uint32_t>(joint * width);
   auto* output = scratch.take<uint32_t>(width * width);
   auto* generator = scratch.take<uint32_t>(kPairs * generated);
-  auto* rows_of_bias = scratch.take<T>(most_rows * generated);
-  auto* turned_rows = scratch.take<T>(most_rows * generated);
+  auto* asked = scratch.take<T>(most_rows * generated);
+  auto* turned_asked = scratch.take<T>(most_rows * generated);
   auto* slopes = scratch.take<T>(most_rows * kPairs);
   auto* buffer = scratch.take<float>(kRows * joint);
   auto* products = scratch.take<float>(kPairs);
-  auto* of_rows = scratch.take<float>(most_rows * generated);
+  auto* of_asked = scratch.take<float>(most_rows * generated);
   auto* small_panel = scratch.take<uint32_t>(kPairs);
   auto* small_panel_2 = scratch.take<uint32_t>(kPairs);
   auto* small_turned = reinterpret_cast<T*>(scratch.take<uint32_t>(kPairs));
@@ -224,12 +254,12 @@ void attention_backward(const Attention& block, const AttentionGradients& gradie
   auto* projected_slopes = scratch.take<T>(most * joint);
   auto* turned = scratch.take<T>(most * joint);
   auto* panelled = scratch.take<uint32_t>(most * width + most_rows * kPairs);
-  const T* query_key = static_cast<const T*>(block.query_key);
-  panel(query_key, width, 2 * width, width, project);
-  panel(static_cast<const T*>(block.value), width, width, width,
-        project + 2 * width * width / kPair<T>);
+  join_projections(block, joined);
+  panel(joined, width, joint, width, project);
+  // The columns beyond the compressed squares.
+  std::memset(projected_slopes, 0, static_cast<size_t>(most * joint) * sizeof(T));
   panel(static_cast<const T*>(block.output), width, width, width, output);
-  panel(static_cast<const T*>(block.generator), generated, kPairs, generated, generator);
+  panel(static_cast<const T*>(block.gab.generator), generated, kPairs, generated, generator);
   const float scale = 1.0f / std::sqrt(static_cast<float>(head_width));
   const Tiles tiles;
   for (int64_t begin = first; begin < last; begin += kChunk) {
@@ -292,21 +322,19 @@ void attention_backward(const Attention& block, const AttentionGradients& gradie
       for_rows(back, small_turned, kSquares, small_panel, buffer, store_to(of_key, scale));
     }
 
-    // The generator and what asked it.
+    // The generator and what it was asked for.
     const int64_t rows = boards * heads, padded = (rows + 31) / 32 * 32;
     std::memset(slopes + rows * kPairs, 0,
                 static_cast<size_t>((padded - rows) * kPairs) * sizeof(T));
-    const T* asked = static_cast<const T*>(block.queries_of_bias) + begin * heads * generated;
-    std::memset(rows_of_bias, 0, static_cast<size_t>(padded * generated) * sizeof(T));
-    std::memcpy(rows_of_bias, asked, static_cast<size_t>(rows * generated) * sizeof(T));
-    product<T>({padded, generated, kPairs}, slopes, kPairs, generator, generated, of_rows,
+    const T* compressed = projected + 3 * width;
+    std::memset(asked, 0, static_cast<size_t>(padded * generated) * sizeof(T));
+    asking.forward(compressed, joint, boards, asked);
+    product<T>({padded, generated, kPairs}, slopes, kPairs, generator, generated, of_asked,
                generated, false);
-    T* of_asked = static_cast<T*>(gradients.queries_of_bias) + begin * heads * generated;
-    for (int64_t i = 0; i < rows * generated; i += kLanes) {
-      store(load(of_rows + i), of_asked + i);
-    }
-    add_outer({generated, kPairs, padded}, rows_of_bias, generated, slopes, kPairs,
-              sums.generator, turned_rows, panelled);
+    add_outer({generated, kPairs, padded}, asked, generated, slopes, kPairs,
+              sums.gab.generator, turned_asked, panelled);
+    asking.backward(compressed, joint, boards, of_asked, sums.gab,
+                    projected_slopes + 3 * width);
 
     T* out = static_cast<T*>(gradients.x) + token * width;
     for_rows({tokens, width, joint}, projected_slopes, joint, project, buffer,

@@ -1,4 +1,4 @@
-// The blocks of an encoder layer on the CPU, forward and backward, as kernels
+// The blocks of a network on the CPU, forward and backward, as kernels
 // over chunks of boards whose activations stay in a core's cache. They are
 // compiled for several instruction sets; tensors are plain memory here, of f32
 // or of bf16, in both cases with sums in f32.
@@ -25,7 +25,7 @@ struct NormEnd {
   const void* bias;
 };
 
-// What a norm keeps for backward.
+// What a norm keeps for backward; null in inference.
 struct NormSaved {
   // x + gain · f(x) without mean and in units of its deviation, [tokens, width].
   void* normal;
@@ -38,49 +38,77 @@ struct NormSums {
   float *weight, *bias;
 };
 
+// Norms inside GAB: centred, with a bias.
+struct GabNorm {
+  float epsilon;
+  const void *weight, *bias;
+};
+
+// How the biases of a layer's logits are generated from the board.
+struct Gab {
+  // Numbers kept of a square, of the board, and those a head that the generator
+  // reads.
+  int64_t compress, hidden, generated;
+  // [compress, width].
+  const void* squares;
+  // [hidden, 64 · compress] and [hidden].
+  const void *summary, *summary_bias;
+  GabNorm summary_norm;
+  // [heads · generated, hidden] and [heads · generated].
+  const void *heads, *heads_bias;
+  GabNorm heads_norm;
+  // [4096, generated].
+  const void* generator;
+};
+
+// To which gradients are added, as the parameters; but [generated, 4096] of the
+// generator, and those of the squares lie with the projections.
+struct GabSums {
+  float *summary, *summary_bias, *heads, *heads_bias, *generator;
+  NormSums summary_norm, heads_norm;
+};
+
 // x + gain · attention(x), normalised.
 struct Attention {
   int64_t boards, width, heads, head_width;
-  // Numbers a head from which its biases are generated.
-  int64_t generated;
+  // Columns of all projections: 3 · width and, to a multiple of 32, `compress`.
+  int64_t joint;
   NormEnd norm;
+  Gab gab;
 
   // [boards · 64, width].
   const void* x;
-  // [boards · heads, generated].
-  const void* queries_of_bias;
-  // [4096, generated].
-  const void* generator;
   // [2 · width, width], then three times [width, width] and [width].
   const void *query_key, *value, *output, *output_bias;
   // Squares that each square attacks, then those that attack it, [boards, 2, 64],
   // and what both are worth to each head, [heads, 2]; null without attacks.
   const uint64_t* attacks;
   const float* worth;
+  // Added to the biases, [boards · heads, 64, 64]; null without.
+  const void* more;
 
   // [boards · 64, width].
   void* y;
-  // For backward: [boards · 64, 3 · width], [boards · heads, 64, 64],
-  // [boards · 64, width].
+  // For backward: [boards · 64, joint], [boards · heads, 64, 64],
+  // [boards · 64, width]; null in inference.
   void *projected, *probabilities, *seen;
   NormSaved saved;
 };
 
+// [boards · 64, width].
 struct AttentionGradients {
-  // [boards · 64, width].
   const void* y;
   void* x;
-  // [boards · heads, generated].
-  void* queries_of_bias;
 };
 
 // To which the gradients of the parameters are added.
 struct AttentionSums {
-  // [3 · width, width], [width, width], [width].
+  // [joint, width], [width, width], [width].
   float *projection, *output, *output_bias;
-  // [generated, 4096], [heads, 2].
-  float *generator, *worth;
+  // [heads, 2].
+  float* worth;
   NormSums norm;
+  GabSums gab;
 };
 
 // x + gain · narrow(mish(widen(x))), normalised.
@@ -95,7 +123,7 @@ struct FeedForward {
 
   // [boards · 64, width].
   void* y;
-  // Before mish, for backward: [boards · 64, hidden].
+  // Before mish, for backward: [boards · 64, hidden]; null in inference.
   void* widened;
   NormSaved saved;
 };
@@ -112,8 +140,124 @@ struct FeedForwardSums {
   NormSums norm;
 };
 
-// Kernels of one instruction set and one type of numbers; each works on the
-// boards from `first` to before `last`.
+// Dense layers that read the same tokens, each followed by mish.
+constexpr int64_t kMostLayers = 8;
+struct DenseLayers {
+  int64_t boards, width, count;
+  // Outputs of each layer, and of all to a multiple of 32.
+  int64_t outputs[kMostLayers], joint;
+
+  // [boards · 64, width].
+  const void* x;
+  // [outputs, width] and [outputs].
+  const void *weights[kMostLayers], *biases[kMostLayers];
+  // [boards · 64, outputs].
+  void* y[kMostLayers];
+  // Before mish, for backward: [boards · 64, joint].
+  void* kept;
+};
+
+struct DenseGradients {
+  // As those of DenseLayers.
+  const void* y[kMostLayers];
+  void* x;
+};
+
+struct DenseSums {
+  // [joint, width] and [joint].
+  float *weights, *biases;
+};
+
+// Moves of the policy, and pieces besides the knight that a pawn can become.
+constexpr int64_t kPolicy = 1858;
+constexpr int64_t kPromotions = 3;
+
+// Logits of moves by attention from squares to squares.
+struct Policy {
+  int64_t boards, width;
+
+  // [boards · 64, width].
+  const void* x;
+  // [width, width] and [width] each, and [3, width].
+  const void *query, *query_bias, *key, *key_bias, *promotion;
+  // Where each move stands among 4096 pairs and 192 promotions, [1858].
+  const int64_t* places;
+
+  // [boards, 1858].
+  float* logits;
+  // For backward: queries and keys, [boards · 64, 2 · width].
+  void* projected;
+};
+
+struct PolicyGradients {
+  // [boards, 1858].
+  const float* logits;
+  // [boards · 64, width].
+  void* x;
+};
+
+struct PolicySums {
+  // [2 · width, width], then as the parameters.
+  float *projection, *query_bias, *key_bias, *promotion;
+};
+
+// Words of a row that are bitboards; six scalars follow: castling rights (4), who
+// moves, and plies since the last capture or pawn move, which are scaled.
+constexpr int64_t kBoards = 104;
+constexpr int64_t kScalars = 6;
+constexpr float kRule50Scale = 0.01f;
+
+// The features of squares: bitboards, scalars, a zero and a one (112 in all, as
+// Lc0 has them), counts of attackers, and zeros.
+struct Inputs {
+  // Words of a row, and features of a square with the zeros.
+  int64_t row_width, width;
+  // [boards, row_width].
+  const uint64_t* rows;
+  // [boards · 64, attacks_width]; null with a width of 0.
+  const uint8_t* attacks;
+  int64_t attacks_width;
+  // [boards · 64, width].
+  void* out;
+};
+
+// (features · weightᵀ + bias) · multiply + add, the last two by square.
+struct Embedding {
+  int64_t boards, width, inputs;
+  // [boards · 64, inputs].
+  const void* features;
+  // [width, inputs], [width], and twice [64, width].
+  const void *weight, *bias, *multiply, *add;
+  // [boards · 64, width].
+  void* y;
+  // Before `multiply`, for backward: [boards · 64, width].
+  void* projected;
+};
+
+struct EmbeddingGradients {
+  // [boards · 64, width].
+  const void* y;
+};
+
+struct EmbeddingSums {
+  // As the parameters.
+  float *weight, *bias, *multiply, *add;
+};
+
+// A step of NAdam, always in f32; vectors `[count]`.
+struct Nadam {
+  int64_t count;
+  const float* gradient;
+  // The averages, and where the step goes.
+  float *mean, *square, *direction;
+  // 1 − β₁, β₂ and 1 − β₂: in f32 one does not follow from the other.
+  float mean_share, beta2, square_share, epsilon;
+  // What the average square is multiplied by; shares of gradient and mean.
+  float correction, fresh, kept;
+};
+
+// Kernels of one instruction set and one type of numbers; each of those of
+// boards works on the boards from `first` to before `last`.
 struct Kernels {
   void (*attention)(const Attention&, int64_t first, int64_t last);
   void (*attention_backward)(const Attention&, const AttentionGradients&,
@@ -121,6 +265,17 @@ struct Kernels {
   void (*feed_forward)(const FeedForward&, int64_t first, int64_t last);
   void (*feed_forward_backward)(const FeedForward&, const FeedForwardGradients&,
                                 const FeedForwardSums&, int64_t first, int64_t last);
+  void (*dense)(const DenseLayers&, int64_t first, int64_t last);
+  void (*dense_backward)(const DenseLayers&, const DenseGradients&, const DenseSums&,
+                         int64_t first, int64_t last);
+  void (*policy)(const Policy&, int64_t first, int64_t last);
+  void (*policy_backward)(const Policy&, const PolicyGradients&, const PolicySums&,
+                          int64_t first, int64_t last);
+  void (*inputs)(const Inputs&, int64_t first, int64_t last);
+  void (*embedding)(const Embedding&, int64_t first, int64_t last);
+  void (*embedding_backward)(const Embedding&, const EmbeddingGradients&,
+                             const EmbeddingSums&, int64_t first, int64_t last);
+  void (*nadam)(const Nadam&);
 };
 
 }  // namespace tessera::fused

@@ -41,12 +41,14 @@ void feed_forward(const FeedForward& block, int64_t first, int64_t last) {
   const Tiles tiles;
   for (int64_t token = first * kSquares; token < last * kSquares; token += kSquares) {
     const T* x = static_cast<const T*>(block.x) + token * width;
-    T* widened = static_cast<T*>(block.widened) + token * hidden;
+    T* widened = kept_at<T>(block.widened, token * hidden);
     for_rows({kSquares, hidden, width}, x, width, widen, buffer,
              [&](int64_t row, const float* sums) {
                for (int64_t i = 0; i < hidden; i += kLanes) {
                  const Vector h = load(sums + i) + load(widen_bias + i);
-                 store(h, widened + row * hidden + i);
+                 if (widened != nullptr) {
+                   store(h, widened + row * hidden + i);
+                 }
                  store(mish(h).value, active + row * hidden + i);
                }
              });
@@ -55,8 +57,8 @@ void feed_forward(const FeedForward& block, int64_t first, int64_t last) {
                const int64_t place = (token + row) * width;
                norm_forward(block.norm, width, x + row * width, sums, narrow_bias,
                             row_buffer, static_cast<T*>(block.y) + place,
-                            static_cast<T*>(block.saved.normal) + place,
-                            block.saved.inverse + token + row);
+                            kept_at<T>(block.saved.normal, place),
+                            kept_at<float>(block.saved.inverse, token + row));
              });
   }
 }

@@ -3,7 +3,6 @@
 
 namespace tessera::fused {
 
-Kernels amx_f32() { return amx::kernels<float>(); }
 Kernels amx_bf16() { return amx::kernels<uint16_t>(); }
 
 }  // namespace tessera::fused

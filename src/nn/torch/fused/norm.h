@@ -10,6 +10,7 @@ using fused::NormEnd;
 using fused::NormSums;
 
 // One token: z = x + gain · (sum + bias), normalised to y; `row` has room for it.
+// `normal` and `inverse` are null in inference.
 template <typename T>
 TESSERA_INLINE void norm_forward(const NormEnd& norm, int64_t width, const T* x,
                                  const float* sums, const T* bias, float* row, T* y,
@@ -32,11 +33,21 @@ TESSERA_INLINE void norm_forward(const NormEnd& norm, int64_t width, const T* x,
   const T* shift = static_cast<const T*>(norm.bias);
   for (int64_t i = 0; i < width; i += kLanes) {
     const Vector n = (load(row + i) - mean) * scale;
-    store(n, normal + i);
+    if (normal != nullptr) {
+      store(n, normal + i);
+    }
     const Vector scaled = n * load(weight + i);
     store(norm.centred ? scaled + load(shift + i) : scaled, y + i);
   }
-  *inverse = scale;
+  if (inverse != nullptr) {
+    *inverse = scale;
+  }
+}
+
+// Where what is kept for backward goes from a place on; null in inference.
+template <typename T>
+TESSERA_INLINE T* kept_at(void* kept, int64_t place) {
+  return kept != nullptr ? static_cast<T*>(kept) + place : nullptr;
 }
 
 // The gradient of z from that of y; to the sums are added the gradients of the

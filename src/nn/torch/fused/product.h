@@ -70,9 +70,11 @@ TESSERA_INLINE void store_words(Words words, void* out) {
 
 // Words of a panel: some columns of a row, or of a pair of rows.
 TESSERA_INLINE Words panel_words(const float* row, int64_t) { return load_words(row); }
+#ifdef __AVX512BF16__
 TESSERA_INLINE Words panel_words(const uint16_t* row, int64_t stride) {
   return widen(row) | (widen(row + stride) << 16);
 }
+#endif
 
 // The panel of B, given by rows; `columns` is a multiple of 16, `rows` of 2.
 template <typename T>
@@ -139,17 +141,14 @@ TESSERA_INLINE Vector multiply_add(const float* a, Words b, Vector sum) {
 #endif
 }
 
-TESSERA_INLINE Vector multiply_add(const uint16_t* a, Words b, Vector sum) {
 #ifdef __AVX512BF16__
+TESSERA_INLINE Vector multiply_add(const uint16_t* a, Words b, Vector sum) {
   int32_t pair;
   std::memcpy(&pair, a, sizeof pair);
   return (Vector)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_epi32(pair),
                                   (__m512bh)b);
-#else
-  const Vector upper = (Vector)(b << 16), lower = (Vector)(b & 0xffff0000u);
-  return splat(first(a + 1)) * lower + (splat(first(a)) * upper + sum);
-#endif
 }
+#endif
 
 // A block of C held in registers.
 template <int kRows, int kVectors, typename T>
@@ -202,6 +201,12 @@ TESSERA_INLINE void product(Sizes sizes, const T* a, int64_t a_stride, const uin
 
 #ifdef __AMX_BF16__
 
+// Has the compiler write to memory what it holds back: GCC's intrinsics do not say
+// that tiles read it.
+TESSERA_INLINE void commit(const void* memory) {
+  __asm__ volatile("" : : "r"(memory) : "memory");
+}
+
 // Eight tiles of sixteen rows of sixteen words, for as long as it lives.
 class Tiles {
  public:
@@ -211,6 +216,7 @@ class Tiles {
       uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
       uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
     } shape;
+    commit(&shape);
     _tile_loadconfig(&shape);
   }
   ~Tiles() { _tile_release(); }
@@ -260,6 +266,7 @@ TESSERA_INLINE void tile_block(int64_t k, const uint16_t* a, int64_t a_stride,
 template <>
 inline void product(Sizes sizes, const uint16_t* a, int64_t a_stride, const uint32_t* b,
                     int64_t b_stride, float* c, int64_t c_stride, bool add) {
+  commit(a);
   for (int64_t i = 0; i < sizes.m; i += 32) {
     const uint16_t* rows = a + i * a_stride;
     const bool tall = i + 32 <= sizes.m;

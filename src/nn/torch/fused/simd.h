@@ -22,7 +22,6 @@ constexpr int64_t kLanes = 8;
 typedef float Vector __attribute__((vector_size(4 * kLanes)));
 typedef int32_t Integers __attribute__((vector_size(4 * kLanes)));
 typedef uint32_t Words __attribute__((vector_size(4 * kLanes)));
-typedef uint16_t Halves __attribute__((vector_size(2 * kLanes)));
 
 #define TESSERA_INLINE static inline __attribute__((always_inline))
 
@@ -34,35 +33,26 @@ TESSERA_INLINE Vector load(const float* in) {
   return x;
 }
 
-// bf16, as its bits, is the upper half of an f32.
+TESSERA_INLINE void store(Vector x, float* out) { std::memcpy(out, &x, sizeof x); }
+
+TESSERA_INLINE float first(const float* in) { return *in; }
+
+#ifdef __AVX512BF16__
+
+// bf16, as its bits, is the upper half of an f32. Only processors that multiply it
+// have kernels for it.
 TESSERA_INLINE Words widen(const uint16_t* in) {
-#ifdef __AVX512F__
   return (Words)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)in));
-#else
-  Halves halves;
-  std::memcpy(&halves, in, sizeof halves);
-  return __builtin_convertvector(halves, Words);
-#endif
 }
 
 TESSERA_INLINE Vector load(const uint16_t* in) { return (Vector)(widen(in) << 16); }
 
-TESSERA_INLINE void store(Vector x, float* out) { std::memcpy(out, &x, sizeof x); }
-
 // To the nearest bf16, ties to even.
 TESSERA_INLINE void store(Vector x, uint16_t* out) {
-#ifdef __AVX512BF16__
   const auto halves = _mm512_cvtneps_pbh((__m512)x);
   std::memcpy(out, &halves, sizeof halves);
-#else
-  const Words bits = (Words)x;
-  const Words rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-  const Halves halves = __builtin_convertvector(x == x ? rounded : Words{} + 0x7fc0, Halves);
-  std::memcpy(out, &halves, sizeof halves);
-#endif
 }
 
-TESSERA_INLINE float first(const float* in) { return *in; }
 TESSERA_INLINE float first(const uint16_t* in) {
   const uint32_t bits = static_cast<uint32_t>(*in) << 16;
   float value;
@@ -70,11 +60,13 @@ TESSERA_INLINE float first(const uint16_t* in) {
   return value;
 }
 
+#endif
+
 TESSERA_INLINE Vector larger(Vector a, Vector b) {
 #ifdef __AVX512F__
   return (Vector)_mm512_max_ps((__m512)a, (__m512)b);
 #else
-  return a > b ? a : b;
+  return (Vector)_mm256_max_ps((__m256)a, (__m256)b);
 #endif
 }
 
@@ -82,7 +74,7 @@ TESSERA_INLINE Vector smaller(Vector a, Vector b) {
 #ifdef __AVX512F__
   return (Vector)_mm512_min_ps((__m512)a, (__m512)b);
 #else
-  return a < b ? a : b;
+  return (Vector)_mm256_min_ps((__m256)a, (__m256)b);
 #endif
 }
 
@@ -125,7 +117,8 @@ TESSERA_INLINE Vector where(uint16_t bits, Vector value) {
 // exponent bits times 2^f by a polynomial on -1/2…1/2 (Cephes' coefficients for
 // exp2f).
 TESSERA_INLINE Vector exponential(Vector x) {
-  const Vector scaled = larger(x, splat(-87.0f)) * 1.44269504f;
+  // In this order a NaN stays one.
+  const Vector scaled = larger(splat(-87.0f), x) * 1.44269504f;
   // Adding and taking away 3·2^22 leaves the nearest integer.
   const Vector whole = (scaled + 12582912.0f) - 12582912.0f;
   const Vector f = scaled - whole;

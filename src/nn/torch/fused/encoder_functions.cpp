@@ -2,18 +2,7 @@
 // operator in place of dozens. They are for training on a processor: elsewhere
 // and in exported networks the same is composed of libtorch's operators.
 #include "../shim.h"
-#include "blocks.h"
-
-#include <ATen/Parallel.h>
-#include <ATen/cpu/Utils.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
-#include <torch/csrc/autograd/custom_function.h>
-
-#include <algorithm>
-#include <numeric>
-#include <optional>
-#include <vector>
+#include "autograd.h"
 
 using at::Tensor;
 using tessera::guarded;
@@ -21,111 +10,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 namespace tessera::fused {
-
-#ifdef TESSERA_FUSED
-Kernels amx_f32();
-Kernels amx_bf16();
-Kernels avx512_f32();
-Kernels avx512_bf16();
-Kernels avx2_f32();
-#endif
-
 namespace {
-
-// The kernels of this processor for f32 and for bf16, where it has any.
-struct Available {
-  std::optional<Kernels> f32, bf16;
-};
-
-Available look() {
-  Available available;
-#ifdef TESSERA_FUSED
-  const auto features = at::cpu::get_cpu_capabilities();
-  const auto has = [&](const char* name) {
-    const auto found = features.find(name);
-    return found != features.end() && found->second.isBool() && found->second.toBool();
-  };
-  if (!has("avx2") || !has("fma3")) {
-    return available;
-  }
-  available.f32 = avx2_f32();
-  if (has("avx512_f") && has("avx512_bw") && has("avx512_vl") && has("avx512_dq") &&
-      has("avx512_bf16")) {
-    available.f32 = avx512_f32();
-    available.bf16 = avx512_bf16();
-    if (has("amx_bf16") && at::cpu::init_amx()) {
-      available.bf16 = amx_bf16();
-    }
-  }
-#endif
-  return available;
-}
-
-const std::optional<Kernels>& kernels(at::ScalarType type) {
-  static const Available available = look();
-  static const std::optional<Kernels> none;
-  switch (type) {
-    case at::kFloat:
-      return available.f32;
-    case at::kBFloat16:
-      return available.bf16;
-    default:
-      return none;
-  }
-}
-
-// Runs work(worker, first, last) on chunks of boards, one worker for each thread
-// that libtorch may use here.
-int64_t workers_for(int64_t boards) {
-  const int64_t chunks = (boards + kChunk - 1) / kChunk;
-  const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
-  return std::max<int64_t>(1, std::min(chunks, threads));
-}
-
-template <typename Work>
-void share(int64_t boards, int64_t workers, const Work& work) {
-  const int64_t chunks = (boards + kChunk - 1) / kChunk;
-  at::parallel_for(0, workers, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t worker = begin; worker < end; ++worker) {
-      const int64_t first = chunks * worker / workers * kChunk;
-      const int64_t last = std::min(boards, chunks * (worker + 1) / workers * kChunk);
-      work(worker, first, last);
-    }
-  });
-}
-
-const void* data(const Tensor& tensor) {
-  return tensor.defined() ? tensor.const_data_ptr() : nullptr;
-}
-
-// Sums of the gradients of parameters, by worker and joined in order.
-class Sums {
- public:
-  Sums(int64_t workers, std::vector<int64_t> sizes)
-      : sizes_(std::move(sizes)),
-        all_(at::zeros({workers, std::accumulate(sizes_.begin(), sizes_.end(), int64_t{0})},
-                       at::kFloat)) {}
-
-  // Where a worker's sums for each parameter lie.
-  std::vector<float*> of(int64_t worker) const {
-    std::vector<float*> places;
-    float* place = all_.mutable_data_ptr<float>() + worker * all_.size(1);
-    for (const int64_t size : sizes_) {
-      places.push_back(place);
-      place += size;
-    }
-    return places;
-  }
-
-  std::vector<Tensor> joined() const {
-    const Tensor total = all_.size(0) == 1 ? all_[0] : all_.sum(0);
-    return total.split_with_sizes(sizes_);
-  }
-
- private:
-  std::vector<int64_t> sizes_;
-  Tensor all_;
-};
 
 NormEnd norm_of(AutogradContext* context, const Tensor& weight, const Tensor& bias) {
   return {static_cast<float>(context->saved_data["gain"].toDouble()),
@@ -133,21 +18,26 @@ NormEnd norm_of(AutogradContext* context, const Tensor& weight, const Tensor& bi
           data(weight), data(bias)};
 }
 
-Tensor like(const Tensor& tensor, at::IntArrayRef sizes) {
-  return at::empty(sizes, tensor.options());
-}
-
 struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
   // What is saved for backward: the inputs, then what forward computed.
   enum Saved {
     kX,
-    kQueriesOfBias,
-    kGenerator,
     kQueryKey,
     kValue,
     kOutput,
     kOutputBias,
     kNormWeight,
+    kCompress,
+    kSummary,
+    kSummaryBias,
+    kSummaryNormWeight,
+    kSummaryNormBias,
+    kHeads,
+    kHeadsBias,
+    kHeadsNormWeight,
+    kHeadsNormBias,
+    kGenerator,
+    // Those from here on may be absent.
     kNormBias,
     kAttacks,
     kWorth,
@@ -160,65 +50,74 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     kSaved,
   };
 
+  static int64_t joint_of(const variable_list& saved) {
+    return 3 * saved[kX].size(-1) + whole_tiles(saved[kCompress].size(0));
+  }
+
   static Attention block(AutogradContext* context, const variable_list& saved,
                          const Tensor& worth) {
     const Tensor& x = saved[kX];
     const int64_t width = x.size(-1), heads = context->saved_data["heads"].toInt();
-    return {x.numel() / (kSquares * width),
-            width,
-            heads,
-            width / heads,
-            saved[kGenerator].size(1),
-            norm_of(context, saved[kNormWeight], saved[kNormBias]),
-            data(x),
-            data(saved[kQueriesOfBias]),
-            data(saved[kGenerator]),
-            data(saved[kQueryKey]),
-            data(saved[kValue]),
-            data(saved[kOutput]),
-            data(saved[kOutputBias]),
-            static_cast<const uint64_t*>(data(saved[kAttacks])),
-            static_cast<const float*>(data(worth)),
-            nullptr,
-            saved[kProjected].mutable_data_ptr(),
-            saved[kProbabilities].mutable_data_ptr(),
-            saved[kSeen].mutable_data_ptr(),
-            {saved[kNormal].mutable_data_ptr(), saved[kInverse].mutable_data_ptr<float>()}};
+    const float epsilon =
+        static_cast<float>(context->saved_data["epsilon_of_bias"].toDouble());
+    Attention attention{};
+    attention.boards = x.numel() / (kSquares * width);
+    attention.width = width;
+    attention.heads = heads;
+    attention.head_width = width / heads;
+    attention.joint = joint_of(saved);
+    attention.norm = norm_of(context, saved[kNormWeight], saved[kNormBias]);
+    attention.gab = {saved[kCompress].size(0),
+                     saved[kSummary].size(0),
+                     saved[kGenerator].size(1),
+                     data(saved[kCompress]),
+                     data(saved[kSummary]),
+                     data(saved[kSummaryBias]),
+                     {epsilon, data(saved[kSummaryNormWeight]), data(saved[kSummaryNormBias])},
+                     data(saved[kHeads]),
+                     data(saved[kHeadsBias]),
+                     {epsilon, data(saved[kHeadsNormWeight]), data(saved[kHeadsNormBias])},
+                     data(saved[kGenerator])};
+    attention.x = data(x);
+    attention.query_key = data(saved[kQueryKey]);
+    attention.value = data(saved[kValue]);
+    attention.output = data(saved[kOutput]);
+    attention.output_bias = data(saved[kOutputBias]);
+    attention.attacks = static_cast<const uint64_t*>(data(saved[kAttacks]));
+    attention.worth = static_cast<const float*>(data(worth));
+    attention.projected = saved[kProjected].mutable_data_ptr();
+    attention.probabilities = saved[kProbabilities].mutable_data_ptr();
+    attention.seen = saved[kSeen].mutable_data_ptr();
+    attention.saved = {saved[kNormal].mutable_data_ptr(),
+                       saved[kInverse].mutable_data_ptr<float>()};
+    return attention;
   }
 
   static Tensor worth_of(const variable_list& saved) {
     return saved[kWorth].defined() ? saved[kWorth].to(at::kFloat).contiguous() : Tensor();
   }
 
-  static Tensor forward(AutogradContext* context, const Tensor& x,
-                        const Tensor& queries_of_bias, const Tensor& generator,
-                        const Tensor& query_key, const Tensor& value, const Tensor& output,
-                        const Tensor& output_bias, const Tensor& norm_weight,
+  static Tensor forward(AutogradContext* context, at::TensorList inputs,
                         const std::optional<Tensor>& norm_bias,
                         const std::optional<Tensor>& attacks,
-                        const std::optional<Tensor>& worth,
-                        int64_t heads, double gain, double epsilon) {
+                        const std::optional<Tensor>& worth, int64_t heads, double gain,
+                        double epsilon, double epsilon_of_bias) {
     const at::AutoDispatchBelowAutograd below;
     context->saved_data["heads"] = heads;
     context->saved_data["gain"] = gain;
     context->saved_data["epsilon"] = epsilon;
-    variable_list saved = {x,
-                           queries_of_bias,
-                           generator,
-                           query_key,
-                           value,
-                           output,
-                           output_bias,
-                           norm_weight,
-                           norm_bias.value_or(Tensor()),
-                           attacks.value_or(Tensor()),
-                           worth.value_or(Tensor())};
+    context->saved_data["epsilon_of_bias"] = epsilon_of_bias;
+    variable_list saved(inputs.begin(), inputs.end());
+    saved.push_back(norm_bias.value_or(Tensor()));
+    saved.push_back(attacks.value_or(Tensor()));
+    saved.push_back(worth.value_or(Tensor()));
     for (Tensor& tensor : saved) {
       tensor = tensor.defined() ? tensor.contiguous() : tensor;
     }
+    const Tensor x = saved[kX];
     const int64_t width = x.size(-1), tokens = x.numel() / width;
     const int64_t boards = tokens / kSquares;
-    saved.push_back(like(x, {tokens, 3 * width}));
+    saved.push_back(like(x, {tokens, joint_of(saved)}));
     saved.push_back(like(x, {boards * heads, kSquares, kSquares}));
     saved.push_back(like(x, {tokens, width}));
     saved.push_back(like(x, {tokens, width}));
@@ -243,37 +142,52 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     const Tensor worths = worth_of(saved);
     const Attention attention = block(context, saved, worths);
     Tensor of_x = like(x, x.sizes());
-    Tensor of_queries = like(x, saved[kQueriesOfBias].sizes());
-    const int64_t width = attention.width, workers = workers_for(attention.boards);
-    const Sums sums(workers, {3 * width * width, width * width, width,
-                              attention.generated * kPairs, 2 * attention.heads, width,
-                              width});
-    const AttentionGradients gradients{data(gradient), of_x.mutable_data_ptr(),
-                                       of_queries.mutable_data_ptr()};
+    const Gab& gab = attention.gab;
+    const int64_t width = attention.width, asked = attention.heads * gab.generated;
+    const int64_t workers = workers_for(attention.boards);
+    const Sums sums(
+        workers, {attention.joint * width, width * width, width, 2 * attention.heads, width,
+                  width, gab.hidden * kSquares * gab.compress, gab.hidden, asked * gab.hidden,
+                  asked, gab.generated * kPairs, gab.hidden, gab.hidden, asked, asked});
+    const AttentionGradients gradients{data(gradient), of_x.mutable_data_ptr()};
     const Kernels& run = *kernels(type);
     share(attention.boards, workers, [&](int64_t worker, int64_t first, int64_t last) {
       const auto to = sums.of(worker);
       run.attention_backward(attention, gradients,
-                             {to[0], to[1], to[2], to[3], to[4], {to[5], to[6]}}, first,
-                             last);
+                             {to[0],
+                              to[1],
+                              to[2],
+                              to[3],
+                              {to[4], to[5]},
+                              {to[6], to[7], to[8], to[9], to[10], {to[11], to[12]},
+                               {to[13], to[14]}}},
+                             first, last);
     });
     const auto of = sums.joined();
-    const Tensor projection = of[0].to(type).view({3 * width, width});
-    const Tensor generator = of[3].view({attention.generated, kPairs}).t();
-    const auto where = [&](Saved input, const Tensor& gradient) {
-      return saved[input].defined() ? gradient.to(type) : Tensor();
+    const Tensor projection = of[0].to(type).view({attention.joint, width});
+    const auto shaped = [&](Saved input, const Tensor& gradient) {
+      return saved[input].defined() ? gradient.to(type).view(saved[input].sizes()) : Tensor();
     };
     return {of_x,
-            of_queries,
-            generator.to(type).contiguous(),
             projection.narrow(0, 0, 2 * width),
             projection.narrow(0, 2 * width, width),
-            of[1].mul(attention.norm.gain).to(type).view({width, width}),
-            of[2].to(type),
-            of[5].to(type),
-            where(kNormBias, of[6]),
+            shaped(kOutput, of[1].mul(attention.norm.gain)),
+            shaped(kOutputBias, of[2]),
+            shaped(kNormWeight, of[4]),
+            projection.narrow(0, 3 * width, gab.compress),
+            shaped(kSummary, of[6]),
+            shaped(kSummaryBias, of[7]),
+            shaped(kSummaryNormWeight, of[11]),
+            shaped(kSummaryNormBias, of[12]),
+            shaped(kHeads, of[8]),
+            shaped(kHeadsBias, of[9]),
+            shaped(kHeadsNormWeight, of[13]),
+            shaped(kHeadsNormBias, of[14]),
+            of[10].view({gab.generated, kPairs}).t().to(type).contiguous(),
+            shaped(kNormBias, of[5]),
             Tensor(),
-            where(kWorth, of[4].view({attention.heads, 2})),
+            shaped(kWorth, of[3]),
+            Tensor(),
             Tensor(),
             Tensor(),
             Tensor()};
@@ -374,34 +288,25 @@ struct FeedForwardFunction : torch::autograd::Function<FeedForwardFunction> {
   }
 };
 
-// An input that may be absent.
-std::optional<Tensor> optional(const Tensor* tensor) {
-  return tensor == nullptr ? std::nullopt : std::optional(*tensor);
-}
-
 }  // namespace
 }  // namespace tessera::fused
 
 extern "C" {
 
-// Whether there are kernels for the type of these numbers.
-bool tessera_fused_available(const Tensor* like) {
-  return tessera::fused::kernels(like->scalar_type()).has_value();
-}
-
 // Inputs in the order of AttentionFunction::Saved; null for those that are absent.
 char* tessera_fused_attention(const Tensor* const* inputs, int64_t heads, double gain,
-                              double epsilon, Tensor** out) {
+                              double epsilon, double epsilon_of_bias, Tensor** out) {
   return guarded([&] {
     using namespace tessera::fused;
     using Function = AttentionFunction;
-    const auto input = [&](Function::Saved place) { return *inputs[place]; };
+    variable_list present;
+    for (int place = 0; place < Function::kNormBias; ++place) {
+      present.push_back(*inputs[place]);
+    }
     *out = new Tensor(Function::apply(
-        input(Function::kX), input(Function::kQueriesOfBias), input(Function::kGenerator),
-        input(Function::kQueryKey), input(Function::kValue), input(Function::kOutput),
-        input(Function::kOutputBias), input(Function::kNormWeight),
-        optional(inputs[Function::kNormBias]), optional(inputs[Function::kAttacks]),
-        optional(inputs[Function::kWorth]), heads, gain, epsilon));
+        at::TensorList(present), optional(inputs[Function::kNormBias]),
+        optional(inputs[Function::kAttacks]), optional(inputs[Function::kWorth]), heads,
+        gain, epsilon, epsilon_of_bias));
   });
 }
 

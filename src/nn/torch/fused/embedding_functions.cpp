@@ -1,0 +1,117 @@
+// The embedding as a function that autograd knows, see encoder_functions.cpp, and
+// the features that it reads, which have no gradient.
+#include "../shim.h"
+#include "autograd.h"
+
+using at::Tensor;
+using tessera::guarded;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+namespace tessera::fused {
+namespace {
+
+struct EmbeddingFunction : torch::autograd::Function<EmbeddingFunction> {
+  // What is saved for backward: the inputs, then what forward computed.
+  enum Saved { kFeatures, kWeight, kBias, kMultiply, kAdd, kInputs, kProjected = kInputs };
+
+  static Embedding layer(const variable_list& saved) {
+    const int64_t width = saved[kWeight].size(0), inputs = saved[kWeight].size(1);
+    return {saved[kFeatures].numel() / (kSquares * inputs),
+            width,
+            inputs,
+            data(saved[kFeatures]),
+            data(saved[kWeight]),
+            data(saved[kBias]),
+            data(saved[kMultiply]),
+            data(saved[kAdd]),
+            nullptr,
+            saved[kProjected].mutable_data_ptr()};
+  }
+
+  static Tensor forward(AutogradContext* context, at::TensorList inputs) {
+    const at::AutoDispatchBelowAutograd below;
+    variable_list saved;
+    for (const Tensor& input : inputs) {
+      saved.push_back(input.contiguous());
+    }
+    const Tensor features = saved[kFeatures];
+    const int64_t boards = features.size(0), width = saved[kWeight].size(0);
+    saved.push_back(like(features, {boards * kSquares, width}));
+    Embedding embedding = layer(saved);
+    Tensor y = like(features, {boards, kSquares, width});
+    embedding.y = y.mutable_data_ptr();
+    const Kernels& run = *kernels(features.scalar_type());
+    share(boards, workers_for(boards), [&](int64_t, int64_t first, int64_t last) {
+      run.embedding(embedding, first, last);
+    });
+    context->save_for_backward(saved);
+    return y;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list outputs) {
+    const variable_list saved = context->get_saved_variables();
+    const at::ScalarType type = saved[kFeatures].scalar_type();
+    const Tensor gradient = outputs[0].to(type).contiguous();
+    const Embedding embedding = layer(saved);
+    const int64_t width = embedding.width, workers = workers_for(embedding.boards);
+    const Sums sums(workers, {width * embedding.inputs, width, kSquares * width,
+                              kSquares * width});
+    const Kernels& run = *kernels(type);
+    share(embedding.boards, workers, [&](int64_t worker, int64_t first, int64_t last) {
+      const auto to = sums.of(worker);
+      run.embedding_backward(embedding, {data(gradient)}, {to[0], to[1], to[2], to[3]}, first,
+                             last);
+    });
+    const auto of = sums.joined();
+    variable_list result = {Tensor()};
+    for (int place = kWeight; place <= kAdd; ++place) {
+      result.push_back(of[place - kWeight].to(type).view(saved[place].sizes()));
+    }
+    return result;
+  }
+};
+
+}  // namespace
+}  // namespace tessera::fused
+
+extern "C" {
+
+// The features of rows i64 [B, 110 or more] and of attackers u8 [B, 64, n], null
+// for none, as [B, 64, width] in the type of `like`.
+char* tessera_fused_inputs(const Tensor* rows, const Tensor* attacks, int64_t width,
+                           const Tensor* like, Tensor** out) {
+  return guarded([&] {
+    using namespace tessera::fused;
+    const Tensor words = rows->contiguous();
+    const Tensor counts = attacks == nullptr ? Tensor() : attacks->contiguous();
+    const int64_t boards = words.size(0), more = counts.defined() ? counts.size(2) : 0;
+    TORCH_CHECK(words.size(1) >= kBoards + kScalars && kBoards + kScalars + 2 + more <= width,
+                "rows too short, or features too few");
+    Tensor features = at::empty({boards, kSquares, width}, like->options());
+    const Inputs inputs{words.size(1),
+                        width,
+                        static_cast<const uint64_t*>(words.const_data_ptr()),
+                        static_cast<const uint8_t*>(data(counts)),
+                        more,
+                        features.mutable_data_ptr()};
+    const Kernels& run = *kernels(like->scalar_type());
+    share(boards, workers_for(boards), [&](int64_t, int64_t first, int64_t last) {
+      run.inputs(inputs, first, last);
+    });
+    *out = new Tensor(features);
+  });
+}
+
+// Inputs in the order of EmbeddingFunction::Saved.
+char* tessera_fused_embedding(const Tensor* const* inputs, Tensor** out) {
+  return guarded([&] {
+    using Function = tessera::fused::EmbeddingFunction;
+    variable_list present;
+    for (int place = 0; place < Function::kInputs; ++place) {
+      present.push_back(*inputs[place]);
+    }
+    *out = new Tensor(Function::apply(at::TensorList(present)));
+  });
+}
+}

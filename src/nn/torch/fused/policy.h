@@ -1,0 +1,190 @@
+// The policy head: attention from the square that a piece leaves to the square
+// that it reaches.
+#pragma once
+
+#include "feed_forward.h"
+
+namespace tessera::TESSERA_ISA {
+
+using fused::kPairs;
+using fused::kPolicy;
+using fused::kPromotions;
+using fused::Policy;
+using fused::PolicyGradients;
+using fused::PolicySums;
+
+// The pairs of squares from the seventh rank to the eighth, and the logits of
+// promotions that follow those of pairs: a pair's with what each piece adds.
+constexpr int64_t kFiles = 8;
+TESSERA_INLINE int64_t last_pair(int64_t from, int64_t to) {
+  return (48 + from) * kSquares + 56 + to;
+}
+TESSERA_INLINE int64_t promotion(int64_t from, int64_t to, int64_t piece) {
+  return kPairs + (from * kFiles + to) * kPromotions + piece;
+}
+constexpr int64_t kPlaces = kPairs + kFiles * kFiles * kPromotions;
+
+template <typename T>
+TESSERA_INLINE float dot(const T* a, const T* b, int64_t width) {
+  Vector products{};
+  for (int64_t i = 0; i < width; i += kLanes) {
+    products += load(a + i) * load(b + i);
+  }
+  return sum(products);
+}
+
+template <typename T>
+void policy(const Policy& head, int64_t first_board, int64_t last_board) {
+  const int64_t width = head.width, joint = 2 * width;
+  thread_local Scratch scratch;
+  scratch.begin(2 * Scratch::bytes<uint32_t>(width * width) +
+                Scratch::bytes<float>(kRows * width) + Scratch::bytes<float>(kPlaces) +
+                Scratch::bytes<uint32_t>(kSquares * width));
+  uint32_t* project[2] = {scratch.take<uint32_t>(width * width),
+                          scratch.take<uint32_t>(width * width)};
+  auto* buffer = scratch.take<float>(kRows * width);
+  auto* logits = scratch.take<float>(kPlaces);
+  auto* panelled = scratch.take<uint32_t>(kSquares * width);
+  const T* weights[2] = {static_cast<const T*>(head.query), static_cast<const T*>(head.key)};
+  const T* biases[2] = {static_cast<const T*>(head.query_bias),
+                        static_cast<const T*>(head.key_bias)};
+  for (int part = 0; part < 2; ++part) {
+    panel_of_transpose(weights[part], width, width, width, project[part]);
+  }
+  const T* pieces = static_cast<const T*>(head.promotion);
+  const float scale = 1.0f / std::sqrt(static_cast<float>(width));
+  const Tiles tiles;
+  for (int64_t board = first_board; board < last_board; ++board) {
+    const T* x = static_cast<const T*>(head.x) + board * kSquares * width;
+    T* projected = static_cast<T*>(head.projected) + board * kSquares * joint;
+    for (int part = 0; part < 2; ++part) {
+      for_rows({kSquares, width, width}, x, width, project[part], buffer,
+               [&](int64_t row, const float* sums) {
+                 T* out = projected + row * joint + part * width;
+                 for (int64_t i = 0; i < width; i += kLanes) {
+                   store(load(sums + i) + load(biases[part] + i), out + i);
+                 }
+               });
+    }
+    const T* keys = projected + width;
+    panel_of_transpose(keys, joint, width, kSquares, panelled);
+    product<T>({kSquares, kSquares, width}, projected, joint, panelled, kSquares, logits,
+               kSquares, false);
+    for (int64_t i = 0; i < kPairs; i += kLanes) {
+      store(load(logits + i) * scale, logits + i);
+    }
+    for (int64_t to = 0; to < kFiles; ++to) {
+      for (int64_t piece = 0; piece < kPromotions; ++piece) {
+        const float more = dot(keys + (56 + to) * joint, pieces + piece * width, width);
+        for (int64_t from = 0; from < kFiles; ++from) {
+          logits[promotion(from, to, piece)] = logits[last_pair(from, to)] + more;
+        }
+      }
+    }
+    float* out = head.logits + board * kPolicy;
+    for (int64_t move = 0; move < kPolicy; ++move) {
+      out[move] = logits[head.places[move]];
+    }
+  }
+}
+
+template <typename T>
+void policy_backward(const Policy& head, const PolicyGradients& gradients,
+                     const PolicySums& sums, int64_t first_board, int64_t last_board) {
+  const int64_t width = head.width, joint = 2 * width;
+  constexpr int64_t most = kChunk * kSquares;
+  thread_local Scratch scratch;
+  scratch.begin(Scratch::bytes<uint32_t>(joint * width) +
+                Scratch::bytes<float>(kRows * width) + Scratch::bytes<float>(kPlaces) +
+                2 * Scratch::bytes<T>(kPairs) + Scratch::bytes<uint32_t>(kSquares * width) +
+                2 * Scratch::bytes<T>(most * joint) +
+                Scratch::bytes<uint32_t>(most * width));
+  auto* project = scratch.take<uint32_t>(joint * width);
+  auto* buffer = scratch.take<float>(kRows * width);
+  auto* logits = scratch.take<float>(kPlaces);
+  auto* slopes = scratch.take<T>(kPairs);
+  auto* turned_slopes = scratch.take<T>(kPairs);
+  auto* small_panel = scratch.take<uint32_t>(kSquares * width);
+  auto* projected_slopes = scratch.take<T>(most * joint);
+  auto* turned = scratch.take<T>(most * joint);
+  auto* panelled = scratch.take<uint32_t>(most * width);
+  panel(static_cast<const T*>(head.query), width, width, width, project);
+  panel(static_cast<const T*>(head.key), width, width, width,
+        project + width * width / kPair<T>);
+  const T* pieces = static_cast<const T*>(head.promotion);
+  const float scale = 1.0f / std::sqrt(static_cast<float>(width));
+  std::memset(logits, 0, kPlaces * sizeof(float));
+  const Tiles tiles;
+  for (int64_t begin = first_board; begin < last_board; begin += kChunk) {
+    const int64_t boards = last_board - begin < kChunk ? last_board - begin : kChunk;
+    const int64_t tokens = boards * kSquares, token = begin * kSquares;
+    for (int64_t board = 0; board < boards; ++board) {
+      // Places are all different, and those without a move stay zero.
+      const float* of_moves = gradients.logits + (begin + board) * kPolicy;
+      for (int64_t move = 0; move < kPolicy; ++move) {
+        logits[head.places[move]] = of_moves[move];
+      }
+      float more[kFiles][kPromotions] = {};
+      for (int64_t from = 0; from < kFiles; ++from) {
+        for (int64_t to = 0; to < kFiles; ++to) {
+          for (int64_t piece = 0; piece < kPromotions; ++piece) {
+            const float g = logits[promotion(from, to, piece)];
+            more[to][piece] += g;
+            logits[last_pair(from, to)] += g;
+          }
+        }
+      }
+      for (int64_t i = 0; i < kPairs; i += kLanes) {
+        store(load(logits + i) * scale, slopes + i);
+      }
+      for (int64_t from = 0; from < kFiles; ++from) {
+        for (int64_t to = 0; to < kFiles; ++to) {
+          logits[last_pair(from, to)] = 0.0f;
+        }
+      }
+      const T* queries =
+          static_cast<const T*>(head.projected) + (token + board * kSquares) * joint;
+      const T* keys = queries + width;
+      T* of_queries = projected_slopes + board * kSquares * joint;
+      T* of_keys = of_queries + width;
+      panel(keys, joint, kSquares, width, small_panel);
+      for_rows({kSquares, width, kSquares}, slopes, kSquares, small_panel, buffer,
+               [&](int64_t row, const float* products) {
+                 for (int64_t i = 0; i < width; i += kLanes) {
+                   const Vector g = load(products + i);
+                   store(g, of_queries + row * joint + i);
+                   store(load(sums.query_bias + i) + g, sums.query_bias + i);
+                 }
+               });
+      transpose(slopes, kSquares, kSquares, kSquares, turned_slopes);
+      panel(queries, joint, kSquares, width, small_panel);
+      for_rows({kSquares, width, kSquares}, turned_slopes, kSquares, small_panel, buffer,
+               [&](int64_t row, const float* products) {
+                 const float* pulls = row >= 56 ? more[row - 56] : nullptr;
+                 for (int64_t i = 0; i < width; i += kLanes) {
+                   Vector g = load(products + i);
+                   for (int64_t piece = 0; pulls != nullptr && piece < kPromotions; ++piece) {
+                     const Vector key = load(keys + row * joint + i);
+                     float* of_piece = sums.promotion + piece * width + i;
+                     g += pulls[piece] * load(pieces + piece * width + i);
+                     store(load(of_piece) + pulls[piece] * key, of_piece);
+                   }
+                   store(g, of_keys + row * joint + i);
+                   store(load(sums.key_bias + i) + g, sums.key_bias + i);
+                 }
+               });
+    }
+    T* of_x = static_cast<T*>(gradients.x) + token * width;
+    for_rows({tokens, width, joint}, projected_slopes, joint, project, buffer,
+             [&](int64_t row, const float* products) {
+               for (int64_t i = 0; i < width; i += kLanes) {
+                 store(load(products + i), of_x + row * width + i);
+               }
+             });
+    add_outer({joint, width, tokens}, projected_slopes, joint,
+              static_cast<const T*>(head.x) + token * width, width, sums.projection, turned,
+              panelled);
+  }
+}
+
+}  // namespace tessera::TESSERA_ISA

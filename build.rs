@@ -151,9 +151,10 @@ fn cpp() -> cc::Build {
 /// The objects of `files`, compiled where they are not there yet.
 ///
 /// Cargo runs this script again when the built-in network or the script itself
-/// changes, and `cc` alone would then compile everything: minutes spent in
-/// libtorch's headers. So an object's name holds a hash of what it was made from:
-/// the source, `inputs`, the compiler and its command.
+/// changes, and once for every profile and every set of features. `cc` alone would
+/// then compile everything: minutes spent in libtorch's headers. So an object's
+/// name holds a hash of what it was made from (the source, `inputs`, the compiler
+/// and its command), and all of these builds share one folder of objects.
 fn compile_new(build: &cc::Build, files: &[&str], inputs: &DefaultHasher) -> Vec<PathBuf> {
     let mut inputs = inputs.clone();
     let compiler = build.get_compiler();
@@ -161,20 +162,22 @@ fn compile_new(build: &cc::Build, files: &[&str], inputs: &DefaultHasher) -> Vec
     if let Ok(version) = Command::new(compiler.path()).arg("--version").output() {
         version.stdout.hash(&mut inputs);
     }
+    // OUT_DIR is target/PROFILE/build/tessera-HASH/out.
+    let out_dir = out_dir();
+    let objects = out_dir.ancestors().nth(4).expect("cargo's folders");
+    let objects = objects.join("tessera-cpp");
+    fs::create_dir_all(&objects).expect("the target folder can be written");
     let object = |file: &str| {
         let mut hash = inputs.clone();
         read(file).hash(&mut hash);
-        out_dir().join(format!(
-            "{}-{:016x}.o",
-            file.replace('/', "-"),
-            hash.finish()
-        ))
+        let name = file.replace('/', "-");
+        objects.join(format!("{name}-{:016x}.o", hash.finish()))
     };
     let missing = files.iter().filter(|file| !object(file).exists());
     let missing: Vec<&str> = missing.copied().collect();
     let compiled = build.clone().files(&missing).compile_intermediates();
     for (file, compiled) in missing.into_iter().zip(compiled) {
-        fs::rename(compiled, object(file)).expect("OUT_DIR can be written");
+        fs::rename(compiled, object(file)).expect("the target folder can be written");
     }
     files.iter().map(|file| object(file)).collect()
 }

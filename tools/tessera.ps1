@@ -36,7 +36,7 @@ if (-not (Test-Fresh)) {
     Invoke-Step 'the set-up failed: its reason is above' { python (Join-Path $root 'tools\setup') }
     Push-Location $root
     Invoke-Step 'the build failed: its reason is above' {
-        cargo build --release --bins --target-dir (Join-Path $root 'target')
+        cargo build --release --bin tessera --target-dir (Join-Path $root 'target')
     }
     Pop-Location
     $libtorch = if ($env:LIBTORCH) { $env:LIBTORCH } else { Join-Path $root '.libtorch\torch' }

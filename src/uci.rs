@@ -14,7 +14,8 @@
 //!   pondering) it is stopped. `stop` stops both. (Stockfish does not read on
 //!   in this case, and Lc0 leaves out the first `bestmove`.)
 //! - `quit` and the end of the input stop it. Its `bestmove` is waited for, for
-//!   a second at most, and what `go perft` and `isready` have to say for two.
+//!   a second at most, the count of `go perft` for two, a network that loads for
+//!   `isready` for ten.
 //! - Behind 256 searches that wait, input is read on when one has ended.
 //!
 //! Every `go` is answered by one `bestmove`. It is `(none)` where there is no

@@ -24,9 +24,12 @@ use vampirc_uci::UciMessage;
 
 /// How long the end waits for a search that was told to stop.
 const SEARCH_GRACE: Duration = Duration::from_secs(1);
-/// How long the end waits for a `perft` or an `isready`: scripts that pipe
-/// `go perft 4` and `quit` want to see the count.
-const WORK_GRACE: Duration = Duration::from_secs(2);
+/// How long the end waits for a `perft`: scripts that pipe `go perft 4` and `quit`
+/// want to see the count.
+const PERFT_GRACE: Duration = Duration::from_secs(2);
+/// How long it waits for a network to load: nothing hastens that, and scripts that
+/// pipe `isready` and `quit` want to see what comes of it.
+const LOADING_GRACE: Duration = Duration::from_secs(10);
 /// How long the end waits at least for the last lines to be written.
 const WRITING_GRACE: Duration = Duration::from_millis(200);
 /// Searches and counts that may wait. No client sends so many; a script that does
@@ -182,7 +185,8 @@ impl Session {
         for task in &self.tasks {
             match task.kind {
                 Kind::Search { .. } => task.control.stop(),
-                Kind::Ready | Kind::Perft => deadline = now + WORK_GRACE,
+                Kind::Perft => deadline = deadline.max(now + PERFT_GRACE),
+                Kind::Ready => deadline = deadline.max(now + LOADING_GRACE),
             }
         }
         for task in &self.tasks {

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Answers that take longer count as none; tests share their machine.
-const PROMPT: Duration = Duration::from_secs(5);
+const PROMPT: Duration = Duration::from_secs(30);
 
 /// Waits for the end of a process that may never come.
 fn ends_within(child: &mut Child, limit: Duration) -> bool {

@@ -258,7 +258,7 @@ fn isready_during_a_search_is_answered_at_once() {
     let asked = Instant::now();
     client.say(&["isready"]);
     assert_eq!(client.wait_for("readyok"), ["readyok"]);
-    assert!(asked.elapsed() < Duration::from_millis(20));
+    assert!(asked.elapsed() < Duration::from_millis(500));
     client.say(&["stop"]);
     client.wait_for("bestmove");
 }

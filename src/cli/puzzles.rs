@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
-use tessera::eval::puzzles::{Attempt, SolveRate, Summary, read, sample, summarise};
+use tessera::eval::puzzles::{Attempt, Half, SolveRate, Summary, read, sample, summarise};
 use tessera::eval::runner;
 
 /// Let a player solve Lichess puzzles
@@ -19,6 +19,10 @@ pub struct Arguments {
     /// The puzzles: a CSV file with the columns PuzzleId, FEN, Moves, Rating
     #[arg(value_name = "FILE.csv")]
     file: PathBuf,
+    /// Take only one half, split by a hash of the puzzles' names: choose networks by
+    /// one half, report the other
+    #[arg(long, value_enum)]
+    half: Option<Half>,
     /// Take only this many, evenly from all rating bands, the same on each run
     #[arg(long)]
     limit: Option<usize>,
@@ -41,6 +45,7 @@ struct Output {
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
         let mut puzzles = read(&self.file)?;
+        puzzles.retain(|puzzle| self.half.is_none_or(|half| Half::of(puzzle) == half));
         if let Some(limit) = self.limit {
             puzzles = sample(puzzles, limit);
         }

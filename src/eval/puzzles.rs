@@ -14,6 +14,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use shakmaty::{CastlingMode, Move, Position};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -95,6 +96,28 @@ impl Puzzle {
     #[must_use]
     pub fn band(&self) -> u32 {
         (self.rating / BAND * BAND).min(LAST_BAND)
+    }
+}
+
+/// One of the two halves of a set of puzzles. Networks and settings are chosen by
+/// one, so that the other can tell what came of the choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Half {
+    /// To choose by.
+    Select,
+    /// To report.
+    Report,
+}
+
+impl Half {
+    /// The half that a puzzle belongs to, by the hash of its name: the same in every
+    /// file that has it.
+    #[must_use]
+    pub fn of(puzzle: &Puzzle) -> Half {
+        match Sha256::digest(&puzzle.id)[0] % 2 {
+            0 => Half::Select,
+            _ => Half::Report,
+        }
     }
 }
 

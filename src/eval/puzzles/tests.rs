@@ -161,3 +161,16 @@ proptest! {
         let _ = read_text(&format!("{HEADER}{}", MATE_IN_TWO.replace("h4h6", &row)));
     }
 }
+
+#[test]
+fn halves_part_the_puzzles_by_their_names() {
+    let row = |number: usize| MATE_IN_TWO.replace("dhs2l", &format!("{number:05}"));
+    let rows: String = (0..200).map(row).collect();
+    let puzzles = read_text(&format!("{HEADER}{rows}")).unwrap();
+    let half = |half| puzzles.iter().filter(|it| Half::of(it) == half).count();
+    assert_eq!(half(Half::Select) + half(Half::Report), 200);
+    assert!((70..=130).contains(&half(Half::Report)));
+    // Neither order nor place matter.
+    let alone = read_text(&format!("{HEADER}{}", row(7))).unwrap();
+    assert_eq!(Half::of(&alone[0]), Half::of(&puzzles[7]));
+}

@@ -1,4 +1,5 @@
-//! `Hash` bounds tree and evaluation cache together.
+//! `Hash` bounds tree and evaluation cache together. What a network takes for its
+//! weights and for the largest batch is no part of it, and does not grow with it.
 
 use super::{BRIEFLY, SLACK, number};
 use crate::uci::{Engine, PATIENCE, endurance, resident};
@@ -35,10 +36,12 @@ fn write_small_network(path: &Path) {
 
 /// MiB of `Hash` with a network: three quarters are the tree's, of which an eighth
 /// is its table, and one quarter is for remembered evaluations.
-const SHARED_HASH: usize = 32;
+const SHARED_HASH: usize = 64;
 const TREE: usize = SHARED_HASH * 3 / 4;
 const TABLE: usize = TREE / 8;
 const CACHE: usize = SHARED_HASH / 4;
+/// MiB that libtorch's allocator may take more than it did at a smaller tree.
+const ALLOCATOR: usize = 48;
 /// Evaluations that fill a cache of that size, each of at least 150 bytes.
 const ENOUGH: u64 = ((CACHE << 20) / 150) as u64;
 
@@ -53,7 +56,9 @@ fn endures_a_search_with_a_network_within_the_hash() {
     for option in ["Threads value 2", "Device value cpu", "Hash value 1"] {
         engine.say(&format!("setoption name {option}"));
     }
-    engine.say("go nodes 500");
+    // A tree this small is evicted again and again, while its batches become as
+    // large as those of the search to come.
+    engine.say(&format!("go nodes {ENOUGH}"));
     engine.best_move();
     let before = resident(&engine);
     engine.say(&format!("setoption name Hash value {SHARED_HASH}"));
@@ -73,7 +78,7 @@ fn endures_a_search_with_a_network_within_the_hash() {
     if let (Some(before), Some(largest)) = (before, largest) {
         let stated = TABLE + (TREE - TABLE) * fullness / 1000 + CACHE;
         assert!(
-            largest <= before + stated + SLACK,
+            largest <= before + stated + SLACK + ALLOCATOR,
             "{before} MiB have become {largest}, and {stated} were stated"
         );
         assert!(largest > before + CACHE / 2, "{before} and {largest}");

@@ -127,7 +127,6 @@ impl Outputs {
     ///
     /// # Panics
     /// If they were not asked for.
-    #[must_use]
     pub fn policy(&self) -> &Tensor {
         self.get(Output::Policy)
             .expect("every network has a policy")
@@ -137,7 +136,6 @@ impl Outputs {
     ///
     /// # Panics
     /// If they were not asked for.
-    #[must_use]
     pub fn wdl(&self) -> &Tensor {
         self.get(Output::Wdl).expect("every network has a result")
     }

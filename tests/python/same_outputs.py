@@ -74,7 +74,8 @@ def check_parameters(formulas, positions, outputs, checked):
 def compare(folder, name, checked):
     module = torch.jit.load(folder / f"{name}.pt")
     metadata = json.loads(module.meta())
-    scalars = metadata["scalars"]
+    scalars = metadata["encoder"]["scalars"]
+    names = [output["name"] for output in metadata["methods"]["forward"]["outputs"]]
     known = (folder / "scalars").read_text(encoding="utf-8").split()
     rows = read(folder / "rows", torch.int64).view(-1, BOARDS + len(known))
     words = [BOARDS + known.index(scalar) for scalar in scalars]
@@ -88,9 +89,9 @@ def compare(folder, name, checked):
     expected = torch.vmap(formulas)(*positions)
 
     def by_name(outputs):
-        return dict(zip(metadata["outputs"], outputs, strict=True))
+        return dict(zip(names, outputs, strict=True))
 
-    sizes = [expected[output].numel() for output in metadata["outputs"]]
+    sizes = [expected[output].numel() for output in names]
     engine = by_name(read(folder / f"{name}.outputs", torch.float32).split(sizes))
     engine = {output: values.view_as(expected[output]) for output, values in engine.items()}
     check("engine f32", engine, expected, TOLERANCE)

@@ -148,7 +148,7 @@ mod tests {
             assert_eq!(error.to_string(), "a game is longer than 16 MiB");
         }
         let long = format!("1. e4 {{{}}} *\n", "a".repeat(15 << 20));
-        assert_eq!(split(&long), [long.clone()]);
+        assert_eq!(split(&long), std::slice::from_ref(&long));
     }
 
     proptest! {

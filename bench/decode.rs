@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use cpu_time::ThreadTime;
 use tessera::data::Curve;
-use tessera::data::label::{Evals, Reading};
-use tessera::data::loader::{Loader, Position, Sampling, Source, Split};
+use tessera::data::label::{EvalRefersTo, TargetRules};
+use tessera::data::loader::{Cursor, Loader, Sampling, SourceConfig, Split};
 use tessera::data::pgn::{open, parse_game};
 use tessera::data::record::Record;
 use tessera::data::replay::{VariationWeight, replay};
@@ -26,8 +26,8 @@ const BATCH: usize = 1024;
 const GROUP: u64 = 100_000;
 /// How often the games are repeated in the shard that the loader reads.
 const COPIES: usize = 200;
-const READING: Reading = Reading {
-    evals: Some(Evals::Chooser),
+const RULES: TargetRules = TargetRules {
+    evals: Some(EvalRefersTo::MovePlayed),
     played: true,
     noise: false,
     curve: Curve::Lichess,
@@ -84,10 +84,10 @@ fn write_shard(folder: &Path) -> PathBuf {
             games.map(|text| parse_game(&text.expect("text")).expect("a game"))
         })
         .collect();
-    let samples = records.iter().map(|record| READING.samples(record)).sum();
+    let samples = records.iter().map(|record| RULES.samples(record)).sum();
     let header = Header {
         sources: games.map(str::to_owned).into(),
-        reading: READING,
+        rules: RULES,
     };
     let path = folder.join("games.shard");
     let mut writer = ShardWriter::create(&path, &header).expect("a shard");
@@ -120,7 +120,7 @@ fn shards(path: &Path) {
             samples.clear();
             for record in shard.read(0).expect("a sound block") {
                 let keep = |sample| samples.push(sample);
-                replay(&record, &READING, weights, |_| true, keep).expect("a game");
+                replay(&record, &RULES, weights, |_| true, keep).expect("a game");
             }
             samples.len()
         },
@@ -155,7 +155,7 @@ fn decode_chunks(folder: &Path) {
 }
 
 fn loader(name: &str, path: &Path, is_shard: bool) {
-    let source = Source {
+    let source = SourceConfig {
         path: path.to_owned(),
         rate: 1.0,
     };
@@ -167,7 +167,7 @@ fn loader(name: &str, path: &Path, is_shard: bool) {
         ..Sampling::default()
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let start = Position::default();
+    let start = Cursor::default();
     let loader = Loader::new(&sampling, Split::Train, BATCH, start, threads);
     let mut loader = loader.expect("readable data");
     let mut positions = 0;

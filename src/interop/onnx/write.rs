@@ -77,7 +77,7 @@ impl Function<'_> {
     }
 }
 
-/// A network in ONNX: from what [`Interface::planes`] lists, with a batch as first
+/// A network in ONNX: from the inputs it reads, with a batch as first
 /// size, to the outputs of the network file, by their names there. Of most
 /// families that is `/input/planes` [batch, 112, 8, 8], filled as Lc0 does in the
 /// network's input format; `metadata` are those of its network file.

@@ -12,7 +12,9 @@ mod policy;
 mod transform;
 
 pub use format::InputFormat;
+pub(crate) use input::EN_PASSANT;
+#[cfg(feature = "torch")]
+pub(crate) use input::RATINGS;
 pub use input::{BOARDS, HISTORY, Input, InputError, PLANES_PER_BOARD, SCALARS, WIDTH};
-pub(crate) use input::{EN_PASSANT, RATINGS};
 pub use policy::{POLICY_SIZE, from_square_to_square, mirrored_index, policy_index, policy_move};
 pub use transform::Transform;

@@ -1,5 +1,8 @@
 //! `Hash` is a bound, however long a search goes on.
 
+#[cfg(feature = "torch")]
+mod memory_with_network;
+
 use crate::uci::{Engine, PATIENCE, endurance, resident};
 use std::time::{Duration, Instant};
 use tessera::chess::Game;

@@ -35,6 +35,14 @@ void share(int64_t boards, int64_t workers, const Work& work) {
   });
 }
 
+// Runs work(kernels, first, last) on chunks of boards.
+template <typename Work>
+void on_boards(at::ScalarType type, int64_t boards, const Work& work) {
+  const Kernels& run = *kernels(type);
+  share(boards, workers_for(boards),
+        [&](int64_t, int64_t first, int64_t last) { work(run, first, last); });
+}
+
 // Sums of the gradients of parameters, by worker and joined in order.
 class Sums {
  public:
@@ -54,6 +62,15 @@ inline const void* data(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.const_data_ptr() : nullptr;
 }
 
+// The tensors as kernels read them; absent ones stay absent.
+inline std::vector<at::Tensor> contiguous(at::TensorList tensors) {
+  std::vector<at::Tensor> all;
+  for (const at::Tensor& tensor : tensors) {
+    all.push_back(tensor.defined() ? tensor.contiguous() : tensor);
+  }
+  return all;
+}
+
 inline at::Tensor like(const at::Tensor& tensor, at::IntArrayRef sizes) {
   return at::empty(sizes, tensor.options());
 }
@@ -61,6 +78,20 @@ inline at::Tensor like(const at::Tensor& tensor, at::IntArrayRef sizes) {
 // An input that may be absent.
 inline std::optional<at::Tensor> optional(const at::Tensor* tensor) {
   return tensor == nullptr ? std::nullopt : std::optional(*tensor);
+}
+
+// The generator of biases from its ten weights: of the squares' compression; of the
+// summary, its bias and its norm; of what the heads ask for likewise; of the
+// generator itself [4096, generated].
+inline Gab gab_of(const at::Tensor* weights, double epsilon) {
+  const at::Tensor &compress = weights[0], &summary = weights[1], &generator = weights[9];
+  const auto norm = [&](int weight) {
+    return GabNorm{static_cast<float>(epsilon), data(weights[weight]),
+                   data(weights[weight + 1])};
+  };
+  return {compress.size(0), summary.size(0),  generator.size(1), data(compress),
+          data(summary),    data(weights[2]), norm(3),           data(weights[5]),
+          data(weights[6]), norm(7),          data(generator)};
 }
 
 inline int64_t whole_tiles(int64_t columns) { return (columns + 31) / 32 * 32; }

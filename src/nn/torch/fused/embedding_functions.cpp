@@ -31,18 +31,14 @@ struct EmbeddingFunction : torch::autograd::Function<EmbeddingFunction> {
 
   static Tensor forward(AutogradContext* context, at::TensorList inputs) {
     const at::AutoDispatchBelowAutograd below;
-    variable_list saved;
-    for (const Tensor& input : inputs) {
-      saved.push_back(input.contiguous());
-    }
+    variable_list saved = contiguous(inputs);
     const Tensor features = saved[kFeatures];
     const int64_t boards = features.size(0), width = saved[kWeight].size(0);
     saved.push_back(like(features, {boards * kSquares, width}));
     Embedding embedding = layer(saved);
     Tensor y = like(features, {boards, kSquares, width});
     embedding.y = y.mutable_data_ptr();
-    const Kernels& run = *kernels(features.scalar_type());
-    share(boards, workers_for(boards), [&](int64_t, int64_t first, int64_t last) {
+    on_boards(features.scalar_type(), boards, [&](const auto& run, auto first, auto last) {
       run.embedding(embedding, first, last);
     });
     context->save_for_backward(saved);
@@ -95,8 +91,7 @@ char* tessera_fused_inputs(const Tensor* rows, const Tensor* attacks, int64_t wi
                         static_cast<const uint8_t*>(data(counts)),
                         more,
                         features.mutable_data_ptr()};
-    const Kernels& run = *kernels(like->scalar_type());
-    share(boards, workers_for(boards), [&](int64_t, int64_t first, int64_t last) {
+    on_boards(like->scalar_type(), boards, [&](const auto& run, auto first, auto last) {
       run.inputs(inputs, first, last);
     });
     *out = new Tensor(features);

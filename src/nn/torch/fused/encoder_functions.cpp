@@ -58,8 +58,6 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
                          const Tensor& worth) {
     const Tensor& x = saved[kX];
     const int64_t width = x.size(-1), heads = context->saved_data["heads"].toInt();
-    const float epsilon =
-        static_cast<float>(context->saved_data["epsilon_of_bias"].toDouble());
     Attention attention{};
     attention.boards = x.numel() / (kSquares * width);
     attention.width = width;
@@ -67,17 +65,8 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     attention.head_width = width / heads;
     attention.joint = joint_of(saved);
     attention.norm = norm_of(context, saved[kNormWeight], saved[kNormBias]);
-    attention.gab = {saved[kCompress].size(0),
-                     saved[kSummary].size(0),
-                     saved[kGenerator].size(1),
-                     data(saved[kCompress]),
-                     data(saved[kSummary]),
-                     data(saved[kSummaryBias]),
-                     {epsilon, data(saved[kSummaryNormWeight]), data(saved[kSummaryNormBias])},
-                     data(saved[kHeads]),
-                     data(saved[kHeadsBias]),
-                     {epsilon, data(saved[kHeadsNormWeight]), data(saved[kHeadsNormBias])},
-                     data(saved[kGenerator])};
+    attention.gab =
+        gab_of(&saved[kCompress], context->saved_data["epsilon_of_bias"].toDouble());
     attention.x = data(x);
     attention.query_key = data(saved[kQueryKey]);
     attention.value = data(saved[kValue]);
@@ -111,9 +100,7 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     saved.push_back(norm_bias.value_or(Tensor()));
     saved.push_back(attacks.value_or(Tensor()));
     saved.push_back(worth.value_or(Tensor()));
-    for (Tensor& tensor : saved) {
-      tensor = tensor.defined() ? tensor.contiguous() : tensor;
-    }
+    saved = contiguous(saved);
     const Tensor x = saved[kX];
     const int64_t width = x.size(-1), tokens = x.numel() / width;
     const int64_t boards = tokens / kSquares;
@@ -126,8 +113,7 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     Tensor y = like(x, x.sizes());
     Attention attention = block(context, saved, worths);
     attention.y = y.mutable_data_ptr();
-    const Kernels& run = *kernels(x.scalar_type());
-    share(boards, workers_for(boards), [&](int64_t, int64_t first, int64_t last) {
+    on_boards(x.scalar_type(), boards, [&](const auto& run, auto first, auto last) {
       run.attention(attention, first, last);
     });
     context->save_for_backward(saved);
@@ -238,9 +224,7 @@ struct FeedForwardFunction : torch::autograd::Function<FeedForwardFunction> {
     context->saved_data["epsilon"] = epsilon;
     variable_list saved = {x,           widen,       widen_bias, narrow,
                            narrow_bias, norm_weight, norm_bias.value_or(Tensor())};
-    for (Tensor& tensor : saved) {
-      tensor = tensor.defined() ? tensor.contiguous() : tensor;
-    }
+    saved = contiguous(saved);
     const int64_t width = x.size(-1), tokens = x.numel() / width;
     const int64_t boards = tokens / kSquares;
     saved.push_back(like(x, {tokens, widen.size(0)}));
@@ -249,8 +233,7 @@ struct FeedForwardFunction : torch::autograd::Function<FeedForwardFunction> {
     Tensor y = like(x, x.sizes());
     FeedForward feed_forward = block(context, saved);
     feed_forward.y = y.mutable_data_ptr();
-    const Kernels& run = *kernels(x.scalar_type());
-    share(boards, workers_for(boards), [&](int64_t, int64_t first, int64_t last) {
+    on_boards(x.scalar_type(), boards, [&](const auto& run, auto first, auto last) {
       run.feed_forward(feed_forward, first, last);
     });
     context->save_for_backward(saved);

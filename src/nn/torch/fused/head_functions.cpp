@@ -35,10 +35,7 @@ struct DenseFunction : torch::autograd::Function<DenseFunction> {
 
   static variable_list forward(AutogradContext* context, at::TensorList inputs) {
     const at::AutoDispatchBelowAutograd below;
-    variable_list saved;
-    for (const Tensor& input : inputs) {
-      saved.push_back(input.contiguous());
-    }
+    variable_list saved = contiguous(inputs);
     const Tensor x = saved[0];
     saved.emplace_back();
     DenseLayers run = layers(saved);
@@ -114,10 +111,7 @@ struct PolicyFunction : torch::autograd::Function<PolicyFunction> {
 
   static Tensor forward(AutogradContext* context, at::TensorList inputs) {
     const at::AutoDispatchBelowAutograd below;
-    variable_list saved;
-    for (const Tensor& input : inputs) {
-      saved.push_back(input.contiguous());
-    }
+    variable_list saved = contiguous(inputs);
     const Tensor x = saved[kX];
     TORCH_CHECK(saved[kPlaces].numel() == kPolicy && saved[kPromotion].size(0) == kPromotions,
                 "a policy of other moves");
@@ -126,9 +120,9 @@ struct PolicyFunction : torch::autograd::Function<PolicyFunction> {
     Policy policy = head(saved);
     Tensor logits = at::empty({policy.boards, kPolicy}, at::kFloat);
     policy.logits = logits.mutable_data_ptr<float>();
-    const Kernels& run = *kernels(x.scalar_type());
-    share(policy.boards, workers_for(policy.boards),
-          [&](int64_t, int64_t first, int64_t last) { run.policy(policy, first, last); });
+    on_boards(x.scalar_type(), policy.boards, [&](const auto& run, auto first, auto last) {
+      run.policy(policy, first, last);
+    });
     context->save_for_backward(saved);
     return logits;
   }

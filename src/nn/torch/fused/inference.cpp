@@ -6,6 +6,7 @@
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/subgraph_matcher.h>
+#include <torch/csrc/jit/passes/constant_propagation.h>
 #include <torch/csrc/jit/passes/subgraph_rewrite.h>
 #include <torch/library.h>
 
@@ -50,16 +51,11 @@ enum AttentionWeight {
 
 // Tokens [B, 64, width] to tokens. `more` [B · heads, 4096] is added to the biases;
 // `split` is [B, 64, 2, heads, head width], the shape of queries and keys; the
-// generator is transposed, [generated, 4096].
+// generator is by pair, [4096, generated].
 Tensor attention(const Tensor& tokens, const Tensor& more, const std::vector<Tensor>& weights,
                  at::IntArrayRef split, double gab_epsilon, double epsilon) {
-  std::vector<Tensor> w;
-  for (const Tensor& weight : weights) {
-    w.push_back(weight.contiguous());
-  }
-  w[kGenerator] = weights[kGenerator].t().contiguous();
+  const std::vector<Tensor> w = contiguous(weights);
   const Tensor x = tokens.contiguous(), biases = more.contiguous();
-  const auto gab = static_cast<float>(gab_epsilon);
   Attention block{};
   block.width = x.size(-1);
   block.boards = x.numel() / (kSquares * block.width);
@@ -68,17 +64,7 @@ Tensor attention(const Tensor& tokens, const Tensor& more, const std::vector<Ten
   block.joint = 3 * block.width + whole_tiles(w[kSquareWeight].size(0));
   TORCH_CHECK(biases.numel() == block.boards * block.heads * kPairs, "biases of other boards");
   block.norm = norm_of(w[kNormWeight], w[kNormBias], epsilon);
-  block.gab = {w[kSquareWeight].size(0),
-               w[kSummary].size(0),
-               w[kGenerator].size(1),
-               data(w[kSquareWeight]),
-               data(w[kSummary]),
-               data(w[kSummaryBias]),
-               {gab, data(w[kSummaryNormWeight]), data(w[kSummaryNormBias])},
-               data(w[kHeads]),
-               data(w[kHeadsBias]),
-               {gab, data(w[kHeadsNormWeight]), data(w[kHeadsNormBias])},
-               data(w[kGenerator])};
+  block.gab = gab_of(&w[kSquareWeight], gab_epsilon);
   block.x = data(x);
   block.query_key = data(w[kQueryKey]);
   block.value = data(w[kValue]);
@@ -87,8 +73,7 @@ Tensor attention(const Tensor& tokens, const Tensor& more, const std::vector<Ten
   block.more = data(biases);
   Tensor y = like(x, x.sizes());
   block.y = y.mutable_data_ptr();
-  const Kernels& run = *kernels(kType);
-  share(block.boards, workers_for(block.boards), [&](int64_t, int64_t first, int64_t last) {
+  on_boards(kType, block.boards, [&](const auto& run, auto first, auto last) {
     run.attention(block, first, last);
   });
   return y;
@@ -98,10 +83,7 @@ Tensor attention(const Tensor& tokens, const Tensor& more, const std::vector<Ten
 // the narrower one likewise, of the norm likewise.
 Tensor feed_forward(const Tensor& tokens, const std::vector<Tensor>& weights,
                     double epsilon) {
-  std::vector<Tensor> w;
-  for (const Tensor& weight : weights) {
-    w.push_back(weight.contiguous());
-  }
+  const std::vector<Tensor> w = contiguous(weights);
   const Tensor x = tokens.contiguous();
   FeedForward block{};
   block.width = x.size(-1);
@@ -115,8 +97,7 @@ Tensor feed_forward(const Tensor& tokens, const std::vector<Tensor>& weights,
   block.narrow_bias = data(w[3]);
   Tensor y = like(x, x.sizes());
   block.y = y.mutable_data_ptr();
-  const Kernels& run = *kernels(kType);
-  share(block.boards, workers_for(block.boards), [&](int64_t, int64_t first, int64_t last) {
+  on_boards(kType, block.boards, [&](const auto& run, auto first, auto last) {
     run.feed_forward(block, first, last);
   });
   return y;
@@ -258,9 +239,11 @@ const std::string kAttention = kAttentionInputs + R"(
   return (%y))";
 
 const std::string kFusedAttention = kAttentionInputs + R"(
+  %generator_view : Tensor = aten::t(%generator)
+  %generator_by_pair : Tensor = aten::contiguous(%generator_view, %zero)
   %weights : Tensor[] = prim::ListConstruct(%query_key, %value, %squares, %summary,
       %summary_bias, %summary_norm_weight, %summary_norm_bias, %heads, %heads_bias,
-      %heads_norm_weight, %heads_norm_bias, %generator, %output, %output_bias,
+      %heads_norm_weight, %heads_norm_bias, %generator_by_pair, %output, %output_bias,
       %norm_weight, %norm_bias)
   %y = tessera::attention(%x, %more, %weights, %split, %gab_epsilon, %epsilon)
   return (%y))";
@@ -335,6 +318,8 @@ void fuse_encoder(const std::shared_ptr<Graph>& graph) {
   torch::jit::SubgraphRewriter feed_forwards;
   feed_forwards.RegisterRewritePattern(kFeedForward, kFusedFeedForward);
   feed_forwards.runOnGraph(rewritten, is_feed_forward);
+  // The generators' transposes become constants.
+  torch::jit::ConstantPropagation(rewritten);
 }
 
 }  // namespace tessera::fused

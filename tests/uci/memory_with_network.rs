@@ -1,0 +1,84 @@
+//! `Hash` bounds tree and evaluation cache together. What a network takes for its
+//! weights and for the largest batch is no part of it, and does not grow with it.
+
+use super::{BRIEFLY, SLACK, number};
+use crate::uci::{Engine, PATIENCE, endurance, resident};
+use std::path::Path;
+use std::time::Instant;
+use tch::{Device, Tensor};
+use tessera::network::chessformer::ModelConfig;
+use tessera::network::{About, Architecture, Chessformer, Network};
+use tessera::nn::torch::ExportPrecision;
+
+/// Writes a network that takes little time, with weights of no use.
+fn write_small_network(path: &Path) {
+    let config = ModelConfig {
+        layers: 1,
+        width: 32,
+        heads: 2,
+        feed_forward: 32,
+        soft_policy: false,
+        ..ModelConfig::preset("cf-1m-gab").unwrap()
+    };
+    let model = Chessformer::new(&config, Device::Cpu).unwrap();
+    tch::manual_seed(5);
+    let initial = model.initial_weights();
+    let about = About {
+        name: "small".to_owned(),
+        search_value: "q".to_owned(),
+        training: serde_json::Value::Null,
+        licence: "GPL-3.0-or-later".to_owned(),
+    };
+    let weights = &initial + Tensor::randn_like(&initial) * 0.02;
+    let network = Network::new(Box::new(model), &weights, about);
+    network.write(ExportPrecision::F32, path).unwrap();
+}
+
+/// MiB of `Hash` with a network: three quarters are the tree's, of which an eighth
+/// is its table, and one quarter is for remembered evaluations.
+const SHARED_HASH: usize = 64;
+const TREE: usize = SHARED_HASH * 3 / 4;
+const TABLE: usize = TREE / 8;
+const CACHE: usize = SHARED_HASH / 4;
+/// Evaluations that fill a cache of that size, each of at least 150 bytes.
+const ENOUGH: u64 = ((CACHE << 20) / 150) as u64;
+
+#[test]
+fn endures_a_search_with_a_network_within_the_hash() {
+    let duration = endurance(BRIEFLY);
+    let folder = tempfile::tempdir().unwrap();
+    let net = folder.path().join("small.pt");
+    write_small_network(&net);
+    let mut engine = Engine::start();
+    engine.say(&format!("setoption name Net value {}", net.display()));
+    for option in ["Threads value 2", "Device value cpu", "Hash value 1"] {
+        engine.say(&format!("setoption name {option}"));
+    }
+    // A tree this small is evicted again and again, while its batches become as
+    // large as those of the search to come.
+    engine.say(&format!("go nodes {ENOUGH}"));
+    engine.best_move();
+    let before = resident(&engine);
+    engine.say(&format!("setoption name Hash value {SHARED_HASH}"));
+    let began = Instant::now();
+    engine.say("go infinite");
+    let (mut nodes, mut fullness, mut largest) = (0, 0, before);
+    while began.elapsed() < duration || nodes < ENOUGH {
+        assert!(began.elapsed() < duration + 2 * PATIENCE, "{nodes} nodes");
+        let line = engine.wait_for("info depth ").pop().unwrap();
+        largest = largest.max(resident(&engine));
+        nodes = number(&line, "nodes").unwrap();
+        fullness = fullness.max(number(&line, "hashfull").unwrap() as usize);
+    }
+    engine.say("stop");
+    engine.best_move();
+    println!("{nodes} nodes; {before:?} MiB before and {largest:?} at most");
+    if let (Some(before), Some(largest)) = (before, largest) {
+        let stated = TABLE + (TREE - TABLE) * fullness / 1000 + CACHE;
+        assert!(
+            largest <= before + stated + SLACK,
+            "{before} MiB have become {largest}, and {stated} were stated"
+        );
+        assert!(largest > before + CACHE / 2, "{before} and {largest}");
+    }
+}

@@ -13,6 +13,7 @@
 
 mod architecture;
 pub(crate) mod bitboards;
+mod build;
 pub mod chessformer;
 mod encoder;
 mod file;
@@ -26,7 +27,8 @@ mod size;
 mod taps;
 
 pub(crate) use architecture::PLANES;
-pub use architecture::{Architecture, ArchitectureConfig, ArchitectureError, Interface, Positions};
+pub use architecture::{Architecture, ArchitectureConfig, Interface, Positions};
+pub use build::ArchitectureError;
 pub use chessformer::Chessformer;
 pub use file::{About, Network, OpenError, WeightsError, open};
 pub use graph::Graph;

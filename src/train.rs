@@ -11,8 +11,10 @@ mod ablation;
 mod augment;
 mod calibration;
 mod checkpoint;
+mod checkpoint_folder;
 mod config;
 mod distributed;
+mod error;
 mod guard;
 mod history;
 mod loss;
@@ -21,6 +23,7 @@ mod objective;
 mod optimizer;
 mod parts;
 mod pattern;
+mod prepared_batch;
 mod recorder;
 mod report;
 mod schedule;
@@ -40,12 +43,13 @@ pub use config::{
     ScheduleConfig, ScheduleShape, TrainConfig,
 };
 pub use distributed::{GroupError, Launch, LaunchError, World};
+pub use error::TrainError;
 pub use guard::Trouble;
 pub use history::{History, HistoryError};
 pub use report::{report, write_report};
 pub use start::StartError;
 pub use teacher::TeacherError;
-pub use trainer::{Progress, RunOptions, Summary, TrainError, Trainer};
+pub use trainer::{Progress, RunOptions, Summary, Trainer};
 
 #[cfg(test)]
 mod tests {

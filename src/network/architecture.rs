@@ -1,9 +1,10 @@
 //! The seam between families of networks and all who use them.
 
-use super::chessformer::{self, Chessformer, ModelConfig};
-use super::graph::GraphConfig;
-use super::lc0::{HeadChoice, Lc0, Lc0Config, Lc0ConfigError};
-use super::maia3::{Maia3, Maia3Config, Maia3ConfigError};
+use super::chessformer::config::ModelConfig;
+use super::graph::config::GraphConfig;
+use super::lc0::choice::HeadChoice;
+use super::lc0::config::Lc0Config;
+use super::maia3::config::Maia3Config;
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Parameter, Weights, initialise};
 use super::size::Size;
@@ -11,7 +12,7 @@ use super::taps::Tap;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::fmt::Debug;
-use tch::{Device, Tensor};
+use tch::Tensor;
 
 /// The structure of a network: all of it but its tensors, which are [`Weights`].
 ///
@@ -105,12 +106,12 @@ pub(crate) const PLANES: &str = "/input/planes";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "family", rename_all = "lowercase")]
 pub enum ArchitectureConfig {
-    /// [`Chessformer`].
+    /// [`Chessformer`](super::Chessformer).
     Chessformer {
         /// Its sizes.
         model: ModelConfig,
     },
-    /// [`Lc0`].
+    /// [`Lc0`](super::Lc0).
     Lc0 {
         /// Its parts and their sizes.
         model: Lc0Config,
@@ -118,7 +119,7 @@ pub enum ArchitectureConfig {
         #[serde(flatten)]
         heads: HeadChoice,
     },
-    /// [`Maia3`].
+    /// [`Maia3`](super::Maia3).
     Maia3 {
         /// Its sizes.
         model: Maia3Config,
@@ -128,25 +129,6 @@ pub enum ArchitectureConfig {
         /// Its operators.
         model: GraphConfig,
     },
-}
-
-/// Why an architecture cannot be built.
-#[derive(Debug, thiserror::Error)]
-pub enum ArchitectureError {
-    /// A Chessformer's sizes do not fit each other.
-    #[error(transparent)]
-    Chessformer(#[from] chessformer::ConfigError),
-    /// The parts of a network of Lc0's do not fit each other.
-    #[error(transparent)]
-    Lc0(#[from] Lc0ConfigError),
-    /// The sizes of a Maia-3 network do not fit each other.
-    #[error(transparent)]
-    Maia3(#[from] Maia3ConfigError),
-    /// A graph is more than its configuration.
-    #[error(
-        "it is an ONNX graph of no family known here: such networks can be played, but not trained"
-    )]
-    Graph,
 }
 
 impl ArchitectureConfig {
@@ -159,19 +141,6 @@ impl ArchitectureConfig {
             ArchitectureConfig::Maia3 { .. } => "maia3",
             ArchitectureConfig::Onnx { .. } => "onnx",
         }
-    }
-
-    /// Builds the structure, for weights on `device`.
-    ///
-    /// # Errors
-    /// [`ArchitectureError`] if the sizes do not fit each other, or it is a graph.
-    pub fn build(&self, device: Device) -> Result<Box<dyn Architecture>, ArchitectureError> {
-        Ok(match self {
-            ArchitectureConfig::Chessformer { model } => Box::new(Chessformer::new(model, device)?),
-            ArchitectureConfig::Lc0 { model, heads } => Box::new(Lc0::new(model, *heads, device)?),
-            ArchitectureConfig::Maia3 { model } => Box::new(Maia3::new(model, device)?),
-            ArchitectureConfig::Onnx { .. } => return Err(ArchitectureError::Graph),
-        })
     }
 
     /// How many layers it has: each brings tensors of its own.

@@ -7,7 +7,7 @@
 //! published training code.
 
 mod attacks;
-mod config;
+pub(super) mod config;
 mod embedding;
 #[cfg(test)]
 mod fused_tests;

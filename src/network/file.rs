@@ -1,6 +1,7 @@
 //! Networks with their weights, and the network files that hold them.
 
-use super::architecture::{Architecture, ArchitectureConfig, ArchitectureError, Positions};
+use super::architecture::{Architecture, ArchitectureConfig, Positions};
+use super::build::ArchitectureError;
 use super::graph::{Graph, GraphError};
 use super::outputs::Outputs;
 use super::parameters::{Parameter, Weights};

@@ -2,7 +2,7 @@
 //! operator by operator.
 
 mod budget;
-mod config;
+pub(super) mod config;
 mod evaluate;
 
 pub use config::{Attribute, GraphConfig, NodeConfig, OutputConfig, OutputForm};

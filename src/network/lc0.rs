@@ -5,8 +5,8 @@
 //! converter to ONNX.
 
 mod body;
-mod choice;
-mod config;
+pub(super) mod choice;
+pub(super) mod config;
 mod heads;
 mod planes;
 mod tower;
@@ -31,9 +31,6 @@ use body::Body;
 use heads::Heads;
 use tch::{Device, Tensor};
 use tower::ResidualTower;
-
-/// Input planes.
-pub(super) const PLANES: i64 = 112;
 
 /// The structure of a network that Lc0 can play.
 #[derive(Debug)]
@@ -135,6 +132,20 @@ impl Lc0 {
     #[must_use]
     pub fn model(&self) -> &Lc0Config {
         &self.config
+    }
+}
+
+impl Lc0Config {
+    /// How large such a network is; of several policies, the first one counts.
+    ///
+    /// # Errors
+    /// [`Lc0ConfigError`] if its parts do not fit each other.
+    pub fn size(&self) -> Result<Size, Lc0ConfigError> {
+        let first = HeadChoice {
+            policy: self.policy.heads.keys().next().copied().unwrap_or_default(),
+            value: self.value.keys().next().copied().unwrap_or_default(),
+        };
+        Ok(Lc0::new(self, first, Device::Cpu)?.size())
     }
 }
 

@@ -15,7 +15,7 @@
 //! that: the head's parameters are kept, so that nothing of a checkpoint is
 //! lost, but it is not evaluated.
 
-mod config;
+pub(super) mod config;
 mod policy;
 
 pub(crate) use config::PIECES;

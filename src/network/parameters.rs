@@ -1,7 +1,6 @@
 //! The parameters of a network: what they are called, how large they are, how
 //! they start, and the tensors themselves.
 
-use super::layers::{Linear, Norm};
 use super::size::{Part, Size};
 use std::ops::Index;
 use tch::{Device, Kind, Tensor};
@@ -76,62 +75,6 @@ impl Builder {
         self.size.parameters += parameter.count();
         self.parameters.push(parameter);
         Slot(self.parameters.len() - 1)
-    }
-
-    /// Adds a dense layer that is applied to `rows` rows of a position.
-    ///
-    /// Weights start Xavier-normal times `gain`, biases at zero.
-    pub fn linear(&mut self, name: &str, dense: Dense, part: Part) -> Linear {
-        let Dense {
-            input,
-            output,
-            bias,
-            gain,
-            rows,
-        } = dense;
-        self.size.count(part, rows * input * output);
-        let deviation = gain * (2.0 / (input + output) as f64).sqrt();
-        self.scope(name, |builder| Linear {
-            weight: builder.add("weight", &[output, input], Initial::Normal(deviation)),
-            bias: bias.then(|| builder.add("bias", &[output], Initial::Zeros)),
-        })
-    }
-
-    /// Adds a norm over the last `width` features, with a bias where `centred`.
-    pub fn norm(&mut self, name: &str, width: i64, centred: bool, epsilon: f64) -> Norm {
-        let bias = centred.then_some(Initial::Zeros);
-        self.norm_from(name, width, epsilon, Initial::Ones, bias)
-    }
-
-    /// Adds a norm whose weight and bias start as said; without bias it does
-    /// not centre.
-    pub fn norm_from(
-        &mut self,
-        name: &str,
-        width: i64,
-        epsilon: f64,
-        weight: Initial,
-        bias: Option<Initial>,
-    ) -> Norm {
-        self.scope(name, |builder| Norm {
-            width,
-            epsilon,
-            weight: builder.add("weight", &[width], weight),
-            bias: bias.map(|bias| builder.add("bias", &[width], bias)),
-        })
-    }
-
-    /// Adds a 3 × 3 convolution of the board's 64 squares.
-    ///
-    /// Weights start Xavier-normal, biases at zero.
-    pub fn convolution(&mut self, name: &str, input: i64, output: i64, part: Part) -> Linear {
-        let shape = [output, input, 3, 3];
-        self.size.count(part, 64 * shape.iter().product::<i64>());
-        let deviation = (2.0 / (9 * (input + output)) as f64).sqrt();
-        self.scope(name, |builder| Linear {
-            weight: builder.add("weight", &shape, Initial::Normal(deviation)),
-            bias: Some(builder.add("bias", &[output], Initial::Zeros)),
-        })
     }
 
     /// Counts multiply–accumulates that belong to no dense layer.

@@ -7,8 +7,6 @@
 //! so that a run killed at any instant finds its last whole checkpoint. A checkpoint
 //! that the disk has damaged is skipped for the one before.
 
-mod folder;
-
 use super::config::TrainConfig;
 use super::guard::Guard;
 use super::optimizer::Memory;
@@ -17,8 +15,6 @@ use crate::data::loader::Cursor;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use tch::{Device, Kind, Tensor};
-
-pub(super) use folder::{Folder, newest};
 
 /// Prefix of the names of the optimizer's tensors.
 const MEMORY: &str = "optimizer.";
@@ -101,7 +97,7 @@ pub enum CheckpointError {
 }
 
 impl CheckpointError {
-    fn system(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+    pub(super) fn system(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         move |source| CheckpointError::System {
             action,
@@ -142,21 +138,11 @@ impl Checkpoint {
         write().map_err(CheckpointError::system("write", path))
     }
 
-    /// Reads a checkpoint onto the CPU: a file, or the newest whole one of a
-    /// folder or of a run's folder. Damaged ones are skipped with a warning.
+    /// Reads a checkpoint's file onto the CPU.
     ///
     /// # Errors
     /// [`CheckpointError`], naming the file and what is wrong with it.
-    pub fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
-        if path.is_dir() {
-            let inner = path.join(super::trainer::CHECKPOINTS);
-            let folder = if inner.is_dir() {
-                inner.as_path()
-            } else {
-                path
-            };
-            return newest(folder)?.ok_or_else(|| CheckpointError::None(path.to_owned()));
-        }
+    pub(super) fn read_file(path: &Path) -> Result<Checkpoint, CheckpointError> {
         std::fs::metadata(path).map_err(CheckpointError::system("read", path))?;
         parse(path).map_err(|reason| CheckpointError::Broken {
             path: path.to_owned(),

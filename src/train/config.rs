@@ -10,6 +10,7 @@ mod loss;
 mod nearest;
 mod optimizer;
 mod overrides;
+mod read;
 mod schedule;
 
 pub use augment::AugmentConfig;
@@ -21,15 +22,14 @@ pub use keep::KeepConfig;
 pub use loss::LossWeights;
 pub use optimizer::{DecayRule, OptimizerConfig, OptimizerKind};
 pub use overrides::{Override, OverrideError};
+pub(super) use read::parse;
 pub use schedule::{ScheduleConfig, ScheduleShape};
 
-use super::checkpoint::Checkpoint;
 use crate::data::loader::Sampling;
 use crate::network::chessformer::ModelConfig;
-use crate::network::{self, ArchitectureConfig, ArchitectureError};
-use check::refuse_infinite;
+use crate::network::{ArchitectureConfig, ArchitectureError};
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tch::Kind;
 
 /// The configuration of a training run.
@@ -169,48 +169,6 @@ impl Precision {
 }
 
 impl TrainConfig {
-    /// Reads a configuration file. Relative paths of its data are relative to
-    /// the folder that the program runs in.
-    ///
-    /// # Errors
-    /// [`ConfigError`], naming the file, the line and the field.
-    pub fn read(path: &Path) -> Result<TrainConfig, ConfigError> {
-        parse::<TrainConfig>(path)?.complete()
-    }
-
-    /// Reads a configuration file as [`TrainConfig::read`] does, with some keys
-    /// overridden.
-    ///
-    /// # Errors
-    /// [`ConfigError`], naming the key.
-    pub fn read_with(path: &Path, overrides: &[Override]) -> Result<TrainConfig, ConfigError> {
-        if overrides.is_empty() {
-            // Straight from the file, errors know their line.
-            return TrainConfig::read(path);
-        }
-        TrainConfig::from_table(parse(path)?, overrides)
-    }
-
-    /// Reads a configuration from a table, with some keys overridden.
-    ///
-    /// # Errors
-    /// [`ConfigError`], naming the key.
-    pub fn from_table(
-        mut table: toml::Table,
-        overrides: &[Override],
-    ) -> Result<TrainConfig, ConfigError> {
-        for set in overrides {
-            set.apply(&mut table)?;
-        }
-        refuse_infinite(&table)?;
-        let read: Result<TrainConfig, _> = serde_path_to_error::deserialize(table);
-        let config = read.map_err(|error| ConfigError::Key {
-            key: error.path().to_string(),
-            reason: error.inner().message().to_owned(),
-        })?;
-        config.complete()
-    }
-
     /// The network's architecture.
     ///
     /// # Errors
@@ -243,45 +201,4 @@ impl TrainConfig {
             ..self
         }
     }
-
-    /// Checks a configuration that was read, after it took its architecture from
-    /// `init` if it names none.
-    fn complete(self) -> Result<TrainConfig, ConfigError> {
-        let names_none = self.preset.is_none() && self.model.is_none() && self.network.is_none();
-        let config = match self.init.clone().filter(|_| names_none) {
-            Some(init) => self.with_architecture(architecture_of(&init)?),
-            None => self,
-        };
-        config.check()?;
-        Ok(config)
-    }
-}
-
-/// The architecture of a network file or of a run.
-fn architecture_of(init: &Path) -> Result<ArchitectureConfig, ConfigError> {
-    let failed = |reason: String| ConfigError::Init {
-        path: init.to_owned(),
-        reason,
-    };
-    if init.extension().is_none_or(|extension| extension != "pt") {
-        let checkpoint = Checkpoint::read(init).map_err(|error| failed(error.to_string()))?;
-        return checkpoint.state.config.architecture();
-    }
-    let file = std::fs::read(init).map_err(|error| failed(error.to_string()))?;
-    let network = network::open(&file).map_err(|error| failed(error.to_string()))?;
-    Ok(network.architecture.config())
-}
-
-/// Reads a TOML file.
-pub(super) fn parse<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
-    let syntax = |source| ConfigError::Syntax {
-        path: path.to_owned(),
-        source: Box::new(source),
-    };
-    refuse_infinite(&text.parse().map_err(syntax)?)?;
-    toml::from_str(&text).map_err(syntax)
 }

@@ -5,7 +5,7 @@
 //! samples do not dilute it.
 
 use super::config::{DistillationConfig, LossWeights};
-use super::objective::PreparedBatch;
+use super::prepared_batch::PreparedBatch;
 use super::teacher::TeacherOutputs;
 use super::tensors::Targets;
 use crate::network::chessformer::bucket_of;

@@ -9,8 +9,11 @@ mod masks;
 mod matrices;
 mod muon;
 mod nadam;
+mod rule;
 mod sgd;
 mod soap;
+
+pub(super) use rule::Memory;
 
 use super::config::{OptimizerConfig, OptimizerKind};
 use super::parts::parts;
@@ -19,26 +22,13 @@ use crate::network::Parameter;
 use masks::{decay, learned};
 use muon::Muon;
 use nadam::Nadam;
+use rule::Rule;
 use sgd::Sgd;
 use soap::Soap;
 use tch::{Device, Kind, Tensor};
 
 /// Added to the gradient norm before the division, as in PyTorch.
 const CLIP_EPSILON: f64 = 1e-6;
-
-/// The state of the rules: tensors by name.
-pub(super) type Memory = Vec<(String, Tensor)>;
-
-/// A rule computes steps from gradients, at learning rate 1.
-trait Rule: std::fmt::Debug {
-    /// Writes the steps of the rule's parameters into `direction`, given the
-    /// gradient of all; both `[parameters]`. `step` counts from 1.
-    fn direct(&mut self, gradient: &Tensor, direction: &mut Tensor, step: u64, threads: &Threads);
-
-    /// The rule's whole state besides the number of steps; the tensors are not
-    /// copies.
-    fn memory(&self) -> Memory;
-}
 
 /// The rules and their state; the caller sets the learning rate.
 #[derive(Debug)]

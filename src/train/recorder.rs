@@ -3,10 +3,11 @@
 //! The trainer itself never accesses the disk, so that only one of several processes
 //! needs a recorder.
 
-use super::checkpoint::{Checkpoint, CheckpointError, Folder, newest};
+use super::checkpoint::{Checkpoint, CheckpointError};
+use super::checkpoint_folder::{CHECKPOINTS, Folder, newest};
 use super::config::TrainConfig;
+use super::error::TrainError;
 use super::metrics::Metrics;
-use super::trainer::{CHECKPOINTS, TrainError};
 use crate::atomic_file;
 use serde_json::{Map, Value};
 use std::fs::{File, TryLockError};

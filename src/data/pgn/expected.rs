@@ -10,7 +10,8 @@ use crate::data::legal::Legal;
 use crate::data::record::{Eval, Node};
 use crate::encode::policy_index;
 
-use super::game::MAX_DEPTH;
+/// Maximum nesting depth of variations.
+pub(super) const MAX_DEPTH: usize = 255;
 
 /// Number of plies of a line to keep from where it leaves the existing moves.
 const NEW_PLIES: usize = 8;

@@ -14,10 +14,7 @@ use crate::data::sample::Wdl;
 use crate::encode::policy_index;
 
 use super::comment;
-use super::expected::{Expected, weave};
-
-/// Maximum nesting depth of variations.
-pub(super) const MAX_DEPTH: usize = 255;
+use super::expected::{Expected, MAX_DEPTH, weave};
 
 /// Why a game was refused.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! Attention bodies: tokens from squares, and encoder layers over them.
 
-use super::PLANES;
 use super::config::{AttentionBody, EncoderConfig, Lc0Config, SmolgenConfig, SquareEmbedding};
+use super::planes::PLANES;
 use crate::network::encoder::{
     Attention, Board, EncoderLayer, FeedForward, GAB_EPSILON, Gab, PositionEncoding, Projection,
     encode,

@@ -1,12 +1,8 @@
 //! Every size of a network of Lc0's, and what it is made of.
 
-use super::{HeadChoice, Lc0};
-use crate::network::architecture::Architecture;
 use crate::network::layers::Activation;
-use crate::network::size::Size;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tch::Device;
 
 /// Channels of a policy by convolution that are moves.
 const MOVE_CHANNELS: i64 = 73;
@@ -295,18 +291,6 @@ impl Lc0Config {
             (None, Some(tower)) => tower.filters,
             (None, None) => 0,
         }
-    }
-
-    /// How large such a network is; of several policies, the first one counts.
-    ///
-    /// # Errors
-    /// [`Lc0ConfigError`] if its parts do not fit each other.
-    pub fn size(&self) -> Result<Size, Lc0ConfigError> {
-        let first = HeadChoice {
-            policy: self.policy.heads.keys().next().copied().unwrap_or_default(),
-            value: self.value.keys().next().copied().unwrap_or_default(),
-        };
-        Ok(Lc0::new(self, first, Device::Cpu)?.size())
     }
 
     /// Layers of its body and of its policies' encoders.

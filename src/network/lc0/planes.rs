@@ -4,6 +4,9 @@ use crate::encode::{BOARDS, SCALARS};
 use crate::network::bitboards;
 use tch::Tensor;
 
+/// Input planes.
+pub(super) const PLANES: i64 = 112;
+
 /// How many of [`SCALARS`] networks of Lc0's read: all but the ratings.
 pub(in crate::network) const READ: usize = 7;
 

@@ -1,8 +1,8 @@
 //! Residual towers. Between convolutions all is [B, 64, channels]: to libtorch
 //! those are images whose channels come last, which its CPU kernels like best.
 
-use super::PLANES;
 use super::config::Tower;
+use super::planes::PLANES;
 use crate::network::layers::{Activation, Linear};
 use crate::network::parameters::{Builder, Dense, Weights};
 use crate::network::size::Part;

@@ -2,9 +2,11 @@
 
 use super::super::config::OptimizerConfig;
 use super::matrices::MatrixGroup;
-use super::{Memory, Rule, Threads, parts};
+use super::rule::{Memory, Rule};
 use crate::network::Parameter;
 use crate::nn::torch::environment;
+use crate::train::parts::parts;
+use crate::train::threads::Threads;
 use tch::{Device, Kind, Tensor};
 
 /// Coefficients of the quintic Newton–Schulz iteration that brings singular

@@ -1,9 +1,11 @@
 //! NAdam: Adam with Nesterov momentum (Dozat 2016), as PyTorch computes it.
 
 use super::super::config::OptimizerConfig;
-use super::{Memory, Rule, Threads, parts};
+use super::rule::{Memory, Rule};
 use crate::network::Parameter;
 use crate::nn::torch::fused;
+use crate::train::parts::parts;
+use crate::train::threads::Threads;
 use tch::{Device, Kind, Tensor};
 
 /// Decay of the momentum schedule; PyTorch's default.

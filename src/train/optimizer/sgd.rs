@@ -1,6 +1,7 @@
 //! Plain gradient descent.
 
-use super::{Memory, Rule, Threads};
+use super::rule::{Memory, Rule};
+use crate::train::threads::Threads;
 use tch::Tensor;
 
 /// The gradient itself.

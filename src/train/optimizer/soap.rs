@@ -9,8 +9,9 @@
 
 use super::super::config::OptimizerConfig;
 use super::matrices::MatrixGroup;
-use super::{Memory, Rule, Threads};
+use super::rule::{Memory, Rule};
 use crate::network::Parameter;
+use crate::train::threads::Threads;
 use tch::{Device, Kind, Tensor};
 
 /// SOAP for the hidden matrices. Its steps are of Adam's size, so that one

@@ -1,9 +1,10 @@
 //! A trainer as one rank of several processes, which all have the same state.
 
-use super::{TrainError, Trainer};
+use super::Trainer;
 use crate::data::loader::RankShard;
 use crate::train::config::TrainConfig;
 use crate::train::distributed::{GroupError, World};
+use crate::train::error::TrainError;
 use crate::train::start::Start;
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};

@@ -6,13 +6,14 @@
 //! the same number of replicas, and up to rounding with another number. A GPU, and
 //! each of several processes, has one replica.
 
-use super::TrainError;
 use crate::data::loader::Batch;
 use crate::train::config::{ConfigError, TrainConfig};
 use crate::train::distributed::{Buckets, GroupError, World};
+use crate::train::error::TrainError;
 use crate::train::loss::Losses;
-use crate::train::objective::{Objective, PreparedBatch};
+use crate::train::objective::Objective;
 use crate::train::parts::parts;
+use crate::train::prepared_batch::PreparedBatch;
 use crate::train::stopwatch::{Phase, Stopwatch};
 use crate::train::teacher::{Teacher, TeacherError};
 use crate::train::threads::Threads;

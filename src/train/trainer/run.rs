@@ -2,10 +2,12 @@
 //! are due, and rollbacks to the last checkpoint when training becomes unstable.
 
 use super::replicas::Replicas;
-use super::{CHECKPOINTS, Progress, RunOptions, Summary, TrainError, Trainer};
+use super::{Progress, RunOptions, Summary, Trainer};
 use crate::data::loader::{Loader, Split};
 use crate::train::checkpoint::{Checkpoint, CheckpointError};
+use crate::train::checkpoint_folder::CHECKPOINTS;
 use crate::train::distributed::{Agreement, GroupError};
+use crate::train::error::TrainError;
 use crate::train::guard::Trouble;
 use crate::train::loss::POLICY_ACCURACY;
 use crate::train::metrics::named;

@@ -1,9 +1,10 @@
 //! Validation: losses of the averaged weights on the validation games.
 
-use super::{TrainError, Trainer};
+use super::Trainer;
 use crate::data::loader::{Cursor, Loader, Split};
 use crate::train::calibration::Calibration;
 use crate::train::config::ConfigError;
+use crate::train::error::TrainError;
 use crate::train::loss::NAMES;
 use crate::train::objective::Objective;
 use crate::train::teacher::TeacherError;

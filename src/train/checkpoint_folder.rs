@@ -1,16 +1,39 @@
 //! A run's folder of checkpoints: keeps the configured ones, and finds the newest
 //! whole one.
 
-use super::super::config::KeepConfig;
-use super::{Checkpoint, CheckpointError};
+use super::checkpoint::{Checkpoint, CheckpointError};
+use super::config::KeepConfig;
 use std::path::{Path, PathBuf};
+
+/// Name of the folder of checkpoints in a run's folder.
+pub(super) const CHECKPOINTS: &str = "checkpoints";
 
 const EXTENSION: &str = "safetensors";
 const PREFIX: &str = "step-";
 
+impl Checkpoint {
+    /// Reads a checkpoint onto the CPU: a file, or the newest whole one of a
+    /// folder or of a run's folder. Damaged ones are skipped with a warning.
+    ///
+    /// # Errors
+    /// [`CheckpointError`], naming the file and what is wrong with it.
+    pub fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
+        if !path.is_dir() {
+            return Checkpoint::read_file(path);
+        }
+        let inner = path.join(CHECKPOINTS);
+        let folder = if inner.is_dir() {
+            inner.as_path()
+        } else {
+            path
+        };
+        newest(folder)?.ok_or_else(|| CheckpointError::None(path.to_owned()))
+    }
+}
+
 /// The folder that a run writes its checkpoints to.
 #[derive(Debug)]
-pub(in crate::train) struct Folder {
+pub(super) struct Folder {
     path: PathBuf,
     keep: KeepConfig,
 }
@@ -56,10 +79,10 @@ impl Folder {
 /// # Errors
 /// [`CheckpointError::AllBroken`] if there are checkpoints and none is whole, or
 /// what the system says where they cannot be read.
-pub(in crate::train) fn newest(folder: &Path) -> Result<Option<Checkpoint>, CheckpointError> {
+pub(super) fn newest(folder: &Path) -> Result<Option<Checkpoint>, CheckpointError> {
     let mut first = None;
     for (_, path) in list(folder)?.iter().rev() {
-        match Checkpoint::read(path) {
+        match Checkpoint::read_file(path) {
             Ok(checkpoint) => {
                 if first.is_some() {
                     let step = checkpoint.state.step;
@@ -106,7 +129,7 @@ fn list(folder: &Path) -> Result<Vec<(u64, PathBuf)>, CheckpointError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::tests::tiny;
+    use super::super::tests::tiny;
     use super::*;
 
     fn steps(folder: &Path) -> Vec<u64> {

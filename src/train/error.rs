@@ -1,0 +1,86 @@
+//! Why training stops before its end.
+
+use super::checkpoint::CheckpointError;
+use super::config::ConfigError;
+use super::distributed::GroupError;
+use super::guard::Trouble;
+use super::start::StartError;
+use super::teacher::TeacherError;
+use crate::data::loader::LoaderError;
+use std::path::PathBuf;
+
+/// Why training stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainError {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The network reads positions in another way than they come in training.
+    #[error(
+        "the network reads positions in input format {0}, and training data come in format 1: \
+         it can be played and converted, but not trained or measured here"
+    )]
+    Format(u32),
+    /// The data cannot be loaded.
+    #[error(transparent)]
+    Loader(#[from] LoaderError),
+    /// The teacher cannot be used.
+    #[error(transparent)]
+    Teacher(#[from] TeacherError),
+    /// The weights to start from cannot be used.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The processes cannot train together any more.
+    #[error(transparent)]
+    Group(#[from] GroupError),
+    /// The processes cannot share a batch.
+    #[error("a batch of {batch} cannot be shared evenly by {size} processes: change `batch`")]
+    Uneven {
+        /// Samples of a batch.
+        batch: usize,
+        /// How many processes there are.
+        size: usize,
+    },
+    /// A checkpoint cannot be written or read.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The checkpoint belongs to another network.
+    #[error(
+        "the checkpoint in {0} is of another architecture: train into another folder, or restore the configuration"
+    )]
+    Architecture(PathBuf),
+    /// Threads cannot be started.
+    #[error("cannot start the threads that train: {0}")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
+    /// Another process trains into the same folder.
+    #[error(
+        "another process is training into {0}: wait for it, or train into another folder with -o"
+    )]
+    Busy(PathBuf),
+    /// Metrics cannot be written.
+    #[error("cannot write {path}: {source}")]
+    Metrics {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Processes that train together were configured differently.
+    #[error("the first process was given another configuration: give all of them the same")]
+    OtherConfiguration,
+    /// Rolling back to the last checkpoint did not help.
+    #[error(
+        "step {step}: {trouble}, {times} times from the checkpoint of step {from}: \
+         lower schedule.peak, or allow more guard.rollbacks"
+    )]
+    Unstable {
+        /// The step of the last instability.
+        step: u64,
+        /// The kind of instability.
+        trouble: Trouble,
+        /// How often.
+        times: u32,
+        /// The step of the checkpoint.
+        from: u64,
+    },
+}

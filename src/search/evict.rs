@@ -73,7 +73,10 @@ impl Tree {
                 && survey.words <= block_words - block_words / FREED_SHARE
         };
         let most = self.root().visits();
-        let mut visits = 0;
+        let mut visits = match self.starved().load(Relaxed) {
+            true => reclaim.least_visits(),
+            false => 0,
+        };
         let survey = loop {
             let Some(survey) = self.survey(visits, &hurry) else {
                 return false;
@@ -81,7 +84,7 @@ impl Tree {
             if enough(&survey) || visits > most {
                 break survey;
             }
-            visits = (visits * 2).max(1);
+            visits = visits.saturating_mul(2).max(1);
         };
         for page in std::mem::take(&mut reclaim.pages) {
             for index in nodes_of(page) {
@@ -108,6 +111,7 @@ impl Tree {
             reclaim.pages.push(page);
         }
         reclaim.lists.merge(self.arena());
+        reclaim.note(visits);
         self.starved().store(false, Relaxed);
         self.note_eviction();
         true

@@ -14,6 +14,16 @@ pub(crate) struct Reclaim {
     /// The first of the free nodes; each leads to the next.
     free: Index,
     free_nodes: usize,
+    last: Option<Eviction>,
+}
+
+/// What an eviction did.
+#[derive(Clone, Copy)]
+struct Eviction {
+    /// Nodes with up to so many visits lost what was below them.
+    visits: u32,
+    /// Words that were free afterwards.
+    free_words: usize,
 }
 
 impl Reclaim {
@@ -25,6 +35,21 @@ impl Reclaim {
     /// Free nodes.
     pub(crate) fn free_nodes(&self) -> usize {
         self.free_nodes
+    }
+
+    /// The visits from which an eviction begins to strip nodes when a request has
+    /// just failed. If hardly anything was taken since the last eviction, that one
+    /// left pieces which are too short: to free the same again would help nobody.
+    pub(crate) fn least_visits(&self) -> u32 {
+        let in_vain = |last: &Eviction| self.free_words() > last.free_words / 2;
+        let last = self.last.filter(in_vain);
+        last.map_or(0, |last| last.visits.saturating_mul(2).max(1))
+    }
+
+    /// Takes note of an eviction that has just ended.
+    pub(crate) fn note(&mut self, visits: u32) {
+        let free_words = self.free_words();
+        self.last = Some(Eviction { visits, free_words });
     }
 
     /// Takes note of a page of nodes that are all free.

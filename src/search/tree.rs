@@ -402,6 +402,20 @@ mod tests {
     }
 
     #[test]
+    fn an_eviction_in_vain_is_followed_by_a_greater_one() {
+        let tree = Tree::new(2);
+        fill(&tree);
+        let mut fullness = tree.fullness();
+        while tree.fullness() > 0.05 {
+            // As when all free pieces are too short for what is asked.
+            tree.starved.store(true, Relaxed);
+            assert!(tree.evict(|| false));
+            assert!(tree.fullness() < fullness, "{fullness}");
+            fullness = tree.fullness();
+        }
+    }
+
+    #[test]
     fn a_position_is_worth_what_its_evaluation_and_its_moves_are() {
         let tree = Tree::new(2);
         let (mut nodes, mut blocks) = (Span::default(), Span::default());

@@ -68,6 +68,9 @@ pub mod play;
 mod scoped_threads;
 pub mod search;
 pub mod selfplay;
+#[cfg(all(test, feature = "torch"))]
+#[path = "../tests/skip.rs"]
+mod skip;
 pub mod tablebase;
 #[cfg(feature = "torch")]
 pub mod train;

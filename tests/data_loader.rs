@@ -373,7 +373,7 @@ fn settings_that_make_no_sense_are_named() {
 #[ignore = "a measurement"]
 fn throughput() {
     let Ok(shards) = std::env::var("TESSERA_SHARDS") else {
-        eprintln!("skipped: TESSERA_SHARDS names no shards");
+        crate::skip::skip("shards that TESSERA_SHARDS names");
         return;
     };
     let source = |path: &str| SourceConfig {

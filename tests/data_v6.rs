@@ -34,7 +34,7 @@ fn chunks() -> Vec<PathBuf> {
         }
     }
     if chunks.is_empty() {
-        eprintln!("skipped: no chunks in {}", folder.display());
+        crate::skip::skip(&format!("chunks in {}", folder.display()));
     }
     chunks.sort();
     chunks

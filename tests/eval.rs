@@ -17,7 +17,7 @@ fn shared(name: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    println!("skipped: {} is not there", path.display());
+    crate::skip::skip(&path.display().to_string());
     None
 }
 

@@ -36,7 +36,7 @@ fn maia(name: &str) -> Option<Vec<u8>> {
     let file: PathBuf = folder.join(format!("maia-{name}.pb.gz"));
     let read = std::fs::read(&file).ok();
     if read.is_none() {
-        println!("skipped: there is no {}", file.display());
+        crate::skip::skip(&file.display().to_string());
     }
     read
 }

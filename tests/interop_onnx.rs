@@ -277,7 +277,7 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
 #[test]
 fn onnxruntime_and_the_engine_agree() {
     let Some(python) = python() else {
-        println!("skipped: no Python with onnxruntime (tools/test prepares one)");
+        crate::skip::skip("a Python with onnxruntime (tools/test prepares one)");
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -339,7 +339,7 @@ fn what_was_written_reads_back_the_same() {
 #[test]
 fn lc0_gets_what_the_engine_says() {
     let Some(python) = python() else {
-        println!("skipped: no Python with onnxruntime (tools/test prepares one)");
+        crate::skip::skip("a Python with onnxruntime (tools/test prepares one)");
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -369,7 +369,7 @@ fn lc0_gets_what_the_engine_says() {
 #[test]
 fn networks_from_lc0s_converter_are_read() {
     let Some(python) = python() else {
-        println!("skipped: no Python with onnxruntime (tools/test prepares one)");
+        crate::skip::skip("a Python with onnxruntime (tools/test prepares one)");
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -407,7 +407,7 @@ fn networks_from_lc0s_converter_are_read() {
 #[test]
 fn maia_3_keeps_its_ratings() {
     let Some(python) = python() else {
-        println!("skipped: no Python with onnxruntime (tools/test prepares one)");
+        crate::skip::skip("a Python with onnxruntime (tools/test prepares one)");
         return;
     };
     let mut config = Maia3Config::preset("maia3-5m").unwrap();

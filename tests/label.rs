@@ -273,7 +273,7 @@ mod failing {
         let python = Command::new("python3").arg("--version").output();
         let is_there = python.is_ok_and(|output| output.status.success());
         if !is_there {
-            eprintln!("skipped: there is no python3");
+            crate::skip::skip("python3");
         }
         is_there
     }
@@ -380,7 +380,7 @@ fn stockfish_plays_and_annotates() {
         folders.into_iter().map(|folder| folder.join("stockfish"))
     });
     if !on_path.chain(places).any(|place| place.exists()) {
-        eprintln!("skipped: Stockfish is not installed");
+        crate::skip::skip("Stockfish");
         return;
     }
     let folder = tempfile::tempdir().unwrap();

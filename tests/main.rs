@@ -12,6 +12,7 @@ mod map;
 mod perft;
 mod readme;
 mod search;
+mod skip;
 mod tablebase;
 mod uci;
 mod uci_python;

@@ -19,7 +19,7 @@ fn puzzles() -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    println!("skipped: {} is not there", path.display());
+    crate::skip::skip(&path.display().to_string());
     None
 }
 

@@ -14,7 +14,7 @@ fn check(name: &str, mode: CastlingMode, positions: usize) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let path = root.join("../shared/data/epd").join(name);
     if !path.exists() {
-        println!("skipped: {} is not there", path.display());
+        crate::skip::skip(&path.display().to_string());
         return;
     }
     let entries = read(&path).unwrap();

@@ -69,10 +69,10 @@ fn generated() -> Option<PathBuf> {
     let folder = std::env::var("SYZYGY_PATH").unwrap_or_else(|_| beside.to_owned());
     let folder = PathBuf::from(folder);
     if !folder.is_dir() {
-        println!(
-            "skipped: no tables in {}; SYZYGY_PATH can name another folder",
+        crate::skip::skip(&format!(
+            "tables of Syzygy's generator in {}; SYZYGY_PATH can name another folder",
             folder.display()
-        );
+        ));
         return None;
     }
     Some(folder)

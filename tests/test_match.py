@@ -8,7 +8,7 @@ import textwrap
 import time
 import unittest
 
-from tool_test import ROOT, ToolTest
+from tool_test import ROOT, ToolTest, lack
 
 import chess.pgn
 from arbiter.entrant import Entrant, Thinking, TimeControl
@@ -201,7 +201,7 @@ class MatchTest(ToolTest):
     def test_stockfish_plays_itself_on_a_clock(self):
         stockfish = shutil.which("stockfish", path=os.environ["PATH"] + ":/usr/games")
         if stockfish is None:
-            self.skipTest("stockfish is not installed")
+            lack("stockfish")
         result = self.match(
             "--engine", f"name=weak,cmd={stockfish},option.Skill Level=0,tc=2+0.02",
             "--engine", f"name=strong,cmd={stockfish},tc=2+0.02", "--games", "2", "--pgn", "games.pgn",
@@ -251,7 +251,7 @@ class PartsTest(unittest.TestCase):
     def test_books(self):
         data = ROOT.parent / "shared/data/books"
         if not data.is_dir():
-            self.skipTest("../shared/data/books is absent")
+            lack("../shared/data/books")
         for name, chess960 in (
             ("8moves_v3.pgn.zip", False), ("UHO_4060_v3.epd.zip", False), ("FRC_openings.epd.zip", True),
         ):

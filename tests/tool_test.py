@@ -1,6 +1,7 @@
 """What the tests of the tools that play games share."""
 
 import json
+import os
 import random
 import shlex
 import subprocess
@@ -12,10 +13,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
+
+def lack(missing):
+    """Skips the test that calls this; where everything is required it fails."""
+    if "TESSERA_REQUIRE_ALL" in os.environ:
+        raise AssertionError(f"this test cannot run without {missing}")
+    raise unittest.SkipTest(f"there is no {missing}")
+
+
 try:
     import chess
 except ImportError:
-    raise unittest.SkipTest("python-chess is missing: run tools/venv") from None
+    lack("python-chess (tools/venv installs it)")
 
 WEAK_ENGINE = shlex.join([sys.executable, str(ROOT / "tests/python/weak_engine.py")])
 

@@ -150,7 +150,7 @@ fn evaluate(network: &Path, inputs: &[Input]) -> Vec<f32> {
 #[test]
 fn engine_pytorch_and_formulas_agree() {
     let Some(python) = python() else {
-        eprintln!("skipped: no Python with PyTorch (tools/test prepares one)");
+        crate::skip::skip("a Python with PyTorch (tools/test prepares one)");
         return;
     };
     let _guard = tch::no_grad_guard();

@@ -10,7 +10,7 @@ fn python_chess_plays_analyses_and_ponders() {
         .output()
         .is_ok_and(|output| output.status.success());
     if !has_chess {
-        println!("skipped: {python} has no python-chess (`pip install chess`)");
+        crate::skip::skip("a Python with python-chess (`pip install chess`)");
         return;
     }
     let output = Command::new(python)

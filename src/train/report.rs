@@ -86,7 +86,7 @@ mod tests {
              {elements}\nconsole.log({shown});"
         );
         let Ok(output) = Command::new("node").args(["-e", &script]).output() else {
-            println!("skipped: there is no node");
+            crate::skip::skip("node");
             return;
         };
         let shown = String::from_utf8_lossy(&output.stdout);

@@ -20,7 +20,7 @@ fn python() -> Option<PathBuf> {
 #[test]
 fn pytorch_and_the_network_agree() {
     let Some(python) = python() else {
-        eprintln!("skipped: no Python with PyTorch (tools/test prepares one)");
+        crate::skip::skip("a Python with PyTorch (tools/test prepares one)");
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -59,7 +59,7 @@ fn pytorch_and_the_network_agree() {
 #[test]
 fn other_files_of_pytorchs_are_told_apart() {
     let Some(python) = python() else {
-        eprintln!("skipped: no Python with PyTorch (tools/test prepares one)");
+        crate::skip::skip("a Python with PyTorch (tools/test prepares one)");
         return;
     };
     let folder = tempfile::tempdir().unwrap();

@@ -81,7 +81,7 @@ fn python() -> Option<PathBuf> {
 #[test]
 fn tensorboard_reads_what_was_measured() {
     let Some(python) = python() else {
-        println!("skipped: no Python with TensorBoard (`pip install tensorboard`)");
+        crate::skip::skip("a Python with TensorBoard (`pip install tensorboard`)");
         return;
     };
     let workplace = workplace(20);

@@ -315,7 +315,7 @@ fn nadam_takes_the_steps_of_the_pytorch_that_is_here() {
         .filter_map(|python| Command::new(python).arg(&script).output().ok())
         .find(|output| output.status.success());
     let Some(output) = run else {
-        eprintln!("skipped: no Python with PyTorch (tools/test prepares one)");
+        crate::skip::skip("a Python with PyTorch (tools/test prepares one)");
         return;
     };
     let text = String::from_utf8(output.stdout).unwrap();

@@ -1,8 +1,10 @@
 """tools/release: the archive plays in a root that holds nothing but it and the C library."""
 
 import hashlib
+import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -31,6 +33,16 @@ def binaries():
     if not built:
         raise unittest.SkipTest("neither target/release nor target/debug holds tessera and train")
     return max(built, key=lambda folder: (folder / "tessera").stat().st_mtime)
+
+
+def options_of_the_bot():
+    """The UCI options that the configuration of lichess-bot sets."""
+    text = (ROOT / "tools/lichess-bot.yml").read_text()
+    _, _, section = text.partition("  uci_options:\n")
+    lines = itertools.takewhile(lambda line: line.startswith("    "), section.splitlines())
+    names = {line.strip().partition(":")[0] for line in lines if not line.lstrip().startswith("#")}
+    assert len(names) > 2, names
+    return names
 
 
 @unittest.skipUnless(sys.platform == "linux", "only Linux has such roots")
@@ -79,6 +91,7 @@ class ReleaseTest(unittest.TestCase):
                 played = engine.play(board, chess.engine.Limit(nodes=8), info=chess.engine.INFO_ALL)
                 self.assertIn("score", played.info)
                 board.push(played.move)
+            self.assertLessEqual(options_of_the_bot(), set(engine.options))
 
     def test_the_trainer_starts_in_an_empty_root(self):
         done = subprocess.run(self.in_root("train", "--version"), env={}, cwd="/", capture_output=True, text=True)
@@ -156,6 +169,35 @@ class PartsTest(unittest.TestCase):
             self.assertTrue(MACHINE.fullmatch(name), name)
         for name in ("libc10.so", "libstdc++.so.6", "libcudart.so.13", "libtorch_cpu.so"):
             self.assertFalse(MACHINE.fullmatch(name), name)
+
+    def test_openbench_builds_by_make(self):
+        if shutil.which("make") is None:
+            self.skipTest("make is not installed")
+        source, home = self.folder / "source", self.folder / "home"
+        (source / "tools").mkdir(parents=True)
+        shutil.copytree(ROOT / "tools/openbench", source / "tools/openbench")
+        (source / "tools/setup").write_text("#!/bin/sh\nmkdir -p $(dirname $0)/../.libtorch/torch\n")
+        (self.folder / "bin").mkdir()
+        # Stands for cargo: the program says where it finds libtorch.
+        (self.folder / "bin/cargo").write_text(
+            "#!/bin/sh\nmkdir -p target/release && echo $LIBTORCH >target/release/tessera\n"
+        )
+        for program in (source / "tools/setup", self.folder / "bin/cargo"):
+            program.chmod(0o755)
+        environment = {"PATH": f"{self.folder}/bin:{os.environ['PATH']}", "HOME": str(home)}
+        for name in ("Tessera-1", "Tessera-2"):
+            command = ["make", "-j", f"EXE={name}"]
+            make = subprocess.run(
+                command, cwd=source / "tools/openbench", env=environment, capture_output=True, text=True, check=False
+            )
+            self.assertEqual(make.returncode, 0, make.stderr)
+            # Where it stays once the source is gone.
+            libtorch = (source / "tools/openbench" / name).read_text().strip()
+            self.assertEqual(libtorch, f"{home.resolve()}/.cache/tessera/libtorch-2.11.0/torch")
+        version = re.search(r'^VERSION = "(.*)"', (ROOT / "tools/setup").read_text(), re.MULTILINE)[1]
+        self.assertIn(f"libtorch-{version}/", libtorch)
+        built = json.loads((ROOT / "tools/openbench/Tessera.json").read_text())["build"]
+        self.assertEqual(built["path"], "tools/openbench")
 
     def test_mistakes_are_told_in_one_line(self):
         for arguments, expected in (

@@ -81,6 +81,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use stopper::Stopper;
+use time::TimeBudget;
 use tree::{MAX_IN_FLIGHT, Tree};
 use value::weight;
 use worker::SearchWorker;
@@ -347,6 +348,8 @@ impl Search {
         };
         let most = MAX_BATCH.min(MAX_IN_FLIGHT as usize / self.threads).max(1);
         let overhead = Duration::from_millis(self.parameters.move_overhead);
+        let budget = TimeBudget::new(limits, overhead).filter(|_| limits.ponder);
+        let ponder_time = budget.map(|budget| budget.hard);
         let grace = match (limits.time, limits.move_time) {
             (Some(time), _) => time.min(overhead) / 2,
             // No clock runs out: a move that was looked at is worth its time.
@@ -372,6 +375,7 @@ impl Search {
             progress,
             began,
             deadline: AtomicU64::new(u64::MAX),
+            ponder_time,
             remaining: AtomicU64::new(visits.saturating_sub(self.tree.root().visits().into())),
         }
     }

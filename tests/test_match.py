@@ -88,6 +88,39 @@ XBOARD_ENGINE = textwrap.dedent(
     """
 )
 
+# Ponders as it is told: the move it expects is the first legal one. It notes what it
+# is told, and ends a search on the opponent's time as slowly as its argument says.
+PONDERING_ENGINE = textwrap.dedent(
+    """
+    import sys, time, chess
+    seconds, log, board, pondering = float(sys.argv[1]), open(sys.argv[2], "a"), chess.Board(), False
+    for line in sys.stdin:
+        words = line.split()
+        print(words[0], *words[1:2], file=log, flush=True)
+        if words[0] == "uci":
+            print("option name Ponder type check default false\\nuciok", flush=True)
+        elif words[0] == "isready":
+            print("readyok", flush=True)
+        elif words[0] == "position":
+            fen, _, played = line.partition(" moves ")
+            board = chess.Board() if "startpos" in fen else chess.Board(fen.split("fen ")[1])
+            for move in played.split():
+                board.push_uci(move)
+        elif words[0] == "quit":
+            break
+        if words[0] == "stop" and pondering:
+            time.sleep(seconds)
+        if words[0] == "go" and "ponder" in words:
+            pondering = True
+        elif words[0] == "go" or pondering and words[0] in ("stop", "ponderhit"):
+            pondering = False
+            move = next(iter(board.legal_moves))
+            board.push(move)
+            reply = next(iter(board.legal_moves), None)
+            print("bestmove", move.uci(), *(["ponder", reply.uci()] if reply else []), flush=True)
+    """
+)
+
 
 class MatchTest(ToolTest):
     def setUp(self):
@@ -182,6 +215,32 @@ class MatchTest(ToolTest):
         self.assertEqual(drawn["endings"], {"adjudication: drawn scores": 2})
         resigned = self.match(*pair, "--resign", "2,-900")
         self.assertEqual(resigned["endings"], {"adjudication: resigned": 2})
+
+    def test_engines_ponder_where_asked(self):
+        (self.folder / "ponders.py").write_text(PONDERING_ENGINE)
+
+        def play(opponent, name, seconds, *more):
+            engine = f"name={name},cmd={sys.executable} ponders.py {seconds} {name}.told"
+            result = self.match(
+                *opponent, "--engine", engine, "--games", "2", "--tc", "1+0.5", "--max-plies", "12", *more,
+            )
+            return result["faults"][name]["time loss"], (self.folder / f"{name}.told").read_text()
+
+        # Both play the first legal move, which is what they expect of each other.
+        same = ["--engine", f"name=same,cmd={sys.executable} ponders.py 0 same.told"]
+        losses, told = play(same, "hit", 0, "--ponder")
+        self.assertEqual(losses, 0)
+        self.assertIn("\ngo ponder\nponderhit\n", told)
+        # The other engine plays something else.
+        losses, told = play(self.engine("other"), "miss", 0, "--ponder")
+        self.assertEqual(losses, 0)
+        self.assertIn("\ngo ponder\nstop\nposition", told)
+        # Its clock runs while it ends the search that was for nothing.
+        losses, told = play(self.engine("other"), "slow", 2, "--ponder")
+        self.assertEqual(losses, 2)
+        losses, told = play(self.engine("other"), "off", 2)
+        self.assertEqual(losses, 0)
+        self.assertNotIn("go ponder", told)
 
     def test_mistakes_are_told_in_one_line(self):
         good = self.engine("good")

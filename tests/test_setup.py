@@ -37,6 +37,7 @@ PIP = textwrap.dedent(
     name, version = sys.argv[2].replace("-", "_").split("==")
     files = ["nvidia/cu13/lib/libcudart.so.13", "nvidia/cu13/lib/libcupti.so.13"]
     files += [f"nvidia/{name}/lib/lib{name}.so.1", "nvidia/cu13/include/cuda.h"]
+    licence = f"{name}-{version}.dist-info/licenses/LICENSE"
     if name == "torch":
         files = ["libtorch_cpu.so", "libc10.so", "libgomp.so.1", "libtorch.so", "libtorch_cuda.so"]
         files = ["torch/lib/" + file for file in files] + ["torch/__init__.py", "torch/include/ATen/a.h"]
@@ -46,7 +47,7 @@ PIP = textwrap.dedent(
     print(f"Downloading {wheel} (1.0 MB)", flush=True)
     time.sleep(0.2)
     with zipfile.ZipFile(os.path.join(folder, wheel), "w") as archive:
-        for file in files:
+        for file in [*files, licence]:
             archive.writestr(file, file)
     if fault == "damaged" and name == "torch":
         with open(os.path.join(folder, wheel), "r+b") as file:
@@ -142,7 +143,11 @@ class SetupTest(Sandbox):
         self.assertTrue((home / "torch/include/ATen/a.h").exists())
         self.assertFalse((home / "torch/__init__.py").exists())
         self.assertEqual(
-            sorted(path.name for path in home.iterdir()), ["installed.json", "lock", "nvidia", "torch"]
+            sorted(path.name for path in home.iterdir()), ["installed.json", "licences", "lock", "nvidia", "torch"],
+        )
+        self.assertEqual(
+            sorted(str(path.relative_to(home / "licences")) for path in (home / "licences").rglob("LICENSE")),
+            ["nvidia_cuda_cupti/LICENSE", "nvidia_cuda_runtime/LICENSE", "torch/LICENSE"],
         )
         before = self.calls.read_text()
         self.assertEqual(self.run_tool("setup")[0], 0)

@@ -49,6 +49,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) began: Instant,
     /// When it must have ended, in microseconds since then.
     pub(crate) deadline: AtomicU64,
+    /// While pondering on a clock: the most that the move may take once it runs.
+    pub(crate) ponder_time: Option<Duration>,
     /// Visits that may still be made.
     pub(crate) remaining: AtomicU64,
 }
@@ -76,11 +78,18 @@ impl Shared<'_> {
         self.deadline.store(after.as_micros() as u64, Relaxed);
     }
 
-    /// Time to the deadline; `None` if there is none.
-    pub(crate) fn time_left(&self) -> Option<Duration> {
-        let deadline = self.deadline.load(Relaxed);
-        (deadline < u64::MAX)
-            .then(|| Duration::from_micros(deadline).saturating_sub(self.began.elapsed()))
+    /// Time to the deadline, or what it would be if the clock began to run now;
+    /// `None` without a clock.
+    fn time_left(&self) -> Option<Duration> {
+        match self.deadline.load(Relaxed) {
+            u64::MAX => self.ponder_time,
+            deadline => Some(Duration::from_micros(deadline).saturating_sub(self.began.elapsed())),
+        }
+    }
+
+    /// Whether the clock is still to begin.
+    fn ponders(&self) -> bool {
+        self.ponder_time.is_some() && self.deadline.load(Relaxed) == u64::MAX
     }
 
     /// Leaves to gather where time does not press. None knows of the others'
@@ -91,14 +100,16 @@ impl Shared<'_> {
         (visits.sqrt() as usize).max(LEAST_BATCH).min(self.batch)
     }
 
-    /// Leaves to gather so that the batch is done before the deadline.
+    /// Leaves to gather so that the batch is done before the deadline. The answer to
+    /// a ponder hit, or to the stop after a miss, waits for the batch, on our clock.
     pub(crate) fn affordable_batch(&self) -> usize {
         let Some(left) = self.time_left() else {
             return self.batch_size();
         };
         let affordable = self.latency.affordable(left, self.batch_size());
         let rootless = self.tree.root().visits() == 0;
-        if rootless && self.latency.of_one() <= left.saturating_add(self.grace) {
+        let looks = rootless && self.latency.of_one() <= left.saturating_add(self.grace);
+        if looks || self.ponders() {
             affordable.max(1)
         } else {
             affordable

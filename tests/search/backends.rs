@@ -23,6 +23,7 @@ pub struct Scripted {
     delay_each: Duration,
     failing: Range<usize>,
     calls: AtomicUsize,
+    largest: AtomicUsize,
 }
 
 impl Scripted {
@@ -44,6 +45,7 @@ impl Scripted {
             delay_each: Duration::ZERO,
             failing: 0..0,
             calls: AtomicUsize::new(0),
+            largest: AtomicUsize::new(0),
         }
     }
 
@@ -75,6 +77,11 @@ impl Scripted {
         self
     }
 
+    /// Positions of the largest call.
+    pub fn largest(&self) -> usize {
+        self.largest.load(Ordering::Relaxed)
+    }
+
     pub fn shared(self) -> Arc<dyn Backend> {
         Arc::new(self)
     }
@@ -90,6 +97,7 @@ impl Backend for Scripted {
         if self.failing.contains(&call) {
             return Err(BackendError::Stopped);
         }
+        self.largest.fetch_max(batch.len(), Ordering::Relaxed);
         std::thread::sleep(self.delay + self.delay_each * batch.len() as u32);
         out.clear();
         for (index, &key) in batch.keys().iter().enumerate() {

@@ -3,6 +3,7 @@
 use crate::search::backends::hashed;
 use crate::search::{choose, game, play};
 use shakmaty::Position;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tessera::agent::{AgentKind, ConfigurableAgent};
 use tessera::chess::Game;
@@ -130,4 +131,28 @@ fn the_clock_begins_with_the_hit() {
     let taken = began.elapsed();
     assert!(taken >= MS(200) && taken < MS(1000), "{taken:?}");
     assert!(choice.best.is_some());
+}
+
+#[test]
+fn batches_are_small_while_a_short_clock_waits() {
+    let parameters = Parameters {
+        threads: 1,
+        hash: 16,
+        move_overhead: 0,
+        ..Parameters::default()
+    };
+    // Of the short clock a move may take 4 ms, in which three positions are evaluated.
+    for (clock, most) in [(25, 4), (100_000, 16)] {
+        let backend = Arc::new(hashed().delayed_each(MS(1)));
+        let mut agent = AgentKind::Mcts.build(backend.clone(), &parameters);
+        let limits = Limits {
+            time: Some(MS(clock)),
+            ..Limits::default()
+        };
+        let choice = ponder(&mut *agent, &Game::default(), &limits, Control::stop);
+        assert!(choice.report.nodes > 3);
+        let largest = backend.largest();
+        assert!(largest <= most, "{largest}");
+        assert_eq!(largest > 4, clock > 25, "{largest}");
+    }
 }

@@ -41,6 +41,7 @@ def add_thinking(parser):
         help="over its time that lose no game (default 0.1)")
     add("--patience", type=float, default=300, metavar="SECONDS",
         help="until a move hangs, where no clock runs (default 300)")
+    add("--ponder", action="store_true", help="engines think on the opponent's time too")
 
 
 def read_thinking(options):

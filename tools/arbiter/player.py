@@ -35,17 +35,28 @@ class Forfeit(Exception):
 
 
 class Clock:
-    """Takes the time from `go` to the answer, as a clock does: getting ready
-    for a new game is not the engine's thinking time."""
+    """Takes the time from the opponent's move to the answer, as a clock does.
+
+    Getting ready for a new game is not the engine's thinking time; ending a search
+    on the opponent's time is, where the opponent played another move.
+    """
 
     answer: str
+    # What an engine is told once its own time runs.
+    starts = ("go",)
     thinking_since = 0.0
+    running = False
     thought = 0.0
+
+    def start(self):
+        self.thinking_since, self.running = time.perf_counter(), False
 
     def send_line(self, line):
         super().send_line(line)
-        if line.startswith("go"):
-            self.thinking_since = time.perf_counter()
+        if line == "isready":
+            self.running = False
+        elif not self.running and line.startswith(self.starts):
+            self.thinking_since, self.running = time.perf_counter(), True
 
     def line_received(self, line):
         if line.startswith(self.answer):
@@ -54,6 +65,7 @@ class Clock:
 
 class Uci(Clock, chess.engine.UciProtocol):
     answer = "bestmove"
+    starts = ("go", "ponderhit", "stop")
 
 
 class XBoard(Clock, chess.engine.XBoardProtocol):
@@ -66,8 +78,9 @@ PROTOCOLS = {"uci": Uci, "xboard": XBoard}
 class Player:
     """A running engine; started when first asked, and again after a fault."""
 
-    def __init__(self, entrant, margin, patience, log=None):
+    def __init__(self, entrant, margin, patience, ponder=False, log=None):
         self.entrant, self.margin, self.patience, self.log = entrant, margin, patience, log
+        self.ponder = ponder
         self.options = dict(entrant.options)
         self.transport = self.protocol = None
 
@@ -111,9 +124,9 @@ class Player:
         """
         patience = self.patience if allowed is None else allowed + self.margin + HANG_SECONDS
         protocol = await self.ready()
-        protocol.thinking_since = time.perf_counter()
+        protocol.start()
         try:
-            move = protocol.play(board, limit, game=game, info=chess.engine.INFO_ALL)
+            move = protocol.play(board, limit, game=game, info=chess.engine.INFO_ALL, ponder=self.ponder)
             result = await asyncio.wait_for(move, patience)
         except asyncio.TimeoutError:
             await self.close(kill=True)

@@ -15,8 +15,8 @@ from .player import Player
 class Table:
     """The same two engines, started once, with colours as each game has them."""
 
-    def __init__(self, entrants, margin, patience, log=None):
-        self.players = [Player(entrant, margin, patience, log) for entrant in entrants]
+    def __init__(self, entrants, margin, patience, ponder=False, log=None):
+        self.players = [Player(entrant, margin, patience, ponder, log) for entrant in entrants]
 
     async def play(self, board, white, adjudication):
         """A game from `board`, in which the entrant of index `white` has White."""
@@ -45,7 +45,7 @@ class Table:
 async def tables(count, entrants, options):
     """So many tables, whose engines end with the block."""
     with open(options.log, "ab") if options.log else contextlib.nullcontext() as log:
-        made = [Table(entrants, options.margin, options.patience, log) for _ in range(count)]
+        made = [Table(entrants, options.margin, options.patience, options.ponder, log) for _ in range(count)]
         try:
             yield made
         finally:

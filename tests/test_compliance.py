@@ -1,0 +1,24 @@
+"""fastchess's check of the protocol, step by step, where fastchess is installed."""
+
+import shutil
+import subprocess
+import unittest
+
+from test_release import binaries
+
+
+class ComplianceTest(unittest.TestCase):
+    def test_fastchess_finds_no_fault_with_the_protocol(self):
+        fastchess = shutil.which("fastchess")
+        if fastchess is None:
+            self.skipTest("fastchess is not installed")
+        done = subprocess.run(
+            [fastchess, "--compliance", binaries() / "tessera"],
+            capture_output=True, text=True, timeout=300, check=False,
+        )
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("Engine passed all compliance checks.", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,58 @@
+"""bench/mates with an engine that announces what it is told to."""
+
+import subprocess
+import sys
+import textwrap
+import unittest
+
+from tool_test import ROOT, ToolTest
+
+# Announces the mate and the line of its first two arguments, whatever the position.
+ENGINE = textwrap.dedent(
+    """\
+    #!{python}
+    import sys
+    for line in sys.stdin:
+        word = line.split()[0]
+        if word == "uci":
+            print("option name Threads type spin default 1 min 1 max 8\\nuciok", flush=True)
+        elif word == "isready":
+            print("readyok", flush=True)
+        elif word == "go":
+            print("info depth 1 score {score} pv {line}\\nbestmove {move}", flush=True)
+        elif word == "quit":
+            break
+    """
+)
+# Mate in two: 1. Ra7 Kg8 2. Rb8.
+POSITION = "7k/8/8/8/8/8/R7/1R5K w - - bm #2;\n"
+
+
+class MatesTest(ToolTest):
+    def announced(self, score, line, status):
+        """The counts of the table's row."""
+        engine = self.folder / "engine"
+        engine.write_text(ENGINE.format(python=sys.executable, score=score, line=line, move=line.split()[0]))
+        engine.chmod(0o755)
+        (self.folder / "suite.epd").write_text(POSITION)
+        command = [sys.executable, ROOT / "bench/mates", self.folder / "suite.epd", "--engine", engine]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return [int(cell) for cell in done.stdout.splitlines()[-1].strip("| ").split(" | ")]
+
+    def test_only_lines_that_end_in_mate_are_believed(self):
+        self.assertEqual(self.announced("mate 2", "a2a7 h8g8 b1b8", status=0), [1, 1, 1, 0, 0])
+        self.assertEqual(self.announced("cp 900", "a2a7", status=0), [1, 0, 0, 0, 0])
+        for score, line in (
+            ("mate -2", "a2a7 h8g8 b1b8 g8h8"),
+            ("mate 2", "a2a7 h8g8 b1a1"),
+            ("mate 2", "a2a7 h8g8"),
+            ("mate 1", "b1b8"),
+            ("mate 3", "a2a7 h8g8 b1b8"),
+        ):
+            with self.subTest(f"{score} {line}"):
+                self.assertEqual(self.announced(score, line, status=1)[4], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

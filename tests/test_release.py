@@ -1,0 +1,217 @@
+"""tools/release: the archive plays in a root that holds nothing but it and the C library."""
+
+import hashlib
+import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+import zipfile
+from pathlib import Path
+
+from tool_test import ROOT
+
+import chess
+import chess.engine
+from bundle.archive import pack
+from bundle.crates import LICENCE
+from bundle.programs import MACHINE, loaded
+
+PLIES = 10
+
+
+def binaries():
+    """The folder of the programs that were built last, or the one that TESSERA_BINARIES names."""
+    named = os.environ.get("TESSERA_BINARIES")
+    folders = [Path(named)] if named else [ROOT / "target/release", ROOT / "target/debug"]
+    built = [folder for folder in folders if all((folder / name).exists() for name in ("tessera", "train"))]
+    if not built:
+        raise unittest.SkipTest("neither target/release nor target/debug holds tessera and train")
+    return max(built, key=lambda folder: (folder / "tessera").stat().st_mtime)
+
+
+def options_of_the_bot():
+    """The UCI options that the configuration of lichess-bot sets."""
+    text = (ROOT / "tools/lichess-bot.yml").read_text()
+    _, _, section = text.partition("  uci_options:\n")
+    lines = itertools.takewhile(lambda line: line.startswith("    "), section.splitlines())
+    names = {line.strip().partition(":")[0] for line in lines if not line.lstrip().startswith("#")}
+    assert len(names) > 2, names
+    return names
+
+
+@unittest.skipUnless(sys.platform == "linux", "only Linux has such roots")
+class ReleaseTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        for program in ("patchelf", "strip", "ldd", "unshare", "chroot"):
+            if shutil.which(program) is None:
+                raise unittest.SkipTest(f"{program} is not installed")
+        temporary = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(temporary.cleanup)
+        cls.archive = Path(temporary.name) / "tessera.tar"
+        cls.root = Path(temporary.name) / "root"
+        command = [sys.executable, ROOT / "tools/release", "--binaries", binaries(), "-o", cls.archive]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise AssertionError(done.stderr)
+        with tarfile.open(cls.archive) as archive:
+            archive.extractall(cls.root)
+        [cls.folder] = cls.root.iterdir()
+
+    def in_root(self, program, *arguments):
+        """The command that runs a program of the archive in a root without a network."""
+        for path in loaded(self.folder / program, machine=True).values():
+            copy = self.root / path.relative_to("/")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+            copy.chmod(0o755)
+        (self.root / "proc").mkdir(exist_ok=True)
+        new_root = [shutil.which("unshare"), "--net", "--pid", "--fork", f"--mount-proc={self.root}/proc"]
+        if os.geteuid() != 0:
+            new_root.insert(1, "--map-root-user")
+        probe = subprocess.run([*new_root, "true"], capture_output=True, text=True, check=False)
+        if probe.returncode != 0:
+            self.skipTest(f"no root of its own can be made here: {probe.stderr.strip()}")
+        return [*new_root, shutil.which("chroot"), self.root, f"/{self.folder.name}/{program}", *arguments]
+
+    def test_a_game_in_an_empty_root(self):
+        # With an empty environment, and from a working directory that is not the program's.
+        command = [str(word) for word in self.in_root("tessera")]
+        top = {path.name for path in self.root.iterdir()}
+        self.assertLessEqual(top, {self.folder.name, "lib", "lib64", "usr", "proc"})
+        with chess.engine.SimpleEngine.popen_uci(command, env={}, cwd="/", timeout=120) as engine:
+            board = chess.Board()
+            while board.ply() < PLIES:
+                played = engine.play(board, chess.engine.Limit(nodes=8), info=chess.engine.INFO_ALL)
+                self.assertIn("score", played.info)
+                board.push(played.move)
+            self.assertLessEqual(options_of_the_bot(), set(engine.options))
+
+    def test_the_trainer_starts_in_an_empty_root(self):
+        done = subprocess.run(self.in_root("train", "--version"), env={}, cwd="/", capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertTrue(done.stdout.startswith("tessera "), done.stdout)
+
+    def test_programs_look_beside_themselves_alone(self):
+        for path in [self.folder / "tessera", self.folder / "train", *(self.folder / "lib").iterdir()]:
+            said = subprocess.run(["patchelf", "--print-rpath", path], capture_output=True, text=True, check=True)
+            self.assertIn(said.stdout.strip(), ("", "$ORIGIN") if path.parent.name == "lib" else ("$ORIGIN/lib",))
+        for path in loaded(self.folder / "tessera").values():
+            self.assertEqual(path.resolve().parent, (self.folder / "lib").resolve())
+
+    def test_all_that_is_inside_is_listed(self):
+        bill = json.loads((self.folder / "sbom.cdx.json").read_text())
+        listed = {entry["name"]: entry for entry in bill["components"]}
+        files = [*self.folder.glob("lib/*"), *self.folder.glob("nets/*.pt"), self.folder / "tessera"]
+        self.assertGreater(len(files), 6)
+        for path in files:
+            entry = listed[path.relative_to(self.folder).as_posix()]
+            self.assertEqual(entry["hashes"][0]["content"], hashlib.sha256(path.read_bytes()).hexdigest())
+        crates = (self.folder / "licences/crates.txt").read_text()
+        for name in ("shakmaty", "tch", "clap", "zstd-sys"):
+            self.assertIn(f"\n{name} {listed[name]['version']}: ", crates)
+            self.assertEqual(listed[name]["purl"], f"pkg:cargo/{name}@{listed[name]['version']}")
+        # Only tests need it.
+        self.assertNotIn("proptest", listed)
+        # A crate's own text, and that of the C code in it.
+        self.assertIn("\nzstd-sys", crates)
+        self.assertIn(": zstd/LICENSE\n", crates)
+        self.assertTrue((self.folder / "licences/torch/LICENSE").is_file())
+        self.assertIn("GENERAL PUBLIC LICENSE", (self.folder / "LICENSE").read_text())
+        self.assertNotIn("VERSION", (self.folder / "README.md").read_text())
+
+    def test_the_digest_is_the_archives(self):
+        written = self.archive.with_name("tessera.tar.sha256").read_text()
+        with open(self.archive, "rb") as file:
+            self.assertEqual(written, f"{hashlib.file_digest(file, 'sha256').hexdigest()}  tessera.tar\n")
+
+
+class PartsTest(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = Path(temporary.name)
+
+    def test_the_same_files_make_the_same_archive(self):
+        for number, order in enumerate((["b", "a", "lib/c"], ["lib/c", "a", "b"])):
+            folder = self.folder / str(number) / "tessera"
+            (folder / "lib").mkdir(parents=True)
+            for name in order:
+                (folder / name).write_text(name)
+                (folder / name).chmod(0o755 if name == "a" else 0o600 + 0o44 * number)
+                os.utime(folder / name, (number, 1000 * number))
+            for kind in ("tar", "tar.xz", "zip"):
+                pack(folder, self.folder / f"{number}.{kind}", mtime=1_700_000_000)
+        for kind in ("tar", "tar.xz", "zip"):
+            made = [(self.folder / f"{number}.{kind}").read_bytes() for number in range(2)]
+            self.assertEqual(*made)
+        with tarfile.open(self.folder / "0.tar.xz") as archive:
+            members = [(member.name, member.mode, member.mtime, member.uid) for member in archive]
+        named = [("tessera/a", 0o755), ("tessera/b", 0o644), ("tessera/lib/c", 0o644)]
+        self.assertEqual(members, [(*member, 1_700_000_000, 0) for member in named])
+        with zipfile.ZipFile(self.folder / "0.zip") as archive:
+            self.assertEqual([(info.filename, info.external_attr >> 16) for info in archive.infolist()], named)
+
+    def test_licences_are_known_by_their_names(self):
+        for name in ("LICENSE", "LICENCE.md", "License-MIT", "LICENSE-APACHE-2.0", "COPYING.txt", "UNLICENSE"):
+            self.assertTrue(LICENCE.fullmatch(name), name)
+        for name in ("license_check.rs", "notices", "README.md", "copyright.c"):
+            self.assertFalse(LICENCE.fullmatch(name), name)
+
+    def test_the_machines_own_libraries_stay_out(self):
+        for name in ("libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "linux-vdso.so.1"):
+            self.assertTrue(MACHINE.fullmatch(name), name)
+        for name in ("libc10.so", "libstdc++.so.6", "libcudart.so.13", "libtorch_cpu.so"):
+            self.assertFalse(MACHINE.fullmatch(name), name)
+
+    def test_openbench_builds_by_make(self):
+        if shutil.which("make") is None:
+            self.skipTest("make is not installed")
+        source, home = self.folder / "source", self.folder / "home"
+        (source / "tools").mkdir(parents=True)
+        shutil.copytree(ROOT / "tools/openbench", source / "tools/openbench")
+        (source / "tools/setup").write_text("#!/bin/sh\nmkdir -p $(dirname $0)/../.libtorch/torch\n")
+        (self.folder / "bin").mkdir()
+        # Stands for cargo: the program says where it finds libtorch.
+        (self.folder / "bin/cargo").write_text(
+            "#!/bin/sh\nmkdir -p target/release && echo $LIBTORCH >target/release/tessera\n"
+        )
+        for program in (source / "tools/setup", self.folder / "bin/cargo"):
+            program.chmod(0o755)
+        environment = {"PATH": f"{self.folder}/bin:{os.environ['PATH']}", "HOME": str(home)}
+        for name in ("Tessera-1", "Tessera-2"):
+            command = ["make", "-j", f"EXE={name}"]
+            make = subprocess.run(
+                command, cwd=source / "tools/openbench", env=environment, capture_output=True, text=True, check=False
+            )
+            self.assertEqual(make.returncode, 0, make.stderr)
+            # Where it stays once the source is gone.
+            libtorch = (source / "tools/openbench" / name).read_text().strip()
+            self.assertEqual(libtorch, f"{home.resolve()}/.cache/tessera/libtorch-2.11.0/torch")
+        version = re.search(r'^VERSION = "(.*)"', (ROOT / "tools/setup").read_text(), re.MULTILINE)[1]
+        self.assertIn(f"libtorch-{version}/", libtorch)
+        built = json.loads((ROOT / "tools/openbench/Tessera.json").read_text())["build"]
+        self.assertEqual(built["path"], "tools/openbench")
+
+    def test_mistakes_are_told_in_one_line(self):
+        for arguments, expected in (
+            (["--binaries", self.folder, "-o", self.folder / "x.rar"], "x.rar does not end in"),
+            (["--binaries", self.folder, "-o", self.folder / "x.tar"], "tessera is missing"),
+            (["--binaries", self.folder, "-o", self.folder / "no/x.tar"], "no such folder"),
+        ):
+            with self.subTest(expected):
+                command = [sys.executable, ROOT / "tools/release", *arguments]
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines())), (1, "", 1))
+                self.assertIn(expected, done.stderr)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,57 @@
+"""Archives that are the same, byte by byte, whenever the same files are packed."""
+
+import hashlib
+import shutil
+import tarfile
+import time
+import zipfile
+
+from . import ReleaseError
+
+SUFFIXES = (".tar.xz", ".tar", ".zip")
+# The format's earliest date.
+ZIP_EPOCH = 315532800
+
+
+def pack(folder, archive, mtime):
+    """Packs `folder`, sorted by name, every file dated `mtime` and owned by nobody."""
+    files = sorted((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.as_posix())
+    named = [(path, path.relative_to(folder.parent).as_posix()) for path in files]
+    if archive.name.endswith(".zip"):
+        pack_zip(named, archive, mtime)
+    elif archive.name.endswith(SUFFIXES):
+        pack_tar(named, archive, mtime)
+    else:
+        raise ReleaseError(f"{archive.name} does not end in {', '.join(SUFFIXES)}")
+
+
+def mode(path):
+    return 0o755 if path.stat().st_mode & 0o100 else 0o644
+
+
+def pack_tar(named, archive, mtime):
+    compression = {"mode": "w:xz", "preset": 6} if archive.name.endswith(".xz") else {"mode": "w"}
+    with tarfile.open(archive, **compression, format=tarfile.GNU_FORMAT) as tar:
+        for path, name in named:
+            member = tarfile.TarInfo(name)
+            member.size, member.mode, member.mtime = path.stat().st_size, mode(path), mtime
+            with open(path, "rb") as file:
+                tar.addfile(member, file)
+
+
+def pack_zip(named, archive, mtime):
+    date = time.gmtime(max(mtime, ZIP_EPOCH))[:6]
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        for path, name in named:
+            member = zipfile.ZipInfo(name, date)
+            member.compress_type = zipfile.ZIP_DEFLATED
+            member.external_attr = mode(path) << 16
+            # Unix, on whatever system it is packed: the modes are read there alone.
+            member.create_system = 3
+            with open(path, "rb") as source, packed.open(member, "w") as sink:
+                shutil.copyfileobj(source, sink)
+
+
+def sha256(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,68 @@
+"""The crates inside the programs, and the texts of their licences."""
+
+import json
+import re
+from pathlib import Path
+
+from .running import run
+
+# LICENSE, LICENSE-APACHE-2.0, COPYING.txt; but not license_check.rs.
+LICENCE = re.compile(
+    r"(licen[cs]e|copying|copyright|notice|unlicense)([-_]\w+)*([-.]\d[\d.]*)?(\.(txt|md))?", re.IGNORECASE
+)
+
+
+class Crates:
+    """What cargo says of the crates that the default features bring into the programs.
+
+    Macros are among them; what only builds or tests is not.
+    """
+
+    def __init__(self, root):
+        host = re.search(r"^host: (.*)$", run("rustc", "-vV", cwd=root), re.MULTILINE)[1]
+        said = run(
+            "cargo", "metadata", "--locked", "--offline", "--format-version", "1", "--filter-platform", host, cwd=root
+        )
+        metadata = json.loads(said)
+        packages = {package["id"]: package for package in metadata["packages"]}
+        nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
+        self.root = packages[metadata["resolve"]["root"]]
+        self.needs = {}
+        waiting = [self.root["id"]]
+        while waiting:
+            crate = waiting.pop()
+            if crate not in self.needs:
+                kinds = nodes[crate]["deps"]
+                needs = [need["pkg"] for need in kinds if any(kind["kind"] is None for kind in need["dep_kinds"])]
+                self.needs[crate] = needs
+                waiting += needs
+        others = [packages[crate] for crate in self.needs if crate != self.root["id"]]
+        self.crates = sorted(others, key=lambda crate: (crate["name"], crate["version"]))
+
+
+def expression(crate):
+    """The crate's licence as SPDX has it: older crates write `/` for OR."""
+    return re.sub(r"\s*/\s*", " OR ", crate["license"] or "NOASSERTION")
+
+
+def licence_files(crate):
+    """Those of the crate, and those of the C code that it brings."""
+    folder = Path(crate["manifest_path"]).parent
+    found = (path for path in folder.rglob("*") if LICENCE.fullmatch(path.name) and path.is_file())
+    return [(path, path.relative_to(folder).as_posix()) for path in sorted(found)]
+
+
+def licence_texts(crates):
+    """One document: every crate with its licence, then each text once, with the crates it came with."""
+    lines, texts = ["The crates in these programs, and their licences.", ""], {}
+    for crate in crates:
+        name = f"{crate['name']} {crate['version']}"
+        files = licence_files(crate)
+        alone = "" if files else " (it brings no text: see that of another crate below, or LICENSE)"
+        lines.append(f"{name}: {expression(crate)}{alone}")
+        for path, shown in files:
+            text = path.read_text(encoding="utf-8", errors="replace").strip()
+            texts.setdefault(text, []).append(f"{name}: {shown}")
+    for text, users in texts.items():
+        lines += ["", "=" * 80, *users, "-" * 80, text]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,100 @@
+"""Programs and the shared objects that they load, moved to where they find each other.
+
+On Linux and macOS the shared objects lie in the folder `lib` beside the programs, on
+Windows beside the programs themselves. Only Linux is tested.
+"""
+
+import os
+import platform
+import re
+import shutil
+from pathlib import Path
+
+from . import ReleaseError
+from .running import run
+
+PROGRAMS = ("tessera", "train")
+LIBRARIES = "lib"
+
+# glibc and the kernel's: they must be the machine's own.
+MACHINE = re.compile(r"(linux-vdso|linux-gate|ld-linux.*|lib(c|m|dl|pthread|rt|util|resolv))\.so(\.\d+)?")
+
+
+def collect(binaries, libtorch, folder):
+    """Puts the programs of the folder `binaries`, and what they load, into `folder`."""
+    suffix = ".exe" if platform.system() == "Windows" else ""
+    programs = [binaries / f"{name}{suffix}" for name in PROGRAMS]
+    for program in programs:
+        if not program.is_file():
+            raise ReleaseError(f"{program} is missing: cargo build --release --bins")
+    copies = [copy(program, folder) for program in programs]
+    {"Linux": linux, "Darwin": macos, "Windows": windows}[platform.system()](copies, programs, libtorch, folder)
+
+
+def copy(file, folder):
+    folder.mkdir(exist_ok=True)
+    made = folder / file.name
+    shutil.copyfile(file, made)
+    made.chmod(0o755)
+    return made
+
+
+def linux(copies, programs, _libtorch, folder):
+    """Follows what each program needs as the loader does, then lets it look beside itself alone."""
+    found = {}
+    for program in programs:
+        found.update(loaded(program))
+    # The name is the one that others ask for, whatever a link leads to.
+    for name, path in sorted(found.items()):
+        library = copy(path, folder / LIBRARIES).rename(folder / LIBRARIES / name)
+        # Symbols that only debuggers read: a fifth of libtorch_cpu.so.
+        run("strip", "--strip-unneeded", library)
+        # A library without a path finds what its users have loaded.
+        if run("patchelf", "--print-rpath", library).strip():
+            run("patchelf", "--set-rpath", "$ORIGIN", library)
+    for program in copies:
+        run("strip", program)
+        run("patchelf", "--set-rpath", f"$ORIGIN/{LIBRARIES}", program)
+
+
+def loaded(program, machine=False):
+    """The shared objects that a program loads, by name: those of the machine itself, or all others."""
+    found = {}
+    environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+    for line in run("ldd", program, env=environment).splitlines():
+        # `name => path (address)`, or `path (address)`; the kernel's has no path.
+        name, _, rest = line.strip().partition(" => ")
+        if rest.startswith("not found"):
+            raise ReleaseError(f"{program} does not find {name}, which it loads")
+        path = (rest or name).rpartition(" (")[0]
+        name = os.path.basename(name.split(" (")[0])
+        if bool(MACHINE.fullmatch(name)) == machine and "/" in path:
+            found[name] = Path(path)
+    return found
+
+
+def macos(copies, _programs, libtorch, folder):
+    """Takes all that tools/setup keeps. Untried."""
+    for library in sorted((libtorch / "lib").glob("*.dylib")):
+        copy(library, folder / LIBRARIES)
+    for program in copies:
+        run("install_name_tool", "-add_rpath", f"@loader_path/{LIBRARIES}", program)
+        # A changed program needs a new signature on Apple silicon; this one names nobody.
+        run("codesign", "--force", "--sign", "-", program)
+
+
+def windows(_copies, _programs, libtorch, folder):
+    """Takes all that tools/setup keeps: Windows looks beside the program. Untried."""
+    for library in sorted((libtorch / "lib").glob("*.dll")):
+        copy(library, folder)
+
+
+def glibc(folder):
+    """The oldest glibc that has all that the programs and libraries in `folder` ask for."""
+    if platform.system() != "Linux":
+        return "2.28"
+    needed = {(2, 28)}
+    for path in [folder / name for name in PROGRAMS] + sorted((folder / LIBRARIES).iterdir()):
+        symbols = run("objdump", "-T", path)
+        needed |= {(2, int(minor)) for minor in re.findall(r"\(GLIBC_2\.(\d+)", symbols)}
+    return ".".join(map(str, max(needed)))

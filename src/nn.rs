@@ -5,6 +5,7 @@
 //! which the player listed the moves.
 
 mod cache;
+mod cross_check;
 mod device;
 mod load;
 pub mod metadata;
@@ -20,6 +21,7 @@ pub mod torch;
 mod uniform;
 
 pub use cache::Cache;
+pub use cross_check::{CrossCheck, Differences};
 pub use device::{DeviceChoice, Devices, ParseDeviceError, Precision};
 pub use load::{
     BackendKind, BackendOptions, LoadError, Loader, NetworkOptions, load, load_for_many,

@@ -325,6 +325,25 @@ fn a_reader_that_goes_away_is_no_error() {
     assert_eq!(errors, "");
 }
 
+#[cfg(feature = "torch")]
+#[test]
+fn a_network_is_held_against_itself_in_f32() {
+    for (precision, told) in [("f32", false), ("bf16", true)] {
+        let output = tessera(&[
+            "eval",
+            "--backend",
+            "check",
+            "--device",
+            "cpu",
+            "--precision",
+            precision,
+        ]);
+        let log = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{log}");
+        assert_eq!(log.contains("largest differences over"), told, "{log}");
+    }
+}
+
 #[test]
 fn the_signature_is_that_of_this_version_and_tells_another_search() {
     let run = |set: &'static [&'static str]| {

@@ -14,7 +14,7 @@ import unittest
 import zipfile
 from pathlib import Path
 
-from tool_test import ROOT
+from tool_test import ROOT, lack
 
 import chess
 import chess.engine
@@ -31,7 +31,7 @@ def binaries():
     folders = [Path(named)] if named else [ROOT / "target/release", ROOT / "target/debug"]
     built = [folder for folder in folders if all((folder / name).exists() for name in ("tessera", "train"))]
     if not built:
-        raise unittest.SkipTest("neither target/release nor target/debug holds tessera and train")
+        lack("tessera and train in target/release or target/debug")
     return max(built, key=lambda folder: (folder / "tessera").stat().st_mtime)
 
 
@@ -51,7 +51,7 @@ class ReleaseTest(unittest.TestCase):
     def setUpClass(cls):
         for program in ("patchelf", "strip", "ldd", "unshare", "chroot"):
             if shutil.which(program) is None:
-                raise unittest.SkipTest(f"{program} is not installed")
+                lack(program)
         temporary = tempfile.TemporaryDirectory()
         cls.addClassCleanup(temporary.cleanup)
         cls.archive = Path(temporary.name) / "tessera.tar"
@@ -77,7 +77,7 @@ class ReleaseTest(unittest.TestCase):
             new_root.insert(1, "--map-root-user")
         probe = subprocess.run([*new_root, "true"], capture_output=True, text=True, check=False)
         if probe.returncode != 0:
-            self.skipTest(f"no root of its own can be made here: {probe.stderr.strip()}")
+            lack(f"leave to make a root of its own: {probe.stderr.strip()}")
         return [*new_root, shutil.which("chroot"), self.root, f"/{self.folder.name}/{program}", *arguments]
 
     def test_a_game_in_an_empty_root(self):
@@ -172,7 +172,7 @@ class PartsTest(unittest.TestCase):
 
     def test_openbench_builds_by_make(self):
         if shutil.which("make") is None:
-            self.skipTest("make is not installed")
+            lack("make")
         source, home = self.folder / "source", self.folder / "home"
         (source / "tools").mkdir(parents=True)
         shutil.copytree(ROOT / "tools/openbench", source / "tools/openbench")

@@ -1,7 +1,7 @@
 //! From what a user asks for to a backend.
 
 use super::network::{NetworkError, Networks};
-use super::{Backend, Cache, Devices, Precision, Random, Uniform};
+use super::{Backend, Cache, CrossCheck, DeviceChoice, Devices, Precision, Random, Uniform};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,6 +11,8 @@ pub enum BackendKind {
     /// A network through libtorch.
     #[default]
     Torch,
+    /// The same, held against the network in f32 on the CPU: [`CrossCheck`].
+    Check,
     /// No network: every move alike, every position even.
     Uniform,
     /// No network: values and priors are a hash of the position and a seed.
@@ -50,7 +52,7 @@ impl BackendOptions {
     /// Whether a backend of `other` has the same network, if any.
     #[must_use]
     pub fn has_network_of(&self, other: &BackendOptions) -> bool {
-        let needs_none = self.kind != BackendKind::Torch;
+        let needs_none = matches!(self.kind, BackendKind::Uniform | BackendKind::Random);
         self.kind == other.kind && (needs_none || self.network == other.network)
     }
 
@@ -58,7 +60,7 @@ impl BackendOptions {
     #[must_use]
     pub fn evaluates_like(&self, other: &BackendOptions) -> bool {
         let is_same = match self.kind {
-            BackendKind::Torch => self.optimism == other.optimism,
+            BackendKind::Torch | BackendKind::Check => self.optimism == other.optimism,
             BackendKind::Uniform => true,
             BackendKind::Random => self.seed == other.seed,
         };
@@ -113,6 +115,16 @@ impl Loader {
             BackendKind::Random => Arc::new(Random::new(options.seed)),
             BackendKind::Torch => {
                 cached(self.networks(&options.network)?.backend(options), options)
+            }
+            BackendKind::Check => {
+                let exact = NetworkOptions {
+                    devices: DeviceChoice::Cpu.into(),
+                    precision: Precision::F32,
+                    ..options.network.clone()
+                };
+                let reference = Networks::load(&exact)?.backend(options);
+                let backend = self.networks(&options.network)?.backend(options);
+                cached(Arc::new(CrossCheck::new(backend, reference)), options)
             }
         })
     }

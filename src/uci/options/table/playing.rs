@@ -46,8 +46,9 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| name(settings.backend.kind),
             set: |settings, value| choose(&mut settings.backend.kind, value),
         },
-        help: "Evaluates positions: `torch` runs the network; `uniform` and `random` need no \
-               network and serve for measuring and testing.",
+        help: "Evaluates positions: `torch` runs the network; `check` also compares it with the \
+               network in f32 on the CPU and logs the largest differences; `uniform` and `random` \
+               need no network and serve for measuring and testing.",
     },
     Entry {
         name: "SelfElo",

@@ -337,7 +337,9 @@ fn a_network_is_held_against_itself_in_f32() {
             "cpu",
             "--precision",
             precision,
-        ]);
+        ])
+        .output()
+        .unwrap();
         let log = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{log}");
         assert_eq!(log.contains("largest differences over"), told, "{log}");

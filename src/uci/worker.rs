@@ -7,7 +7,7 @@ use super::task::{Job, Search, Setup, Work};
 use crate::agent::{AgentKind, ConfigurableAgent};
 use crate::chess::Game;
 use crate::chess::perft::divide;
-use crate::nn::{Backend, BackendOptions, LoadError, Loader};
+use crate::nn::{Backend, BackendOptions, DeviceChoice, LoadError, Loader};
 use crate::panics;
 use crate::play::{Control, Limits, Report};
 use crate::search::Parameters;
@@ -61,6 +61,9 @@ pub(crate) struct Worker<F> {
     tablebase: Tablebase,
     /// The last report of the search at hand: what to fall back on.
     latest: Option<Report>,
+    /// What a backend was made from that failed on its devices: from now on the CPU
+    /// takes their place.
+    failed: Option<BackendOptions>,
 }
 
 /// A backend, and what it was made from.
@@ -87,6 +90,7 @@ impl<F: Factory> Worker<F> {
             player: None,
             tablebase: Tablebase::default(),
             latest: None,
+            failed: None,
         }
     }
 
@@ -186,17 +190,37 @@ impl<F: Factory> Worker<F> {
             }
             Err(error) => {
                 self.output.info_string(&error.to_string());
+                let goes_on = self.leave_devices(&setup.settings.backend);
+                if goes_on && self.latest.is_none() {
+                    return self.search(search, control);
+                }
                 control.hold_back(&limits);
                 self.best_so_far(search)
             }
         }
     }
 
-    /// The answer where a search broke off: what it last reported as best.
+    /// Gives up a backend that has failed: the next search loads it again, on the
+    /// CPU if it was not there. True if that is another place.
+    fn leave_devices(&mut self, options: &BackendOptions) -> bool {
+        self.player = None;
+        self.loaded = None;
+        let goes_on = self.failed.as_ref() != Some(options) && *options != on_the_cpu(options);
+        if goes_on {
+            self.output.info_string("the CPU takes its place");
+            self.failed = Some(options.clone());
+        }
+        goes_on
+    }
+
+    /// The answer where a search broke off: what it last reported as best, else any
+    /// legal move, since no answer would lose a game.
     fn best_so_far(&mut self, search: &Search) -> String {
         let latest = self.latest.take().unwrap_or_default();
         let best = latest.lines.first().and_then(|line| line.moves.first());
-        match best {
+        let allowed = search.limits.search_moves.first();
+        let legal = search.game.position().legal_moves();
+        match best.or(allowed).or(legal.first()) {
             Some(&best) => format!("bestmove {}", search.game.format_move(best)),
             None => info::NO_MOVE.to_owned(),
         }
@@ -212,7 +236,10 @@ impl<F: Factory> Worker<F> {
         } = &setup.settings;
         let parameters = setup.settings.search_parameters();
         self.look_for_tables(&parameters.tablebase);
-        let backend = self.backend(options)?;
+        let backend = match self.failed.as_ref() == Some(options) {
+            true => self.backend(&on_the_cpu(options))?,
+            false => self.backend(options)?,
+        };
         let player = match self.player.take().filter(|player| player.kind == *kind) {
             Some(player) => self.player.insert(player),
             None => self.player.insert(Player {
@@ -293,6 +320,13 @@ impl<F: Factory> Worker<F> {
 
 /// The answer to `isready`.
 pub(crate) const READY: &str = "readyok";
+
+/// The same backend, computed on the CPU.
+fn on_the_cpu(options: &BackendOptions) -> BackendOptions {
+    let mut options = options.clone();
+    options.network.devices = DeviceChoice::Cpu.into();
+    options
+}
 
 /// The limits after `waited` since `go` arrived, be it for an earlier search to
 /// end or for the network to load: the clock ran meanwhile.

@@ -62,7 +62,12 @@ impl Backend for Nothing {
 
 impl Factory for Script {
     fn load(&mut self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
-        self.0.note("load");
+        let on_the_cpu = options.network.devices.to_string() == "cpu";
+        self.0.note(if on_the_cpu {
+            "load on the CPU"
+        } else {
+            "load"
+        });
         match &options.network.net {
             Some(path) if path.ends_with("missing") => Err(LoadError::Read {
                 path: path.clone(),

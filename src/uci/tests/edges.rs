@@ -330,9 +330,10 @@ fn pondering_ends_by_hit_or_by_stop_with_a_move_of_the_position_sent() {
 #[test]
 fn a_search_that_fails_is_answered_with_what_it_found() {
     let mut client = Client::new();
-    client.say(&[&format!("go nodes {FAILS_AT_ONCE}")]);
+    client.say(&["setoption name Device value cpu"]);
+    client.say(&[&format!("go nodes {FAILS_AT_ONCE} searchmoves e2e3")]);
     let lines = client.wait_for("bestmove");
-    assert_eq!(answers(&lines), ["(none)"]);
+    assert_eq!(answers(&lines), ["e2e3"]);
     assert!(explains(&lines, "service has stopped"));
     client.say(&[&format!("go nodes {BACKEND_FAILS} searchmoves e2e4")]);
     let lines = client.wait_for("bestmove");
@@ -347,7 +348,34 @@ fn a_search_that_fails_is_answered_with_what_it_found() {
     ));
     client.say(&["go nodes 1", "isready"]);
     client.wait_for("bestmove");
-    assert_eq!(client.journal.take(), ["load", "build Mcts"]);
+    assert_eq!(client.journal.take(), ["load on the CPU", "build Mcts"]);
+}
+
+#[test]
+fn the_cpu_takes_the_place_of_a_device_that_fails() {
+    let mut client = Client::new();
+    let build = "build Mcts";
+    // In the middle of a search: the answer is what was found so far.
+    client.say(&[&format!("go nodes {BACKEND_FAILS} searchmoves e2e4")]);
+    let lines = client.wait_for("bestmove");
+    assert_eq!(answers(&lines), ["e2e4"]);
+    assert!(explains(&lines, "the CPU takes its place"));
+    client.say(&["go nodes 1", "go nodes 1"]);
+    client.wait_for("bestmove");
+    client.wait_for("bestmove");
+    assert_eq!(
+        client.journal.take(),
+        ["load", build, "load on the CPU", build]
+    );
+    // Before anything was found: the search begins anew.
+    client.say(&["setoption name Device value cuda:3"]);
+    client.say(&[&format!("go nodes {FAILS_AT_ONCE}")]);
+    let lines = client.wait_for("bestmove");
+    assert_eq!(answers(&lines).len(), 1);
+    assert_eq!(
+        client.journal.take(),
+        ["load", build, "load on the CPU", build]
+    );
 }
 
 #[test]

@@ -28,7 +28,7 @@ mod taps;
 pub(crate) use architecture::PLANES;
 pub use architecture::{Architecture, ArchitectureConfig, ArchitectureError, Interface, Positions};
 pub use chessformer::Chessformer;
-pub use file::{About, Network, OpenError, WeightsError, open};
+pub use file::{About, Network, OpenError, WeightsError, architecture, open};
 pub use graph::Graph;
 pub use layers::Activation;
 pub use lc0::Lc0;

@@ -27,6 +27,7 @@ use super::checkpoint::Checkpoint;
 use crate::data::loader::Sampling;
 use crate::network::chessformer::ModelConfig;
 use crate::network::{self, ArchitectureConfig, ArchitectureError};
+use crate::nn::CodePolicy;
 use check::refuse_infinite;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -125,6 +126,10 @@ pub struct TrainConfig {
     /// The weight of each loss.
     #[serde(default)]
     pub loss: LossWeights,
+    /// Which code the networks that it names may bring. Files cannot say so: those
+    /// of others would.
+    #[serde(skip)]
+    pub code: CodePolicy,
 }
 
 fn default_accumulate() -> usize {
@@ -268,8 +273,7 @@ fn architecture_of(init: &Path) -> Result<ArchitectureConfig, ConfigError> {
         return checkpoint.state.config.architecture();
     }
     let file = std::fs::read(init).map_err(|error| failed(error.to_string()))?;
-    let network = network::open(&file).map_err(|error| failed(error.to_string()))?;
-    Ok(network.architecture.config())
+    network::architecture(&file).map_err(|error| failed(error.to_string()))
 }
 
 /// Reads a TOML file.

@@ -307,8 +307,8 @@ fn tensors_that_are_not_plain_are_errors() {
     let dense = Tensor::ones([3, 3], (Kind::Float, Device::Cpu));
     let quantised = dense.quantize_per_tensor(0.1, 0, Kind::QUInt8);
     for (odd, policy) in [
-        (dense.to_sparse(None, [], None), CodePolicy::Checked),
-        (dense.to_sparse(None, [], None), CodePolicy::Allowed),
+        (dense.to_sparse_sparse_dim(2), CodePolicy::Checked),
+        (dense.to_sparse_sparse_dim(2), CodePolicy::Allowed),
         (quantised.shallow_clone(), CodePolicy::Checked),
         (quantised, CodePolicy::Allowed),
     ] {

@@ -11,6 +11,7 @@ pub struct Records(pub Vec<(String, Vec<u8>)>);
 impl Records {
     pub fn read(file: &[u8]) -> Records {
         let mut archive = ZipArchive::new(Cursor::new(file)).unwrap();
+        let count = archive.len();
         let record = |index| {
             let mut entry = archive.by_index(index).unwrap();
             let (_, name) = entry.name().split_once('/').unwrap();
@@ -18,7 +19,7 @@ impl Records {
             entry.read_to_end(&mut bytes).unwrap();
             (name, bytes)
         };
-        Records((0..archive.len()).map(record).collect())
+        Records((0..count).map(record).collect())
     }
 
     pub fn get(&self, name: &str) -> &[u8] {

@@ -62,6 +62,12 @@ pub enum Refusal {
     /// Of which of them is read, readers may think differently.
     #[error("its archive has several records of one name")]
     Duplicate,
+    /// A record that is long once it is unpacked.
+    #[error("its record `{0}` is larger than any network of ours has it")]
+    Large(String),
+    /// A record of numbers that is compressed, or any by a foreign method.
+    #[error("its record `{0}` is compressed, as no network of ours has it")]
+    Compressed(String),
     /// A record's contents.
     #[error("its record `{0}` is not as networks of ours have it")]
     Contents(&'static str),
@@ -71,6 +77,9 @@ pub enum Refusal {
     /// Brackets or objects.
     #[error("it nests more than {0} deep, as no network of ours does")]
     Nested(usize),
+    /// Calls.
+    #[error("its code has more than {0} calls, more than any network of ours")]
+    Long(usize),
     /// A keyword or builtin.
     #[error("its code has the word `{0}`, which no network of ours needs")]
     Word(String),
@@ -114,7 +123,11 @@ pub(super) enum CheckError {
 
 impl From<ArchiveError> for CheckError {
     fn from(error: ArchiveError) -> CheckError {
-        CheckError::Archive(error)
+        match error {
+            ArchiveError::Large(name) => Refusal::Large(name).into(),
+            ArchiveError::Compressed(name) => Refusal::Compressed(name).into(),
+            other => CheckError::Archive(other),
+        }
     }
 }
 

@@ -25,6 +25,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Methods that networks have: the evaluation and the metadata.
 const METHODS: [&str; 2] = ["forward", "meta"];
 
+/// Calls and lists that code may have: three times those of tessera-m. libtorch
+/// recurses along chains of operators, and some 2,500 fill the stack of a thread.
+const MOST_CALLS: usize = 2000;
+
 /// Names that are more than names where code is read: keywords, and what
 /// TorchScript's reader knows without an assignment.
 const RESERVED: [&str; 45] = [
@@ -99,7 +103,7 @@ pub(super) fn read(source: &[u8]) -> Result<Classes, Refusal> {
     let mut classes = Classes::new();
     let mut class: Option<(String, Class)> = None;
     let mut in_method = false;
-    let mut compounds = BTreeSet::new();
+    let (mut compounds, mut calls) = (BTreeSet::new(), 0);
     while let Some(line) = lines.next_line()? {
         let mut reader = Reader::new(&line);
         match (line.indent, &mut class) {
@@ -123,7 +127,13 @@ pub(super) fn read(source: &[u8]) -> Result<Classes, Refusal> {
                     return Err(reader.refusal());
                 }
             }
-            (4, Some(_)) if in_method => reader.statement(&mut compounds)?,
+            (4, Some(_)) if in_method => {
+                reader.statement(&mut compounds)?;
+                calls += line.calls();
+                if calls > MOST_CALLS {
+                    return Err(Refusal::Long(MOST_CALLS));
+                }
+            }
             _ => return Err(reader.refusal()),
         }
         reader.end()?;
@@ -506,6 +516,19 @@ class layer(Module):
             let refusal = read(source.as_bytes()).unwrap_err().to_string();
             assert!(refusal.contains(told), "{line}: {refusal}");
             assert!(!refusal.contains('\n'), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn code_is_bounded() {
+        let with = |line: &str, count| {
+            let (before, after) = NETWORK.split_at(NETWORK.find("    return (").unwrap());
+            read([before, &line.repeat(count), after].concat().as_bytes())
+        };
+        assert!(with("    rows = torch.neg(rows)\n", 1900).is_ok());
+        assert!(with("    layer = getattr(layer, \"0\")\n", 9999).is_ok());
+        for line in ["    rows = torch.neg(rows)\n", "    _9 = [rows]\n"] {
+            assert!(matches!(with(line, 2000), Err(Refusal::Long(_))), "{line}");
         }
     }
 

@@ -31,6 +31,18 @@ pub(super) struct Line<'a> {
     pub source: &'a str,
 }
 
+impl Line<'_> {
+    /// Calls of operators, lists and tuples.
+    pub fn calls(&self) -> usize {
+        let brackets = [Token::Symbol(b'('), Token::Symbol(b'[')];
+        let is_call = |(at, token): &(usize, &Token)| {
+            let before = at.checked_sub(1).map(|before| self.tokens[before]);
+            brackets.contains(token) && before != Some(Token::Name("getattr"))
+        };
+        self.tokens.iter().enumerate().filter(is_call).count()
+    }
+}
+
 /// The lines of a source, but for those that are empty.
 pub(super) struct Lines<'a> {
     source: &'a str,

@@ -8,9 +8,9 @@
 //!
 //! - its records are those of a network, each within bounds once unpacked,
 //! - its code assigns what operators of a list make, without branches, loops, or
-//!   methods but two ([`code`]),
+//!   methods but two (`code`),
 //! - its pickle makes one object of the code's classes, with dense tensors that lie
-//!   within their storages ([`pickle`]).
+//!   within their storages (`pickle`).
 //!
 //! libtorch then gets an archive that is written anew from the records that were
 //! read: it cannot read the file otherwise than it was read here.

@@ -48,8 +48,9 @@ const DATA: &str = "data.pkl";
 const CONSTANTS: &str = "constants.pkl";
 /// That record where there are none: an empty tuple.
 const NO_CONSTANTS: &[u8] = b"\x80\x02).";
-/// The record of the format's version.
-const VERSION: &str = "version";
+/// The record of the format's version, below 6 and from 6 on: libtorch writes what
+/// the operators need.
+const VERSIONS: [&str; 2] = ["version", ".data/version"];
 /// The record of the order of bytes.
 const BYTE_ORDER: &str = "byteorder";
 
@@ -158,9 +159,10 @@ pub(super) fn check(file: &[u8]) -> Result<Checked, CheckError> {
     if names.len() != archive.len() {
         return Err(Refusal::Duplicate.into());
     }
-    let version = archive.unpacked(VERSION, MOST_VALUE)?;
+    let version_name = VERSIONS[usize::from(archive.has(VERSIONS[1]))];
+    let version = archive.unpacked(version_name, MOST_VALUE)?;
     if !version.trim_ascii().iter().all(u8::is_ascii_digit) {
-        return Err(Refusal::Contents(VERSION).into());
+        return Err(Refusal::Contents(version_name).into());
     }
     if archive.has(BYTE_ORDER) && *archive.unpacked(BYTE_ORDER, MOST_VALUE)? != *b"little" {
         return Err(Refusal::Contents(BYTE_ORDER).into());
@@ -174,7 +176,7 @@ pub(super) fn check(file: &[u8]) -> Result<Checked, CheckError> {
     let storages = pickle::read(&data, &classes)?;
     let metadata = metadata(&mut archive)?;
     let mut records = vec![
-        (VERSION.to_owned(), version),
+        (version_name.to_owned(), version),
         (CONSTANTS.to_owned(), NO_CONSTANTS.into()),
         (CODE.to_owned(), code),
         (DATA.to_owned(), Cow::Borrowed(&*data)),
@@ -211,7 +213,8 @@ pub(super) fn metadata(archive: &mut Archive) -> Result<Option<String>, ArchiveE
 fn is_known(name: &str) -> bool {
     let is_storage = |key: &str| key.bytes().all(|byte| byte.is_ascii_digit());
     match name {
-        CODE | DATA | CONSTANTS | VERSION | BYTE_ORDER => true,
+        CODE | DATA | CONSTANTS | BYTE_ORDER => true,
+        _ if VERSIONS.contains(&name) => true,
         // Which lines of which source the code came from, and a number by which
         // archives are told apart: libtorch does without.
         "code/__torch__.py.debug_pkl" | ".data/serialization_id" => true,

@@ -30,7 +30,7 @@ pub(crate) use architecture::PLANES;
 pub use architecture::{Architecture, ArchitectureConfig, Interface, Positions};
 pub use build::ArchitectureError;
 pub use chessformer::Chessformer;
-pub use file::{About, Network, OpenError, WeightsError, open};
+pub use file::{About, Network, OpenError, WeightsError, architecture, open};
 pub use graph::Graph;
 pub use layers::Activation;
 pub use lc0::Lc0;

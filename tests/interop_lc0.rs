@@ -152,9 +152,9 @@ fn all_maias_are_what_the_reference_says() {
     }
 }
 
-#[test]
-fn towers_of_every_kind_evaluate_as_the_reference() {
-    let shapes = [
+/// Towers as Lc0's networks have had them, shrunk.
+pub fn towers() -> Vec<Shape> {
+    vec![
         // Before heads had formats: classical ones, with and without squeezing.
         Shape {
             format: [2, 0, 0, 0, 0],
@@ -191,15 +191,19 @@ fn towers_of_every_kind_evaluate_as_the_reference() {
             policy: (16, 12, 2),
             ..TOWER
         },
-    ];
-    for (seed, shape) in shapes.iter().enumerate() {
+    ]
+}
+
+#[test]
+fn towers_of_every_kind_evaluate_as_the_reference() {
+    for (seed, shape) in towers().iter().enumerate() {
         check(shape, seed as u64, 40);
     }
 }
 
 /// Bodies as Lc0's networks have them, shrunk: T1-256x10, BT2, BT3, BT4, and a
 /// tower with an encoder on top.
-fn bodies() -> Vec<Shape> {
+pub fn bodies() -> Vec<Shape> {
     let body = BODY.body.unwrap();
     let map = Body {
         dense: None,

@@ -2,7 +2,7 @@
 //! formulas say.
 
 #[path = "interop_maia3/allocations.rs"]
-mod allocations;
+pub mod allocations;
 #[path = "interop_maia3/checkpoint.rs"]
 mod checkpoint;
 #[path = "interop_maia3/engine.rs"]
@@ -72,7 +72,7 @@ fn games(count: usize) -> Vec<Game> {
 }
 
 /// Small sizes, no two of them alike, with either way to sum the board up.
-fn small() -> [Maia3Config; 2] {
+pub fn small() -> [Maia3Config; 2] {
     [None, Some(3)].map(|compress| Maia3Config {
         layers: 2,
         width: 24,

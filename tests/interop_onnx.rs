@@ -18,7 +18,7 @@ use tessera::network::lc0::HeadChoice;
 use tessera::network::maia3::Maia3Config;
 use tessera::network::{About, Architecture, Chessformer, Lc0, Maia3, Network, Positions, Weights};
 use tessera::nn::torch::{ExportPrecision, TorchBackend};
-use tessera::nn::{DeviceChoice, Precision};
+use tessera::nn::{CodePolicy, DeviceChoice, Precision};
 
 /// Where games begin that show a network all that it can see.
 const STARTS: [&str; 4] = [
@@ -119,7 +119,14 @@ fn unwrapped(file: &[u8]) -> Vec<u8> {
 /// What Lc0 is to get of the engine's network: policy, win, draw and loss, whose
 /// difference is the value that ranks moves, and plies.
 fn for_lc0(file: &[u8]) -> Vec<f32> {
-    let backend = TorchBackend::new(file, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
+    let backend = TorchBackend::new(
+        file,
+        CodePolicy::Checked,
+        DeviceChoice::Cpu,
+        Precision::F32,
+        1,
+    )
+    .unwrap();
     let metadata = backend.metadata();
     let outputs = backend.forward(&inputs()).unwrap();
     let output = |name: &str| {
@@ -154,7 +161,14 @@ fn difference(found: &[f32], expected: &[f32]) -> f32 {
 
 /// What the engine computes, one output after another.
 fn evaluate(file: &[u8], inputs: &[Input]) -> Vec<f32> {
-    let backend = TorchBackend::new(file, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
+    let backend = TorchBackend::new(
+        file,
+        CodePolicy::Checked,
+        DeviceChoice::Cpu,
+        Precision::F32,
+        1,
+    )
+    .unwrap();
     let outputs = backend.forward(inputs).unwrap();
     let floats = |output: &Tensor| Vec::<f32>::try_from(output.flatten(0, -1)).unwrap();
     outputs.iter().flat_map(floats).collect()
@@ -290,7 +304,7 @@ fn onnxruntime_and_the_engine_agree() {
             (ExportPrecision::Bf16, 0.3),
         ] {
             let name = format!("{name}-{precision:?}");
-            let model = to_onnx(&file, precision).unwrap();
+            let model = to_onnx(&file, CodePolicy::Checked, precision).unwrap();
             fs::write(folder.path().join(format!("{name}.onnx")), &model).unwrap();
             if precision == ExportPrecision::Bf16 {
                 // onnxruntime only checks it: on the CPU it has no bfloat16.
@@ -324,12 +338,15 @@ fn what_was_written_reads_back_the_same() {
     files.push(("canonical".to_owned(), of_lc0(&canonical, folder.path())));
     for (name, file) in files {
         let expected = evaluate(&file, &inputs());
-        let network = onnx::read(&to_onnx(&file, ExportPrecision::F32).unwrap()).unwrap();
+        let network =
+            onnx::read(&to_onnx(&file, CodePolicy::Checked, ExportPrecision::F32).unwrap())
+                .unwrap();
         let read = imported(&network, folder.path());
         let off = difference(&evaluate(&read, &inputs()), &expected);
         assert!(off < 1e-4, "{name} is off by {off}");
         // Out again and in again.
-        let again = onnx::read(&to_onnx(&read, ExportPrecision::F32).unwrap()).unwrap();
+        let again = onnx::read(&to_onnx(&read, CodePolicy::Checked, ExportPrecision::F32).unwrap())
+            .unwrap();
         let again = imported(&again, folder.path());
         let off = difference(&evaluate(&again, &inputs()), &expected);
         assert!(off < 1e-4, "{name} is off by {off} the second time");
@@ -346,7 +363,7 @@ fn lc0_gets_what_the_engine_says() {
     let mut names = Vec::new();
     let mut expected = Vec::new();
     for (name, file) in files(folder.path()) {
-        let wrapped = to_onnx_in_lc0(&file, ExportPrecision::F32).unwrap();
+        let wrapped = to_onnx_in_lc0(&file, CodePolicy::Checked, ExportPrecision::F32).unwrap();
         let model = folder.path().join(format!("{name}.onnx"));
         fs::write(model, unwrapped(&wrapped)).unwrap();
         let all = for_lc0(&file);
@@ -383,7 +400,14 @@ fn networks_from_lc0s_converter_are_read() {
         let is_lc0s = network.downcast::<Lc0>().is_some();
         assert_eq!(is_lc0s, name.starts_with("lc0"), "{name}");
         let read = imported(&network, folder.path());
-        let backend = TorchBackend::new(&read, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
+        let backend = TorchBackend::new(
+            &read,
+            CodePolicy::Checked,
+            DeviceChoice::Cpu,
+            Precision::F32,
+            1,
+        )
+        .unwrap();
         let outputs = backend.forward(&inputs()).unwrap();
         let mut found = Vec::<f32>::try_from(outputs[0].view([-1])).unwrap();
         let wdl = outputs[1].softmax(-1, None::<Kind>);
@@ -450,7 +474,7 @@ fn maia_3_keeps_its_ratings() {
     let file = fs::read(&path).unwrap();
     fs::write(
         place("maia.onnx"),
-        to_onnx(&file, ExportPrecision::F32).unwrap(),
+        to_onnx(&file, CodePolicy::Checked, ExportPrecision::F32).unwrap(),
     )
     .unwrap();
     fs::write(place("maia.-input-planes"), bytemuck::cast_slice(&planes)).unwrap();
@@ -464,6 +488,6 @@ fn maia_3_keeps_its_ratings() {
     let off = difference(&found, &expected);
     assert!(off < 1e-4, "off by {off}");
     // Lc0 knows no ratings.
-    let error = to_onnx_in_lc0(&file, ExportPrecision::F32).unwrap_err();
+    let error = to_onnx_in_lc0(&file, CodePolicy::Checked, ExportPrecision::F32).unwrap_err();
     assert!(matches!(error, ExchangeError::Onnx(OnnxError::InputFormat)));
 }

@@ -41,6 +41,8 @@ mod label;
 #[cfg(feature = "torch")]
 mod nets;
 #[cfg(feature = "torch")]
+mod network_code;
+#[cfg(feature = "torch")]
 mod nn;
 #[cfg(feature = "torch")]
 mod selfplay;

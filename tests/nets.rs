@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tessera::agent::{AgentKind, ConfigurableAgent};
 use tessera::chess::{Ending, Game};
-use tessera::nn::{self, Backend, BackendKind, BackendOptions};
+use tessera::nn::{self, Backend, BackendKind, BackendOptions, CodePolicy};
 use tessera::play::{Control, Limits};
 use tessera::search::Parameters;
 
@@ -86,7 +86,7 @@ fn every_network_is_whole_and_has_its_card() {
     for name in SHIPPED {
         let path = networks().join(format!("{name}.pt"));
         assert!(path.metadata().unwrap().len() <= LARGEST, "{path:?}");
-        let metadata = nn::describe(Some(&path)).unwrap();
+        let metadata = nn::describe(Some(&path), CodePolicy::Checked).unwrap();
         assert_eq!(metadata.name, name);
         let samples = metadata.training["samples"].as_u64().unwrap() as f64;
         let title = format!("{name}\n");

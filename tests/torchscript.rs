@@ -11,7 +11,7 @@ use tessera::encode::{Input, SCALARS};
 use tessera::network::chessformer::{EmbeddingConfig, ModelConfig, NormKind, PositionConfig};
 use tessera::network::{About, Architecture, Chessformer, Network};
 use tessera::nn::torch::{ExportPrecision, TorchBackend};
-use tessera::nn::{DeviceChoice, Precision};
+use tessera::nn::{CodePolicy, DeviceChoice, Precision};
 
 /// Games, as a FEN and the moves from there, whose last positions set every
 /// plane that a network can see.
@@ -74,7 +74,7 @@ fn inputs() -> Vec<Input> {
 }
 
 /// Small networks, one of every kind, by name. No two of their sizes are equal.
-fn networks() -> Vec<(String, ModelConfig)> {
+pub fn networks() -> Vec<(String, ModelConfig)> {
     let gab = PositionConfig::Gab {
         compress: 4,
         hidden: 10,
@@ -141,7 +141,14 @@ fn export_random(name: &str, config: &ModelConfig, path: &Path) {
 /// What the engine computes, one output after another.
 fn evaluate(network: &Path, inputs: &[Input]) -> Vec<f32> {
     let file = fs::read(network).unwrap();
-    let backend = TorchBackend::new(&file, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
+    let backend = TorchBackend::new(
+        &file,
+        CodePolicy::Checked,
+        DeviceChoice::Cpu,
+        Precision::F32,
+        1,
+    )
+    .unwrap();
     let outputs = backend.forward(inputs).unwrap();
     let floats = |output: &Tensor| Vec::<f32>::try_from(output.flatten(0, -1)).unwrap();
     outputs.iter().flat_map(floats).collect()

@@ -41,13 +41,21 @@ fn a_run_is_measured_and_exported() {
         assert!((now - then).abs() < 1e-5, "{name}: {now}, then {then}");
     }
     succeed(train(folder).args(["export", "run", "-o", "tiny.pt", "--name", "tiny-net"]));
-    let metadata = tessera::nn::describe(Some(&folder.join("tiny.pt"))).unwrap();
+    let metadata = tessera::nn::describe(
+        Some(&folder.join("tiny.pt")),
+        tessera::nn::CodePolicy::Checked,
+    )
+    .unwrap();
     assert_eq!(metadata.name, "tiny-net");
     assert_eq!(metadata.training["samples"], 640);
 
     // A network file is written anew as it was.
     succeed(train(folder).args(["export", "tiny.pt", "-o", "again.pt"]));
-    let again = tessera::nn::describe(Some(&folder.join("again.pt"))).unwrap();
+    let again = tessera::nn::describe(
+        Some(&folder.join("again.pt")),
+        tessera::nn::CodePolicy::Checked,
+    )
+    .unwrap();
     assert_eq!(again, metadata);
     let refused = train(folder)
         .args(["export", "tiny.pt", "--last", "-o", "last.pt"])
@@ -168,7 +176,11 @@ fn runs_start_from_networks_and_checkpoints_and_grow() {
         );
         // What a network has seen is told over all the runs that it went through.
         succeed(train(folder).args(["export", output, "-o", "later.pt"]));
-        let metadata = tessera::nn::describe(Some(&folder.join("later.pt"))).unwrap();
+        let metadata = tessera::nn::describe(
+            Some(&folder.join("later.pt")),
+            tessera::nn::CodePolicy::Checked,
+        )
+        .unwrap();
         assert_eq!(metadata.training["samples"], 61 * 64);
     }
     with("small.pt", [("layers = 2", "layers = 1"), ("", "")]);
@@ -217,7 +229,11 @@ fn every_recipe_trains() {
         assert_eq!(lines[0].get("teacher_policy").is_some(), is_taught);
     }
     succeed(train(folder).args(["export", "recipe-5", "-o", "hopeful.pt"]));
-    let metadata = tessera::nn::describe(Some(&folder.join("hopeful.pt"))).unwrap();
+    let metadata = tessera::nn::describe(
+        Some(&folder.join("hopeful.pt")),
+        tessera::nn::CodePolicy::Checked,
+    )
+    .unwrap();
     assert_eq!(metadata.outputs().last().unwrap(), "policy_optimistic");
 
     for (recipe, named) in [

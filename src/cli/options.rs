@@ -6,8 +6,22 @@ use shakmaty::CastlingMode;
 use std::path::PathBuf;
 use tessera::agent::AgentKind;
 use tessera::chess::Game;
-use tessera::nn::{BackendKind, BackendOptions, Devices, NetworkOptions, Precision};
+use tessera::nn::{BackendKind, BackendOptions, CodePolicy, Devices, NetworkOptions, Precision};
 use tessera::uci::Settings;
+
+/// Which code network files may bring.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct CodeArguments {
+    /// Run code of a network file that no network of the engine's has: it may do anything
+    #[arg(long)]
+    allow_code: bool,
+}
+
+impl CodeArguments {
+    pub fn policy(self) -> CodePolicy {
+        CodePolicy::allowed_if(self.allow_code)
+    }
+}
 
 /// The network and the device that runs it.
 #[derive(Args, Clone, Debug)]
@@ -15,6 +29,8 @@ pub struct NetworkArguments {
     /// The network's file; without it, the network built into the program
     #[arg(long, value_name = "FILE")]
     pub net: Option<PathBuf>,
+    #[command(flatten)]
+    pub code: CodeArguments,
     /// Device that runs the network: auto, cpu, cuda, cuda:1 or several, as in cuda:0,cuda:1
     #[arg(long, default_value_t, value_name = "DEVICE")]
     pub device: Devices,
@@ -31,6 +47,7 @@ impl NetworkArguments {
             kind,
             network: NetworkOptions {
                 net: self.net.clone(),
+                code: self.code.policy(),
                 devices: self.device.clone(),
                 precision: self.precision,
             },

@@ -7,6 +7,7 @@ use super::pytorch;
 use crate::atomic_file;
 use crate::network::lc0::HeadChoice;
 use crate::network::{self, Network, OpenError};
+use crate::nn::CodePolicy;
 use crate::nn::torch::{self, ExportPrecision, NetworkError};
 use serde::Serialize;
 use serde_json::Value;
@@ -81,13 +82,14 @@ impl FileKind {
 }
 
 /// Opens a network of any of the kinds, recognised by its content, as an eager
-/// network. `heads` are those to be played where one of Lc0's has several.
+/// network. `heads` are those to be played where one of Lc0's has several. Of the
+/// engine's own, code is [checked](CodePolicy::Checked).
 ///
 /// # Errors
 /// [`ExchangeError`], naming what is wrong or not supported.
 pub fn open(file: &[u8], heads: HeadChoice) -> Result<Network, ExchangeError> {
     Ok(match FileKind::of(file).ok_or(ExchangeError::Unknown)? {
-        FileKind::TorchScript => network::open(file)?,
+        FileKind::TorchScript => network::open(file, CodePolicy::Checked)?,
         FileKind::Lc0 => match lc0::read(file, heads) {
             Err(Lc0Error::Onnx) => onnx::read(file)?,
             network => network?,
@@ -109,13 +111,14 @@ pub fn open_foreign(file: &[u8], heads: HeadChoice) -> Result<Network, ExchangeE
 }
 
 /// What a file says of itself: architecture, sizes, formats, heads, parameters,
-/// multiply–accumulates, notes on its training.
+/// multiply–accumulates, notes on its training. The engine's own may bring code as
+/// the policy says.
 ///
 /// # Errors
 /// [`ExchangeError`], naming what is wrong or not supported.
-pub fn describe(file: &[u8]) -> Result<Value, ExchangeError> {
+pub fn describe(file: &[u8], policy: CodePolicy) -> Result<Value, ExchangeError> {
     Ok(match FileKind::of(file).ok_or(ExchangeError::Unknown)? {
-        FileKind::TorchScript => value(torch::open(file)?.1),
+        FileKind::TorchScript => value(torch::open(file, policy)?.1),
         FileKind::Lc0 => match lc0::summary(file) {
             Err(Lc0Error::Onnx) => value(onnx::summary(file)?),
             summary => value(summary?),
@@ -134,9 +137,13 @@ fn value(described: impl Serialize) -> Value {
 /// # Errors
 /// [`ExchangeError::Lc0`], naming what Lc0's format cannot express; another if
 /// the file is no network of the engine's.
-pub fn to_lc0(file: &[u8], encoding: Lc0Encoding) -> Result<Vec<u8>, ExchangeError> {
+pub fn to_lc0(
+    file: &[u8],
+    policy: CodePolicy,
+    encoding: Lc0Encoding,
+) -> Result<Vec<u8>, ExchangeError> {
     expect_own(file)?;
-    let network = lc0::for_lc0(network::open(file)?)?;
+    let network = lc0::for_lc0(network::open(file, policy)?)?;
     Ok(lc0::write(&network, encoding)?)
 }
 
@@ -145,19 +152,29 @@ pub fn to_lc0(file: &[u8], encoding: Lc0Encoding) -> Result<Vec<u8>, ExchangeErr
 ///
 /// # Errors
 /// [`ExchangeError`], naming what cannot be expressed.
-pub fn to_onnx_in_lc0(file: &[u8], precision: ExportPrecision) -> Result<Vec<u8>, ExchangeError> {
+pub fn to_onnx_in_lc0(
+    file: &[u8],
+    policy: CodePolicy,
+    precision: ExportPrecision,
+) -> Result<Vec<u8>, ExchangeError> {
     expect_own(file)?;
-    Ok(onnx::wrap_in_lc0(&network::open(file)?, precision)?)
+    let network = network::open(file, policy)?;
+    Ok(onnx::wrap_in_lc0(&network, precision)?)
 }
 
 /// A network of the engine's in ONNX.
 ///
 /// # Errors
 /// [`ExchangeError`], naming what cannot be expressed.
-pub fn to_onnx(file: &[u8], precision: ExportPrecision) -> Result<Vec<u8>, ExchangeError> {
+pub fn to_onnx(
+    file: &[u8],
+    policy: CodePolicy,
+    precision: ExportPrecision,
+) -> Result<Vec<u8>, ExchangeError> {
     expect_own(file)?;
-    let (_, metadata) = torch::open(file)?;
-    Ok(onnx::write(&network::open(file)?, &metadata, precision)?)
+    let (_, metadata) = torch::open(file, policy)?;
+    let network = network::open(file, policy)?;
+    Ok(onnx::write(&network, &metadata, precision)?)
 }
 
 /// Of what is no network of the engine's it is said what to do.

@@ -5,14 +5,12 @@
 //! programs. The interpreter here knows only what dictionaries of tensors are
 //! made of, refuses everything else by name, and runs nothing.
 
-mod archive;
 mod pickle;
 mod tensor;
 
-pub use archive::is_checkpoint;
 pub use pickle::PickleError;
 
-use archive::Archive;
+use crate::nn::torch::{Archive, ArchiveError};
 use pickle::{Object, Pickle};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -27,6 +25,11 @@ const STATE_DICT: &str = "model_state_dict";
 const LONGEST: usize = 200;
 /// Notes beside the tensors that are kept.
 const MOST_NOTES: usize = 64;
+
+/// How pickles begin, as bare ones do in PyTorch's older format.
+const PICKLE: u8 = 0x80;
+/// How zip archives begin.
+const ZIP: [u8; 4] = *b"PK\x03\x04";
 
 /// Why a file cannot be read as a checkpoint.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +74,46 @@ pub enum CheckpointError {
     NoTensors,
 }
 
+impl From<ArchiveError> for CheckpointError {
+    fn from(error: ArchiveError) -> CheckpointError {
+        match error {
+            ArchiveError::NotZip => CheckpointError::NotZip,
+            ArchiveError::Directory(reason) => CheckpointError::Directory(reason),
+            ArchiveError::Crowded(entries) => CheckpointError::Crowded(entries),
+            ArchiveError::NoEntry(name) => CheckpointError::NoEntry(name),
+            ArchiveError::Compressed(name) => CheckpointError::Compressed(name),
+            ArchiveError::Damaged(name) | ArchiveError::Large(name) => {
+                CheckpointError::Damaged(name)
+            }
+        }
+    }
+}
+
+/// Whether a file looks like one of `torch.save`'s, whole or not: a zip archive
+/// that is no TorchScript, or a bare pickle.
+#[must_use]
+pub fn is_checkpoint(file: &[u8]) -> bool {
+    let saved = file.first() == Some(&PICKLE) || file.starts_with(&ZIP);
+    saved && !matches!(open(file), Err(CheckpointError::TorchScript))
+}
+
+/// The archive that a checkpoint is.
+fn open(file: &[u8]) -> Result<Archive<'_>, CheckpointError> {
+    if file.first() == Some(&PICKLE) {
+        return Err(CheckpointError::Legacy);
+    }
+    let mut archive = Archive::open(file)?;
+    // What TorchScript has and a checkpoint has not.
+    if archive.has("constants.pkl") {
+        return Err(CheckpointError::TorchScript);
+    }
+    // Older versions leave it out.
+    if archive.has("byteorder") && archive.entry("byteorder")? != b"little" {
+        return Err(CheckpointError::BigEndian);
+    }
+    Ok(archive)
+}
+
 /// A checkpoint: the dictionary it holds. Tensors are only described until one
 /// is asked for.
 pub(crate) struct Checkpoint<'a> {
@@ -86,7 +129,7 @@ impl<'a> Checkpoint<'a> {
     /// # Errors
     /// [`CheckpointError`].
     pub fn read(file: &'a [u8]) -> Result<Checkpoint<'a>, CheckpointError> {
-        let mut archive = Archive::open(file)?;
+        let mut archive = open(file)?;
         let pickle = Pickle::read(archive.entry("data.pkl")?)?;
         Ok(Checkpoint {
             archive,

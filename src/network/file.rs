@@ -7,9 +7,9 @@ use super::outputs::Outputs;
 use super::parameters::{Parameter, Weights};
 use super::taps::Tap;
 use crate::encode::HISTORY;
-use crate::nn::Metadata;
 use crate::nn::metadata::{CONTRACT, Encoder, FORWARD, Method, TensorSpec};
 use crate::nn::torch::{self, ExportPrecision, NetworkError, Script, ScriptError};
+use crate::nn::{CodePolicy, Metadata};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -80,14 +80,26 @@ pub enum OpenError {
 /// Sizes that files state are below this, so that they may be multiplied.
 const LARGEST_SIZE: u64 = 1 << 24;
 
-/// Takes a network out of a network file.
+/// Takes a network out of a network file, which may bring code as the policy says.
 ///
 /// # Errors
 /// [`OpenError`] if the file is no network file, or not of a family known here.
-pub fn open(file: &[u8]) -> Result<Network, OpenError> {
-    let (module, metadata) = torch::open(file)?;
+pub fn open(file: &[u8], policy: CodePolicy) -> Result<Network, OpenError> {
+    let (module, metadata) = torch::open(file, policy)?;
     let tensors = module.tensors().map_err(NetworkError::from)?;
     Network::from_tensors(&metadata, tensors)
+}
+
+/// The architecture that a network file states.
+///
+/// # Errors
+/// As for [`open`]; but of a file with metadata in a record of their own nothing
+/// else is read.
+pub fn architecture(file: &[u8]) -> Result<ArchitectureConfig, OpenError> {
+    match torch::metadata(file)? {
+        Some(metadata) => described(&metadata.architecture),
+        None => Ok(open(file, CodePolicy::Checked)?.architecture.config()),
+    }
 }
 
 impl Network {
@@ -390,7 +402,7 @@ mod tests {
                 .any(|name| name == "opponent_elo");
             assert_eq!(takes_ratings, position == PositionConfig::Absolute);
             let names = network.architecture.interface().outputs;
-            let opened = open(&std::fs::read(&path).unwrap()).unwrap();
+            let opened = open(&std::fs::read(&path).unwrap(), CodePolicy::Checked).unwrap();
             let reloaded = CModule::load(&path).unwrap();
             for batch in [1, 7, 64] {
                 let rows = rows(batch);

@@ -19,11 +19,34 @@ pub enum BackendKind {
     Random,
 }
 
+/// Whether a network file may bring code of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CodePolicy {
+    /// Only code like that of our exporters runs: see `nn::torch::check`.
+    #[default]
+    Checked,
+    /// Whatever the file brings runs, and may do what this program may do.
+    Allowed,
+}
+
+impl CodePolicy {
+    /// The policy of a user who allows code, or does not.
+    #[must_use]
+    pub fn allowed_if(allowed: bool) -> CodePolicy {
+        match allowed {
+            true => CodePolicy::Allowed,
+            false => CodePolicy::Checked,
+        }
+    }
+}
+
 /// Which network, and where it is computed: what takes a second to load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NetworkOptions {
     /// The network's file; `None` is the one built into the program.
     pub net: Option<PathBuf>,
+    /// Which code that file may bring.
+    pub code: CodePolicy,
     /// Where it is computed.
     pub devices: Devices,
     /// In which format.

@@ -1,7 +1,9 @@
 //! Networks in memory, and the backends around them.
 
 use super::torch::{self, TorchBackend};
-use super::{Backend, BackendOptions, DeviceChoice, LoadError, Metadata, NetworkOptions, Service};
+use super::{
+    Backend, BackendOptions, CodePolicy, DeviceChoice, LoadError, Metadata, NetworkOptions, Service,
+};
 use crate::bounded;
 use std::borrow::Cow;
 use std::path::Path;
@@ -79,7 +81,8 @@ pub fn load_network(options: &NetworkOptions) -> Result<TorchBackend, LoadError>
 fn load_on(options: &NetworkOptions, device: DeviceChoice) -> Result<TorchBackend, LoadError> {
     let net = options.net.as_deref();
     let file = read(net)?;
-    TorchBackend::new(&file, device, options.precision, 0).map_err(|source| unusable(net, source))
+    TorchBackend::new(&file, options.code, device, options.precision, 0)
+        .map_err(|source| unusable(net, source))
 }
 
 /// What a network says of itself, once it has been checked; `None` is the
@@ -87,8 +90,8 @@ fn load_on(options: &NetworkOptions, device: DeviceChoice) -> Result<TorchBacken
 ///
 /// # Errors
 /// [`LoadError`], as for [`load`](super::load).
-pub fn describe(net: Option<&Path>) -> Result<Metadata, LoadError> {
-    let (_, metadata) = torch::open(&read(net)?).map_err(|source| unusable(net, source))?;
+pub fn describe(net: Option<&Path>, code: CodePolicy) -> Result<Metadata, LoadError> {
+    let (_, metadata) = torch::open(&read(net)?, code).map_err(|source| unusable(net, source))?;
     Ok(metadata)
 }
 
@@ -123,6 +126,7 @@ mod tests {
         BackendOptions {
             network: NetworkOptions {
                 net: net.map(Path::to_owned),
+                code: CodePolicy::Checked,
                 devices: DeviceChoice::Cpu.into(),
                 precision: Precision::F32,
             },
@@ -148,7 +152,10 @@ mod tests {
         for _ in 0..2 {
             assert_same(&cached, &bare, &batch);
         }
-        assert_eq!(describe(Some(&path)).unwrap(), *bare.metadata());
+        assert_eq!(
+            describe(Some(&path), CodePolicy::Checked).unwrap(),
+            *bare.metadata()
+        );
     }
 
     #[test]
@@ -228,7 +235,7 @@ mod tests {
         std::fs::write(&text, "1. e4 e5").unwrap();
         for error in [
             load(&options(Some(&text))).err(),
-            describe(Some(&text)).err(),
+            describe(Some(&text), CodePolicy::Checked).err(),
         ] {
             let message = error.unwrap().to_string();
             assert!(
@@ -241,7 +248,7 @@ mod tests {
 
     #[test]
     fn the_network_built_in_is_sound() {
-        match (BUILT_IN, describe(None)) {
+        match (BUILT_IN, describe(None, CodePolicy::Checked)) {
             (Some(_), Ok(metadata)) => assert!(!metadata.name.is_empty()),
             (None, Err(error)) => assert!(matches!(error, LoadError::NoneBuiltIn)),
             (_, other) => panic!("{other:?}"),

@@ -1,5 +1,7 @@
 //! Networks through libtorch.
 
+mod archive;
+pub mod check;
 mod device;
 pub(crate) mod fused;
 mod hash;
@@ -16,13 +18,15 @@ pub use module::{Module, TorchError};
 pub use process::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
 pub use script::{ExportPrecision, Script, ScriptError};
 
-use super::metadata::RECORD;
+pub(crate) use archive::{Archive, ArchiveError};
+
 use super::{
-    Backend, BackendError, Batch, ContractError, DeviceChoice, Evaluations, Metadata, Precision,
-    Properties, Value, softmax,
+    Backend, BackendError, Batch, CodePolicy, ContractError, DeviceChoice, Evaluations, Metadata,
+    Precision, Properties, Value, softmax,
 };
 use crate::chess::Game;
 use crate::encode::{BOARDS, Input, POLICY_SIZE, SCALARS, WIDTH};
+use check::{CheckError, Refusal};
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
@@ -33,7 +37,10 @@ pub enum NetworkError {
     #[error(
         "it is not a valid TorchScript file (truncated or corrupt?): {0}; fetch it again, or export it again with `train export`"
     )]
-    NotTorchScript(TorchError),
+    NotTorchScript(String),
+    /// It brings what no network of ours has, and may do anything.
+    #[error("{0}: allow it by the option AllowNetworkCode (--allow-code) if you trust the file")]
+    Refused(#[from] Refusal),
     /// A TorchScript file of another program.
     #[error(
         "it is a TorchScript file without a method `meta`, so not a network of this engine: `train export` writes those"
@@ -63,16 +70,34 @@ pub enum NetworkError {
     Device(#[from] DeviceError),
 }
 
+impl From<CheckError> for NetworkError {
+    fn from(error: CheckError) -> NetworkError {
+        match error {
+            CheckError::Archive(error) => NetworkError::NotTorchScript(error.to_string()),
+            CheckError::Refused(refusal) => NetworkError::Refused(refusal),
+        }
+    }
+}
+
 /// Opens a network file: the module on the CPU as it was exported, and its
-/// metadata, checked.
+/// metadata, checked. Nothing of the file runs before it was checked, unless the
+/// policy allows all that it brings: see [`check`].
 ///
 /// # Errors
-/// [`NetworkError`] if it is not a network of this engine or is damaged.
-pub fn open(file: &[u8]) -> Result<(Module, Metadata), NetworkError> {
+/// [`NetworkError`] if it is not a network of this engine, is damaged, or brings code
+/// that no network of ours has.
+pub fn open(file: &[u8], policy: CodePolicy) -> Result<(Module, Metadata), NetworkError> {
     process::prepare();
-    let metadata = recorded(file)?;
-    let module = Module::load(file).map_err(NetworkError::NotTorchScript)?;
-    let metadata = match metadata {
+    let (module, recorded) = match policy {
+        CodePolicy::Checked => {
+            let checked = check::check(file)?;
+            (Module::load(&checked.archive), checked.metadata)
+        }
+        CodePolicy::Allowed => (Module::load(file), recorded(file)),
+    };
+    let recorded = recorded.map(|json| Metadata::parse(&json)).transpose()?;
+    let module = module.map_err(|error| NetworkError::NotTorchScript(error.to_string()))?;
+    let metadata = match recorded {
         Some(metadata) => metadata,
         // Version 1 of the contract.
         None => {
@@ -87,13 +112,19 @@ pub fn open(file: &[u8]) -> Result<(Module, Metadata), NetworkError> {
     Ok((module, metadata))
 }
 
-/// The metadata that a network file has in a record of their own: nothing of the
-/// file is run. `None` of files of version 1 of the contract.
+/// What a network file of any make says of itself in a record, if it has one.
+fn recorded(file: &[u8]) -> Option<String> {
+    check::metadata(&mut Archive::open(file).ok()?).ok()?
+}
+
+/// The metadata that a network file has in a record of their own; `None` of files of
+/// version 1 of the contract. Nothing of the file runs or is checked.
 ///
 /// # Errors
 /// [`NetworkError`] if the file is no archive, or its metadata are refused.
-pub fn recorded(file: &[u8]) -> Result<Option<Metadata>, NetworkError> {
-    let json = module::record(file, RECORD).map_err(NetworkError::NotTorchScript)?;
+pub fn metadata(file: &[u8]) -> Result<Option<Metadata>, NetworkError> {
+    let archive = Archive::open(file).map_err(CheckError::Archive);
+    let json = check::metadata(&mut archive?).map_err(CheckError::Archive)?;
     Ok(json.map(|json| Metadata::parse(&json)).transpose()?)
 }
 
@@ -152,12 +183,13 @@ impl TorchBackend {
     /// [`NetworkError`] if the file is no network, or cannot run there.
     pub fn new(
         file: &[u8],
+        policy: CodePolicy,
         device: DeviceChoice,
         precision: Precision,
         threads: usize,
     ) -> Result<TorchBackend, NetworkError> {
         let (device, kind) = device::resolve(device, precision)?;
-        let (module, metadata) = open(file)?;
+        let (module, metadata) = open(file, policy)?;
         metadata.require("a player", &["policy", "wdl"])?;
         if device == Device::Cpu {
             tch::set_num_threads(1);

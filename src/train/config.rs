@@ -28,6 +28,7 @@ pub use schedule::{ScheduleConfig, ScheduleShape};
 use crate::data::loader::Sampling;
 use crate::network::chessformer::ModelConfig;
 use crate::network::{ArchitectureConfig, ArchitectureError};
+use crate::nn::CodePolicy;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use tch::Kind;
@@ -125,6 +126,10 @@ pub struct TrainConfig {
     /// The weight of each loss.
     #[serde(default)]
     pub loss: LossWeights,
+    /// Which code the networks that it names may bring. Files cannot say so: those
+    /// of others would.
+    #[serde(skip)]
+    pub code: CodePolicy,
 }
 
 fn default_accumulate() -> usize {

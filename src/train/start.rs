@@ -4,6 +4,7 @@ use super::checkpoint::{Checkpoint, CheckpointError};
 use super::config::{ConfigError, TrainConfig};
 use crate::network::chessformer::{GrowError, grow};
 use crate::network::{self, Architecture, ArchitectureConfig, OpenError, Weights, WeightsError};
+use crate::nn::CodePolicy;
 use std::path::{Path, PathBuf};
 use tch::{Device, Tensor};
 
@@ -96,7 +97,7 @@ pub(super) fn first_weights(
     };
     let is_network = path.extension().is_some_and(|extension| extension == "pt");
     let trained = if is_network {
-        network(path)?
+        network(path, config.code)?
     } else {
         checkpoint(path)?
     };
@@ -139,12 +140,12 @@ fn take_over(
 }
 
 /// An exported network.
-fn network(path: &Path) -> Result<Trained, StartError> {
+fn network(path: &Path, policy: CodePolicy) -> Result<Trained, StartError> {
     let file = std::fs::read(path).map_err(|source| StartError::Read {
         path: path.to_owned(),
         source,
     })?;
-    let network = network::open(&file).map_err(|source| StartError::Network {
+    let network = network::open(&file, policy).map_err(|source| StartError::Network {
         path: path.to_owned(),
         source,
     })?;

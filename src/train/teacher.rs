@@ -3,6 +3,7 @@
 use super::config::DistillationConfig;
 use super::tensors::Targets;
 use crate::encode::{InputFormat, POLICY_SIZE};
+use crate::nn::CodePolicy;
 use crate::nn::torch::{self, Module, NetworkError, TorchError};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -66,9 +67,10 @@ pub(super) struct TeacherOutputs {
 }
 
 impl Teacher {
-    /// Loads the teacher, to compute in `kind` on `device`.
+    /// Loads the teacher, whose file may bring code as the policy says, to compute in `kind` on `device`.
     pub fn load(
         config: &DistillationConfig,
+        policy: CodePolicy,
         device: Device,
         kind: Kind,
     ) -> Result<Teacher, TeacherError> {
@@ -79,7 +81,7 @@ impl Teacher {
         };
         // The fuser would compile kernels for this batch size, then for another.
         tch::jit::set_tensor_expr_fuser_enabled(false);
-        let (module, metadata) = match torch::open(&file) {
+        let (module, metadata) = match torch::open(&file, policy) {
             Ok(opened) => opened,
             Err(source) => return Err(TeacherError::Network { path, source }),
         };

@@ -9,7 +9,9 @@ use tessera::encode::{InputFormat, policy_index};
 use tessera::interop::maia3;
 use tessera::network::{Network, OpenError, Positions};
 use tessera::nn::torch::{ExportPrecision, TorchBackend, open};
-use tessera::nn::{Backend, Batch, DeviceChoice, Evaluations, Metadata, Precision, softmax};
+use tessera::nn::{
+    Backend, Batch, CodePolicy, DeviceChoice, Evaluations, Metadata, Precision, softmax,
+};
 
 fn network() -> Network {
     let parameters = random_parameters(&small()[1], 13);
@@ -46,7 +48,14 @@ fn the_engine_plays_what_the_network_computes() {
     metadata.check().unwrap();
     assert_eq!(metadata.format(), Some(InputFormat::Maia3));
     assert_eq!(metadata.encoder.scalars, ["self_elo", "opponent_elo"]);
-    let backend = TorchBackend::new(&file, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
+    let backend = TorchBackend::new(
+        &file,
+        CodePolicy::Checked,
+        DeviceChoice::Cpu,
+        Precision::F32,
+        1,
+    )
+    .unwrap();
     assert_eq!(backend.metadata(), &metadata);
     let games = rated_games(150);
     let outputs = network.forward(Positions::Rows(&rows(&games)));
@@ -86,7 +95,7 @@ fn the_engine_plays_what_the_network_computes() {
 fn a_file_holds_the_checkpoint() {
     let network = network();
     let (file, metadata) = written(&network, ExportPrecision::F32);
-    let (module, read) = open(&file).unwrap();
+    let (module, read) = open(&file, CodePolicy::Checked).unwrap();
     assert_eq!(read, metadata);
     let again = Network::from_tensors(&read, module.tensors().unwrap()).unwrap();
     assert_eq!(again.architecture.config(), network.architecture.config());
@@ -110,7 +119,14 @@ fn half_the_bytes_are_nearly_as_good() {
     let _guard = tch::no_grad_guard();
     let network = network();
     let (file, _) = written(&network, ExportPrecision::Fp16);
-    let backend = TorchBackend::new(&file, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
+    let backend = TorchBackend::new(
+        &file,
+        CodePolicy::Checked,
+        DeviceChoice::Cpu,
+        Precision::F32,
+        1,
+    )
+    .unwrap();
     let game = &rated_games(1)[0];
     let moves = game.position().legal_moves();
     let mut batch = Batch::default();

@@ -1,5 +1,6 @@
 //! `train ablate`: trains variants of one configuration and compares them.
 
+use super::code::CodeArguments;
 use super::device::DeviceArguments;
 use super::run::{stop_when_interrupted, take_shards_from, train};
 use anyhow::{Context, bail};
@@ -53,6 +54,8 @@ pub struct Ablate {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    code: CodeArguments,
+    #[command(flatten)]
     device: DeviceArguments,
 }
 
@@ -92,6 +95,7 @@ impl Ablate {
                 continue;
             }
             let mut config = ablation.config(variant, &self.set)?;
+            config.code = self.code.policy();
             if let Some(folder) = &self.shards {
                 take_shards_from(folder, &mut config)?;
             }

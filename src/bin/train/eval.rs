@@ -1,5 +1,6 @@
 //! `train eval`: a network's losses on the validation games.
 
+use super::code::CodeArguments;
 use super::device::DeviceArguments;
 use anyhow::{Context, bail};
 use clap::Args;
@@ -15,6 +16,8 @@ pub struct Eval {
     /// ours or imported.
     #[arg(value_name = "RUN")]
     source: PathBuf,
+    #[command(flatten)]
+    code: CodeArguments,
     /// Take data and loss weights from this configuration instead of the run's. A
     /// network file needs it.
     #[arg(long, value_name = "FILE.toml")]
@@ -63,6 +66,7 @@ impl Eval {
             None => checkpoint.state.config.clone(),
         };
         config.validation_samples = self.samples.unwrap_or(config.validation_samples);
+        config.code = self.code.policy();
         Ok(Trainer::resume(&config, &checkpoint, &self.source, device)?)
     }
 
@@ -72,11 +76,13 @@ impl Eval {
         };
         let shown = self.source.display();
         let file = std::fs::read(&self.source).with_context(|| format!("cannot read {shown}"))?;
-        let network = network::open(&file).with_context(|| format!("cannot measure {shown}"))?;
+        let network = network::open(&file, self.code.policy())
+            .with_context(|| format!("cannot measure {shown}"))?;
         let config = TrainConfig::read(path)?;
         let mut config = config.with_architecture(network.architecture.config());
         config.validation_samples = self.samples.unwrap_or(config.validation_samples);
         config.init = Some(self.source.clone());
+        config.code = self.code.policy();
         Ok(Trainer::new(&config, device)?)
     }
 }

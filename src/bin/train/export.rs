@@ -1,6 +1,7 @@
 //! `train export`: writes a run's network as the TorchScript file that the engine
 //! loads.
 
+use super::code::CodeArguments;
 use anyhow::{Context, ensure};
 use clap::Args;
 use std::path::PathBuf;
@@ -16,6 +17,8 @@ pub struct Export {
     /// rewrite in the current version.
     #[arg(value_name = "RUN")]
     source: PathBuf,
+    #[command(flatten)]
+    code: CodeArguments,
     /// The network to write.
     #[arg(short, long, value_name = "OUT.pt")]
     output: PathBuf,
@@ -122,6 +125,7 @@ impl Export {
         );
         let path = self.source.display();
         let file = std::fs::read(&self.source).with_context(|| format!("cannot read {path}"))?;
-        network::open(&file).with_context(|| format!("{path} cannot be exported again"))
+        network::open(&file, self.code.policy())
+            .with_context(|| format!("{path} cannot be exported again"))
     }
 }

@@ -1,6 +1,7 @@
 //! `train` turns games into networks.
 
 mod ablate;
+mod code;
 mod console;
 mod describe;
 mod device;

@@ -1,5 +1,6 @@
 //! Options of networks that play by their policies.
 
+use super::code::CodeArguments;
 use super::games::{file_and_settings, number, positive};
 use anyhow::bail;
 use clap::Args;
@@ -26,6 +27,8 @@ pub struct PolicyArguments {
         requires = "sample"
     )]
     policies: Vec<PolicyOptions>,
+    #[command(flatten)]
+    code: CodeArguments,
     /// Device that runs the networks: auto, cpu, cuda, cuda:1 or several.
     #[arg(long, default_value_t, requires = "sample")]
     device: Devices,
@@ -49,10 +52,11 @@ impl PolicyArguments {
         let mut players = Vec::new();
         for policy in &self.policies {
             if !networks.contains_key(&policy.net) {
-                let metadata = nn::describe(Some(&policy.net))?;
+                let metadata = nn::describe(Some(&policy.net), self.code.policy())?;
                 let backend = nn::load(&BackendOptions {
                     network: NetworkOptions {
                         net: Some(policy.net.clone()),
+                        code: self.code.policy(),
                         devices: self.device.clone(),
                         precision: self.precision,
                     },

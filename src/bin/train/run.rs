@@ -1,5 +1,6 @@
 //! `train run`: trains a network, or resumes training it.
 
+use super::code::CodeArguments;
 use super::console;
 use super::device::DeviceArguments;
 use anyhow::Context;
@@ -48,6 +49,8 @@ pub struct Run {
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     timeout: u64,
     #[command(flatten)]
+    code: CodeArguments,
+    #[command(flatten)]
     device: DeviceArguments,
 }
 
@@ -55,6 +58,7 @@ impl Run {
     /// Trains.
     pub fn run(self) -> anyhow::Result<()> {
         let mut config = TrainConfig::read_with(&self.config, &self.set)?;
+        config.code = self.code.policy();
         if let Some(steps) = self.steps {
             config.steps = steps;
         }

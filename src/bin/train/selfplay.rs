@@ -1,5 +1,6 @@
 //! `train selfplay`: games of the engine against itself.
 
+use super::code::CodeArguments;
 use super::games::{GamesArguments, RANDOM_PLIES, bar, name_and_value, share};
 use anyhow::{Context, bail};
 use clap::Args;
@@ -35,6 +36,8 @@ pub struct SelfPlayCommand {
     /// The network's file; without it, the network built into the program.
     #[arg(long, value_name = "FILE")]
     net: Option<PathBuf>,
+    #[command(flatten)]
+    code: CodeArguments,
     /// What evaluates positions.
     #[arg(long, value_enum, default_value_t)]
     backend: BackendKind,
@@ -173,6 +176,7 @@ impl SelfPlayCommand {
                 kind: self.backend,
                 network: NetworkOptions {
                     net: self.net.clone(),
+                    code: self.code.policy(),
                     devices: self.device.clone(),
                     precision: self.precision,
                 },

@@ -1,5 +1,6 @@
 //! `tessera describe`: the metadata of a network file.
 
+use crate::cli::options::CodeArguments;
 use crate::cli::output::{print, print_json};
 use anyhow::Context;
 use serde_json::Value;
@@ -14,6 +15,8 @@ pub struct Arguments {
     /// The network; without it, the one built into the program
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
+    #[command(flatten)]
+    code: CodeArguments,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -22,12 +25,12 @@ pub struct Arguments {
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
         let described = match &self.file {
-            Some(path) => foreign(path)?,
+            Some(path) => foreign(path, self.code)?,
             None => None,
         };
         let described = match described {
             Some(described) => described,
-            None => serde_json::to_value(nn::describe(self.file.as_deref())?)?,
+            None => serde_json::to_value(nn::describe(self.file.as_deref(), self.code.policy())?)?,
         };
         if self.json {
             return print_json(&described);
@@ -41,14 +44,14 @@ impl Arguments {
 }
 
 /// The description of another program's file; `None` for any other file.
-fn foreign(path: &Path) -> anyhow::Result<Option<Value>> {
+fn foreign(path: &Path, code: CodeArguments) -> anyhow::Result<Option<Value>> {
     let Ok(file) = std::fs::read(path) else {
         return Ok(None);
     };
     match FileKind::of(&file) {
         None | Some(FileKind::TorchScript) => Ok(None),
         Some(_) => {
-            let described = interop::describe(&file);
+            let described = interop::describe(&file, code.policy());
             let failed = || format!("cannot describe {}", path.display());
             described.map(Some).with_context(failed)
         }

@@ -59,7 +59,8 @@ impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
         let environment = environment();
         let gpus = gpus();
-        let card = nn::describe(self.network.net.as_deref());
+        let code = self.network.code.policy();
+        let card = nn::describe(self.network.net.as_deref(), code);
         let findings = [
             libtorch(&environment.libtorch),
             processor(&environment),

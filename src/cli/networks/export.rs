@@ -1,6 +1,7 @@
 //! `tessera export-lc0` and `tessera export-onnx`: the engine's networks for
 //! other programs.
 
+use crate::cli::options::CodeArguments;
 use crate::cli::output::print;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,8 @@ pub struct Lc0Arguments {
     /// A network of the engine's
     #[arg(value_name = "NET.pt")]
     input: PathBuf,
+    #[command(flatten)]
+    code: CodeArguments,
     /// The weights to write
     #[arg(short, long, value_name = "OUT.pb.gz")]
     output: PathBuf,
@@ -34,6 +37,8 @@ pub struct OnnxArguments {
     /// A network of the engine's
     #[arg(value_name = "NET.pt")]
     input: PathBuf,
+    #[command(flatten)]
+    code: CodeArguments,
     /// The model to write
     #[arg(short, long, value_name = "OUT.onnx")]
     output: PathBuf,
@@ -44,10 +49,10 @@ pub struct OnnxArguments {
 
 impl Lc0Arguments {
     pub fn run(self) -> anyhow::Result<()> {
-        let file = read(&self.input)?;
+        let (file, code) = (read(&self.input)?, self.code.policy());
         let native = match self.onnx {
             true => None,
-            false => match interop::to_lc0(&file, self.encoding) {
+            false => match interop::to_lc0(&file, code, self.encoding) {
                 Ok(weights) => Some(weights),
                 Err(ExchangeError::Lc0(reason)) => {
                     eprintln!("{reason}: writing ONNX, which Lc0's ONNX backends play");
@@ -59,7 +64,7 @@ impl Lc0Arguments {
         let (weights, format) = match native {
             Some(weights) => (weights, "Lc0's own format"),
             None => {
-                let wrapped = interop::to_onnx_in_lc0(&file, self.precision);
+                let wrapped = interop::to_onnx_in_lc0(&file, code, self.precision);
                 let wrapped = wrapped.map_err(|error| failed(&self.input, error))?;
                 (wrapped, "ONNX in Lc0's file")
             }
@@ -70,7 +75,8 @@ impl Lc0Arguments {
 
 impl OnnxArguments {
     pub fn run(self) -> anyhow::Result<()> {
-        let model = interop::to_onnx(&read(&self.input)?, self.precision);
+        let file = read(&self.input)?;
+        let model = interop::to_onnx(&file, self.code.policy(), self.precision);
         let model = model.map_err(|error| failed(&self.input, error))?;
         write(&self.output, &model, "ONNX")
     }

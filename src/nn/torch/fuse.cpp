@@ -64,7 +64,8 @@ std::optional<at::Tensor> kernels_of(const Node* node) {
   const bool fits = kernels.dim() == 4 && kernels.size(2) == 3 && kernels.size(3) == 3 &&
                     kernels.size(0) % tessera::kWinogradChannels == 0 &&
                     kernels.size(1) % tessera::kWinogradChannels == 0 &&
-                    kernels.scalar_type() == c10::kFloat && kernels.is_cpu();
+                    kernels.scalar_type() == c10::kFloat && kernels.is_cpu() &&
+                    tessera::winograd_takes(bias->toTensor(), kernels.size(0));
   return fits ? std::optional(kernels) : std::nullopt;
 }
 

@@ -3,9 +3,9 @@
 #include "fuse.h"
 #include "shim.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/InferenceMode.h>
-#include <caffe2/serialize/inline_container.h>
 #include <caffe2/serialize/read_adapter_interface.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/serialization/import.h>
@@ -53,6 +53,33 @@ void append(const c10::IValue& value, std::vector<at::Tensor>& tensors) {
   }
 }
 
+// Whether a tensor is dense, of plain numbers in the CPU's memory, and all of them
+// in its storage: pickles may say otherwise.
+bool is_plain(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.layout() != c10::kStrided || !tensor.is_cpu() ||
+      tensor.is_quantized()) {
+    return false;
+  }
+  switch (tensor.scalar_type()) {
+    case c10::kDouble:
+    case c10::kFloat:
+    case c10::kHalf:
+    case c10::kBFloat16:
+    case c10::kLong:
+    case c10::kInt:
+    case c10::kShort:
+    case c10::kChar:
+    case c10::kByte:
+    case c10::kBool:
+      break;
+    default:
+      return false;
+  }
+  const size_t needed = at::detail::computeStorageNbytes(
+      tensor.sizes(), tensor.strides(), tensor.element_size(), tensor.storage_offset());
+  return needed <= tensor.storage().nbytes();
+}
+
 }  // namespace
 
 extern "C" {
@@ -67,22 +94,6 @@ char* tessera_module_load(const char* data, size_t size, Module** out) {
   return guarded([&] {
     auto reader = std::make_shared<MemoryReader>(data, size);
     *out = new Module(torch::jit::load(reader, c10::Device(c10::kCPU)));
-  });
-}
-
-// Reads a record of an archive that lies in memory, of at most `most` bytes,
-// without running anything of it; `out` stays null where there is none.
-char* tessera_record(const char* data, size_t size, const char* name,
-                     size_t most, char** out) {
-  return guarded([&] {
-    caffe2::serialize::PyTorchStreamReader reader(
-        std::make_shared<MemoryReader>(data, size));
-    if (!reader.hasRecord(name)) {
-      return;
-    }
-    TORCH_CHECK(reader.getRecordSize(name) <= most, "its ", name, " is too large");
-    const auto [bytes, count] = reader.getRecord(name);
-    *out = tessera::text(std::string(static_cast<const char*>(bytes.get()), count));
   });
 }
 
@@ -109,12 +120,17 @@ char* tessera_module_register(Module* module, const char* name,
 
 char* tessera_module_tensors(const Module* module, void* context,
                              VisitTensor visit) {
+  const auto show = [&](const auto& named) {
+    TORCH_CHECK(is_plain(named.value), "its tensor `", named.name,
+                "` is sparse, quantised, elsewhere, or larger than its storage");
+    visit(context, named.name.c_str(), new at::Tensor(named.value));
+  };
   return guarded([&] {
     for (const auto& named : module->named_parameters()) {
-      visit(context, named.name.c_str(), new at::Tensor(named.value));
+      show(named);
     }
     for (const auto& named : module->named_buffers()) {
-      visit(context, named.name.c_str(), new at::Tensor(named.value));
+      show(named);
     }
   });
 }

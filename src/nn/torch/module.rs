@@ -36,31 +36,6 @@ impl Drop for Module {
     }
 }
 
-/// Bytes of the largest record that is read: graphs of ONNX state every node.
-const LARGEST_RECORD: usize = 64 << 20;
-
-/// A record of text below `extra/` in the archive that a TorchScript file is, if
-/// it has one. Nothing of the file is run.
-///
-/// # Errors
-/// [`TorchError`] if the bytes are no archive or not whole.
-pub(super) fn record(file: &[u8], name: &str) -> Result<Option<String>, TorchError> {
-    let name = c_string(&format!("extra/{name}"))?;
-    let mut text = ptr::null_mut();
-    // SAFETY: the bytes and the name outlive the call.
-    check(unsafe {
-        shim::tessera_record(
-            file.as_ptr().cast(),
-            file.len(),
-            name.as_ptr(),
-            LARGEST_RECORD,
-            &raw mut text,
-        )
-    })?;
-    // SAFETY: the shim hands over text of its own, or null.
-    Ok(unsafe { take_text(text) })
-}
-
 impl Module {
     /// An empty module, to be filled by [`Module::register_parameter`],
     /// [`Module::register_buffer`] and [`Module::define`].
@@ -75,7 +50,8 @@ impl Module {
         owned(module)
     }
 
-    /// Reads a TorchScript file from memory, onto the CPU.
+    /// Reads a TorchScript file from memory, onto the CPU. Nothing of it is checked:
+    /// libtorch runs what it brings. For networks there is [`open`](super::open).
     ///
     /// # Errors
     /// [`TorchError`] if the bytes are not such a file or not whole.
@@ -148,7 +124,8 @@ impl Module {
     /// included.
     ///
     /// # Errors
-    /// [`TorchError`], never of a module that has just been loaded.
+    /// [`TorchError`] if one is not a dense tensor of plain numbers in the CPU's
+    /// memory, all of them in its storage.
     pub fn tensors(&self) -> Result<Vec<(String, Tensor)>, TorchError> {
         let mut tensors = Vec::new();
         let context: *mut Vec<(String, Tensor)> = &raw mut tensors;

@@ -31,13 +31,6 @@ unsafe extern "C" {
         size: usize,
         out: *mut *mut Module,
     ) -> *mut c_char;
-    pub(super) fn tessera_record(
-        data: *const c_char,
-        size: usize,
-        name: *const c_char,
-        most: usize,
-        out: *mut *mut c_char,
-    ) -> *mut c_char;
     pub(super) fn tessera_module_free(module: *mut Module);
     pub(super) fn tessera_module_save(module: *const Module, path: *const c_char) -> *mut c_char;
     pub(super) fn tessera_module_define(module: *mut Module, source: *const c_char) -> *mut c_char;

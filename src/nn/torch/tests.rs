@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 fn backend(search_value: &str, precision: Precision) -> TorchBackend {
     let file = tiny::network(&tiny::honest_metadata(search_value));
-    TorchBackend::new(&file, DeviceChoice::Cpu, precision, 0).unwrap()
+    TorchBackend::new(&file, CodePolicy::Checked, DeviceChoice::Cpu, precision, 0).unwrap()
 }
 
 fn evaluate(backend: &impl Backend, batch: &Batch) -> Evaluations {
@@ -113,14 +113,26 @@ fn logits_come_in_the_order_of_the_moves() {
 #[test]
 fn optimism_mixes_two_policies() {
     // An optimistic policy that is twice the other one.
-    let forward = tiny::FORWARD.replace("return y[:, 6:], ", "return 2 * y[:, 6:], y[:, 6:], ");
+    let forward = tiny::FORWARD.replace(
+        "return torch.slice(y, 1, 6)",
+        "return torch.mul(torch.slice(y, 1, 6), 2), torch.slice(y, 1, 6)",
+    );
     let mut metadata = tiny::honest_metadata("wdl");
     let method = metadata.methods.get_mut(FORWARD).unwrap();
     method
         .outputs
         .insert(0, TensorSpec::of_output("policy_optimistic"));
     let file = tiny::file(&forward, Some(&metadata));
-    let new = || TorchBackend::new(&file, DeviceChoice::Cpu, Precision::F32, 0).unwrap();
+    let new = || {
+        TorchBackend::new(
+            &file,
+            CodePolicy::Checked,
+            DeviceChoice::Cpu,
+            Precision::F32,
+            0,
+        )
+        .unwrap()
+    };
     let batch = positions(3, true);
     let plain = evaluate(&new(), &batch);
     let lacking = backend("wdl", Precision::F32).with_optimism(0.25);
@@ -162,7 +174,14 @@ fn a_network_may_read_fewer_scalars() {
     let rows = metadata.encoder.rows();
     metadata.methods.get_mut(FORWARD).unwrap().inputs = vec![rows];
     let file = tiny::network(&metadata);
-    let fewer = TorchBackend::new(&file, DeviceChoice::Cpu, Precision::F32, 0).unwrap();
+    let fewer = TorchBackend::new(
+        &file,
+        CodePolicy::Checked,
+        DeviceChoice::Cpu,
+        Precision::F32,
+        0,
+    )
+    .unwrap();
     let batch = positions(1, true);
     let input = fewer.input(batch.inputs()).unwrap();
     assert_eq!(input.size(), [1, BOARDS as i64 + 2]);
@@ -217,7 +236,14 @@ def forward(self, x):
 "
         );
         let file = tiny::file(&forward, Some(&tiny::honest_metadata("wdl")));
-        let broken = TorchBackend::new(&file, DeviceChoice::Cpu, Precision::F32, 0).unwrap();
+        let broken = TorchBackend::new(
+            &file,
+            CodePolicy::Allowed,
+            DeviceChoice::Cpu,
+            Precision::F32,
+            0,
+        )
+        .unwrap();
         broken.evaluate(&positions(2, true), &mut out).unwrap();
         let error = broken.evaluate(&positions(3, true), &mut out).unwrap_err();
         assert!(error.to_string().contains(message), "{error}");
@@ -226,8 +252,10 @@ def forward(self, x):
 
 #[test]
 fn a_network_that_breaks_its_word_is_refused() {
-    let refused =
-        |file: &[u8]| TorchBackend::new(file, DeviceChoice::Cpu, Precision::F32, 0).unwrap_err();
+    let refused = |file: &[u8]| {
+        let (device, precision) = (DeviceChoice::Cpu, Precision::F32);
+        TorchBackend::new(file, CodePolicy::Checked, device, precision, 0).unwrap_err()
+    };
     let honest = tiny::honest_metadata("wdl");
     let foreign = tiny::file("def forward(self, x): return x", None);
     assert!(matches!(refused(&foreign), NetworkError::Foreign));
@@ -237,7 +265,8 @@ fn a_network_that_breaks_its_word_is_refused() {
         matches!(&narrow, NetworkError::Output { name, .. } if name == "policy"),
         "{narrow}"
     );
-    let lonely = "def forward(self, x):\n    return torch.zeros([x.size(0), 1858])";
+    let lonely = "def forward(self, x):\n    row = torch.unsqueeze(torch.select(x, 1, 0), 1)\n    \
+                  return torch.expand(row, [-1, 1858])";
     let lonely = refused(&tiny::file(lonely, Some(&honest)));
     assert!(
         matches!(&lonely, NetworkError::Output { name, .. } if name == "wdl"),
@@ -268,7 +297,7 @@ proptest! {
 
     #[test]
     fn half_a_file_is_no_network(length in 0..FILE.len()) {
-        let error = open(&FILE[..length]).unwrap_err();
+        let error = open(&FILE[..length], CodePolicy::Checked).unwrap_err();
         prop_assert!(matches!(error, NetworkError::NotTorchScript(_)), "{}", error);
     }
 
@@ -277,14 +306,14 @@ proptest! {
         let mut file = FILE.clone();
         file[place] ^= 1u8 << bit;
         // Much of the format is padding and what nobody reads.
-        if let Ok((_, metadata)) = open(&file) {
+        if let Ok((_, metadata)) = open(&file, CodePolicy::Checked) {
             prop_assert_eq!(metadata.hash, tiny::honest_metadata("wdl").hash);
         }
     }
 
     #[test]
     fn noise_is_no_network(noise in proptest::collection::vec(any::<u8>(), 0..4096)) {
-        prop_assert!(matches!(open(&noise), Err(NetworkError::NotTorchScript(_))));
+        prop_assert!(matches!(open(&noise, CodePolicy::Checked), Err(NetworkError::NotTorchScript(_))));
     }
 }
 

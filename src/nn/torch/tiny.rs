@@ -11,15 +11,18 @@ const WIDTH: i64 = 16;
 pub(crate) const OUTPUTS: [&str; 5] = ["policy", "wdl", "moves_left", "q", "q_error"];
 
 /// Expands the bitboards of the current position to 768 numbers, adds the
-/// scalars, and reads everything off one hidden layer.
+/// scalars, and reads everything off one hidden layer. It calls what exporters call.
 pub(crate) const FORWARD: &str = "
 def forward(self, x):
-    bits = (x[:, :12].unsqueeze(2) >> self.squares) & 1
-    scalars = (x[:, 104:] != 0).to(self.embedding.dtype)
-    bits = bits.flatten(1).to(self.embedding.dtype)
-    h = torch.tanh(bits @ self.embedding + scalars.sum(1, keepdim=True))
-    y = h @ self.heads
-    return y[:, 6:], y[:, :3], 50 + y[:, 3], torch.tanh(y[:, 4]), torch.exp(y[:, 5])
+    boards = torch.unsqueeze(torch.slice(x, 1, 0, 12), 2)
+    bits = torch.bitwise_and(torch.bitwise_right_shift(boards, self.squares), 1)
+    bits = torch.type_as(torch.flatten(bits, 1), self.embedding)
+    scalars = torch.type_as(torch.ne(torch.slice(x, 1, 104), 0), self.embedding)
+    sums = torch.matmul(bits, self.embedding) + torch.sum(scalars, [1], True)
+    y = torch.matmul(torch.tanh(sums), self.heads)
+    moves_left = torch.add(torch.select(y, 1, 3), 50)
+    q, error = torch.tanh(torch.select(y, 1, 4)), torch.exp(torch.select(y, 1, 5))
+    return torch.slice(y, 1, 6), torch.slice(y, 1, 0, 3), moves_left, q, error
 ";
 
 /// The tensors of the network, the same each time: multiples of 2⁻⁹ that look
@@ -53,7 +56,7 @@ pub(crate) fn network(metadata: &Metadata) -> Vec<u8> {
 
 /// The bytes of a file with the network's tensors and another `forward`.
 pub(crate) fn file(forward: &str, metadata: Option<&Metadata>) -> Vec<u8> {
-    let mut module = Module::create("Tiny").unwrap();
+    let mut module = Module::create("__torch__.Tiny").unwrap();
     for (name, tensor) in tensors() {
         if tensor.kind() == Kind::Float {
             module.register_parameter(name, &tensor).unwrap();

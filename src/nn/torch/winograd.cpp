@@ -164,16 +164,27 @@ at::Tensor tessera::winograd_kernel(const at::Tensor& weight) {
       .contiguous();
 }
 
+bool tessera::winograd_takes(const at::Tensor& bias, int64_t outputs) {
+  return plain(bias) && bias.scalar_type() == c10::kFloat && bias.dim() == 1 &&
+         bias.size(0) == outputs;
+}
+
 at::Tensor tessera::winograd(const at::Tensor& boards, const at::Tensor& weight,
                              const at::Tensor& bias, const at::Tensor& kernel) {
   const bool fits = boards.dim() == 4 && boards.size(1) == weight.size(1) &&
                     boards.size(2) == 8 && boards.size(3) == 8 &&
                     boards.scalar_type() == c10::kFloat &&
+                    boards.is_cpu() &&
                     boards.is_contiguous(c10::MemoryFormat::ChannelsLast);
   if (!fits) {
     return at::conv2d(boards, weight, bias, 1, 1);
   }
-  const int64_t count = boards.size(0), inputs = kernel.size(1), outputs = kernel.size(2);
+  const int64_t count = boards.size(0), inputs = boards.size(1), outputs = weight.size(0);
+  TORCH_CHECK(inputs % kLanes == 0 && outputs % kLanes == 0 && tessera::plain(kernel) &&
+                  kernel.scalar_type() == c10::kFloat &&
+                  kernel.sizes() == at::IntArrayRef({kPoints, inputs, outputs}),
+              "kernels of another convolution");
+  TORCH_CHECK(tessera::winograd_takes(bias, outputs), "a bias of another convolution");
   const int64_t tiles = count * kTiles;
   at::Tensor points = at::empty({kPoints, tiles, inputs}, boards.options());
   at::parallel_for(0, tiles, kGrain, [&](int64_t first, int64_t last) {

@@ -12,6 +12,9 @@ constexpr int64_t kWinogradChannels = 16;
 // [36, in, out].
 at::Tensor winograd_kernel(const at::Tensor& weight);
 
+// Whether `winograd` can add this bias to so many channels.
+bool winograd_takes(const at::Tensor& bias, int64_t outputs);
+
 // A 3 × 3 convolution of boards [B, in, 8, 8] whose channels come last, padded
 // to keep their size. Whatever is shaped otherwise it leaves to libtorch, for
 // which it has the kernels as they were.

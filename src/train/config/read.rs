@@ -74,8 +74,7 @@ fn architecture_of(init: &Path) -> Result<ArchitectureConfig, ConfigError> {
         return checkpoint.state.config.architecture();
     }
     let file = std::fs::read(init).map_err(|error| failed(error.to_string()))?;
-    let network = network::open(&file).map_err(|error| failed(error.to_string()))?;
-    Ok(network.architecture.config())
+    network::architecture(&file).map_err(|error| failed(error.to_string()))
 }
 
 /// Reads a TOML file.

@@ -4,6 +4,7 @@ use super::*;
 use crate::data::loader::Batch;
 use crate::network::chessformer::ModelConfig;
 use crate::network::{About, Chessformer, Network};
+use crate::nn::CodePolicy;
 use crate::nn::torch::ExportPrecision;
 use crate::train::augment::tests::batch as positions;
 use crate::train::config::DistillationConfig;
@@ -134,7 +135,9 @@ fn a_student_comes_to_agree_with_its_teacher() {
     });
     let mut parameters = parameters(&*model);
     let mut leaves = leaves(&*model, &parameters);
-    let load = |config: &DistillationConfig| Teacher::load(config, Device::Cpu, Kind::Float);
+    let load = |config: &DistillationConfig| {
+        Teacher::load(config, CodePolicy::Checked, Device::Cpu, Kind::Float)
+    };
     let teacher = load(taught.distillation.as_ref().unwrap()).unwrap();
     let objective = Objective::new(&taught, model, Device::Cpu, Some(teacher));
     let prepared = objective.prepare(batch()).unwrap();

@@ -60,8 +60,8 @@ impl Replicas {
     ) -> Result<Replicas, TrainError> {
         let architecture = config.architecture()?;
         let teacher = config.distillation.as_ref();
-        let teacher =
-            teacher.map(|teacher| Teacher::load(teacher, device, config.precision.kind()));
+        let kind = config.precision.kind();
+        let teacher = teacher.map(|teacher| Teacher::load(teacher, config.code, device, kind));
         let teacher = teacher.transpose()?;
         let replica = |_| {
             let model = architecture.build(device).map_err(ConfigError::from)?;

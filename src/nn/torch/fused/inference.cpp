@@ -29,6 +29,25 @@ NormEnd norm_of(const Tensor& weight, const Tensor& bias, double epsilon) {
   return {1.0f, static_cast<float>(epsilon), true, data(weight), data(bias)};
 }
 
+// Whether kernels take these widths.
+bool whole(std::initializer_list<int64_t> widths) {
+  return std::all_of(widths.begin(), widths.end(),
+                     [](int64_t width) { return width > 0 && width % 32 == 0; });
+}
+
+// Kernels walk through memory by the sizes that they are told.
+void expect(const Tensor& tensor, at::IntArrayRef sizes) {
+  TORCH_CHECK(tensor.is_cpu() && tensor.scalar_type() == kType && tensor.sizes() == sizes,
+              "a tensor of ", tensor.sizes(), " in place of ", sizes);
+}
+
+// The same of the tokens of boards, of which there may be any number.
+void expect_tokens(const Tensor& tokens, int64_t width) {
+  TORCH_CHECK(tokens.is_cpu() && tokens.scalar_type() == kType && tokens.dim() > 0 &&
+                  tokens.size(-1) == width && tokens.numel() % (kSquares * width) == 0,
+              "tokens of ", tokens.sizes());
+}
+
 // What the weights of the attention operator are, in their order.
 enum AttentionWeight {
   kQueryKey,
@@ -47,6 +66,7 @@ enum AttentionWeight {
   kOutputBias,
   kNormWeight,
   kNormBias,
+  kAttentionWeights,
 };
 
 // Tokens [B, 64, width] to tokens. `more` [B · heads, 4096] is added to the biases;
@@ -54,13 +74,40 @@ enum AttentionWeight {
 // generator is by pair, [4096, generated].
 Tensor attention(const Tensor& tokens, const Tensor& more, const std::vector<Tensor>& weights,
                  at::IntArrayRef split, double gab_epsilon, double epsilon) {
+  TORCH_CHECK(kernels(kType) != nullptr && weights.size() == kAttentionWeights &&
+                  split.size() == 5 && weights[kSquareWeight].dim() == 2 &&
+                  weights[kSummary].dim() == 2 && weights[kGenerator].dim() == 2,
+              "weights of no attention");
   const std::vector<Tensor> w = contiguous(weights);
   const Tensor x = tokens.contiguous(), biases = more.contiguous();
   Attention block{};
-  block.width = x.size(-1);
-  block.boards = x.numel() / (kSquares * block.width);
   block.heads = split[3];
   block.head_width = split[4];
+  const int64_t compress = w[kSquareWeight].size(0), hidden = w[kSummary].size(0);
+  const int64_t generated = w[kGenerator].size(1);
+  TORCH_CHECK(whole({block.heads * block.head_width, block.head_width, hidden, generated}),
+              "widths that have no kernels");
+  const int64_t width = block.heads * block.head_width, asked = block.heads * generated;
+  expect_tokens(x, width);
+  expect(biases, more.sizes());
+  expect(w[kQueryKey], {2 * width, width});
+  expect(w[kValue], {width, width});
+  expect(w[kSquareWeight], {compress, width});
+  expect(w[kSummary], {hidden, kSquares * compress});
+  for (const int weight : {kSummaryBias, kSummaryNormWeight, kSummaryNormBias}) {
+    expect(w[weight], {hidden});
+  }
+  expect(w[kHeads], {asked, hidden});
+  for (const int weight : {kHeadsBias, kHeadsNormWeight, kHeadsNormBias}) {
+    expect(w[weight], {asked});
+  }
+  expect(w[kGenerator], {kPairs, generated});
+  expect(w[kOutput], {width, width});
+  for (const int weight : {kOutputBias, kNormWeight, kNormBias}) {
+    expect(w[weight], {width});
+  }
+  block.width = width;
+  block.boards = x.numel() / (kSquares * block.width);
   block.joint = 3 * block.width + whole_tiles(w[kSquareWeight].size(0));
   TORCH_CHECK(biases.numel() == block.boards * block.heads * kPairs, "biases of other boards");
   block.norm = norm_of(w[kNormWeight], w[kNormBias], epsilon);
@@ -83,12 +130,22 @@ Tensor attention(const Tensor& tokens, const Tensor& more, const std::vector<Ten
 // the narrower one likewise, of the norm likewise.
 Tensor feed_forward(const Tensor& tokens, const std::vector<Tensor>& weights,
                     double epsilon) {
+  TORCH_CHECK(kernels(kType) != nullptr && weights.size() == 6 && weights[0].dim() == 2,
+              "weights of no feed-forward");
   const std::vector<Tensor> w = contiguous(weights);
   const Tensor x = tokens.contiguous();
   FeedForward block{};
-  block.width = x.size(-1);
+  const int64_t hidden = w[0].size(0), width = w[0].size(1);
+  TORCH_CHECK(whole({hidden, width}), "widths that have no kernels");
+  expect_tokens(x, width);
+  expect(w[1], {hidden});
+  expect(w[2], {width, hidden});
+  for (const int weight : {3, 4, 5}) {
+    expect(w[weight], {width});
+  }
+  block.width = width;
   block.boards = x.numel() / (kSquares * block.width);
-  block.hidden = w[0].size(0);
+  block.hidden = hidden;
   block.norm = norm_of(w[4], w[5], epsilon);
   block.x = data(x);
   block.widen = data(w[0]);
@@ -153,11 +210,6 @@ class Constants {
   const Match& match_;
   const std::unordered_map<std::string, Value*>& names_;
 };
-
-bool whole(std::initializer_list<int64_t> widths) {
-  return std::all_of(widths.begin(), widths.end(),
-                     [](int64_t width) { return width > 0 && width % 32 == 0; });
-}
 
 using Ints = std::vector<int64_t>;
 

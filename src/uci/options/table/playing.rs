@@ -2,7 +2,7 @@
 
 use super::{choose, name, values_of};
 use crate::agent::AgentKind;
-use crate::nn::{BackendKind, Precision};
+use crate::nn::{BackendKind, CodePolicy, Precision};
 use crate::uci::options::{Entry, Kind};
 
 /// How clients see the network that is part of the program.
@@ -27,6 +27,17 @@ pub(super) const ENTRIES: &[Entry] = &[
         },
         help: "The network: a TorchScript file, loaded on `isready`. `<built-in>` is the network \
                inside the program. Load only files you trust.",
+    },
+    Entry {
+        name: "AllowNetworkCode",
+        kind: Kind::Check {
+            get: |settings| settings.backend.network.code == CodePolicy::Allowed,
+            set: |settings, value| {
+                settings.backend.network.code = CodePolicy::allowed_if(value);
+            },
+        },
+        help: "Loads a network file whatever code it brings, which may then do anything. Without \
+               it, files are refused whose code is not like that of the engine's exporters.",
     },
     Entry {
         name: "Agent",

@@ -1,0 +1,250 @@
+//! What a network file may bring, checked before anything of it runs.
+//!
+//! A TorchScript file is a program: `torch::jit::load` runs the `__setstate__` of its
+//! classes, and `meta` and `forward` are code of the file. libtorch trusts files: its
+//! pickles may name tensors outside of their storages, and its parser recurses as deep
+//! as brackets nest. So the archive is read here without libtorch, and held to what
+//! our exporters write:
+//!
+//! - its records are those of a network, each within bounds once unpacked,
+//! - its code assigns what operators of a list make, without branches, loops, or
+//!   methods but two (`code`),
+//! - its pickle makes one object of the code's classes, with dense tensors that lie
+//!   within their storages (`pickle`).
+//!
+//! libtorch then gets an archive that is written anew from the records that were
+//! read: it cannot read the file otherwise than it was read here.
+
+mod code;
+mod operators;
+mod pickle;
+mod tokens;
+
+pub use operators::OPERATORS;
+
+use super::archive::{Archive, ArchiveError};
+use crate::nn::metadata::RECORD;
+use std::borrow::Cow;
+use std::io::{Cursor, Write};
+use zip::write::FileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+/// Bytes of the longest code that is read: ten times that of tessera-m.
+const MOST_CODE: usize = 1 << 20;
+/// Bytes of the longest pickle that is read, which describes thousands of tensors.
+const MOST_PICKLE: usize = 2 << 20;
+/// Bytes of the longest metadata that are read: graphs of ONNX state every node.
+const MOST_METADATA: usize = 64 << 20;
+/// Bytes of the longest record of a single value.
+const MOST_VALUE: usize = 16;
+/// Characters of what a file brings that a message repeats.
+const LONGEST_EXCERPT: usize = 60;
+
+/// The record of all code.
+const CODE: &str = "code/__torch__.py";
+/// The record of the network.
+const DATA: &str = "data.pkl";
+/// The record of tensors that are constants of the code.
+const CONSTANTS: &str = "constants.pkl";
+/// That record where there are none: an empty tuple.
+const NO_CONSTANTS: &[u8] = b"\x80\x02).";
+/// The record of the format's version, below 6 and from 6 on: libtorch writes what
+/// the operators need.
+const VERSIONS: [&str; 2] = ["version", ".data/version"];
+/// The record of the order of bytes.
+const BYTE_ORDER: &str = "byteorder";
+
+/// What of a file no network of ours has.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// A record.
+    #[error("its archive has the record `{0}`, which no network of ours has")]
+    Record(String),
+    /// Of which of them is read, readers may think differently.
+    #[error("its archive has several records of one name")]
+    Duplicate,
+    /// A record that is long once it is unpacked.
+    #[error("its record `{0}` is larger than any network of ours has it")]
+    Large(String),
+    /// A record of numbers that is compressed, or any by a foreign method.
+    #[error("its record `{0}` is compressed, as no network of ours has it")]
+    Compressed(String),
+    /// A record's contents.
+    #[error("its record `{0}` is not as networks of ours have it")]
+    Contents(&'static str),
+    /// A byte that is no part of the code that exporters write.
+    #[error("its code has the character 0x{0:02x}, which no network of ours has")]
+    Character(u8),
+    /// Brackets or objects.
+    #[error("it nests more than {0} deep, as no network of ours does")]
+    Nested(usize),
+    /// Calls.
+    #[error("its code has more than {0} calls, more than any network of ours")]
+    Long(usize),
+    /// A keyword or builtin.
+    #[error("its code has the word `{0}`, which no network of ours needs")]
+    Word(String),
+    /// A call of what is not among [`OPERATORS`].
+    #[error("its code calls `{0}`, which no network of ours needs")]
+    Call(String),
+    /// A method.
+    #[error("its code defines the method `{0}`, which no network of ours has")]
+    Method(String),
+    /// A line of any other form.
+    #[error("its code has the line `{0}`, which no network of ours has")]
+    Line(String),
+    /// A callable or class that a pickle names.
+    #[error("its pickle names `{0}`, which no network of ours needs")]
+    Global(String),
+    /// An operation of a pickle.
+    #[error("its pickle has the operation 0x{0:02x}, which no network of ours needs")]
+    Operation(u8),
+    /// A pickle that does not fit together.
+    #[error("its pickle makes no sense as a network at byte {0}")]
+    Senseless(usize),
+    /// A tensor.
+    #[error("its pickle has a tensor that lies outside of its storage")]
+    Bounds,
+    /// An object without the attributes that its class declares.
+    #[error("its pickle has an object of `{0}` with other attributes than its code declares")]
+    Attributes(String),
+    /// A storage of another size than its record.
+    #[error("its record `data/{0}` is not of the size that its pickle states")]
+    Storage(String),
+}
+
+/// Why a file is not loaded.
+#[derive(Debug)]
+pub(super) enum CheckError {
+    /// It is no archive of a network, or damaged.
+    Archive(ArchiveError),
+    /// It brings what no network of ours has.
+    Refused(Refusal),
+}
+
+impl From<ArchiveError> for CheckError {
+    fn from(error: ArchiveError) -> CheckError {
+        match error {
+            ArchiveError::Large(name) => Refusal::Large(name).into(),
+            ArchiveError::Compressed(name) => Refusal::Compressed(name).into(),
+            other => CheckError::Archive(other),
+        }
+    }
+}
+
+impl From<Refusal> for CheckError {
+    fn from(refusal: Refusal) -> CheckError {
+        CheckError::Refused(refusal)
+    }
+}
+
+/// A file that was checked.
+pub(super) struct Checked {
+    /// The archive for libtorch.
+    pub archive: Vec<u8>,
+    /// The metadata, where they have a record of their own.
+    pub metadata: Option<String>,
+}
+
+/// Checks a network file.
+///
+/// # Errors
+/// [`CheckError`] if it is damaged, or brings what no network of ours has.
+pub(super) fn check(file: &[u8]) -> Result<Checked, CheckError> {
+    let mut archive = Archive::open(file)?;
+    let names = archive.names();
+    if let Some(name) = names.iter().find(|name| !is_known(name)) {
+        return Err(Refusal::Record(excerpt(name)).into());
+    }
+    if names.len() != archive.len() {
+        return Err(Refusal::Duplicate.into());
+    }
+    let version_name = VERSIONS[usize::from(archive.has(VERSIONS[1]))];
+    let version = archive.unpacked(version_name, MOST_VALUE)?;
+    if !version.trim_ascii().iter().all(u8::is_ascii_digit) {
+        return Err(Refusal::Contents(version_name).into());
+    }
+    if archive.has(BYTE_ORDER) && *archive.unpacked(BYTE_ORDER, MOST_VALUE)? != *b"little" {
+        return Err(Refusal::Contents(BYTE_ORDER).into());
+    }
+    if *archive.unpacked(CONSTANTS, MOST_PICKLE)? != *NO_CONSTANTS {
+        return Err(Refusal::Contents(CONSTANTS).into());
+    }
+    let code = archive.unpacked(CODE, MOST_CODE)?;
+    let classes = code::read(&code)?;
+    let data = archive.unpacked(DATA, MOST_PICKLE)?;
+    let storages = pickle::read(&data, &classes)?;
+    let metadata = metadata(&mut archive)?;
+    let mut records = vec![
+        (version_name.to_owned(), version),
+        (CONSTANTS.to_owned(), NO_CONSTANTS.into()),
+        (CODE.to_owned(), code),
+        (DATA.to_owned(), Cow::Borrowed(&*data)),
+    ];
+    for (key, size) in storages {
+        let name = format!("data/{key}");
+        let storage = archive.entry(&name)?;
+        if storage.len() != size {
+            return Err(Refusal::Storage(key.to_owned()).into());
+        }
+        records.push((name, storage.into()));
+    }
+    Ok(Checked {
+        archive: packed(&records, file.len())?,
+        metadata,
+    })
+}
+
+/// The metadata that a file has in a record of their own. Nothing else is checked.
+///
+/// # Errors
+/// [`ArchiveError`] if the record is damaged.
+pub(super) fn metadata(archive: &mut Archive) -> Result<Option<String>, ArchiveError> {
+    let name = format!("extra/{RECORD}");
+    if !archive.has(&name) {
+        return Ok(None);
+    }
+    let metadata = archive.unpacked(&name, MOST_METADATA)?;
+    let metadata = String::from_utf8(metadata.into_owned());
+    metadata.map(Some).map_err(|_| ArchiveError::Damaged(name))
+}
+
+/// Whether network files have a record of this name.
+fn is_known(name: &str) -> bool {
+    let is_storage = |key: &str| key.bytes().all(|byte| byte.is_ascii_digit());
+    match name {
+        CODE | DATA | CONSTANTS | BYTE_ORDER => true,
+        _ if VERSIONS.contains(&name) => true,
+        // Which lines of which source the code came from, and a number by which
+        // archives are told apart: libtorch does without.
+        "code/__torch__.py.debug_pkl" | ".data/serialization_id" => true,
+        _ => match name.split_once('/') {
+            Some(("data", key)) => is_storage(key),
+            Some(("extra", name)) => name == RECORD,
+            _ => false,
+        },
+    }
+}
+
+/// An archive of these records, as libtorch reads them.
+fn packed(records: &[(String, Cow<[u8]>)], capacity: usize) -> Result<Vec<u8>, ArchiveError> {
+    let write = || {
+        let mut zip = ZipWriter::new(Cursor::new(Vec::with_capacity(capacity)));
+        let options = FileOptions::default().compression_method(CompressionMethod::Stored);
+        for (name, bytes) in records {
+            zip.start_file(format!("network/{name}"), options)?;
+            zip.write_all(bytes)?;
+        }
+        Ok(zip.finish()?.into_inner())
+    };
+    write().map_err(|error: zip::result::ZipError| ArchiveError::Directory(error.to_string()))
+}
+
+/// The beginning of what a file brings, fit for a message of one line.
+fn excerpt(text: &str) -> String {
+    let shown = text.chars().flat_map(char::escape_debug);
+    match text.chars().count() > LONGEST_EXCERPT {
+        true => shown.take(LONGEST_EXCERPT).chain("…".chars()).collect(),
+        false => shown.collect(),
+    }
+}

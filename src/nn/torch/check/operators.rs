@@ -1,0 +1,89 @@
+//! The operators that code may call.
+
+/// Functions of `torch` that our exporters write, in alphabetical order. All are of
+/// libtorch, make new tensors, and read nothing else; a test derives the list from
+/// the networks that exporters and importers write.
+pub const OPERATORS: [&str; 72] = [
+    "_convolution",
+    "abs",
+    "add",
+    "addcmul",
+    "addmm",
+    "baddbmm",
+    "bitwise_and",
+    "bitwise_left_shift",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bmm",
+    "cat",
+    "clamp",
+    "clamp_max",
+    "clamp_min",
+    "device",
+    "div",
+    "erf",
+    "exp",
+    "expand",
+    "expm1",
+    "flatten",
+    "flip",
+    "gelu",
+    "gt",
+    "index_select",
+    "layer_norm",
+    "linear",
+    "log",
+    "log_softmax",
+    "matmul",
+    "maximum",
+    "mean",
+    "minimum",
+    "mish",
+    "mul",
+    "narrow",
+    "ne",
+    "neg",
+    "ones_like",
+    "permute",
+    "pow",
+    "reciprocal",
+    "relu",
+    "reshape",
+    "rms_norm",
+    "scaled_dot_product_attention",
+    "select",
+    "selu",
+    "sigmoid",
+    "silu",
+    "slice",
+    "softmax",
+    "softplus",
+    "split",
+    "split_with_sizes",
+    "sqrt",
+    "square",
+    "squeeze",
+    "stack",
+    "sub",
+    "sum",
+    "t",
+    "tanh",
+    "to",
+    "transpose",
+    "type_as",
+    "unbind",
+    "unsqueeze",
+    "view",
+    "where",
+    "zeros_like",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_are_in_order() {
+        assert!(OPERATORS.is_sorted());
+    }
+}

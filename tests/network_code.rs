@@ -1,0 +1,399 @@
+//! Network files are untrusted: what they may bring, and what becomes of the others.
+
+#[path = "network_code/exporters.rs"]
+mod exporters;
+#[path = "network_code/records.rs"]
+mod records;
+
+use crate::interop_lc0::generate::{TOWER, generate};
+use crate::interop_maia3::allocations::peak;
+use assert_cmd::Command;
+use proptest::prelude::*;
+use records::Records;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::path::Path;
+use std::process::{self, Child, ChildStdout, Stdio};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+use tch::{Device, Kind, Tensor};
+use tessera::interop::lc0;
+use tessera::network::Network;
+use tessera::network::lc0::HeadChoice;
+use tessera::nn::torch::{ExportPrecision, Module, TorchBackend, open};
+use tessera::nn::{CodePolicy, DeviceChoice, Precision, tensor_hash};
+
+const TESSERA: &str = env!("CARGO_BIN_EXE_tessera");
+const CODE: &str = "code/__torch__.py";
+const DATA: &str = "data.pkl";
+const METADATA: &str = "extra/metadata.json";
+
+/// Memory that a check may take besides a few times the file's size.
+const ALLOWANCE: usize = 64 << 20;
+
+/// A small tower like Maia's.
+fn network() -> Network {
+    lc0::read(&generate(&TOWER, 5), HeadChoice::default()).unwrap()
+}
+
+static GOOD: LazyLock<Records> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("network.pt");
+    network().write(ExportPrecision::F32, &path).unwrap();
+    Records::read(&std::fs::read(path).unwrap())
+});
+
+/// The network with more lines in `meta`.
+fn with_meta(lines: &str) -> Records {
+    let last = "    return self.metadata\n";
+    let lines = format!("{lines}{last}");
+    GOOD.replaced(CODE, last.as_bytes(), lines.as_bytes())
+}
+
+/// The network with another method.
+fn with_method(method: &str) -> Records {
+    let meta = "  def meta(";
+    GOOD.replaced(CODE, meta.as_bytes(), format!("{method}{meta}").as_bytes())
+}
+
+/// The file with two records of one name.
+fn twice(name: &str) -> Vec<u8> {
+    let other: String = name.replace('.', "_");
+    let mut records = GOOD.clone();
+    records.0.push((other.clone(), GOOD.get(name).to_vec()));
+    let mut file = records.file();
+    let places: Vec<usize> = (0..file.len())
+        .filter(|&at| file[at..].starts_with(other.as_bytes()))
+        .collect();
+    assert_eq!(places.len(), 2);
+    for at in places {
+        file[at..][..name.len()].copy_from_slice(name.as_bytes());
+    }
+    file
+}
+
+/// Files that would do harm, and what is said of them. `written` is what one of them
+/// writes.
+fn hostile(written: &Path) -> Vec<(Vec<u8>, &'static str)> {
+    let save = format!("    torch.save(self.metadata, \"{}\")\n", written.display());
+    let nested = |open: &str, close: &str| {
+        let depth = 100_000 / open.len();
+        let (open, close) = (open.repeat(depth), close.repeat(depth));
+        with_meta(&format!("    _0 = {open}1{close}\n")).file()
+    };
+    let setstate = "  def __setstate__(self: __torch__.Network, state: str) -> NoneType:\n    \
+                    return None\n";
+    let global = |name: &str| {
+        let tensor = b"torch._utils\n_rebuild_tensor_v2\n";
+        GOOD.replaced(DATA, tensor, name.as_bytes()).file()
+    };
+    let mut memory = b"\x80\x02)r\xff\xff\xff\x7f".to_vec();
+    memory.extend(&GOOD.get(DATA)[2..]);
+    vec![
+        (with_meta(&save).file(), "its code calls `torch.save`"),
+        (
+            with_meta(&save.replace("torch.save", "_0 = ops.aten.save")).file(),
+            "its code calls `ops.aten.save`",
+        ),
+        (
+            with_meta("    while True:\n      _0 = 1\n").file(),
+            "its code has the word `while`",
+        ),
+        (
+            with_meta("    for _ in range(9223372036854775807):\n      _0 = 1\n").file(),
+            "its code has the word `for`",
+        ),
+        (
+            with_meta(&"    _0 = torch.neg(_0)\n".repeat(5000)).file(),
+            "more than 2000 calls",
+        ),
+        (
+            with_meta("    _0 = ops.tessera.winograd(1, 2, 3, 4)\n").file(),
+            "its code calls `ops.tessera.winograd`",
+        ),
+        (with_method(setstate).file(), "the method `__setstate__`"),
+        (nested("(", ")"), "nests more than"),
+        (nested("[", "]"), "nests more than"),
+        (nested("torch.neg(", ")"), "nests more than"),
+        (nested("-", ""), "its code has the line `_0 = -----"),
+        (nested("not ", ""), "its code has the word `not`"),
+        (
+            global("torch._utils\n_rebuild_sparse_tensor\n"),
+            "`torch._utils._rebuild_sparse_tensor`",
+        ),
+        (
+            global("torch._utils\n_rebuild_qtensor\n"),
+            "`torch._utils._rebuild_qtensor`",
+        ),
+        (global("posix\nsystem\n"), "`posix.system`"),
+        (
+            global("__torch__.torch.classes.quantized\nConv2dPackedParamsBase\n"),
+            "Conv2dPackedParamsBase`",
+        ),
+        (GOOD.with(DATA, memory).file(), "makes no sense"),
+        (
+            GOOD.with("data/0", vec![0; 4]).file(),
+            "its record `data/0` is not of the size",
+        ),
+        (
+            GOOD.with("code/__torch__/other.py", "").file(),
+            "the record `code/__torch__/other.py`",
+        ),
+        (
+            GOOD.with("model.json", "{}").file(),
+            "the record `model.json`",
+        ),
+        (
+            GOOD.with("../../\u{1b}[2J", "").file(),
+            "the record `../../\\u{1b}[2J`",
+        ),
+        (
+            GOOD.with("constants.pkl", &b"\x80\x02(K\x01t."[..]).file(),
+            "`constants.pkl`",
+        ),
+        (twice(DATA), "several records of one name"),
+        (
+            GOOD.replaced(CODE, b"  metadata : str\n", b"").file(),
+            "other attributes",
+        ),
+    ]
+}
+
+/// The engine, which is killed with this value.
+struct Engine {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Engine {
+    fn start() -> Engine {
+        let mut command = process::Command::new(TESSERA);
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = piped.spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Engine { child, lines }
+    }
+
+    fn say(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    /// What it says up to a line that begins so.
+    fn until(&mut self, last: &str) -> Vec<String> {
+        let mut said = Vec::new();
+        while !said
+            .last()
+            .is_some_and(|line: &String| line.starts_with(last))
+        {
+            said.push(self.lines.next().unwrap().unwrap());
+        }
+        said
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A file of little that unpacks to much.
+fn bomb(name: &str) -> Vec<u8> {
+    let mut records = GOOD.clone();
+    records.0.retain(|record| record.0 != name);
+    records.file_with(name, 256)
+}
+
+#[test]
+fn what_would_do_harm_is_refused_by_the_library() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = folder.path().join("written");
+    let mut files = hostile(&written);
+    files.extend([
+        (bomb(CODE), "larger than any"),
+        (bomb(DATA), "larger than any"),
+        (bomb("version"), "larger than any"),
+        (bomb("data/0"), "its record `data/0` is compressed"),
+    ]);
+    for (file, told) in files {
+        let begun = Instant::now();
+        let (opened, held) = peak(|| open(&file, CodePolicy::Checked));
+        let error = opened.unwrap_err().to_string();
+        assert!(error.contains(told), "{told}: {error}");
+        assert!(!error.contains('\n') && error.len() < 300, "{error}");
+        assert!(begun.elapsed() < Duration::from_secs(5), "{told}");
+        assert!(held <= 4 * file.len() + ALLOWANCE, "{told}: {held} bytes");
+    }
+    assert!(!written.exists());
+}
+
+#[test]
+fn what_would_do_harm_is_refused_by_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = folder.path().join("written");
+    let mut engine = Engine::start();
+    let files = hostile(&written);
+    for (index, (file, told)) in files.iter().enumerate() {
+        let path = folder.path().join(format!("{index}.pt"));
+        std::fs::write(&path, file).unwrap();
+        engine.say(&format!(
+            "setoption name Net value {}\nisready",
+            path.display()
+        ));
+        let said = engine.until("readyok").join("\n");
+        let refusal = said.lines().find(|line| line.starts_with("info string"));
+        let refusal = refusal.unwrap_or_else(|| panic!("{told}: {said}"));
+        assert!(refusal.contains(told), "{refusal}");
+        assert!(refusal.contains("AllowNetworkCode"), "{refusal}");
+        // One process for each: the first few stand for all.
+        if index < 8 {
+            let output = Command::new(TESSERA).arg("describe").arg(&path).assert();
+            let output = output.failure();
+            let output = output.get_output();
+            let said = String::from_utf8(output.stderr.clone()).unwrap();
+            assert!(output.stdout.is_empty());
+            assert_eq!(said.lines().count(), 1, "{said}");
+            assert!(
+                said.contains(told) && said.contains("--allow-code"),
+                "{said}"
+            );
+        }
+    }
+    engine.say("setoption name Net value <built-in>\nposition startpos\ngo nodes 1");
+    assert_ne!(engine.until("bestmove").last().unwrap(), "bestmove (none)");
+    assert!(!written.exists());
+}
+
+/// Code that none of our exporters writes, but does no harm.
+#[test]
+fn foreign_code_runs_where_that_is_allowed() {
+    let method = "  def other(self: __torch__.Network) -> str:\n    return \"other\"\n";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("foreign.pt");
+    // Of contract version 1 too, whose metadata are what `meta` returns.
+    let mut old = with_method(method);
+    old.0.retain(|record| record.0 != METADATA);
+    for records in [with_method(method), old] {
+        let file = records.file();
+        assert!(open(&file, CodePolicy::Checked).is_err());
+        let (_, metadata) = open(&file, CodePolicy::Allowed).unwrap();
+        assert_eq!(metadata.licence, network().about.licence);
+        std::fs::write(&path, file).unwrap();
+        let mut describe = Command::new(TESSERA);
+        describe
+            .arg("describe")
+            .arg(&path)
+            .arg("--allow-code")
+            .assert()
+            .success();
+    }
+    let mut engine = Engine::start();
+    engine.say("setoption name AllowNetworkCode value true");
+    engine.say(&format!("setoption name Net value {}", path.display()));
+    engine.say("position startpos\ngo nodes 10");
+    assert_ne!(engine.until("bestmove").last().unwrap(), "bestmove (none)");
+}
+
+/// Networks of contract version 1 have their metadata from `meta` alone.
+#[test]
+fn files_of_version_1_open_as_before() {
+    let mut records = GOOD.clone();
+    records.0.retain(|record| record.0 != METADATA);
+    let (_, metadata) = open(&records.file(), CodePolicy::Checked).unwrap();
+    let (_, new) = open(&GOOD.file(), CodePolicy::Checked).unwrap();
+    assert_eq!(metadata, new);
+}
+
+/// The file with the hash of the tensors that it has.
+fn with_hash(records: &Records) -> Vec<u8> {
+    let tensors = Module::load(&records.file()).unwrap().tensors().unwrap();
+    let json = std::str::from_utf8(records.get(METADATA)).unwrap();
+    let mut metadata: serde_json::Value = serde_json::from_str(json).unwrap();
+    metadata["hash"] = tensor_hash(tensors).into();
+    records.with(METADATA, metadata.to_string()).file()
+}
+
+/// A bias that is shorter than the channels that a kernel adds it to.
+#[test]
+fn a_convolution_with_a_short_bias_is_an_error() {
+    let channels = b"K\x10t(K\x01t";
+    let short = GOOD.replaced(DATA, channels, b"K\x01t(K\x01t");
+    let file = with_hash(&short);
+    let (device, precision) = (DeviceChoice::Cpu, Precision::F32);
+    let error = TorchBackend::new(&file, CodePolicy::Checked, device, precision, 1).unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.contains("libtorch cannot run it") && !error.contains('\n'),
+        "{error}"
+    );
+}
+
+/// Buffers of kinds that no contract knows, where code is allowed.
+#[test]
+fn tensors_that_are_not_plain_are_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("odd.pt");
+    let dense = Tensor::ones([3, 3], (Kind::Float, Device::Cpu));
+    let quantised = dense.quantize_per_tensor(0.1, 0, Kind::QUInt8);
+    for (odd, policy) in [
+        (dense.to_sparse_sparse_dim(2), CodePolicy::Checked),
+        (dense.to_sparse_sparse_dim(2), CodePolicy::Allowed),
+        (quantised.shallow_clone(), CodePolicy::Checked),
+        (quantised, CodePolicy::Allowed),
+    ] {
+        let mut module = Module::create("__torch__.Network").unwrap();
+        module.register_buffer("odd", &odd).unwrap();
+        module.define("def forward(self, x): return x").unwrap();
+        let metadata = std::str::from_utf8(GOOD.get(METADATA)).unwrap();
+        module
+            .define(&format!("def meta(self): return {metadata:?}"))
+            .unwrap();
+        module.save(&path).unwrap();
+        let file = std::fs::read(&path).unwrap();
+        let error = open(&file, policy).unwrap_err().to_string();
+        assert!(!error.contains('\n'), "{error}");
+        let told = match policy {
+            CodePolicy::Checked => "its pickle names `torch._utils._rebuild_",
+            CodePolicy::Allowed => "its tensor `odd` is sparse, quantised",
+        };
+        assert!(error.contains(told), "{error}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Checksums do not stand in the way: what was changed is packed anew.
+    #[test]
+    fn changed_records_are_refused_or_harmless(
+        record in any::<prop::sample::Index>(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let mut records = GOOD.clone();
+        let record = record.index(records.0.len());
+        let bytes = &mut records.0[record].1;
+        for (place, byte) in changes {
+            if !bytes.is_empty() {
+                let place = place.index(bytes.len());
+                bytes[place] = byte;
+            }
+        }
+        if let Ok((module, metadata)) = open(&records.file(), CodePolicy::Checked) {
+            prop_assert_eq!(metadata.hash, tensor_hash(module.tensors().unwrap()));
+        }
+    }
+
+    #[test]
+    fn changed_archives_are_read_without_panic(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let mut file = GOOD.file();
+        // The directory, on which all hangs, takes the last part.
+        let directory = file.len() - file.len() / 8;
+        for (place, byte) in changes {
+            let place = directory + place.index(file.len() - directory);
+            file[place] = byte;
+        }
+        let _ = open(&file, CodePolicy::Checked);
+    }
+}

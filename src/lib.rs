@@ -63,6 +63,8 @@ pub mod label;
 pub mod network;
 pub mod nn;
 pub mod openings;
+#[cfg(feature = "torch")]
+mod page;
 mod panics;
 pub mod play;
 mod scoped_threads;

@@ -14,6 +14,10 @@ const SIDE: usize = 40;
 const LEAST_PRIOR: f32 = 0.03;
 /// Boards in a row of small multiples.
 const COLUMNS: usize = 4;
+/// Height of the line below a board that says what it is.
+const CAPTION: usize = 24;
+/// Room between two boards.
+const GAP: usize = 16;
 
 const PLUS: &str = "#0072b2";
 const MINUS: &str = "#d55e00";
@@ -36,36 +40,25 @@ pub fn pictures(explanation: &Explanation) -> Vec<(String, String)> {
     let value = occluded(&|piece| Some(occlusion.q - piece.q?));
     let mv = occluded(&|piece| Some((occlusion.prior / piece.prior?).ln()));
     let gradients = &explanation.gradients;
-    let mut found = vec![(
-        "position".to_owned(),
-        document(1, 1, &position(&board, explanation)),
-    )];
+    let single = |board: String| document(&[(String::new(), board)]);
+    let mut found = vec![("position".to_owned(), single(position(&board, explanation)))];
     for (name, values) in [
         ("occlusion-value", &value[..]),
         ("occlusion-move", &mv[..]),
         ("gradients-value", &gradients.value.squares),
         ("gradients-move", &gradients.mv.squares),
     ] {
-        found.push((name.to_owned(), document(1, 1, &shaded(&board, values))));
+        found.push((name.to_owned(), single(shaded(&board, values, None))));
     }
     let from = explanation.moves[explanation.chosen].from;
     let layers = explanation.attention.iter().flat_map(|it| &it.layers);
-    for (number, layer) in layers.enumerate() {
-        let mut boards = String::new();
-        for (head, map) in layer.weights.iter().enumerate() {
-            let (column, row) = (head % COLUMNS, head / COLUMNS);
-            let step = 8 * SIDE + SIDE / 2;
-            let shaded = shaded(&board, &map[64 * from..][..64]);
-            let _ = write!(
-                boards,
-                "<g transform=\"translate({} {})\">{shaded}</g>\n",
-                column * step,
-                row * step
-            );
-        }
-        let heads = layer.weights.len();
-        let picture = document(heads.min(COLUMNS), heads.div_ceil(COLUMNS), &boards);
-        found.push((format!("attention-layer-{}", number + 1), picture));
+    for (layer, maps) in (1..).zip(layers) {
+        let heads = maps.weights.iter().enumerate().map(|(head, map)| {
+            let shaded = shaded(&board, &map[64 * from..][..64], Some(from));
+            (format!("layer {layer}, head {}", head + 1), shaded)
+        });
+        let picture = document(&heads.collect::<Vec<_>>());
+        found.push((format!("attention-layer-{layer}"), picture));
     }
     let named = found.into_iter();
     named
@@ -73,10 +66,28 @@ pub fn pictures(explanation: &Explanation) -> Vec<(String, String)> {
         .collect()
 }
 
-/// An SVG document for so many boards side by side and below each other.
-fn document(columns: usize, rows: usize, content: &str) -> String {
-    let side = |boards: usize| boards * 8 * SIDE + (boards - 1) * SIDE / 2;
-    let (width, height) = (side(columns.max(1)), side(rows.max(1)));
+/// An SVG document of boards with their captions, in rows.
+fn document(boards: &[(String, String)]) -> String {
+    let side = 8 * SIDE;
+    let has_captions = boards.iter().any(|(caption, _)| !caption.is_empty());
+    let below = if has_captions { CAPTION } else { 0 };
+    let columns = boards.len().clamp(1, COLUMNS);
+    let rows = boards.len().div_ceil(columns);
+    let (width, height) = (columns * (side + GAP) - GAP, rows * (side + below));
+    let mut content = String::new();
+    for (number, (caption, board)) in boards.iter().enumerate() {
+        let (x, y) = (
+            number % columns * (side + GAP),
+            number / columns * (side + below),
+        );
+        let _ = writeln!(content, "<g transform=\"translate({x} {y})\">\n{board}");
+        let baseline = side + 2 * CAPTION / 3;
+        let _ = writeln!(
+            content,
+            "<text y=\"{baseline}\" font-family=\"sans-serif\" font-size=\"15\" \
+             fill=\"#6a6f78\">{caption}</text></g>"
+        );
+    }
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
          width=\"{width}\" height=\"{height}\">\n<defs>\n{PIECES}</defs>\n{content}</svg>\n"
@@ -88,8 +99,8 @@ fn corner(square: usize) -> (usize, usize) {
     (SIDE * (square % 8), SIDE * (7 - square / 8))
 }
 
-/// A board whose squares are shaded by numbers.
-fn shaded(board: &Board, values: &[f32]) -> String {
+/// A board whose squares are shaded by numbers; one may be framed.
+fn shaded(board: &Board, values: &[f32], marked: Option<usize>) -> String {
     let most = values
         .iter()
         .fold(f32::MIN_POSITIVE, |most, value| most.max(value.abs()));
@@ -136,12 +147,20 @@ fn shaded(board: &Board, values: &[f32]) -> String {
             );
         }
     }
+    if let Some(square) = marked {
+        let (x, y) = corner(square);
+        let _ = writeln!(
+            text,
+            "<rect x=\"{x}\" y=\"{y}\" width=\"{SIDE}\" height=\"{SIDE}\" fill=\"none\" \
+             stroke=\"#1a1a1d\" stroke-width=\"3\"/>"
+        );
+    }
     text
 }
 
 /// The position with an arrow for each probable move.
 fn position(board: &Board, explanation: &Explanation) -> String {
-    let mut text = shaded(board, &[0.0; 64]);
+    let mut text = shaded(board, &[0.0; 64], None);
     let probable = explanation
         .moves
         .iter()

@@ -91,7 +91,7 @@ fn chromium() -> Option<&'static str> {
 }
 
 /// Uses the page as a person would and says what it shows.
-const PROBE: &str = r#"<script>
+const PROBE: &str = r#"<script>{
 const probe = [];
 const click = (element) => element.dispatchEvent(new MouseEvent("click", { bubbles: true }));
 const press = (element, key) => element.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
@@ -116,7 +116,7 @@ const result = document.createElement("pre");
 result.id = "probe";
 result.textContent = JSON.stringify(probe);
 document.body.append(result);
-</script>"#;
+}</script>"#;
 
 #[test]
 fn a_browser_shows_the_page() {

@@ -81,12 +81,15 @@ fn document(boards: &[(String, String)]) -> String {
             number / columns * (side + below),
         );
         let _ = writeln!(content, "<g transform=\"translate({x} {y})\">\n{board}");
-        let baseline = side + 2 * CAPTION / 3;
-        let _ = writeln!(
-            content,
-            "<text y=\"{baseline}\" font-family=\"sans-serif\" font-size=\"15\" \
-             fill=\"#6a6f78\">{caption}</text></g>"
-        );
+        if has_captions {
+            let baseline = side + 2 * CAPTION / 3;
+            let _ = writeln!(
+                content,
+                "<text y=\"{baseline}\" font-family=\"sans-serif\" font-size=\"15\" \
+                 fill=\"#6a6f78\">{caption}</text>"
+            );
+        }
+        content.push_str("</g>\n");
     }
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \

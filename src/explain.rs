@@ -26,7 +26,7 @@ pub use agreement::{Agreement, rank_correlation};
 pub use attention::{Attention, AttentionLayer, SQUARES};
 pub use evaluator::Evaluation;
 pub use gradients::{Attribution, Gradients};
-pub use heads::{Ablation, Head, RelationScore};
+pub use heads::{Ablation, Head, RelationScore, SampleAblation};
 pub use lens::LensLayer;
 pub use occlusion::{Occluded, Occlusion};
 pub use page::{LARGEST_PAGE, RenderedPage, page, write};
@@ -67,7 +67,7 @@ pub struct Explanation {
     pub gradients: Gradients,
     /// How far the two attributions agree.
     pub agreement: Agreement,
-    /// What the attention heads look at over the sample, and what each is worth here.
+    /// What the attention heads look at over the sample, and what each is worth.
     pub heads: Vec<Head>,
 }
 
@@ -97,7 +97,7 @@ pub struct MoveReport {
 pub struct Settings {
     /// The move that attributions and ablations are about; the most probable without.
     pub mv: Option<Move>,
-    /// Positions over which heads are held against relations of chess.
+    /// Positions over which heads are held against relations of chess and ablated.
     pub sample: Vec<Game>,
 }
 
@@ -152,13 +152,8 @@ pub fn explain(
     let occlusion = occlusion::occlude(&evaluator, game, mv)?;
     let gradients = gradients::integrate(&evaluator, game, order[chosen])?;
     let mut heads = heads::score(&evaluator, &settings.sample)?;
-    ablation::ablate(
-        &evaluator,
-        game,
-        &inside.evaluated,
-        order[chosen],
-        &mut heads,
-    )?;
+    let sample = &settings.sample;
+    ablation::ablate(&evaluator, game, order[chosen], sample, &mut heads)?;
     Ok(Explanation {
         network: network.about.name.clone(),
         ratings: evaluator.ratings(game),

@@ -21,8 +21,7 @@ pub struct Head {
     pub head: usize,
     /// How it looks along each relation; empty without a sample.
     pub relations: Vec<RelationScore>,
-    /// What the network does without it in the position explained; not of networks for
-    /// which that takes minutes.
+    /// What the network does without it; not of networks for which that takes minutes.
     pub ablation: Option<Ablation>,
 }
 
@@ -51,6 +50,19 @@ pub struct Ablation {
     pub divergence: f32,
     /// The most probable move without it, in UCI notation.
     pub first: String,
+    /// What changes over the sample.
+    pub sample: Option<SampleAblation>,
+}
+
+/// What changes over positions of the sample without a head.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct SampleAblation {
+    /// Positions that were evaluated.
+    pub positions: usize,
+    /// Mean divergence of the policy from the one without the head, in nats.
+    pub divergence: f32,
+    /// Share of the positions in which another move is the most probable.
+    pub changed: f32,
 }
 
 /// Sums over positions of the attention on related squares.

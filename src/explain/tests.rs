@@ -227,7 +227,11 @@ fn what_is_inside_fits_together() {
         assert_eq!(found.heads.len(), heads);
         for head in &found.heads {
             assert_eq!(head.relations.len(), Relation::ALL.len());
-            assert!(head.ablation.as_ref().unwrap().divergence > 0.0);
+            let ablation = head.ablation.as_ref().unwrap();
+            assert!(ablation.divergence > 0.0);
+            let sample = ablation.sample.unwrap();
+            assert_eq!(sample.positions, 1);
+            assert!(sample.divergence > 0.0 && [0.0, 1.0].contains(&sample.changed));
         }
     }
 }

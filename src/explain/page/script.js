@@ -275,21 +275,24 @@ const RELATIONS = {
 function heads(one, number) {
   if (!one.heads.length) return null;
   const { san, prior } = one.moves[one.chosen];
+  const sampled = one.heads[0].ablation?.sample?.positions;
   const by = make("select", { "aria-label": "order of the heads" }, make("option", { value: "" }, "by layer"), make("option", { value: "ablation" }, "by what changes without it"),
     ...Object.entries(RELATIONS).map(([name, text]) => make("option", { value: name }, `by ${text}`)));
   const place = make("div", { class: "scroll" });
   const score = (head, name) => head.relations.find(({ relation }) => relation === name).score;
   const draw = () => {
-    const order = { "": () => 0, ablation: (head) => -(head.ablation?.divergence ?? 0) }[by.value] ?? ((head) => -score(head, by.value));
+    const order = { "": () => 0, ablation: (head) => -(head.ablation?.sample?.divergence ?? head.ablation?.divergence ?? 0) }[by.value] ?? ((head) => -score(head, by.value));
     const sorted = [...one.heads].sort((a, b) => order(a) - order(b));
     const rows = sorted.map((head) => {
       const best = [...head.relations].sort((a, b) => b.score - a.score).slice(0, 2);
       const without = head.ablation;
       return [`layer ${head.layer}, head ${head.head}`, best.map(({ relation, score }) => `${RELATIONS[relation]} ${share(score)}`).join(", "),
         ...(by.value in RELATIONS ? [share(score(head, by.value))] : []),
-        share(without?.prior), signed(without ? without.q - one.evaluation.q : NaN, 3), short(without?.divergence), without ? (one.moves.find(({ uci }) => uci === without.first)?.san ?? "–") : "–"];
+        share(without?.prior), signed(without ? without.q - one.evaluation.q : NaN, 3), short(without?.divergence), without ? (one.moves.find(({ uci }) => uci === without.first)?.san ?? "–") : "–",
+        ...(sampled ? [short(without?.sample.divergence), share(without?.sample.changed)] : [])];
     });
-    const columns = ["head", "looks along", ...(by.value in RELATIONS ? [RELATIONS[by.value]] : []), `${san} without it (${share(prior)} with)`, "value changes by", "policy changes by (nats)", "first move without it"];
+    const columns = ["head", "looks along", ...(by.value in RELATIONS ? [RELATIONS[by.value]] : []), `${san} without it (${share(prior)} with)`, "value changes by", "policy changes by (nats)", "first move without it",
+      ...(sampled ? [`nats over ${sampled} positions`, "other first moves there"] : [])];
     const drawn = table(columns, rows);
     [...drawn.rows].slice(1).forEach((row, index) => {
       const show = () => viewers[number]?.show(sorted[index].layer, sorted[index].head);

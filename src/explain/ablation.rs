@@ -58,10 +58,9 @@ fn first(evaluated: &Evaluated) -> Option<usize> {
     (0..policy.len()).max_by(|&a, &b| policy[a].total_cmp(&policy[b]))
 }
 
-/// Kullback–Leibler divergence of one policy from another, in nats.
+/// Divergence of the whole network's policy from the one without a head.
 fn policy_divergence(whole: &Evaluated, without: &Evaluated) -> f32 {
-    let pairs = whole.policy.iter().zip(&without.policy);
-    pairs.map(|(&p, &q)| divergence(p, q)).sum()
+    divergence(whole.policy.iter().zip(&without.policy))
 }
 
 fn of_sample(whole: &[Evaluated], without: &[Evaluated]) -> Option<SampleAblation> {

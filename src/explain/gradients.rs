@@ -19,8 +19,8 @@ use tch::{Kind, Tensor};
 pub const TOLERANCE: f32 = 0.01;
 /// Steps of the first sum.
 const FEWEST: usize = 16;
-/// Steps after which what is missing is reported.
-const MOST: usize = 512;
+/// Steps after which what is missing is reported: a second of one core for tessera-xs.
+pub const MOST: usize = 256;
 /// Multiply–accumulates that all steps may take, some 15 s of one core.
 const LARGEST: i64 = 500_000_000_000;
 /// What a gradient costs beside an evaluation, both counted.

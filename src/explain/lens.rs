@@ -64,16 +64,19 @@ pub(super) fn read(
             q: evaluated.evaluation.q,
             wdl: evaluated.evaluation.wdl,
             policy: order.iter().map(|&place| evaluated.policy[place]).collect(),
-            divergence: pairs.map(|(&p, &q)| divergence(p, q)).sum(),
+            divergence: divergence(pairs),
         }
     });
     Ok(layers.collect())
 }
 
-/// A move's part of the Kullback–Leibler divergence of p from q.
-pub(super) fn divergence(p: f32, q: f32) -> f32 {
-    match p > 0.0 {
-        true => p * (p / q.max(f32::MIN_POSITIVE)).ln(),
-        false => 0.0,
-    }
+/// Kullback–Leibler divergence in nats of the first of two policies from the second, by
+/// pairs of their probabilities.
+pub(super) fn divergence<'a>(pairs: impl Iterator<Item = (&'a f32, &'a f32)>) -> f32 {
+    let terms = pairs.filter(|(p, _)| **p > 0.0);
+    let sum: f32 = terms
+        .map(|(p, q)| p * (p / q.max(f32::MIN_POSITIVE)).ln())
+        .sum();
+    // Rounding may leave less than nothing.
+    sum.max(0.0)
 }

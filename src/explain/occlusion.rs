@@ -27,7 +27,7 @@ pub struct Occluded {
     /// The piece as FEN writes it.
     pub piece: char,
     /// The position without it; `None` if it is not legal, because the side that has
-    /// just moved would be in check.
+    /// just moved would be in check, or if no move is left.
     pub fen: Option<String>,
     /// Expected result of the mover without it.
     pub q: Option<f32>,
@@ -48,7 +48,7 @@ pub(super) fn occlude(
     let mut games = vec![set_up(game, &fen(game)).unwrap_or_else(|| game.clone())];
     let mut occluded = Vec::new();
     for (square, piece) in removable {
-        // A game that is over has no policy: nothing is asked of it.
+        // A game that is over has no policy.
         let without =
             without(game, square).filter(|game| !game.position().legal_moves().is_empty());
         occluded.push(Occluded {

@@ -232,7 +232,7 @@ function lens(one) {
   return make("div", { class: "scroll viewer" }, data.length > 1 ? make("p", {}, make("strong", {}, labelOf(one))) : null, drawn);
 }
 
-/* What it is due to */
+/* Attribution */
 
 function attribution(one) {
   const { occlusion, gradients, agreement } = one, { san } = one.moves[one.chosen];

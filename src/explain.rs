@@ -171,7 +171,7 @@ pub fn explain(
 }
 
 /// The game's position as a FEN.
-pub(super) fn fen(game: &Game) -> String {
+fn fen(game: &Game) -> String {
     Fen::from_position(game.position(), EnPassantMode::Legal).to_string()
 }
 

@@ -10,6 +10,7 @@ macro_rules! pages {
         #[doc = "[install]: crate::guide::install"]
         #[doc = "[options]: crate::guide::options"]
         #[doc = "[networks]: crate::guide::networks"]
+        #[doc = "[explain]: crate::guide::explain"]
         #[doc = "[methods]: crate::guide::methods"]
         #[doc = "[training]: crate::guide::training"]
         #[doc = "[formats]: crate::guide::formats"]
@@ -21,4 +22,4 @@ macro_rules! pages {
     )*};
 }
 
-pages! { install options networks methods training formats measuring glossary }
+pages! { install options networks explain methods training formats measuring glossary }

@@ -24,6 +24,7 @@
 //! | [`data`] | training records: PGN, Lc0 chunks, packed shards; sampling and statistics |
 //! | [`train`] | losses, optimizer, schedules, checkpoints, metrics |
 //! | [`eval`] | measuring players: puzzles, test suites, the bench |
+//! | [`explain`] | what a network sees in a position: attention, attribution, heads; as data, as a page and as pictures |
 //! | [`engine`] | other programs that play: UCI engines as child processes |
 //! | [`openings`] | where games begin: books and random moves |
 //! | [`label`] | training data by other engines: games they play, positions they judge |
@@ -40,6 +41,7 @@
 //! | [Installation](guide::install) | set-up, platforms, chess programs |
 //! | [Options](guide::options) | every UCI option |
 //! | [Networks](guide::networks) | networks of other programs, in and out |
+//! | [Explain](guide::explain) | what a network sees in a position |
 //! | [Methods](guide::methods) | how the engine and the trainer work, and what each method gained |
 //! | [Training](guide::training) | data, configuration, running, many devices |
 //! | [Formats](guide::formats) | network files, shards, games with scores, chunks, runs |
@@ -55,6 +57,8 @@ pub mod encode;
 pub mod engine;
 pub mod error_report;
 pub mod eval;
+#[cfg(feature = "torch")]
+pub mod explain;
 pub mod guide;
 #[cfg(feature = "torch")]
 pub mod interop;
@@ -63,6 +67,8 @@ pub mod label;
 pub mod network;
 pub mod nn;
 pub mod openings;
+#[cfg(feature = "torch")]
+mod page;
 mod panics;
 pub mod play;
 mod scoped_threads;

@@ -31,7 +31,7 @@ pub use metadata::{
 };
 pub use network::NetworkError;
 #[cfg(feature = "torch")]
-pub use network::{describe, load_network};
+pub use network::{describe, load_network, read_network};
 pub use random::Random;
 pub use service::Service;
 #[cfg(feature = "torch")]

@@ -31,6 +31,8 @@ mod doctor;
 #[cfg(feature = "torch")]
 mod exchange;
 #[cfg(feature = "torch")]
+mod explain;
+#[cfg(feature = "torch")]
 mod interop_lc0;
 #[cfg(feature = "torch")]
 mod interop_maia3;

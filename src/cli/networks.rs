@@ -2,6 +2,7 @@
 
 mod describe;
 mod doctor;
+mod explain;
 mod export;
 mod import;
 
@@ -11,6 +12,7 @@ use clap::Subcommand;
 pub enum Command {
     Doctor(doctor::Arguments),
     Describe(describe::Arguments),
+    Explain(explain::Arguments),
     Import(import::Arguments),
     ExportLc0(export::Lc0Arguments),
     ExportOnnx(export::OnnxArguments),
@@ -22,6 +24,7 @@ impl Command {
         match self {
             Command::Doctor(arguments) => arguments.run(),
             Command::Describe(arguments) => arguments.run(),
+            Command::Explain(arguments) => arguments.run(),
             Command::Import(arguments) => arguments.run(),
             Command::ExportLc0(arguments) => arguments.run(),
             Command::ExportOnnx(arguments) => arguments.run(),

@@ -1,18 +1,21 @@
 //! The seam between families of networks and all who use them.
 
+use super::bitboards;
 use super::chessformer::config::ModelConfig;
 use super::graph::config::GraphConfig;
 use super::lc0::choice::HeadChoice;
 use super::lc0::config::Lc0Config;
+use super::lc0::planes::planes;
 use super::maia3::config::Maia3Config;
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Parameter, Weights, initialise};
 use super::size::Size;
 use super::taps::Tap;
+use crate::encode::{BOARDS, InputFormat};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::fmt::Debug;
-use tch::Tensor;
+use tch::{Kind, Tensor};
 
 /// The structure of a network: all of it but its tensors, which are [`Weights`].
 ///
@@ -64,6 +67,12 @@ pub trait Architecture: Any + Debug + Send {
         positions: Positions,
         wanted: OutputSet,
     ) -> Outputs;
+
+    /// Weights in which one attention head adds nothing to the tokens; `None` if there
+    /// is no such head. Layers and heads count from 0.
+    fn without_head(&self, _weights: &Weights, _layer: usize, _head: usize) -> Option<Weights> {
+        None
+    }
 }
 
 /// B positions, in one of the two ways that a forward pass reads them.
@@ -72,7 +81,8 @@ pub enum Positions<'a> {
     /// Rows of words i64 [B, 104 + scalars], as [`crate::encode::Input`] lays them
     /// out in the network's format; words beyond its scalars are not looked at.
     Rows(&'a Tensor),
-    /// What [`Interface::planes`] lists.
+    /// What [`Interface::planes`] lists. Of a Chessformer that reads ratings they may
+    /// be followed by those of the mover and of the opponent, f32 `[B]`.
     Planes(&'a [Tensor]),
 }
 
@@ -96,6 +106,27 @@ impl Interface {
     #[must_use]
     pub fn lc0_planes() -> Vec<(&'static str, Vec<i64>)> {
         vec![(PLANES, vec![112, 8, 8])]
+    }
+
+    /// What [`Positions::Planes`] holds of rows i64 [B, 104 + scalars]: planes f32
+    /// [B, n, 8, 8], and the ratings of both players if the network reads them.
+    #[must_use]
+    pub fn planes_of(&self, rows: &Tensor) -> Vec<Tensor> {
+        let like = Tensor::from(0f32);
+        let shifts = bitboards::shifts();
+        let planes = match InputFormat::from_number(self.format) {
+            Some(InputFormat::Maia3) => {
+                bitboards::squares(&rows.narrow(1, 0, BOARDS as i64), &shifts, &like)
+            }
+            _ => planes(rows, &shifts, self.format, &like),
+        };
+        let planes = planes.transpose(1, 2).unflatten(2, [8, 8]);
+        let ratings = ["self_elo", "opponent_elo"].into_iter().filter_map(|name| {
+            let place = self.scalars.iter().position(|&scalar| scalar == name)?;
+            let rating = rows.select(1, (BOARDS + place) as i64);
+            Some(rating.to_kind(Kind::Float))
+        });
+        [planes].into_iter().chain(ratings).collect()
     }
 }
 

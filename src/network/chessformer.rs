@@ -24,13 +24,13 @@ pub(crate) use heads::{MOVES_LEFT_FEATURES, MOVES_LEFT_SCALE, policy_gather};
 
 use super::architecture::{Architecture, ArchitectureConfig, Interface, Positions};
 use super::bitboards;
-use super::encoder::{AttackLogits, Board, EncoderLayer, displacements, encode};
+use super::encoder::{AttackLogits, Board, EncoderLayer, displacements, encode, without_head};
 use super::layers::{Linear, dense_mish};
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Dense, Parameter, Weights};
 use super::size::{Part, Size};
 use super::taps::Tap;
-use crate::encode::{InputFormat, SCALARS};
+use crate::encode::{InputFormat, RATINGS, SCALARS};
 use attacks::{AttackBias, Attacked, Attacks, BoardAttacks};
 use embedding::{Embedding, PIECES, features, features_of_planes};
 use heads::{MovesLeftHead, PolicyHead, ResultHead, RewardHead, RewardOutputs};
@@ -168,12 +168,12 @@ impl Chessformer {
     }
 
     /// Tokens [B, 64, width] of features, and what attacks add to logits, by
-    /// operators that can be exported. `rows` hold the players' ratings, if known.
+    /// operators that can be exported. `ratings` [B, 2] are those of the players.
     fn embed(
         &self,
         weights: &Weights,
         features: &Tensor,
-        rows: Option<&Tensor>,
+        ratings: Option<&Tensor>,
     ) -> (Tensor, Option<AttackLogits>) {
         let attacks = self.constants.attacks.as_ref();
         let attacks = attacks.map(|attacks| attacks.on(features.narrow(2, 0, PIECES)));
@@ -181,7 +181,7 @@ impl Chessformer {
         let attacked = attacked.map(Attacked::squares);
         let tokens = self
             .embedding
-            .forward(weights, features, attacked.as_ref(), rows);
+            .forward(weights, features, attacked.as_ref(), ratings);
         let logits = self.attack_bias.zip(attacks.as_ref());
         let logits = logits.map(|(bias, attacks)| bias.forward(weights, attacks));
         (tokens, logits)
@@ -198,12 +198,19 @@ impl Chessformer {
             let like = &weights.tensors()[0];
             let features = features(rows, &self.constants.shifts, like);
             let attacked = attacked.map(|attacked| attacked.type_as(like));
+            let ratings = self.ratings(rows);
             self.embedding
-                .forward(weights, &features, attacked.as_ref(), Some(rows))
+                .forward(weights, &features, attacked.as_ref(), ratings.as_ref())
         });
         let logits = self.attack_bias.zip(attacks);
         let logits = logits.map(|(bias, attacks)| bias.of_pairs(weights, attacks.pairs));
         (tokens, logits)
+    }
+
+    /// The players' ratings i64 [B, 2] in rows, if the network reads them.
+    fn ratings(&self, rows: &Tensor) -> Option<Tensor> {
+        let place = RATINGS as i64;
+        self.config.elo.then(|| rows.narrow(1, place, 2))
     }
 
     /// Whether its layers go through fused kernels.
@@ -283,11 +290,21 @@ impl Architecture for Chessformer {
             }
             Positions::Rows(rows) => {
                 let features = features(rows, &self.constants.shifts, &weights.tensors()[0]);
-                self.embed(weights, &features, Some(rows))
+                self.embed(weights, &features, self.ratings(rows).as_ref())
             }
-            Positions::Planes(planes) => self.embed(weights, &features_of_planes(&planes[0]), None),
+            Positions::Planes(planes) => {
+                let features = features_of_planes(&planes[0]);
+                let ratings = (planes.len() > 2).then(|| Tensor::stack(&planes[1..3], 1));
+                self.embed(weights, &features, ratings.as_ref())
+            }
         };
         tap.give("embedding", &tokens);
+        if tap.is_open()
+            && let Some(AttackLogits::Biases(biases)) = &attacks
+        {
+            let biases = biases.view([-1, self.config.heads, 64, 64]);
+            tap.give("attacks", &biases);
+        }
         let board = Board {
             displacements: Some(&self.constants.displacements),
             attacks: attacks.as_ref(),
@@ -353,6 +370,10 @@ impl Architecture for Chessformer {
         let moves_left = self.moves_left.forward(weights, &moves_left);
         outputs.set(Output::MovesLeft, moves_left);
         outputs
+    }
+
+    fn without_head(&self, weights: &Weights, layer: usize, head: usize) -> Option<Weights> {
+        without_head(&self.layers, weights, layer, head)
     }
 }
 

@@ -23,6 +23,26 @@ pub(super) struct EncoderLayer {
     pub feed_forward: FeedForward,
 }
 
+/// Weights in which one head of one layer adds nothing to the tokens; `None` if there
+/// is no such head.
+pub(super) fn without_head(
+    layers: &[EncoderLayer],
+    weights: &Weights,
+    layer: usize,
+    head: usize,
+) -> Option<Weights> {
+    let attention = &layers.get(layer)?.attention;
+    let head = i64::try_from(head).ok()?;
+    if head >= attention.heads {
+        return None;
+    }
+    let output = attention.output.weight;
+    let tensor = weights[output].copy();
+    let columns = tensor.narrow(1, head * attention.head_width, attention.head_width);
+    let _ = columns.detach().zero_();
+    Some(weights.with(output, tensor))
+}
+
 /// Tokens [B, 64, width] through all layers.
 pub(super) fn encode(
     layers: &[EncoderLayer],

@@ -8,7 +8,7 @@ mod body;
 pub(super) mod choice;
 pub(super) mod config;
 mod heads;
-mod planes;
+pub(super) mod planes;
 mod tower;
 
 pub use choice::HeadChoice;
@@ -22,6 +22,7 @@ pub(super) use planes::{READ, planes};
 use super::architecture::{Architecture, ArchitectureConfig, Interface, Positions};
 use super::bitboards;
 use super::chessformer::policy_gather;
+use super::encoder::without_head;
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Parameter, Weights};
 use super::size::Size;
@@ -236,5 +237,9 @@ impl Architecture for Lc0 {
             }
         }
         outputs
+    }
+
+    fn without_head(&self, weights: &Weights, layer: usize, head: usize) -> Option<Weights> {
+        without_head(self.body.as_ref()?.layers(), weights, layer, head)
     }
 }

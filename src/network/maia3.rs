@@ -25,6 +25,7 @@ use super::architecture::{Architecture, ArchitectureConfig, Interface, PLANES, P
 use super::bitboards;
 use super::encoder::{
     Attention, Board, EncoderLayer, FeedForward, Gab, PositionEncoding, Projection, encode,
+    without_head,
 };
 use super::layers::{Activation, Linear, Norm};
 use super::outputs::{Output, OutputSet, Outputs};
@@ -378,5 +379,9 @@ impl Architecture for Maia3 {
             outputs.set(Output::Wdl, wdl.to_kind(Kind::Float));
         }
         outputs
+    }
+
+    fn without_head(&self, weights: &Weights, layer: usize, head: usize) -> Option<Weights> {
+        without_head(&self.layers, weights, layer, head)
     }
 }

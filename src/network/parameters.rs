@@ -164,6 +164,13 @@ impl Weights {
         &self.0
     }
 
+    /// The same tensors, but for one of them.
+    pub(super) fn with(&self, slot: Slot, tensor: Tensor) -> Weights {
+        let mut tensors: Vec<Tensor> = self.0.iter().map(Tensor::shallow_clone).collect();
+        tensors[slot.0] = tensor;
+        Weights(tensors)
+    }
+
     /// The type that the network computes in.
     #[must_use]
     pub fn kind(&self) -> Kind {

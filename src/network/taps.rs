@@ -10,8 +10,10 @@ use tch::Tensor;
 /// |---|---|
 /// | `embedding` | tokens before the first layer, [B, 64, width] |
 /// | `encoder.N` | tokens after layer N, [B, 64, width] |
+/// | `body.N` | the same after block N of a tower |
+/// | `attacks` | what attacks add to the logits of every layer, [B, heads, 64, 64] |
 /// | `encoder.N.attention.products` | scaled products of queries and keys, [B, heads, 64, 64] |
-/// | `encoder.N.attention.bias` | what the position encoding and attacks add to them, [B or 1, heads, 64, 64] |
+/// | `encoder.N.attention.bias` | what the position encoding and `attacks` add to them, [B or 1, heads, 64, 64] |
 /// | `encoder.N.attention.weights` | softmax of their sum: rows are squares that look, columns those looked at |
 /// | `encoder.N.feed_forward.input` | tokens that the block reads, [B, 64, width] |
 /// | `encoder.N.feed_forward.hidden` | its hidden units after the activation, [B, 64, wide] |

@@ -80,7 +80,7 @@ pub fn load_network(options: &NetworkOptions) -> Result<TorchBackend, LoadError>
 
 fn load_on(options: &NetworkOptions, device: DeviceChoice) -> Result<TorchBackend, LoadError> {
     let net = options.net.as_deref();
-    let file = read(net)?;
+    let file = read_network(net)?;
     TorchBackend::new(&file, options.code, device, options.precision, 0)
         .map_err(|source| unusable(net, source))
 }
@@ -91,11 +91,16 @@ fn load_on(options: &NetworkOptions, device: DeviceChoice) -> Result<TorchBacken
 /// # Errors
 /// [`LoadError`], as for [`load`](super::load).
 pub fn describe(net: Option<&Path>, code: CodePolicy) -> Result<Metadata, LoadError> {
-    let (_, metadata) = torch::open(&read(net)?, code).map_err(|source| unusable(net, source))?;
+    let (_, metadata) =
+        torch::open(&read_network(net)?, code).map_err(|source| unusable(net, source))?;
     Ok(metadata)
 }
 
-fn read(net: Option<&Path>) -> Result<Cow<'static, [u8]>, LoadError> {
+/// The bytes of a network file; `None` is the network built into the program.
+///
+/// # Errors
+/// [`LoadError`] if there is no such file, or no such network.
+pub fn read_network(net: Option<&Path>) -> Result<Cow<'static, [u8]>, LoadError> {
     match net {
         None => BUILT_IN.map(Cow::Borrowed).ok_or(LoadError::NoneBuiltIn),
         Some(path) => bounded::read_regular(path, LARGEST_FILE)

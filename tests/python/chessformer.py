@@ -123,13 +123,16 @@ def softplus(x):
 class Chessformer:
     """A network from its `parameters` by name and its metadata.
 
-    `read` collects the names of the parameters that the outputs depend on.
+    `read` collects the names of the parameters that the outputs depend on, and
+    `attention` by layer the logits by content, all other logits, and the attention,
+    [64, 64, heads] each.
     """
 
     def __init__(self, parameters, metadata):
         self.parameters = {name: tensor.double() for name, tensor in parameters.items()}
         self.config = metadata["architecture"]["model"]
         self.read = set()
+        self.attention = {}
 
     def __call__(self, features, ratings, attackers, attacked):
         """Every output by its name, of features [64, 112], the ratings [2] of the mover
@@ -230,6 +233,7 @@ class Chessformer:
         query = query.unsqueeze(1).expand(pairs)
         key = key.unsqueeze(0).expand(pairs)
         value = value.unsqueeze(0).expand(pairs)
+        content = torch.einsum("ijhd,ijhd->ijh", query, key) / math.sqrt(head_width)
         if kind == "shaw":  # Eq. 6 and 7.
             query = query + split(self.by_displacement(f"{position}.query"))
             key = key + split(self.by_displacement(f"{position}.key"))
@@ -244,6 +248,7 @@ class Chessformer:
             both_ways = torch.stack([self.attacked, self.attacked.T], dim=2)
             logits = logits + both_ways @ worth.T
         weights = torch.softmax(logits, dim=1)
+        self.attention[name] = content, logits - content, weights
         seen = torch.einsum("ijh,ijhd->ihd", weights, value).flatten(1)
         return self.add_and_norm(name, x, self.dense(f"{name}.output", seen))
 

@@ -118,14 +118,14 @@ impl Embedding {
     }
 
     /// `attacked` are the features by attacks, [B, 64, ATTACKS]; they are there
-    /// where the network is told of them. `rows`, i64 [B, WIDTH], hold the players'
-    /// ratings, which are unknown without them.
+    /// where the network is told of them. `ratings` [B, 2] are those of the mover and
+    /// of the opponent, which are unknown without them.
     pub fn forward(
         &self,
         weights: &Weights,
         features: &Tensor,
         attacked: Option<&Tensor>,
-        rows: Option<&Tensor>,
+        ratings: Option<&Tensor>,
     ) -> Tensor {
         let seen = self.board.as_ref().map(|board| {
             let pieces = features.narrow(2, 0, PIECES).flatten(1, 2);
@@ -147,10 +147,10 @@ impl Embedding {
         };
         let bias = self.project.bias.map(|bias| &weights[bias]);
         let mut projected = input.linear(&weight, bias);
-        if let Some(ratings) = &self.ratings {
-            projected = match rows {
-                Some(rows) => projected + ratings.forward(weights, rows),
-                None => projected + ratings.unknown(weights),
+        if let Some(embedding) = &self.ratings {
+            projected = match ratings {
+                Some(ratings) => projected + embedding.forward(weights, ratings),
+                None => projected + embedding.unknown(weights),
             };
         }
         let placed = projected * &weights[self.multiply] + &weights[self.add];

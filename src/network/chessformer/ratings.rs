@@ -9,7 +9,6 @@
 //! Maia-3 has no word for an unknown rating. Here each player has a third vector
 //! for it, so that games without ratings and variations can be learned too.
 
-use crate::encode::RATINGS;
 use crate::network::parameters::{Builder, Initial, Slot, Weights};
 use tch::Tensor;
 
@@ -50,10 +49,11 @@ impl RatingEmbedding {
         })
     }
 
-    /// What rows i64 [B, WIDTH] add to every token, [B, 1, width].
-    pub fn forward(&self, weights: &Weights, rows: &Tensor) -> Tensor {
+    /// What ratings [B, 2] of the mover and of the opponent add to every token,
+    /// [B, 1, width].
+    pub fn forward(&self, weights: &Weights, ratings: &Tensor) -> Tensor {
         let [mover, opponent] = [0, 1].map(|index| {
-            let rating = rows.narrow(1, RATINGS as i64 + index, 1);
+            let rating = ratings.narrow(1, index, 1);
             self.players[index as usize].forward(weights, &rating)
         });
         (mover + opponent).unsqueeze(1)
@@ -67,7 +67,7 @@ impl RatingEmbedding {
 }
 
 impl PlayerEmbedding {
-    /// The vectors [B, width] of ratings i64 [B, 1], of which 0 is unknown.
+    /// The vectors [B, width] of ratings [B, 1], of which 0 is unknown.
     fn forward(&self, weights: &Weights, rating: &Tensor) -> Tensor {
         let weak = &weights[self.weak];
         // bf16 rounds ratings to multiples of 8 up to 2048, and of 16 above.
@@ -80,8 +80,7 @@ impl PlayerEmbedding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encode::WIDTH;
-    use tch::{Device, Kind};
+    use tch::Kind;
 
     const WEAK: f64 = -1.0;
     const STRONG: f64 = 4.0;
@@ -96,17 +95,12 @@ mod tests {
         let vectors = mover.into_iter().chain(mover.map(|value| 100.0 * value));
         let weights = vectors.map(|value| Tensor::from_slice(&[value as f32]));
         let weights = Weights::new(weights.collect());
-        let rows = Tensor::zeros(
-            [ratings.len() as i64, WIDTH as i64],
-            (Kind::Int64, Device::Cpu),
-        );
-        let words = Tensor::from_slice(&ratings.concat()).view([-1, 2]);
-        rows.narrow(1, RATINGS as i64, 2).copy_(&words);
+        let ratings = Tensor::from_slice(&ratings.concat()).view([-1, 2]);
         let unknown = embedding.unknown(&weights).double_value(&[0]);
         assert_eq!(unknown, 101.0 * UNKNOWN);
         Vec::try_from(
             embedding
-                .forward(&weights, &rows)
+                .forward(&weights, &ratings)
                 .reshape([-1])
                 .to_kind(Kind::Double),
         )

@@ -116,6 +116,11 @@ impl Body {
         self.generator
     }
 
+    /// Its encoder layers.
+    pub fn layers(&self) -> &[EncoderLayer] {
+        &self.layers
+    }
+
     /// Tokens [B, 64, width] from planes or from what a tower made of them; `reach`
     /// is there for embeddings of the kind `map`.
     pub fn forward(

@@ -1,5 +1,4 @@
-"use strict";
-const runs = JSON.parse(document.getElementById("runs").textContent);
+const runs = data;
 runs.forEach((run, number) => {
   run.colour = `var(--run-${number % 8})`;
   run.shown = true;
@@ -12,43 +11,9 @@ runs.forEach((run, number) => {
 });
 const settings = { axis: "step", smooth: 0.6 };
 
-/* Elements and numbers */
-
-function make(name, attributes = {}, ...children) {
-  const isDrawn = ["svg", "path", "line", "text", "circle", "g", "rect"].includes(name);
-  const element = isDrawn
-    ? document.createElementNS("http://www.w3.org/2000/svg", name)
-    : document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children.filter((child) => child !== null && child !== undefined));
-  return element;
-}
-
-function short(value) {
-  // A maximum of nothing is infinite.
-  if (!Number.isFinite(value)) return "–";
-  const size = Math.abs(value);
-  if (size >= 1e9) return `${+(value / 1e9).toPrecision(4)} G`;
-  if (size >= 1e6) return `${+(value / 1e6).toPrecision(4)} M`;
-  if (size >= 1e4) return `${+(value / 1e3).toPrecision(4)} k`;
-  if (size > 0 && size < 1e-3) return value.toExponential(1);
-  return String(+value.toPrecision(4));
-}
-const percent = (value) => (Number.isFinite(value) ? `${(100 * value).toFixed(2)} %` : "–");
 const mebibytes = (value) => short(value / 2 ** 20);
 const at = (line, path) => path.split(".").reduce((value, key) => value?.[key], line);
 const last = (run, split) => run.lines.findLast((line) => line.split === split);
-
-/** Round numbers that part a range into about `count` pieces. */
-function ticks(low, high, count) {
-  const rough = (high - low) / count;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= rough);
-  const first = Math.ceil(low / step - 1e-9);
-  const found = [];
-  for (let number = first; number * step <= high + step * 1e-9; number++) found.push(+(number * step).toPrecision(12));
-  return found;
-}
 
 /* Charts */
 
@@ -184,11 +149,6 @@ function reliability(name, title) {
 
 /* Tables */
 
-function table(head, rows) {
-  const row = (cells, kind) => make("tr", {}, ...cells.map((cell) => make(kind, {}, cell)));
-  return make("table", {}, row(head, "th"), ...rows.map((cells) => row(cells, "td")));
-}
-
 const labelled = (run) => make("b", { style: `--colour: ${run.colour}` }, run.name);
 
 function summary() {
@@ -212,7 +172,7 @@ function summary() {
   document.getElementById("events").replaceChildren(...events);
 }
 
-function data() {
+function statistics() {
   const seen = new Map();
   for (const run of runs.filter((run) => run.data)) {
     const key = JSON.stringify(run.data);
@@ -324,6 +284,6 @@ for (const name of ["axis", "smooth"]) {
     draw();
   });
 }
-data();
+statistics();
 configuration();
 draw();

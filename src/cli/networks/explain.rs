@@ -1,0 +1,230 @@
+//! `tessera explain`: what a network sees in a position.
+
+use crate::cli::options::CodeArguments;
+use crate::cli::output::print;
+use anyhow::{Context, bail};
+use serde_json::json;
+use shakmaty::{CastlingMode, Position};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use tessera::chess::{Game, Ratings};
+use tessera::data::pgn;
+use tessera::data::replay::main_line;
+use tessera::eval::bench::POSITIONS;
+use tessera::explain::{Explanation, Settings, explain, page, pictures, write};
+use tessera::network::{self, Network};
+use tessera::nn;
+use tessera::uci;
+
+/// Show what a network sees in a position: attention, attribution, heads, on one page
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The position; without it, the initial one
+    #[arg(long, value_name = "FEN", conflicts_with = "pgn")]
+    fen: Option<String>,
+    /// Take the position from the first game of a PGN file
+    #[arg(long, value_name = "FILE", requires = "ply")]
+    pgn: Option<PathBuf>,
+    /// The position after so many half-moves of the game
+    #[arg(long, value_name = "N", requires = "pgn")]
+    ply: Option<usize>,
+    /// The network's file; without it, the network built into the program
+    #[arg(long, value_name = "FILE")]
+    net: Option<PathBuf>,
+    /// Another network, shown beside the first
+    #[arg(long, value_name = "FILE")]
+    against: Option<PathBuf>,
+    /// Rating of both players, for networks that read ratings; two are shown side by side
+    #[arg(long, value_delimiter = ',', value_name = "ELO", num_args = 1)]
+    elo: Vec<u16>,
+    /// The move to explain, in UCI notation; without it, the policy's first
+    #[arg(long = "move", value_name = "MOVE")]
+    mv: Option<String>,
+    /// Layers whose attention the page holds, from 1; without it, as many as fit
+    #[arg(long, value_delimiter = ',', value_name = "LAYER")]
+    layers: Option<Vec<usize>>,
+    /// The page to write; a browser needs no network to show it
+    #[arg(short, long, value_name = "OUT.html", required_unless_present_any = ["json", "svg"])]
+    output: Option<PathBuf>,
+    /// Write everything in f32 as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write pictures into this folder
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+    #[command(flatten)]
+    code: CodeArguments,
+}
+
+impl Arguments {
+    pub fn run(self) -> anyhow::Result<()> {
+        let clock = Instant::now();
+        let game = self.game()?;
+        let mv = self.mv.as_deref().map(|text| game.parse_move(text));
+        let settings = Settings {
+            mv: mv.transpose().context("--move")?,
+            sample: POSITIONS
+                .iter()
+                .map(|fen| Game::from_fen(fen, CastlingMode::Standard))
+                .collect::<Result<_, _>>()?,
+        };
+        let mut explanations = Vec::new();
+        for (network, game) in &self.views(&game)? {
+            let name = &network.about.name;
+            let explained = explain(network, game, &settings);
+            explanations.push(explained.with_context(|| format!("cannot explain {name}"))?);
+        }
+        self.check_layers(&explanations)?;
+        if let Some(path) = &self.json {
+            let text = json!({ "explanations": explanations }).to_string() + "\n";
+            save(path, &text)?;
+        }
+        if let Some(folder) = &self.svg {
+            save_pictures(folder, &explanations)?;
+        }
+        if let Some(path) = &self.output {
+            let page = page(&explanations, self.layers.as_deref());
+            save(path, &page.html)?;
+            let size = page.html.len() as f64 / 1e6;
+            let seconds = clock.elapsed().as_secs_f64();
+            print(&format!(
+                "{}: {size:.2} MB, {seconds:.1} s\n",
+                path.display()
+            ))?;
+            for (explanation, left_out) in explanations.iter().zip(&page.left_out) {
+                if !left_out.is_empty() && self.layers.is_none() {
+                    let layers: Vec<String> = left_out.iter().map(usize::to_string).collect();
+                    print(&format!(
+                        "{}: the attention of layers {} would not fit, --layers names others\n",
+                        explanation.network,
+                        layers.join(", ")
+                    ))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The game whose last position is explained.
+    fn game(&self) -> anyhow::Result<Game> {
+        let mode = CastlingMode::Standard;
+        match (&self.fen, &self.pgn) {
+            (Some(fen), _) => Game::from_fen(fen, mode).context("--fen"),
+            (None, Some(path)) => played(path, self.ply.unwrap_or_default()),
+            (None, None) => Ok(Game::default()),
+        }
+    }
+
+    /// The one or two networks, with the game as each is to see it.
+    fn views(&self, game: &Game) -> anyhow::Result<Vec<(Network, Game)>> {
+        let nets = [Some(self.net.as_deref()), self.against.as_deref().map(Some)];
+        let mut nets: Vec<Option<&Path>> = nets.into_iter().flatten().collect();
+        let elos: Vec<Option<u16>> = match (&self.elo[..], &self.against) {
+            ([], _) => vec![None; nets.len()],
+            (&[elo], _) => vec![Some(elo); nets.len()],
+            (&[one, other], None) => {
+                nets.push(nets[0]);
+                vec![Some(one), Some(other)]
+            }
+            ([_, _], Some(_)) => bail!("either two networks or two ratings: give --elo one rating"),
+            _ => bail!("--elo takes one rating, or two to compare"),
+        };
+        let mut views = Vec::new();
+        for (net, elo) in nets.into_iter().zip(elos) {
+            let network = self.open(net)?;
+            let mut game = game.clone();
+            if let Some(ratings) = ratings(elo, &game) {
+                game.set_ratings(ratings);
+            }
+            views.push((network, game));
+        }
+        let reads_ratings = |(network, _): &(Network, Game)| {
+            let interface = network.architecture.interface();
+            interface.scalars.contains(&"self_elo")
+        };
+        if !self.elo.is_empty() && !views.iter().any(reads_ratings) {
+            bail!(
+                "the network {} reads no ratings: leave --elo out",
+                views[0].0.about.name
+            );
+        }
+        Ok(views)
+    }
+
+    fn open(&self, net: Option<&Path>) -> anyhow::Result<Network> {
+        let file = nn::read_network(net)?;
+        let shown = net.map_or("the network built in".to_owned(), |net| {
+            net.display().to_string()
+        });
+        network::open(&file, self.code.policy()).with_context(|| format!("cannot open {shown}"))
+    }
+
+    fn check_layers(&self, explanations: &[Explanation]) -> anyhow::Result<()> {
+        let layers = explanations.iter().filter_map(|it| it.attention.as_ref());
+        let most = layers.map(|attention| attention.layers.len()).max();
+        let asked = self.layers.iter().flatten();
+        for &layer in asked {
+            match most {
+                Some(most) if !(1..=most).contains(&layer) => {
+                    bail!("there is no layer {layer}: --layers takes 1 to {most}")
+                }
+                None => bail!("the network has no attention: leave --layers out"),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The ratings that both players get: those asked for, or the engine's own where the
+/// game tells none.
+fn ratings(elo: Option<u16>, game: &Game) -> Option<Ratings> {
+    let known = game.ratings();
+    match elo {
+        Some(elo) => Some(Ratings {
+            white: Some(elo),
+            black: Some(elo),
+        }),
+        None if known == Ratings::default() => {
+            Some(uci::Settings::default().ratings(game.position().turn()))
+        }
+        None => None,
+    }
+}
+
+/// The first game of a file up to a ply.
+fn played(path: &Path, ply: usize) -> anyhow::Result<Game> {
+    let shown = path.display();
+    let mut games = pgn::open(path, |file| file).with_context(|| format!("cannot read {shown}"))?;
+    let text = games
+        .next()
+        .with_context(|| format!("{shown} holds no game"))?;
+    let record = pgn::parse_game(&text?).with_context(|| format!("the game in {shown}"))?;
+    let mut game = main_line(&record).with_context(|| format!("the game in {shown}"))?;
+    let plies = game.plies().len() - 1;
+    if ply > plies {
+        bail!("the game in {shown} has {plies} half-moves: --ply takes 0 to {plies}");
+    }
+    game.truncate(ply + 1);
+    Ok(game)
+}
+
+fn save(path: &Path, text: &str) -> anyhow::Result<()> {
+    write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Writes the pictures; of two explanations under names that begin with 1 and 2.
+fn save_pictures(folder: &Path, explanations: &[Explanation]) -> anyhow::Result<()> {
+    let shown = folder.display();
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {shown}"))?;
+    for (number, explanation) in explanations.iter().enumerate() {
+        for (name, picture) in pictures(explanation) {
+            let name = match explanations.len() {
+                1 => name,
+                _ => format!("{}-{name}", number + 1),
+            };
+            save(&folder.join(name), &picture)?;
+        }
+    }
+    Ok(())
+}

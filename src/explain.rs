@@ -1,0 +1,243 @@
+//! What a network sees in a position, for people.
+//!
+//! An [`Explanation`] holds all that can be drawn on a board: the policy and the value
+//! after each move, attention maps with their parts, the policy read off after each
+//! layer, and what of the board a move and the value are due to. [`page`] makes a page
+//! of explanations, [`pictures`] makes SVG files.
+//!
+//! Everything is computed by the eager network in f32. Squares count from a1 (0) over
+//! b1 to h8 (63) as White sees them, whoever is to move. Values are the mover's.
+
+mod ablation;
+mod agreement;
+mod attention;
+mod evaluator;
+mod gradients;
+mod heads;
+mod lens;
+mod occlusion;
+mod page;
+mod picture;
+mod relations;
+#[cfg(test)]
+mod tests;
+
+pub use agreement::{Agreement, rank_correlation};
+pub use attention::{Attention, AttentionLayer, SQUARES};
+pub use evaluator::Evaluation;
+pub use gradients::{Attribution, Gradients};
+pub use heads::{Ablation, Head, RelationScore, SampleAblation};
+pub use lens::LensLayer;
+pub use occlusion::{Occluded, Occlusion};
+pub use page::{LARGEST_PAGE, RenderedPage, page, write};
+pub use picture::pictures;
+pub use relations::Relation;
+
+use crate::chess::{Ending, Game};
+use crate::network::{Network, Output};
+use evaluator::Evaluator;
+use serde::Serialize;
+use shakmaty::fen::Fen;
+use shakmaty::san::SanPlus;
+use shakmaty::{EnPassantMode, Move, Position};
+
+/// A network's view of one position.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explanation {
+    /// The network's name.
+    pub network: String,
+    /// The ratings of the mover and of the opponent, where the network reads them; 0
+    /// is unknown.
+    pub ratings: Option<[u16; 2]>,
+    /// The position.
+    pub fen: String,
+    /// Its evaluation.
+    pub evaluation: Evaluation,
+    /// The legal moves, the most probable first.
+    pub moves: Vec<MoveReport>,
+    /// Which of the moves the attributions and the ablations are about.
+    pub chosen: usize,
+    /// Attention maps, where the network has attention.
+    pub attention: Option<Attention>,
+    /// What the heads read off after each layer, the first layer first.
+    pub lens: Vec<LensLayer>,
+    /// What removing each piece changes.
+    pub occlusion: Occlusion,
+    /// Integrated gradients.
+    pub gradients: Gradients,
+    /// How far the two attributions agree.
+    pub agreement: Agreement,
+    /// What the attention heads look at over the sample, and what each is worth.
+    pub heads: Vec<Head>,
+}
+
+/// One legal move.
+#[derive(Clone, Debug, Serialize)]
+pub struct MoveReport {
+    /// In UCI notation.
+    pub uci: String,
+    /// In standard algebraic notation.
+    pub san: String,
+    /// The square that the piece leaves.
+    pub from: usize,
+    /// The square that it reaches.
+    pub to: usize,
+    /// Its probability by the policy, among the legal moves.
+    pub prior: f32,
+    /// The expected result after it, −1…1; exact where the move ends the game.
+    pub q: f32,
+    /// Probabilities of win, draw and loss after it.
+    pub wdl: [f32; 3],
+    /// How the game has ended after it.
+    pub ending: Option<&'static str>,
+}
+
+/// What an explanation is about besides the position.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The move that attributions and ablations are about; the most probable without.
+    pub mv: Option<Move>,
+    /// Positions over which heads are held against relations of chess and ablated.
+    pub sample: Vec<Game>,
+}
+
+/// Why a position cannot be explained.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainError {
+    /// There is no move to explain.
+    #[error("the game is over there: {0}")]
+    Over(&'static str),
+    /// A network without policy or result.
+    #[error("the network has no output `{}`", .0.name())]
+    Output(Output),
+    /// The network reads positions in a way that is not known here.
+    #[error("the network reads positions in format {0}, which is not known here")]
+    Format(u32),
+    /// The move that is to be explained is not legal.
+    #[error("the move to explain is not legal there")]
+    Illegal,
+    /// The network's outputs are no numbers.
+    #[error("the network `{0}` returned NaN or infinite values")]
+    NotFinite(String),
+}
+
+/// Explains a position of a game.
+///
+/// # Errors
+/// [`ExplainError`] if the game is over, or the network no player's.
+pub fn explain(
+    network: &Network,
+    game: &Game,
+    settings: &Settings,
+) -> Result<Explanation, ExplainError> {
+    let moves = game.position().legal_moves();
+    if moves.is_empty() {
+        let ending = game.ending().map_or("no legal move", ending_name);
+        return Err(ExplainError::Over(ending));
+    }
+    let evaluator = Evaluator::new(network)?;
+    let inside = evaluator.look_inside(game)?;
+    let priors = &inside.evaluated.policy;
+    // The policy's order, which all parts of the explanation keep.
+    let mut order: Vec<usize> = (0..moves.len()).collect();
+    order.sort_by(|&a, &b| priors[b].total_cmp(&priors[a]));
+    let chosen = match settings.mv {
+        None => 0,
+        Some(mv) => {
+            let place = order.iter().position(|&place| moves[place] == mv);
+            place.ok_or(ExplainError::Illegal)?
+        }
+    };
+    let mv = moves[order[chosen]];
+    let occlusion = occlusion::occlude(&evaluator, game, mv)?;
+    let gradients = gradients::integrate(&evaluator, game, order[chosen])?;
+    let mut heads = heads::score(&evaluator, &settings.sample)?;
+    let sample = &settings.sample;
+    ablation::ablate(&evaluator, game, order[chosen], sample, &mut heads)?;
+    Ok(Explanation {
+        network: network.about.name.clone(),
+        ratings: evaluator.ratings(game),
+        fen: fen(game),
+        evaluation: inside.evaluated.evaluation,
+        moves: report_moves(&evaluator, game, &moves, &order, priors)?,
+        chosen,
+        attention: attention::maps(&inside),
+        lens: lens::read(&evaluator, &inside, &order)?,
+        agreement: Agreement::of(&occlusion, &gradients),
+        occlusion,
+        gradients,
+        heads,
+    })
+}
+
+/// The game's position as a FEN.
+fn fen(game: &Game) -> String {
+    Fen::from_position(game.position(), EnPassantMode::Legal).to_string()
+}
+
+/// The legal moves in their order, with the values after them.
+fn report_moves(
+    evaluator: &Evaluator,
+    game: &Game,
+    moves: &[Move],
+    order: &[usize],
+    priors: &[f32],
+) -> Result<Vec<MoveReport>, ExplainError> {
+    let after = order.iter().map(|&place| {
+        let mut after = game.clone();
+        after.play(moves[place]);
+        after
+    });
+    let after: Vec<Game> = after.collect();
+    let evaluated = evaluator.evaluate(&after)?;
+    let reports = order.iter().zip(&after).zip(evaluated);
+    Ok(reports
+        .map(|((&place, after), evaluated)| {
+            let mv = moves[place];
+            let ending = after.ending();
+            let [win, draw, loss] = match ending {
+                Some(Ending::Checkmate) => [1.0, 0.0, 0.0],
+                Some(_) => [0.0, 1.0, 0.0],
+                None => {
+                    let [win, draw, loss] = evaluated.evaluation.wdl;
+                    [loss, draw, win]
+                }
+            };
+            let q = match ending {
+                Some(_) => win - loss,
+                None => -evaluated.evaluation.q,
+            };
+            MoveReport {
+                uci: game.format_move(mv),
+                san: SanPlus::from_move(game.position().clone(), mv).to_string(),
+                from: mv.from().map_or(0, usize::from),
+                to: target(mv),
+                prior: priors[place],
+                q,
+                wdl: [win, draw, loss],
+                ending: ending.map(ending_name),
+            }
+        })
+        .collect())
+}
+
+/// Where the moved piece stands afterwards; a castling king on c1, g1, c8 or g8.
+fn target(mv: Move) -> usize {
+    match mv {
+        Move::Castle { king, rook } => {
+            let file = if rook > king { 6 } else { 2 };
+            8 * (usize::from(king) / 8) + file
+        }
+        _ => usize::from(mv.to()),
+    }
+}
+
+fn ending_name(ending: Ending) -> &'static str {
+    match ending {
+        Ending::Checkmate => "checkmate",
+        Ending::Stalemate => "stalemate",
+        Ending::InsufficientMaterial => "insufficient material",
+        Ending::Repetition => "repetition",
+        Ending::FiftyMoves => "fifty moves",
+    }
+}

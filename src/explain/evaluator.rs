@@ -1,0 +1,259 @@
+//! An eager network as what evaluates games.
+
+use super::ExplainError;
+use crate::chess::Game;
+use crate::encode::{BOARDS, Input, InputFormat, SCALARS, policy_index};
+use crate::network::{Network, Output, OutputSet, Outputs, Positions, Tap, Taps, Weights};
+use crate::nn::{Value, softmax};
+use serde::Serialize;
+use shakmaty::{Bitboard, Position, Square};
+use std::collections::BTreeMap;
+use tch::{Kind, Tensor};
+
+/// Positions that are evaluated at once: more than one core gains by, and no memory to
+/// speak of.
+pub(super) const BATCH: usize = 32;
+
+/// A network's evaluation of a position, for the side to move.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Evaluation {
+    /// Expected result, W − L, in −1…1: what ranks moves.
+    pub q: f32,
+    /// Probabilities of win, draw and loss.
+    pub wdl: [f32; 3],
+    /// Plies to the end of the game, where the network has such a head.
+    pub moves_left: Option<f32>,
+    /// Expected squared error of `q`, where the network has such a head.
+    pub error: Option<f32>,
+}
+
+/// An evaluation with the policy: a probability for each legal move, in the order of
+/// the position's legal moves.
+#[derive(Clone, Debug)]
+pub(super) struct Evaluated {
+    pub evaluation: Evaluation,
+    pub policy: Vec<f32>,
+}
+
+/// A network, and how games are put to it.
+#[derive(Debug)]
+pub(super) struct Evaluator<'a> {
+    pub network: &'a Network,
+    format: InputFormat,
+    /// The words of an [`Input`] that the network reads.
+    words: Vec<i64>,
+    /// What ranks moves where that is not the result, and its error.
+    value: Option<[Output; 2]>,
+}
+
+/// A forward pass looked into.
+#[derive(Debug)]
+pub(super) struct Inside {
+    pub evaluated: Evaluated,
+    /// The row that the network read, i64 [1, words].
+    pub row: Tensor,
+    /// Where the network sees each square of the board.
+    pub seen: [usize; 64],
+    /// Policy entries of the legal moves.
+    pub indices: Vec<i64>,
+    /// What [`Taps`] collected.
+    pub taps: BTreeMap<String, Tensor>,
+}
+
+impl<'a> Evaluator<'a> {
+    pub fn new(network: &'a Network) -> Result<Evaluator<'a>, ExplainError> {
+        let architecture = &*network.architecture;
+        for output in [Output::Policy, Output::Wdl] {
+            if !architecture.has(output) {
+                return Err(ExplainError::Output(output));
+            }
+        }
+        let interface = architecture.interface();
+        let format = InputFormat::from_number(interface.format)
+            .ok_or(ExplainError::Format(interface.format))?;
+        let place = |scalar: &&str| SCALARS.iter().position(|name| name == scalar);
+        let scalars = interface.scalars.iter().filter_map(place);
+        let words = (0..BOARDS).chain(scalars.map(|scalar| BOARDS + scalar));
+        let value = match network.about.search_value.as_str() {
+            "q" => Some([Output::Q, Output::QError]),
+            "st" => Some([Output::ShortTerm, Output::ShortTermError]),
+            _ => None,
+        };
+        Ok(Evaluator {
+            network,
+            format,
+            words: words.map(|word| word as i64).collect(),
+            value: value.filter(|&[value, _]| architecture.has(value)),
+        })
+    }
+
+    /// The outputs that explanations need.
+    pub fn wanted(&self) -> OutputSet {
+        let fixed = [Output::Policy, Output::Wdl, Output::MovesLeft];
+        fixed
+            .into_iter()
+            .chain(self.value.into_iter().flatten())
+            .collect()
+    }
+
+    /// The ratings of the mover and of the opponent, if the network reads them.
+    pub fn ratings(&self, game: &Game) -> Option<[u16; 2]> {
+        let reads = self
+            .network
+            .architecture
+            .interface()
+            .scalars
+            .contains(&"self_elo");
+        let ratings = game.ratings();
+        let [white, black] = [ratings.white, ratings.black].map(Option::unwrap_or_default);
+        reads.then(|| {
+            game.position()
+                .turn()
+                .fold_wb([white, black], [black, white])
+        })
+    }
+
+    /// What the network reads of games, i64 [B, words].
+    pub fn rows(&self, games: &[Game]) -> Tensor {
+        let inputs: Vec<Input> = games
+            .iter()
+            .map(|game| self.format.encode(game).0)
+            .collect();
+        let words: &[i64] = bytemuck::cast_slice(&inputs);
+        let rows = Tensor::from_slice(words).view([games.len() as i64, -1]);
+        rows.index_select(1, &Tensor::from_slice(&self.words))
+    }
+
+    /// Where the network sees each square of the board.
+    pub fn seen(&self, game: &Game) -> [usize; 64] {
+        let (_, transform) = self.format.encode(game);
+        let turn = game.position().turn();
+        Square::ALL.map(|square| {
+            let oriented = turn.fold_wb(square, square.flip_vertical());
+            let seen = Bitboard(transform.squares(Bitboard::from(oriented).0));
+            seen.first().map_or(0, usize::from)
+        })
+    }
+
+    /// Policy entries of the legal moves, in their order.
+    pub fn indices(&self, game: &Game) -> Vec<i64> {
+        let (_, transform) = self.format.encode(game);
+        let turn = game.position().turn();
+        let moves = game.position().legal_moves();
+        let index = moves
+            .iter()
+            .map(|&mv| transform.index(policy_index(mv, turn)));
+        index.map(i64::from).collect()
+    }
+
+    /// Evaluates games, of which some may be over.
+    pub fn evaluate(&self, games: &[Game]) -> Result<Vec<Evaluated>, ExplainError> {
+        self.evaluate_with(&self.network.weights, games)
+    }
+
+    /// The same with other weights of the same shapes.
+    pub fn evaluate_with(
+        &self,
+        weights: &Weights,
+        games: &[Game],
+    ) -> Result<Vec<Evaluated>, ExplainError> {
+        let _guard = tch::no_grad_guard();
+        let mut evaluated = Vec::with_capacity(games.len());
+        for games in games.chunks(BATCH) {
+            let rows = self.rows(games);
+            let outputs = self.network.architecture.forward(
+                weights,
+                Positions::Rows(&rows),
+                self.wanted(),
+                &Tap::default(),
+            );
+            let indices: Vec<Vec<i64>> = games.iter().map(|game| self.indices(game)).collect();
+            evaluated.extend(self.read(&outputs, &indices)?);
+        }
+        Ok(evaluated)
+    }
+
+    /// Evaluates the game's position and keeps what is inside.
+    pub fn look_inside(&self, game: &Game) -> Result<Inside, ExplainError> {
+        let _guard = tch::no_grad_guard();
+        let row = self.rows(std::slice::from_ref(game));
+        let taps = Taps::default();
+        let outputs = self.network.architecture.forward(
+            &self.network.weights,
+            Positions::Rows(&row),
+            self.wanted(),
+            &Tap::into(&taps),
+        );
+        let indices = self.indices(game);
+        let mut evaluated = self.read(&outputs, std::slice::from_ref(&indices))?;
+        Ok(Inside {
+            evaluated: evaluated.remove(0),
+            row,
+            seen: self.seen(game),
+            indices,
+            taps: taps.into_tensors(),
+        })
+    }
+
+    /// Outputs as evaluations; `indices` are the policy entries of each position's
+    /// moves.
+    pub fn read(
+        &self,
+        outputs: &Outputs,
+        indices: &[Vec<i64>],
+    ) -> Result<Vec<Evaluated>, ExplainError> {
+        let floats = |output: Output| outputs.get(output).map(floats);
+        let (policy, wdl) = (self::floats(outputs.policy()), self::floats(outputs.wdl()));
+        let [q, error] = match self.value {
+            Some(value) => value.map(floats),
+            None => [None, None],
+        };
+        let moves_left = floats(Output::MovesLeft);
+        let width = policy.len() / indices.len().max(1);
+        let evaluated = indices.iter().enumerate().map(|(number, indices)| {
+            let scalar = |values: &Option<Vec<f32>>| values.as_ref().map(|values| values[number]);
+            let mut wdl = [0, 1, 2].map(|part| wdl[3 * number + part]);
+            softmax(&mut wdl, 1.0);
+            let q = scalar(&q).unwrap_or(wdl[0] - wdl[2]).clamp(-1.0, 1.0);
+            let logits = &policy[number * width..][..width];
+            let mut policy: Vec<f32> = indices.iter().map(|&at| logits[at as usize]).collect();
+            softmax(&mut policy, 1.0);
+            let value = Value {
+                q,
+                d: wdl[1].min(1.0 - q.abs()),
+                ..Value::default()
+            };
+            let evaluation = Evaluation {
+                q,
+                wdl: value.wdl(),
+                moves_left: scalar(&moves_left).map(|plies| plies.max(0.0)),
+                error: scalar(&error).map(|error| error.max(0.0)),
+            };
+            let numbers = evaluation.wdl.iter().chain(&policy).copied();
+            let extras = [evaluation.moves_left, evaluation.error];
+            let mut numbers = numbers.chain([q]).chain(extras.into_iter().flatten());
+            match numbers.all(f32::is_finite) {
+                true => Ok(Evaluated { evaluation, policy }),
+                false => Err(ExplainError::NotFinite(self.network.about.name.clone())),
+            }
+        });
+        evaluated.collect()
+    }
+
+    /// The expected result of positions as a tensor `[B]` that has a gradient.
+    pub fn q(&self, outputs: &Outputs) -> Tensor {
+        match self.value.and_then(|[value, _]| outputs.get(value)) {
+            Some(q) => q.shallow_clone(),
+            None => {
+                let wdl = outputs.wdl().softmax(-1, Kind::Float);
+                wdl.select(1, 0) - wdl.select(1, 2)
+            }
+        }
+    }
+}
+
+/// The numbers of a tensor, row by row.
+pub(super) fn floats(tensor: &Tensor) -> Vec<f32> {
+    let flat = tensor.detach().to_kind(Kind::Float).contiguous().view(-1);
+    flat.try_into().expect("f32 on the CPU")
+}

@@ -1,0 +1,196 @@
+//! Integrated gradients (Sundararajan, Taly and Yan, 2017) over the input planes.
+//!
+//! The path is straight, from the position's kings alone to all pieces; what is no
+//! piece (castling rights, repetitions, counters) is as in the position all along.
+//! Features that the network derives, such as attacks, are computed anew at every
+//! point. The gradients are summed by the trapezoidal rule, whose steps are doubled
+//! until the attributions sum to the difference of the outputs.
+
+use super::ExplainError;
+use super::evaluator::{BATCH, Evaluator, floats};
+use crate::chess::Game;
+use crate::encode::{HISTORY, PLANES_PER_BOARD};
+use crate::network::{Positions, Tap};
+use serde::Serialize;
+use shakmaty::Role;
+use tch::{Kind, Tensor};
+
+/// What of the difference the attributions may miss.
+pub const TOLERANCE: f32 = 0.01;
+/// Steps of the first sum.
+const FEWEST: usize = 16;
+/// Steps after which what is missing is reported: a second of one core for tessera-xs.
+pub const MOST: usize = 256;
+/// Multiply–accumulates that all steps may take, some 15 s of one core.
+const LARGEST: i64 = 500_000_000_000;
+/// What a gradient costs beside an evaluation, both counted.
+const GRADIENT_COST: i64 = 3;
+
+/// Attributions of the value and of a move.
+#[derive(Clone, Debug, Serialize)]
+pub struct Gradients {
+    /// Of the expected result of the mover.
+    pub value: Attribution,
+    /// Of the natural logarithm of the move's probability among the legal moves.
+    #[serde(rename = "move")]
+    pub mv: Attribution,
+    /// Steps of the sum.
+    pub steps: usize,
+}
+
+/// What each square contributes to one number.
+#[derive(Clone, Debug, Serialize)]
+pub struct Attribution {
+    /// The contributions of the 64 squares, history included.
+    pub squares: Vec<f32>,
+    /// The number for the kings alone.
+    pub baseline: f32,
+    /// The number for the position.
+    pub output: f32,
+    /// What the contributions miss of `output − baseline`, as a share of it.
+    pub remainder: f32,
+}
+
+/// Two numbers of each position on a path, and the sum of their gradients.
+struct Sums {
+    /// [2, n, 8, 8].
+    gradients: Tensor,
+    /// The numbers at the points, [2, points].
+    outputs: [Vec<f32>; 2],
+}
+
+/// The path from the kings alone to the position.
+struct Path<'a> {
+    evaluator: &'a Evaluator<'a>,
+    /// Planes [1, n, 8, 8] of the kings alone.
+    baseline: Tensor,
+    /// What is added to them on the way.
+    difference: Tensor,
+    /// What else the network reads, `[1]` each.
+    others: Vec<Tensor>,
+    /// Policy entries of the legal moves.
+    indices: Tensor,
+    /// Which of them is explained.
+    mv: i64,
+}
+
+/// Attributes the value and the probability of legal move number `mv`.
+pub(super) fn integrate(
+    evaluator: &Evaluator,
+    game: &Game,
+    mv: usize,
+) -> Result<Gradients, ExplainError> {
+    let interface = evaluator.network.architecture.interface();
+    let mut planes = interface.planes_of(&evaluator.rows(std::slice::from_ref(game)));
+    let position = planes.remove(0);
+    let baseline = &position * kept_planes(position.size()[1]);
+    let path = Path {
+        evaluator,
+        difference: &position - &baseline,
+        baseline,
+        others: planes,
+        indices: Tensor::from_slice(&evaluator.indices(game)),
+        mv: mv as i64,
+    };
+    let cost = GRADIENT_COST * evaluator.network.architecture.size().macs_total.max(1);
+    let most = usize::try_from(LARGEST / cost)
+        .unwrap_or(MOST)
+        .clamp(FEWEST, MOST);
+    let ends = path.sum(&[0.0, 1.0]);
+    // The trapezoidal rule of one step, then halved steps by their middles.
+    let mut mean = &ends.gradients / 2.0;
+    let mut steps = 1;
+    loop {
+        let middles = (0..steps).map(|step| (step as f64 + 0.5) / steps as f64);
+        let middles = path.sum(&middles.collect::<Vec<_>>());
+        mean = (mean + middles.gradients / steps as f64) / 2.0;
+        steps *= 2;
+        let seen = evaluator.seen(game);
+        let [value, mv] = [0, 1].map(|target| {
+            let contributions = &path.difference.get(0) * mean.get(target as i64);
+            let by_square = contributions.sum_dim_intlist([0i64].as_slice(), false, None::<Kind>);
+            Attribution::new(&floats(&by_square), &seen, &ends.outputs[target])
+        });
+        let is_finite = [&value, &mv].iter().all(|it| it.remainder.is_finite());
+        if !is_finite {
+            let name = evaluator.network.about.name.clone();
+            return Err(ExplainError::NotFinite(name));
+        }
+        let is_close = |it: &Attribution| it.remainder.abs() <= TOLERANCE;
+        if steps >= FEWEST && (is_close(&value) && is_close(&mv) || 2 * steps > most) {
+            return Ok(Gradients { value, mv, steps });
+        }
+    }
+}
+
+/// 0 for planes of pieces other than kings, 1 for all others: [1, planes, 1, 1].
+fn kept_planes(planes: i64) -> Tensor {
+    let boards = HISTORY * PLANES_PER_BOARD;
+    let kinds = Role::ALL.len();
+    let kept = (0..planes as usize).map(|plane| {
+        let kind = plane % PLANES_PER_BOARD;
+        let is_piece = plane < boards && kind < 2 * kinds;
+        let is_king = kind % kinds == kinds - 1;
+        f32::from(u8::from(!is_piece || is_king))
+    });
+    Tensor::from_slice(&kept.collect::<Vec<_>>()).view([1, -1, 1, 1])
+}
+
+impl Path<'_> {
+    /// Evaluates the network at these places of the path, 0…1.
+    fn sum(&self, places: &[f64]) -> Sums {
+        let mut outputs = [Vec::new(), Vec::new()];
+        let zeros = self.difference.get(0).zeros_like();
+        let mut gradients = [zeros.copy(), zeros];
+        for places in places.chunks(BATCH) {
+            let count = places.len() as i64;
+            let at = Tensor::from_slice(places).to_kind(Kind::Float);
+            let planes = &self.baseline + at.view([-1, 1, 1, 1]) * &self.difference;
+            let planes = planes.detach().set_requires_grad(true);
+            let others = self.others.iter().map(|other| other.expand([count], false));
+            let given: Vec<Tensor> = [planes.shallow_clone()].into_iter().chain(others).collect();
+            let found = self.evaluator.network.architecture.forward(
+                &self.evaluator.network.weights,
+                Positions::Planes(&given),
+                self.evaluator.wanted(),
+                &Tap::default(),
+            );
+            let policy = found.policy().index_select(1, &self.indices);
+            let priors = policy.log_softmax(-1, Kind::Float).select(1, self.mv);
+            let targets = [self.evaluator.q(&found), priors];
+            for ((target, sum), outputs) in targets.iter().zip(&mut gradients).zip(&mut outputs) {
+                let total = target.sum(Kind::Float);
+                let found = Tensor::run_backward(&[total], &[&planes], true, false);
+                *sum += found[0].sum_dim_intlist([0i64].as_slice(), false, None::<Kind>);
+                outputs.extend(floats(target));
+            }
+        }
+        Sums {
+            gradients: Tensor::stack(&gradients, 0),
+            outputs,
+        }
+    }
+}
+
+impl Attribution {
+    /// From contributions by the squares that the network sees, and the numbers at
+    /// both ends of the path.
+    fn new(contributions: &[f32], seen: &[usize; 64], ends: &[f32]) -> Attribution {
+        let (baseline, output) = (ends[0], ends[1]);
+        let squares: Vec<f32> = seen.iter().map(|&square| contributions[square]).collect();
+        let sum: f64 = contributions.iter().copied().map(f64::from).sum();
+        let difference = f64::from(output) - f64::from(baseline);
+        let missing = difference - sum;
+        let share = match difference == 0.0 {
+            // Nothing to explain.
+            true => missing,
+            false => missing / difference,
+        };
+        Attribution {
+            squares,
+            baseline,
+            output,
+            remainder: share as f32,
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Occlusion: what the value and a move's probability become without each piece.
+
+use super::evaluator::Evaluator;
+use super::{ExplainError, fen};
+use crate::chess::Game;
+use serde::Serialize;
+use shakmaty::fen::Fen;
+use shakmaty::{EnPassantMode, Move, Position, Role, Square};
+
+/// What each piece is worth to the value and to a move.
+#[derive(Clone, Debug, Serialize)]
+pub struct Occlusion {
+    /// Expected result of the mover with all pieces. As of all positions here, nothing
+    /// is known of the moves before.
+    pub q: f32,
+    /// Probability of the move.
+    pub prior: f32,
+    /// The pieces but for the kings.
+    pub pieces: Vec<Occluded>,
+}
+
+/// One piece removed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Occluded {
+    /// Where the piece stands.
+    pub square: usize,
+    /// The piece as FEN writes it.
+    pub piece: char,
+    /// The position without it; `None` if it is not legal, because the side that has
+    /// just moved would be in check, or if no move is left.
+    pub fen: Option<String>,
+    /// Expected result of the mover without it.
+    pub q: Option<f32>,
+    /// Probability of the move without it, where it is still legal.
+    pub prior: Option<f32>,
+}
+
+/// Removes each piece of the game's position in turn.
+pub(super) fn occlude(
+    evaluator: &Evaluator,
+    game: &Game,
+    mv: Move,
+) -> Result<Occlusion, ExplainError> {
+    let position = game.position();
+    let squares = position.board().occupied().into_iter();
+    let pieces = squares.filter_map(|square| Some((square, position.board().piece_at(square)?)));
+    let removable = pieces.filter(|(_, piece)| piece.role != Role::King);
+    let mut games = vec![set_up(game, &fen(game)).unwrap_or_else(|| game.clone())];
+    let mut occluded = Vec::new();
+    for (square, piece) in removable {
+        // A game that is over has no policy.
+        let without =
+            without(game, square).filter(|game| !game.position().legal_moves().is_empty());
+        occluded.push(Occluded {
+            square: usize::from(square),
+            piece: piece.char(),
+            fen: without.as_ref().map(fen),
+            q: None,
+            prior: None,
+        });
+        games.extend(without);
+    }
+    let text = game.format_move(mv);
+    let mut evaluated = evaluator
+        .evaluate(&games)?
+        .into_iter()
+        .zip(&games)
+        .map(|(it, game)| {
+            let moves = game.position().legal_moves();
+            let place = moves.iter().position(|&mv| game.format_move(mv) == text);
+            (it.evaluation.q, place.map(|place| it.policy[place]))
+        });
+    let (q, prior) = evaluated.next().expect("the position itself");
+    let mover = mv.from().map(usize::from);
+    for piece in occluded.iter_mut().filter(|piece| piece.fen.is_some()) {
+        let (q, prior) = evaluated.next().expect("as many as were asked");
+        piece.q = Some(q);
+        // Another piece may now make the same move.
+        piece.prior = prior.filter(|_| Some(piece.square) != mover);
+    }
+    Ok(Occlusion {
+        q,
+        prior: prior.unwrap_or_default(),
+        pieces: occluded,
+    })
+}
+
+/// The position without the piece on `square`, as a game of its own; `None` if it is
+/// not legal.
+fn without(game: &Game, square: Square) -> Option<Game> {
+    let mut setup = game.position().to_setup(EnPassantMode::Legal);
+    setup.board.discard_piece_at(square);
+    setup.castling_rights.discard(square);
+    let fen = Fen::try_from_setup(setup).ok()?;
+    set_up(game, &fen.to_string())
+}
+
+/// A game from a FEN between the same players.
+fn set_up(game: &Game, fen: &str) -> Option<Game> {
+    let mut found = Game::from_fen(fen, game.mode()).ok()?;
+    found.set_mode(game.mode());
+    found.set_ratings(game.ratings());
+    Some(found)
+}

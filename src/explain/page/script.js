@@ -1,0 +1,344 @@
+
+/* Squares and boards */
+
+const FILES = "abcdefgh";
+const squareName = (square) => FILES[square % 8] + (1 + (square >> 3));
+const settings = { flipped: false, square: data[0].moves[data[0].chosen].from };
+
+/** The pieces of a FEN by square: a letter or nothing. */
+function placement(fen) {
+  const pieces = Array(64).fill(null);
+  fen.split(" ")[0].split("/").forEach((rank, row) => {
+    let file = 0;
+    for (const letter of rank) {
+      if (letter >= "1" && letter <= "8") file += Number(letter);
+      else pieces[8 * (7 - row) + file++] = letter;
+    }
+  });
+  return pieces;
+}
+
+/** Left and upper edge of a square; squares are 40 wide. */
+function corner(square) {
+  const file = square % 8, rank = square >> 3;
+  return settings.flipped ? [40 * (7 - file), 40 * rank] : [40 * file, 40 * (7 - rank)];
+}
+
+const HATCH = "M2 14L14 2M2 26L26 2M2 38L38 2M14 38L38 14M26 38L38 26";
+
+/** A board with its pieces. `paint` shades squares by numbers, of which null is absent. */
+function board(fen, label, choose) {
+  const svg = make("svg", { viewBox: "0 0 320 320", role: "img", "aria-label": label, class: choose ? "board choice" : "board" });
+  const pieces = placement(fen);
+  const cells = pieces.map((piece, square) => {
+    const [x, y] = corner(square);
+    const shade = make("rect", { class: "shade", width: 40, height: 40, opacity: 0 });
+    const hatch = make("path", { class: "hatch", d: HATCH, visibility: "hidden" });
+    const frame = make("rect", { class: "frame", x: 1.5, y: 1.5, width: 37, height: 37, visibility: "hidden" });
+    const text = make("text", { x: 2, y: 38 });
+    const title = make("title");
+    const colour = (square + (square >> 3)) % 2 ? "light" : "dark";
+    const used = piece && make("use", { href: `#piece-${piece.toLowerCase()}`, width: 40, height: 40, class: piece < "a" ? "white" : "black" });
+    const cell = make("g", { transform: `translate(${x} ${y})`, "data-square": squareName(square) }, title,
+      make("rect", { class: `square ${colour}`, width: 40, height: 40 }), shade, hatch, used, frame, text);
+    svg.append(cell);
+    return { shade, hatch, frame, text, title };
+  });
+  const paint = (values, { most, describe, marked, numbers } = {}) => {
+    const highest = most ?? Math.max(1e-9, ...values.map((value) => Math.abs(value ?? 0)));
+    cells.forEach(({ shade, hatch, frame, text, title }, square) => {
+      const value = values[square];
+      const share = Math.min(1, Math.abs(value ?? 0) / highest);
+      shade.setAttribute("class", value === null ? "absent" : value < 0 ? "shade minus" : "shade");
+      shade.setAttribute("opacity", value === null ? 1 : 0.85 * share);
+      hatch.setAttribute("visibility", value < 0 && share > 0.08 ? "visible" : "hidden");
+      hatch.setAttribute("opacity", share);
+      frame.setAttribute("visibility", square === marked ? "visible" : "hidden");
+      text.textContent = numbers && share > 0.15 ? numbers(value) : "";
+      title.textContent = `${squareName(square)}${describe ? `: ${describe(square)}` : ""}`;
+    });
+  };
+  if (choose) {
+    svg.setAttribute("tabindex", 0);
+    svg.addEventListener("click", (event) => {
+      const cell = event.target.closest("[data-square]");
+      if (cell) choose(FILES.indexOf(cell.dataset.square[0]) + 8 * (Number(cell.dataset.square[1]) - 1));
+    });
+    svg.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      const sign = settings.flipped ? -1 : 1;
+      const file = (settings.square % 8) + sign * step[0], rank = (settings.square >> 3) + sign * step[1];
+      if (file >= 0 && file < 8 && rank >= 0 && rank < 8) choose(8 * rank + file);
+    });
+  }
+  return { svg, paint };
+}
+
+/** An arrow from square to square, the thicker the more probable. */
+function arrow(from, to, share) {
+  const middle = (square) => corner(square).map((edge) => edge + 20);
+  const [x, y] = middle(from), [toX, toY] = middle(to);
+  const length = Math.hypot(toX - x, toY - y) || 1;
+  const [dx, dy] = [(toX - x) / length, (toY - y) / length];
+  const half = 1 + 4 * Math.sqrt(share), head = half + 5;
+  const at = (along, across) => `${(x + dx * along - dy * across).toFixed(1)} ${(y + dy * along + dx * across).toFixed(1)}`;
+  const neck = length - 4 - 2 * head * 0.7;
+  return make("path", { class: "arrow", opacity: 0.35 + 0.5 * share,
+    d: `M${at(8, half)}L${at(neck, half)} ${at(neck, head)} ${at(length - 4, 0)} ${at(neck, -head)} ${at(neck, -half)} ${at(8, -half)}Z` });
+}
+
+const signed = (value, digits = 2) => (Number.isFinite(value) ? `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(digits)}` : "–");
+const share = (value) => (Number.isFinite(value) ? `${(100 * value).toFixed(1)} %` : "–");
+const labelOf = ({ network, ratings }) => network + (ratings ? `, rated ${ratings.map((rating) => rating || "unknown").join(" against ")}` : "");
+const withBar = (value) => make("span", {}, make("i", { class: "bar", style: `width: ${(60 * value).toFixed(1)}px` }), share(value));
+
+/** One figure for each explanation, side by side. */
+const sideBySide = (id, draw) => document.getElementById(id).replaceChildren(...data.map(draw).filter(Boolean));
+
+/* Position and moves */
+
+function position(one) {
+  const { svg, paint } = board(one.fen, `The position with the policy of ${labelOf(one)}`);
+  paint(Array(64).fill(0));
+  for (const { from, to, prior } of one.moves.filter(({ prior }) => prior >= 0.03).reverse()) svg.append(arrow(from, to, prior));
+  const { q, wdl, moves_left: left, error } = one.evaluation;
+  const bar = make("div", { class: "wdl" }, ...["win", "draw", "loss"].map((name, place) =>
+    make("span", { class: name, style: `flex: ${wdl[place]}`, title: `${name} ${share(wdl[place])}` }, wdl[place] > 0.12 ? `${name} ${share(wdl[place])}` : "")));
+  const facts = [`expected result ${signed(q, 3)}`];
+  if (error !== null) facts.push(`± ${Math.sqrt(error).toFixed(2)} expected`);
+  if (left !== null) facts.push(`${left.toFixed(0)} plies left`);
+  return make("figure", {}, make("figcaption", {}, labelOf(one), make("small", {}, one.moves.slice(0, 3).map(({ san, prior }) => `${san} ${share(prior)}`).join(", "))),
+    svg, bar, make("div", { class: "note" }, facts.join(", ")));
+}
+
+function moves() {
+  const head = ["move", ...data.flatMap((one) => data.length > 1 ? [`prior, ${labelOf(one)}`, "value after it"] : ["prior", "value after it", "win, draw, loss"])];
+  const rows = data[0].moves.map(({ uci, san }) => [san, ...data.flatMap((one) => {
+    const { prior, q, wdl, ending } = one.moves.find((move) => move.uci === uci);
+    const value = signed(q, 3) + (ending ? ` (${ending})` : "");
+    return data.length > 1 ? [withBar(prior), value] : [withBar(prior), value, wdl.map(share).join(", ")];
+  })]);
+  const drawn = table(head, rows);
+  drawn.rows[1 + data[0].chosen].className = "chosen";
+  document.getElementById("moves").replaceChildren(drawn);
+}
+
+/* Attention */
+
+/** Maps of 64 · 64 numbers, one for each head, out of bytes. */
+function unpack({ low, step, bytes }) {
+  const packed = Uint8Array.from(atob(bytes), (letter) => letter.charCodeAt(0));
+  return low.map((least, head) => Float32Array.from(packed.subarray(4096 * head, 4096 * (head + 1)), (byte) => least + step[head] * byte));
+}
+
+/** The softmax of each row of logits. */
+function softmax(logits) {
+  const found = new Float32Array(4096);
+  for (let row = 0; row < 4096; row += 64) {
+    const top = Math.max(...logits.subarray(row, row + 64));
+    let sum = 0;
+    for (let at = row; at < row + 64; at++) sum += found[at] = Math.exp(logits[at] - top);
+    for (let at = row; at < row + 64; at++) found[at] /= sum;
+  }
+  return found;
+}
+
+const PARTS = { weights: "content and position", products: "content (dot product)", bias: "position and attacks", attacks: "attacks" };
+const viewers = [];
+
+/** Attention of one explanation: choosers, two boards, and all heads of a layer. */
+function viewer(one, number) {
+  const { attention } = one;
+  if (!attention) return make("p", { class: "none" }, `${labelOf(one)} has no attention.`);
+  const state = (viewers[number] ??= { place: attention.layers.length - 1, head: 0, part: "weights", maps: new Map() });
+  const heads = attention.heads;
+  const parts = Object.keys(PARTS).filter((part) => part === "attacks" ? attention.attacks : attention.layers[0][part]);
+  /** A part of the layer shown: as stored, and as attention. */
+  const maps = (part) => {
+    const key = `${part} ${part === "attacks" ? "" : state.place}`;
+    if (!state.maps.has(key)) {
+      const stored = unpack(part === "attacks" ? attention.attacks : attention.layers[state.place][part]);
+      state.maps.set(key, { stored, shown: part === "weights" ? stored : stored.map(softmax) });
+    }
+    return state.maps.get(key);
+  };
+  const option = (value, text) => make("option", { value }, text);
+  const layers = make("select", { "aria-label": "layer", name: "layer" }, ...attention.layers.map(({ layer }, place) => option(place, `layer ${layer} of ${attention.count}`)));
+  const chooser = make("select", { "aria-label": "head", name: "head" }, ...Array.from({ length: heads }, (_, head) => option(head, `head ${head + 1}`)));
+  const part = make("select", { "aria-label": "part of the attention", name: "part" }, ...parts.map((name) => option(name, PARTS[name])));
+  const choose = (square) => {
+    settings.square = square;
+    viewers.forEach((viewer) => viewer?.paint());
+  };
+  const to = board(one.fen, "What the square attends to", choose), from = board(one.fen, "What attends to the square", choose);
+  const captions = [make("figcaption"), make("figcaption")];
+  const small = Array.from({ length: heads }, (_, head) => {
+    const { svg, paint } = board(one.fen, `Head ${head + 1}`);
+    const button = make("button", { type: "button", "aria-pressed": "false" }, svg, `head ${head + 1}`);
+    button.addEventListener("click", () => state.set({ head }));
+    return { button, paint };
+  });
+  state.paint = () => {
+    const { square } = settings, { shown } = maps(state.part);
+    layers.value = state.place;
+    chooser.value = state.head;
+    part.value = state.part;
+    const row = (map) => [...map.subarray(64 * square, 64 * square + 64)];
+    const logits = (looking, seen) => parts.map((name) => `${PARTS[name]} ${name === "weights" ? share(maps(name).stored[state.head][64 * looking + seen]) : signed(maps(name).stored[state.head][64 * looking + seen])}`).join(", ");
+    const attended = row(shown[state.head]);
+    to.paint(attended, { marked: square, describe: (seen) => logits(square, seen), numbers: (value) => (100 * value).toFixed(0) });
+    const attending = Array.from({ length: 64 }, (_, looking) => shown[state.head][64 * looking + square]);
+    from.paint(attending, { marked: square, describe: (looking) => logits(looking, square), numbers: (value) => (100 * value).toFixed(0) });
+    const name = squareName(square);
+    const most = (values) => values.map((value, at) => [value, squareName(at)]).sort(([a], [b]) => b - a).slice(0, 3).map(([value, at]) => `${at} ${share(value)}`).join(", ");
+    captions[0].replaceChildren(`${name} attends to`, make("small", {}, most(attended)));
+    captions[1].replaceChildren(`attend to ${name}`, make("small", {}, most(attending)));
+    small.forEach(({ button, paint }, head) => {
+      paint(row(shown[head]), { marked: square });
+      button.setAttribute("aria-pressed", head === state.head);
+    });
+  };
+  state.set = (change) => {
+    Object.assign(state, change);
+    state.place = Math.max(0, Math.min(attention.layers.length - 1, state.place));
+    state.head = Math.max(0, Math.min(heads - 1, state.head));
+    if (!parts.includes(state.part)) state.part = "weights";
+    state.paint();
+  };
+  /** Shows a head by its numbers, if the page has it. */
+  state.show = (layer, head) => {
+    const place = attention.layers.findIndex((it) => it.layer === layer);
+    if (place >= 0) state.set({ place, head: head - 1 });
+  };
+  layers.addEventListener("input", () => state.set({ place: Number(layers.value) }));
+  chooser.addEventListener("input", () => state.set({ head: Number(chooser.value) }));
+  part.addEventListener("input", () => state.set({ part: part.value }));
+  state.paint();
+  return make("div", { class: "viewer" }, make("div", { class: "choosers" }, data.length > 1 ? make("strong", {}, labelOf(one)) : null, layers, chooser, part),
+    make("div", { class: "grid" }, make("figure", {}, captions[0], to.svg), make("figure", {}, captions[1], from.svg)),
+    make("div", { class: "grid heads" }, ...small.map(({ button }) => button)));
+}
+
+/* After each layer */
+
+function lens(one) {
+  if (!one.lens.length) return make("p", { class: "none" }, `The layers of ${labelOf(one)} are not known.`);
+  const best = (policy) => policy.map((prior, move) => [prior, move]).sort(([a], [b]) => b - a).slice(0, 3).map(([prior, move]) => `${one.moves[move].san} ${share(prior)}`).join(", ");
+  const rows = one.lens.map(({ layer, policy, q, divergence }) => [
+    layer ? `layer ${layer}` : "embedding", withBar(policy[one.chosen]), best(policy), signed(q, 3), short(divergence)]);
+  const drawn = table(["after", one.moves[one.chosen].san, "first moves", "expected result", "nats from the policy"], rows);
+  return make("div", { class: "scroll viewer" }, data.length > 1 ? make("p", {}, make("strong", {}, labelOf(one))) : null, drawn);
+}
+
+/* Attribution */
+
+function attribution(one) {
+  const { occlusion, gradients, agreement } = one, { san } = one.moves[one.chosen];
+  const pieces = (worth) => {
+    const values = Array(64).fill(0);
+    for (const piece of occlusion.pieces) values[piece.square] = worth(piece);
+    return values;
+  };
+  const known = (value, change) => (value === null ? null : change(value));
+  const figure = (title, note, values, describe) => {
+    const { svg, paint } = board(one.fen, `${title}, ${note}`);
+    paint(values, { numbers: (value) => signed(value), describe });
+    return make("figure", {}, make("figcaption", {}, title, make("small", {}, note)), svg);
+  };
+  const value = pieces(({ q }) => known(q, (q) => occlusion.q - q));
+  const move = pieces(({ prior }) => known(prior, (prior) => Math.log(occlusion.prior / prior)));
+  const before = (values, from, to) => (square) => {
+    const piece = occlusion.pieces.find((piece) => piece.square === square);
+    return piece ? `${from} with it, ${to(piece)} without` : short(values[square]);
+  };
+  const sum = ({ baseline, output, remainder }) => `${signed(output, 3)} against ${signed(baseline, 3)} of the kings alone, ${share(Math.abs(remainder))} missing`;
+  const rank = (correlation) => (correlation === null ? "–" : signed(correlation));
+  return make("div", { class: "viewer" }, data.length > 1 ? make("p", {}, make("strong", {}, labelOf(one))) : null,
+    make("div", { class: "grid few" },
+      figure("Value", "occlusion", value, before(value, signed(occlusion.q, 3), ({ q }) => (q === null ? "not legal" : signed(q, 3)))),
+      figure(san, "occlusion, logarithm of its probability", move, before(move, share(occlusion.prior), ({ prior }) => (prior === null ? "not possible" : share(prior)))),
+      figure("Value", `integrated gradients: ${sum(gradients.value)}`, gradients.value.squares, (square) => signed(gradients.value.squares[square], 4)),
+      figure(san, `integrated gradients: ${sum(gradients.move)}`, gradients.move.squares, (square) => signed(gradients.move.squares[square], 4))),
+    make("p", { class: "note" }, `Rank correlation of occlusion and gradients over the pieces: value ${rank(agreement.value)}, ${san} ${rank(agreement.move)}. The gradients took ${gradients.steps} steps.`));
+}
+
+/* Heads */
+
+const RELATIONS = {
+  identity: "the square itself", rook_line: "rook lines", bishop_line: "bishop lines", knight_move: "knight's moves", king_move: "neighbours",
+  own_pieces: "own pieces", enemy_pieces: "enemy pieces", attacks: "attacks", attacked_by: "attacked by", defends: "defends", defended_by: "defended by",
+  pawn_structure: "pawn structure",
+};
+
+function heads(one, number) {
+  if (!one.heads.length) return null;
+  const { san, prior } = one.moves[one.chosen];
+  const sampled = one.heads[0].ablation?.sample?.positions;
+  const by = make("select", { "aria-label": "order of the heads" }, make("option", { value: "" }, "by layer"), make("option", { value: "ablation" }, "by what changes without it"),
+    ...Object.entries(RELATIONS).map(([name, text]) => make("option", { value: name }, `by ${text}`)));
+  const place = make("div", { class: "scroll" });
+  const score = (head, name) => head.relations.find(({ relation }) => relation === name).score;
+  const draw = () => {
+    const order = { "": () => 0, ablation: (head) => -(head.ablation?.sample?.divergence ?? head.ablation?.divergence ?? 0) }[by.value] ?? ((head) => -score(head, by.value));
+    const sorted = [...one.heads].sort((a, b) => order(a) - order(b));
+    const rows = sorted.map((head) => {
+      const best = [...head.relations].sort((a, b) => b.score - a.score).slice(0, 2);
+      const without = head.ablation;
+      return [`layer ${head.layer}, head ${head.head}`, best.map(({ relation, score }) => `${RELATIONS[relation]} ${share(score)}`).join(", "),
+        ...(by.value in RELATIONS ? [share(score(head, by.value))] : []),
+        share(without?.prior), signed(without ? without.q - one.evaluation.q : NaN, 3), short(without?.divergence), without ? (one.moves.find(({ uci }) => uci === without.first)?.san ?? "–") : "–",
+        ...(sampled ? [short(without?.sample.divergence), share(without?.sample.changed)] : [])];
+    });
+    const columns = ["head", "looks along", ...(by.value in RELATIONS ? [RELATIONS[by.value]] : []), `${san} without it (${share(prior)} with)`, "value changes by", "policy changes by (nats)", "first move without it",
+      ...(sampled ? [`nats over ${sampled} positions`, "other first moves there"] : [])];
+    const drawn = table(columns, rows);
+    [...drawn.rows].slice(1).forEach((row, index) => {
+      const show = () => viewers[number]?.show(sorted[index].layer, sorted[index].head);
+      row.tabIndex = 0;
+      row.addEventListener("click", show);
+      row.addEventListener("keydown", (event) => event.key === "Enter" && show());
+    });
+    place.replaceChildren(drawn);
+  };
+  by.addEventListener("input", draw);
+  draw();
+  return make("div", { class: "viewer" }, make("div", { class: "choosers" }, data.length > 1 ? make("strong", {}, labelOf(one)) : null, by), place);
+}
+
+/* The page */
+
+function draw() {
+  sideBySide("position", position);
+  moves();
+  sideBySide("attention", viewer);
+  sideBySide("lens", lens);
+  sideBySide("attribution", attribution);
+  sideBySide("heads", heads);
+}
+
+document.getElementById("fen").textContent = data[0].fen;
+document.getElementById("mover").textContent = `${data[0].fen.split(" ")[1] === "w" ? "White" : "Black"} to move. Values are those of the side to move.`;
+const stated = data.filter(({ attention }) => attention).map((one) => {
+  const { layers, count } = one.attention;
+  const steps = layers.flatMap(({ weights }) => weights.step);
+  const left = layers.length < count ? `; of ${count} layers it holds ${layers.map(({ layer }) => layer).join(", ")}, others by --layers` : "";
+  return `${labelOf(one)}: this page holds attention in 8 bits, in steps of at most ${short(Math.max(...steps))}${left}; --json has all in 32 bits.`;
+});
+document.getElementById("about").textContent = stated.join(" ");
+document.getElementById("flip").addEventListener("click", () => {
+  settings.flipped = !settings.flipped;
+  draw();
+});
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches?.("select, input")) return;
+  if (event.key === "f") document.getElementById("flip").click();
+  const part = Object.keys(PARTS)[Number(event.key) - 1];
+  for (const viewer of viewers.filter(Boolean)) {
+    const change = { "[": { place: viewer.place - 1 }, "]": { place: viewer.place + 1 }, ",": { head: viewer.head - 1 }, ".": { head: viewer.head + 1 } }[event.key];
+    if (change) viewer.set(change);
+    else if (part) viewer.set({ part });
+  }
+});
+draw();

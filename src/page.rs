@@ -1,0 +1,85 @@
+//! Pages that a browser shows from the disk: one file that asks for nothing else.
+
+use crate::atomic_file;
+use serde_json::Value;
+use std::io::Write;
+use std::path::Path;
+
+const PAGE: &str = include_str!("page/page.html");
+const STYLE: &str = include_str!("page/base.css");
+/// Elements, numbers and tables; it reads the page's data.
+pub(crate) const SCRIPT: &str = include_str!("page/base.js");
+
+/// What one kind of page has of its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Page<'a> {
+    pub title: &'a str,
+    /// HTML of the body.
+    pub body: &'a str,
+    pub style: &'a str,
+    /// Runs once the body and `data` are there.
+    pub script: &'a str,
+}
+
+impl Page<'_> {
+    /// The page with this data, which its script finds as `data`.
+    pub fn render(self, data: &Value) -> String {
+        // Inside a script element nothing but its end is markup.
+        let data = data.to_string().replace("</", "<\\/");
+        PAGE.replace("{{title}}", &escaped(self.title))
+            .replace("{{style}}", &format!("{STYLE}{}", self.style))
+            .replace("{{body}}", self.body)
+            .replace("{{script}}", &format!("{SCRIPT}{}", self.script))
+            .replace("{{data}}", &data)
+    }
+}
+
+/// Writes a page, or anything else, to `path`: all of it or nothing.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = atomic_file::unfinished(path)?;
+    file.write_all(text.as_bytes())?;
+    atomic_file::persist(file, path)
+}
+
+/// Escapes text for HTML.
+pub(crate) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
+}
+
+/// Checks that a page is whole and asks for nothing outside itself.
+#[cfg(test)]
+pub(crate) fn assert_self_contained(page: &str) {
+    assert_eq!(page.matches("</script>").count(), 2);
+    assert!(!page.contains("{{"));
+    for foreign in ["http://", "https://", "src=", "@import", "url("] {
+        // The namespace of SVG is a name, not an address.
+        let page = page.replace("http://www.w3.org/2000/svg", "");
+        assert!(!page.contains(foreign), "{foreign}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// The script, as far as it needs no page.
+    #[test]
+    fn what_is_absent_is_shown_as_absent() {
+        let shown = "[undefined, null, NaN, Math.max(), 0 / 0, 0, 12345].map(short).join(' ')";
+        let script = format!(
+            "globalThis.document = {{ getElementById: () => ({{ textContent: '[]' }}) }};\n\
+             {SCRIPT}\nconsole.log({shown});"
+        );
+        let Ok(output) = Command::new("node").args(["-e", &script]).output() else {
+            crate::skip::skip("node");
+            return;
+        };
+        let shown = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(shown.trim_end(), "– – – – – 0 12.35 k", "{errors}");
+    }
+}

@@ -1,0 +1,260 @@
+//! `tessera explain`: what it writes is what the network computes, and a browser shows
+//! it.
+
+use serde_json::Value;
+use shakmaty::CastlingMode;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Instant;
+use tessera::chess::Game;
+use tessera::encode::{Input, SCALARS};
+
+/// A position for each side to move.
+const WHITE: &str = "r1bqkbnr/pppp1ppp/2n5/1B2p3/4P3/5N2/PPPP1PPP/RNBQK2R w KQkq - 2 4";
+const BLACK: &str = "r3k2r/pp3ppp/2n5/1B1pP3/3P4/2N2N2/P4PPP/R3K2R b KQkq - 1 12";
+
+/// Bytes that the page of a network that ships may have.
+const LARGEST: u64 = 3_000_000;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn explain(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tessera"));
+    command.current_dir(folder).arg("explain").args(arguments);
+    command.output().unwrap()
+}
+
+fn succeed(output: Output) -> String {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn fail(output: Output) -> String {
+    assert!(!output.status.success());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// A Python that has PyTorch.
+fn python() -> Option<PathBuf> {
+    let prepared = root().join(".venv/bin/python");
+    let candidates = [prepared, PathBuf::from("python3")];
+    candidates.into_iter().find(|python| {
+        let probe = Command::new(python).args(["-c", "import torch"]).output();
+        probe.is_ok_and(|probe| probe.status.success())
+    })
+}
+
+#[test]
+fn attention_is_that_of_the_formulas() {
+    let Some(python) = python() else {
+        crate::skip::skip("a Python with PyTorch (tools/test prepares one)");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("scalars"), SCALARS.join("\n")).unwrap();
+    let network = root().join("nets/tessera-xs.pt");
+    for fen in [WHITE, BLACK] {
+        let net = network.to_str().unwrap();
+        let written = ["--json", "x.json", "--svg", "pictures"];
+        succeed(explain(
+            folder,
+            &[&["--fen", fen, "--net", net], &written[..]].concat(),
+        ));
+        let game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
+        let row = [Input::encode(&game)];
+        fs::write(folder.join("row"), bytemuck::cast_slice::<Input, u8>(&row)).unwrap();
+        let output = Command::new(&python)
+            .current_dir(folder)
+            .arg(root().join("tests/python/attention.py"))
+            .arg(&network)
+            .args(["row", "scalars", "x.json", "pictures"])
+            .output()
+            .unwrap();
+        let text = succeed(output);
+        assert_eq!(text.lines().count(), 4 * 3, "{text}");
+        print!("{text}");
+    }
+}
+
+/// Chromium, which shows pages without a screen.
+fn chromium() -> Option<&'static str> {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    names.into_iter().find(|name| {
+        let probe = Command::new(name).arg("--version").output();
+        probe.is_ok_and(|probe| probe.status.success())
+    })
+}
+
+/// Uses the page as a person would and says what it shows.
+const PROBE: &str = r#"<script>{
+const probe = [];
+const click = (element) => element.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+const press = (element, key) => element.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+const viewer = document.querySelector("[name=head]").closest(".viewer");
+const show = () => probe.push(viewer.querySelector("figcaption").textContent);
+show();
+click(viewer.querySelector('[data-square="e5"] .square'));
+show();
+const head = viewer.querySelector("[name=head]");
+head.value = "2";
+head.dispatchEvent(new Event("input"));
+show();
+press(document.body, "[");
+show();
+press(viewer.querySelector(".choice"), "ArrowUp");
+show();
+press(document.body, "2");
+show();
+press(document.body, "f");
+probe.push(document.querySelectorAll(".board").length, failures.length);
+const result = document.createElement("pre");
+result.id = "probe";
+result.textContent = JSON.stringify(probe);
+document.body.append(result);
+}</script>"#;
+
+#[test]
+fn a_browser_shows_the_page() {
+    let Some(chromium) = chromium() else {
+        crate::skip::skip("Chromium (Debian: apt install chromium)");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    succeed(explain(folder.path(), &["--fen", WHITE, "-o", "page.html"]));
+    let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
+    let watch = "<script>const failures = []; addEventListener(\"error\", (event) => failures.push(event.message));</script>";
+    let page = page.replacen("<style>", &format!("{watch}<style>"), 1);
+    let page = page.replacen("</body>", &format!("{PROBE}</body>"), 1);
+    let path = folder.path().join("probed.html");
+    fs::write(&path, page).unwrap();
+    let output = Command::new(chromium)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--enable-logging=stderr",
+        ])
+        .arg(format!(
+            "--user-data-dir={}",
+            folder.path().join("user").display()
+        ))
+        .arg("--dump-dom")
+        .arg(format!("file://{}", path.display()))
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    let shown = succeed(output);
+    let said: Vec<&str> = errors
+        .lines()
+        .filter(|line| line.contains("CONSOLE"))
+        .collect();
+    assert!(said.is_empty(), "{said:?}");
+    let (_, probe) = shown
+        .split_once("<pre id=\"probe\">")
+        .expect("the probe ran");
+    let (probe, _) = probe.split_once("</pre>").unwrap();
+    let probe: Vec<Value> = serde_json::from_str(probe).unwrap();
+    let captions: Vec<&str> = probe.iter().filter_map(Value::as_str).collect();
+    let [before, square, head, layer, moved, part] = captions[..] else {
+        panic!("{probe:?}");
+    };
+    assert!(!before.starts_with("e5"), "{before}");
+    for caption in [square, head, layer] {
+        assert!(caption.starts_with("e5 attends to"), "{caption}");
+    }
+    assert!(
+        moved.starts_with("e6 attends to") && part.starts_with("e6"),
+        "{moved}, {part}"
+    );
+    assert!(
+        square != head && head != layer && moved != part,
+        "{captions:?}"
+    );
+    // The position, two of attention and one a head, four attributions.
+    assert_eq!(probe[6..], [Value::from(1 + 2 + 4 + 4), Value::from(0)]);
+}
+
+#[test]
+fn pages_of_the_networks_that_ship_are_small() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for name in ["tessera-xs", "tessera-m"] {
+        let network = root().join(format!("nets/{name}.pt"));
+        let clock = Instant::now();
+        let arguments = ["--net", network.to_str().unwrap(), "-o", "page.html"];
+        let said = succeed(explain(folder, &arguments));
+        assert!(!said.contains("--layers"), "{said}");
+        let bytes = folder.join("page.html").metadata().unwrap().len();
+        println!(
+            "{name}: {bytes} bytes, {:.1} s",
+            clock.elapsed().as_secs_f64()
+        );
+        assert!(bytes <= LARGEST, "{name}: {bytes}");
+    }
+}
+
+#[test]
+fn two_networks_stand_side_by_side() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let pgn = "[White \"A\"]\n[Black \"B\"]\n\n1. e4 e5 2. Nf3 Nc6 3. Bb5 *\n";
+    fs::write(folder.join("game.pgn"), pgn).unwrap();
+    let xs = root().join("nets/tessera-xs.pt");
+    let against = ["--against", xs.to_str().unwrap(), "--layers", "1,4"];
+    let of_game = ["--pgn", "game.pgn", "--ply", "4", "--move", "d2d4"];
+    let files = ["-o", "page.html", "--json", "x.json", "--svg", "pictures"];
+    succeed(explain(folder, &[&of_game[..], &against, &files].concat()));
+    let written = fs::read_to_string(folder.join("x.json")).unwrap();
+    let written: Value = serde_json::from_str(&written).unwrap();
+    let [one, other] = &written["explanations"].as_array().unwrap()[..] else {
+        panic!("two networks");
+    };
+    assert_eq!(
+        one["fen"],
+        "r1bqkbnr/pppp1ppp/2n5/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq - 2 3"
+    );
+    // The network built in is that one.
+    assert_eq!(one["moves"], other["moves"]);
+    let chosen = one["chosen"].as_u64().unwrap() as usize;
+    assert_eq!(one["moves"][chosen]["san"], "d4");
+    assert!(folder.join("pictures/2-position.svg").exists());
+    let page = fs::read_to_string(folder.join("page.html")).unwrap();
+    assert_eq!(page.matches("\"layer\":1,\"products\"").count(), 2);
+    assert_eq!(page.matches("\"layer\":2,\"products\"").count(), 0);
+}
+
+#[test]
+fn a_mistake_is_named_with_its_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("game.pgn"), "1. e4 e5 *\n").unwrap();
+    let mated = "rnb1kbnr/pppp1ppp/8/4p3/6Pq/5P2/PPPPP2P/RNBQKBNR w KQkq - 1 3";
+    for (arguments, told) in [
+        (vec!["--fen", mated], "checkmate"),
+        (vec!["--fen", "nonsense"], "--fen"),
+        (vec!["--move", "e2e5"], "--move"),
+        (
+            vec!["--pgn", "game.pgn", "--ply", "3"],
+            "--ply takes 0 to 2",
+        ),
+        (vec!["--pgn", "none.pgn", "--ply", "3"], "none.pgn"),
+        (vec!["--pgn", "game.pgn"], "--ply"),
+        (vec!["--layers", "5"], "--layers takes 1 to 4"),
+        (vec!["--elo", "1500"], "reads no ratings"),
+        (vec!["--net", "none.pt"], "none.pt"),
+    ] {
+        let errors = fail(explain(
+            folder,
+            &[&arguments[..], &["-o", "x.html"]].concat(),
+        ));
+        assert!(errors.contains(told), "{errors}");
+        assert!(!errors.contains("panicked"), "{errors}");
+    }
+    assert!(fail(explain(folder, &[])).contains("--output"));
+    assert!(!folder.join("x.html").exists());
+}

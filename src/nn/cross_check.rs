@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use std::fmt;
 
 /// Answers as one backend does and compares each answer with that of another.
-/// Whenever a new worst difference has grown by [`GROWTH`], it is logged.
+/// The largest differences are logged whenever one of them has doubled.
 #[derive(Debug)]
 pub struct CrossCheck<B, R> {
     backend: B,

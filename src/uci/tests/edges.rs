@@ -338,7 +338,6 @@ fn a_search_that_fails_is_answered_with_what_it_found() {
     client.say(&[&format!("go nodes {BACKEND_FAILS} searchmoves e2e4")]);
     let lines = client.wait_for("bestmove");
     assert_eq!(answers(&lines), ["e2e4"]);
-    client.journal.take();
     client.say(&[&format!("go nodes {PANICS} searchmoves d2d4")]);
     let lines = client.wait_for("bestmove");
     assert_eq!(answers(&lines), ["d2d4"]);
@@ -346,6 +345,7 @@ fn a_search_that_fails_is_answered_with_what_it_found() {
         &lines,
         "internal error, please report it: scripted"
     ));
+    client.journal.take();
     client.say(&["go nodes 1", "isready"]);
     client.wait_for("bestmove");
     assert_eq!(client.journal.take(), ["load on the CPU", "build Mcts"]);

@@ -207,7 +207,7 @@ impl<F: Factory> Worker<F> {
         self.loaded = None;
         let goes_on = self.failed.as_ref() != Some(options) && *options != on_the_cpu(options);
         if goes_on {
-            self.output.info_string("the CPU takes its place");
+            self.output.info_string("going on on the CPU");
             self.failed = Some(options.clone());
         }
         goes_on

@@ -24,11 +24,13 @@ mod analyst;
 mod game;
 mod sampler;
 mod source;
+mod teaching;
 
 pub use adjudication::{Adjudication, DrawRule, ResignRule};
 pub(crate) use adjudication::{known, result};
 pub use sampler::{PolicyPlayer, SampledGames};
 pub use source::{GameSource, Play, SourceError};
+pub use teaching::{Teaching, TeachingError};
 
 use crate::data::pgn::{AnnotatedGame, Journal, JournalError};
 use crate::engine::{Engine, EngineCommand, EngineError, Limit};

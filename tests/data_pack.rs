@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use assert_cmd::Command;
 use serde_json::Value;
 use shakmaty::Position;
+use tessera::data::held_out::is_for_validation;
 use tessera::data::pgn::{open, parse_game};
 use tessera::data::record::Record;
 use tessera::data::replay::{VariationWeight, replay};
@@ -311,4 +312,59 @@ fn statistics_add_up() {
     let repeated = once["duplicate_positions"].as_u64().unwrap();
     assert_eq!(twice["duplicate_positions"], samples + repeated);
     train().arg("stats").arg(&output).assert().success();
+}
+
+#[test]
+fn teachers_judge_every_position_that_is_not_held_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = games("master-games.pgn");
+    let net = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/tessera-xs.pt");
+    let output = folder.path().join("taught.shard");
+    let teacher = format!("{},elo=2200", net.display());
+    let (shard, _) = pack(
+        &input,
+        &output,
+        &[
+            "--played",
+            "--teacher",
+            &teacher,
+            "--hold-out",
+            "0.5",
+            "--limit-games",
+            "6",
+        ],
+    );
+    let whole = parsed(&input);
+    let trained: Vec<u64> = whole[..6]
+        .iter()
+        .map(Record::hash)
+        .filter(|&hash| !is_for_validation(hash, 0.5))
+        .collect();
+    assert!((1..6).contains(&trained.len()), "{trained:?}");
+    let taught = records(&shard);
+    let found: Vec<u64> = taught.iter().map(Record::hash).collect();
+    assert_eq!(found, trained);
+    for record in &taught {
+        assert_eq!(record.searches.len(), record.main_line().count());
+        assert!(
+            record
+                .searches
+                .iter()
+                .all(|search| !search.policy.is_empty())
+        );
+    }
+
+    // Two teachers without ratings do not say whom to ask.
+    let net = net.to_str().unwrap();
+    let refused = train()
+        .args(["pack", "--played", "--teacher", net, "--teacher", net, "-o"])
+        .arg(folder.path().join("no.shard"))
+        .arg(&input)
+        .assert()
+        .failure();
+    let said = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+    assert!(
+        said.contains("several teachers need a rating each"),
+        "{said}"
+    );
 }

@@ -1,9 +1,17 @@
-//! Positions of test sets, on which no network may be trained.
+//! What no network may be trained on: positions of test sets, and the games of a
+//! share kept for validation.
 
 use std::collections::HashSet;
 
 use super::record::Record;
 use super::replay::{ReplayError, walk};
+
+/// Whether a game belongs to the `share` (0 to 1) of games kept for validation, by
+/// the hash of its moves ([`Record::hash`]). A larger share includes a smaller one.
+#[must_use]
+pub fn is_for_validation(game: u64, share: f64) -> bool {
+    (game as f64 / 2f64.powi(64)) < share
+}
 
 /// A set of held-out positions.
 #[derive(Clone, Debug, Default)]

@@ -134,7 +134,7 @@ fn book(text: &str) -> Result<BookOptions, String> {
 }
 
 /// Reads a range of plies, A..B.
-fn range(text: &str) -> Result<(usize, usize), String> {
+pub fn range(text: &str) -> Result<(usize, usize), String> {
     let ends = text.split_once("..");
     let ends = ends.and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
     match ends {

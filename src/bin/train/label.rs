@@ -1,7 +1,7 @@
 //! `train label`: labels games and positions with another engine.
 
 use super::games::{GamesArguments, RANDOM_PLIES, bar, make_folder, name_and_value, share};
-use super::policies::PolicyArguments;
+use super::policies::{PolicyArguments, PolicyOptions, policy};
 use anyhow::bail;
 use clap::{ArgGroup, Args};
 use indicatif::ProgressBar;
@@ -19,6 +19,7 @@ use tessera::label::{
 /// Arguments of `train label`.
 #[derive(Args)]
 #[command(group(ArgGroup::new("source").args(["inputs", "play", "sample"]).required(true)))]
+#[command(group(ArgGroup::new("networks").args(["policies"])))]
 #[command(group(ArgGroup::new("played").args(["play", "sample"])))]
 #[command(group(ArgGroup::new("limit").args(["nodes", "depth", "movetime"])))]
 pub struct Label {
@@ -32,8 +33,19 @@ pub struct Label {
     /// evaluation a move. The engine scores every position after the opening.
     #[arg(long, value_name = "GAMES", requires = "policies")]
     sample: Option<u64>,
+    /// With --sample: a network to sample moves from; may be repeated. White and
+    /// Black are drawn for each game. Temperatures above 1 (the default) flatten
+    /// the policy. The rating goes to the games' tags and to networks that take
+    /// ratings. Example: maia-1500.pt,temperature=0.8,elo=1500.
+    #[arg(
+        long = "policy",
+        value_name = "FILE[,temperature=T][,elo=N]",
+        value_parser = policy,
+        requires = "sample"
+    )]
+    policies: Vec<PolicyOptions>,
     #[command(flatten)]
-    policies: PolicyArguments,
+    networks: PolicyArguments,
     /// The games to write: PGN, compressed if the name ends in .gz or .zst. An
     /// unfinished output is continued.
     #[arg(short, long, value_name = "OUT.pgn")]
@@ -147,8 +159,8 @@ impl Label {
         if let Some(games) = self.sample {
             return Ok(GameSource::Sample(SampledGames {
                 games,
-                players: self.policies.players(processes)?,
-                precision: self.policies.precision(),
+                players: self.networks.players(&self.policies, processes)?,
+                precision: self.networks.precision(),
                 // Sampled moves tell games apart.
                 openings: self.games.openings(0, self.seed)?,
                 adjudication: self.adjudication()?,

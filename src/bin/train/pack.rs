@@ -3,27 +3,32 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::games::make_folder;
+use super::games::{make_folder, range, share};
+use super::policies::{PolicyArguments, PolicyOptions, policy};
 use anyhow::{Context, bail};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use tessera::data::Curve;
-use tessera::data::held_out::HeldOut;
+use tessera::data::held_out::{HeldOut, is_for_validation};
 use tessera::data::label::{EvalRefersTo, TargetRules};
 use tessera::data::pgn;
 use tessera::data::record::Record;
 use tessera::data::shard::{Block, Header, SAMPLES_PER_BLOCK, ShardWriter};
 use tessera::data::v6::Chunks;
 use tessera::eval::{epd, puzzles};
+use tessera::label::Teaching;
 
 /// Bytes of text that are parsed side by side before anything is written.
 const TEXT: usize = 16 << 20;
 /// Chunks that are parsed side by side.
 const CHUNKS: usize = 256;
+/// Games that teachers judge between two signs of progress.
+const TAUGHT: usize = 512;
 
 /// Arguments of `train pack`.
 #[derive(Args)]
+#[command(group(ArgGroup::new("networks").args(["teachers"])))]
 pub struct Pack {
     /// Games: PGN, plain or compressed with gzip or zstd; or training chunks of
     /// Lc0 (versions 6 and 7), tars and folders of them.
@@ -54,6 +59,36 @@ pub struct Pack {
     /// format) or test suites (EPD); may be repeated.
     #[arg(long, value_name = "FILE")]
     without: Vec<PathBuf>,
+    /// Leave out the share of games that `data.validation` of this size would keep
+    /// for validation; a hash of a game's moves decides.
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
+    hold_out: f64,
+    /// Take the targets of policy and value from this network; may be repeated, with
+    /// a rating each. A position asks those next to its mover's rating. Temperatures
+    /// above 1 (the default) flatten the policy. Example: maia-1500.pt,elo=1500.
+    #[arg(
+        long = "teacher",
+        value_name = "FILE[,temperature=T][,elo=N]",
+        value_parser = policy,
+        requires = "played",
+        conflicts_with = "evals"
+    )]
+    teachers: Vec<PolicyOptions>,
+    #[command(flatten)]
+    networks: PolicyArguments,
+    /// With --teacher: the share of the move played in the policy's target.
+    #[arg(
+        long, default_value_t = 0.0, value_name = "SHARE",
+        value_parser = share, requires = "networks"
+    )]
+    played_share: f64,
+    /// With --teacher: games lose their first plies, a random number of this range,
+    /// which thins out openings.
+    #[arg(long, value_name = "A..B", value_parser = range, requires = "networks")]
+    cut: Option<(usize, usize)>,
+    /// With --teacher: seed of all random choices.
+    #[arg(long, default_value_t = 0, requires = "networks")]
+    seed: u64,
     /// Stop at the first unusable game or record instead of skipping it.
     #[arg(long)]
     strict: bool,
@@ -85,6 +120,8 @@ impl Pack {
         let mut packing = Packing {
             progress,
             held_out,
+            hold_out: self.hold_out,
+            teaching: self.teaching()?,
             writer: ShardWriter::create(&self.output, &header)?,
             rules,
             is_strict: self.strict,
@@ -109,7 +146,7 @@ impl Pack {
             bytes as f64 / counts.samples as f64,
             counts.without_samples,
             counts.skipped,
-            match self.without.is_empty() {
+            match self.without.is_empty() && self.hold_out == 0.0 {
                 true => String::new(),
                 false => format!(", {} left out", counts.left_out),
             },
@@ -184,6 +221,24 @@ impl Pack {
         Ok(())
     }
 
+    /// The teachers, if there are any.
+    fn teaching(&self) -> anyhow::Result<Option<Teaching>> {
+        if self.teachers.is_empty() {
+            return Ok(None);
+        }
+        let callers = rayon::current_num_threads();
+        let teachers = self.networks.players(&self.teachers, callers)?;
+        if teachers.len() > 1 && teachers.iter().any(|teacher| teacher.rating.is_none()) {
+            bail!("several teachers need a rating each, as in --teacher maia-1500.pt,elo=1500");
+        }
+        let (first, last) = self.cut.unwrap_or_default();
+        let mut teaching = Teaching::new(teachers);
+        teaching.played = self.played_share as f32;
+        teaching.cut = first..=last;
+        teaching.seed = self.seed;
+        Ok(Some(teaching))
+    }
+
     /// Number of games still to be read.
     fn left(&self, packing: &Packing) -> usize {
         self.limit_games.map_or(usize::MAX, |limit| {
@@ -229,6 +284,9 @@ struct Pending {
 struct Packing {
     rules: TargetRules,
     held_out: HeldOut,
+    /// Share of the games left out for validation.
+    hold_out: f64,
+    teaching: Option<Teaching>,
     is_strict: bool,
     progress: ProgressBar,
     writer: ShardWriter,
@@ -239,23 +297,43 @@ struct Packing {
 impl Packing {
     /// Counts games and writes the blocks that they fill.
     fn add(&mut self, records: Vec<Record>) -> anyhow::Result<()> {
-        let rules = &self.rules;
-        let held_out = &self.held_out;
-        let judged: Vec<(u64, bool)> = records
-            .par_iter()
-            .map(|record| {
-                // A record that cannot be played through is left out too.
-                let is_held_out = held_out.contains_any_of(record).unwrap_or(true);
-                (rules.samples(record), is_held_out)
-            })
-            .collect();
-        let mut full = Vec::new();
-        for (record, (samples, is_held_out)) in records.into_iter().zip(judged) {
-            self.counts.read += 1;
-            if is_held_out {
-                self.counts.left_out += 1;
-                continue;
+        if self.teaching.is_none() {
+            return self.add_some(records);
+        }
+        let mut records = records.into_iter();
+        loop {
+            let some: Vec<Record> = records.by_ref().take(TAUGHT).collect();
+            if some.is_empty() {
+                return Ok(());
             }
+            self.add_some(some)?;
+        }
+    }
+
+    fn add_some(&mut self, records: Vec<Record>) -> anyhow::Result<()> {
+        let first = self.counts.read as u64;
+        self.counts.read += records.len();
+        let (held_out, hold_out) = (&self.held_out, self.hold_out);
+        let is_left_out = |record: &Record| {
+            // A record that cannot be played through is left out too.
+            is_for_validation(record.hash(), hold_out)
+                || held_out.contains_any_of(record).unwrap_or(true)
+        };
+        let read = records.len();
+        let mut records: Vec<Record> = records
+            .into_par_iter()
+            .filter(|record| !is_left_out(record))
+            .collect();
+        self.counts.left_out += (read - records.len()) as u64;
+        if let Some(teaching) = &self.teaching {
+            let kept = records.len();
+            records = teaching.teach(&records, first)?;
+            self.counts.without_samples += (kept - records.len()) as u64;
+        }
+        let rules = &self.rules;
+        let samples: Vec<u64> = records.par_iter().map(|it| rules.samples(it)).collect();
+        let mut full = Vec::new();
+        for (record, samples) in records.into_iter().zip(samples) {
             if samples == 0 {
                 self.counts.without_samples += 1;
                 continue;

@@ -13,33 +13,22 @@ use tessera::nn::{self, Backend, BackendOptions, Devices, Metadata, NetworkOptio
 /// Digits of a network's hash that tell it from others of its name.
 const HASH_DIGITS: usize = 8;
 
-/// The networks, and the device that runs them.
+/// How networks that play by their policies are computed.
 #[derive(Args)]
 pub struct PolicyArguments {
-    /// With --sample: a network to sample moves from; may be repeated. White and
-    /// Black are drawn for each game. Temperatures above 1 (the default) flatten
-    /// the policy. The rating goes to the games' tags and to networks that take
-    /// ratings. Example: maia-1500.pt,temperature=0.8,elo=1500.
-    #[arg(
-        long = "policy",
-        value_name = "FILE[,temperature=T][,elo=N]",
-        value_parser = policy,
-        requires = "sample"
-    )]
-    policies: Vec<PolicyOptions>,
     #[command(flatten)]
     code: CodeArguments,
     /// Device that runs the networks: auto, cpu, cuda, cuda:1 or several.
-    #[arg(long, default_value_t, requires = "sample")]
+    #[arg(long, default_value_t, requires = "networks")]
     device: Devices,
     /// Floating-point format that the networks run in.
-    #[arg(long, value_enum, default_value_t, requires = "sample")]
+    #[arg(long, value_enum, default_value_t, requires = "networks")]
     precision: Precision,
 }
 
-/// A network that plays, as the user names it.
+/// A network that plays by its policy, as the user names it.
 #[derive(Clone, Debug)]
-struct PolicyOptions {
+pub struct PolicyOptions {
     net: PathBuf,
     temperature: f32,
     rating: Option<u16>,
@@ -47,10 +36,14 @@ struct PolicyOptions {
 
 impl PolicyArguments {
     /// Loads the networks, each file once, for `threads` callers.
-    pub fn players(&self, threads: usize) -> anyhow::Result<Vec<PolicyPlayer>> {
+    pub fn players(
+        &self,
+        policies: &[PolicyOptions],
+        threads: usize,
+    ) -> anyhow::Result<Vec<PolicyPlayer>> {
         let mut networks: BTreeMap<&PathBuf, (Metadata, Arc<dyn Backend>)> = BTreeMap::new();
         let mut players = Vec::new();
-        for policy in &self.policies {
+        for policy in policies {
             if !networks.contains_key(&policy.net) {
                 let metadata = nn::describe(Some(&policy.net), self.code.policy())?;
                 let backend = nn::load(&BackendOptions {
@@ -74,7 +67,7 @@ impl PolicyArguments {
                     .iter()
                     .any(|name| name == "self_elo")
             {
-                bail!("{file} imitates players of a given rating: write --policy {file},elo=1500");
+                bail!("{file} imitates players of a given rating: write {file},elo=1500");
             }
             players.push(PolicyPlayer {
                 name: metadata.name.clone(),
@@ -94,7 +87,7 @@ impl PolicyArguments {
 }
 
 /// Reads a network with its settings.
-fn policy(text: &str) -> Result<PolicyOptions, String> {
+pub fn policy(text: &str) -> Result<PolicyOptions, String> {
     let (mut temperature, mut rating) = (1.0, None);
     let net = file_and_settings(text, |name, value| {
         match name {

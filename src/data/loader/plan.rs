@@ -5,6 +5,8 @@ use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use sha2::{Digest, Sha256};
 
+use crate::data::held_out::is_for_validation;
+
 use super::source::OpenSource;
 use super::{Focus, Sampling, Split};
 
@@ -93,9 +95,7 @@ impl Plan {
 
     /// Whether a game belongs to the split, by the hash of its moves.
     pub(super) fn admits(&self, game: u64) -> bool {
-        let place = game as f64 / 2f64.powi(64);
-        let is_validation = place < self.sampling.validation;
-        is_validation == (self.split == Split::Validation)
+        is_for_validation(game, self.sampling.validation) == (self.split == Split::Validation)
     }
 
     /// The random stream for one purpose at one place.

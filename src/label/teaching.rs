@@ -1,0 +1,382 @@
+//! Policies and values of networks as the targets of games: distillation (Hinton et
+//! al. 2015), once for each position before training. A whole policy says more of a
+//! position than the one move that was played there.
+//!
+//! Networks that imitate people of one rating, as those of Maia do (McIlroy-Young et
+//! al. 2020), together teach what people of each rating play. A position asks the
+//! teachers next to its mover's rating: one of both is drawn, the nearer the
+//! likelier, so that on average the target changes evenly with the rating.
+
+use super::PolicyPlayer;
+use crate::chess::Game;
+use crate::data::legal::Legal;
+use crate::data::record::{Node, Record, SearchResult};
+use crate::data::replay::{ReplayError, main_line};
+use crate::encode::policy_index;
+use crate::nn::{BackendError, Batch, Evaluations, softmax};
+use crate::openings::generator;
+use rand::Rng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rayon::prelude::*;
+use shakmaty::fen::Fen;
+use shakmaty::{EnPassantMode, Move, Position};
+use std::ops::RangeInclusive;
+
+/// Games whose positions are evaluated together.
+const GAMES: usize = 64;
+/// Positions of one evaluation.
+const BATCH: usize = 256;
+
+/// Why games cannot be taught.
+#[derive(Debug, thiserror::Error)]
+pub enum TeachingError {
+    /// A teacher failed.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// A record does not describe a game.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+}
+
+/// Networks that supply targets.
+#[derive(Debug)]
+pub struct Teaching {
+    /// The networks, at least one. Either each has a rating or there is only one.
+    teachers: Vec<PolicyPlayer>,
+    /// Share of the move played in the policy, 0 to 1. The teacher has the rest.
+    pub played: f32,
+    /// Each game loses its first plies, a random number of this range, which thins
+    /// out openings. A game too short for it loses none.
+    pub cut: RangeInclusive<usize>,
+    /// Seed of all random choices.
+    pub seed: u64,
+}
+
+impl Teaching {
+    /// Takes the targets from these networks alone, of whole games.
+    #[must_use]
+    pub fn new(mut teachers: Vec<PolicyPlayer>) -> Teaching {
+        teachers.sort_by_key(|teacher| teacher.rating);
+        Teaching {
+            teachers,
+            played: 0.0,
+            cut: 0..=0,
+            seed: 0,
+        }
+    }
+
+    /// The records with the teachers' targets on their main lines, in their order;
+    /// their variations and scores are dropped. The `first` record has this number in the
+    /// corpus, which its random choices depend on. Records without both ratings are
+    /// left out where there are several teachers.
+    ///
+    /// # Errors
+    /// [`TeachingError`] if a teacher fails or a record describes no game.
+    pub fn teach(&self, records: &[Record], first: u64) -> Result<Vec<Record>, TeachingError> {
+        let chunks: Vec<Vec<Record>> = records
+            .par_chunks(GAMES)
+            .enumerate()
+            .map(|(chunk, records)| self.teach_some(records, first + (chunk * GAMES) as u64))
+            .collect::<Result<_, _>>()?;
+        Ok(chunks.concat())
+    }
+
+    fn teach_some(&self, records: &[Record], first: u64) -> Result<Vec<Record>, TeachingError> {
+        let mut lessons: Vec<Lesson> = self.teachers.iter().map(|_| Lesson::default()).collect();
+        let mut taught = Vec::new();
+        for (number, record) in (first..).zip(records) {
+            let ratings = record.ratings;
+            if self.teachers.len() > 1 && (ratings.white.is_none() || ratings.black.is_none()) {
+                continue;
+            }
+            let mut random = generator(self.seed, number);
+            let mut game = main_line(record)?;
+            let played: Vec<Move> = game.plies().iter().filter_map(|ply| ply.played).collect();
+            let cut = random.random_range(self.cut.clone());
+            let cut = if cut < played.len() { cut } else { 0 };
+            taught.push(shortened(record, &game, cut));
+            game.truncate(cut + 1);
+            for (ply, mv) in played.into_iter().skip(cut).enumerate() {
+                let turn = game.position().turn();
+                let rating = turn.fold_wb(ratings.white, ratings.black);
+                let teacher = self.draw(rating, &mut random);
+                let lesson = &mut lessons[teacher];
+                lesson.ask(&self.teachers[teacher], &game, [taught.len() - 1, ply], mv);
+                if lesson.questions.len() >= BATCH {
+                    self.hear(teacher, lesson, &mut taught)?;
+                }
+                game.play(mv);
+            }
+        }
+        for (teacher, lesson) in lessons.iter_mut().enumerate() {
+            self.hear(teacher, lesson, &mut taught)?;
+        }
+        Ok(taught)
+    }
+
+    /// A teacher for this rating, as an index.
+    fn draw(&self, rating: Option<u16>, random: &mut Xoshiro256PlusPlus) -> usize {
+        let Some(rating) = rating else { return 0 };
+        let above = self
+            .teachers
+            .partition_point(|teacher| teacher.rating <= Some(rating));
+        let (Some(below), Some(upper)) = (above.checked_sub(1), self.teachers.get(above)) else {
+            return above.saturating_sub(1);
+        };
+        let [low, high] =
+            [&self.teachers[below], upper].map(|it| f64::from(it.rating.unwrap_or(0)));
+        let share = (f64::from(rating) - low) / (high - low);
+        if random.random_bool(share.clamp(0.0, 1.0)) {
+            above
+        } else {
+            below
+        }
+    }
+
+    /// Evaluates a lesson's positions, writes the targets into the games and empties
+    /// the lesson.
+    fn hear(
+        &self,
+        teacher: usize,
+        lesson: &mut Lesson,
+        taught: &mut [Record],
+    ) -> Result<(), BackendError> {
+        if lesson.questions.is_empty() {
+            return Ok(());
+        }
+        let teacher = &self.teachers[teacher];
+        teacher
+            .backend
+            .evaluate(&lesson.batch, &mut lesson.evaluations)?;
+        for (index, question) in lesson.questions.drain(..).enumerate() {
+            let mut policy = lesson.evaluations.logits(index).to_vec();
+            softmax(&mut policy, teacher.temperature);
+            let [win, _, loss] = lesson.evaluations.value(index).wdl();
+            let [game, ply] = question.place;
+            taught[game].searches[ply] = question.answer(&policy, self.played, win - loss);
+        }
+        lesson.batch.clear();
+        Ok(())
+    }
+}
+
+/// The positions that one teacher is asked about next.
+#[derive(Default)]
+struct Lesson {
+    batch: Batch,
+    questions: Vec<Question>,
+    evaluations: Evaluations,
+}
+
+impl Lesson {
+    /// Adds a game's last position, where `played` was played.
+    fn ask(&mut self, teacher: &PolicyPlayer, game: &Game, place: [usize; 2], played: Move) {
+        let position = game.position();
+        let moves = position.legal_moves();
+        self.batch
+            .push(game, &moves, teacher.backend.properties().input);
+        let legal = Legal::of(&moves, position.turn());
+        let ordinal = |mv: Move| legal.ordinal(policy_index(mv, position.turn())) as u8;
+        self.questions.push(Question {
+            place,
+            played: ordinal(played),
+            ordinals: moves.iter().map(|&mv| ordinal(mv)).collect(),
+        });
+    }
+}
+
+/// A position that a teacher is asked about.
+struct Question {
+    /// The game's place among those taught together, and the position's ply in it.
+    place: [usize; 2],
+    /// The ordinal of the move played there.
+    played: u8,
+    /// The ordinals of the legal moves, in the order of the teacher's policy.
+    ordinals: Vec<u8>,
+}
+
+impl Question {
+    /// The targets: the teacher's policy, of which the move played has the share
+    /// `played` before, and the teacher's value q.
+    fn answer(&self, policy: &[f32], played: f32, q: f32) -> SearchResult {
+        let share = |(&ordinal, &probability): (&u8, &f32)| {
+            let own = if ordinal == self.played { played } else { 0.0 };
+            (ordinal, own + (1.0 - played) * probability)
+        };
+        let mut shares: Vec<(u8, f32)> = self.ordinals.iter().zip(policy).map(share).collect();
+        shares.sort_unstable_by_key(|&(ordinal, _)| ordinal);
+        SearchResult::new(shares, q, q)
+    }
+}
+
+/// The main line of a record from a ply of its `game` on, with room for the targets.
+fn shortened(record: &Record, game: &Game, cut: usize) -> Record {
+    let nodes: Vec<Node> = record
+        .main_line()
+        .skip(cut)
+        .map(|&node| Node { eval: None, ..node })
+        .collect();
+    Record {
+        fen: match cut {
+            0 => record.fen.clone(),
+            _ => {
+                let position = &game.plies()[cut].position;
+                Some(Fen::from_position(position, EnPassantMode::Legal).to_string())
+            }
+        },
+        searches: vec![SearchResult::default(); nodes.len()],
+        nodes,
+        ..record.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::Ratings;
+    use crate::data::curve::Curve;
+    use crate::data::label::TargetRules;
+    use crate::data::pgn::parse_game;
+    use crate::data::replay::{VariationWeight, replay};
+    use crate::data::sample::{Policy, Sample};
+    use crate::nn::Random;
+    use std::sync::Arc;
+
+    const GAME: &[u8] = b"1. e4 e5 2. Nf3 Nc6 3. Bb5 (3. Bc4 Bc5) 3... a6 4. Bxc6 dxc6 5. O-O 1-0";
+
+    fn teacher(seed: u64, rating: Option<u16>) -> PolicyPlayer {
+        PolicyPlayer {
+            name: seed.to_string(),
+            hash: String::new(),
+            backend: Arc::new(Random::new(seed)),
+            temperature: 1.5,
+            rating,
+        }
+    }
+
+    fn game(white: u16, black: u16) -> Record {
+        Record {
+            ratings: Ratings {
+                white: Some(white),
+                black: Some(black),
+            },
+            ..parse_game(GAME).unwrap()
+        }
+    }
+
+    fn samples(record: &Record) -> Vec<Sample> {
+        let rules = TargetRules {
+            evals: None,
+            played: true,
+            noise: false,
+            curve: Curve::Lc0,
+            alternatives: None,
+        };
+        let weight = VariationWeight {
+            first: 1.0,
+            decay: 1.0,
+        };
+        let mut samples = Vec::new();
+        replay(record, &rules, weight, |_| true, |it| samples.push(it)).unwrap();
+        samples
+    }
+
+    /// What a teacher says of every position of a game before its last: policies by
+    /// policy index, and q.
+    fn said(teacher: &PolicyPlayer, record: &Record) -> Vec<(Vec<(u16, f32)>, f32)> {
+        let whole = main_line(record).unwrap();
+        let mut said = Vec::new();
+        for plies in 1..whole.plies().len() {
+            let mut game = whole.clone();
+            game.truncate(plies);
+            let moves = game.position().legal_moves();
+            let (mut batch, mut evaluations) = (Batch::default(), Evaluations::default());
+            batch.push(&game, &moves, None);
+            teacher.backend.evaluate(&batch, &mut evaluations).unwrap();
+            let mut policy = evaluations.logits(0).to_vec();
+            softmax(&mut policy, teacher.temperature);
+            let mut policy: Vec<_> = batch.moves(0).iter().copied().zip(policy).collect();
+            policy.sort_unstable_by_key(|&(index, _)| index);
+            said.push((policy, evaluations.value(0).q));
+        }
+        said
+    }
+
+    #[test]
+    fn targets_are_what_the_teacher_says_with_a_share_of_the_move_played() {
+        let mut teaching = Teaching::new(vec![teacher(1, None)]);
+        (teaching.played, teaching.cut) = (0.25, 3..=3);
+        let record = game(1500, 1600);
+        let taught = teaching.teach(std::slice::from_ref(&record), 0).unwrap();
+        let samples = samples(&taught[0]);
+        let said = said(&teaching.teachers[0], &record);
+        assert_eq!(samples.len(), 9 - 3);
+        assert_eq!(taught[0].ratings, record.ratings);
+        let line = main_line(&record).unwrap();
+        for (ply, (sample, (policy, q))) in samples.iter().zip(&said[3..]).enumerate() {
+            let Policy::Distribution(found) = &sample.policy else {
+                panic!("ply {ply} has no distribution");
+            };
+            let before = &line.plies()[ply + 3].position;
+            let mv = line.plies()[ply + 4].played.unwrap();
+            let played = policy_index(mv, before.turn());
+            for ((index, share), (expected, teacher)) in found.iter().zip(policy) {
+                let own = if *expected == played { 0.25 } else { 0.0 };
+                assert_eq!(index, expected);
+                assert!((share - (own + 0.75 * teacher)).abs() < 1e-3, "ply {ply}");
+            }
+            assert!((sample.q.unwrap() - q).abs() < 1e-3);
+            assert!(sample.result.is_some() && sample.moves_left.is_some());
+        }
+    }
+
+    #[test]
+    fn a_position_asks_the_teachers_next_to_its_movers_rating() {
+        let ratings = [1100, 1500, 1900];
+        let teachers = (1..).zip(ratings);
+        let teaching = Teaching::new(teachers.map(|(seed, it)| teacher(seed, Some(it))).collect());
+        let mut random = generator(3, 0);
+        let mut drawn = |rating| {
+            let mut counts = [0; 3];
+            for _ in 0..1000 {
+                counts[teaching.draw(Some(rating), &mut random)] += 1;
+            }
+            counts
+        };
+        assert_eq!(drawn(800), [1000, 0, 0]);
+        assert_eq!(drawn(1500), [0, 1000, 0]);
+        assert_eq!(drawn(2400), [0, 0, 1000]);
+        let [low, high, none] = drawn(1200);
+        assert_eq!(none, 0);
+        assert!(
+            (700..800).contains(&low) && low + high == 1000,
+            "{low} {high}"
+        );
+        // White of the game asks the first teacher, Black the last.
+        let record = game(1000, 2000);
+        let taught = teaching.teach(std::slice::from_ref(&record), 0).unwrap();
+        let said = [0, 2].map(|place| said(&teaching.teachers[place], &record));
+        for (ply, sample) in samples(&taught[0]).iter().enumerate() {
+            let q = said[ply % 2][ply].1;
+            assert!((sample.q.unwrap() - q).abs() < 1e-3, "ply {ply}");
+        }
+    }
+
+    #[test]
+    fn games_without_ratings_have_no_teacher_among_several() {
+        let mut unrated = game(1500, 1500);
+        unrated.ratings.black = None;
+        let records = [unrated, game(1500, 1500)];
+        let several = Teaching::new(vec![teacher(1, Some(1100)), teacher(2, Some(1900))]);
+        assert_eq!(several.teach(&records, 0).unwrap().len(), 1);
+        let one = Teaching::new(vec![teacher(1, None)]);
+        assert_eq!(one.teach(&records, 0).unwrap().len(), 2);
+        // More games than one chunk come back in their order.
+        let many: Vec<Record> = (0..150).map(|number| game(1500, 1000 + number)).collect();
+        let taught = one.teach(&many, 0).unwrap();
+        let ratings = |records: &[Record]| -> Vec<Ratings> {
+            records.iter().map(|record| record.ratings).collect()
+        };
+        assert_eq!(ratings(&taught), ratings(&many));
+    }
+}

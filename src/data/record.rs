@@ -125,6 +125,15 @@ pub struct Record {
     pub unplayed: u16,
 }
 
+/// Whether a game of this hash ([`Record::hash`]) is among the `share` of all games
+/// that is held out. Training keeps the share `data.validation` from its network, so
+/// that a network is measured on games that it never saw; a smaller share is part of
+/// a larger one.
+#[must_use]
+pub fn is_held_out(game: u64, share: f64) -> bool {
+    game as f64 / 2f64.powi(64) < share || share >= 1.0
+}
+
 /// The place of a node in its game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {

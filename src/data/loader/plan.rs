@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::source::OpenSource;
 use super::{Focus, Sampling, Split};
+use crate::data::record::is_held_out;
 
 /// What a random stream is used for.
 #[derive(Clone, Copy, Debug)]
@@ -93,8 +94,7 @@ impl Plan {
 
     /// Whether a game belongs to the split, by the hash of its moves.
     pub(super) fn admits(&self, game: u64) -> bool {
-        let place = game as f64 / 2f64.powi(64);
-        let is_validation = place < self.sampling.validation;
+        let is_validation = is_held_out(game, self.sampling.validation);
         is_validation == (self.split == Split::Validation)
     }
 

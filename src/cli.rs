@@ -5,6 +5,7 @@ mod backendbench;
 mod bench;
 mod epd;
 mod eval;
+mod match_moves;
 #[cfg(feature = "torch")]
 mod networks;
 mod options;
@@ -35,6 +36,7 @@ enum Command {
     Puzzles(puzzles::Arguments),
     Epd(epd::Arguments),
     Eval(eval::Arguments),
+    MatchMoves(match_moves::Arguments),
     #[cfg(feature = "torch")]
     #[command(flatten)]
     Networks(networks::Command),
@@ -51,6 +53,7 @@ impl Cli {
             Some(Command::Puzzles(arguments)) => arguments.run(),
             Some(Command::Epd(arguments)) => arguments.run(),
             Some(Command::Eval(arguments)) => arguments.run(),
+            Some(Command::MatchMoves(arguments)) => arguments.run(),
             #[cfg(feature = "torch")]
             Some(Command::Networks(command)) => command.run(),
         }

@@ -8,11 +8,12 @@
 //! | [`runner`] | puts many positions to players at once |
 //! | [`mod@bench`] | the search: its signature and its speed |
 //! | [`throughput`] | a backend: evaluations a second by batch size |
+//! | [`move_match`] | networks against people's moves, by rating |
 //! | [`perft`] | move generation against suites of known counts |
 
 pub mod bench;
 pub mod epd;
-
+pub mod move_match;
 pub mod perft;
 pub mod puzzles;
 pub mod runner;

@@ -134,6 +134,8 @@ fn what_cannot_be_done_is_told_in_one_line_and_exits_with_1() {
         (&["bench", "--set", "CPuct=many"], "CPuct"),
         (&["eval", "--moves", "e2e5"], "`e2e5` is not a legal move"),
         (&["eval", "--net", "missing.pt"], "missing.pt"),
+        (&["match-moves", "missing.pgn"], "cannot read missing.pgn"),
+        (&["match-moves", bad_epd], "bad.epd holds no position"),
         #[cfg(feature = "torch")]
         (&["describe", bad_epd], "bad.epd"),
     ] {
@@ -303,6 +305,73 @@ fn a_network_is_described_evaluated_and_measured() {
     for result in results {
         assert!(number(&result["evaluations_per_second"]) > 0.0);
     }
+}
+
+/// Two players of 1150 and 2450 open with the move that `opinion.pt` likes, a third
+/// does not.
+#[cfg(feature = "torch")]
+const GAMES: &str = "\
+[Result \"1-0\"]\n[WhiteElo \"1150\"]\n[BlackElo \"2450\"]\n\n1. Nf3 d5 1-0\n
+[Result \"1-0\"]\n[WhiteElo \"2450\"]\n\n1. Nf3 e5 1-0\n
+[Result \"0-1\"]\n[WhiteElo \"1190\"]\n\n1. e4 c5 0-1\n";
+
+#[cfg(feature = "torch")]
+#[test]
+fn networks_are_held_against_peoples_moves() {
+    let (folder, games) = file("games.pgn", GAMES);
+    let game = tessera::chess::Game::default();
+    let nets = ["g1f3", "e2e4"].map(|mv| {
+        let path = folder.path().join(format!("{mv}.pt"));
+        let mv = game.parse_move(mv).unwrap();
+        let favourite = tessera::encode::policy_index(mv, shakmaty::Color::White);
+        network::write(&path, favourite.into(), [2.0, 1.0, 0.0]);
+        path.to_str().unwrap().to_owned()
+    });
+    let by_rating = [format!("{}=1100", nets[1]), format!("{}=2400", nets[0])];
+    let arguments = [
+        ["match-moves", games.to_str().unwrap()],
+        ["--skip-plies", "0"],
+        ["--device", "cpu"],
+        ["--precision", "f32"],
+        ["--net", &nets[0]],
+        ["--by-rating", &by_rating[0]],
+        ["--by-rating", &by_rating[1]],
+    ]
+    .concat();
+    let measured = json(&arguments);
+    assert_eq!(measured["positions"], 4);
+    let bands = |column: usize| measured["networks"][column]["bands"].as_array().unwrap();
+    let froms: Vec<_> = bands(0)
+        .iter()
+        .map(|row| row["band"]["from"].as_u64())
+        .collect();
+    assert_eq!(froms, [Some(1000), Some(2200), None]);
+    let number = |value: &Value| value.as_f64().unwrap();
+    let matched = |column: usize| -> Vec<f64> {
+        let rows = bands(column).iter();
+        rows.map(|row| number(&row["move_match"]["mean"])).collect()
+    };
+    // The second of 2450 answers as Black, by a move that no network likes.
+    assert_eq!(matched(0), [0.5, 0.5, 0.5]);
+    assert_eq!(matched(1), [0.5, 0.5, 0.5]);
+    let all = &bands(0)[2];
+    assert_eq!(all["with_result"], 4);
+    assert_eq!(number(&all["result_accuracy"]["mean"]), 0.5);
+    let best = 5f64.exp() / (5f64.exp() + 19.0);
+    let loss = -2.0 * best.ln() + 2.0 * (5f64.exp() + 19.0).ln();
+    let found = number(&all["log_loss"]["mean"]);
+    assert!((found - loss / 4.0).abs() < 1e-4, "{found}");
+    let difference = &measured["differences"][0]["bands"][0]["move_match"];
+    assert_eq!(number(&difference["mean"]), 0.0);
+    assert_eq!(number(&difference["high"]), 1.0);
+
+    let text = tessera(&arguments)
+        .args(["--net", &nets[1]])
+        .assert()
+        .success();
+    let text = String::from_utf8(text.get_output().stdout.clone()).unwrap();
+    assert!(text.contains("1000–1199           2"), "{text}");
+    assert!(text.contains("opinion less nearest by rating"), "{text}");
 }
 
 #[test]

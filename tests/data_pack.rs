@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use assert_cmd::Command;
 use serde_json::Value;
 use shakmaty::Position;
-use tessera::data::held_out::is_for_validation;
+use tessera::data::held_out::is_held_out;
 use tessera::data::pgn::{open, parse_game};
 use tessera::data::record::Record;
 use tessera::data::replay::{VariationWeight, replay};
@@ -338,7 +338,7 @@ fn teachers_judge_every_position_that_is_not_held_out() {
     let trained: Vec<u64> = whole[..6]
         .iter()
         .map(Record::hash)
-        .filter(|&hash| !is_for_validation(hash, 0.5))
+        .filter(|&hash| !is_held_out(hash, 0.5))
         .collect();
     assert!((1..6).contains(&trained.len()), "{trained:?}");
     let taught = records(&shard);

@@ -75,7 +75,7 @@ impl Arguments {
         if self.json {
             print_json(&json!({
                 "network": properties.name,
-                "device": self.network.device.to_string(),
+                "device": self.network.on.device.to_string(),
                 "threads": threads,
                 "results": results,
             }))?;

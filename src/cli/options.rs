@@ -23,12 +23,9 @@ impl CodeArguments {
     }
 }
 
-/// The network and the device that runs it.
+/// How networks are run.
 #[derive(Args, Clone, Debug)]
-pub struct NetworkArguments {
-    /// The network's file; without it, the network built into the program
-    #[arg(long, value_name = "FILE")]
-    pub net: Option<PathBuf>,
+pub struct DeviceArguments {
     #[command(flatten)]
     pub code: CodeArguments,
     /// Device that runs the network: auto, cpu, cuda, cuda:1 or several, as in cuda:0,cuda:1
@@ -39,18 +36,35 @@ pub struct NetworkArguments {
     pub precision: Precision,
 }
 
+impl DeviceArguments {
+    /// The options of a network; `None` is the one built into the program.
+    pub fn network(&self, net: Option<PathBuf>) -> NetworkOptions {
+        NetworkOptions {
+            net,
+            code: self.code.policy(),
+            devices: self.device.clone(),
+            precision: self.precision,
+        }
+    }
+}
+
+/// The network and the device that runs it.
+#[derive(Args, Clone, Debug)]
+pub struct NetworkArguments {
+    /// The network's file; without it, the network built into the program
+    #[arg(long, value_name = "FILE")]
+    pub net: Option<PathBuf>,
+    #[command(flatten)]
+    pub on: DeviceArguments,
+}
+
 impl NetworkArguments {
     /// The options of a backend that `threads` threads call at once (0 leaves
     /// their number to the backend) and that remembers nothing.
     pub fn options(&self, kind: BackendKind, threads: usize) -> BackendOptions {
         BackendOptions {
             kind,
-            network: NetworkOptions {
-                net: self.net.clone(),
-                code: self.code.policy(),
-                devices: self.device.clone(),
-                precision: self.precision,
-            },
+            network: self.on.network(self.net.clone()),
             threads,
             cache: 0,
             seed: 0,

@@ -6,11 +6,13 @@ use std::collections::HashSet;
 use super::record::Record;
 use super::replay::{ReplayError, walk};
 
-/// Whether a game belongs to the `share` (0 to 1) of games kept for validation, by
-/// the hash of its moves ([`Record::hash`]). A larger share includes a smaller one.
+/// Whether a game of this hash ([`Record::hash`]) is among the `share` of all games
+/// that is held out. Training keeps the share `data.validation` from its network, so
+/// that a network is measured on games that it never saw; a smaller share is part of
+/// a larger one.
 #[must_use]
-pub fn is_for_validation(game: u64, share: f64) -> bool {
-    (game as f64 / 2f64.powi(64)) < share
+pub fn is_held_out(game: u64, share: f64) -> bool {
+    game as f64 / 2f64.powi(64) < share || share >= 1.0
 }
 
 /// A set of held-out positions.

@@ -10,7 +10,7 @@ use clap::{ArgGroup, Args};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use tessera::data::Curve;
-use tessera::data::held_out::{HeldOut, is_for_validation};
+use tessera::data::held_out::{HeldOut, is_held_out};
 use tessera::data::label::{EvalRefersTo, TargetRules};
 use tessera::data::pgn;
 use tessera::data::record::Record;
@@ -316,8 +316,7 @@ impl Packing {
         let (held_out, hold_out) = (&self.held_out, self.hold_out);
         let is_left_out = |record: &Record| {
             // A record that cannot be played through is left out too.
-            is_for_validation(record.hash(), hold_out)
-                || held_out.contains_any_of(record).unwrap_or(true)
+            is_held_out(record.hash(), hold_out) || held_out.contains_any_of(record).unwrap_or(true)
         };
         let read = records.len();
         let mut records: Vec<Record> = records

@@ -59,7 +59,7 @@ impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
         let environment = environment();
         let gpus = gpus();
-        let code = self.network.code.policy();
+        let code = self.network.on.code.policy();
         let card = nn::describe(self.network.net.as_deref(), code);
         let findings = [
             libtorch(&environment.libtorch),

@@ -5,7 +5,7 @@ use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use sha2::{Digest, Sha256};
 
-use crate::data::held_out::is_for_validation;
+use crate::data::held_out::is_held_out;
 
 use super::source::OpenSource;
 use super::{Focus, Sampling, Split};
@@ -95,7 +95,7 @@ impl Plan {
 
     /// Whether a game belongs to the split, by the hash of its moves.
     pub(super) fn admits(&self, game: u64) -> bool {
-        is_for_validation(game, self.sampling.validation) == (self.split == Split::Validation)
+        is_held_out(game, self.sampling.validation) == (self.split == Split::Validation)
     }
 
     /// The random stream for one purpose at one place.

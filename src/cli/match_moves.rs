@@ -1,0 +1,296 @@
+//! `tessera match-moves`: networks against people's moves.
+
+use super::options::DeviceArguments;
+use super::output::{print, print_json, progress};
+use anyhow::Context;
+use serde::Serialize;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::Instant;
+use tessera::eval::move_match::{
+    Band, Difference, Estimate, Interval, Position, Positions, Prediction, Score, Selection,
+    by_band, compare, predict, read, score,
+};
+use tessera::nn::{self, BackendKind, BackendOptions};
+
+/// Name of the column that takes the network nearest in rating.
+const NEAREST: &str = "nearest by rating";
+
+/// Measure how well networks foretell people's moves and results, by rating
+///
+/// Figures are given by the mover's rating: how often the policy's likeliest move was
+/// played, the played move's log-loss, the expected calibration error of the likeliest
+/// move's probability (15 bins), and the same of the result. Errors are standard
+/// errors for games drawn at random; differences between networks have 95 %
+/// intervals of a paired bootstrap over games. Networks that read ratings are told
+/// both players'.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The games, with ratings: PGN, plain or compressed with gzip or zstd
+    #[arg(value_name = "FILE.pgn")]
+    file: PathBuf,
+    /// A network; may be repeated. Without any, the network built into the program
+    #[arg(long, value_name = "FILE")]
+    net: Vec<PathBuf>,
+    /// One more column: for each position that of these networks which is nearest in
+    /// rating to the mover, such as maia-1100.pt=1100 maia-1500.pt=1500
+    #[arg(long, value_name = "FILE=RATING", num_args = 1.., value_parser = rated)]
+    by_rating: Vec<(PathBuf, u16)>,
+    /// Take only this share of the games, by the hash of their moves. They are those
+    /// that a training with the same `data.validation`, or a larger one, never sees
+    #[arg(long, default_value_t = 1.0, value_parser = share)]
+    held_out: f64,
+    /// Leave out so many plies at the beginning of a game
+    #[arg(long, default_value_t = 10)]
+    skip_plies: usize,
+    /// Leave out the moves of players below this rating
+    #[arg(long, default_value_t = 1000, value_name = "RATING")]
+    min_rating: u16,
+    /// Take at most so many positions of each band, drawn evenly
+    #[arg(long)]
+    positions: Option<usize>,
+    /// Seed of that draw
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Threads that evaluate; 0 takes as many as the network recommends
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
+    threads: u16,
+    /// What evaluates positions
+    #[arg(long, value_enum, default_value_t)]
+    backend: BackendKind,
+    #[command(flatten)]
+    on: DeviceArguments,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+fn rated(text: &str) -> Result<(PathBuf, u16), String> {
+    let usage = || "write the network's file, `=` and a rating, as in maia-1100.pt=1100".to_owned();
+    let (path, rating) = text.rsplit_once('=').ok_or_else(usage)?;
+    Ok((path.into(), rating.parse().map_err(|_| usage())?))
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    match share > 0.0 && share <= 1.0 {
+        true => Ok(share),
+        false => Err("above 0, and at most 1".to_owned()),
+    }
+}
+
+/// A column of the comparison: a network, or several of which one answers each
+/// position.
+struct Column {
+    name: String,
+    predictions: Vec<Prediction>,
+}
+
+#[derive(Serialize)]
+struct Output {
+    games_read: usize,
+    games_unusable: usize,
+    games: usize,
+    positions: usize,
+    networks: Vec<Measured>,
+    differences: Vec<Compared>,
+    seconds: f64,
+}
+
+#[derive(Serialize)]
+struct Measured {
+    network: String,
+    bands: Vec<Row<Score>>,
+}
+
+#[derive(Serialize)]
+struct Compared {
+    network: String,
+    against: String,
+    bands: Vec<Row<Difference>>,
+}
+
+/// What was measured in a band; `None` is all of them.
+#[derive(Serialize)]
+struct Row<T> {
+    band: Option<Band>,
+    #[serde(flatten)]
+    measured: T,
+}
+
+impl Arguments {
+    pub fn run(self) -> anyhow::Result<()> {
+        let selection = Selection {
+            held_out: self.held_out,
+            skip_plies: self.skip_plies,
+            lowest: self.min_rating,
+            per_band: self.positions,
+            seed: self.seed,
+        };
+        let positions = read(&self.file, &selection)?;
+        let clock = Instant::now();
+        let columns = self.columns(&positions)?;
+        let networks = columns.iter().map(|column| Measured {
+            network: column.name.clone(),
+            bands: rows(&positions, |places| {
+                score(&positions, &column.predictions, places)
+            }),
+        });
+        let (first, others) = columns.split_first().context("there is no network")?;
+        let differences = others.iter().map(|other| Compared {
+            network: first.name.clone(),
+            against: other.name.clone(),
+            bands: rows(&positions, |places| {
+                compare(&positions, &first.predictions, &other.predictions, places)
+            }),
+        });
+        let output = Output {
+            games_read: positions.games_read,
+            games_unusable: positions.games_unusable,
+            games: positions.games().len(),
+            positions: positions.all().len(),
+            networks: networks.collect(),
+            differences: differences.collect(),
+            seconds: clock.elapsed().as_secs_f64(),
+        };
+        match self.json {
+            true => print_json(&output),
+            false => print(&table(&output)?),
+        }
+    }
+
+    fn columns(&self, positions: &Positions) -> anyhow::Result<Vec<Column>> {
+        let mut columns = Vec::new();
+        let built_in = self.net.is_empty() && self.by_rating.is_empty();
+        let nets = self.net.iter().cloned().map(Some);
+        for net in nets.chain(built_in.then_some(None)) {
+            let mut predictions = vec![Prediction::default(); positions.all().len()];
+            let name = self.fill(&mut predictions, positions, net, |_| true)?;
+            columns.push(Column { name, predictions });
+        }
+        if !self.by_rating.is_empty() {
+            let mut predictions = vec![Prediction::default(); positions.all().len()];
+            for (place, (net, _)) in self.by_rating.iter().enumerate() {
+                let answers = |position: &Position| self.nearest(position.rating) == Some(place);
+                self.fill(&mut predictions, positions, Some(net.clone()), answers)?;
+            }
+            let name = NEAREST.to_owned();
+            columns.push(Column { name, predictions });
+        }
+        Ok(columns)
+    }
+
+    /// Which of the networks by rating answers for a player.
+    fn nearest(&self, rating: u16) -> Option<usize> {
+        let nets = self.by_rating.iter().enumerate();
+        let nearest = nets.min_by_key(|(_, (_, of))| of.abs_diff(rating));
+        nearest.map(|(place, _)| place)
+    }
+
+    /// Puts a network's predictions in their places; the network's name.
+    fn fill(
+        &self,
+        predictions: &mut [Prediction],
+        positions: &Positions,
+        net: Option<PathBuf>,
+        wanted: impl Fn(&Position) -> bool + Sync,
+    ) -> anyhow::Result<String> {
+        let backend = nn::load(&BackendOptions {
+            kind: self.backend,
+            network: self.on.network(net),
+            threads: self.threads.into(),
+            ..BackendOptions::default()
+        })?;
+        let count = positions.all().iter().filter(|position| wanted(position));
+        let bar = progress(count.count(), "positions");
+        let done = |count| bar.inc(count as u64);
+        for (place, prediction) in predict(&*backend, positions, &wanted, done)? {
+            predictions[place] = prediction;
+        }
+        bar.finish_and_clear();
+        Ok(backend.properties().name.clone())
+    }
+}
+
+fn rows<T>(positions: &Positions, measure: impl FnMut(&[usize]) -> T) -> Vec<Row<T>> {
+    let bands = by_band(positions, measure).into_iter();
+    bands
+        .map(|(band, measured)| Row { band, measured })
+        .collect()
+}
+
+fn table(output: &Output) -> anyhow::Result<String> {
+    let mut text = String::new();
+    for Measured { network, bands } in &output.networks {
+        writeln!(text, "{network}")?;
+        writeln!(
+            text,
+            "mover      positions    matched, %        log-loss  calibr.     result, %        log-loss  calibr."
+        )?;
+        for Row { band, measured } in bands {
+            writeln!(
+                text,
+                "{:<9} {:>10}  {}  {}  {:>6.2}%  {}  {}  {:>6.2}%",
+                name(*band),
+                measured.positions,
+                percent(measured.move_match),
+                plain(measured.log_loss),
+                100.0 * measured.calibration_error,
+                percent(measured.result_accuracy),
+                plain(measured.result_log_loss),
+                100.0 * measured.score_calibration_error,
+            )?;
+        }
+        text.push('\n');
+    }
+    for compared in &output.differences {
+        writeln!(text, "{} less {}", compared.network, compared.against)?;
+        writeln!(
+            text,
+            "mover                   matched, %                  log-loss"
+        )?;
+        for Row { band, measured } in &compared.bands {
+            let Interval { mean, low, high } = measured.move_match;
+            let [mean, low, high] = [mean, low, high].map(|share| 100.0 * share);
+            write!(
+                text,
+                "{:<9}  {mean:+6.2} ({low:+6.2} … {high:+6.2})",
+                name(*band)
+            )?;
+            let Interval { mean, low, high } = measured.log_loss;
+            writeln!(text, "  {mean:+7.4} ({low:+7.4} … {high:+7.4})")?;
+        }
+        text.push('\n');
+    }
+    let Output {
+        games_read,
+        games_unusable,
+        games,
+        positions,
+        seconds,
+        ..
+    } = output;
+    writeln!(
+        text,
+        "{positions} positions of {games} games; {games_read} were read, {games_unusable} of them unusable; {seconds:.1} s"
+    )?;
+    Ok(text)
+}
+
+fn name(band: Option<Band>) -> String {
+    match band {
+        None => "all".to_owned(),
+        Some(Band { from, to: None }) => format!("{from}–"),
+        Some(Band { from, to: Some(to) }) => format!("{from}–{to}"),
+    }
+}
+
+fn percent(estimate: Estimate) -> String {
+    let Estimate { mean, error } = estimate;
+    format!("{:>6.2} ± {:<5.2}", 100.0 * mean, 100.0 * error)
+}
+
+fn plain(estimate: Estimate) -> String {
+    let Estimate { mean, error } = estimate;
+    format!("{mean:>6.4} ± {error:<6.4}")
+}

@@ -1,0 +1,74 @@
+//! Networks held against people's moves, by the mover's rating.
+//!
+//! The measure is that of Maia (McIlroy-Young et al., "Aligning Superhuman AI with
+//! Human Behavior: Chess as a Model System", 2020): how often the policy's likeliest
+//! move is the one that was played. Openings are left out as there. Beside it stand
+//! the policy's log-loss and calibration, and how well the value foretells the
+//! result.
+
+mod bootstrap;
+mod positions;
+mod prediction;
+mod score;
+
+pub use bootstrap::{Difference, Interval, compare};
+pub use positions::{Position, Positions, Selection, read};
+pub use prediction::{Prediction, PredictionError, predict};
+pub use score::{Estimate, Score, score};
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Width of a band of ratings.
+pub const BAND: u16 = 200;
+/// Where the last band begins; it has no upper end.
+pub const LAST_BAND: u16 = 2200;
+
+/// A band of the mover's rating.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Band {
+    /// The lowest rating in it.
+    pub from: u16,
+    /// The highest; `None` in the last band.
+    pub to: Option<u16>,
+}
+
+impl Band {
+    /// The band of a rating.
+    #[must_use]
+    pub fn of(rating: u16) -> Band {
+        let from = (rating / BAND * BAND).min(LAST_BAND);
+        Band {
+            from,
+            to: (from < LAST_BAND).then_some(from + BAND - 1),
+        }
+    }
+}
+
+/// Calls `measure` with the places of each band's positions, and with all places
+/// under `None`.
+pub fn by_band<T>(
+    positions: &Positions,
+    mut measure: impl FnMut(&[usize]) -> T,
+) -> Vec<(Option<Band>, T)> {
+    let mut bands: BTreeMap<Band, Vec<usize>> = BTreeMap::new();
+    for (place, position) in positions.all().iter().enumerate() {
+        bands
+            .entry(Band::of(position.rating))
+            .or_default()
+            .push(place);
+    }
+    let all: Vec<usize> = (0..positions.all().len()).collect();
+    let parts = bands.into_iter().map(|(band, places)| (Some(band), places));
+    let parts = parts.chain([(None, all)]);
+    parts
+        .map(|(band, places)| (band, measure(&places)))
+        .collect()
+}
+
+/// Groups of places whose positions are of one game: positions of a game are alike,
+/// so that errors are those of games drawn at random, not of positions.
+fn by_game<'a>(positions: &'a Positions, places: &'a [usize]) -> impl Iterator<Item = &'a [usize]> {
+    let game = |place: usize| positions.all()[place].game;
+    places.chunk_by(move |&a, &b| game(a) == game(b))
+}

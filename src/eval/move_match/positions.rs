@@ -1,0 +1,285 @@
+//! The positions of a file of games in which people's moves are foretold.
+
+use super::Band;
+use crate::data::held_out::is_held_out;
+use crate::data::pgn;
+use crate::data::record::Record;
+use crate::data::sample::Wdl;
+use crate::eval::SuiteError;
+use crate::openings::generator;
+use rand::RngCore;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::ops::Range;
+use std::path::Path;
+
+/// Which positions are measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Selection {
+    /// The share of the games, by [`is_held_out`], in 0…1; 1 takes all.
+    pub held_out: f64,
+    /// The first plies of a game are left out: Maia's openings are ten.
+    pub skip_plies: usize,
+    /// The lowest rating of a mover.
+    pub lowest: u16,
+    /// At most so many positions of a band, drawn evenly; `None` takes all.
+    pub per_band: Option<usize>,
+    /// Seed of the draw.
+    pub seed: u64,
+}
+
+/// A position in which a person moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The game's place in [`Positions`].
+    pub game: usize,
+    /// Plies before it.
+    pub ply: usize,
+    /// The mover's rating.
+    pub rating: u16,
+    /// How the game ended for the mover, if it did.
+    pub result: Option<Wdl>,
+}
+
+/// Positions of games, in the order of the games and of their plies.
+#[derive(Clone, Debug, Default)]
+pub struct Positions {
+    games: Vec<(Record, Range<usize>)>,
+    positions: Vec<Position>,
+    /// Games of the file, those that were left out included.
+    pub games_read: usize,
+    /// Games that cannot be read or played through.
+    pub games_unusable: usize,
+}
+
+impl Positions {
+    /// The positions.
+    #[must_use]
+    pub fn all(&self) -> &[Position] {
+        &self.positions
+    }
+
+    /// The games, each with the places of its positions.
+    #[must_use]
+    pub fn games(&self) -> &[(Record, Range<usize>)] {
+        &self.games
+    }
+
+    fn add(&mut self, mut record: Record, plies: &[usize]) {
+        let first = self.positions.len();
+        let game = self.games.len();
+        self.positions.extend(plies.iter().filter_map(|&ply| {
+            let (rating, result) = mover(&record, ply)?;
+            Some(Position {
+                game,
+                ply,
+                rating,
+                result,
+            })
+        }));
+        record.nodes.retain(|node| node.depth == 0);
+        self.games.push((record, first..self.positions.len()));
+    }
+}
+
+/// The mover's rating, where it is known, and the result for the mover.
+fn mover(record: &Record, ply: usize) -> Option<(u16, Option<Wdl>)> {
+    let begins = record.first_mover();
+    let turn = if ply % 2 == 0 { begins } else { begins.other() };
+    let rating = turn.fold_wb(record.ratings.white, record.ratings.black)?;
+    let result = record.result;
+    Some((rating, turn.fold_wb(result, result.map(Wdl::reversed))))
+}
+
+/// Reads the games of a PGN, plain or compressed, and selects positions. A game that
+/// is no chess or cannot be read is counted and left out; a rating that is not given
+/// leaves out its player's moves.
+///
+/// # Errors
+/// [`SuiteError`] if the file cannot be read, or nothing in it is selected.
+pub fn read(path: &Path, selection: &Selection) -> Result<Positions, SuiteError> {
+    let failed = |source| SuiteError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let mut found = Positions::default();
+    let mut games: Vec<(Record, Vec<usize>)> = Vec::new();
+    // The lowest draws of each band, the highest of them on top.
+    let mut drawn: BTreeMap<Band, BinaryHeap<(u64, usize, usize)>> = BTreeMap::new();
+    for text in pgn::open(path, |file| file).map_err(failed)? {
+        found.games_read += 1;
+        let Ok(record) = pgn::parse_game(&text.map_err(failed)?) else {
+            found.games_unusable += 1;
+            continue;
+        };
+        let hash = record.hash();
+        if !is_held_out(hash, selection.held_out) {
+            continue;
+        }
+        let random = &mut generator(selection.seed, hash);
+        for ply in selection.skip_plies..record.main_line().count() {
+            let draw = random.next_u64();
+            let rating = mover(&record, ply).map(|(rating, _)| rating);
+            if let Some(rating) = rating.filter(|&rating| rating >= selection.lowest) {
+                let band = drawn.entry(Band::of(rating)).or_default();
+                band.push((draw, games.len(), ply));
+                if selection.per_band.is_some_and(|most| band.len() > most) {
+                    band.pop();
+                }
+            }
+        }
+        games.push((record, Vec::new()));
+    }
+    for (_, game, ply) in drawn.into_values().flatten() {
+        games[game].1.push(ply);
+    }
+    for (record, mut plies) in games {
+        if !plies.is_empty() {
+            plies.sort_unstable();
+            found.add(record, &plies);
+        }
+    }
+    match found.positions.is_empty() {
+        true => Err(SuiteError::Empty {
+            path: path.to_owned(),
+        }),
+        false => Ok(found),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in crate::eval::move_match) const ALL: Selection = Selection {
+        held_out: 1.0,
+        skip_plies: 0,
+        lowest: 0,
+        per_band: None,
+        seed: 0,
+    };
+
+    /// Two games of rated players, one with an unrated one, and one that is none.
+    const GAMES: &str = "\
+[Result \"1-0\"]\n[WhiteElo \"1150\"]\n[BlackElo \"1250\"]\n\n1. e4 e5 (1... c5) 2. Nf3 1-0\n
+[Result \"1/2-1/2\"]\n[WhiteElo \"2450\"]\n\n1. d4 d5 2. c4 e6 1/2-1/2\n
+[WhiteElo \"2150\"]\n[BlackElo \"900\"]\n\n1. Ke2 *\n
+[FEN \"4k3/8/8/8/8/8/4P3/4K3 b - - 0 1\"]\n[WhiteElo \"2199\"]\n[BlackElo \"900\"]\n\n1... Kd7 2. e4 *\n";
+
+    pub(in crate::eval::move_match) fn positions(text: &str, selection: &Selection) -> Positions {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("games.pgn");
+        std::fs::write(&path, text).unwrap();
+        read(&path, selection).unwrap()
+    }
+
+    #[test]
+    fn positions_belong_to_the_player_who_moves() {
+        let found = positions(GAMES, &ALL);
+        assert_eq!((found.games_read, found.games_unusable), (4, 1));
+        let rows: Vec<_> = found
+            .all()
+            .iter()
+            .map(|position| {
+                let Position {
+                    game,
+                    ply,
+                    rating,
+                    result,
+                } = *position;
+                (game, ply, rating, result)
+            })
+            .collect();
+        let expected = [
+            (0, 0, 1150, Some(Wdl::Win)),
+            (0, 1, 1250, Some(Wdl::Loss)),
+            (0, 2, 1150, Some(Wdl::Win)),
+            (1, 0, 2450, Some(Wdl::Draw)),
+            (1, 2, 2450, Some(Wdl::Draw)),
+            (2, 0, 900, None),
+            (2, 1, 2199, None),
+        ];
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn openings_and_low_ratings_are_left_out() {
+        let found = positions(
+            GAMES,
+            &Selection {
+                skip_plies: 1,
+                lowest: 1200,
+                ..ALL
+            },
+        );
+        let ratings: Vec<_> = found.all().iter().map(|position| position.rating).collect();
+        assert_eq!(ratings, [1250, 2450, 2199]);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("games.pgn");
+        std::fs::write(&path, GAMES).unwrap();
+        let none = Selection {
+            lowest: 3000,
+            ..ALL
+        };
+        assert!(matches!(read(&path, &none), Err(SuiteError::Empty { .. })));
+    }
+
+    /// Games that differ in their first moves.
+    fn many() -> String {
+        let files = ["a", "b", "c", "d", "e", "f", "g", "h"];
+        let pairs = files
+            .iter()
+            .flat_map(|white| files.map(|black| (white, black)));
+        pairs
+            .map(|(white, black)| {
+                format!(
+                    "[WhiteElo \"1500\"]\n[BlackElo \"1700\"]\n\n1. {white}4 {black}5 2. Nf3 Nf6 *\n\n"
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_band_is_sampled_evenly_and_alike() {
+        let text = many();
+        let sample = |seed| {
+            let selection = Selection {
+                per_band: Some(32),
+                seed,
+                ..ALL
+            };
+            let found = positions(&text, &selection);
+            found
+                .all()
+                .iter()
+                .map(|position| {
+                    let hash = found.games()[position.game].0.hash();
+                    (hash, position.ply)
+                })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(sample(1).len(), 64);
+        assert_eq!(sample(1), sample(1));
+        assert_ne!(sample(1), sample(2));
+        let late = sample(1).iter().filter(|&&(_, ply)| ply >= 2).count();
+        assert!((20..44).contains(&late), "{late}");
+    }
+
+    #[test]
+    fn the_games_held_out_are_those_that_no_training_saw() {
+        let text = many();
+        let games = |share| {
+            let selection = Selection {
+                held_out: share,
+                ..ALL
+            };
+            let found = positions(&text, &selection);
+            let hashes = found.games().iter().map(|(record, _)| record.hash());
+            hashes.collect::<Vec<_>>()
+        };
+        let (all, some, fewer) = (games(1.0), games(0.3), games(0.15));
+        assert_eq!(all.len(), 64);
+        assert!(some.len() < 40 && fewer.len() < some.len(), "{some:?}");
+        assert!(fewer.iter().all(|hash| some.contains(hash)));
+        assert!(some.iter().all(|&hash| is_held_out(hash, 0.3)));
+    }
+}

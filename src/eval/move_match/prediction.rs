@@ -1,0 +1,168 @@
+//! What a network says of the positions.
+
+use super::positions::{Position, Positions};
+use crate::data::replay::{ReplayError, main_line};
+use crate::nn::{Backend, BackendError, Batch, Evaluations, softmax};
+use crate::scoped_threads::side_by_side;
+use shakmaty::Position as _;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// What a network says of a position and of the move that was played there.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Prediction {
+    /// Whether the policy's likeliest move was played.
+    pub matched: bool,
+    /// The likeliest move's probability.
+    pub confidence: f32,
+    /// The played move's probability.
+    pub played: f32,
+    /// Probabilities of win, draw and loss for the mover.
+    pub wdl: [f32; 3],
+}
+
+/// Why there are no predictions.
+#[derive(Debug, thiserror::Error)]
+pub enum PredictionError {
+    /// An evaluation failed.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// A game cannot be played through.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+}
+
+/// The predictions for the positions that are `wanted`, with their places in
+/// ascending order. The networks that read ratings are told both players'. `done`
+/// hears how many positions were evaluated.
+///
+/// # Errors
+/// [`PredictionError`]; there are then no predictions at all.
+pub fn predict(
+    backend: &dyn Backend,
+    positions: &Positions,
+    wanted: impl Fn(&Position) -> bool + Sync,
+    done: impl Fn(usize) + Sync,
+) -> Result<Vec<(usize, Prediction)>, PredictionError> {
+    let properties = backend.properties();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut waiting = Waiting::default();
+        let mut found = Vec::new();
+        while let Some((record, places)) = positions.games().get(next.fetch_add(1, Relaxed)) {
+            let all = positions.all();
+            if !places.clone().any(|place| wanted(&all[place])) {
+                continue;
+            }
+            let mut game = main_line(record)?;
+            for place in places.clone().rev().filter(|&place| wanted(&all[place])) {
+                let ply = all[place].ply;
+                let played = game.plies().get(ply + 1).and_then(|after| after.played);
+                game.truncate(ply + 1);
+                let legal = game.position().legal_moves();
+                let played = legal.iter().position(|&mv| Some(mv) == played);
+                waiting.batch.push(&game, &legal, properties.input);
+                waiting.played.push((place, played.unwrap_or_default()));
+                if waiting.batch.len() >= properties.recommended_batch {
+                    done(waiting.evaluate(backend, &mut found)?);
+                }
+            }
+        }
+        done(waiting.evaluate(backend, &mut found)?);
+        Ok::<_, PredictionError>(found)
+    };
+    let threads = properties.recommended_threads.max(1);
+    let found = side_by_side((0..threads).map(|_| work))?;
+    let mut found: Vec<_> = found.into_iter().flatten().collect();
+    found.sort_unstable_by_key(|&(place, _)| place);
+    Ok(found)
+}
+
+/// Positions to be evaluated together: each with its place, and with the played
+/// move's place among the legal ones.
+#[derive(Default)]
+struct Waiting {
+    batch: Batch,
+    played: Vec<(usize, usize)>,
+    evaluations: Evaluations,
+}
+
+impl Waiting {
+    /// Evaluates the positions and forgets them; how many there were.
+    fn evaluate(
+        &mut self,
+        backend: &dyn Backend,
+        found: &mut Vec<(usize, Prediction)>,
+    ) -> Result<usize, BackendError> {
+        let count = self.batch.len();
+        if count > 0 {
+            backend.evaluate(&self.batch, &mut self.evaluations)?;
+        }
+        for (index, (place, played)) in self.played.drain(..).enumerate() {
+            let mut policy = self.evaluations.logits(index).to_vec();
+            softmax(&mut policy, 1.0);
+            // Of equal moves the first is the network's.
+            let top = (0..policy.len())
+                .rev()
+                .max_by(|&a, &b| policy[a].total_cmp(&policy[b]));
+            let prediction = Prediction {
+                matched: top == Some(played),
+                confidence: top.map_or(0.0, |top| policy[top]),
+                played: policy[played],
+                wdl: self.evaluations.value(index).wdl(),
+            };
+            found.push((place, prediction));
+        }
+        self.batch.clear();
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::positions::tests::{ALL, positions};
+    use super::*;
+    use crate::nn::{Random, Uniform};
+
+    const GAMES: &str = "\
+[WhiteElo \"1500\"]\n[BlackElo \"1700\"]\n\n1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 *\n
+[WhiteElo \"1100\"]\n[BlackElo \"2700\"]\n\n1. d4 d5 2. c4 e6 *\n";
+
+    #[test]
+    fn the_move_played_is_looked_up_in_the_policy() {
+        let set = positions(GAMES, &ALL);
+        let backend = Random::new(3);
+        let found = predict(&backend, &set, |_| true, |_| {}).unwrap();
+        let places: Vec<_> = found.iter().map(|&(place, _)| place).collect();
+        assert_eq!(places, (0..12).collect::<Vec<_>>());
+        for (place, prediction) in found {
+            let position = set.all()[place];
+            let mut game = main_line(&set.games()[position.game].0).unwrap();
+            let played = game.plies()[position.ply + 1].played.unwrap();
+            game.truncate(position.ply + 1);
+            let legal = game.position().legal_moves();
+            let (mut batch, mut out) = (Batch::default(), Evaluations::default());
+            batch.push(&game, &legal, None);
+            backend.evaluate(&batch, &mut out).unwrap();
+            let mut policy = out.logits(0).to_vec();
+            softmax(&mut policy, 1.0);
+            let best = policy.iter().copied().fold(0.0, f32::max);
+            let index = legal.iter().position(|&mv| mv == played).unwrap();
+            assert_eq!(prediction.played, policy[index]);
+            assert_eq!(prediction.confidence, best);
+            assert_eq!(prediction.matched, policy[index] == best);
+            assert_eq!(prediction.wdl, out.value(0).wdl());
+        }
+    }
+
+    #[test]
+    fn only_what_is_wanted_is_evaluated() {
+        let set = positions(GAMES, &ALL);
+        let evaluated = AtomicUsize::new(0);
+        let count = |positions| _ = evaluated.fetch_add(positions, Relaxed);
+        let wanted = |position: &Position| position.rating == 2700;
+        let found = predict(&Uniform::default(), &set, wanted, count).unwrap();
+        let places: Vec<_> = found.iter().map(|&(place, _)| place).collect();
+        assert_eq!(places, [9, 11]);
+        assert_eq!(evaluated.into_inner(), 2);
+    }
+}

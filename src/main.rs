@@ -1,5 +1,8 @@
 //! `tessera`: the engine's command line.
 
+// Which panics where its output is closed.
+#![deny(clippy::print_stdout)]
+
 mod cli;
 
 use clap::Parser;

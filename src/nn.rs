@@ -24,7 +24,8 @@ pub use cache::Cache;
 pub use cross_check::{CrossCheck, Differences};
 pub use device::{DeviceChoice, Devices, ParseDeviceError, Precision};
 pub use load::{
-    BackendKind, BackendOptions, CodePolicy, LoadError, Loader, NetworkOptions, load, load_for_many,
+    BackendKind, BackendOptions, CodeArguments, CodePolicy, LoadError, Loader, NetworkOptions,
+    load, load_for_many,
 };
 pub use metadata::{
     CONTRACT, ContractError, Encoder, FORWARD, Metadata, Method, SEARCH_VALUES, TensorSpec,

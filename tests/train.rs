@@ -109,6 +109,38 @@ fn mistakes_get_one_line() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("nothing"));
 }
 
+/// As `head` closes it.
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    let workplace = workplace(5);
+    let folder = workplace.path();
+    succeed(&mut run(folder, "run"));
+    let commands: [&[&str]; 6] = [
+        &[
+            "pack",
+            "games.pgn",
+            "-o",
+            "again.shard",
+            "--evals",
+            "chooser",
+        ],
+        &["stats", "games.shard"],
+        &["stats", "games.shard", "--json"],
+        &["describe", "--preset", "cf-6m-gab"],
+        &["eval", "run", "--device", "cpu"],
+        &["export", "run", "-o", "tiny.pt"],
+    ];
+    for words in commands {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = train(folder).args(words).stdout(writer).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {errors}");
+        assert!(!errors.contains("panicked"), "{words:?}: {errors}");
+    }
+    assert!(folder.join("tiny.pt").is_file());
+}
+
 #[test]
 fn describe_gives_the_papers_sizes() {
     let folder = tempfile::tempdir().unwrap();

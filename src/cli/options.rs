@@ -6,22 +6,8 @@ use shakmaty::CastlingMode;
 use std::path::PathBuf;
 use tessera::agent::AgentKind;
 use tessera::chess::Game;
-use tessera::nn::{BackendKind, BackendOptions, CodePolicy, Devices, NetworkOptions, Precision};
+use tessera::nn::{BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision};
 use tessera::uci::Settings;
-
-/// Which code network files may bring.
-#[derive(Args, Clone, Copy, Debug)]
-pub struct CodeArguments {
-    /// Run code of a network file that no network of the engine's has: it may do anything
-    #[arg(long)]
-    allow_code: bool,
-}
-
-impl CodeArguments {
-    pub fn policy(self) -> CodePolicy {
-        CodePolicy::allowed_if(self.allow_code)
-    }
-}
 
 /// How networks are run.
 #[derive(Args, Clone, Debug)]

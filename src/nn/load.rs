@@ -40,6 +40,22 @@ impl CodePolicy {
     }
 }
 
+/// The [`CodePolicy`] as commands are told it.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct CodeArguments {
+    /// Run code of a network file that no network of the engine's has: it may do anything
+    #[arg(long)]
+    allow_code: bool,
+}
+
+impl CodeArguments {
+    /// The policy to open files by.
+    #[must_use]
+    pub fn policy(self) -> CodePolicy {
+        CodePolicy::allowed_if(self.allow_code)
+    }
+}
+
 /// Which network, and where it is computed: what takes a second to load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NetworkOptions {

@@ -1,6 +1,5 @@
 //! `train ablate`: trains variants of one configuration and compares them.
 
-use super::code::CodeArguments;
 use super::device::DeviceArguments;
 use super::run::{stop_when_interrupted, take_shards_from, train};
 use anyhow::{Context, bail};
@@ -8,11 +7,13 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tch::Device;
+use tessera::nn::CodeArguments;
 use tessera::train::{
     Ablation, History, Override, Progress, RunOptions, TrainConfig, Trainer, table,
 };
@@ -119,15 +120,21 @@ impl Ablate {
         }
         if self.json {
             let (title, source) = (&ablation.title, &ablation.source);
-            println!(
+            writeln!(
+                stdout(),
                 "{}",
                 json!({ "title": title, "source": source, "rows": rows })
-            );
+            )?;
             return Ok(());
         }
-        println!("{}\n\n{}", ablation.title, table(&ablation.metrics, &rows));
+        writeln!(
+            stdout(),
+            "{}\n\n{}",
+            ablation.title,
+            table(&ablation.metrics, &rows)
+        )?;
         if let Some(source) = &ablation.source {
-            println!("Reference: {source}");
+            writeln!(stdout(), "Reference: {source}")?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! `train describe`: the size of an architecture.
 
 use clap::Args;
+use std::io::{Write, stdout};
 use std::path::PathBuf;
 use tch::Device;
 use tessera::network::ArchitectureConfig;
@@ -37,24 +38,27 @@ impl Describe {
         let model = config.build(Device::Cpu)?;
         let size = model.size();
         if self.json {
-            println!("{}", serde_json::to_string(&size)?);
+            writeln!(stdout(), "{}", serde_json::to_string(&size)?)?;
             return Ok(());
         }
         match &config {
-            ArchitectureConfig::Chessformer { model } => print!("{}", toml::to_string(model)?),
-            other => print!("{}", toml::to_string(other)?),
+            ArchitectureConfig::Chessformer { model } => {
+                write!(stdout(), "{}", toml::to_string(model)?)?
+            }
+            other => write!(stdout(), "{}", toml::to_string(other)?)?,
         }
-        println!();
-        println!("parameters  {:>14}", size.parameters);
-        println!(
+        writeln!(stdout())?;
+        writeln!(stdout(), "parameters  {:>14}", size.parameters)?;
+        writeln!(
+            stdout(),
             "macs        {:>14}  dense layers of body, embedding's feed-forward, policy",
             size.macs
-        );
-        println!("macs_total  {:>14}  everything", size.macs_total);
+        )?;
+        writeln!(stdout(), "macs_total  {:>14}  everything", size.macs_total)?;
         if self.parameters {
-            println!();
+            writeln!(stdout())?;
             for parameter in model.parameters() {
-                println!("{:<48} {:?}", parameter.name, parameter.shape);
+                writeln!(stdout(), "{:<48} {:?}", parameter.name, parameter.shape)?;
             }
         }
         Ok(())

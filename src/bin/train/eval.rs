@@ -1,12 +1,13 @@
 //! `train eval`: a network's losses on the validation games.
 
-use super::code::CodeArguments;
 use super::device::DeviceArguments;
 use anyhow::{Context, bail};
 use clap::Args;
+use std::io::{Write, stdout};
 use std::path::PathBuf;
 use tch::Device;
 use tessera::network;
+use tessera::nn::CodeArguments;
 use tessera::train::{Checkpoint, TrainConfig, Trainer};
 
 /// Arguments of `train eval`.
@@ -47,13 +48,13 @@ impl Eval {
                 .into_iter()
                 .filter_map(|(name, value)| Some((name.to_owned(), serde_json::json!(value?))));
             let object: serde_json::Map<_, _> = fields.collect();
-            println!("{}", serde_json::Value::Object(object));
+            writeln!(stdout(), "{}", serde_json::Value::Object(object))?;
             return Ok(());
         }
         for (name, value) in measured {
             match value {
-                Some(value) => println!("{name:<24} {value:.5}"),
-                None => println!("{name:<24} no sample has this target"),
+                Some(value) => writeln!(stdout(), "{name:<24} {value:.5}")?,
+                None => writeln!(stdout(), "{name:<24} no sample has this target")?,
             }
         }
         Ok(())

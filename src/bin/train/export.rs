@@ -1,12 +1,13 @@
 //! `train export`: writes a run's network as the TorchScript file that the engine
 //! loads.
 
-use super::code::CodeArguments;
 use anyhow::{Context, ensure};
 use clap::Args;
+use std::io::{Write, stdout};
 use std::path::PathBuf;
 use tch::Device;
 use tessera::network::{self, About, Network, Output};
+use tessera::nn::CodeArguments;
 use tessera::nn::torch::ExportPrecision;
 use tessera::train::Checkpoint;
 
@@ -71,14 +72,15 @@ impl Export {
             "the network has no output `{ranks}` to rank moves by"
         );
         let metadata = network.write(self.precision, &self.output)?;
-        println!(
+        writeln!(
+            stdout(),
             "{}: {}, {} parameters, {} samples seen, sha256 {}",
             self.output.display(),
             metadata.name,
             metadata.parameters,
             metadata.training["samples"],
             metadata.hash,
-        );
+        )?;
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use anyhow::bail;
 use clap::{ArgGroup, Args};
 use indicatif::ProgressBar;
 use serde::Serialize;
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -198,7 +199,8 @@ impl Label {
 impl Label {
     fn tell(&self, event: &str, summary: &LabelSummary, seconds: f64) -> anyhow::Result<()> {
         let positions_per_second = summary.positions as f64 / seconds;
-        println!(
+        writeln!(
+            stdout(),
             "{}: {} games, {} positions ({positions_per_second:.1}/s); \
              {} games were there, {} unreadable, {} positions given up",
             self.output.display(),
@@ -207,7 +209,7 @@ impl Label {
             summary.found,
             summary.unreadable,
             summary.given_up,
-        );
+        )?;
         if self.json {
             let report = Report {
                 output: &self.output,
@@ -216,7 +218,7 @@ impl Label {
                 seconds,
                 positions_per_second,
             };
-            println!("{}", serde_json::to_string(&report)?);
+            writeln!(stdout(), "{}", serde_json::to_string(&report)?)?;
         }
         Ok(())
     }

@@ -1,7 +1,9 @@
 //! `train` turns games into networks.
 
+// Which panics where its output is closed.
+#![deny(clippy::print_stdout)]
+
 mod ablate;
-mod code;
 mod console;
 mod describe;
 mod device;

@@ -1,5 +1,6 @@
 //! `train pack`: games and chunks into a shard.
 
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -137,7 +138,8 @@ impl Pack {
         }
         packing.progress.finish_and_clear();
         let (counts, bytes) = packing.finish()?;
-        println!(
+        writeln!(
+            stdout(),
             "{}: {} games, {} samples, {bytes} bytes ({:.2} a sample); \
              {} games without a target, {} skipped{}",
             self.output.display(),
@@ -150,7 +152,7 @@ impl Pack {
                 true => String::new(),
                 false => format!(", {} left out", counts.left_out),
             },
-        );
+        )?;
         Ok(())
     }
 

@@ -1,6 +1,5 @@
 //! Options of networks that play by their policies.
 
-use super::code::CodeArguments;
 use super::games::{file_and_settings, number, positive};
 use anyhow::bail;
 use clap::Args;
@@ -8,7 +7,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tessera::label::PolicyPlayer;
-use tessera::nn::{self, Backend, BackendOptions, Devices, Metadata, NetworkOptions, Precision};
+use tessera::nn::{
+    self, Backend, BackendOptions, CodeArguments, Devices, Metadata, NetworkOptions, Precision,
+};
 
 /// Digits of a network's hash that tell it from others of its name.
 const HASH_DIGITS: usize = 8;

@@ -1,16 +1,17 @@
 //! `train run`: trains a network, or resumes training it.
 
-use super::code::CodeArguments;
 use super::console;
 use super::device::DeviceArguments;
 use anyhow::Context;
 use clap::Args;
 use indicatif::{HumanCount, ProgressBar};
+use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tch::Device;
+use tessera::nn::CodeArguments;
 use tessera::train::{
     Launch, Override, Progress, RunOptions, Summary, TrainConfig, Trainer, World,
 };
@@ -107,12 +108,13 @@ impl Run {
         } else {
             "stopped; run again to resume"
         };
-        println!(
+        writeln!(
+            stdout(),
             "{state} at step {} after {} samples: {}",
             summary.step,
             summary.samples,
             summary.checkpoint.display(),
-        );
+        )?;
         Ok(())
     }
 }

@@ -1,16 +1,18 @@
 //! `train selfplay`: games of the engine against itself.
 
-use super::code::CodeArguments;
 use super::games::{GamesArguments, RANDOM_PLIES, bar, name_and_value, share};
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use shakmaty::Color;
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
-use tessera::nn::{self, BackendKind, BackendOptions, Devices, NetworkOptions, Precision};
+use tessera::nn::{
+    self, BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision,
+};
 use tessera::selfplay::{Event, SelfPlay, SelfPlaySummary};
 use tessera::uci::Settings;
 
@@ -223,7 +225,8 @@ impl SelfPlayCommand {
         let played = summary.games - summary.found;
         let games_per_second = played as f64 / seconds;
         let evaluations_per_second = summary.evaluations as f64 / seconds;
-        println!(
+        writeln!(
+            stdout(),
             "{}: {} games ({} of them were there), {} positions; won by White {}, drawn {}, won by \
              Black {}; {} resigned, {} ended by tablebases, {} broken off; {:.2} games/s, {:.0} \
              evaluations/s",
@@ -239,12 +242,14 @@ impl SelfPlayCommand {
             summary.cut_off,
             games_per_second,
             evaluations_per_second,
-        );
+        )?;
         if self.resign.is_some() {
-            println!(
+            writeln!(
+                stdout(),
                 "of {} games played on in which a side would have resigned, it did not lose {}",
-                summary.would_resign, summary.wrongly
-            );
+                summary.would_resign,
+                summary.wrongly
+            )?;
         }
         if self.json {
             let report = Report {
@@ -255,7 +260,7 @@ impl SelfPlayCommand {
                 games_per_second,
                 evaluations_per_second,
             };
-            println!("{}", serde_json::to_string(&report)?);
+            writeln!(stdout(), "{}", serde_json::to_string(&report)?)?;
         }
         Ok(())
     }

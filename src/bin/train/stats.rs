@@ -1,7 +1,7 @@
 //! `train stats`: statistics of training data.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write, stdout};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -77,12 +77,14 @@ impl Stats {
         if findings.statistics.samples == 0 {
             bail!("these files contain no samples");
         }
-        if self.json {
-            let files = &self.files;
-            println!("{}", serde_json::to_string(&Report { files, findings })?);
-        } else {
-            print(&findings);
-        }
+        let text = match self.json {
+            true => serde_json::to_string(&Report {
+                files: &self.files,
+                findings,
+            })?,
+            false => table(&findings).join("\n"),
+        };
+        writeln!(stdout(), "{text}")?;
         Ok(())
     }
 }
@@ -114,62 +116,71 @@ fn is_shard(path: &Path) -> std::io::Result<bool> {
     Ok(start == MAGIC)
 }
 
-fn print(findings: &Findings) {
+/// The lines of what was found.
+fn table(findings: &Findings) -> Vec<String> {
     let counts = &findings.statistics;
-    let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
-    let line = |name: &str, part: u64, whole: u64| {
-        println!("{name:<22}{part:>12}  {:>5.1} %", percent(part, whole));
+    let (games, samples) = (counts.games, counts.samples);
+    let count = |name: &str, count: u64| format!("{name:<22}{count:>12}");
+    let share = |name: &str, part: u64, whole: u64| {
+        let percent = 100.0 * part as f64 / whole.max(1) as f64;
+        format!("{name:<22}{part:>12}  {percent:>5.1} %")
     };
-    if !findings.sources.is_empty() {
-        println!("packed from {}", findings.sources.join(", "));
-    }
-    println!("{:<22}{:>12}", "games", counts.games);
-    line("  won by White", counts.results.white, counts.games);
-    line("  drawn", counts.results.draw, counts.games);
-    line("  won by Black", counts.results.black, counts.games);
-    line("  without result", counts.results.unknown, counts.games);
-    line("  duplicates", findings.duplicate_games, counts.games);
-    println!("{:<22}{:>12}", "samples", counts.samples);
-    println!("{:<22}{:>12}", "  unusable records", counts.bad_records);
-    line("  of variations", counts.variation_samples, counts.samples);
-    line(
-        "  duplicate positions",
-        findings.duplicate_positions,
-        counts.samples,
-    );
-    let legal = counts.legal_moves as f64 / counts.samples as f64;
-    println!("{:<22}{legal:>12.1}", "  legal moves, mean");
+    let legal = counts.legal_moves as f64 / samples as f64;
     let targets = &counts.targets;
-    println!("targets");
-    line("  one move", targets.policy_move, counts.samples);
-    line(
-        "  distribution",
-        targets.policy_distribution,
-        counts.samples,
-    );
-    line("  no policy", targets.policy_unknown, counts.samples);
-    line("  result", targets.result, counts.samples);
-    line("  q", targets.q, counts.samples);
-    line("  short term", targets.short_term, counts.samples);
-    line("  moves left", targets.moves_left, counts.samples);
-    println!("q of the mover");
-    let bar = |bar: usize| format!("{:>4.1} …", 2.0 * bar as f64 / BARS as f64 - 1.0);
-    chart((0..BARS).map(|place| (bar(place), counts.q_histogram[place])));
-    println!("pieces on the board");
-    let bars = counts.piece_histogram.iter();
-    chart(bars.map(|(&from, &count)| (format!("{from}–{}", from + PIECE_BAR - 1), count)));
-    if !counts.rating_histogram.is_empty() {
-        println!("ratings of players");
-        let bars = counts.rating_histogram.iter();
-        chart(bars.map(|(&from, &count)| (format!("{from}–{}", from + RATING_BAR - 1), count)));
+    let mut lines = Vec::new();
+    if !findings.sources.is_empty() {
+        lines.push(format!("packed from {}", findings.sources.join(", ")));
     }
+    lines.extend([
+        count("games", games),
+        share("  won by White", counts.results.white, games),
+        share("  drawn", counts.results.draw, games),
+        share("  won by Black", counts.results.black, games),
+        share("  without result", counts.results.unknown, games),
+        share("  duplicates", findings.duplicate_games, games),
+        count("samples", samples),
+        count("  unusable records", counts.bad_records),
+        share("  of variations", counts.variation_samples, samples),
+        share(
+            "  duplicate positions",
+            findings.duplicate_positions,
+            samples,
+        ),
+        format!("{:<22}{legal:>12.1}", "  legal moves, mean"),
+        "targets".to_owned(),
+        share("  one move", targets.policy_move, samples),
+        share("  distribution", targets.policy_distribution, samples),
+        share("  no policy", targets.policy_unknown, samples),
+        share("  result", targets.result, samples),
+        share("  q", targets.q, samples),
+        share("  short term", targets.short_term, samples),
+        share("  moves left", targets.moves_left, samples),
+        "q of the mover".to_owned(),
+    ]);
+    let bar = |bar: usize| format!("{:>4.1} …", 2.0 * bar as f64 / BARS as f64 - 1.0);
+    lines.extend(chart(
+        (0..BARS).map(|place| (bar(place), counts.q_histogram[place])),
+    ));
+    lines.push("pieces on the board".to_owned());
+    let bars = counts.piece_histogram.iter();
+    lines.extend(chart(bars.map(|(&from, &count)| {
+        (format!("{from}–{}", from + PIECE_BAR - 1), count)
+    })));
+    if !counts.rating_histogram.is_empty() {
+        lines.push("ratings of players".to_owned());
+        let bars = counts.rating_histogram.iter();
+        lines.extend(chart(bars.map(|(&from, &count)| {
+            (format!("{from}–{}", from + RATING_BAR - 1), count)
+        })));
+    }
+    lines
 }
 
 /// A bar chart with counts; the longest bar has 50 marks.
-fn chart(bars: impl Iterator<Item = (String, u64)> + Clone) {
+fn chart(bars: impl Iterator<Item = (String, u64)> + Clone) -> impl Iterator<Item = String> {
     let highest = bars.clone().map(|(_, count)| count).max().unwrap_or(0);
-    for (name, count) in bars {
+    bars.map(move |(name, count)| {
         let length = (50.0 * count as f64 / highest.max(1) as f64).round() as usize;
-        println!("  {name:<9}{count:>10}  {}", "█".repeat(length));
-    }
+        format!("  {name:<9}{count:>10}  {}", "█".repeat(length))
+    })
 }

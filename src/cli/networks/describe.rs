@@ -1,6 +1,5 @@
 //! `tessera describe`: the metadata of a network file.
 
-use crate::cli::options::CodeArguments;
 use crate::cli::output::{print, print_json};
 use anyhow::Context;
 use serde_json::Value;
@@ -8,6 +7,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use tessera::interop::{self, FileKind};
 use tessera::nn;
+use tessera::nn::CodeArguments;
 
 /// Describe a network file: the engine's own, Lc0 weights, a Maia-3 checkpoint or ONNX
 #[derive(clap::Args)]

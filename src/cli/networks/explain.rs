@@ -1,6 +1,5 @@
 //! `tessera explain`: what a network sees in a position.
 
-use crate::cli::options::CodeArguments;
 use crate::cli::output::print;
 use anyhow::{Context, bail};
 use serde_json::json;
@@ -14,6 +13,7 @@ use tessera::eval::bench::POSITIONS;
 use tessera::explain::{Explanation, Settings, explain, page, pictures, write};
 use tessera::network::{self, Network};
 use tessera::nn;
+use tessera::nn::CodeArguments;
 use tessera::uci;
 
 /// Show what a network sees in a position: attention, attribution, heads, on one page

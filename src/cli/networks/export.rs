@@ -1,12 +1,12 @@
 //! `tessera export-lc0` and `tessera export-onnx`: the engine's networks for
 //! other programs.
 
-use crate::cli::options::CodeArguments;
 use crate::cli::output::print;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 use tessera::interop::lc0::Lc0Encoding;
 use tessera::interop::{self, ExchangeError};
+use tessera::nn::CodeArguments;
 use tessera::nn::torch::ExportPrecision;
 
 /// Export a network for Lc0: in its own format, or as ONNX in its file where that format cannot express the network

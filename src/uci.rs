@@ -14,8 +14,7 @@
 //!   pondering) it is stopped. `stop` stops both. (Stockfish does not read on
 //!   in this case, and Lc0 leaves out the first `bestmove`.)
 //! - `quit` and the end of the input stop it. Its `bestmove` is waited for, for
-//!   a second at most, the count of `go perft` for two, a network that loads for
-//!   `isready` for ten.
+//!   a second at most, the count of `go perft` for two, a network that loads for ten.
 //! - Behind 256 searches that wait, input is read on when one has ended.
 //!
 //! Every `go` is answered by one `bestmove`. It is `(none)` where there is no
@@ -54,8 +53,8 @@ const LONGEST_LINE: u64 = 1 << 20;
 /// client sets others.
 ///
 /// Made to be the last thing that a process does: where a search does not heed
-/// its stop within a second (a large batch on a slow device, a network that is
-/// still loading), this function ends the process, successfully, instead of
+/// its stop within a second (a large batch on a slow device), or a network is still
+/// loading after ten, this function ends the process, successfully, instead of
 /// returning.
 ///
 /// # Errors

@@ -28,7 +28,7 @@ const SEARCH_GRACE: Duration = Duration::from_secs(1);
 /// want to see the count.
 const PERFT_GRACE: Duration = Duration::from_secs(2);
 /// How long it waits for a network to load: nothing hastens that, and scripts that
-/// pipe `isready` and `quit` want to see what comes of it.
+/// pipe `isready` or `go nodes 10`, and `quit`, want to see what comes of it.
 const LOADING_GRACE: Duration = Duration::from_secs(10);
 /// How long the end waits at least for the last lines to be written.
 const WRITING_GRACE: Duration = Duration::from_millis(200);
@@ -190,7 +190,15 @@ impl Session {
             }
         }
         for task in &self.tasks {
-            task.wait_until(deadline);
+            if matches!(task.kind, Kind::Search { .. })
+                && task.wait_for_loading(deadline.max(now + LOADING_GRACE))
+            {
+                deadline = deadline.max(Instant::now() + SEARCH_GRACE);
+            }
+            // What comes behind a search that does not stop has no better chance.
+            if !task.wait_until(deadline) {
+                break;
+            }
         }
         let settled = self
             .output

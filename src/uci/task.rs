@@ -45,7 +45,7 @@ pub(crate) struct Search {
 pub(crate) struct Task {
     pub kind: Kind,
     pub control: Control,
-    finished: Mutex<bool>,
+    progress: Mutex<Progress>,
     changed: Condvar,
 }
 
@@ -60,12 +60,22 @@ pub(crate) enum Kind {
     Perft,
 }
 
+/// How far the worker has got.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Progress {
+    /// Other tasks come first, or what it needs is being loaded.
+    Waiting,
+    /// A player searches.
+    Searching,
+    Finished,
+}
+
 impl Task {
     pub(crate) fn new(kind: Kind) -> Arc<Task> {
         Arc::new(Task {
             kind,
             control: Control::default(),
-            finished: Mutex::new(false),
+            progress: Mutex::new(Progress::Waiting),
             changed: Condvar::new(),
         })
     }
@@ -80,26 +90,50 @@ impl Task {
         }
     }
 
+    /// Says that what a search needs is there.
+    pub(crate) fn begin(&self) {
+        self.proceed(Progress::Searching);
+    }
+
     pub(crate) fn finish(&self) {
-        *self.finished.lock() = true;
+        self.proceed(Progress::Finished);
+    }
+
+    fn proceed(&self, progress: Progress) {
+        *self.progress.lock() = progress;
         self.changed.notify_all();
     }
 
     pub(crate) fn is_finished(&self) -> bool {
-        *self.finished.lock()
+        *self.progress.lock() == Progress::Finished
     }
 
     /// Sleeps until it is finished.
     pub(crate) fn wait(&self) {
-        let mut finished = self.finished.lock();
-        while !*finished {
-            self.changed.wait(&mut finished);
+        let mut progress = self.progress.lock();
+        while *progress < Progress::Finished {
+            self.changed.wait(&mut progress);
         }
     }
 
-    /// Sleeps until it is finished, at most until `deadline`.
-    pub(crate) fn wait_until(&self, deadline: Instant) {
-        let mut finished = self.finished.lock();
-        while !*finished && !self.changed.wait_until(&mut finished, deadline).timed_out() {}
+    /// Sleeps until it is finished, at most until `deadline`; whether it is.
+    pub(crate) fn wait_until(&self, deadline: Instant) -> bool {
+        self.wait_for(Progress::Finished, deadline)
+    }
+
+    /// Sleeps until what a search needs is there, or is not to be had, at most until
+    /// `deadline`; whether it came to that.
+    pub(crate) fn wait_for_loading(&self, deadline: Instant) -> bool {
+        self.wait_for(Progress::Searching, deadline)
+    }
+
+    fn wait_for(&self, wanted: Progress, deadline: Instant) -> bool {
+        let mut progress = self.progress.lock();
+        while *progress < wanted {
+            if self.changed.wait_until(&mut progress, deadline).timed_out() {
+                return *progress >= wanted;
+            }
+        }
+        true
     }
 }

@@ -3,13 +3,13 @@
 use super::info;
 use super::output::Output;
 use super::settings::Settings;
-use super::task::{Job, Search, Setup, Work};
+use super::task::{Job, Search, Setup, Task, Work};
 use crate::agent::{AgentKind, ConfigurableAgent};
 use crate::chess::Game;
 use crate::chess::perft::divide;
 use crate::nn::{Backend, BackendOptions, DeviceChoice, LoadError, Loader};
 use crate::panics;
-use crate::play::{Control, Limits, Report};
+use crate::play::{Limits, Report};
 use crate::search::Parameters;
 use crate::tablebase::Tablebase;
 use crossbeam::channel::Receiver;
@@ -99,14 +99,14 @@ impl<F: Factory> Worker<F> {
         for Job { task, work } in jobs {
             // A panic is a mistake in the program. Whoever waits for an answer
             // gets one all the same, and the session goes on.
-            let answer = catch_unwind(AssertUnwindSafe(|| self.work(&work, &task.control)))
+            let answer = catch_unwind(AssertUnwindSafe(|| self.work(&work, &task)))
                 .unwrap_or_else(|panic| self.recover(&work, panic.as_ref()));
             self.output.last_line(&answer, || task.finish());
         }
     }
 
     /// Does a job; the line that ends it.
-    fn work(&mut self, work: &Work, control: &Control) -> String {
+    fn work(&mut self, work: &Work, task: &Task) -> String {
         match work {
             Work::Ready(setup) => {
                 if let Err(error) = self.prepare(setup) {
@@ -114,9 +114,9 @@ impl<F: Factory> Worker<F> {
                 }
                 READY.to_owned()
             }
-            Work::Search(search) => self.search(search, control),
+            Work::Search(search) => self.search(search, task),
             Work::Perft { game, depth } => {
-                let stopped = || control.stopped();
+                let stopped = || task.control.stopped();
                 let counted = divide(game.position(), *depth, &stopped, |mv, leaves| {
                     self.output
                         .line(&format!("{}: {leaves}", game.format_move(mv)));
@@ -142,8 +142,9 @@ impl<F: Factory> Worker<F> {
         }
     }
 
-    fn search(&mut self, search: &Search, control: &Control) -> String {
+    fn search(&mut self, search: &Search, task: &Task) -> String {
         self.latest = None;
+        let control = &task.control;
         let settings = &search.setup.settings;
         if search.game.position().legal_moves().is_empty() {
             self.output.message(&info::no_moves(&search.game, settings));
@@ -155,14 +156,16 @@ impl<F: Factory> Worker<F> {
             control.hold_back(&search.limits);
             return info::NO_MOVE.to_owned();
         }
-        self.think(search, control)
+        task.begin();
+        self.think(search, task)
     }
 
-    fn think(&mut self, search: &Search, control: &Control) -> String {
+    fn think(&mut self, search: &Search, task: &Task) -> String {
         let Some(player) = &mut self.player else {
             return info::NO_MOVE.to_owned();
         };
         let Search { setup, game, .. } = search;
+        let control = &task.control;
         let mut game = Game::clone(game);
         game.set_ratings(setup.settings.ratings(game.position().turn()));
         let game = &game;
@@ -192,7 +195,7 @@ impl<F: Factory> Worker<F> {
                 self.output.info_string(&error.to_string());
                 let goes_on = self.leave_devices(&setup.settings.backend);
                 if goes_on && self.latest.is_none() {
-                    return self.search(search, control);
+                    return self.search(search, task);
                 }
                 control.hold_back(&limits);
                 self.best_so_far(search)

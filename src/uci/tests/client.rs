@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use shakmaty::Position;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -39,6 +40,10 @@ impl Journal {
         std::mem::take(&mut self.0.lock())
     }
 }
+
+/// How long a network of the name `slow` takes to load: longer than `quit` waits for
+/// a search.
+const SLOWNESS: Duration = Duration::from_millis(1500);
 
 /// Makes scripted players. A network of the name `missing` cannot be loaded.
 #[derive(Clone, Default)]
@@ -68,6 +73,10 @@ impl Factory for Script {
         } else {
             "load"
         });
+        let is_slow = |path: &PathBuf| path.ends_with("slow");
+        if options.network.net.as_ref().is_some_and(is_slow) {
+            sleep(SLOWNESS);
+        }
         match &options.network.net {
             Some(path) if path.ends_with("missing") => Err(LoadError::Read {
                 path: path.clone(),

@@ -41,6 +41,18 @@ fn uci_is_answered_before_anything_is_loaded() {
     assert!(client.journal.take().is_empty());
 }
 
+/// As a script that pipes `go nodes 10` and `quit` expects.
+#[test]
+fn a_search_is_answered_though_quit_comes_while_its_network_loads() {
+    let mut client = Client::new();
+    client.say(&[
+        "setoption name Net value slow",
+        "go nodes 10",
+        "go infinite",
+    ]);
+    assert_eq!(answers(&client.end()).len(), 2);
+}
+
 #[test]
 fn the_net_is_loaded_on_isready_and_kept() {
     let mut client = Client::new();

@@ -5,7 +5,12 @@ use crate::tablebase::{Tables, game, game_at, generated, verdict_of};
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
-use shakmaty::{Position, Role};
+use shakmaty::fen::Fen;
+use shakmaty::{EnPassantMode, Position, Role};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::{env, fs};
 use tessera::tablebase::{Tablebase, TablebaseError, Verdict};
 
@@ -25,6 +30,53 @@ fn tables_say_what_retrograde_analysis_does() {
         }
     }
     assert!(counts.iter().all(|&count| count > 5_000), "{counts:?}");
+}
+
+/// A reader of another make finds the same in our tables: they are in Syzygy's format.
+#[test]
+fn python_chess_reads_the_same() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let candidates = [root.join(".venv/bin/python"), PathBuf::from("python3")];
+    let python = candidates.into_iter().find(|python| {
+        let probe = Command::new(python)
+            .args(["-c", "import chess.syzygy"])
+            .output();
+        probe.is_ok_and(|output| output.status.success())
+    });
+    let Some(python) = python else {
+        crate::skip::skip("a Python with python-chess (tools/venv)");
+        return;
+    };
+    let tables = Tables::write();
+    let mut lines = String::new();
+    let mut count = 0;
+    for endgame in &tables.endgames {
+        for (position, value) in endgame.positions().step_by(61) {
+            if !position.legal_moves().is_empty() {
+                let fen = Fen::from_position(&position, EnPassantMode::Legal);
+                writeln!(lines, "{fen};{value}").unwrap();
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 3_000, "{count}");
+    let mut child = Command::new(python)
+        .arg(root.join("tests/python/syzygy.py"))
+        .arg(tables.folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    // It may end at the first difference.
+    let _ = input.write_all(lines.as_bytes());
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{complaints}");
+    let checked = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(checked.trim(), count.to_string());
 }
 
 #[test]

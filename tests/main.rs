@@ -33,6 +33,8 @@ mod exchange;
 #[cfg(feature = "torch")]
 mod explain;
 #[cfg(feature = "torch")]
+mod fuzz;
+#[cfg(feature = "torch")]
 mod interop_lc0;
 #[cfg(feature = "torch")]
 mod interop_maia3;

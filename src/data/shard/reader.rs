@@ -146,7 +146,8 @@ impl Shard {
 /// Reads a part; `None` if it goes beyond the end or the checksum differs.
 fn section(storage: &Storage, offset: u64, length: u64, crc: u32) -> io::Result<Option<Vec<u8>>> {
     match storage.read(offset, length) {
-        Ok(bytes) => Ok((crc32fast::hash(&bytes) == crc).then_some(bytes)),
+        // What a fuzzer makes up would never get past a checksum.
+        Ok(bytes) => Ok((cfg!(fuzzing) || crc32fast::hash(&bytes) == crc).then_some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(error) => Err(error),
     }

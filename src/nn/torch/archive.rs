@@ -110,7 +110,8 @@ impl<'a> Archive<'a> {
         let bytes = self.file.get(start..).and_then(|rest| rest.get(..size));
         let bytes = bytes.ok_or_else(damaged)?;
         self.left = self.left.checked_sub(size).ok_or_else(damaged)?;
-        if crc32fast::hash(bytes) != entry.crc32() {
+        // What a fuzzer makes up would never get past a checksum.
+        if !cfg!(fuzzing) && crc32fast::hash(bytes) != entry.crc32() {
             return Err(damaged());
         }
         Ok(bytes)

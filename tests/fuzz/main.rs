@@ -1,0 +1,23 @@
+//! Feeds one of the targets with what libFuzzer makes up.
+//!
+//! The environment variable `FUZZ_TARGET` names it; the arguments are libFuzzer's.
+
+#![no_main]
+
+mod targets;
+
+use libfuzzer_sys::fuzz_target;
+use std::sync::LazyLock;
+use targets::Target;
+
+static TARGET: LazyLock<Target> = LazyLock::new(|| {
+    let name = std::env::var("FUZZ_TARGET").unwrap_or_default();
+    let target = targets::TARGETS.iter().find(|target| target.0 == name);
+    let Some(&(_, target)) = target else {
+        eprintln!("fuzz: error: FUZZ_TARGET is `{name}`, which is no target of this build");
+        std::process::exit(1);
+    };
+    target
+});
+
+fuzz_target!(|data: &[u8]| TARGET(data));

@@ -1,0 +1,108 @@
+//! What reads input that others made, one target each. A target may refuse its
+//! input; it must not panic, hang or fill the memory.
+
+use std::io::Write;
+use tessera::data::Curve;
+use tessera::data::label::{EvalRefersTo, TargetRules};
+use tessera::data::pgn::{Games, parse_game};
+use tessera::data::record::Record;
+use tessera::data::replay::{VariationWeight, main_line, replay};
+use tessera::data::shard::Shard;
+use tessera::data::v6::{Chunk, V6Error};
+use tessera::eval::{epd, perft};
+use tessera::nn::{BackendKind, BackendOptions};
+use tessera::uci::{self, Settings};
+
+mod networks;
+
+/// Reads input.
+pub type Target = fn(&[u8]);
+
+/// The targets by name, which is that of the folder of their corpus too.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("uci", read_uci),
+    ("pgn", read_pgn),
+    ("epd", read_epd),
+    ("shard", read_shard),
+    ("v6", read_v6),
+    ("lc0", networks::read_lc0),
+    ("onnx", networks::read_onnx),
+    ("maia3", networks::read_maia3),
+    ("torch", networks::read_torch),
+    ("torch-code", networks::read_torch_code),
+    ("torch-pickle", networks::read_torch_pickle),
+];
+
+/// A session without a network, up to the end of the input.
+fn read_uci(input: &[u8]) {
+    let mut settings = Settings {
+        backend: BackendOptions {
+            kind: BackendKind::Uniform,
+            ..BackendOptions::default()
+        },
+        ..Settings::default()
+    };
+    settings.set_hash(1);
+    uci::serve(input, std::io::sink(), settings).unwrap();
+}
+
+/// Games, and the samples that they give.
+fn read_pgn(input: &[u8]) {
+    for game in Games::new(input).map_while(Result::ok) {
+        if let Ok(record) = parse_game(&game) {
+            main_line(&record).expect("a game that was parsed");
+            for evals in [EvalRefersTo::MovePlayed, EvalRefersTo::PositionReached] {
+                let rules = TargetRules {
+                    evals: Some(evals),
+                    played: true,
+                    noise: false,
+                    curve: Curve::Lichess,
+                    alternatives: None,
+                };
+                give_samples(&record, &rules);
+            }
+        }
+    }
+}
+
+/// Suites and counts of moves, line by line.
+fn read_epd(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    for line in text.lines() {
+        if let Ok(entry) = epd::Entry::parse(line, 1) {
+            let _ = (entry.question(), entry.most_points());
+        }
+        let _ = perft::Entry::parse(line);
+    }
+}
+
+/// All games of a shard, and the samples that they give.
+fn read_shard(input: &[u8]) {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(input).unwrap();
+    let Ok(shard) = Shard::open(file.path()) else {
+        return;
+    };
+    for block in 0..shard.blocks().len() {
+        for record in shard.read(block).unwrap_or_default() {
+            let _ = main_line(&record);
+            give_samples(&record, &shard.header().rules);
+        }
+    }
+}
+
+fn give_samples(record: &Record, rules: &TargetRules) {
+    let variations = VariationWeight {
+        first: 0.5,
+        decay: 0.9,
+    };
+    let _ = replay(record, rules, variations, |_| true, |_| ());
+}
+
+/// The samples of a chunk.
+fn read_v6(input: &[u8]) {
+    let chunk = Chunk::new("fuzzed".into(), input);
+    let bad = |_| Ok::<(), V6Error>(());
+    let read = chunk.samples(|_| true, |_| (), bad);
+    read.expect("no fault ends it");
+}

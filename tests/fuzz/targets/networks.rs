@@ -1,0 +1,47 @@
+//! Files of networks.
+
+use records::Records;
+use std::sync::LazyLock;
+use tessera::interop::{lc0, maia3, onnx};
+use tessera::network::lc0::HeadChoice;
+use tessera::nn::torch::TorchBackend;
+use tessera::nn::{CodePolicy, DeviceChoice, Precision};
+
+#[allow(dead_code)]
+#[path = "../../network_code/records.rs"]
+mod records;
+
+/// A network file whose records others take the place of.
+static NETWORK: LazyLock<Records> =
+    LazyLock::new(|| Records::read(include_bytes!("../corpus/torch/tiny.pt")));
+
+pub fn read_lc0(input: &[u8]) {
+    let _ = lc0::summary(input);
+    let _ = lc0::read(input, HeadChoice::default());
+}
+
+pub fn read_onnx(input: &[u8]) {
+    let _ = onnx::read(input);
+}
+
+pub fn read_maia3(input: &[u8]) {
+    let _ = maia3::summary(input);
+    let _ = maia3::read(input);
+}
+
+/// A network file, and what it says of a position.
+pub fn read_torch(input: &[u8]) {
+    let (policy, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
+    let _ = TorchBackend::new(input, policy, device, Precision::F32, 1);
+}
+
+/// The code of a network file, in one that is sound otherwise: an archive hardly
+/// survives the changes that make other code.
+pub fn read_torch_code(input: &[u8]) {
+    read_torch(&NETWORK.with("code/__torch__.py", input).file());
+}
+
+/// The same with the pickle of its objects.
+pub fn read_torch_pickle(input: &[u8]) {
+    read_torch(&NETWORK.with("data.pkl", input).file());
+}

@@ -1,5 +1,5 @@
-//! What befalls a run, and what it makes of it: kills, signals, damaged and
-//! unwritable checkpoints, losses that are no numbers.
+//! What befalls a run, and what it makes of it: signals, damaged and unwritable
+//! checkpoints, losses that are no numbers.
 
 use crate::train::workplace::{fail, games, metrics, pack, run, succeed, workplace};
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A run whose lines, validations and checkpoints never fall together, so that
 /// all that is unfinished must be carried over.
-fn unaligned(folder: &Path, output: &str) -> Command {
+pub fn unaligned(folder: &Path, output: &str) -> Command {
     let mut command = run(folder, output);
     command.args(["--set", "log_every=3", "--set", "validate_every=14"]);
     command
 }
 
-fn start(mut command: Command) -> Child {
+pub fn start(mut command: Command) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     command.spawn().unwrap()
 }
@@ -30,41 +30,9 @@ fn wait_for_a_line(folder: &Path, output: &str, child: &mut Child) {
     }
 }
 
-fn checkpoint(folder: &Path, output: &str, step: u64) -> PathBuf {
+pub fn checkpoint(folder: &Path, output: &str, step: u64) -> PathBuf {
     let name = format!("step-{step:09}.safetensors");
     folder.join(output).join("checkpoints").join(name)
-}
-
-#[test]
-fn a_run_killed_at_any_instant_goes_on_as_if_nothing_had_happened() {
-    let workplace = workplace(40);
-    let folder = workplace.path();
-    succeed(&mut unaligned(folder, "whole"));
-    let whole = metrics(folder, "whole");
-    assert!(whole.len() >= 14 + 3, "{whole:?}");
-
-    let seed = std::process::id();
-    println!("instants drawn from {seed}");
-    for kill in 0..5u32 {
-        let mut child = start(unaligned(folder, "killed"));
-        wait_for_a_line(folder, "killed", &mut child);
-        let jitter = (seed.wrapping_mul(2_654_435_761) >> (3 * kill)) % 150;
-        std::thread::sleep(Duration::from_millis(jitter.into()));
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-    succeed(&mut unaligned(folder, "killed"));
-    assert_eq!(metrics(folder, "killed"), whole);
-
-    let losses = |name: &str| -> Vec<f64> {
-        let lines = whole.iter().filter(|line| line["split"] == "train");
-        lines.map(|line| line[name].as_f64().unwrap()).collect()
-    };
-    for name in ["policy", "q", "loss"] {
-        let losses = losses(name);
-        let (first, last) = (losses[0], losses[losses.len() - 1]);
-        assert!(last < 0.8 * first, "{name}: from {first} to {last}");
-    }
 }
 
 #[test]

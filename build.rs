@@ -76,8 +76,13 @@ const HEADERS: [&str; 19] = [
     "src/nn/torch/winograd.h",
 ];
 
+/// Names the sanitizers that our C++ is compiled with, as in `-fsanitize`. See
+/// `tools/sanitize`.
+const SANITIZE: &str = "TESSERA_SANITIZE";
+
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-env-changed={SANITIZE}");
     println!("cargo:rerun-if-env-changed=LIBTORCH");
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
     name_commit(&root);
@@ -156,6 +161,15 @@ fn cpp() -> cc::Build {
         // Ours holds the loops of inference, in every profile of cargo's.
         .opt_level(3)
         .debug(false);
+    if let Ok(sanitizers) = env::var(SANITIZE) {
+        build
+            .flag(format!("-fsanitize={sanitizers}"))
+            .flag("-fno-sanitize-recover=all")
+            // Needs the type information of libtorch's hidden classes.
+            .flag("-fno-sanitize=vptr")
+            .flag("-fno-omit-frame-pointer")
+            .debug(true);
+    }
     build
 }
 
@@ -205,6 +219,11 @@ fn link(libtorch: Option<&Path>) {
     if target("OS") == "windows" {
         // Windows has no rpath: DLLs are found beside the binary or on PATH.
         return;
+    }
+    if env::var_os(SANITIZE).is_some() {
+        // rustc keeps the compiler from naming its own libraries.
+        println!("cargo:rustc-link-arg=-lasan");
+        println!("cargo:rustc-link-arg=-lubsan");
     }
     if let Some(libtorch) = libtorch {
         let libraries = libtorch.join("lib");

@@ -44,6 +44,7 @@ impl DeviceArguments {
             code: self.code.policy(),
             devices: self.device.clone(),
             precision: self.precision,
+            ..NetworkOptions::default()
         }
     }
 }

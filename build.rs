@@ -1,4 +1,4 @@
-//! Builds our own C++ beside torch-sys's, embeds the default network, and lets
+//! Builds our own C++ beside torch-sys's, embeds networks, and lets
 //! the built binaries find libtorch wherever they are started from.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -273,19 +273,26 @@ fn embed(root: &Path) {
     let named = nets.join("default");
     let watched = if named.exists() { &named } else { &nets };
     println!("cargo:rerun-if-changed={}", watched.display());
-    let embedded = match fs::read_to_string(&named) {
-        Ok(name) => {
-            let file = nets.join(name.trim());
-            assert!(
-                file.is_file(),
-                "{} names {}, which is no file",
-                named.display(),
-                file.display()
-            );
+    let main = fs::read_to_string(&named).ok().map(|name| {
+        let file = nets.join(name.trim());
+        assert!(
+            file.is_file(),
+            "{} names {}, which is no file",
+            named.display(),
+            file.display()
+        );
+        file
+    });
+    let human = Some(nets.join("tessera-human.pt")).filter(|file| file.is_file());
+    if human.is_none() {
+        // It may come.
+        println!("cargo:rerun-if-changed={}", nets.display());
+    }
+    for (name, file) in [("embedded.rs", main), ("embedded_human.rs", human)] {
+        let embedded = file.map_or("None".to_owned(), |file| {
             println!("cargo:rerun-if-changed={}", file.display());
             format!("Some(include_bytes!({file:?}) as &[u8])")
-        }
-        Err(_) => "None".to_owned(),
-    };
-    fs::write(out_dir().join("embedded.rs"), embedded).expect("OUT_DIR can be written");
+        });
+        fs::write(out_dir().join(name), embedded).expect("OUT_DIR can be written");
+    }
 }

@@ -1,16 +1,21 @@
-//! The agents: `mcts`, `policy` and `value`.
+//! The agents: `mcts`, `policy`, `value` and `human`.
 //!
 //! [`AgentKind`] names them and builds them. `mcts` is a
 //! [`Search`]; the others answer from one or two batches of
-//! evaluations.
+//! evaluations. `human` also searches a little at high levels.
 
+mod human;
 mod immediate;
 mod policy;
+mod sampling;
 mod value;
 
 use crate::nn::Backend;
 use crate::play::Agent;
 use crate::search::{Parameters, Search};
+pub use human::{HIGHEST_LEVEL, LOWEST_LEVEL};
+
+use human::HumanAgent;
 use immediate::ImmediateAgent;
 use std::sync::Arc;
 
@@ -46,6 +51,8 @@ pub enum AgentKind {
     /// The most valuable of the policy's candidates: one evaluation for the
     /// position, and one after each candidate.
     Value,
+    /// A move as people of a rating play it, sampled from the policy.
+    Human,
 }
 
 impl AgentKind {
@@ -67,6 +74,7 @@ impl AgentKind {
                 backend,
                 parameters,
             )),
+            AgentKind::Human => Box::new(HumanAgent::new(backend, parameters)),
         }
     }
 

@@ -19,11 +19,11 @@
 //! | [`interop`] | other programs' files in and out: Lc0's protobuf, Maia-3's checkpoints, ONNX |
 //! | [`play`] | the contract of players: limits, control, reports, choice, [`play::Agent`] |
 //! | [`search`] | PUCT: tree, selection, batched gathering, backup, stopping, time; knows [`nn::Backend`], never torch |
-//! | [`agent`] | the agents that can be chosen: `mcts` (a search), `policy`, `value` |
+//! | [`agent`] | the agents that can be chosen: `mcts` (a search), `policy`, `value`, `human` |
 //! | [`uci`] | parsing, the option table, the session, info lines |
 //! | [`data`] | training records: PGN, Lc0 chunks, packed shards; sampling and statistics |
 //! | [`train`] | losses, optimizer, schedules, checkpoints, metrics |
-//! | [`eval`] | measuring players: puzzles, test suites, the bench |
+//! | [`eval`] | measuring players and networks: puzzles, test suites, people's moves, the bench |
 //! | [`explain`] | what a network sees in a position: attention, attribution, heads; as data, as a page and as pictures |
 //! | [`engine`] | other programs that play: UCI engines as child processes |
 //! | [`openings`] | where games begin: books and random moves |

@@ -24,8 +24,8 @@ pub use cache::Cache;
 pub use cross_check::{CrossCheck, Differences};
 pub use device::{DeviceChoice, Devices, ParseDeviceError, Precision};
 pub use load::{
-    BackendKind, BackendOptions, CodeArguments, CodePolicy, LoadError, Loader, NetworkOptions,
-    load, load_for_many,
+    BackendKind, BackendOptions, BuiltIn, CodeArguments, CodePolicy, LoadError, Loader,
+    NetworkOptions, load, load_for_many,
 };
 pub use metadata::{
     CONTRACT, ContractError, Encoder, FORWARD, Metadata, Method, SEARCH_VALUES, TensorSpec,
@@ -222,6 +222,8 @@ pub struct Properties {
     pub has_moves_left: bool,
     /// Whether it predicts [`Value::error`].
     pub has_error: bool,
+    /// Whether the players' ratings make a difference to it.
+    pub reads_ratings: bool,
     /// The batch size that gives nearly all of the speed.
     pub recommended_batch: usize,
     /// Threads that should call [`Backend::evaluate`] at once to keep it busy.

@@ -154,6 +154,8 @@ impl Search {
             out_of_order: 0.0,
             smart_pruning: 0.0,
             temperature: 0.0,
+            top_p: 0.0,
+            human_time: false,
             contempt: Contempt {
                 objectivity: 0.0,
                 ..parameters.contempt.clone()

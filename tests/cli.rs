@@ -138,6 +138,10 @@ fn what_cannot_be_done_is_told_in_one_line_and_exits_with_1() {
         (&["match-moves", bad_epd], "bad.epd holds no position"),
         #[cfg(feature = "torch")]
         (&["describe", bad_epd], "bad.epd"),
+        (
+            &["eval", "--elo", "1200,1500", "--backend", "uniform"],
+            "the network uniform reads no ratings",
+        ),
     ] {
         let (status, text) = failure(arguments);
         assert_eq!(status, 1, "{text}");
@@ -370,7 +374,7 @@ fn networks_are_held_against_peoples_moves() {
         .assert()
         .success();
     let text = String::from_utf8(text.get_output().stdout.clone()).unwrap();
-    assert!(text.contains("1000–1199           2"), "{text}");
+    assert!(text.contains("1000–1199          2 "), "{text}");
     assert!(text.contains("opinion less nearest by rating"), "{text}");
 }
 

@@ -36,12 +36,14 @@ def binaries():
 
 
 def options_of_the_bot():
-    """The UCI options that the configuration of lichess-bot sets."""
-    text = (ROOT / "tools/lichess-bot.yml").read_text()
-    _, _, section = text.partition("  uci_options:\n")
-    lines = itertools.takewhile(lambda line: line.startswith("    "), section.splitlines())
-    names = {line.strip().partition(":")[0] for line in lines if not line.lstrip().startswith("#")}
-    assert len(names) > 2, names
+    """The UCI options that the configurations of lichess-bot set."""
+    names = set()
+    for name in ("lichess-bot.yml", "lichess-bot-human.yml"):
+        _, _, section = (ROOT / "tools" / name).read_text().partition("  uci_options:\n")
+        lines = itertools.takewhile(lambda line: line.startswith("    "), section.splitlines())
+        options = {line.strip().partition(":")[0] for line in lines if not line.lstrip().startswith("#")}
+        assert len(options) > 2, options
+        names |= options
     return names
 
 

@@ -5,6 +5,8 @@
 
 #[path = "uci/faults.rs"]
 mod faults;
+#[path = "uci/human.rs"]
+mod human;
 #[path = "uci/memory.rs"]
 mod memory;
 #[path = "../src/uci/tests/mutate.rs"]
@@ -160,7 +162,7 @@ fn pipe(script: &str) -> Output {
 #[test]
 fn every_form_of_go_has_one_answer_from_every_agent() {
     let mut engine = Engine::random();
-    for agent in ["mcts", "policy", "value"] {
+    for agent in ["mcts", "policy", "value", "human"] {
         engine.say(&format!("setoption name Agent value {agent}"));
         engine.say("setoption name Ponder value false");
         engine.say(ITALIAN);

@@ -1,29 +1,32 @@
 //! The move that the policy likes best, or at a temperature one sampled from it.
 
 use super::immediate::Candidates;
+use super::sampling::sample;
 use crate::nn::{Backend, Batch, Evaluations, Value, softmax};
 use crate::play::{AgentError, Choice, Line, MoveStatistics, Report, Score};
 use crate::search::{Parameters, generator};
-use rand::Rng;
 use shakmaty::{Move, Position};
 use std::cmp::Ordering;
 
 /// One evaluation a position. Above 0, [`Parameters::temperature`] samples the move
-/// from the policy at that temperature; the report keeps the order of the priors.
+/// from the policy at that temperature, out of [`Parameters::top_p`]; the report keeps
+/// the order of the priors.
 pub(super) fn answer(
     backend: &dyn Backend,
     parameters: &Parameters,
     positions: &[Candidates<'_>],
 ) -> Result<Vec<Choice>, AgentError> {
     let (priors, values) = priors(backend, positions)?;
-    let lines = parameters.multi_pv.max(1);
+    let lines = parameters.multi_pv;
     let choices = positions.iter().zip(priors).zip(values);
     Ok(choices
         .map(|((position, priors), value)| {
-            let mut choice = choose(value, lines, priors);
+            let mut choice = lay_out(value, lines, priors);
             if parameters.temperature > 0.0 {
                 let random = &mut generator(parameters, position.game);
-                choice.best = sample(&choice.statistics, parameters.temperature, random);
+                let priors: Vec<f32> = choice.statistics.iter().map(|of| of.prior).collect();
+                let place = sample(&priors, parameters.temperature, parameters.top_p, random);
+                choice.best = place.map(|place| choice.statistics[place].mv);
             }
             choice
         })
@@ -63,8 +66,8 @@ pub(super) fn priors(
     Ok((priors.collect(), values.collect()))
 }
 
-/// The choice among moves with their priors.
-fn choose(value: Value, lines: usize, priors: Priors) -> Choice {
+/// The moves by their priors, with the likeliest as the choice.
+pub(super) fn lay_out(value: Value, lines: usize, priors: Priors) -> Choice {
     let mut statistics: Vec<_> = priors
         .into_iter()
         .map(|(mv, prior)| MoveStatistics {
@@ -77,13 +80,7 @@ fn choose(value: Value, lines: usize, priors: Priors) -> Choice {
         })
         .collect();
     statistics.sort_by(|a, b| b.prior.partial_cmp(&a.prior).unwrap_or(Ordering::Equal));
-    let best = statistics.iter().take(lines);
-    let lines = best.map(|statistics| Line {
-        score: Score::Expected(statistics.q),
-        wdl: statistics.wdl,
-        moves_left: None,
-        moves: vec![statistics.mv],
-    });
+    let lines = statistics.iter().take(lines.max(1)).map(line);
     Choice {
         best: statistics.first().map(|best| best.mv),
         report: Report {
@@ -99,55 +96,12 @@ fn choose(value: Value, lines: usize, priors: Priors) -> Choice {
     }
 }
 
-/// A move sampled by its prior at a temperature; `moves` begin with the likeliest.
-fn sample(moves: &[MoveStatistics], temperature: f32, random: &mut impl Rng) -> Option<Move> {
-    let likeliest = moves.first()?;
-    // Relative to the likeliest, so that no temperature makes all of them 0.
-    let weight = |found: &MoveStatistics| {
-        let ratio = f64::from(found.prior) / f64::from(likeliest.prior).max(f64::MIN_POSITIVE);
-        ratio.powf(1.0 / f64::from(temperature))
-    };
-    let mut left = random.random::<f64>() * moves.iter().map(weight).sum::<f64>();
-    let sampled = moves.iter().find(|found| {
-        left -= weight(found);
-        left < 0.0
-    });
-    Some(sampled.unwrap_or(likeliest).mv)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::chess::Game;
-    use rand::SeedableRng;
-    use rand_xoshiro::Xoshiro256PlusPlus;
-
-    #[test]
-    fn moves_are_sampled_by_prior_and_temperature() {
-        let game = Game::default();
-        let legal = game.position().legal_moves();
-        let priors = [0.6, 0.3, 0.1];
-        let moves: Priors = legal.iter().copied().zip(priors).collect();
-        let statistics = choose(Value::default(), 1, moves).statistics;
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-        let mut shares = |temperature| {
-            let mut counts = [0.0; 3];
-            for _ in 0..4000 {
-                let mv = sample(&statistics, temperature, &mut random).unwrap();
-                counts[legal.iter().position(|&legal| legal == mv).unwrap()] += 1.0 / 4000.0;
-            }
-            counts
-        };
-        let near = |found: [f64; 3], expected: [f64; 3]| {
-            let off = found.iter().zip(expected).map(|(a, b)| (a - b).abs());
-            assert!(
-                off.fold(0.0, f64::max) < 0.03,
-                "{found:?}, not {expected:?}"
-            );
-        };
-        near(shares(1.0), [0.6, 0.3, 0.1]);
-        near(shares(0.5), [0.36 / 0.46, 0.09 / 0.46, 0.01 / 0.46]);
-        near(shares(1e-3), [1.0, 0.0, 0.0]);
-        near(shares(1e6), [1.0 / 3.0; 3]);
+/// The line of a move that was not looked into further.
+pub(super) fn line(of: &MoveStatistics) -> Line {
+    Line {
+        score: Score::Expected(of.q),
+        wdl: of.wdl,
+        moves_left: None,
+        moves: vec![of.mv],
     }
 }

@@ -2,13 +2,16 @@
 
 use super::options::{NetworkArguments, PositionArguments};
 use super::output::{print, print_json};
-use anyhow::Context;
-use serde_json::{Map, json};
+use anyhow::{Context, bail};
+use serde_json::{Map, Value as Json, json};
 use shakmaty::Position;
 use shakmaty::fen::Fen;
 use std::fmt::Write;
-use tessera::nn::{self, BackendKind, Batch, Evaluations, softmax};
-use tessera::uci::Settings;
+use tessera::chess::{Game, Ratings};
+use tessera::nn::{self, Backend, BackendKind, Batch, BuiltIn, Evaluations, Value, softmax};
+
+/// The rating of a player of whom nothing is said.
+const USUAL_ELO: u16 = 1500;
 
 /// Evaluate one position: win, draw and loss, and the policy move by move
 #[derive(clap::Args)]
@@ -20,18 +23,78 @@ pub struct Arguments {
     moves: Vec<String>,
     #[command(flatten)]
     network: NetworkArguments,
+    /// Ratings of the side to move, to be shown side by side, such as 1200,1500,1800; by
+    /// the network that plays like people, unless --net names another
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "ELO",
+        conflicts_with = "self_elo"
+    )]
+    elo: Vec<u16>,
     /// Rating of the side to move, for networks that take ratings
-    #[arg(long, default_value_t = 1500, value_name = "ELO")]
+    #[arg(long, default_value_t = USUAL_ELO, value_name = "ELO")]
     self_elo: u16,
-    /// Rating of the other side
-    #[arg(long, default_value_t = 1500, value_name = "ELO")]
-    opponent_elo: u16,
+    /// Rating of the other side; without it 1500, or that of --elo
+    #[arg(long, value_name = "ELO")]
+    opponent_elo: Option<u16>,
     /// What evaluates the position
     #[arg(long, value_enum, default_value_t)]
     backend: BackendKind,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+/// What a network says of a position.
+struct Evaluated {
+    value: Value,
+    /// Probabilities by the moves in UCI notation, the likeliest first.
+    policy: Vec<(String, f32)>,
+}
+
+impl Evaluated {
+    /// Of the game's last position, where its side to move has `rating`.
+    fn of(
+        backend: &dyn Backend,
+        game: &mut Game,
+        rating: u16,
+        opponent: u16,
+    ) -> anyhow::Result<Evaluated> {
+        let (white, black) = game
+            .position()
+            .turn()
+            .fold_wb((rating, opponent), (opponent, rating));
+        game.set_ratings(Ratings {
+            white: Some(white),
+            black: Some(black),
+        });
+        let moves = game.position().legal_moves();
+        let mut batch = Batch::default();
+        batch.push(game, &moves, backend.properties().input);
+        let mut evaluations = Evaluations::default();
+        backend.evaluate(&batch, &mut evaluations)?;
+        let mut probabilities = evaluations.logits(0).to_vec();
+        softmax(&mut probabilities, 1.0);
+        let moves = moves.iter().map(|&mv| game.format_move(mv));
+        let mut policy: Vec<(String, f32)> = moves.zip(probabilities).collect();
+        policy.sort_by(|a, b| b.1.total_cmp(&a.1));
+        Ok(Evaluated {
+            value: evaluations.value(0),
+            policy,
+        })
+    }
+
+    fn policy_json(&self) -> Map<String, Json> {
+        let policy = self.policy.iter();
+        policy.map(|(mv, p)| (mv.clone(), json!(p))).collect()
+    }
+
+    /// The probability of a move.
+    fn probability(&self, mv: &str) -> f32 {
+        let found = self.policy.iter().find(|(of, _)| of == mv);
+        found.map_or(0.0, |&(_, probability)| probability)
+    }
 }
 
 impl Arguments {
@@ -41,49 +104,38 @@ impl Arguments {
             let mv = game.parse_move(text).context("--moves")?;
             game.play(mv);
         }
-        let settings = Settings {
-            self_elo: self.self_elo,
-            opponent_elo: self.opponent_elo,
-            ..Settings::default()
-        };
-        game.set_ratings(settings.ratings(game.position().turn()));
-        let backend = nn::load(&self.network.options(self.backend, 1))?;
+        let mut options = self.network.options(self.backend, 1);
+        if !self.elo.is_empty() {
+            options.network.built_in = BuiltIn::Human;
+        }
+        let backend = nn::load(&options)?;
+        match self.elo.is_empty() {
+            true => self.show(&*backend, &mut game),
+            false => self.compare(&*backend, &mut game),
+        }
+    }
+
+    /// The evaluation for one rating.
+    fn show(&self, backend: &dyn Backend, game: &mut Game) -> anyhow::Result<()> {
+        let opponent = self.opponent_elo.unwrap_or(USUAL_ELO);
+        let evaluated = Evaluated::of(backend, game, self.self_elo, opponent)?;
         let properties = backend.properties();
-        let moves = game.position().legal_moves();
-        let mut batch = Batch::default();
-        batch.push(&game, &moves, properties.input);
-        let mut evaluations = Evaluations::default();
-        backend.evaluate(&batch, &mut evaluations)?;
-        let value = evaluations.value(0);
+        let value = evaluated.value;
         let wdl = value.wdl();
-        let mut probabilities = evaluations.logits(0).to_vec();
-        softmax(&mut probabilities, 1.0);
-        let mut policy: Vec<(String, f32)> = moves
-            .iter()
-            .map(|&mv| game.format_move(mv))
-            .zip(probabilities)
-            .collect();
-        policy.sort_by(|a, b| b.1.total_cmp(&a.1));
         let moves_left = properties.has_moves_left.then_some(value.moves_left);
         let error = properties.has_error.then_some(value.error);
-        let position = game.position().clone();
-        let fen = Fen::from_position(&position, shakmaty::EnPassantMode::Legal).to_string();
         if self.json {
-            let policy: Map<_, _> = policy.into_iter().map(|(mv, p)| (mv, json!(p))).collect();
             return print_json(&json!({
                 "network": properties.name,
-                "fen": fen,
+                "fen": fen(game),
                 "value": value.q,
                 "wdl": wdl,
                 "moves_left": moves_left,
                 "error": error,
-                "policy": policy,
+                "policy": evaluated.policy_json(),
             }));
         }
-        let mut text = format!("{}\n{fen}\n", properties.name);
-        if let Some(ending) = game.ending() {
-            writeln!(text, "The game is over: {ending:?}")?;
-        }
+        let mut text = heading(backend, game)?;
         let [win, draw, loss] = wdl.map(|probability| 100.0 * probability);
         writeln!(text, "win {win:.1} %, draw {draw:.1} %, loss {loss:.1} %")?;
         writeln!(text, "q {:+.4}", value.q)?;
@@ -93,9 +145,83 @@ impl Arguments {
         if let Some(plies) = moves_left {
             writeln!(text, "moves left {plies:.1} plies")?;
         }
-        for (mv, probability) in policy {
+        for (mv, probability) in evaluated.policy {
             writeln!(text, "{mv:5} {:6.2} %", 100.0 * probability)?;
         }
         print(&text)
     }
+
+    /// The evaluations for several ratings, side by side.
+    fn compare(&self, backend: &dyn Backend, game: &mut Game) -> anyhow::Result<()> {
+        let properties = backend.properties();
+        if !properties.reads_ratings {
+            bail!(
+                "the network {} reads no ratings: leave --elo out",
+                properties.name
+            );
+        }
+        let columns = self.elo.iter().map(|&elo| {
+            let opponent = self.opponent_elo.unwrap_or(elo);
+            Ok((elo, opponent, Evaluated::of(backend, game, elo, opponent)?))
+        });
+        let columns: Vec<_> = columns.collect::<anyhow::Result<_>>()?;
+        if self.json {
+            let ratings = columns.iter().map(|(elo, opponent, evaluated)| {
+                json!({
+                    "elo": elo,
+                    "opponent_elo": opponent,
+                    "value": evaluated.value.q,
+                    "wdl": evaluated.value.wdl(),
+                    "policy": evaluated.policy_json(),
+                })
+            });
+            return print_json(&json!({
+                "network": properties.name,
+                "fen": fen(game),
+                "ratings": ratings.collect::<Vec<_>>(),
+            }));
+        }
+        let mut text = heading(backend, game)?;
+        write!(text, "rating")?;
+        for (elo, _, _) in &columns {
+            write!(text, " {elo:>9}")?;
+        }
+        writeln!(text)?;
+        let mut row = |name: &str, cell: &dyn Fn(&Evaluated) -> f32| -> anyhow::Result<()> {
+            write!(text, "{name:6}")?;
+            for (_, _, evaluated) in &columns {
+                write!(text, " {:7.2} %", 100.0 * cell(evaluated))?;
+            }
+            Ok(writeln!(text)?)
+        };
+        for (place, name) in ["win", "draw", "loss"].into_iter().enumerate() {
+            row(name, &|evaluated| evaluated.value.wdl()[place])?;
+        }
+        let likeliest = |mv: &str| {
+            let probabilities = columns.iter().map(|(_, _, of)| of.probability(mv));
+            probabilities.fold(0.0, f32::max)
+        };
+        let mut moves: Vec<&str> = columns
+            .first()
+            .map(|(_, _, of)| of.policy.iter().map(|(mv, _)| mv.as_str()).collect())
+            .unwrap_or_default();
+        moves.sort_by(|a, b| likeliest(b).total_cmp(&likeliest(a)));
+        for mv in moves {
+            row(mv, &|evaluated| evaluated.probability(mv))?;
+        }
+        print(&text)
+    }
+}
+
+/// The network and the position.
+fn heading(backend: &dyn Backend, game: &Game) -> anyhow::Result<String> {
+    let mut text = format!("{}\n{}\n", backend.properties().name, fen(game));
+    if let Some(ending) = game.ending() {
+        writeln!(text, "The game is over: {ending:?}")?;
+    }
+    Ok(text)
+}
+
+fn fen(game: &Game) -> String {
+    Fen::from_position(game.position(), shakmaty::EnPassantMode::Legal).to_string()
 }

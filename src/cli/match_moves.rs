@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 use tessera::eval::move_match::{
     Band, Difference, Estimate, Interval, Position, Positions, Prediction, Score, Selection,
-    by_band, compare, predict, read, score,
+    by_band, compare, list, predict, read, score,
 };
 use tessera::nn::{self, BackendKind, BackendOptions};
 
@@ -52,6 +52,10 @@ pub struct Arguments {
     /// Seed of that draw
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Instead of measuring, print the positions with their games so far, one JSON object
+    /// a line
+    #[arg(long, conflicts_with_all = ["net", "by_rating", "json"])]
+    list: bool,
     /// Threads that evaluate; 0 takes as many as the network recommends
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
     threads: u16,
@@ -128,6 +132,9 @@ impl Arguments {
             seed: self.seed,
         };
         let positions = read(&self.file, &selection)?;
+        if self.list {
+            return list(&positions)?.iter().try_for_each(print_json);
+        }
         let clock = Instant::now();
         let columns = self.columns(&positions)?;
         let networks = columns.iter().map(|column| Measured {

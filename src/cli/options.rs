@@ -30,6 +30,7 @@ impl DeviceArguments {
             code: self.code.policy(),
             devices: self.device.clone(),
             precision: self.precision,
+            ..NetworkOptions::default()
         }
     }
 }

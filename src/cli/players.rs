@@ -54,7 +54,8 @@ pub struct Description {
 impl PlayerArguments {
     /// The players for these tasks, who take the side that is to move.
     pub fn pool<T: Task>(&self, tasks: &mut [T]) -> anyhow::Result<PlayerPool> {
-        let mut settings = self.search.settings(self.agent, self.backend, HASH)?;
+        let settings = self.search.settings(self.agent, self.backend, HASH)?;
+        let mut settings = settings.answering(&Limits::default());
         let searches = settings.agent.searches();
         settings.backend.threads = self.parallel * settings.parameters.threads;
         if !searches {

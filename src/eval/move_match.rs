@@ -7,11 +7,13 @@
 //! result.
 
 mod bootstrap;
+mod listing;
 mod positions;
 mod prediction;
 mod score;
 
 pub use bootstrap::{Difference, Interval, compare};
+pub use listing::{Listed, list};
 pub use positions::{Position, Positions, Selection, read};
 pub use prediction::{Prediction, PredictionError, predict};
 pub use score::{Estimate, Score, score};

@@ -56,11 +56,23 @@ impl CodeArguments {
     }
 }
 
+/// The networks that can be built into the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BuiltIn {
+    /// The one that nets/default names: the engine's own play.
+    #[default]
+    Main,
+    /// nets/tessera-human.pt: what people play, by their ratings.
+    Human,
+}
+
 /// Which network, and where it is computed: what takes a second to load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NetworkOptions {
-    /// The network's file; `None` is the one built into the program.
+    /// The network's file; `None` is one built into the program.
     pub net: Option<PathBuf>,
+    /// Which of them, where no file is named.
+    pub built_in: BuiltIn,
     /// Which code that file may bring.
     pub code: CodePolicy,
     /// Where it is computed.
@@ -121,6 +133,12 @@ pub enum LoadError {
     /// No file was named and the program was built without a network.
     #[error("no network is built into this program: name the file of one (option Net, or --net)")]
     NoneBuiltIn,
+    /// The same of the network that plays like people.
+    #[error(
+        "no network that plays like people is built into this program: name the file of one \
+         (option HumanNet, or --net)"
+    )]
+    NoHumanBuiltIn,
     /// The file can be read, but not used.
     #[error("cannot use the network {network}: {source}")]
     Network {

@@ -78,6 +78,12 @@ pub struct Encoder {
 }
 
 impl Encoder {
+    /// Whether the mover's rating is among the inputs.
+    #[must_use]
+    pub fn reads_ratings(&self) -> bool {
+        self.scalars.iter().any(|name| name == "self_elo")
+    }
+
     /// The encoder of bitboards and scalars.
     #[must_use]
     pub fn planes(format: u32, history: u32, scalars: Vec<String>) -> Encoder {

@@ -2,7 +2,8 @@
 
 use super::torch::{self, TorchBackend};
 use super::{
-    Backend, BackendOptions, CodePolicy, DeviceChoice, LoadError, Metadata, NetworkOptions, Service,
+    Backend, BackendOptions, BuiltIn, CodePolicy, DeviceChoice, LoadError, Metadata,
+    NetworkOptions, Service,
 };
 use crate::bounded;
 use std::borrow::Cow;
@@ -15,6 +16,9 @@ pub use torch::NetworkError;
 /// The network that the program was built with, if any: the file that
 /// nets/default names.
 const BUILT_IN: Option<&[u8]> = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+
+/// The network that plays like people, if nets/tessera-human.pt was there.
+const HUMAN: Option<&[u8]> = include!(concat!(env!("OUT_DIR"), "/embedded_human.rs"));
 
 /// Bytes of the largest network that is read: 4 GiB, a billion weights in f32.
 const LARGEST_FILE: u64 = 4 << 30;
@@ -80,7 +84,10 @@ pub fn load_network(options: &NetworkOptions) -> Result<TorchBackend, LoadError>
 
 fn load_on(options: &NetworkOptions, device: DeviceChoice) -> Result<TorchBackend, LoadError> {
     let net = options.net.as_deref();
-    let file = read_network(net)?;
+    let file = match (net, options.built_in) {
+        (None, BuiltIn::Human) => HUMAN.map(Cow::Borrowed).ok_or(LoadError::NoHumanBuiltIn)?,
+        _ => read_network(net)?,
+    };
     TorchBackend::new(&file, options.code, device, options.precision, 0)
         .map_err(|source| unusable(net, source))
 }
@@ -131,6 +138,7 @@ mod tests {
         BackendOptions {
             network: NetworkOptions {
                 net: net.map(Path::to_owned),
+                built_in: BuiltIn::Main,
                 code: CodePolicy::Checked,
                 devices: DeviceChoice::Cpu.into(),
                 precision: Precision::F32,
@@ -248,6 +256,17 @@ mod tests {
                 "{message}"
             );
             assert!(!message.contains('\n'), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_network_of_people_is_sound_where_it_is_built_in() {
+        let mut options = options(None);
+        options.network.built_in = BuiltIn::Human;
+        match (HUMAN, load(&options)) {
+            (Some(_), Ok(backend)) => assert!(backend.properties().reads_ratings),
+            (None, Err(error)) => assert!(error.to_string().contains("HumanNet"), "{error}"),
+            (file, backend) => panic!("{:?}, {:?}", file.is_some(), backend.err()),
         }
     }
 

@@ -210,6 +210,7 @@ impl TorchBackend {
                 input: Some(format),
                 has_moves_left: heads.moves_left.is_some(),
                 has_error: heads.error.is_some(),
+                reads_ratings: metadata.encoder.reads_ratings(),
                 recommended_batch,
                 recommended_threads: callers,
             },

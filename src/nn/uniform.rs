@@ -46,6 +46,7 @@ pub(super) fn without_network(name: &str) -> Properties {
         input: None,
         has_moves_left: false,
         has_error: false,
+        reads_ratings: false,
         recommended_batch: BATCH,
         recommended_threads: 1,
     }

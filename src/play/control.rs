@@ -54,6 +54,13 @@ impl Control {
         }
     }
 
+    /// Sleeps until stopped, at most until `deadline`; for a player that takes its
+    /// time.
+    pub fn wait_until(&self, deadline: Instant) {
+        let mut state = self.state.lock();
+        while !state.stop && !self.changed.wait_until(&mut state, deadline).timed_out() {}
+    }
+
     /// Keeps an answer back for as long as [`Limits::infinite`] or
     /// [`Limits::ponder`] forbid to give it.
     pub fn hold_back(&self, limits: &Limits) {

@@ -118,6 +118,11 @@ pub struct Parameters {
     /// Temperature at which the move is drawn by visits; 0 plays the best
     /// (Lc0: Temperature).
     pub temperature: f32,
+    /// Share of the policy that a move is drawn from where the policy itself is
+    /// sampled, in 0…1: the likeliest moves that together have it (nucleus sampling).
+    pub top_p: f32,
+    /// Whether the agent `human` takes the time that a person might take.
+    pub human_time: bool,
     /// Endgame tablebases to look positions up in (Stockfish: SyzygyPath,
     /// Syzygy50MoveRule).
     pub tablebase: Tablebase,
@@ -165,6 +170,8 @@ impl Default for Parameters {
             gumbel_moves: 0,
             gumbel_scale: 1.0,
             temperature: 0.0,
+            top_p: 1.0,
+            human_time: false,
             tablebase: Tablebase::default(),
         }
     }

@@ -17,6 +17,7 @@ fn hashed() -> Hashed {
         input: None,
         has_moves_left: false,
         has_error: false,
+        reads_ratings: false,
         recommended_batch: 1,
         recommended_threads: 1,
     })

@@ -365,7 +365,9 @@ mod tests {
             ("Hash", "", "it stays 256"),
             ("Threads", "99999999999999999999", "0 to 1024"),
             ("Ponder", "maybe", "true or false"),
-            ("Agent", "human", "mcts, policy, value"),
+            ("Agent", "people", "mcts, policy, value, human"),
+            ("UCI_Elo", "100", "600 to "),
+            ("TopP", "0", "0.01 to 1"),
             ("CPuct", "NaN", "0 to 100"),
             ("CPuct", "inf", "0 to 100"),
             ("PolicyTemperature", "0", "0.01 to 100"),
@@ -383,13 +385,15 @@ mod tests {
     fn the_list_is_what_clients_read() {
         let lines: Vec<String> = list().map(|option| option.serialize()).collect();
         assert!(lines.contains(
-            &"option name Agent type combo default mcts var mcts var policy var value".to_owned()
+            &"option name Agent type combo default mcts var mcts var policy var value var human"
+                .to_owned()
         ));
         assert!(
             lines.contains(&"option name Hash type spin default 256 min 1 max 1048576".to_owned())
         );
         assert!(lines.contains(&"option name LogFile type string default <empty>".to_owned()));
         assert!(lines.contains(&"option name Net type string default <built-in>".to_owned()));
+        assert!(lines.contains(&"option name HumanNet type string default <built-in>".to_owned()));
         assert!(lines.contains(&"option name Clear Hash type button".to_owned()));
         assert!(lines.contains(&"option name UCI_Chess960 type check default false".to_owned()));
         assert!(lines.contains(&"option name CPuct type string default 1.745".to_owned()));

@@ -4,3 +4,4 @@ mod client;
 mod edges;
 mod mutate;
 mod mutations;
+mod strength;

@@ -7,7 +7,7 @@ use super::task::{Job, Search, Setup, Task, Work};
 use crate::agent::{AgentKind, ConfigurableAgent};
 use crate::chess::Game;
 use crate::chess::perft::divide;
-use crate::nn::{Backend, BackendOptions, DeviceChoice, LoadError, Loader};
+use crate::nn::{Backend, BackendOptions, DeviceChoice, LoadError, Loader, NetworkOptions};
 use crate::panics;
 use crate::play::{Limits, Report};
 use crate::search::Parameters;
@@ -64,6 +64,9 @@ pub(crate) struct Worker<F> {
     /// What a backend was made from that failed on its devices: from now on the CPU
     /// takes their place.
     failed: Option<BackendOptions>,
+    /// The network that plays like people, where it could not be had: the one at hand
+    /// plays in its place.
+    missing: Option<NetworkOptions>,
 }
 
 /// A backend, and what it was made from.
@@ -91,6 +94,7 @@ impl<F: Factory> Worker<F> {
             tablebase: Tablebase::default(),
             latest: None,
             failed: None,
+            missing: None,
         }
     }
 
@@ -109,7 +113,7 @@ impl<F: Factory> Worker<F> {
     fn work(&mut self, work: &Work, task: &Task) -> String {
         match work {
             Work::Ready(setup) => {
-                if let Err(error) = self.prepare(setup) {
+                if let Err(error) = self.prepare(setup, &Limits::default()) {
                     self.output.info_string(&error.to_string());
                 }
                 READY.to_owned()
@@ -151,28 +155,31 @@ impl<F: Factory> Worker<F> {
             control.hold_back(&search.limits);
             return info::NO_MOVE.to_owned();
         }
-        if let Err(error) = self.prepare(&search.setup) {
-            self.output.info_string(&error.to_string());
-            control.hold_back(&search.limits);
-            return info::NO_MOVE.to_owned();
+        match self.prepare(&search.setup, &search.limits) {
+            Ok(settings) => {
+                task.begin();
+                self.think(search, &settings, task)
+            }
+            Err(error) => {
+                self.output.info_string(&error.to_string());
+                control.hold_back(&search.limits);
+                info::NO_MOVE.to_owned()
+            }
         }
-        task.begin();
-        self.think(search, task)
     }
 
-    fn think(&mut self, search: &Search, task: &Task) -> String {
+    fn think(&mut self, search: &Search, settings: &Settings, task: &Task) -> String {
         let Some(player) = &mut self.player else {
             return info::NO_MOVE.to_owned();
         };
-        let Search { setup, game, .. } = search;
         let control = &task.control;
-        let mut game = Game::clone(game);
-        game.set_ratings(setup.settings.ratings(game.position().turn()));
+        let mut game = Game::clone(&search.game);
+        game.set_ratings(settings.ratings(game.position().turn()));
         let game = &game;
         let limits = charged(&search.limits, search.received.elapsed());
         let (output, latest) = (&self.output, &mut self.latest);
         let mut publish = |report: &Report| {
-            for message in info::report(report, game, &setup.settings) {
+            for message in info::report(report, game, settings) {
                 output.message(&message);
             }
             *latest = Some(report.clone());
@@ -180,20 +187,20 @@ impl<F: Factory> Worker<F> {
         match player.agent.choose(game, &limits, control, &mut publish) {
             Ok(choice) => {
                 if self.latest.as_ref() != Some(&choice.report) {
-                    for message in info::report(&choice.report, game, &setup.settings) {
+                    for message in info::report(&choice.report, game, settings) {
                         self.output.message(&message);
                     }
                 }
-                if setup.settings.verbose_move_stats {
+                if settings.verbose_move_stats {
                     for line in info::statistics(&choice.statistics, game) {
                         self.output.info_string(&line);
                     }
                 }
-                info::best_move(&choice, game, &setup.settings)
+                info::best_move(&choice, game, settings)
             }
             Err(error) => {
                 self.output.info_string(&error.to_string());
-                let goes_on = self.leave_devices(&setup.settings.backend);
+                let goes_on = self.leave_devices(&settings.backend);
                 if goes_on && self.latest.is_none() {
                     return self.search(search, task);
                 }
@@ -229,15 +236,38 @@ impl<F: Factory> Worker<F> {
         }
     }
 
-    /// Sees to it that the player that `setup` wants is there, and knows what
-    /// it may know. What has not changed stays loaded.
-    fn prepare(&mut self, setup: &Setup) -> Result<(), LoadError> {
+    /// Sees to it that the player that `setup` wants within `limits` is there; the
+    /// settings that it plays by. Where the network that plays like people cannot be
+    /// had, the one at hand takes its place.
+    fn prepare(&mut self, setup: &Setup, limits: &Limits) -> Result<Settings, LoadError> {
+        let at_hand = &setup.settings.backend.network;
+        let mut settings = setup.settings.answering(limits);
+        let network = &settings.backend.network;
+        if network != at_hand {
+            if self.missing.as_ref() != Some(network) {
+                match self.seat(setup, &settings) {
+                    Ok(()) => return Ok(settings),
+                    Err(error) => self
+                        .output
+                        .info_string(&format!("{error}; the network of Net plays in its place")),
+                }
+                self.missing = Some(network.clone());
+            }
+            settings.backend.network = at_hand.clone();
+        }
+        self.seat(setup, &settings)?;
+        Ok(settings)
+    }
+
+    /// Sees to it that the player of `settings` is there, and knows what it may know.
+    /// What has not changed stays loaded.
+    fn seat(&mut self, setup: &Setup, settings: &Settings) -> Result<(), LoadError> {
         let Settings {
             backend: options,
             agent: kind,
             ..
-        } = &setup.settings;
-        let parameters = setup.settings.search_parameters();
+        } = settings;
+        let parameters = settings.search_parameters();
         self.look_for_tables(&parameters.tablebase);
         let backend = match self.failed.as_ref() == Some(options) {
             true => self.backend(&on_the_cpu(options))?,
@@ -245,13 +275,16 @@ impl<F: Factory> Worker<F> {
         };
         let player = match self.player.take().filter(|player| player.kind == *kind) {
             Some(player) => self.player.insert(player),
-            None => self.player.insert(Player {
-                kind: *kind,
-                game: setup.game,
-                clearing: setup.clearing,
-                agent: self.factory.build(*kind, backend.clone(), &parameters),
-                parameters: parameters.clone(),
-            }),
+            None => {
+                self.tell_of_ratings(settings, &*backend);
+                self.player.insert(Player {
+                    kind: *kind,
+                    game: setup.game,
+                    clearing: setup.clearing,
+                    agent: self.factory.build(*kind, backend.clone(), &parameters),
+                    parameters: parameters.clone(),
+                })
+            }
         };
         if player.parameters != parameters {
             player.agent.adjust(&parameters);
@@ -304,6 +337,18 @@ impl<F: Factory> Worker<F> {
             backend: backend.clone(),
         });
         Ok(backend)
+    }
+
+    /// Says so where a rating was asked for that the network cannot follow.
+    fn tell_of_ratings(&self, settings: &Settings, backend: &dyn Backend) {
+        let properties = backend.properties();
+        if settings.agent == AgentKind::Human && !properties.reads_ratings {
+            self.output.info_string(&format!(
+                "{} reads no ratings: it imitates the players it was trained on, whatever \
+                 UCI_Elo and SelfElo are",
+                properties.name
+            ));
+        }
     }
 
     /// Says what tables there are, if they are others than before.

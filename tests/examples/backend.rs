@@ -19,6 +19,7 @@ impl Default for Material {
             input: Some(InputFormat::Classical),
             has_moves_left: false,
             has_error: false,
+            reads_ratings: false,
             recommended_batch: 8,
             recommended_threads: 1,
         })

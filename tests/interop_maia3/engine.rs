@@ -4,6 +4,8 @@ use super::checkpoint::Checkpoint;
 use super::{games, random_parameters, ratings, rows, small};
 use shakmaty::Position;
 use std::fs;
+use std::sync::Arc;
+use tessera::agent::AgentKind;
 use tessera::chess::{Game, Ratings};
 use tessera::encode::{InputFormat, policy_index};
 use tessera::interop::maia3;
@@ -12,6 +14,8 @@ use tessera::nn::torch::{ExportPrecision, TorchBackend, open};
 use tessera::nn::{
     Backend, Batch, CodePolicy, DeviceChoice, Evaluations, Metadata, Precision, softmax,
 };
+use tessera::play::{Limits, Question};
+use tessera::search::Parameters;
 
 fn network() -> Network {
     let parameters = random_parameters(&small()[1], 13);
@@ -86,6 +90,42 @@ fn the_engine_plays_what_the_network_computes() {
             assert!((value.q - (wdl[0] - wdl[2])).abs() < 1e-4);
             assert!((value.d - wdl[1]).abs() < 1e-4);
         }
+    }
+}
+
+/// Drawing from the likeliest move alone, it plays what the policy likes best.
+#[test]
+fn the_human_agent_plays_by_the_policy_of_the_ratings() {
+    let (file, _) = written(&network(), ExportPrecision::F32);
+    let cpu = DeviceChoice::Cpu;
+    let backend = TorchBackend::new(&file, CodePolicy::Checked, cpu, Precision::F32, 1).unwrap();
+    assert!(backend.properties().reads_ratings);
+    let backend: Arc<dyn Backend> = Arc::new(backend);
+    let parameters = Parameters {
+        top_p: 1e-6,
+        ..Parameters::default()
+    };
+    let mut agent = AgentKind::Human.build(backend.clone(), &parameters);
+    let mut games = rated_games(20);
+    for (game, rating) in games.iter_mut().zip((700..2200).step_by(75)) {
+        let [white, black] = [rating, 2200 - rating].map(Some);
+        game.set_ratings(Ratings { white, black });
+    }
+    let question = |game| Question {
+        game,
+        limits: Limits::default(),
+    };
+    let questions: Vec<Question> = games.iter().map(question).collect();
+    let choices = agent.choose_many(&questions).unwrap();
+    for (game, choice) in games.iter().zip(choices) {
+        let moves = game.position().legal_moves();
+        let mut batch = Batch::default();
+        batch.push(game, &moves, backend.properties().input);
+        let mut found = Evaluations::default();
+        backend.evaluate(&batch, &mut found).unwrap();
+        let logits = found.logits(0);
+        let best = (0..moves.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b]));
+        assert_eq!(choice.best, best.map(|best| moves[best]));
     }
 }
 

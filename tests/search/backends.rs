@@ -36,6 +36,7 @@ impl Scripted {
                 input: None,
                 has_moves_left: false,
                 has_error: false,
+                reads_ratings: false,
                 recommended_batch: 16,
                 recommended_threads: 1,
             },

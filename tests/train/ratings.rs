@@ -188,4 +188,41 @@ fn a_network_learns_what_players_of_a_rating_play() {
         let line = engine.line("", ratings, 60);
         assert!(line.starts_with(expected), "{ratings:?}: {line}");
     }
+
+    // So does a limit on strength, with nothing else set but the network.
+    engine.set("HumanNet", "rated.pt");
+    engine.set("UCI_LimitStrength", true);
+    engine.set("Temperature", 0.1);
+    for (level, white, black) in [(1100, "a2a4", "a7a5"), (2200, "d2d4", "d7d5")] {
+        engine.set("UCI_Elo", level);
+        assert_eq!(engine.line("", [strong, strong], 1), white);
+        assert_eq!(engine.line("d2d4", [weak, weak], 1), black);
+    }
+
+    let tessera = |arguments: &[&str]| -> serde_json::Value {
+        let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_tessera"));
+        let command = command.current_dir(folder).args(arguments);
+        let output = command
+            .args(["--device", "cpu", "--json"])
+            .assert()
+            .success();
+        serde_json::from_slice(&output.get_output().stdout).unwrap()
+    };
+    let compared = tessera(&["eval", "--net", "rated.pt", "--elo", "1100,2300"]);
+    for (place, (elo, expected)) in [(1100, "a2a4"), (2300, "d2d4")].into_iter().enumerate() {
+        let rating = &compared["ratings"][place];
+        assert_eq!([&rating["elo"], &rating["opponent_elo"]], [elo, elo]);
+        let probability = rating["policy"][expected].as_f64().unwrap();
+        assert!(probability > 0.8, "{rating}");
+    }
+
+    // Measured on the games that the training has held out.
+    let games = ["match-moves", "games.pgn", "--skip-plies", "0"];
+    let held_out = ["--held-out", "0.25", "--net", "rated.pt"];
+    let measured = tessera(&[&games[..], &held_out].concat());
+    let bands = measured["networks"][0]["bands"].as_array().unwrap();
+    let all = bands.last().unwrap();
+    assert!(all["move_match"]["mean"].as_f64().unwrap() > 0.95, "{all}");
+    let share = measured["games"].as_f64().unwrap() / measured["games_read"].as_f64().unwrap();
+    assert!((0.1..0.4).contains(&share), "{share}");
 }

@@ -53,6 +53,7 @@ impl PolicyArguments {
                         code: self.code.policy(),
                         devices: self.device.clone(),
                         precision: self.precision,
+                        ..NetworkOptions::default()
                     },
                     threads,
                     ..BackendOptions::default()

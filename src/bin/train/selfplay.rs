@@ -181,6 +181,7 @@ impl SelfPlayCommand {
                     code: self.code.policy(),
                     devices: self.device.clone(),
                     precision: self.precision,
+                    ..NetworkOptions::default()
                 },
                 threads: self.threads,
                 optimism: 0.0,

@@ -6,8 +6,8 @@ use crate::data::pgn;
 use crate::data::record::Record;
 use crate::data::sample::Wdl;
 use crate::eval::SuiteError;
-use crate::openings::generator;
-use rand::RngCore;
+use rand::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
 use std::path::Path;
@@ -115,7 +115,7 @@ pub fn read(path: &Path, selection: &Selection) -> Result<Positions, SuiteError>
         if !is_held_out(hash, selection.held_out) {
             continue;
         }
-        let random = &mut generator(selection.seed, hash);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(selection.seed ^ hash);
         for ply in selection.skip_plies..record.main_line().count() {
             let draw = random.next_u64();
             let rating = mover(&record, ply).map(|(rating, _)| rating);

@@ -88,6 +88,7 @@ impl Factory for Script {
                     input: None,
                     has_moves_left: false,
                     has_error: false,
+                    reads_ratings: false,
                     recommended_batch: 1,
                     recommended_threads: 1,
                 },

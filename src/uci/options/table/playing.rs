@@ -1,9 +1,10 @@
 //! Who plays, with what, and how clients talk to it.
 
 use super::{choose, name, values_of};
-use crate::agent::AgentKind;
+use crate::agent::{AgentKind, HIGHEST_LEVEL, LOWEST_LEVEL};
 use crate::nn::{BackendKind, CodePolicy, Precision};
 use crate::uci::options::{Entry, Kind};
+use std::path::{Path, PathBuf};
 
 /// How clients see the network that is part of the program.
 const BUILT_IN: &str = "<built-in>";
@@ -11,17 +12,22 @@ const BUILT_IN: &str = "<built-in>";
 /// The highest rating that Maia-3 knows.
 const MAX_ELO: u64 = 5000;
 
+fn built_in_or(path: Option<&Path>) -> String {
+    path.map_or_else(|| BUILT_IN.to_owned(), |path| path.display().to_string())
+}
+
+fn named(value: &str) -> Option<PathBuf> {
+    let is_file = !value.is_empty() && value != BUILT_IN;
+    is_file.then(|| value.into())
+}
+
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "Net",
         kind: Kind::Text {
-            get: |settings| match &settings.backend.network.net {
-                Some(path) => path.display().to_string(),
-                None => BUILT_IN.to_owned(),
-            },
+            get: |settings| built_in_or(settings.backend.network.net.as_deref()),
             set: |settings, value| {
-                let file = !value.is_empty() && value != BUILT_IN;
-                settings.backend.network.net = file.then(|| value.into());
+                settings.backend.network.net = named(value);
                 Ok(())
             },
         },
@@ -48,7 +54,64 @@ pub(super) const ENTRIES: &[Entry] = &[
         },
         help: "Chooses the move. `mcts` searches a tree. `policy` plays the move with the highest \
                prior (one evaluation, whatever the clock). `value` looks one ply ahead at the \
-               policy's candidates and plays the one with the best value, weighed with its prior.",
+               policy's candidates and plays the one with the best value, weighed with its prior. \
+               `human` samples its move as people of the rating `SelfElo` play, with the network \
+               of `HumanNet` unless `Net` names one.",
+    },
+    Entry {
+        name: "UCI_LimitStrength",
+        kind: Kind::Check {
+            get: |settings| settings.limit_strength,
+            set: |settings, value| settings.limit_strength = value,
+        },
+        help: "Plays like people of the rating `UCI_Elo`, whatever `Agent` is, from the next move \
+               on. Analysis stays as it is: `MultiPV` above 1, `go infinite`, `UCI_AnalyseMode`.",
+    },
+    Entry {
+        name: "UCI_Elo",
+        kind: Kind::Spin {
+            min: LOWEST_LEVEL as u64,
+            max: HIGHEST_LEVEL as u64,
+            get: |settings| settings.elo.into(),
+            set: |settings, value| settings.elo = value as u16,
+        },
+        help: "That rating, on the scale of the people whose games the network has learned: \
+               Lichess's. The opponent counts as equal unless `UCI_Opponent` says otherwise.",
+    },
+    Entry {
+        name: "UCI_Opponent",
+        kind: Kind::Text {
+            get: |settings| settings.opponent.clone(),
+            set: |settings, value| {
+                value.clone_into(&mut settings.opponent);
+                Ok(())
+            },
+        },
+        help: "Title, rating, kind and name of the opponent, as in `GM 2800 human Gary Kasparov`. A \
+               rating takes the place of `OppoElo`.",
+    },
+    Entry {
+        name: "HumanNet",
+        kind: Kind::Text {
+            get: |settings| built_in_or(settings.human_net.as_deref()),
+            set: |settings, value| {
+                settings.human_net = named(value);
+                Ok(())
+            },
+        },
+        help: "The network that plays like people, loaded once it is needed. `<built-in>` is \
+               tessera-human inside the program; where that is missing, the network of `Net` \
+               plays.",
+    },
+    Entry {
+        name: "HumanTime",
+        kind: Kind::Check {
+            get: |settings| settings.parameters.human_time,
+            set: |settings, value| settings.parameters.human_time = value,
+        },
+        help: "The agent `human` takes the time that a person might take, where there is a clock: \
+               longer over moves that offer a choice, at most a tenth of the clock. The curve is \
+               not fitted to games of people.",
     },
     Entry {
         name: "Backend",
@@ -70,7 +133,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             set: |settings, value| settings.self_elo = value as u16,
         },
         help: "Rating of the players the engine imitates. Only networks that take ratings use it: \
-               those trained with `model.elo`, and Maia-3's. The agent `policy` imitates best.",
+               those trained with `model.elo`, and Maia-3's. The agent `human` imitates best.",
     },
     Entry {
         name: "OppoElo",
@@ -213,6 +276,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.seed,
             set: |settings, value| settings.set_seed(value),
         },
-        help: "Seed of the random backend and of moves sampled at a temperature.",
+        help: "Seed of the random backend and of moves sampled at a temperature. With 0 the games of \
+               the agent `human` differ.",
     },
 ];

@@ -137,7 +137,18 @@ pub(super) const ENTRIES: &[Entry] = &[
             set: |settings, value| settings.parameters.temperature = value,
         },
         help: "Temperature at which the move is sampled, by visits (`mcts`) or by priors \
-               (`policy`); 0 plays the best move.",
+               (`policy`, `human`); 0 plays the best move, and with `human` means 1.",
+    },
+    Entry {
+        name: "TopP",
+        kind: Kind::Decimal {
+            min: 0.01,
+            max: 1.0,
+            get: |settings| settings.parameters.top_p,
+            set: |settings, value| settings.parameters.top_p = value,
+        },
+        help: "The agents `policy` and `human` draw only from the likeliest moves that together \
+               have this probability, after the temperature; 1 leaves no move out.",
     },
     Entry {
         name: "SyzygyPath",

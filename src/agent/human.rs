@@ -1,0 +1,210 @@
+//! An opponent that plays like people of a rating.
+//!
+//! It samples its move from a network's policy: a network trained on people's games
+//! (ours with ratings, Maia-3's, one of Maia's) gives each move the probability with
+//! which people play it. The players' ratings are those of the game
+//! ([`crate::chess::Game::ratings`]). Above what a policy can reach, a short search
+//! adds strength: see [`effort`].
+
+mod effort;
+mod pace;
+
+use super::ConfigurableAgent;
+use super::immediate::Candidates;
+use super::policy::{lay_out, line, priors};
+use super::sampling::sample;
+use crate::chess::Game;
+use crate::nn::Backend;
+use crate::play::{Agent, AgentError, Choice, Control, Limits, Question, Report};
+use crate::search::{Parameters, Search};
+use effort::Effort;
+use rand::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use shakmaty::Position;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The lowest rating that is offered as a level: that of the weakest players whose games
+/// are learned from.
+pub const LOWEST_LEVEL: u16 = 600;
+/// The highest.
+pub const HIGHEST_LEVEL: u16 = 2600;
+/// The temperature at which people are imitated where [`Parameters::temperature`] is
+/// 0: the policy's own.
+const TEMPERATURE: f32 = 1.0;
+
+/// The agent.
+pub(super) struct HumanAgent {
+    backend: Arc<dyn Backend>,
+    parameters: Parameters,
+    /// The seed of the game at hand, where [`Parameters::seed`] is 0.
+    game_seed: u64,
+    /// The search of high levels, once there was one.
+    search: Option<Search>,
+}
+
+impl HumanAgent {
+    pub(super) fn new(backend: Arc<dyn Backend>, parameters: &Parameters) -> HumanAgent {
+        HumanAgent {
+            backend,
+            parameters: parameters.clone(),
+            game_seed: rand::random(),
+            search: None,
+        }
+    }
+
+    /// The random numbers for one position: a seed that is set answers it alike
+    /// every time.
+    fn random(&self, game: &Game) -> Xoshiro256PlusPlus {
+        let seed = match self.parameters.seed {
+            0 => self.game_seed,
+            seed => seed,
+        };
+        let ply = game.plies().len() as u64;
+        Xoshiro256PlusPlus::seed_from_u64(seed ^ game.current().key ^ ply << 48)
+    }
+
+    /// A short search, and a move sampled from the policy that it has shifted.
+    fn search(
+        &mut self,
+        question: &Question<'_>,
+        effort: Effort,
+        control: &Control,
+    ) -> Result<Choice, AgentError> {
+        let search = self.search.get_or_insert_with(|| {
+            Search::new(self.backend.clone(), &effort::parameters(&self.parameters))
+        });
+        // A level is the same after every opening: nothing is left over.
+        search.clear();
+        let limits = effort.limits(&question.limits);
+        let mut choice = search.run(question.game, &limits, control, &mut |_| {})?;
+        effort.shift(&mut choice.statistics);
+        Ok(self.sampled(question.game, choice))
+    }
+
+    /// Samples the move by the priors. It is the one that is reported; several lines
+    /// are those of the likeliest moves.
+    fn sampled(&self, game: &Game, mut choice: Choice) -> Choice {
+        let temperature = match self.parameters.temperature {
+            0.0 => TEMPERATURE,
+            temperature => temperature,
+        };
+        let priors: Vec<f32> = choice.statistics.iter().map(|of| of.prior).collect();
+        let random = &mut self.random(game);
+        if let Some(place) = sample(&priors, temperature, self.parameters.top_p, random) {
+            let sampled = &choice.statistics[place];
+            choice.report.lines = match self.parameters.multi_pv {
+                0 | 1 => vec![line(sampled)],
+                lines => choice.statistics.iter().take(lines).map(line).collect(),
+            };
+            choice.best = Some(sampled.mv);
+            choice.ponder = None;
+        }
+        choice
+    }
+
+    /// Waits as long as a person might take who has had since `began`.
+    fn wait(&self, question: &Question<'_>, choice: &Choice, began: Instant, control: &Control) {
+        let priors = choice.statistics.iter().map(|of| of.prior);
+        // The numbers after those of the move.
+        let mut random = self.random(question.game);
+        random.jump();
+        let overhead = Duration::from_millis(self.parameters.move_overhead);
+        let rating = rating(question.game);
+        let time = pace::thinking_time(&question.limits, overhead, rating, priors, &mut random);
+        if let Some(time) = time {
+            control.wait_until(began + time);
+        }
+    }
+}
+
+/// The rating of the side to move, where it is known.
+fn rating(game: &Game) -> Option<u16> {
+    let ratings = game.ratings();
+    let rating = game.position().turn().fold_wb(ratings.white, ratings.black);
+    rating.filter(|&rating| rating > 0)
+}
+
+impl Agent for HumanAgent {
+    fn new_game(&mut self) {
+        self.game_seed = rand::random();
+    }
+
+    fn choose(
+        &mut self,
+        game: &Game,
+        limits: &Limits,
+        control: &Control,
+        report: &mut dyn FnMut(&Report),
+    ) -> Result<Choice, AgentError> {
+        let began = Instant::now();
+        let limits = limits.clone();
+        let question = Question { game, limits };
+        let mut choice = match Effort::of(rating(game)) {
+            Some(effort) if !question.moves().is_empty() => {
+                self.search(&question, effort, control)?
+            }
+            _ => {
+                let choices = self.choose_many(std::slice::from_ref(&question))?;
+                choices.into_iter().next().unwrap_or_default()
+            }
+        };
+        if choice.best.is_some() {
+            choice.report.elapsed = began.elapsed();
+            report(&choice.report);
+        }
+        control.hold_back(&question.limits);
+        if self.parameters.human_time && choice.best.is_some() {
+            self.wait(&question, &choice, began, control);
+        }
+        Ok(choice)
+    }
+
+    fn choose_many(&mut self, questions: &[Question<'_>]) -> Result<Vec<Choice>, AgentError> {
+        let mut choices = vec![Choice::default(); questions.len()];
+        let (mut open, mut places) = (Vec::new(), Vec::new());
+        for (place, question) in questions.iter().enumerate() {
+            let (game, moves) = (question.game, question.moves());
+            match Effort::of(rating(game)) {
+                _ if moves.is_empty() => {}
+                Some(effort) => {
+                    choices[place] = self.search(question, effort, &Control::default())?;
+                }
+                None => {
+                    open.push(Candidates { game, moves });
+                    places.push(place);
+                }
+            }
+        }
+        if open.is_empty() {
+            return Ok(choices);
+        }
+        let (priors, values) = priors(&*self.backend, &open)?;
+        for (((place, candidates), priors), value) in
+            places.into_iter().zip(&open).zip(priors).zip(values)
+        {
+            let choice = lay_out(value, self.parameters.multi_pv, priors);
+            choices[place] = self.sampled(candidates.game, choice);
+        }
+        Ok(choices)
+    }
+
+    fn batch(&self) -> usize {
+        self.backend.properties().recommended_batch
+    }
+}
+
+impl ConfigurableAgent for HumanAgent {
+    fn adjust(&mut self, parameters: &Parameters) {
+        self.parameters = parameters.clone();
+        self.search = None;
+    }
+
+    fn set_backend(&mut self, backend: Arc<dyn Backend>) {
+        self.backend = backend;
+        self.search = None;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! The short search of high levels.
+//!
+//! A policy that imitates masters plays weaker than they do: it does not calculate.
+//! From a rating on, a search evaluates the moves, and the policy is shifted towards
+//! those that turn out well, as piKL does (Jacob et al., "Modeling Strong and
+//! Human-Like Gameplay with KL-Regularized Search", 2022): the sampled policy is
+//! proportional to prior × exp(Q / λ). It maximises the expected result, less λ times
+//! its divergence from the human policy. Visits grow with the rating, as in ALLIE
+//! (Zhang et al., "Human-Aligned Chess with a Bit of Search", 2024).
+
+use crate::play::{Limits, MoveStatistics};
+use crate::search::Parameters;
+use crate::tablebase::Tablebase;
+
+/// The highest rating that the policy alone plays.
+const POLICY_REACH: u16 = 2200;
+/// Visits at the first rating above it, …
+const FIRST_VISITS: f64 = 16.0;
+/// … and the rating points that double them.
+const DOUBLING: f64 = 100.0;
+/// Visits of the highest level.
+const MOST_VISITS: f64 = 4096.0;
+/// λ, in units of the expected result W − L: a move that is so much better is e
+/// times as likely as its prior has it.
+const LAMBDA: f32 = 0.1;
+
+/// How hard a level thinks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Effort {
+    visits: u64,
+}
+
+impl Effort {
+    /// The effort at a rating; `None` where the policy alone answers.
+    pub(super) fn of(rating: Option<u16>) -> Option<Effort> {
+        let above = rating?
+            .checked_sub(POLICY_REACH)
+            .filter(|&above| above > 0)?;
+        let visits = FIRST_VISITS * (f64::from(above) / DOUBLING).exp2();
+        Some(Effort {
+            visits: visits.min(MOST_VISITS) as u64,
+        })
+    }
+
+    /// The search's limits within those of the question: its clock holds as well.
+    pub(super) fn limits(self, limits: &Limits) -> Limits {
+        Limits {
+            nodes: Some(self.visits.min(limits.nodes.unwrap_or(u64::MAX))),
+            infinite: false,
+            ponder: false,
+            ..limits.clone()
+        }
+    }
+
+    /// Turns the priors of a search's root moves into the shifted policy, the
+    /// likeliest first.
+    pub(super) fn shift(self, moves: &mut [MoveStatistics]) {
+        // What was not visited is worth as much as what was, by its priors.
+        let visited = moves.iter().filter(|of| of.visits > 0);
+        let (value, prior) = visited.fold((0.0, 0.0), |(value, prior), of| {
+            (value + of.prior * of.q, prior + of.prior)
+        });
+        let mean = value / f32::max(prior, f32::MIN_POSITIVE);
+        let advantage = |of: &MoveStatistics| match of.visits {
+            0 => 0.0,
+            _ => of.q - mean,
+        };
+        let mut sum = 0.0;
+        for of in moves.iter_mut() {
+            of.prior *= (advantage(of) / LAMBDA).exp();
+            sum += of.prior;
+        }
+        for of in moves.iter_mut() {
+            of.prior /= f32::max(sum, f32::MIN_POSITIVE);
+        }
+        moves.sort_by(|a, b| b.prior.total_cmp(&a.prior));
+    }
+}
+
+/// What steers the search: priors are the human policy itself, no tablebase is asked,
+/// and one thread makes it the same every time.
+pub(super) fn parameters(parameters: &Parameters) -> Parameters {
+    Parameters {
+        threads: 1,
+        policy_temperature: 1.0,
+        root_policy_temperature: 0.0,
+        noise_epsilon: 0.0,
+        gumbel_moves: 0,
+        temperature: 0.0,
+        tablebase: Tablebase::default(),
+        ..parameters.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::Game;
+    use shakmaty::Position;
+
+    fn visits(rating: u16) -> Option<u64> {
+        Effort::of(Some(rating)).map(|effort| effort.visits)
+    }
+
+    #[test]
+    fn visits_grow_beyond_the_reach_of_the_policy() {
+        assert_eq!(Effort::of(None), None);
+        assert_eq!(visits(POLICY_REACH), None);
+        assert_eq!(visits(POLICY_REACH + 100), Some(32));
+        assert_eq!(visits(POLICY_REACH + 300), Some(128));
+        assert_eq!(visits(u16::MAX), Some(MOST_VISITS as u64));
+    }
+
+    #[test]
+    fn better_moves_gain_and_unvisited_ones_stay() {
+        let moves = Game::default().position().legal_moves();
+        let values = [(0.5, 10, 0.0), (0.3, 10, 0.1), (0.2, 0, 0.0)];
+        let mut statistics: Vec<_> = moves
+            .iter()
+            .zip(values)
+            .map(|(&mv, (prior, visits, q))| MoveStatistics {
+                mv,
+                visits,
+                prior,
+                q,
+                wdl: [0.0, 1.0, 0.0],
+                moves_left: None,
+            })
+            .collect();
+        Effort { visits: 20 }.shift(&mut statistics);
+        let sum: f32 = statistics.iter().map(|of| of.prior).sum();
+        assert!((sum - 1.0).abs() < 1e-6);
+        let prior = |place: usize| {
+            let of = statistics.iter().find(|of| of.mv == moves[place]);
+            of.unwrap().prior
+        };
+        // The second is a tenth better than the first: e times as likely as before.
+        assert!((prior(1) / prior(0) / (0.3 / 0.5) - 1f32.exp()).abs() < 1e-4);
+        assert_eq!(statistics[0].mv, moves[1]);
+        let mean = 0.3 * 0.1 / 0.8;
+        assert!((prior(2) / prior(0) / (0.2 / 0.5) - (mean / LAMBDA).exp()).abs() < 1e-4);
+    }
+}

@@ -1,0 +1,151 @@
+use super::*;
+use crate::chess::Ratings;
+use crate::nn::{Random, Uniform};
+use std::collections::HashSet;
+
+fn parameters(seed: u64) -> Parameters {
+    Parameters {
+        seed,
+        hash: 4,
+        ..Parameters::default()
+    }
+}
+
+/// A game of players of this rating.
+fn game(rating: u16) -> Game {
+    let mut game = Game::default();
+    game.set_ratings(Ratings {
+        white: Some(rating),
+        black: Some(rating),
+    });
+    game
+}
+
+/// The moves of a game of the agent against itself.
+fn play(agent: &mut HumanAgent, rating: u16, plies: usize) -> Vec<String> {
+    agent.new_game();
+    let mut game = game(rating);
+    let moves = (0..plies).map(|_| {
+        let control = Control::default();
+        let choice = agent.choose(&game, &Limits::default(), &control, &mut |_| {});
+        let choice = choice.unwrap();
+        let best = choice.best.unwrap();
+        assert_eq!(choice.report.lines[0].moves, [best]);
+        let text = game.format_move(best);
+        game.play(best);
+        text
+    });
+    moves.collect()
+}
+
+#[test]
+fn a_seed_fixes_the_games_of_every_level() {
+    for rating in [1200, 2500] {
+        let mut agent = HumanAgent::new(Arc::new(Random::new(1)), &parameters(7));
+        let first = play(&mut agent, rating, 12);
+        assert_eq!(play(&mut agent, rating, 12), first, "{rating}");
+        let mut again = HumanAgent::new(Arc::new(Random::new(1)), &parameters(7));
+        assert_eq!(play(&mut again, rating, 12), first, "{rating}");
+        again.adjust(&parameters(8));
+        assert_ne!(play(&mut again, rating, 12), first, "{rating}");
+    }
+}
+
+#[test]
+fn games_differ_by_themselves() {
+    let mut agent = HumanAgent::new(Arc::new(Uniform::default()), &parameters(0));
+    let games: HashSet<_> = (0..4).map(|_| play(&mut agent, 1500, 8)).collect();
+    assert_eq!(games.len(), 4);
+}
+
+#[test]
+fn high_levels_search_and_find_what_wins() {
+    let mate = "6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 0 1";
+    let mates = |rating| {
+        let mut agent = HumanAgent::new(Arc::new(Uniform::default()), &parameters(0));
+        let mut game = Game::from_fen(mate, shakmaty::CastlingMode::Standard).unwrap();
+        game.set_ratings(Ratings {
+            white: Some(rating),
+            black: None,
+        });
+        let question = Question {
+            game: &game,
+            limits: Limits::default(),
+        };
+        let found = (0..40).filter(|_| {
+            agent.new_game();
+            let choices = agent.choose_many(std::slice::from_ref(&question)).unwrap();
+            game.format_move(choices[0].best.unwrap()) == "a1a8"
+        });
+        found.count()
+    };
+    assert!(mates(1500) < 20);
+    assert_eq!(mates(2600), 40);
+}
+
+#[test]
+fn it_keeps_to_the_moves_allowed() {
+    let game = game(2500);
+    let allowed = game.parse_move("a2a3").unwrap();
+    for rating in [0, 1500, 2500] {
+        let mut game = game.clone();
+        game.set_ratings(Ratings {
+            white: Some(rating),
+            black: None,
+        });
+        let mut agent = HumanAgent::new(Arc::new(Random::new(1)), &parameters(0));
+        let limits = Limits {
+            search_moves: vec![allowed],
+            ..Limits::default()
+        };
+        let choice = agent.choose(&game, &limits, &Control::default(), &mut |_| {});
+        assert_eq!(choice.unwrap().best, Some(allowed));
+    }
+}
+
+/// How long it takes over a move of a minute's clock in which people take some
+/// seconds, stopped or told of the ponder hit after 50 ms.
+fn interrupted(ponder: bool, interrupt: fn(&Control)) -> Duration {
+    let parameters = Parameters {
+        human_time: true,
+        move_overhead: 0,
+        ..parameters(1)
+    };
+    let mut agent = HumanAgent::new(Arc::new(Uniform::default()), &parameters);
+    let limits = Limits {
+        time: Some(Duration::from_secs(600)),
+        ponder,
+        ..Limits::default()
+    };
+    let control = Control::default();
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(50));
+            interrupt(&control);
+        });
+        let choice = agent.choose(&game(1500), &limits, &control, &mut |_| {});
+        assert!(choice.unwrap().best.is_some());
+    });
+    began.elapsed()
+}
+
+#[test]
+fn human_time_ends_with_stop() {
+    for ponder in [false, true] {
+        let taken = interrupted(ponder, Control::stop);
+        assert!(taken >= Duration::from_millis(50), "{taken:?}");
+        assert!(taken < Duration::from_secs(2), "{taken:?}");
+    }
+}
+
+#[test]
+fn human_time_goes_on_after_the_ponder_hit() {
+    let taken = interrupted(true, |control| {
+        control.ponder_hit();
+        std::thread::sleep(Duration::from_millis(300));
+        control.stop();
+    });
+    assert!(taken >= Duration::from_millis(350), "{taken:?}");
+    assert!(taken < Duration::from_secs(3), "{taken:?}");
+}

@@ -2,8 +2,9 @@
 //!
 //! An [`Explanation`] holds all that can be drawn on a board: the policy and the value
 //! after each move, attention maps with their parts, the policy read off after each
-//! layer, and what of the board a move and the value are due to. [`page`] makes a page
-//! of explanations, [`pictures`] makes SVG files.
+//! layer, and what of the board a move and the value are due to. [`search`] adds the first
+//! plies of a search. [`page`] makes a page of explanations, [`pictures`] makes SVG files,
+//! and [`png`] turns those into PNG. [`study`] looks at attention over many positions.
 //!
 //! Everything is computed by the eager network in f32. Squares count from a1 (0) over
 //! b1 to h8 (63) as White sees them, whoever is to move. Values are the mover's.
@@ -18,7 +19,10 @@ mod lens;
 mod occlusion;
 mod page;
 mod picture;
+mod raster;
 mod relations;
+mod search;
+mod study;
 #[cfg(test)]
 mod tests;
 
@@ -31,7 +35,10 @@ pub use lens::LensLayer;
 pub use occlusion::{Occluded, Occlusion};
 pub use page::{LARGEST_PAGE, RenderedPage, page, write};
 pub use picture::pictures;
+pub use raster::{RasterError, png};
 pub use relations::Relation;
+pub use search::{SearchReport, SearchedMove, search};
+pub use study::{AttentionSummary, HeadStudy, PartSummary, Study, read_positions, study};
 
 use crate::chess::{Ending, Game};
 use crate::network::{Network, Output};
@@ -69,6 +76,8 @@ pub struct Explanation {
     pub agreement: Agreement,
     /// What the attention heads look at over the sample, and what each is worth.
     pub heads: Vec<Head>,
+    /// What a search finds, where one was asked for.
+    pub search: Option<SearchReport>,
 }
 
 /// One legal move.
@@ -116,6 +125,15 @@ pub enum ExplainError {
     /// The move that is to be explained is not legal.
     #[error("the move to explain is not legal there")]
     Illegal,
+    /// A line of a file of positions is none; its number from 1, and why.
+    #[error("line {0}: {1}")]
+    Line(usize, String),
+    /// A study compares positions.
+    #[error("there are fewer than two positions")]
+    NoPositions,
+    /// Towers have no attention.
+    #[error("the network {0} has no attention to study")]
+    NoAttention(String),
     /// The network's outputs are no numbers.
     #[error("the network `{0}` returned NaN or infinite values")]
     NotFinite(String),
@@ -167,6 +185,7 @@ pub fn explain(
         occlusion,
         gradients,
         heads,
+        search: None,
     })
 }
 

@@ -38,9 +38,9 @@ impl Page<'_> {
 ///
 /// # Errors
 /// What the system says.
-pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
+pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> std::io::Result<()> {
     let mut file = atomic_file::unfinished(path)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(content.as_ref())?;
     atomic_file::persist(file, path)
 }
 

@@ -17,7 +17,7 @@
 //! | `contempt`, `rescaling` | what the network's results come to between players of given strength |
 //! | `root`, `gumbel`, `root_history` | the root: noise, temperature, Gumbel selection; tree reuse |
 //! | `shared`, `latency`, `time`, `stopper` | a search: state of all threads, time management, stop conditions |
-//! | `report` | lines, scores and statistics |
+//! | `report`, `outline` | lines, scores and statistics; the first plies of the tree |
 
 mod arena;
 mod backup;
@@ -31,6 +31,7 @@ mod header;
 mod latency;
 mod node;
 mod numeric;
+mod outline;
 mod packed;
 mod parameters;
 mod picks;
@@ -55,6 +56,7 @@ mod worker;
 
 pub use contempt::{Contempt, ContemptMode};
 pub(crate) use gumbel::{Contender, improved_policy};
+pub use outline::{Outline, OutlineLimits, OutlineMove};
 pub use parameters::{FpuStrategy, Parameters};
 pub(crate) use root::generator;
 
@@ -195,6 +197,16 @@ impl Search {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.tree.bytes()
+    }
+
+    /// The first plies of the tree below the position last searched; empty before the
+    /// first search.
+    #[must_use]
+    pub fn outline(&self, limits: OutlineLimits) -> Outline {
+        let game = self.root_history.game();
+        game.map_or_else(Outline::default, |game| {
+            Outline::of(&self.tree, self.tree.root(), game, limits)
+        })
     }
 
     /// Searches `game` within `limits`; what [`crate::play::Agent::choose`]

@@ -112,6 +112,10 @@ press(document.body, "2");
 show();
 press(document.body, "f");
 probe.push(document.querySelectorAll(".board").length, failures.length);
+const shown = () => document.querySelectorAll('#search tr:not([hidden])').length;
+probe.push(shown());
+click(document.querySelector('#search tr[aria-expanded=true]'));
+probe.push(shown());
 const result = document.createElement("pre");
 result.id = "probe";
 result.textContent = JSON.stringify(probe);
@@ -125,7 +129,11 @@ fn a_browser_shows_the_page() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    succeed(explain(folder.path(), &["--fen", WHITE, "-o", "page.html"]));
+    let searched = ["--nodes", "100", "-o", "page.html"];
+    succeed(explain(
+        folder.path(),
+        &[&["--fen", WHITE], &searched[..]].concat(),
+    ));
     let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
     let watch = "<script>const failures = []; addEventListener(\"error\", (event) => failures.push(event.message));</script>";
     let page = page.replacen("<style>", &format!("{watch}<style>"), 1);
@@ -176,7 +184,148 @@ fn a_browser_shows_the_page() {
         "{captions:?}"
     );
     // The position, two of attention and one a head, four attributions.
-    assert_eq!(probe[6..], [Value::from(1 + 2 + 4 + 4), Value::from(0)]);
+    assert_eq!(probe[6..8], [Value::from(1 + 2 + 4 + 4), Value::from(0)]);
+    // The best move's replies are folded away.
+    let [open, folded] = [8, 9].map(|place| probe[place].as_u64().unwrap());
+    assert!(open > folded && folded > 1, "{open} {folded}");
+}
+
+#[test]
+fn a_search_stands_beside_the_policy() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let written = ["--nodes", "300", "--json", "x.json", "--png", "pictures"];
+    succeed(explain(folder, &[&["--fen", WHITE], &written[..]].concat()));
+    let read = || -> Value {
+        let text = fs::read_to_string(folder.join("x.json")).unwrap();
+        serde_json::from_str::<Value>(&text).unwrap()["explanations"][0].take()
+    };
+    let explained = read();
+    let search = &explained["search"];
+    assert_eq!(search["nodes"], 300);
+    // Priors are the policy at the search's temperature: the order is the same.
+    assert_eq!(search["policy_first"], explained["moves"][0]["san"]);
+    let moves = search["moves"].as_array().unwrap();
+    assert_eq!(
+        search["disagrees"],
+        moves[0]["san"] != search["policy_first"]
+    );
+    let visits = |it: &Value| it["visits"].as_u64().unwrap();
+    for it in moves {
+        let replies = it["moves"].as_array().unwrap();
+        assert!(visits(it) >= 3 && replies.iter().map(visits).sum::<u64>() <= visits(it));
+        for reply in replies {
+            let prior = reply["prior"].as_f64().unwrap();
+            assert!((0.0..=1.0).contains(&prior), "{reply}");
+        }
+    }
+    let picture = fs::read(folder.join("pictures/position.png")).unwrap();
+    assert!(picture.starts_with(b"\x89PNG"));
+    let mate = ["--fen", "6k1/5ppp/8/8/8/8/8/R6K w - - 0 1"];
+    succeed(explain(folder, &[&mate, &written[..]].concat()));
+    let best = &read()["search"]["moves"][0];
+    assert_eq!(
+        (best["san"].as_str(), best["q"].as_f64()),
+        (Some("Ra8#"), Some(1.0))
+    );
+}
+
+/// Pearson's correlation.
+fn correlation(one: &[f64], other: &[f64]) -> f64 {
+    let centred = |row: &[f64]| -> Vec<f64> {
+        let mean = row.iter().sum::<f64>() / row.len() as f64;
+        row.iter().map(|value| value - mean).collect()
+    };
+    let product = |one: &[f64], other: &[f64]| -> f64 {
+        one.iter().zip(other).map(|(one, other)| one * other).sum()
+    };
+    let (one, other) = (centred(one), centred(other));
+    product(&one, &other) / (product(&one, &one) * product(&other, &other)).sqrt()
+}
+
+/// From what `--json` says of each position. All have the same side to move, so that the
+/// network sees the squares where the board has them.
+#[test]
+fn a_study_is_what_the_positions_say_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let fens = [
+        WHITE,
+        "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
+        "8/8/4k3/8/2R5/4K3/5P2/8 w - - 0 1",
+    ];
+    let net = root().join("nets/tessera-xs.pt");
+    let net = ["--net", net.to_str().unwrap()];
+    fs::write(
+        folder.join("x.epd"),
+        format!("{} bm e4;\n{}\n{}\n", fens[0], fens[1], fens[2]),
+    )
+    .unwrap();
+    let studied = ["--study", "x.epd", "--json", "study.json"];
+    let said = succeed(explain(folder, &[&net[..], &studied].concat()));
+    let read = |name: &str| -> Value {
+        serde_json::from_str(&fs::read_to_string(folder.join(name)).unwrap()).unwrap()
+    };
+    let study = read("study.json");
+    let attention: Vec<Value> = fens
+        .iter()
+        .map(|fen| {
+            let written = ["--fen", fen, "--json", "x.json"];
+            succeed(explain(folder, &[&net[..], &written].concat()));
+            read("x.json")["explanations"][0]["attention"].take()
+        })
+        .collect();
+    let floats = |value: &Value| -> Vec<f64> {
+        let values = value.as_array().unwrap().iter();
+        values.map(|it| it.as_f64().unwrap()).collect()
+    };
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let (mut between, mut across, mut entropies) = (Vec::new(), Vec::new(), Vec::new());
+    for layer in 0..4 {
+        for head in 0..4 {
+            let maps: Vec<Vec<f64>> = attention
+                .iter()
+                .map(|of| {
+                    let bias = floats(&of["layers"][layer]["bias"][head]);
+                    let attacks = floats(&of["attacks"][head]);
+                    bias.iter()
+                        .zip(attacks)
+                        .map(|(bias, attacks)| bias - attacks)
+                        .collect()
+                })
+                .collect();
+            let row = |position: usize, query: usize| &maps[position][64 * query..][..64];
+            for position in 0..fens.len() {
+                for query in 0..64 {
+                    let others = (0..position)
+                        .map(|other| correlation(row(position, query), row(other, query)));
+                    between.extend(others);
+                    let others = (0..query)
+                        .map(|other| correlation(row(position, query), row(position, other)));
+                    across.extend(others);
+                }
+                let weights = floats(&attention[position]["layers"][layer]["weights"][head]);
+                let terms = weights.iter().filter(|&&weight| weight > 0.0);
+                entropies.push(-terms.map(|weight| weight * weight.ln()).sum::<f64>() / 64.0);
+            }
+        }
+    }
+    let all = &study["all"];
+    for (found, expected) in [
+        (&all["position"]["between_positions"], mean(&between)),
+        (&all["position"]["across_queries"], mean(&across)),
+        (&all["entropy"], mean(&entropies)),
+    ] {
+        let found = found.as_f64().unwrap();
+        assert!((found - expected).abs() < 1e-3, "{found}, not {expected}");
+    }
+    assert_eq!(study["positions"], 3);
+    assert_eq!(study["heads"].as_array().unwrap().len(), 16);
+    let shown = all["position"]["between_positions"].as_f64().unwrap();
+    assert!(
+        said.contains(&format!("| position | {shown:.3} |")),
+        "{said}"
+    );
 }
 
 #[test]
@@ -252,6 +401,18 @@ fn a_mistake_is_named_with_its_remedy() {
             folder,
             &[&arguments[..], &["-o", "x.html"]].concat(),
         ));
+        assert!(errors.contains(told), "{errors}");
+        assert!(!errors.contains("panicked"), "{errors}");
+    }
+    fs::write(folder.join("one.epd"), format!("{WHITE}\n")).unwrap();
+    fs::write(folder.join("bad.epd"), format!("{WHITE}\nnonsense\n")).unwrap();
+    for (arguments, told) in [
+        (["--study", "none.epd"], "none.epd"),
+        (["--study", "one.epd"], "fewer than two positions"),
+        (["--study", "bad.epd"], "line 2:"),
+        (["--nodes", "0"], "--nodes"),
+    ] {
+        let errors = fail(explain(folder, &arguments));
         assert!(errors.contains(told), "{errors}");
         assert!(!errors.contains("panicked"), "{errors}");
     }

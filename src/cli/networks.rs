@@ -5,6 +5,7 @@ mod doctor;
 mod explain;
 mod export;
 mod import;
+mod study;
 
 use clap::Subcommand;
 

@@ -195,6 +195,19 @@ impl<'a> Evaluator<'a> {
         })
     }
 
+    /// What [`Taps`] collect of these games' positions.
+    pub fn taps(&self, games: &[Game]) -> BTreeMap<String, Tensor> {
+        let rows = self.rows(games);
+        let taps = Taps::default();
+        self.network.architecture.forward(
+            &self.network.weights,
+            Positions::Rows(&rows),
+            self.wanted(),
+            &Tap::into(&taps),
+        );
+        taps.into_tensors()
+    }
+
     /// Outputs as evaluations; `indices` are the policy entries of each position's
     /// moves.
     pub fn read(

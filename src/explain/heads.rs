@@ -4,7 +4,6 @@ use super::ExplainError;
 use super::evaluator::{Evaluator, floats};
 use super::relations::Relation;
 use crate::chess::Game;
-use crate::network::{Positions, Tap, Taps};
 use serde::Serialize;
 use shakmaty::Square;
 use tch::{Kind, Tensor};
@@ -110,15 +109,7 @@ pub(super) fn score(evaluator: &Evaluator, sample: &[Game]) -> Result<Vec<Head>,
 
 /// The attention [B, heads, 64, 64] of each layer, by the squares that the network sees.
 fn attention(evaluator: &Evaluator, games: &[Game]) -> Vec<Tensor> {
-    let rows = evaluator.rows(games);
-    let taps = Taps::default();
-    evaluator.network.architecture.forward(
-        &evaluator.network.weights,
-        Positions::Rows(&rows),
-        evaluator.wanted(),
-        &Tap::into(&taps),
-    );
-    let mut taps = taps.into_tensors();
+    let mut taps = evaluator.taps(games);
     let names = (0..).map(|layer| format!("encoder.{layer}.attention.weights"));
     names.map_while(|name| taps.remove(&name)).collect()
 }

@@ -51,12 +51,12 @@ pub fn page(explanations: &[Explanation], layers: Option<&[usize]>) -> RenderedP
     }
 }
 
-/// Writes a page, or another text, to `path`: all of it or nothing.
+/// Writes a page, or another file, to `path`: all of it or nothing.
 ///
 /// # Errors
 /// What the system says.
-pub fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    page::write(path, text)
+pub fn write(path: &Path, content: impl AsRef<[u8]>) -> std::io::Result<()> {
+    page::write(path, content)
 }
 
 fn render(explanations: &[Explanation], shown: &[Value]) -> String {

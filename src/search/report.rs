@@ -34,8 +34,8 @@ struct Ranked {
 /// A visited edge as it was at one moment. The other threads go on changing the
 /// tree: what is sorted, chosen and shown is read once.
 #[derive(Clone, Copy)]
-struct Snapshot<'a> {
-    edge: Edge<'a>,
+pub(crate) struct Snapshot<'a> {
+    pub(crate) edge: Edge<'a>,
     header: NodeHeader,
     statistics: Statistics,
     standing: Standing,
@@ -178,7 +178,7 @@ pub(crate) fn best_edge<'a>(tree: &'a Tree, node: Node<'_>) -> Option<Edge<'a>> 
 }
 
 /// The visited edges of a node in the order of choice, the best first.
-fn visited<'a>(tree: &'a Tree, header: NodeHeader) -> Vec<Snapshot<'a>> {
+pub(crate) fn visited<'a>(tree: &'a Tree, header: NodeHeader) -> Vec<Snapshot<'a>> {
     let snapshot = |edge: Edge<'a>| {
         let header = destination(tree, edge);
         let statistics = edge_statistics(tree, edge);
@@ -259,7 +259,7 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
     ranked
 }
 
-fn prior_of(edge: Edge<'_>) -> f32 {
+pub(crate) fn prior_of(edge: Edge<'_>) -> f32 {
     prior::table()[usize::from(edge.rank().code())]
 }
 

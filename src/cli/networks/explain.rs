@@ -1,19 +1,22 @@
 //! `tessera explain`: what a network sees in a position.
 
+use super::study;
 use crate::cli::output::print;
 use anyhow::{Context, bail};
 use serde_json::json;
 use shakmaty::{CastlingMode, Position};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 use tessera::chess::{Game, Ratings};
 use tessera::data::pgn;
 use tessera::data::replay::main_line;
 use tessera::eval::bench::POSITIONS;
-use tessera::explain::{Explanation, Settings, explain, page, pictures, write};
+use tessera::explain::{Explanation, Settings, explain, page, pictures, png, search, write};
 use tessera::network::{self, Network};
-use tessera::nn;
-use tessera::nn::CodeArguments;
+use tessera::nn::torch::TorchBackend;
+use tessera::nn::{self, CodeArguments, DeviceChoice, Precision};
 use tessera::uci;
 
 /// Show what a network sees in a position: attention, attribution, heads, on one page
@@ -43,8 +46,16 @@ pub struct Arguments {
     /// Layers whose attention the page holds, from 1; without it, as many as fit
     #[arg(long, value_delimiter = ',', value_name = "LAYER")]
     layers: Option<Vec<usize>>,
+    /// Show a search of so many nodes beside the policy: its first plies
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    nodes: Option<u64>,
+    /// Study attention over a file of positions, a FEN or an EPD on each line, and print tables
+    #[arg(long, value_name = "FILE.epd", conflicts_with_all = [
+        "fen", "pgn", "against", "elo", "mv", "layers", "nodes", "output", "svg", "png",
+    ])]
+    study: Option<PathBuf>,
     /// The page to write; a browser needs no network to show it
-    #[arg(short, long, value_name = "OUT.html", required_unless_present_any = ["json", "svg"])]
+    #[arg(short, long, value_name = "OUT.html", required_unless_present_any = ["json", "svg", "png", "study"])]
     output: Option<PathBuf>,
     /// Write everything in f32 as JSON
     #[arg(long, value_name = "FILE")]
@@ -52,12 +63,19 @@ pub struct Arguments {
     /// Write pictures into this folder
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
+    /// Write the same pictures as PNG into this folder
+    #[arg(long, value_name = "DIR")]
+    png: Option<PathBuf>,
     #[command(flatten)]
     code: CodeArguments,
 }
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
+        if let Some(positions) = &self.study {
+            let (network, _) = self.open(self.net.as_deref())?;
+            return study::run(&network, positions, self.json.as_deref());
+        }
         let clock = Instant::now();
         let game = self.game()?;
         let mv = self.mv.as_deref().map(|text| game.parse_move(text));
@@ -69,9 +87,9 @@ impl Arguments {
                 .collect::<Result<_, _>>()?,
         };
         let mut explanations = Vec::new();
-        for (network, game) in &self.views(&game)? {
-            let name = &network.about.name;
-            let explained = explain(network, game, &settings);
+        for view in &self.views(&game)? {
+            let explained = self.explain(view, &settings);
+            let name = &view.network.about.name;
             explanations.push(explained.with_context(|| format!("cannot explain {name}"))?);
         }
         self.check_layers(&explanations)?;
@@ -80,7 +98,10 @@ impl Arguments {
             save(path, &text)?;
         }
         if let Some(folder) = &self.svg {
-            save_pictures(folder, &explanations)?;
+            save_pictures(folder, "svg", &explanations)?;
+        }
+        if let Some(folder) = &self.png {
+            save_pictures(folder, "png", &explanations)?;
         }
         if let Some(path) = &self.output {
             let page = page(&explanations, self.layers.as_deref());
@@ -115,8 +136,19 @@ impl Arguments {
         }
     }
 
+    /// What a network sees, with a search where one was asked for.
+    fn explain(&self, view: &View, settings: &Settings) -> anyhow::Result<Explanation> {
+        let mut explanation = explain(&view.network, &view.game, settings)?;
+        if let Some(nodes) = self.nodes {
+            let (code, device) = (self.code.policy(), DeviceChoice::Cpu);
+            let backend = TorchBackend::new(&view.file, code, device, Precision::F32, 1)?;
+            explanation.search = Some(search(Arc::new(backend), &view.game, nodes)?);
+        }
+        Ok(explanation)
+    }
+
     /// The one or two networks, with the game as each is to see it.
-    fn views(&self, game: &Game) -> anyhow::Result<Vec<(Network, Game)>> {
+    fn views(&self, game: &Game) -> anyhow::Result<Vec<View>> {
         let nets = [Some(self.net.as_deref()), self.against.as_deref().map(Some)];
         let mut nets: Vec<Option<&Path>> = nets.into_iter().flatten().collect();
         let elos: Vec<Option<u16>> = match (&self.elo[..], &self.against) {
@@ -131,32 +163,41 @@ impl Arguments {
         };
         let mut views = Vec::new();
         for (net, elo) in nets.into_iter().zip(elos) {
-            let network = self.open(net)?;
+            let (network, file) = self.open(net)?;
             let mut game = game.clone();
             if let Some(ratings) = ratings(elo, &game) {
                 game.set_ratings(ratings);
             }
-            views.push((network, game));
+            views.push(View {
+                network,
+                file,
+                game,
+            });
         }
-        let reads_ratings = |(network, _): &(Network, Game)| {
-            let interface = network.architecture.interface();
+        let reads_ratings = |view: &View| {
+            let interface = view.network.architecture.interface();
             interface.scalars.contains(&"self_elo")
         };
         if !self.elo.is_empty() && !views.iter().any(reads_ratings) {
             bail!(
                 "the network {} reads no ratings: leave --elo out",
-                views[0].0.about.name
+                views[0].network.about.name
             );
         }
         Ok(views)
     }
 
-    fn open(&self, net: Option<&Path>) -> anyhow::Result<Network> {
+    /// A network and the file that holds it.
+    fn open(&self, net: Option<&Path>) -> anyhow::Result<(Network, Cow<'static, [u8]>)> {
         let file = nn::read_network(net)?;
         let shown = net.map_or("the network built in".to_owned(), |net| {
             net.display().to_string()
         });
-        network::open(&file, self.code.policy()).with_context(|| format!("cannot open {shown}"))
+        let network = network::open(&file, self.code.policy());
+        Ok((
+            network.with_context(|| format!("cannot open {shown}"))?,
+            file,
+        ))
     }
 
     fn check_layers(&self, explanations: &[Explanation]) -> anyhow::Result<()> {
@@ -174,6 +215,13 @@ impl Arguments {
         }
         Ok(())
     }
+}
+
+/// A network, and the game as it is to see it.
+struct View {
+    network: Network,
+    file: Cow<'static, [u8]>,
+    game: Game,
 }
 
 /// The ratings that both players get: those asked for, or the engine's own where the
@@ -209,21 +257,26 @@ fn played(path: &Path, ply: usize) -> anyhow::Result<Game> {
     Ok(game)
 }
 
-fn save(path: &Path, text: &str) -> anyhow::Result<()> {
-    write(path, text).with_context(|| format!("cannot write {}", path.display()))
+pub(super) fn save(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    write(path, content).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Writes the pictures; of two explanations under names that begin with 1 and 2.
-fn save_pictures(folder: &Path, explanations: &[Explanation]) -> anyhow::Result<()> {
+/// Writes the pictures as SVG or PNG; of two explanations under names that begin with 1
+/// and 2.
+fn save_pictures(folder: &Path, kind: &str, explanations: &[Explanation]) -> anyhow::Result<()> {
     let shown = folder.display();
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {shown}"))?;
     for (number, explanation) in explanations.iter().enumerate() {
-        for (name, picture) in pictures(explanation) {
+        for (name, svg) in pictures(explanation) {
             let name = match explanations.len() {
                 1 => name,
                 _ => format!("{}-{name}", number + 1),
             };
-            save(&folder.join(name), &picture)?;
+            let path = folder.join(name).with_extension(kind);
+            match kind {
+                "png" => save(&path, png(&svg)?)?,
+                _ => save(&path, svg)?,
+            }
         }
     }
     Ok(())

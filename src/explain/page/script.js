@@ -125,6 +125,52 @@ function moves() {
   document.getElementById("moves").replaceChildren(drawn);
 }
 
+/* Search */
+
+function search(one) {
+  const { search } = one;
+  if (!search) return null;
+  const rows = [];
+  /** Moves of one position, with the rows of all that follow each. */
+  const walk = (parent, depth) => parent.moves.flatMap((move, place) => {
+    const starred = place === 0 && parent.disagrees;
+    const row = [make("span", { style: `padding-left: ${1.4 * depth}rem` }, `${starred ? "★ " : ""}${move.san}`), move.visits, share(move.prior), signed(move.q, 3), starred ? parent.policy_first : ""];
+    const index = rows.push(row) - 1;
+    const below = walk(move, depth + 1);
+    row.below = below;
+    return [index, ...below];
+  });
+  walk(search, 0);
+  const drawn = table(["move", "visits", "prior", "expected result", "the policy's first"], rows);
+  const lines = [...drawn.rows].slice(1);
+  const folded = new Set();
+  const draw = () => {
+    const hidden = new Set([...folded].flatMap((index) => rows[index].below));
+    lines.forEach((line, index) => {
+      line.hidden = hidden.has(index);
+      if (rows[index].below.length) line.setAttribute("aria-expanded", !folded.has(index));
+    });
+  };
+  lines.forEach((line, index) => {
+    line.cells[0].className = "move";
+    if (!rows[index].below.length) return;
+    const fold = () => {
+      if (!folded.delete(index)) folded.add(index);
+      draw();
+    };
+    line.tabIndex = 0;
+    line.addEventListener("click", fold);
+    line.addEventListener("keydown", (event) => event.key === "Enter" && fold());
+    // The first line of play stays open.
+    if (index > 0 && rows[index - 1].below[0] !== index) folded.add(index);
+  });
+  draw();
+  const [best] = search.moves;
+  const verdict = !best ? "no move was visited" : search.disagrees ? `the search plays ${best.san}, the policy ${search.policy_first}` : `search and policy agree on ${best.san}`;
+  return make("div", { class: "scroll viewer" }, make("p", {}, data.length > 1 ? make("strong", {}, `${labelOf(one)}: `) : null,
+    `${search.nodes} visits: ${verdict}. Priors are at temperature ${short(search.policy_temperature)}, flatter than the policy above.`), drawn);
+}
+
 /* Attention */
 
 /** Maps of 64 · 64 numbers, one for each head, out of bytes. */
@@ -312,6 +358,8 @@ function heads(one, number) {
 function draw() {
   sideBySide("position", position);
   moves();
+  document.getElementById("searched").hidden = !data.some((one) => one.search);
+  sideBySide("search", search);
   sideBySide("attention", viewer);
   sideBySide("lens", lens);
   sideBySide("attribution", attribution);

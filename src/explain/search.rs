@@ -1,0 +1,113 @@
+//! What a search makes of the position, beside what the policy says at once.
+
+use crate::chess::Game;
+use crate::nn::{Backend, BackendError};
+use crate::play::{Control, Limits};
+use crate::search::{Outline, OutlineLimits, OutlineMove, Parameters, Search};
+use serde::Serialize;
+use shakmaty::san::SanPlus;
+use std::sync::Arc;
+
+/// Plies of the tree that are shown.
+const PLIES: usize = 4;
+/// Moves of each position that are shown.
+const MOVES: usize = 5;
+/// A move is shown that has one of so many visits of the root.
+const LEAST_SHARE: u64 = 100;
+
+/// A search of the position, and where it disagrees with the policy.
+#[derive(Clone, Debug, Serialize)]
+pub struct SearchReport {
+    /// Visits at the root.
+    pub nodes: u64,
+    /// Softmax temperature of the priors, which makes them flatter than the policy.
+    pub policy_temperature: f32,
+    /// The tree's first move in the policy's order, in standard algebraic notation.
+    pub policy_first: Option<String>,
+    /// Whether that is not the search's first move.
+    pub disagrees: bool,
+    /// The root's moves in the order of choice, the best first.
+    pub moves: Vec<SearchedMove>,
+}
+
+/// A move of the tree. Numbers are those of the side that plays it.
+#[derive(Clone, Debug, Serialize)]
+pub struct SearchedMove {
+    /// In UCI notation.
+    pub uci: String,
+    /// In standard algebraic notation.
+    pub san: String,
+    /// Visits.
+    pub visits: u32,
+    /// Prior probability, in 0…1.
+    pub prior: f32,
+    /// Expected result, in −1…1.
+    pub q: f32,
+    /// The reply of the greatest prior; `None` where none was visited.
+    pub policy_first: Option<String>,
+    /// Whether that is not the search's first reply.
+    pub disagrees: bool,
+    /// The replies in the order of choice, the best first.
+    pub moves: Vec<SearchedMove>,
+}
+
+/// Searches the game's position with the engine's default parameters on one thread, and
+/// keeps the first plies of the tree: moves with a hundredth of the visits or more.
+///
+/// # Errors
+/// [`BackendError`] if an evaluation failed.
+pub fn search(
+    backend: Arc<dyn Backend>,
+    game: &Game,
+    nodes: u64,
+) -> Result<SearchReport, BackendError> {
+    let parameters = Parameters {
+        threads: 1,
+        ..Parameters::default()
+    };
+    let limits = Limits {
+        nodes: Some(nodes),
+        ..Limits::default()
+    };
+    let mut search = Search::new(backend, &parameters);
+    let choice = search.run(game, &limits, &Control::default(), &mut |_| {})?;
+    let nodes = choice.report.nodes;
+    let outline = search.outline(OutlineLimits {
+        plies: PLIES,
+        moves: MOVES,
+        visits: u32::try_from(nodes.div_ceil(LEAST_SHARE)).unwrap_or(u32::MAX),
+    });
+    let (policy_first, disagrees) = first(&outline, game);
+    Ok(SearchReport {
+        nodes,
+        policy_temperature: parameters.policy_temperature,
+        policy_first,
+        disagrees,
+        moves: outline.moves.iter().map(|it| report(it, game)).collect(),
+    })
+}
+
+/// The policy's first move, and whether the search prefers another.
+fn first(outline: &Outline, game: &Game) -> (Option<String>, bool) {
+    let policy = outline.policy_first;
+    let search = outline.moves.first().map(|it| it.mv);
+    let san = |mv| SanPlus::from_move(game.position().clone(), mv).to_string();
+    (policy.map(san), search.is_some() && search != policy)
+}
+
+fn report(of: &OutlineMove, game: &Game) -> SearchedMove {
+    let mut after = game.clone();
+    after.play(of.mv);
+    let (policy_first, disagrees) = first(&of.replies, &after);
+    let replies = of.replies.moves.iter();
+    SearchedMove {
+        uci: game.format_move(of.mv),
+        san: SanPlus::from_move(game.position().clone(), of.mv).to_string(),
+        visits: of.visits,
+        prior: of.prior,
+        q: of.q,
+        policy_first,
+        disagrees,
+        moves: replies.map(|it| report(it, &after)).collect(),
+    }
+}

@@ -1,0 +1,142 @@
+//! The outline of a tree: its first plies as data.
+
+use super::edge::Edge;
+use super::node::Node;
+use super::packed::unpack_move;
+use super::report::{edge_statistics, prior_of, visited};
+use super::tree::Tree;
+use crate::chess::Game;
+use shakmaty::{Move, Position};
+
+/// How much of a tree an outline holds.
+#[derive(Clone, Copy, Debug)]
+pub struct OutlineLimits {
+    /// Plies below the root.
+    pub plies: usize,
+    /// Moves of a position, the best first.
+    pub moves: usize,
+    /// Fewest visits of a move.
+    pub visits: u32,
+}
+
+/// A move of an outline. Numbers are those of the side that plays it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutlineMove {
+    /// The move.
+    pub mv: Move,
+    /// Visits of the edge.
+    pub visits: u32,
+    /// Prior probability, in 0…1.
+    pub prior: f32,
+    /// Expected result, in −1…1.
+    pub q: f32,
+    /// What follows.
+    pub replies: Outline,
+}
+
+/// A position of a tree.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outline {
+    /// Its moves in the order of choice, the best first.
+    pub moves: Vec<OutlineMove>,
+    /// The move of the greatest prior; `None` where no move was visited.
+    pub policy_first: Option<Move>,
+}
+
+impl Outline {
+    /// The outline of a tree below a node that stands for `game`. Where transpositions
+    /// are shared, a position may occur more than once.
+    pub(crate) fn of(tree: &Tree, node: Node<'_>, game: &Game, limits: OutlineLimits) -> Outline {
+        // On this path the game may be over by repetition where others go on.
+        if limits.plies == 0 || game.ending().is_some() {
+            return Outline::default();
+        }
+        let board = game.position().board();
+        let header = node.header();
+        let edges = visited(tree, header).into_iter().map(|of| of.edge);
+        let kept = edges.filter(|edge| edge.visits() >= limits.visits);
+        let below = OutlineLimits {
+            plies: limits.plies - 1,
+            ..limits
+        };
+        let outlined = |edge: Edge<'_>| {
+            let mv = unpack_move(edge.mv(), board);
+            let mut after = game.clone();
+            after.play(mv);
+            OutlineMove {
+                mv,
+                visits: edge.visits(),
+                prior: prior_of(edge),
+                q: edge_statistics(tree, edge).q as f32,
+                replies: match edge.node() {
+                    0 => Outline::default(),
+                    node => Outline::of(tree, tree.node(node), &after, below),
+                },
+            }
+        };
+        // Edges lie in the order of priors.
+        let first = tree.edges(header).next();
+        Outline {
+            moves: kept.take(limits.moves).map(outlined).collect(),
+            policy_first: first.map(|edge| unpack_move(edge.mv(), board)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::Random;
+    use crate::play::{Control, Limits};
+    use crate::search::{Parameters, Search};
+    use std::sync::Arc;
+
+    #[test]
+    fn an_outline_is_the_tree_that_was_searched() {
+        let parameters = Parameters {
+            threads: 1,
+            ..Parameters::default()
+        };
+        let mut search = Search::new(Arc::new(Random::new(1)), &parameters);
+        let everything = OutlineLimits {
+            plies: 2,
+            moves: usize::MAX,
+            visits: 1,
+        };
+        assert_eq!(search.outline(everything), Outline::default());
+        let game = Game::default();
+        let limits = Limits {
+            nodes: Some(300),
+            ..Limits::default()
+        };
+        let choice = search.run(&game, &limits, &Control::default(), &mut |_| {});
+        let statistics = choice.unwrap().statistics;
+        let outline = search.outline(everything);
+        let visited: Vec<_> = statistics.iter().filter(|it| it.visits > 0).collect();
+        assert_eq!(outline.moves.len(), visited.len());
+        for (found, expected) in outline.moves.iter().zip(&visited) {
+            assert_eq!(
+                (found.mv, u64::from(found.visits)),
+                (expected.mv, expected.visits)
+            );
+            assert_eq!((found.prior, found.q), (expected.prior, expected.q));
+            assert!(
+                found
+                    .replies
+                    .moves
+                    .iter()
+                    .all(|reply| reply.replies.moves.is_empty())
+            );
+        }
+        let likeliest = statistics.iter().max_by(|a, b| a.prior.total_cmp(&b.prior));
+        assert_eq!(outline.policy_first, likeliest.map(|it| it.mv));
+        assert!(outline.moves[0].replies.moves.len() > 1);
+        let few = search.outline(OutlineLimits {
+            plies: 1,
+            moves: 3,
+            visits: visited[1].visits as u32,
+        });
+        assert_eq!(few.moves.len(), 2);
+        assert_eq!(few.moves[0].replies, Outline::default());
+    }
+}

@@ -1,20 +1,55 @@
-//! What a fuzzer began with is read without a panic: `tools/fuzz` goes on from it.
+//! What a fuzzer begins with is read without a panic: `tools/fuzz` goes on from it.
 
 mod targets;
 
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// The files that a target begins with.
+fn corpus(target: &str) -> Vec<PathBuf> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/corpus");
+    let files = fs::read_dir(folder.join(target)).unwrap();
+    let files: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
+    assert!(!files.is_empty(), "{target}");
+    files
+}
 
 #[test]
 fn every_corpus_is_read() {
-    for &(name, read) in targets::TARGETS {
-        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/corpus");
-        let files: Vec<_> = fs::read_dir(folder.join(name)).unwrap().collect();
-        assert!(!files.is_empty(), "{name}");
-        for file in files {
-            let path = file.unwrap().path();
+    // A session may end its process, which would end the tests.
+    for &(name, read) in targets::TARGETS.iter().filter(|target| target.0 != "uci") {
+        for path in corpus(name) {
             println!("{name}: {}", path.display());
             read(&fs::read(path).unwrap());
         }
+    }
+}
+
+#[test]
+fn the_sessions_of_the_corpus_are_played() {
+    for path in corpus("uci") {
+        let mut engine = Command::new(env!("CARGO_BIN_EXE_tessera"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = engine.stdin.take().unwrap();
+        let backend = b"setoption name Backend value uniform\n";
+        input.write_all(backend).unwrap();
+        input.write_all(&fs::read(&path).unwrap()).unwrap();
+        drop(input);
+        let output = engine.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{path:?}"
+        );
+        assert!(
+            said.contains("bestmove ") && !said.contains("internal error"),
+            "{said}"
+        );
     }
 }

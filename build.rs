@@ -168,6 +168,8 @@ fn cpp() -> cc::Build {
             // Needs the type information of libtorch's hidden classes.
             .flag("-fno-sanitize=vptr")
             .flag("-fno-omit-frame-pointer")
+            // Optimised in full the kernels would compile for many minutes.
+            .opt_level(1)
             .debug(true);
     }
     build

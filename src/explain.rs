@@ -25,6 +25,7 @@ mod search;
 mod study;
 #[cfg(test)]
 mod tests;
+mod transcoder;
 
 pub use agreement::{Agreement, rank_correlation};
 pub use attention::{Attention, AttentionLayer, SQUARES};
@@ -39,6 +40,10 @@ pub use raster::{RasterError, png};
 pub use relations::Relation;
 pub use search::{SearchReport, SearchedMove, search};
 pub use study::{AttentionSummary, HeadStudy, PartSummary, Study, read_positions, study};
+pub use transcoder::{
+    ActiveFeature, FitSettings, LabelledGame, MOTIFS, Strongest, ThemeFeature, Transcoder,
+    TranscoderAbout, TranscoderError, TranscoderReport, fit, predict_themes,
+};
 
 use crate::chess::{Ending, Game};
 use crate::network::{Network, Output};
@@ -78,6 +83,8 @@ pub struct Explanation {
     pub heads: Vec<Head>,
     /// What a search finds, where one was asked for.
     pub search: Option<SearchReport>,
+    /// The features of a transcoder, where one was given.
+    pub transcoder: Option<TranscoderReport>,
 }
 
 /// One legal move.
@@ -134,6 +141,12 @@ pub enum ExplainError {
     /// Towers have no attention.
     #[error("the network {0} has no attention to study")]
     NoAttention(String),
+    /// The network has no such encoder layer.
+    #[error("the network has no layer {0} with a feed-forward block")]
+    NoLayer(usize),
+    /// A transcoder cannot be fitted.
+    #[error("cannot fit: {0}")]
+    Fit(String),
     /// The network's outputs are no numbers.
     #[error("the network `{0}` returned NaN or infinite values")]
     NotFinite(String),
@@ -186,6 +199,7 @@ pub fn explain(
         gradients,
         heads,
         search: None,
+        transcoder: None,
     })
 }
 

@@ -230,6 +230,150 @@ fn a_search_stands_beside_the_policy() {
     );
 }
 
+#[test]
+fn a_page_shows_the_features_of_a_transcoder() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let games = root().join("bench/matches/tessera-xs-sf1350.pgn");
+    let small = [
+        "--positions",
+        "80",
+        "--features",
+        "32",
+        "--top-k",
+        "4",
+        "--steps",
+        "20",
+    ];
+    let fit = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
+        command
+            .current_dir(folder)
+            .args(["transcoder", "-o", "t.json", "--games"]);
+        command.arg(&games).args(small).args(more).output().unwrap()
+    };
+    let errors = fail(fit(&["--layer", "5"]));
+    assert!(errors.contains("no layer 5"), "{errors}");
+    let said = succeed(fit(&["--layer", "3"]));
+    assert!(
+        said.contains("layer 3 of tessera-xs, 32 features"),
+        "{said}"
+    );
+    let shown = [
+        "--transcoder",
+        "t.json",
+        "-o",
+        "page.html",
+        "--json",
+        "x.json",
+    ];
+    succeed(explain(folder, &[&["--fen", WHITE], &shown[..]].concat()));
+    let written = fs::read_to_string(folder.join("x.json")).unwrap();
+    let written: Value = serde_json::from_str(&written).unwrap();
+    let report = &written["explanations"][0]["transcoder"];
+    assert_eq!(
+        (&report["layer"], &report["features"]),
+        (&3.into(), &32.into())
+    );
+    let active = report["active"].as_array().unwrap();
+    assert!(!active.is_empty());
+    assert!(active.is_sorted_by(|a, b| a["strength"].as_f64() >= b["strength"].as_f64()));
+    assert!(
+        active
+            .iter()
+            .all(|it| it["squares"].as_array().unwrap().len() == 64)
+    );
+    let net = root().join("nets/tessera-s.pt");
+    let other = ["--net", net.to_str().unwrap()];
+    let errors = fail(explain(folder, &[&other[..], &shown].concat()));
+    assert!(errors.contains("other weights"), "{errors}");
+}
+
+/// A network of the shape of Lc0's BT4-1024x15x32h, with random weights.
+#[test]
+#[ignore = "a network of full size: a minute, and gigabytes"]
+fn a_page_of_bt4s_shape_takes_a_minute() {
+    use tessera::network::lc0::{
+        AttentionBody, EncoderConfig, HeadChoice, Lc0Config, PolicyConfig, PolicyHead,
+        PolicyHeadConfig, SmolgenConfig, SquareEmbedding, ValueHead, ValueHeadConfig,
+    };
+    use tessera::network::{About, Activation, Architecture, Lc0, Network};
+    let head = PolicyHeadConfig::Attention {
+        embedding: None,
+        encoder: None,
+        width: 1024,
+    };
+    let value = ValueHeadConfig {
+        features: 128,
+        hidden: 128,
+        wdl: true,
+        error: false,
+        buckets: None,
+    };
+    let config = Lc0Config {
+        input_format: 1,
+        activation: Activation::Mish,
+        tower: None,
+        attention: Some(AttentionBody {
+            width: 1024,
+            embedding: SquareEmbedding::Dense {
+                board: 512,
+                feed_forward: 1536,
+            },
+            gates: true,
+            encoder: EncoderConfig {
+                layers: 15,
+                heads: 32,
+                attention: 1024,
+                feed_forward: 1536,
+                smolgen: Some(SmolgenConfig {
+                    compress: 32,
+                    hidden: 256,
+                    generator: 256,
+                }),
+            },
+            smolgen_activation: Activation::Swish,
+            feed_forward_activation: Activation::Mish,
+        }),
+        policy: PolicyConfig {
+            embedding: Some(1024),
+            heads: [(PolicyHead::Vanilla, head)].into(),
+        },
+        value: [(ValueHead::Winner, value)].into(),
+        moves_left: None,
+    };
+    let lc0 = Lc0::new(&config, HeadChoice::default(), tch::Device::Cpu).unwrap();
+    let weights = lc0.initial_weights();
+    let about = About {
+        name: "random BT4".to_owned(),
+        search_value: "wdl".to_owned(),
+        training: Value::Null,
+        licence: "unknown".to_owned(),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bt4.pt");
+    let size = lc0.size();
+    let network = Network::new(Box::new(lc0), &weights, about);
+    network
+        .write(tessera::nn::torch::ExportPrecision::F32, &path)
+        .unwrap();
+    drop((network, weights));
+    let clock = Instant::now();
+    let shown = [
+        "--net",
+        path.to_str().unwrap(),
+        "--fen",
+        WHITE,
+        "-o",
+        "page.html",
+    ];
+    let said = succeed(explain(folder.path(), &shown));
+    let seconds = clock.elapsed().as_secs_f64();
+    let bytes = folder.path().join("page.html").metadata().unwrap().len();
+    println!("{size:?}: {said}{seconds:.1} s, {bytes} bytes");
+    assert!(bytes <= LARGEST && seconds < 60.0);
+}
+
 /// Pearson's correlation.
 fn correlation(one: &[f64], other: &[f64]) -> f64 {
     let centred = |row: &[f64]| -> Vec<f64> {

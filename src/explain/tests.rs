@@ -8,6 +8,10 @@ use crate::network::maia3::Maia3Config;
 use crate::network::{About, Activation, Architecture, Chessformer, Lc0, Maia3, Weights};
 use crate::nn::torch::{ExportPrecision, TorchBackend};
 use crate::nn::{Backend, Batch, CodePolicy, DeviceChoice, Evaluations, Precision, softmax};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use shakmaty::{CastlingMode, Role};
 use tch::Device;
 
@@ -480,4 +484,141 @@ fn a_study_parts_what_depends_on_the_position() {
     }
     let error = study(&network(tower()), &games).unwrap_err();
     assert!(matches!(error, ExplainError::NoAttention(_)));
+}
+
+/// Positions of games in which random legal moves are played.
+fn random_positions(count: usize, seed: u64) -> Vec<Game> {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut positions = Vec::new();
+    let mut game = Game::default();
+    while positions.len() < count {
+        let moves = game.position().legal_moves();
+        match moves.is_empty() || game.plies().len() > 40 {
+            true => game = Game::default(),
+            false => {
+                game.play(moves[random.random_range(0..moves.len())]);
+                positions.push(game.clone());
+            }
+        }
+    }
+    positions
+}
+
+fn fitted(network: &Network) -> Transcoder {
+    let settings = FitSettings {
+        layer: 2,
+        features: 64,
+        top_k: 8,
+        steps: 300,
+        rate: 3e-3,
+        seed: 1,
+    };
+    let (positions, held_out) = (random_positions(60, 1), random_positions(20, 2));
+    fit(network, &positions, &held_out, &settings, |_, _| {}).unwrap()
+}
+
+#[test]
+fn a_transcoder_learns_a_block_and_finds_what_predicts_a_theme() {
+    let network = network(chessformer(gab(), false));
+    let mut transcoder = fitted(&network);
+    let about = &transcoder.about;
+    assert!((0.3..1.0).contains(&about.explained_variance), "{about:?}");
+    assert!((0.0..0.9).contains(&about.dead));
+    assert_eq!((about.positions, about.held_out), (60, 20));
+    assert_eq!(about.strongest.len(), 64);
+    // What it reports of the position that activates a feature most is what it stored.
+    let (feature, strongest) = about
+        .strongest
+        .iter()
+        .enumerate()
+        .find_map(|(feature, it)| Some((feature, it.first()?.clone())))
+        .unwrap();
+    let held_out = random_positions(20, 2);
+    let strongest_game = held_out.iter().find(|game| fen(game) == strongest.fen);
+    let report = transcoder
+        .report(&network, strongest_game.unwrap())
+        .unwrap();
+    if let Some(active) = report.active.iter().find(|it| it.feature == feature) {
+        assert_close(active.squares[strongest.square], strongest.activation);
+    }
+    for square in 0..SQUARES {
+        let active = report.active.iter().filter(|it| it.squares[square] > 0.0);
+        assert!(active.count() <= 8);
+    }
+    // Each position has the theme in which the strongest feature of the first is active.
+    let feature = report.active[0].feature;
+    let puzzles = random_positions(120, 3).into_iter().enumerate();
+    let puzzles = puzzles.map(|(number, game)| {
+        let report = transcoder.report(&network, &game).unwrap();
+        let has = report.active.iter().take(3).any(|it| it.feature == feature);
+        LabelledGame {
+            game,
+            themes: if has { vec!["fork".to_owned()] } else { vec![] },
+            selects: number % 2 == 0,
+        }
+    });
+    let puzzles: Vec<LabelledGame> = puzzles.collect();
+    let found = predict_themes(&transcoder, &network, &puzzles).unwrap();
+    for theme in &found {
+        assert_eq!((theme.theme.as_str(), theme.puzzles), ("fork", 60));
+        assert!(
+            theme.feature < 64 && theme.precision >= theme.base_rate / 2.0,
+            "{theme:?}"
+        );
+        assert!(theme.threshold.is_finite());
+    }
+    transcoder.about.themes = found;
+    // The file holds all of it, and knows its network.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.json");
+    transcoder.write(&path).unwrap();
+    let read = Transcoder::read(&path, &network).unwrap();
+    assert_eq!(read.about.themes, transcoder.about.themes);
+    let [one, other] = [&transcoder, &read].map(|it| it.report(&network, &game(FEN)).unwrap());
+    assert_eq!(
+        serde_json::to_value(one).unwrap(),
+        serde_json::to_value(other).unwrap()
+    );
+    let other = self::network(chessformer(PositionConfig::Relative, false));
+    let error = Transcoder::read(&path, &other).unwrap_err();
+    assert!(matches!(error, TranscoderError::OtherNetwork(_)), "{error}");
+    let whole: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    for (pointer, value) in [
+        ("/format", serde_json::json!(2)),
+        ("/width", serde_json::json!(1u64 << 40)),
+        ("/width", serde_json::json!(31)),
+        ("/about/features", serde_json::json!(63)),
+        ("/about/top_k", serde_json::json!(0)),
+        ("/about/strongest", serde_json::json!([])),
+        ("/encoder", serde_json::json!("nonsense")),
+        (
+            "/decoder_bias",
+            serde_json::json!(STANDARD.encode([255u8; 4 * 32])),
+        ),
+    ] {
+        let mut changed = whole.clone();
+        *changed.pointer_mut(pointer).unwrap() = value;
+        std::fs::write(&path, changed.to_string()).unwrap();
+        let error = Transcoder::read(&path, &network).unwrap_err();
+        assert!(
+            matches!(error, TranscoderError::Invalid(_)),
+            "{pointer}: {error}"
+        );
+    }
+}
+
+#[test]
+fn a_layer_that_is_not_there_has_no_transcoder() {
+    let network = network(tower());
+    let settings = FitSettings {
+        layer: 1,
+        features: 4,
+        top_k: 1,
+        steps: 1,
+        rate: 1e-3,
+        seed: 1,
+    };
+    let games = [Game::default()];
+    let error = fit(&network, &games, &games, &settings, |_, _| {}).unwrap_err();
+    assert!(matches!(error, ExplainError::NoLayer(1)), "{error}");
 }

@@ -17,6 +17,7 @@ mod report;
 mod run;
 mod selfplay;
 mod stats;
+mod transcoder;
 
 use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
@@ -60,6 +61,8 @@ enum Command {
     Report(report::Report),
     /// Train variants of one configuration and compare them.
     Ablate(ablate::Ablate),
+    /// Fit sparse features to a layer of a network, for `tessera explain`.
+    Transcoder(transcoder::Transcoder),
 }
 
 fn main() -> ExitCode {
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Command::Export(export) => export.run(),
         Command::Report(report) => report.run(),
         Command::Ablate(ablate) => ablate.run(),
+        Command::Transcoder(transcoder) => transcoder.run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

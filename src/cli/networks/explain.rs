@@ -13,7 +13,9 @@ use tessera::chess::{Game, Ratings};
 use tessera::data::pgn;
 use tessera::data::replay::main_line;
 use tessera::eval::bench::POSITIONS;
-use tessera::explain::{Explanation, Settings, explain, page, pictures, png, search, write};
+use tessera::explain::{
+    Explanation, Settings, Transcoder, explain, page, pictures, png, search, write,
+};
 use tessera::network::{self, Network};
 use tessera::nn::torch::TorchBackend;
 use tessera::nn::{self, CodeArguments, DeviceChoice, Precision};
@@ -49,9 +51,12 @@ pub struct Arguments {
     /// Show a search of so many nodes beside the policy: its first plies
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     nodes: Option<u64>,
+    /// Show the features of a layer that are active; `train transcoder` makes the file
+    #[arg(long, value_name = "FILE.json", conflicts_with = "against")]
+    transcoder: Option<PathBuf>,
     /// Study attention over a file of positions, a FEN or an EPD on each line, and print tables
     #[arg(long, value_name = "FILE.epd", conflicts_with_all = [
-        "fen", "pgn", "against", "elo", "mv", "layers", "nodes", "output", "svg", "png",
+        "fen", "pgn", "against", "elo", "mv", "layers", "nodes", "transcoder", "output", "svg", "png",
     ])]
     study: Option<PathBuf>,
     /// The page to write; a browser needs no network to show it
@@ -143,6 +148,11 @@ impl Arguments {
             let (code, device) = (self.code.policy(), DeviceChoice::Cpu);
             let backend = TorchBackend::new(&view.file, code, device, Precision::F32, 1)?;
             explanation.search = Some(search(Arc::new(backend), &view.game, nodes)?);
+        }
+        if let Some(path) = &self.transcoder {
+            let transcoder = Transcoder::read(path, &view.network);
+            let transcoder = transcoder.with_context(|| path.display().to_string())?;
+            explanation.transcoder = Some(transcoder.report(&view.network, &view.game)?);
         }
         Ok(explanation)
     }

@@ -310,6 +310,26 @@ function attribution(one) {
     make("p", { class: "note" }, `Rank correlation of occlusion and gradients over the pieces: value ${rank(agreement.value)}, ${san} ${rank(agreement.move)}. The gradients took ${gradients.steps} steps.`));
 }
 
+/* Features */
+
+function transcoder(one) {
+  const { transcoder } = one;
+  if (!transcoder) return null;
+  const figures = transcoder.active.map(({ feature, strength, squares, strongest, themes }) => {
+    const { svg, paint } = board(one.fen, `Feature ${feature}`);
+    paint(squares, { numbers: (value) => value.toFixed(1), describe: (square) => short(squares[square]) });
+    const others = strongest.map(({ fen, square, activation }) => {
+      const other = board(fen, `Strongly active: ${fen}`);
+      other.paint(Array.from({ length: 64 }, (_, at) => (at === square ? activation : 0)), { marked: square });
+      return make("figure", {}, other.svg, make("figcaption", {}, `${squareName(square)} ${activation.toFixed(1)}, ${fen.split(" ")[1] === "w" ? "White" : "Black"} to move`));
+    });
+    const known = themes.map(({ theme, precision, recall }) => `${theme} (precision ${share(precision)}, recall ${share(recall)})`);
+    return make("div", { class: "grid few" }, make("figure", {}, make("figcaption", {}, `Feature ${feature}`, make("small", {}, [`adds ${short(strength)}`, ...known].join(", "))), svg), ...others);
+  });
+  const { layer, features, top_k: most, explained_variance: explained, dead } = transcoder;
+  return make("div", { class: "viewer" }, make("p", {}, `${labelOf(one)}, layer ${layer}: ${features} features, at most ${most} on a square; they explain ${share(explained)} of the block's variance, and ${share(dead)} are never active.`), ...figures);
+}
+
 /* Heads */
 
 const RELATIONS = {
@@ -363,6 +383,8 @@ function draw() {
   sideBySide("attention", viewer);
   sideBySide("lens", lens);
   sideBySide("attribution", attribution);
+  document.getElementById("featured").hidden = !data.some((one) => one.transcoder);
+  sideBySide("transcoder", transcoder);
   sideBySide("heads", heads);
 }
 

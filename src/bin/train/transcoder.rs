@@ -1,0 +1,197 @@
+//! `train transcoder`: sparse features of a layer's feed-forward block.
+
+use crate::code::CodeArguments;
+use anyhow::{Context, bail};
+use clap::Args;
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use tessera::chess::Game;
+use tessera::data::pgn;
+use tessera::data::replay::main_line;
+use tessera::eval::puzzles::{self, Half};
+use tessera::explain::{FitSettings, LabelledGame, fit, predict_themes};
+use tessera::network::{self, Network};
+use tessera::nn;
+
+/// Positions of a game, spread evenly.
+const PER_GAME: usize = 8;
+/// Of so many games one is held out.
+const HELD_OUT: usize = 10;
+
+#[derive(Args)]
+pub struct Transcoder {
+    /// The network's file; without it, the network built into the program
+    #[arg(long, value_name = "FILE")]
+    net: Option<PathBuf>,
+    /// The layer, from 1
+    #[arg(long, value_name = "N")]
+    layer: usize,
+    /// Games whose positions it learns from, in PGN; every tenth game is held out
+    #[arg(long, required = true, num_args = 1.., value_name = "FILE.pgn")]
+    games: Vec<PathBuf>,
+    /// Most positions that it learns from: eight of a game
+    #[arg(long, default_value_t = 4000, value_name = "N")]
+    positions: usize,
+    /// Features
+    #[arg(long, default_value_t = 512, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    features: u16,
+    /// Most features that are active on a square
+    #[arg(long, default_value_t = 16, value_name = "K", value_parser = clap::value_parser!(u16).range(1..))]
+    top_k: u16,
+    /// Steps of the optimizer
+    #[arg(long, default_value_t = 2000, value_name = "N")]
+    steps: usize,
+    /// Peak learning rate
+    #[arg(long, default_value_t = 1e-3)]
+    rate: f64,
+    /// Seed of the weights and of the order
+    #[arg(long, default_value_t = 1)]
+    seed: i64,
+    /// Puzzles with themes (Lichess's CSV): features that predict a motif are chosen on one half and judged on the other
+    #[arg(long, value_name = "FILE.csv")]
+    puzzles: Option<PathBuf>,
+    /// The file to write
+    #[arg(short, long, value_name = "OUT.json")]
+    output: PathBuf,
+    #[command(flatten)]
+    code: CodeArguments,
+}
+
+impl Transcoder {
+    pub fn run(&self) -> anyhow::Result<()> {
+        if self.top_k > self.features {
+            bail!(
+                "--top-k {} is more than --features {}",
+                self.top_k,
+                self.features
+            );
+        }
+        let network = self.open()?;
+        let puzzles = self.puzzles.as_deref().map(labelled).transpose()?;
+        let [positions, held_out] = self.sample()?;
+        let settings = FitSettings {
+            layer: self.layer,
+            features: self.features.into(),
+            top_k: self.top_k.into(),
+            steps: self.steps,
+            rate: self.rate,
+            seed: self.seed,
+        };
+        let mut transcoder = fit(&network, &positions, &held_out, &settings, |step, error| {
+            eprintln!("step {step}: error {error:.4} of the variance");
+        })?;
+        if let Some(puzzles) = &puzzles {
+            transcoder.about.themes = predict_themes(&transcoder, &network, puzzles)?;
+        }
+        let shown = self.output.display();
+        transcoder
+            .write(&self.output)
+            .with_context(|| format!("cannot write {shown}"))?;
+        let about = &transcoder.about;
+        println!(
+            "{shown}: layer {} of {}, {} features, {} active; explained variance {:.1} %, dead {:.1} %, over {} positions held out",
+            about.layer,
+            about.network,
+            about.features,
+            about.top_k,
+            100.0 * about.explained_variance,
+            100.0 * about.dead,
+            about.held_out
+        );
+        if !about.themes.is_empty() {
+            println!(
+                "\n| theme | feature | precision | recall | of all puzzles |\n|---|---|---|---|---|"
+            );
+        }
+        for theme in &about.themes {
+            println!(
+                "| {} | {} | {:.1} % | {:.1} % | {:.1} % of {} |",
+                theme.theme,
+                theme.feature,
+                100.0 * theme.precision,
+                100.0 * theme.recall,
+                100.0 * theme.base_rate,
+                theme.puzzles
+            );
+        }
+        Ok(())
+    }
+
+    fn open(&self) -> anyhow::Result<Network> {
+        let net = self.net.as_deref();
+        let shown = net.map_or("the network built in".to_owned(), |net| {
+            net.display().to_string()
+        });
+        let file = nn::read_network(net)?;
+        network::open(&file, self.code.policy()).with_context(|| format!("cannot open {shown}"))
+    }
+
+    /// Positions to learn from, and positions of other games.
+    fn sample(&self) -> anyhow::Result<[Vec<Game>; 2]> {
+        let mut sampled = [Vec::new(), Vec::new()];
+        let mut number = 0;
+        for path in &self.games {
+            let shown = path.display();
+            let games = pgn::open(path, |file| file);
+            for text in games.with_context(|| format!("cannot read {shown}"))? {
+                if sampled[0].len() >= self.positions {
+                    return Ok(sampled);
+                }
+                number += 1;
+                let which = || format!("game {number} of the games, in {shown}");
+                let record = pgn::parse_game(&text?).with_context(which)?;
+                let game = main_line(&record).with_context(which)?;
+                let part = usize::from(number % HELD_OUT == 0);
+                sampled[part].extend(spread(&game));
+            }
+        }
+        match sampled.iter().any(Vec::is_empty) {
+            true => bail!("there are too few games: {HELD_OUT} are needed at least"),
+            false => Ok(sampled),
+        }
+    }
+}
+
+/// Positions of a game, evenly spread, the first one left out.
+fn spread(game: &Game) -> impl Iterator<Item = Game> {
+    let plies = game.plies().len();
+    let count = PER_GAME.min(plies - 1);
+    (1..=count).map(move |place| {
+        let mut game = game.clone();
+        game.truncate(1 + place * (plies - 1) / count);
+        game
+    })
+}
+
+/// The columns read of a file of puzzles.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Row {
+    puzzle_id: String,
+    themes: String,
+}
+
+/// The first positions of puzzles with their themes.
+fn labelled(path: &Path) -> anyhow::Result<Vec<LabelledGame>> {
+    let shown = path.display();
+    let puzzles = puzzles::read(path)?;
+    let mut rows = csv::Reader::from_path(path).with_context(|| format!("cannot read {shown}"))?;
+    let rows = rows.deserialize();
+    let themes: HashMap<String, String> = rows
+        .map(|row| row.map(|row: Row| (row.puzzle_id, row.themes)))
+        .collect::<Result<_, _>>()
+        .with_context(|| format!("{shown} has no themes"))?;
+    let labelled = puzzles.into_iter().map(|puzzle| {
+        let themes = themes
+            .get(&puzzle.id)
+            .map(String::as_str)
+            .unwrap_or_default();
+        LabelledGame {
+            themes: themes.split_whitespace().map(str::to_owned).collect(),
+            selects: Half::of(&puzzle) == Half::Select,
+            game: puzzle.game,
+        }
+    });
+    Ok(labelled.collect())
+}

@@ -1,0 +1,84 @@
+//! Sparse transcoders: what a feed-forward block does, by few features at a time.
+//!
+//! A transcoder (Dunefsky, Chlenski and Nanda, "Transcoders Find Interpretable LLM
+//! Feature Circuits", 2024) computes a block's output from its input through a wide
+//! layer of which only the k greatest activations of each square count (top-k: Gao et
+//! al., "Scaling and evaluating sparse autoencoders", 2024). What a feature stands for
+//! is seen from the positions that activate it most, and from the themes of puzzles
+//! that it predicts.
+
+mod file;
+mod fit;
+mod report;
+mod themes;
+
+pub use file::{Strongest, TranscoderAbout, TranscoderError};
+pub use fit::{FitSettings, fit};
+pub use report::{ActiveFeature, TranscoderReport};
+pub use themes::{LabelledGame, MOTIFS, ThemeFeature, predict_themes};
+
+use super::ExplainError;
+use super::evaluator::Evaluator;
+use crate::chess::Game;
+use tch::{Kind, Tensor};
+
+/// Positions whose activations are computed at once.
+const BATCH: usize = 32;
+
+/// A transcoder of one layer's feed-forward block.
+#[derive(Debug)]
+pub struct Transcoder {
+    /// What it was made from, and how good it is.
+    pub about: TranscoderAbout,
+    /// [width, features].
+    encoder: Tensor,
+    /// `[features]`.
+    encoder_bias: Tensor,
+    /// [features, width].
+    decoder: Tensor,
+    /// `[width]`.
+    decoder_bias: Tensor,
+}
+
+impl Transcoder {
+    /// Activations [N, features] of tokens [N, width], all but the k greatest of each
+    /// token zero.
+    fn encode(&self, tokens: &Tensor) -> Tensor {
+        let all = tokens.matmul(&self.encoder) + &self.encoder_bias;
+        greatest(&all, self.about.top_k)
+    }
+
+    /// What activations [N, features] say of the block's output [N, width].
+    fn decode(&self, activations: &Tensor) -> Tensor {
+        activations.matmul(&self.decoder) + &self.decoder_bias
+    }
+
+    /// Activations [games, 64, features], by the squares that the network sees.
+    fn activations(&self, evaluator: &Evaluator, games: &[Game]) -> Result<Tensor, ExplainError> {
+        let mut found = Vec::new();
+        for games in games.chunks(BATCH) {
+            let [input, _] = block(evaluator, games, self.about.layer)?;
+            let active = self.encode(&input);
+            found.push(active.view([games.len() as i64, 64, -1]));
+        }
+        Ok(Tensor::cat(&found, 0))
+    }
+}
+
+/// The k greatest of each row, where they are above 0; zero elsewhere.
+fn greatest(rows: &Tensor, k: usize) -> Tensor {
+    let (values, places) = rows.topk(k as i64, -1, true, false);
+    rows.zeros_like().scatter(-1, &places, &values.relu())
+}
+
+/// Input and output [64 · games, width] of the feed-forward block of a layer, from 1.
+fn block(evaluator: &Evaluator, games: &[Game], layer: usize) -> Result<[Tensor; 2], ExplainError> {
+    let taps = evaluator.taps(games);
+    let part = |name: &str| {
+        let name = format!("encoder.{}.feed_forward.{name}", layer.wrapping_sub(1));
+        let tokens = taps.get(&name).ok_or(ExplainError::NoLayer(layer))?;
+        let width = tokens.size()[2];
+        Ok(tokens.to_kind(Kind::Float).contiguous().view([-1, width]))
+    };
+    Ok([part("input")?, part("output")?])
+}

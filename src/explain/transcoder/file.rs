@@ -1,0 +1,179 @@
+//! The file of a transcoder: JSON, with weights in base64.
+
+use super::{ThemeFeature, Transcoder};
+use crate::atomic_file;
+use crate::bounded;
+use crate::explain::evaluator::floats;
+use crate::network::Network;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::io::{self, Write};
+use std::path::Path;
+use tch::Tensor;
+
+/// Version of the file's format.
+const FORMAT: u32 = 1;
+/// Bytes of the largest file: 65,536 features of width 1,024 take some 0.7 GB.
+const LARGEST_FILE: u64 = 1 << 30;
+/// Most features and the greatest width.
+const LARGEST_SIDE: usize = 1 << 16;
+
+/// What a transcoder was made from, and how good it is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TranscoderAbout {
+    /// The network's name.
+    pub network: String,
+    /// SHA-256 of the network's weights in f32, in hexadecimal digits.
+    pub weights: String,
+    /// The layer, from 1.
+    pub layer: usize,
+    /// Features.
+    pub features: usize,
+    /// Most features that are active on a square.
+    pub top_k: usize,
+    /// Positions that it was fitted to.
+    pub positions: usize,
+    /// Positions of other games, by which the following was measured.
+    pub held_out: usize,
+    /// 1 − (squared error) / (variance) of the block's output: 1 is all of it.
+    pub explained_variance: f64,
+    /// Share of the features that are active on no square of the positions held out.
+    pub dead: f64,
+    /// For each feature the positions held out that activate it most.
+    pub strongest: Vec<Vec<Strongest>>,
+    /// Features that predict themes of puzzles.
+    pub themes: Vec<ThemeFeature>,
+}
+
+/// Where a feature is strongly active.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Strongest {
+    /// The position.
+    pub fen: String,
+    /// The square of the board.
+    pub square: usize,
+    /// The activation.
+    pub activation: f32,
+}
+
+/// Why a file is no transcoder of a network.
+#[derive(Debug, thiserror::Error)]
+pub enum TranscoderError {
+    /// The file cannot be read or written.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is no transcoder.
+    #[error("not a transcoder: {0}")]
+    Invalid(String),
+    /// It was made for another network.
+    #[error(
+        "made for other weights, those of a network named {0}: make one with `train transcoder`"
+    )]
+    OtherNetwork(String),
+}
+
+#[derive(Serialize, Deserialize)]
+struct File {
+    format: u32,
+    about: TranscoderAbout,
+    width: usize,
+    encoder: String,
+    encoder_bias: String,
+    decoder: String,
+    decoder_bias: String,
+}
+
+/// SHA-256 of a network's weights, in hexadecimal digits.
+pub(super) fn fingerprint(network: &Network) -> String {
+    let mut hash = Sha256::new();
+    for tensor in network.weights.tensors() {
+        hash.update(bytemuck::cast_slice::<f32, u8>(&floats(tensor)));
+    }
+    hash.finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+impl Transcoder {
+    /// Writes the file: all of it or nothing.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn write(&self, path: &Path) -> Result<(), TranscoderError> {
+        let encoded =
+            |tensor: &Tensor| STANDARD.encode(bytemuck::cast_slice::<f32, u8>(&floats(tensor)));
+        let file = File {
+            format: FORMAT,
+            about: self.about.clone(),
+            width: self.decoder_bias.size()[0] as usize,
+            encoder: encoded(&self.encoder),
+            encoder_bias: encoded(&self.encoder_bias),
+            decoder: encoded(&self.decoder),
+            decoder_bias: encoded(&self.decoder_bias),
+        };
+        let text = serde_json::to_string(&file).map_err(io::Error::from)?;
+        let mut unfinished = atomic_file::unfinished(path)?;
+        unfinished.write_all(text.as_bytes())?;
+        Ok(atomic_file::persist(unfinished, path)?)
+    }
+
+    /// Reads a file that was made for this network.
+    ///
+    /// # Errors
+    /// [`TranscoderError`] if it is none, or was made for other weights.
+    pub fn read(path: &Path, network: &Network) -> Result<Transcoder, TranscoderError> {
+        let bytes = bounded::read(path, LARGEST_FILE)?;
+        let transcoder = Transcoder::parse(&bytes)?;
+        match transcoder.about.weights == fingerprint(network) {
+            true => Ok(transcoder),
+            false => Err(TranscoderError::OtherNetwork(transcoder.about.network)),
+        }
+    }
+
+    pub(super) fn parse(bytes: &[u8]) -> Result<Transcoder, TranscoderError> {
+        let invalid = |reason: &str| TranscoderError::Invalid(reason.to_owned());
+        let file: File =
+            serde_json::from_slice(bytes).map_err(|error| invalid(&error.to_string()))?;
+        if file.format != FORMAT {
+            return Err(invalid(&format!("format {} is not known", file.format)));
+        }
+        let (width, features) = (file.width, file.about.features);
+        let sides = 1..=LARGEST_SIDE;
+        if !sides.contains(&width) || !sides.contains(&features) {
+            return Err(invalid("its sizes are out of range"));
+        }
+        if !(1..=features).contains(&file.about.top_k) || file.about.strongest.len() != features {
+            return Err(invalid("its features are not described"));
+        }
+        let places = file.about.strongest.iter().flatten();
+        if places.clone().any(|it| it.square >= 64)
+            || file.about.themes.iter().any(|it| it.feature >= features)
+        {
+            return Err(invalid("it names squares or features that do not exist"));
+        }
+        let tensor = |text: &str, shape: &[usize]| {
+            let bytes = STANDARD
+                .decode(text)
+                .map_err(|error| invalid(&error.to_string()))?;
+            if bytes.len() != 4 * shape.iter().product::<usize>() {
+                return Err(invalid("its weights have other sizes than it says"));
+            }
+            let values: Vec<f32> = bytemuck::pod_collect_to_vec(&bytes);
+            if !values.iter().all(|value| value.is_finite()) {
+                return Err(invalid("its weights are NaN or infinite"));
+            }
+            let shape: Vec<i64> = shape.iter().map(|&side| side as i64).collect();
+            Ok(Tensor::from_slice(&values).view(shape.as_slice()))
+        };
+        Ok(Transcoder {
+            encoder: tensor(&file.encoder, &[width, features])?,
+            encoder_bias: tensor(&file.encoder_bias, &[features])?,
+            decoder: tensor(&file.decoder, &[features, width])?,
+            decoder_bias: tensor(&file.decoder_bias, &[width])?,
+            about: file.about,
+        })
+    }
+}

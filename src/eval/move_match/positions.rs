@@ -84,7 +84,10 @@ impl Positions {
 /// The mover's rating, where it is known, and the result for the mover.
 fn mover(record: &Record, ply: usize) -> Option<(u16, Option<Wdl>)> {
     let begins = record.first_mover();
-    let turn = if ply % 2 == 0 { begins } else { begins.other() };
+    let turn = match ply.is_multiple_of(2) {
+        true => begins,
+        false => begins.other(),
+    };
     let rating = turn.fold_wb(record.ratings.white, record.ratings.black)?;
     let result = record.result;
     Some((rating, turn.fold_wb(result, result.map(Wdl::reversed))))

@@ -1,6 +1,5 @@
 //! `train transcoder`: sparse features of a layer's feed-forward block.
 
-use crate::code::CodeArguments;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::Deserialize;
@@ -13,6 +12,7 @@ use tessera::eval::puzzles::{self, Half};
 use tessera::explain::{FitSettings, LabelledGame, fit, predict_themes};
 use tessera::network::{self, Network};
 use tessera::nn;
+use tessera::nn::CodeArguments;
 
 /// Positions of a game, spread evenly.
 const PER_GAME: usize = 8;

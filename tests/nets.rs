@@ -69,13 +69,50 @@ fn puzzles_are_still_solved() {
     }
 }
 
+#[test]
+fn people_are_still_foretold_by_their_ratings() {
+    let games = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/games");
+    let games = games.join("human-games.pgn.zst");
+    if !games.exists() {
+        crate::skip::skip(&games.display().to_string());
+        return;
+    }
+    let output = Command::cargo_bin("tessera")
+        .unwrap()
+        .args([
+            "match-moves",
+            "--held-out",
+            "0.1",
+            "--positions",
+            "300",
+            "--json",
+        ])
+        .args(["--threads", "1", "--net"])
+        .arg(networks().join("tessera-human.pt"))
+        .arg("--net")
+        .arg(networks().join("tessera-xs.pt"))
+        .arg(games)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let matched = |network: usize| {
+        let bands = result["networks"][network]["bands"].as_array().unwrap();
+        let all = bands.iter().find(|row| row["band"].is_null()).unwrap();
+        all["move_match"]["mean"].as_f64().unwrap()
+    };
+    let (human, engine) = (matched(0), matched(1));
+    println!("tessera-human foretells {human:.3} of the moves, tessera-xs {engine:.3}");
+    assert!(human > 0.46 && human > engine + 0.03, "{human} {engine}");
+}
+
 /// The folder of the networks that ship.
 fn networks() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("nets")
 }
 
 /// The networks that ship; the folder may hold others, which were imported.
-const SHIPPED: [&str; 3] = ["tessera-xs", "tessera-s", "tessera-m"];
+const SHIPPED: [&str; 4] = ["tessera-xs", "tessera-s", "tessera-m", "tessera-human"];
 
 /// Bytes that a network's file may have.
 const LARGEST: u64 = 16 << 20;

@@ -1,5 +1,7 @@
 //! What a fuzzer begins with is read without a panic: `tools/fuzz` goes on from it.
 
+use crate::network_code::records;
+
 mod targets;
 
 use std::fs;

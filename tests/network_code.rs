@@ -3,7 +3,7 @@
 #[path = "network_code/exporters.rs"]
 mod exporters;
 #[path = "network_code/records.rs"]
-mod records;
+pub mod records;
 
 use crate::interop_lc0::generate::{TOWER, generate};
 use crate::interop_maia3::allocations::peak;

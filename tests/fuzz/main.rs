@@ -4,6 +4,9 @@
 
 #![no_main]
 
+#[allow(dead_code)]
+#[path = "../network_code/records.rs"]
+mod records;
 mod targets;
 
 use libfuzzer_sys::fuzz_target;

@@ -1,15 +1,11 @@
 //! Files of networks.
 
-use records::Records;
+use super::super::records::Records;
 use std::sync::LazyLock;
 use tessera::interop::{lc0, maia3, onnx};
 use tessera::network::lc0::HeadChoice;
 use tessera::nn::torch::TorchBackend;
 use tessera::nn::{CodePolicy, DeviceChoice, Precision};
-
-#[allow(dead_code)]
-#[path = "../../network_code/records.rs"]
-mod records;
 
 /// A network file whose records others take the place of.
 static NETWORK: LazyLock<Records> =

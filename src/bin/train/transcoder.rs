@@ -4,6 +4,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use serde::Deserialize;
 use std::collections::HashMap;
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use tessera::chess::Game;
 use tessera::data::pgn;
@@ -89,7 +90,9 @@ impl Transcoder {
             .write(&self.output)
             .with_context(|| format!("cannot write {shown}"))?;
         let about = &transcoder.about;
-        println!(
+        let mut out = stdout().lock();
+        writeln!(
+            out,
             "{shown}: layer {} of {}, {} features, {} active; explained variance {:.1} %, dead {:.1} %, over {} positions held out",
             about.layer,
             about.network,
@@ -98,14 +101,16 @@ impl Transcoder {
             100.0 * about.explained_variance,
             100.0 * about.dead,
             about.held_out
-        );
+        )?;
         if !about.themes.is_empty() {
-            println!(
+            writeln!(
+                out,
                 "\n| theme | feature | precision | recall | of all puzzles |\n|---|---|---|---|---|"
-            );
+            )?;
         }
         for theme in &about.themes {
-            println!(
+            writeln!(
+                out,
                 "| {} | {} | {:.1} % | {:.1} % | {:.1} % of {} |",
                 theme.theme,
                 theme.feature,
@@ -113,7 +118,7 @@ impl Transcoder {
                 100.0 * theme.recall,
                 100.0 * theme.base_rate,
                 theme.puzzles
-            );
+            )?;
         }
         Ok(())
     }

@@ -439,7 +439,7 @@ fn a_study_is_what_the_positions_say_together() {
                 })
                 .collect();
             let row = |position: usize, query: usize| &maps[position][64 * query..][..64];
-            for position in 0..fens.len() {
+            for (position, explained) in attention.iter().enumerate() {
                 for query in 0..64 {
                     let others = (0..position)
                         .map(|other| correlation(row(position, query), row(other, query)));
@@ -448,7 +448,7 @@ fn a_study_is_what_the_positions_say_together() {
                         .map(|other| correlation(row(position, query), row(position, other)));
                     across.extend(others);
                 }
-                let weights = floats(&attention[position]["layers"][layer]["weights"][head]);
+                let weights = floats(&explained["layers"][layer]["weights"][head]);
                 let terms = weights.iter().filter(|&&weight| weight > 0.0);
                 entropies.push(-terms.map(|weight| weight * weight.ln()).sum::<f64>() / 64.0);
             }

@@ -13,7 +13,7 @@ use clap::Subcommand;
 pub enum Command {
     Doctor(doctor::Arguments),
     Describe(describe::Arguments),
-    Explain(explain::Arguments),
+    Explain(Box<explain::Arguments>),
     Import(import::Arguments),
     ExportLc0(export::Lc0Arguments),
     ExportOnnx(export::OnnxArguments),

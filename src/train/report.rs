@@ -41,7 +41,7 @@ pub fn report(runs: &[History], data: &[Value]) -> String {
 /// # Errors
 /// What the system says.
 pub fn write_report(path: &Path, runs: &[History], data: &[Value]) -> std::io::Result<()> {
-    page::write(path, &report(runs, data))
+    page::write(path, report(runs, data))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders that hold documents.
-const FOLDERS: [&str; 5] = ["", ".github", "bench", "nets", "src/guide"];
+const FOLDERS: [&str; 6] = ["", ".github", "bench", "bench/gallery", "nets", "src/guide"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -10,10 +10,9 @@ use tessera::chess::Game;
 use tessera::data::pgn;
 use tessera::data::replay::main_line;
 use tessera::eval::puzzles::{self, Half};
-use tessera::explain::{FitSettings, LabelledGame, fit, predict_themes};
+use tessera::explain::{FitSettings, LabelledGame, TranscoderAbout, fit, predict_themes};
 use tessera::network::{self, Network};
-use tessera::nn;
-use tessera::nn::CodeArguments;
+use tessera::nn::{self, CodeArguments};
 
 /// Positions of a game, spread evenly.
 const PER_GAME: usize = 8;
@@ -90,36 +89,7 @@ impl Transcoder {
             .write(&self.output)
             .with_context(|| format!("cannot write {shown}"))?;
         let about = &transcoder.about;
-        let mut out = stdout().lock();
-        writeln!(
-            out,
-            "{shown}: layer {} of {}, {} features, {} active; explained variance {:.1} %, dead {:.1} %, over {} positions held out",
-            about.layer,
-            about.network,
-            about.features,
-            about.top_k,
-            100.0 * about.explained_variance,
-            100.0 * about.dead,
-            about.held_out
-        )?;
-        if !about.themes.is_empty() {
-            writeln!(
-                out,
-                "\n| theme | feature | precision | recall | of all puzzles |\n|---|---|---|---|---|"
-            )?;
-        }
-        for theme in &about.themes {
-            writeln!(
-                out,
-                "| {} | {} | {:.1} % | {:.1} % | {:.1} % of {} |",
-                theme.theme,
-                theme.feature,
-                100.0 * theme.precision,
-                100.0 * theme.recall,
-                100.0 * theme.base_rate,
-                theme.puzzles
-            )?;
-        }
+        write!(stdout(), "{}", summary(&self.output, about))?;
         Ok(())
     }
 
@@ -156,6 +126,38 @@ impl Transcoder {
             false => Ok(sampled),
         }
     }
+}
+
+/// How good a transcoder is, and a table of the themes that it predicts.
+fn summary(path: &Path, about: &TranscoderAbout) -> String {
+    let mut text = format!(
+        "{}: layer {} of {}, {} features, {} active; explained variance {:.1} %, dead {:.1} %, \
+         over {} positions held out\n",
+        path.display(),
+        about.layer,
+        about.network,
+        about.features,
+        about.top_k,
+        100.0 * about.explained_variance,
+        100.0 * about.dead,
+        about.held_out
+    );
+    if !about.themes.is_empty() {
+        text +=
+            "\n| theme | feature | precision | recall | of all puzzles |\n|---|---|---|---|---|\n";
+    }
+    for theme in &about.themes {
+        text += &format!(
+            "| {} | {} | {:.1} % | {:.1} % | {:.1} % of {} |\n",
+            theme.theme,
+            theme.feature,
+            100.0 * theme.precision,
+            100.0 * theme.recall,
+            100.0 * theme.base_rate,
+            theme.puzzles
+        );
+    }
+    text
 }
 
 /// Positions of a game, evenly spread, the first one left out.

@@ -6,7 +6,8 @@
 //! Human-Like Gameplay with KL-Regularized Search", 2022): the sampled policy is
 //! proportional to prior × exp(Q / λ). It maximises the expected result, less λ times
 //! its divergence from the human policy. Visits grow with the rating, as in ALLIE
-//! (Zhang et al., "Human-Aligned Chess with a Bit of Search", 2024).
+//! (Zhang et al., "Human-Aligned Chess with a Bit of Search", 2024), and λ falls from
+//! infinity, so that levels join without a step.
 
 use crate::play::{Limits, MoveStatistics};
 use crate::search::Parameters;
@@ -20,14 +21,17 @@ const FIRST_VISITS: f64 = 16.0;
 const DOUBLING: f64 = 100.0;
 /// Visits of the highest level.
 const MOST_VISITS: f64 = 4096.0;
-/// λ, in units of the expected result W − L: a move that is so much better is e
-/// times as likely as its prior has it.
-const LAMBDA: f32 = 0.1;
+/// Rating points above the policy's reach at which λ is 1, the value of a win: a move
+/// that is better by λ is e times as likely as its prior has it. At twice the points λ
+/// is half as large.
+const LAMBDA_POINTS: f32 = 100.0;
 
 /// How hard a level thinks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Effort {
     visits: u64,
+    /// In units of the expected result W − L.
+    lambda: f32,
 }
 
 impl Effort {
@@ -39,6 +43,7 @@ impl Effort {
         let visits = FIRST_VISITS * (f64::from(above) / DOUBLING).exp2();
         Some(Effort {
             visits: visits.min(MOST_VISITS) as u64,
+            lambda: LAMBDA_POINTS / f32::from(above),
         })
     }
 
@@ -67,7 +72,7 @@ impl Effort {
         };
         let mut sum = 0.0;
         for of in moves.iter_mut() {
-            of.prior *= (advantage(of) / LAMBDA).exp();
+            of.prior *= (advantage(of) / self.lambda).exp();
             sum += of.prior;
         }
         for of in moves.iter_mut() {
@@ -109,6 +114,9 @@ mod tests {
         assert_eq!(visits(POLICY_REACH + 100), Some(32));
         assert_eq!(visits(POLICY_REACH + 300), Some(128));
         assert_eq!(visits(u16::MAX), Some(MOST_VISITS as u64));
+        let lambda = |rating| Effort::of(Some(rating)).map(|effort| effort.lambda);
+        assert_eq!(lambda(POLICY_REACH + 1), Some(100.0));
+        assert_eq!(lambda(POLICY_REACH + 400), Some(0.25));
     }
 
     #[test]
@@ -127,7 +135,9 @@ mod tests {
                 moves_left: None,
             })
             .collect();
-        Effort { visits: 20 }.shift(&mut statistics);
+        let lambda = 0.1;
+        let visits = 20;
+        Effort { visits, lambda }.shift(&mut statistics);
         let sum: f32 = statistics.iter().map(|of| of.prior).sum();
         assert!((sum - 1.0).abs() < 1e-6);
         let prior = |place: usize| {
@@ -138,6 +148,6 @@ mod tests {
         assert!((prior(1) / prior(0) / (0.3 / 0.5) - 1f32.exp()).abs() < 1e-4);
         assert_eq!(statistics[0].mv, moves[1]);
         let mean = 0.3 * 0.1 / 0.8;
-        assert!((prior(2) / prior(0) / (0.2 / 0.5) - (mean / LAMBDA).exp()).abs() < 1e-4);
+        assert!((prior(2) / prior(0) / (0.2 / 0.5) - (mean / lambda).exp()).abs() < 1e-4);
     }
 }

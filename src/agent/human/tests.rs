@@ -79,8 +79,9 @@ fn high_levels_search_and_find_what_wins() {
         });
         found.count()
     };
-    assert!(mates(1500) < 20);
-    assert_eq!(mates(2600), 40);
+    // One of 18 moves mates, and exp(1 / λ) makes it 55 times as likely.
+    assert!(mates(1500) < 12);
+    assert!(mates(2600) > 20);
 }
 
 #[test]

@@ -39,6 +39,10 @@ pub(super) fn read(proto: &TensorProto) -> Result<Tensor, TensorError> {
     });
     let raw = &proto.raw_data;
     let count = count.ok_or(wrong(raw.len()))?;
+    // Beside a size of 0 the others may be too large for strides.
+    let mut sizes = proto.dims.iter();
+    let spanned = sizes.try_fold(1i64, |span, &size| span.checked_mul(size.max(1)));
+    spanned.ok_or(wrong(raw.len()))?;
     let kind = proto.data_type();
     let width = match kind {
         DataType::Float16 | DataType::Bfloat16 => 2,
@@ -77,7 +81,6 @@ pub(super) fn read(proto: &TensorProto) -> Result<Tensor, TensorError> {
     if tensor.numel() != count {
         return Err(wrong(tensor.numel()));
     }
-    // Beside a size of 0 the others may be too large for strides.
     tensor.f_reshape(&proto.dims).map_err(|_| wrong(count))
 }
 

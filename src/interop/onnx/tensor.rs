@@ -39,6 +39,10 @@ pub(super) fn read(proto: &TensorProto) -> Result<Tensor, TensorError> {
     });
     let raw = &proto.raw_data;
     let count = count.ok_or(wrong(raw.len()))?;
+    // Beside a size of 0 the others may be too large for strides.
+    let mut sizes = proto.dims.iter();
+    let spanned = sizes.try_fold(1i64, |span, &size| span.checked_mul(size.max(1)));
+    spanned.ok_or(wrong(raw.len()))?;
     let kind = proto.data_type();
     let width = match kind {
         DataType::Float16 | DataType::Bfloat16 => 2,
@@ -74,10 +78,10 @@ pub(super) fn read(proto: &TensorProto) -> Result<Tensor, TensorError> {
         }
         _ => Tensor::from_slice::<f32>(&[]),
     };
-    match tensor.numel() == count {
-        true => Ok(tensor.reshape(&proto.dims)),
-        false => Err(wrong(tensor.numel())),
+    if tensor.numel() != count {
+        return Err(wrong(tensor.numel()));
     }
+    tensor.f_reshape(&proto.dims).map_err(|_| wrong(count))
 }
 
 fn floats<const N: usize>(raw: &[u8], number: impl Fn([u8; N]) -> f32) -> Tensor {
@@ -107,6 +111,18 @@ mod tests {
             data_type: kind.into(),
             raw_data: raw.to_vec(),
             ..TensorProto::default()
+        }
+    }
+
+    #[test]
+    fn nothing_has_no_endless_shape() {
+        for dims in [[0, i64::MAX, i64::MAX], [i64::MAX, 0, i64::MAX]] {
+            let endless = read(&proto(DataType::Float, &dims, &[]));
+            let wrong = TensorError::Shape {
+                shape: dims.to_vec(),
+                found: 0,
+            };
+            assert_eq!(endless.unwrap_err(), wrong);
         }
     }
 

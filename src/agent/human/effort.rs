@@ -1,7 +1,7 @@
-//! The short search of high levels.
+//! The short search of the stronger levels.
 //!
-//! A policy that imitates masters plays weaker than they do: it does not calculate.
-//! From a rating on, a search evaluates the moves, and the policy is shifted towards
+//! A policy that imitates strong players blunders more than they do: it does not
+//! calculate. From a rating on, a search evaluates the moves, and the policy is shifted towards
 //! those that turn out well, as piKL does (Jacob et al., "Modeling Strong and
 //! Human-Like Gameplay with KL-Regularized Search", 2022): the sampled policy is
 //! proportional to prior × exp(Q / λ). It maximises the expected result, less λ times
@@ -13,12 +13,13 @@ use crate::play::{Limits, MoveStatistics};
 use crate::search::Parameters;
 use crate::tablebase::Tablebase;
 
-/// The highest rating that the policy alone plays.
-const POLICY_REACH: u16 = 2200;
+/// The highest rating that the policy alone plays. Up to here its mistakes are as large
+/// as those of people (`bench/human-mistakes`).
+const POLICY_REACH: u16 = 1400;
 /// Visits at the first rating above it, …
-const FIRST_VISITS: f64 = 16.0;
+const FIRST_VISITS: f64 = 8.0;
 /// … and the rating points that double them.
-const DOUBLING: f64 = 100.0;
+const DOUBLING: f64 = 200.0;
 /// Visits of the highest level.
 const MOST_VISITS: f64 = 4096.0;
 /// Rating points above the policy's reach at which λ is 1, the value of a win: a move
@@ -111,8 +112,8 @@ mod tests {
     fn visits_grow_beyond_the_reach_of_the_policy() {
         assert_eq!(Effort::of(None), None);
         assert_eq!(visits(POLICY_REACH), None);
-        assert_eq!(visits(POLICY_REACH + 100), Some(32));
-        assert_eq!(visits(POLICY_REACH + 300), Some(128));
+        assert_eq!(visits(POLICY_REACH + 200), Some(16));
+        assert_eq!(visits(POLICY_REACH + 800), Some(128));
         assert_eq!(visits(u16::MAX), Some(MOST_VISITS as u64));
         let lambda = |rating| Effort::of(Some(rating)).map(|effort| effort.lambda);
         assert_eq!(lambda(POLICY_REACH + 1), Some(100.0));

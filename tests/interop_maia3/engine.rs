@@ -107,8 +107,9 @@ fn the_human_agent_plays_by_the_policy_of_the_ratings() {
     };
     let mut agent = AgentKind::Human.build(backend.clone(), &parameters);
     let mut games = rated_games(20);
-    for (game, rating) in games.iter_mut().zip((700..2200).step_by(75)) {
-        let [white, black] = [rating, 2200 - rating].map(Some);
+    // As high as the policy alone plays.
+    for (game, rating) in games.iter_mut().zip((600..1400).step_by(40)) {
+        let [white, black] = [rating, 2000 - rating].map(Some);
         game.set_ratings(Ratings { white, black });
     }
     let question = |game| Question {

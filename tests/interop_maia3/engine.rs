@@ -108,7 +108,7 @@ fn the_human_agent_plays_by_the_policy_of_the_ratings() {
     let mut agent = AgentKind::Human.build(backend.clone(), &parameters);
     let mut games = rated_games(20);
     // As high as the policy alone plays.
-    for (game, rating) in games.iter_mut().zip((600..1400).step_by(40)) {
+    for (game, rating) in games.iter_mut().zip((600..=1400).step_by(20).cycle()) {
         let [white, black] = [rating, 2000 - rating].map(Some);
         game.set_ratings(Ratings { white, black });
     }
@@ -125,8 +125,11 @@ fn the_human_agent_plays_by_the_policy_of_the_ratings() {
         let mut found = Evaluations::default();
         backend.evaluate(&batch, &mut found).unwrap();
         let logits = found.logits(0);
-        let best = (0..moves.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b]));
-        assert_eq!(choice.best, best.map(|best| moves[best]));
+        let best = logits.iter().copied().fold(f32::MIN, f32::max);
+        let chosen = moves.iter().position(|&mv| Some(mv) == choice.best);
+        // Random weights like some moves nearly as well, and a batch rounds otherwise.
+        let short = best - logits[chosen.unwrap()];
+        assert!(short < 1e-4, "{short} below the likeliest move");
     }
 }
 

@@ -7,8 +7,10 @@
 pub(crate) mod epd;
 mod mate;
 pub mod perft;
+mod ratings;
 
 pub use mate::mate_in_one;
+pub use ratings::{RATING_SPREAD, Ratings, weights_near};
 
 use shakmaty::fen::{Fen, ParseFenError};
 use shakmaty::uci::{IllegalUciMoveError, ParseUciMoveError, UciMove};
@@ -81,15 +83,6 @@ pub struct Ply {
     pub repetitions: u8,
     /// Plies since the position last stood on the board; 0 if it never did.
     pub cycle: u16,
-}
-
-/// The players' ratings (Elo), where they are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Ratings {
-    /// White's.
-    pub white: Option<u16>,
-    /// Black's.
-    pub black: Option<u16>,
 }
 
 /// A game: the start and every position since.

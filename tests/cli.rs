@@ -340,6 +340,7 @@ fn networks_are_held_against_peoples_moves() {
         ["--net", &nets[0]],
         ["--by-rating", &by_rating[0]],
         ["--by-rating", &by_rating[1]],
+        ["--rating-spread", "1e9"],
     ]
     .concat();
     let measured = json(&arguments);
@@ -365,6 +366,11 @@ fn networks_are_held_against_peoples_moves() {
     let loss = -2.0 * best.ln() + 2.0 * (5f64.exp() + 19.0).ln();
     let found = number(&all["log_loss"]["mean"]);
     assert!((found - loss / 4.0).abs() < 1e-4, "{found}");
+    // Both networks count the same: White's three moves have half of a favourite's share.
+    let found = number(&bands(2)[2]["log_loss"]["mean"]);
+    let even = 1.0 / (5f64.exp() + 19.0);
+    let loss = -3.0 * f64::midpoint(best, even).ln() - even.ln();
+    assert!((found - loss / 4.0).abs() < 1e-4, "{found}");
     let difference = &measured["differences"][0]["bands"][0]["move_match"];
     assert_eq!(number(&difference["mean"]), 0.0);
     assert_eq!(number(&difference["high"]), 1.0);
@@ -376,6 +382,7 @@ fn networks_are_held_against_peoples_moves() {
     let text = String::from_utf8(text.get_output().stdout.clone()).unwrap();
     assert!(text.contains("1000–1199          2 "), "{text}");
     assert!(text.contains("opinion less nearest by rating"), "{text}");
+    assert!(text.contains("opinion less ensemble by rating"), "{text}");
 }
 
 #[test]

@@ -7,14 +7,17 @@ use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Instant;
+use tessera::chess::weights_near;
 use tessera::eval::move_match::{
-    Band, Difference, Estimate, Interval, Position, Positions, Prediction, Score, Selection,
-    by_band, compare, list, predict, read, score,
+    Answer, Band, Difference, Estimate, Interval, Position, Positions, Prediction, Score,
+    Selection, ask, by_band, compare, list, read, score,
 };
 use tessera::nn::{self, BackendKind, BackendOptions};
 
 /// Name of the column that takes the network nearest in rating.
 const NEAREST: &str = "nearest by rating";
+/// Name of the column that takes the mean over networks of like ratings.
+const ENSEMBLE: &str = "ensemble by rating";
 
 /// Measure how well networks foretell people's moves and results, by rating
 ///
@@ -36,6 +39,11 @@ pub struct Arguments {
     /// rating to the mover, such as maia-1100.pt=1100 maia-1500.pt=1500
     #[arg(long, value_name = "FILE=RATING", num_args = 1.., value_parser = rated)]
     by_rating: Vec<(PathBuf, u16)>,
+    /// One more column: the mean policy and value of all networks of --by-rating,
+    /// weighted by a Gaussian of the distance from the mover's rating with this
+    /// standard deviation in rating points, such as 200
+    #[arg(long, value_name = "POINTS", value_parser = points, requires = "by_rating")]
+    rating_spread: Option<f64>,
     /// Take only this share of the games, by the hash of their moves. They are those
     /// that a training with the same `data.validation`, or a larger one, never sees
     #[arg(long, default_value_t = 1.0, value_parser = share)]
@@ -73,6 +81,14 @@ fn rated(text: &str) -> Result<(PathBuf, u16), String> {
     let usage = || "write the network's file, `=` and a rating, as in maia-1100.pt=1100".to_owned();
     let (path, rating) = text.rsplit_once('=').ok_or_else(usage)?;
     Ok((path.into(), rating.parse().map_err(|_| usage())?))
+}
+
+fn points(text: &str) -> Result<f64, String> {
+    let points: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    match points.is_finite() && points >= 0.0 {
+        true => Ok(points),
+        false => Err("a number of rating points, 0 or more".to_owned()),
+    }
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -171,18 +187,47 @@ impl Arguments {
         let built_in = self.net.is_empty() && self.by_rating.is_empty();
         let nets = self.net.iter().cloned().map(Some);
         for net in nets.chain(built_in.then_some(None)) {
-            let mut predictions = vec![Prediction::default(); positions.all().len()];
-            let name = self.fill(&mut predictions, positions, net, |_| true)?;
+            let (name, answers) = self.ask(positions, net, |_| true)?;
+            let predictions = answers.iter().map(|(_, answer)| answer.prediction());
+            let predictions = predictions.collect();
             columns.push(Column { name, predictions });
         }
         if !self.by_rating.is_empty() {
-            let mut predictions = vec![Prediction::default(); positions.all().len()];
-            for (place, (net, _)) in self.by_rating.iter().enumerate() {
-                let answers = |position: &Position| self.nearest(position.rating) == Some(place);
-                self.fill(&mut predictions, positions, Some(net.clone()), answers)?;
+            columns.extend(self.columns_by_rating(positions)?);
+        }
+        Ok(columns)
+    }
+
+    /// The column of the nearest network and, if it is asked for, that of the ensemble.
+    fn columns_by_rating(&self, positions: &Positions) -> anyhow::Result<Vec<Column>> {
+        let ratings: Vec<u16> = self.by_rating.iter().map(|&(_, rating)| rating).collect();
+        let mut nearest = vec![Prediction::default(); positions.all().len()];
+        let mut means = vec![Answer::default(); positions.all().len()];
+        for (network, (net, _)) in self.by_rating.iter().enumerate() {
+            let is_nearest = |position: &Position| self.nearest(position.rating) == Some(network);
+            let wanted = |position: &Position| self.rating_spread.is_some() || is_nearest(position);
+            let (_, answers) = self.ask(positions, Some(net.clone()), wanted)?;
+            for (place, answer) in answers {
+                let position = &positions.all()[place];
+                if is_nearest(position) {
+                    nearest[place] = answer.prediction();
+                }
+                if let Some(spread) = self.rating_spread {
+                    let weights = weights_near(&ratings, position.rating, spread);
+                    let share = weights[network] / weights.iter().sum::<f64>();
+                    means[place].add(&answer, share as f32);
+                }
             }
-            let name = NEAREST.to_owned();
-            columns.push(Column { name, predictions });
+        }
+        let mut columns = vec![Column {
+            name: NEAREST.to_owned(),
+            predictions: nearest,
+        }];
+        if self.rating_spread.is_some() {
+            columns.push(Column {
+                name: ENSEMBLE.to_owned(),
+                predictions: means.iter().map(Answer::prediction).collect(),
+            });
         }
         Ok(columns)
     }
@@ -194,14 +239,13 @@ impl Arguments {
         nearest.map(|(place, _)| place)
     }
 
-    /// Puts a network's predictions in their places; the network's name.
-    fn fill(
+    /// A network's name, and its answers to the positions that are `wanted`.
+    fn ask(
         &self,
-        predictions: &mut [Prediction],
         positions: &Positions,
         net: Option<PathBuf>,
         wanted: impl Fn(&Position) -> bool + Sync,
-    ) -> anyhow::Result<String> {
+    ) -> anyhow::Result<(String, Vec<(usize, Answer)>)> {
         let backend = nn::load(&BackendOptions {
             kind: self.backend,
             network: self.on.network(net),
@@ -211,11 +255,9 @@ impl Arguments {
         let count = positions.all().iter().filter(|position| wanted(position));
         let bar = progress(count.count(), "positions");
         let done = |count| bar.inc(count as u64);
-        for (place, prediction) in predict(&*backend, positions, &wanted, done)? {
-            predictions[place] = prediction;
-        }
+        let answers = ask(&*backend, positions, &wanted, done)?;
         bar.finish_and_clear();
-        Ok(backend.properties().name.clone())
+        Ok((backend.properties().name.clone(), answers))
     }
 }
 

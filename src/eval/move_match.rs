@@ -15,7 +15,7 @@ mod score;
 pub use bootstrap::{Difference, Interval, compare};
 pub use listing::{Listed, list};
 pub use positions::{Position, Positions, Selection, read};
-pub use prediction::{Prediction, PredictionError, predict};
+pub use prediction::{Answer, Prediction, PredictionError, ask};
 pub use score::{Estimate, Score, score};
 
 use serde::Serialize;

@@ -3,12 +3,14 @@
 //! position than the one move that was played there.
 //!
 //! Networks that imitate people of one rating, as those of Maia do (McIlroy-Young et
-//! al. 2020), together teach what people of each rating play. A position asks the
-//! teachers next to its mover's rating: one of both is drawn, the nearer the
-//! likelier, so that on average the target changes evenly with the rating.
+//! al. 2020), together teach what people of each rating play. Each position asks one
+//! of them, drawn by a Gaussian of its distance from the mover's rating. A cross
+//! entropy is linear in its target, so a student learns the mean of an ensemble for
+//! the price of one evaluation, and the ensemble foretells people better than its
+//! members do.
 
 use super::PolicyPlayer;
-use crate::chess::Game;
+use crate::chess::{Game, RATING_SPREAD, weights_near};
 use crate::data::legal::Legal;
 use crate::data::record::{Node, Record, SearchResult};
 use crate::data::replay::{ReplayError, main_line};
@@ -16,6 +18,8 @@ use crate::encode::policy_index;
 use crate::nn::{BackendError, Batch, Evaluations, softmax};
 use crate::openings::generator;
 use rand::Rng;
+use rand::distr::Distribution;
+use rand::distr::weighted::WeightedIndex;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 use shakmaty::fen::Fen;
@@ -45,6 +49,10 @@ pub struct Teaching {
     teachers: Vec<PolicyPlayer>,
     /// Share of the move played in the policy, 0 to 1. The teacher has the rest.
     pub played: f32,
+    /// Standard deviation of the Gaussian over ratings that a position's teacher is
+    /// drawn by; 0 takes the nearest. Movers beyond the teachers' ratings count as
+    /// rated like the last of them.
+    pub spread: f64,
     /// Each game loses its first plies, a random number of this range, which thins
     /// out openings. A game too short for it loses none.
     pub cut: RangeInclusive<usize>,
@@ -60,6 +68,7 @@ impl Teaching {
         Teaching {
             teachers,
             played: 0.0,
+            spread: RATING_SPREAD,
             cut: 0..=0,
             seed: 0,
         }
@@ -117,20 +126,10 @@ impl Teaching {
     /// A teacher for this rating, as an index.
     fn draw(&self, rating: Option<u16>, random: &mut Xoshiro256PlusPlus) -> usize {
         let Some(rating) = rating else { return 0 };
-        let above = self
-            .teachers
-            .partition_point(|teacher| teacher.rating <= Some(rating));
-        let (Some(below), Some(upper)) = (above.checked_sub(1), self.teachers.get(above)) else {
-            return above.saturating_sub(1);
-        };
-        let [low, high] =
-            [&self.teachers[below], upper].map(|it| f64::from(it.rating.unwrap_or(0)));
-        let share = (f64::from(rating) - low) / (high - low);
-        if random.random_bool(share.clamp(0.0, 1.0)) {
-            above
-        } else {
-            below
-        }
+        let ratings = self.teachers.iter().filter_map(|teacher| teacher.rating);
+        let weights = weights_near(&ratings.collect::<Vec<_>>(), rating, self.spread);
+        // Without ratings there is one teacher, and no weight.
+        WeightedIndex::new(weights).map_or(0, |weights| weights.sample(random))
     }
 
     /// Evaluates a lesson's positions, writes the targets into the games and empties
@@ -331,27 +330,23 @@ mod tests {
     }
 
     #[test]
-    fn a_position_asks_the_teachers_next_to_its_movers_rating() {
+    fn a_position_asks_teachers_near_its_movers_rating() {
         let ratings = [1100, 1500, 1900];
         let teachers = (1..).zip(ratings);
-        let teaching = Teaching::new(teachers.map(|(seed, it)| teacher(seed, Some(it))).collect());
+        let mut teaching =
+            Teaching::new(teachers.map(|(seed, it)| teacher(seed, Some(it))).collect());
         let mut random = generator(3, 0);
-        let mut drawn = |rating| {
-            let mut counts = [0; 3];
-            for _ in 0..1000 {
-                counts[teaching.draw(Some(rating), &mut random)] += 1;
-            }
-            counts
-        };
-        assert_eq!(drawn(800), [1000, 0, 0]);
-        assert_eq!(drawn(1500), [0, 1000, 0]);
-        assert_eq!(drawn(2400), [0, 0, 1000]);
-        let [low, high, none] = drawn(1200);
-        assert_eq!(none, 0);
-        assert!(
-            (700..800).contains(&low) && low + high == 1000,
-            "{low} {high}"
-        );
+        teaching.spread = 400.0;
+        let mut counts = [0_u32; 3];
+        for _ in 0..1000 {
+            counts[teaching.draw(Some(1100), &mut random)] += 1;
+        }
+        // Weights of 1, exp(−1/2) and exp(−2).
+        let [first, second, third] = counts;
+        assert!((530..620).contains(&first), "{first}");
+        assert!((300..400).contains(&second), "{second}");
+        assert!((45..115).contains(&third), "{third}");
+        teaching.spread = 0.0;
         // White of the game asks the first teacher, Black the last.
         let record = game(1000, 2000);
         let taught = teaching.teach(std::slice::from_ref(&record), 0).unwrap();

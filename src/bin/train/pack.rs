@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use clap::{ArgGroup, Args};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
+use tessera::chess::RATING_SPREAD;
 use tessera::data::Curve;
 use tessera::data::held_out::{HeldOut, is_held_out};
 use tessera::data::label::{EvalRefersTo, TargetRules};
@@ -65,8 +66,8 @@ pub struct Pack {
     #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
     hold_out: f64,
     /// Take the targets of policy and value from this network; may be repeated, with
-    /// a rating each. A position asks those next to its mover's rating. Temperatures
-    /// above 1 (the default) flatten the policy. Example: maia-1500.pt,elo=1500.
+    /// a rating each. A position asks one near its mover's rating (see
+    /// --rating-spread). Temperatures above 1 (the default) flatten the policy. Example: maia-1500.pt,elo=1500.
     #[arg(
         long = "teacher",
         value_name = "FILE[,temperature=T][,elo=N]",
@@ -77,6 +78,13 @@ pub struct Pack {
     teachers: Vec<PolicyOptions>,
     #[command(flatten)]
     networks: PolicyArguments,
+    /// With several --teacher: the standard deviation, in rating points, of the
+    /// Gaussian by which a position's teacher is drawn; 0 takes the nearest.
+    #[arg(
+        long, default_value_t = RATING_SPREAD, value_name = "POINTS",
+        value_parser = spread, requires = "networks"
+    )]
+    rating_spread: f64,
     /// With --teacher: the share of the move played in the policy's target.
     #[arg(
         long, default_value_t = 0.0, value_name = "SHARE",
@@ -236,6 +244,7 @@ impl Pack {
         let (first, last) = self.cut.unwrap_or_default();
         let mut teaching = Teaching::new(teachers);
         teaching.played = self.played_share as f32;
+        teaching.spread = self.rating_spread;
         teaching.cut = first..=last;
         teaching.seed = self.seed;
         Ok(Some(teaching))
@@ -392,6 +401,14 @@ impl Packing {
         }
         let bytes = self.writer.finish()?;
         Ok((self.counts, bytes))
+    }
+}
+
+fn spread(text: &str) -> Result<f64, String> {
+    let spread: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    match spread.is_finite() && spread >= 0.0 {
+        true => Ok(spread),
+        false => Err("a number of rating points, 0 or more".to_owned()),
     }
 }
 

@@ -20,6 +20,45 @@ pub struct Prediction {
     pub wdl: [f32; 3],
 }
 
+/// A network's whole answer to a position, or the mean of several networks' answers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// Each legal move's probability, in the order of the move generator.
+    pub policy: Vec<f32>,
+    /// Which of them was played, as an index.
+    pub played: usize,
+    /// Probabilities of win, draw and loss for the mover.
+    pub wdl: [f32; 3],
+}
+
+impl Answer {
+    /// Adds another network's answer to the same position, `weight` times.
+    pub fn add(&mut self, other: &Answer, weight: f32) {
+        self.played = other.played;
+        self.policy.resize(other.policy.len(), 0.0);
+        let own = self.policy.iter_mut().chain(&mut self.wdl);
+        for (own, other) in own.zip(other.policy.iter().chain(&other.wdl)) {
+            *own += weight * other;
+        }
+    }
+
+    /// What the answer foretells of the move played.
+    #[must_use]
+    pub fn prediction(&self) -> Prediction {
+        // Of equal moves the first is the network's.
+        let policy = &self.policy;
+        let top = (0..policy.len())
+            .rev()
+            .max_by(|&a, &b| policy[a].total_cmp(&policy[b]));
+        Prediction {
+            matched: top == Some(self.played),
+            confidence: top.map_or(0.0, |top| policy[top]),
+            played: policy.get(self.played).copied().unwrap_or(0.0),
+            wdl: self.wdl,
+        }
+    }
+}
+
 /// Why there are no predictions.
 #[derive(Debug, thiserror::Error)]
 pub enum PredictionError {
@@ -31,18 +70,17 @@ pub enum PredictionError {
     Replay(#[from] ReplayError),
 }
 
-/// The predictions for the positions that are `wanted`, with their places in
-/// ascending order. The networks that read ratings are told both players'. `done`
+/// The answers to the positions that are `wanted`, with their places in ascending order. The networks that read ratings are told both players'. `done`
 /// hears how many positions were evaluated.
 ///
 /// # Errors
-/// [`PredictionError`]; there are then no predictions at all.
-pub fn predict(
+/// [`PredictionError`]; there are then no answers at all.
+pub fn ask(
     backend: &dyn Backend,
     positions: &Positions,
     wanted: impl Fn(&Position) -> bool + Sync,
     done: impl Fn(usize) + Sync,
-) -> Result<Vec<(usize, Prediction)>, PredictionError> {
+) -> Result<Vec<(usize, Answer)>, PredictionError> {
     let properties = backend.properties();
     let next = AtomicUsize::new(0);
     let work = || {
@@ -91,7 +129,7 @@ impl Waiting {
     fn evaluate(
         &mut self,
         backend: &dyn Backend,
-        found: &mut Vec<(usize, Prediction)>,
+        found: &mut Vec<(usize, Answer)>,
     ) -> Result<usize, BackendError> {
         let count = self.batch.len();
         if count > 0 {
@@ -100,17 +138,12 @@ impl Waiting {
         for (index, (place, played)) in self.played.drain(..).enumerate() {
             let mut policy = self.evaluations.logits(index).to_vec();
             softmax(&mut policy, 1.0);
-            // Of equal moves the first is the network's.
-            let top = (0..policy.len())
-                .rev()
-                .max_by(|&a, &b| policy[a].total_cmp(&policy[b]));
-            let prediction = Prediction {
-                matched: top == Some(played),
-                confidence: top.map_or(0.0, |top| policy[top]),
-                played: policy[played],
+            let answer = Answer {
+                policy,
+                played,
                 wdl: self.evaluations.value(index).wdl(),
             };
-            found.push((place, prediction));
+            found.push((place, answer));
         }
         self.batch.clear();
         Ok(count)
@@ -131,10 +164,11 @@ mod tests {
     fn the_move_played_is_looked_up_in_the_policy() {
         let set = positions(GAMES, &ALL);
         let backend = Random::new(3);
-        let found = predict(&backend, &set, |_| true, |_| {}).unwrap();
+        let found = ask(&backend, &set, |_| true, |_| {}).unwrap();
         let places: Vec<_> = found.iter().map(|&(place, _)| place).collect();
         assert_eq!(places, (0..12).collect::<Vec<_>>());
-        for (place, prediction) in found {
+        for (place, answer) in found {
+            let prediction = answer.prediction();
             let position = set.all()[place];
             let mut game = main_line(&set.games()[position.game].0).unwrap();
             let played = game.plies()[position.ply + 1].played.unwrap();
@@ -155,12 +189,28 @@ mod tests {
     }
 
     #[test]
+    fn a_mean_of_answers_is_that_of_probabilities() {
+        let set = positions(GAMES, &ALL);
+        let [one, two] =
+            [3, 4].map(|seed| ask(&Random::new(seed), &set, |_| true, |_| {}).unwrap());
+        for ((_, one), (_, two)) in one.iter().zip(&two) {
+            let mut mean = Answer::default();
+            mean.add(one, 0.25);
+            mean.add(two, 0.75);
+            let expected = 0.25 * one.prediction().played + 0.75 * two.prediction().played;
+            assert!((mean.prediction().played - expected).abs() < 1e-6);
+            assert!((mean.policy.iter().sum::<f32>() - 1.0).abs() < 1e-5);
+            assert!((mean.wdl.iter().sum::<f32>() - 1.0).abs() < 1e-5);
+        }
+    }
+
+    #[test]
     fn only_what_is_wanted_is_evaluated() {
         let set = positions(GAMES, &ALL);
         let evaluated = AtomicUsize::new(0);
         let count = |positions| _ = evaluated.fetch_add(positions, Relaxed);
         let wanted = |position: &Position| position.rating == 2700;
-        let found = predict(&Uniform::default(), &set, wanted, count).unwrap();
+        let found = ask(&Uniform::default(), &set, wanted, count).unwrap();
         let places: Vec<_> = found.iter().map(|&(place, _)| place).collect();
         assert_eq!(places, [9, 11]);
         assert_eq!(evaluated.into_inner(), 2);

@@ -190,6 +190,26 @@ fn a_browser_shows_the_page() {
     assert!(open > folded && folded > 1, "{open} {folded}");
 }
 
+/// libtorch sums in another order with more threads, and threads that wait for each
+/// other take the processors from another program.
+#[test]
+fn the_bytes_do_not_depend_on_the_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = ["1", "4"].map(|threads| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tessera"));
+        command.current_dir(folder.path());
+        for variable in ["OMP_NUM_THREADS", "MKL_NUM_THREADS"] {
+            command.env(variable, threads);
+        }
+        command.args([
+            "explain", "--fen", WHITE, "-o", "x.html", "--json", "x.json",
+        ]);
+        succeed(command.output().unwrap());
+        ["x.html", "x.json"].map(|name| fs::read(folder.path().join(name)).unwrap())
+    });
+    assert!(written[0] == written[1], "one thread, and four");
+}
+
 #[test]
 fn a_search_stands_beside_the_policy() {
     let folder = tempfile::tempdir().unwrap();

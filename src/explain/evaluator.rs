@@ -61,7 +61,14 @@ pub(super) struct Inside {
 }
 
 impl<'a> Evaluator<'a> {
+    /// Makes a network ready.
+    ///
+    /// libtorch computes each call on its caller's thread alone, in the whole process
+    /// from now on. Our operations are too small to split: two programs of two threads
+    /// each took minutes on two cores, since threads that wait for each other spin. And
+    /// sums in another order would change what is found.
     pub fn new(network: &'a Network) -> Result<Evaluator<'a>, ExplainError> {
+        tch::set_num_threads(1);
         let architecture = &*network.architecture;
         for output in [Output::Policy, Output::Wdl] {
             if !architecture.has(output) {

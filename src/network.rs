@@ -38,4 +38,4 @@ pub use maia3::Maia3;
 pub use outputs::{Output, OutputSet, Outputs};
 pub use parameters::{Initial, Parameter, Weights};
 pub use size::Size;
-pub use taps::{Tap, Taps};
+pub use taps::{Addition, Tap, Taps};

@@ -1,6 +1,9 @@
 //! `tessera explain`: what it writes is what the network computes, and a browser shows
 //! it.
 
+mod browser;
+mod features;
+
 use serde_json::Value;
 use shakmaty::CastlingMode;
 use std::fs;
@@ -48,6 +51,14 @@ fn python() -> Option<PathBuf> {
     })
 }
 
+/// Writes the words that a network reads of a position, and the scalars' names.
+fn write_row(folder: &Path, fen: &str) {
+    let game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
+    let row = [Input::encode(&game)];
+    fs::write(folder.join("row"), bytemuck::cast_slice::<Input, u8>(&row)).unwrap();
+    fs::write(folder.join("scalars"), SCALARS.join("\n")).unwrap();
+}
+
 #[test]
 fn attention_is_that_of_the_formulas() {
     let Some(python) = python() else {
@@ -56,7 +67,6 @@ fn attention_is_that_of_the_formulas() {
     };
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    fs::write(folder.join("scalars"), SCALARS.join("\n")).unwrap();
     let network = root().join("nets/tessera-xs.pt");
     for fen in [WHITE, BLACK] {
         let net = network.to_str().unwrap();
@@ -65,9 +75,7 @@ fn attention_is_that_of_the_formulas() {
             folder,
             &[&["--fen", fen, "--net", net], &written[..]].concat(),
         ));
-        let game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
-        let row = [Input::encode(&game)];
-        fs::write(folder.join("row"), bytemuck::cast_slice::<Input, u8>(&row)).unwrap();
+        write_row(folder, fen);
         let output = Command::new(&python)
             .current_dir(folder)
             .arg(root().join("tests/python/attention.py"))
@@ -79,115 +87,6 @@ fn attention_is_that_of_the_formulas() {
         assert_eq!(text.lines().count(), 4 * 3, "{text}");
         print!("{text}");
     }
-}
-
-/// Chromium, which shows pages without a screen.
-fn chromium() -> Option<&'static str> {
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    names.into_iter().find(|name| {
-        let probe = Command::new(name).arg("--version").output();
-        probe.is_ok_and(|probe| probe.status.success())
-    })
-}
-
-/// Uses the page as a person would and says what it shows.
-const PROBE: &str = r#"<script>{
-const probe = [];
-const click = (element) => element.dispatchEvent(new MouseEvent("click", { bubbles: true }));
-const press = (element, key) => element.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
-const viewer = document.querySelector("[name=head]").closest(".viewer");
-const show = () => probe.push(viewer.querySelector("figcaption").textContent);
-show();
-click(viewer.querySelector('[data-square="e5"] .square'));
-show();
-const head = viewer.querySelector("[name=head]");
-head.value = "2";
-head.dispatchEvent(new Event("input"));
-show();
-press(document.body, "[");
-show();
-press(viewer.querySelector(".choice"), "ArrowUp");
-show();
-press(document.body, "2");
-show();
-press(document.body, "f");
-probe.push(document.querySelectorAll(".board").length, failures.length);
-const shown = () => document.querySelectorAll('#search tr:not([hidden])').length;
-probe.push(shown());
-click(document.querySelector('#search tr[aria-expanded=true]'));
-probe.push(shown());
-const result = document.createElement("pre");
-result.id = "probe";
-result.textContent = JSON.stringify(probe);
-document.body.append(result);
-}</script>"#;
-
-#[test]
-fn a_browser_shows_the_page() {
-    let Some(chromium) = chromium() else {
-        crate::skip::skip("Chromium (Debian: apt install chromium)");
-        return;
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let searched = ["--nodes", "100", "-o", "page.html"];
-    succeed(explain(
-        folder.path(),
-        &[&["--fen", WHITE], &searched[..]].concat(),
-    ));
-    let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
-    let watch = "<script>const failures = []; addEventListener(\"error\", (event) => failures.push(event.message));</script>";
-    let page = page.replacen("<style>", &format!("{watch}<style>"), 1);
-    let page = page.replacen("</body>", &format!("{PROBE}</body>"), 1);
-    let path = folder.path().join("probed.html");
-    fs::write(&path, page).unwrap();
-    let output = Command::new(chromium)
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--enable-logging=stderr",
-        ])
-        .arg(format!(
-            "--user-data-dir={}",
-            folder.path().join("user").display()
-        ))
-        .arg("--dump-dom")
-        .arg(format!("file://{}", path.display()))
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    let shown = succeed(output);
-    let said: Vec<&str> = errors
-        .lines()
-        .filter(|line| line.contains("CONSOLE"))
-        .collect();
-    assert!(said.is_empty(), "{said:?}");
-    let (_, probe) = shown
-        .split_once("<pre id=\"probe\">")
-        .expect("the probe ran");
-    let (probe, _) = probe.split_once("</pre>").unwrap();
-    let probe: Vec<Value> = serde_json::from_str(probe).unwrap();
-    let captions: Vec<&str> = probe.iter().filter_map(Value::as_str).collect();
-    let [before, square, head, layer, moved, part] = captions[..] else {
-        panic!("{probe:?}");
-    };
-    assert!(!before.starts_with("e5"), "{before}");
-    for caption in [square, head, layer] {
-        assert!(caption.starts_with("e5 attends to"), "{caption}");
-    }
-    assert!(
-        moved.starts_with("e6 attends to") && part.starts_with("e6"),
-        "{moved}, {part}"
-    );
-    assert!(
-        square != head && head != layer && moved != part,
-        "{captions:?}"
-    );
-    // The position, two of attention and one a head, four attributions.
-    assert_eq!(probe[6..8], [Value::from(1 + 2 + 4 + 4), Value::from(0)]);
-    // The best move's replies are folded away.
-    let [open, folded] = [8, 9].map(|place| probe[place].as_u64().unwrap());
-    assert!(open > folded && folded > 1, "{open} {folded}");
 }
 
 /// libtorch sums in another order with more threads, and threads that wait for each
@@ -248,65 +147,6 @@ fn a_search_stands_beside_the_policy() {
         (best["san"].as_str(), best["q"].as_f64()),
         (Some("Ra8#"), Some(1.0))
     );
-}
-
-#[test]
-fn a_page_shows_the_features_of_a_transcoder() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    let games = root().join("bench/matches/tessera-xs-sf1350.pgn");
-    let small = [
-        "--positions",
-        "80",
-        "--features",
-        "32",
-        "--top-k",
-        "4",
-        "--steps",
-        "20",
-    ];
-    let fit = |more: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
-        command
-            .current_dir(folder)
-            .args(["transcoder", "-o", "t.json", "--games"]);
-        command.arg(&games).args(small).args(more).output().unwrap()
-    };
-    let errors = fail(fit(&["--layer", "5"]));
-    assert!(errors.contains("no layer 5"), "{errors}");
-    let said = succeed(fit(&["--layer", "3"]));
-    assert!(
-        said.contains("layer 3 of tessera-xs, 32 features"),
-        "{said}"
-    );
-    let shown = [
-        "--transcoder",
-        "t.json",
-        "-o",
-        "page.html",
-        "--json",
-        "x.json",
-    ];
-    succeed(explain(folder, &[&["--fen", WHITE], &shown[..]].concat()));
-    let written = fs::read_to_string(folder.join("x.json")).unwrap();
-    let written: Value = serde_json::from_str(&written).unwrap();
-    let report = &written["explanations"][0]["transcoder"];
-    assert_eq!(
-        (&report["layer"], &report["features"]),
-        (&3.into(), &32.into())
-    );
-    let active = report["active"].as_array().unwrap();
-    assert!(!active.is_empty());
-    assert!(active.is_sorted_by(|a, b| a["strength"].as_f64() >= b["strength"].as_f64()));
-    assert!(
-        active
-            .iter()
-            .all(|it| it["squares"].as_array().unwrap().len() == 64)
-    );
-    let net = root().join("nets/tessera-s.pt");
-    let other = ["--net", net.to_str().unwrap()];
-    let errors = fail(explain(folder, &[&other[..], &shown].concat()));
-    assert!(errors.contains("other weights"), "{errors}");
 }
 
 /// A network of the shape of Lc0's BT4-1024x15x32h, with random weights.

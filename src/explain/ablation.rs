@@ -9,9 +9,6 @@ use shakmaty::Position;
 
 /// Of the sample every so many positions are evaluated without each head.
 const EVERY: usize = 4;
-/// Multiply–accumulates that all ablations may take, some 15 s of one core: larger
-/// networks are ablated on fewer positions, or not at all.
-const LARGEST: i64 = 500_000_000_000;
 
 /// Fills in the ablation of each head in the game's position, where legal move number
 /// `mv` is explained, and over the sample.
@@ -23,9 +20,8 @@ pub(super) fn ablate(
     heads: &mut [Head],
 ) -> Result<(), ExplainError> {
     let network = evaluator.network;
-    let macs = network.architecture.size().macs_total;
-    let cost = macs.saturating_mul(heads.len() as i64).max(1);
-    let affordable = usize::try_from(LARGEST / cost).unwrap_or(usize::MAX);
+    // Larger networks are ablated on fewer positions, or not at all.
+    let affordable = evaluator.affordable() / heads.len().max(1);
     let games = std::iter::once(game).chain(sample.iter().step_by(EVERY));
     let games: Vec<Game> = games.take(affordable).cloned().collect();
     if games.is_empty() {

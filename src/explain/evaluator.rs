@@ -10,9 +10,12 @@ use shakmaty::{Bitboard, Position, Square};
 use std::collections::BTreeMap;
 use tch::{Kind, Tensor};
 
-/// Positions that are evaluated at once: more than one core gains by, and no memory to
+/// Positions that are evaluated at once: more than a core gains by, and no memory to
 /// speak of.
 pub(super) const BATCH: usize = 32;
+
+/// Multiply–accumulates that each part of an explanation may take, some 15 s of one core.
+const AFFORDABLE: i64 = 500_000_000_000;
 
 /// A network's evaluation of a position, for the side to move.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -101,6 +104,13 @@ impl<'a> Evaluator<'a> {
             .into_iter()
             .chain(self.value.into_iter().flatten())
             .collect()
+    }
+
+    /// How many evaluations a part of an explanation may take: it does less with larger
+    /// networks.
+    pub fn affordable(&self) -> usize {
+        let macs = self.network.architecture.size().macs_total.max(1);
+        usize::try_from(AFFORDABLE / macs).unwrap_or(usize::MAX)
     }
 
     /// The ratings of the mover and of the opponent, if the network reads them.

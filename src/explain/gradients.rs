@@ -21,10 +21,8 @@ pub const TOLERANCE: f32 = 0.01;
 const FEWEST: usize = 16;
 /// Steps after which what is missing is reported: a second of one core for tessera-xs.
 pub const MOST: usize = 256;
-/// Multiply–accumulates that all steps may take, some 15 s of one core.
-const LARGEST: i64 = 500_000_000_000;
 /// What a gradient costs beside an evaluation, both counted.
-const GRADIENT_COST: i64 = 3;
+const GRADIENT_COST: usize = 3;
 
 /// Attributions of the value and of a move.
 #[derive(Clone, Debug, Serialize)]
@@ -92,10 +90,7 @@ pub(super) fn integrate(
         indices: Tensor::from_slice(&evaluator.indices(game)),
         mv: mv as i64,
     };
-    let cost = GRADIENT_COST * evaluator.network.architecture.size().macs_total.max(1);
-    let most = usize::try_from(LARGEST / cost)
-        .unwrap_or(MOST)
-        .clamp(FEWEST, MOST);
+    let most = (evaluator.affordable() / GRADIENT_COST).clamp(FEWEST, MOST);
     let ends = path.sum(&[0.0, 1.0]);
     // The trapezoidal rule of one step, then halved steps by their middles.
     let mut mean = &ends.gradients / 2.0;

@@ -517,6 +517,12 @@ fn fitted(network: &Network) -> Transcoder {
     fit(network, &positions, &held_out, &settings, |_, _| {}).unwrap()
 }
 
+/// What features do for all legal moves.
+fn report(transcoder: &Transcoder, network: &Network, game: &Game) -> TranscoderReport {
+    let moves = game.position().legal_moves();
+    transcoder.report(network, game, &moves).unwrap()
+}
+
 #[test]
 fn a_transcoder_learns_a_block_and_finds_what_predicts_a_theme() {
     let network = network(chessformer(gab(), false));
@@ -535,9 +541,7 @@ fn a_transcoder_learns_a_block_and_finds_what_predicts_a_theme() {
         .unwrap();
     let held_out = random_positions(20, 2);
     let strongest_game = held_out.iter().find(|game| fen(game) == strongest.fen);
-    let report = transcoder
-        .report(&network, strongest_game.unwrap())
-        .unwrap();
+    let report = report(&transcoder, &network, strongest_game.unwrap());
     if let Some(active) = report.active.iter().find(|it| it.feature == feature) {
         assert_close(active.squares[strongest.square], strongest.activation);
     }
@@ -549,7 +553,7 @@ fn a_transcoder_learns_a_block_and_finds_what_predicts_a_theme() {
     let feature = report.active[0].feature;
     let puzzles = random_positions(120, 3).into_iter().enumerate();
     let puzzles = puzzles.map(|(number, game)| {
-        let report = transcoder.report(&network, &game).unwrap();
+        let report = self::report(&transcoder, &network, &game);
         let has = report.active.iter().take(3).any(|it| it.feature == feature);
         LabelledGame {
             game,
@@ -574,7 +578,7 @@ fn a_transcoder_learns_a_block_and_finds_what_predicts_a_theme() {
     transcoder.write(&path).unwrap();
     let read = Transcoder::read(&path, &network).unwrap();
     assert_eq!(read.about.themes, transcoder.about.themes);
-    let [one, other] = [&transcoder, &read].map(|it| it.report(&network, &game(FEN)).unwrap());
+    let [one, other] = [&transcoder, &read].map(|it| self::report(it, &network, &game(FEN)));
     assert_eq!(
         serde_json::to_value(one).unwrap(),
         serde_json::to_value(other).unwrap()
@@ -605,6 +609,34 @@ fn a_transcoder_learns_a_block_and_finds_what_predicts_a_theme() {
             "{pointer}: {error}"
         );
     }
+}
+
+/// Probabilities of moves cannot all rise.
+#[test]
+fn a_feature_speaks_for_some_moves_and_against_others() {
+    let network = network(chessformer(gab(), false));
+    let transcoder = fitted(&network);
+    let game = game(FEN);
+    let found = report(&transcoder, &network, &game);
+    assert!(found.present >= found.active.len() && found.ablated == found.present);
+    for feature in &found.active {
+        let either = |side: fn(&f32) -> bool| feature.moves.iter().any(side);
+        assert!(either(|&effect| effect > 0.0) && either(|&effect| effect < 0.0));
+        assert!(feature.value != 0.0 && feature.value.abs() < 2.0);
+    }
+    // Effects stand in the order of the moves asked for.
+    let moves = game.position().legal_moves();
+    let one = transcoder.report(&network, &game, &moves[3..4]).unwrap();
+    let both = one.active.iter().filter_map(|one| {
+        let of_all = found.active.iter().find(|it| it.feature == one.feature)?;
+        Some((one.moves[0], of_all.moves[3]))
+    });
+    for (one, of_all) in both {
+        assert_close(one, of_all);
+    }
+    let illegal = Game::default().parse_move("e2e4").unwrap();
+    let error = transcoder.report(&network, &game, &[illegal]).unwrap_err();
+    assert!(matches!(error, ExplainError::Illegal), "{error}");
 }
 
 #[test]

@@ -4,9 +4,10 @@
 //! Feature Circuits", 2024) computes a block's output from its input through a wide
 //! layer of which only the k greatest activations of each square count (top-k: Gao et
 //! al., "Scaling and evaluating sparse autoencoders", 2024). What a feature stands for
-//! is seen from the positions that activate it most, and from the themes of puzzles
-//! that it predicts.
+//! is seen from the positions that activate it most, from the themes of puzzles that it
+//! predicts, and from what the network does without it.
 
+mod effects;
 mod file;
 mod fit;
 mod report;
@@ -75,10 +76,16 @@ fn greatest(rows: &Tensor, k: usize) -> Tensor {
 fn block(evaluator: &Evaluator, games: &[Game], layer: usize) -> Result<[Tensor; 2], ExplainError> {
     let taps = evaluator.taps(games);
     let part = |name: &str| {
-        let name = format!("encoder.{}.feed_forward.{name}", layer.wrapping_sub(1));
-        let tokens = taps.get(&name).ok_or(ExplainError::NoLayer(layer))?;
+        let tokens = taps
+            .get(&block_name(layer, name))
+            .ok_or(ExplainError::NoLayer(layer))?;
         let width = tokens.size()[2];
         Ok(tokens.to_kind(Kind::Float).contiguous().view([-1, width]))
     };
     Ok([part("input")?, part("output")?])
+}
+
+/// The name of a part of the feed-forward block of a layer, from 1.
+fn block_name(layer: usize, part: &str) -> String {
+    format!("encoder.{}.feed_forward.{part}", layer.wrapping_sub(1))
 }

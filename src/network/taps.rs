@@ -1,4 +1,5 @@
-//! A look inside a forward pass: attention maps and activations by name.
+//! A look inside a forward pass: attention maps and activations by name, and a change to
+//! one of them.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -34,10 +35,20 @@ impl Taps {
     }
 }
 
-/// Where in a network a forward pass is, and who listens.
+/// What is added to one inner tensor of a forward pass, which goes on from the sum.
+#[derive(Debug)]
+pub struct Addition {
+    /// The tensor's name: `encoder.N.feed_forward.output`.
+    pub name: String,
+    /// What is added, of the same shape.
+    pub tensor: Tensor,
+}
+
+/// Where in a network a forward pass is, and who listens or interferes.
 #[derive(Clone, Debug, Default)]
 pub struct Tap<'a> {
     taps: Option<&'a Taps>,
+    addition: Option<&'a Addition>,
     path: String,
 }
 
@@ -47,7 +58,16 @@ impl<'a> Tap<'a> {
     pub fn into(taps: &'a Taps) -> Tap<'a> {
         Tap {
             taps: Some(taps),
-            path: String::new(),
+            ..Tap::default()
+        }
+    }
+
+    /// Changes the forward pass by `addition`.
+    #[must_use]
+    pub fn adding(addition: &'a Addition) -> Tap<'a> {
+        Tap {
+            addition: Some(addition),
+            ..Tap::default()
         }
     }
 
@@ -56,14 +76,19 @@ impl<'a> Tap<'a> {
         self.taps.is_some()
     }
 
+    /// Whether anybody listens or interferes.
+    pub(super) fn is_used(&self) -> bool {
+        self.is_open() || self.addition.is_some()
+    }
+
     /// A part of this part of the network.
     pub(super) fn scope(&self, name: impl std::fmt::Display) -> Tap<'a> {
         Tap {
-            path: match self.taps {
-                Some(_) => self.name(name),
-                None => String::new(),
+            path: match self.is_used() {
+                true => self.name(name),
+                false => String::new(),
             },
-            taps: self.taps,
+            ..*self
         }
     }
 
@@ -73,6 +98,14 @@ impl<'a> Tap<'a> {
         if let Some(taps) = self.taps {
             let mut taken = taps.taken.borrow_mut();
             taken.insert(self.name(name), tensor.detach());
+        }
+    }
+
+    /// The tensor of this name of this part as the network is to go on with it.
+    pub(super) fn changed(&self, name: &str, tensor: Tensor) -> Tensor {
+        match self.addition {
+            Some(addition) if addition.name == self.name(name) => tensor + &addition.tensor,
+            _ => tensor,
         }
     }
 
@@ -242,6 +275,43 @@ mod tests {
                 assert!(at("feed_forward.hidden").size()[2] > 1);
             }
             assert_eq!(inside["embedding"].size(), inside["encoder.0"].size());
+        }
+    }
+
+    /// A constant that is added to a block's output is one that is added to its bias.
+    #[test]
+    fn a_network_goes_on_from_a_changed_tensor() {
+        let _guard = tch::no_grad_guard();
+        for architecture in [chessformer(gab()), lc0()] {
+            let weights = weights(&*architecture);
+            let biased = |change: f64| {
+                let pairs = architecture.parameters().iter().zip(weights.tensors());
+                let tensors = pairs.map(|(parameter, tensor)| {
+                    match parameter.name == "encoder.0.feed_forward.narrow.bias" {
+                        true => tensor + change,
+                        false => tensor.shallow_clone(),
+                    }
+                });
+                Weights::new(tensors.collect())
+            };
+            let rows = rows();
+            let (positions, all) = (Positions::Rows(&rows), OutputSet::all());
+            let name = "encoder.0.feed_forward.output".to_owned();
+            let output = |weights: &Weights| {
+                let taps = Taps::default();
+                architecture.forward(weights, positions, all, &Tap::into(&taps));
+                taps.into_tensors().remove(&name).unwrap()
+            };
+            let addition = Addition {
+                tensor: output(&biased(0.5)) - output(&weights),
+                name: name.clone(),
+            };
+            let tap = Tap::adding(&addition);
+            let found = architecture.forward(&weights, positions, all, &tap);
+            let expected = architecture.forward(&biased(0.5), positions, all, &Tap::default());
+            let whole = architecture.forward(&weights, positions, all, &Tap::default());
+            assert!(off(found.policy(), expected.policy()) < 1e-4);
+            assert!(off(found.policy(), whole.policy()) > 1e-2);
         }
     }
 

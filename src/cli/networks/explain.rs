@@ -4,7 +4,7 @@ use super::study;
 use crate::cli::output::print;
 use anyhow::{Context, bail};
 use serde_json::json;
-use shakmaty::{CastlingMode, Position};
+use shakmaty::{CastlingMode, Move, Position};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -152,7 +152,11 @@ impl Arguments {
         if let Some(path) = &self.transcoder {
             let transcoder = Transcoder::read(path, &view.network);
             let transcoder = transcoder.with_context(|| path.display().to_string())?;
-            explanation.transcoder = Some(transcoder.report(&view.network, &view.game)?);
+            let moves = explanation.moves.iter();
+            let moves: Vec<Move> = moves
+                .map(|it| view.game.parse_move(&it.uci))
+                .collect::<Result<_, _>>()?;
+            explanation.transcoder = Some(transcoder.report(&view.network, &view.game, &moves)?);
         }
         Ok(explanation)
     }

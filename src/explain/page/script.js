@@ -3,7 +3,7 @@
 
 const FILES = "abcdefgh";
 const squareName = (square) => FILES[square % 8] + (1 + (square >> 3));
-const settings = { flipped: false, square: data[0].moves[data[0].chosen].from };
+const settings = { flipped: false, square: data[0].moves[data[0].chosen].from, target: data[0].moves[data[0].chosen].uci };
 
 /** The pieces of a FEN by square: a letter or nothing. */
 function placement(fen) {
@@ -94,6 +94,13 @@ const share = (value) => (Number.isFinite(value) ? `${(100 * value).toFixed(1)} 
 const labelOf = ({ network, ratings }) => network + (ratings ? `, rated ${ratings.map((rating) => rating || "unknown").join(" against ")}` : "");
 const withBar = (value) => make("span", {}, make("i", { class: "bar", style: `width: ${(60 * value).toFixed(1)}px` }), share(value));
 
+/** Makes a table's row something to choose, by mouse or by Enter. */
+function choosable(row, choose) {
+  row.tabIndex = 0;
+  row.addEventListener("click", choose);
+  row.addEventListener("keydown", (event) => event.key === "Enter" && choose());
+}
+
 /** One figure for each explanation, side by side. */
 const sideBySide = (id, draw) => document.getElementById(id).replaceChildren(...data.map(draw).filter(Boolean));
 
@@ -122,6 +129,11 @@ function moves() {
   })]);
   const drawn = table(head, rows);
   drawn.rows[1 + data[0].chosen].className = "chosen";
+  moveRows = [...drawn.rows].slice(1);
+  if (data.some((one) => one.transcoder)) {
+    moveRows.forEach((row, index) => choosable(row, () => explainTarget(data[0].moves[index].uci)));
+    markMove();
+  }
   document.getElementById("moves").replaceChildren(drawn);
 }
 
@@ -158,9 +170,7 @@ function search(one) {
       if (!folded.delete(index)) folded.add(index);
       draw();
     };
-    line.tabIndex = 0;
-    line.addEventListener("click", fold);
-    line.addEventListener("keydown", (event) => event.key === "Enter" && fold());
+    choosable(line, fold);
     // The first line of play stays open.
     if (index > 0 && rows[index - 1].below[0] !== index) folded.add(index);
   });
@@ -312,22 +322,73 @@ function attribution(one) {
 
 /* Features */
 
-function transcoder(one) {
+/** Features that are listed for a move, and as many against it. */
+const EACH_WAY = 6;
+const VALUE = "value";
+const featured = [];
+/** The rows of the table of moves, in the order of the first explanation. */
+let moveRows = [];
+
+const markMove = () => moveRows.forEach((row, index) => row.setAttribute("aria-selected", data[0].moves[index].uci === settings.target));
+
+/** Shows what features do for a move in UCI notation, or for the value. */
+function explainTarget(target) {
+  settings.target = target;
+  markMove();
+  featured.forEach((it) => it?.draw());
+}
+
+/** Features of one explanation: those that speak for and against the target, and boards of one of them. */
+function transcoder(one, number) {
   const { transcoder } = one;
   if (!transcoder) return null;
-  const figures = transcoder.active.map(({ feature, strength, squares, strongest, themes }) => {
-    const { svg, paint } = board(one.fen, `Feature ${feature}`);
-    paint(squares, { numbers: (value) => value.toFixed(1), describe: (square) => short(squares[square]) });
-    const others = strongest.map(({ fen, square, activation }) => {
-      const other = board(fen, `Strongly active: ${fen}`);
-      other.paint(Array.from({ length: 64 }, (_, at) => (at === square ? activation : 0)), { marked: square });
-      return make("figure", {}, other.svg, make("figcaption", {}, `${squareName(square)} ${activation.toFixed(1)}, ${fen.split(" ")[1] === "w" ? "White" : "Black"} to move`));
-    });
-    const known = themes.map(({ theme, precision, recall }) => `${theme} (precision ${share(precision)}, recall ${share(recall)})`);
-    return make("div", { class: "grid few" }, make("figure", {}, make("figcaption", {}, `Feature ${feature}`, make("small", {}, [`adds ${short(strength)}`, ...known].join(", "))), svg), ...others);
+  const { layer, features, top_k: most, explained_variance: explained, dead, present, ablated, active } = transcoder;
+  const chooser = make("select", { "aria-label": "what the features speak for", name: "target" }, make("option", { value: VALUE }, "the value"),
+    ...one.moves.map(({ uci, san, prior }) => make("option", { value: uci }, `${san}, ${share(prior)}`)));
+  const listed = make("div", { class: "scroll" }), boards = make("div", { class: "grid few" });
+  const draw = () => {
+    const place = one.moves.findIndex(({ uci }) => uci === settings.target);
+    const isValue = place < 0;
+    chooser.value = isValue ? VALUE : settings.target;
+    const effect = (feature) => (isValue ? feature.value : feature.moves[place]);
+    const without = (feature) => (isValue ? signed(one.evaluation.q - effect(feature), 3) : share(one.moves[place].prior * Math.exp(-effect(feature))));
+    const squares = (feature) => feature.squares.map((value, square) => [value, square]).filter(([value]) => value > 0).sort(([a], [b]) => b - a).slice(0, 3).map(([, square]) => squareName(square)).join(", ");
+    const sorted = [...active].sort((a, b) => effect(b) - effect(a));
+    const shown = [...sorted.slice(0, EACH_WAY).filter((it) => effect(it) > 0), ...sorted.slice(-EACH_WAY).filter((it) => effect(it) < 0)];
+    const largest = Math.max(1e-9, ...shown.map((it) => Math.abs(effect(it))));
+    const bar = (value) => make("span", {}, make("i", { class: value < 0 ? "bar minus" : "bar", style: `width: ${(60 * Math.abs(value) / largest).toFixed(1)}px` }), signed(value, 3));
+    const [heading, now] = isValue ? ["adds to the value", signed(one.evaluation.q, 3)] : [`speaks for ${one.moves[place].san}`, share(one.moves[place].prior)];
+    const drawn = table(["feature", heading, `without it (${now} with)`, "most active on", "predicts"],
+      shown.map((it) => [it.feature, bar(effect(it)), without(it), squares(it), it.themes.map(({ theme }) => theme).join(", ")]));
+    const rows = [...drawn.rows].slice(1);
+    const show = (index) => {
+      rows.forEach((row, at) => row.setAttribute("aria-selected", at === index));
+      boards.replaceChildren(...(shown[index] ? featureBoards(one, shown[index]) : []));
+    };
+    rows.forEach((row, index) => choosable(row, () => show(index)));
+    listed.replaceChildren(drawn);
+    show(0);
+  };
+  featured[number] = { draw };
+  chooser.addEventListener("input", () => explainTarget(chooser.value));
+  draw();
+  const counted = ablated < present ? `${present} are active here, of which the ${ablated} strongest were taken out` : `${present} are active here`;
+  return make("div", { class: "viewer" },
+    make("p", {}, `${labelOf(one)}, layer ${layer}: ${features} features, at most ${most} on a square; they explain ${share(explained)} of the block's variance, and ${share(dead)} are never active. ${counted}.`),
+    make("div", { class: "choosers" }, make("label", {}, "For and against ", chooser)), listed, boards);
+}
+
+/** Where a feature is active in the position, and the positions that activate it most. */
+function featureBoards(one, { feature, strength, squares, strongest, themes }) {
+  const { svg, paint } = board(one.fen, `Feature ${feature}`);
+  paint(squares, { numbers: (value) => value.toFixed(1), describe: (square) => short(squares[square]) });
+  const known = themes.map(({ theme, precision, recall }) => `${theme} (precision ${share(precision)}, recall ${share(recall)})`);
+  const others = strongest.map(({ fen, square, activation }) => {
+    const other = board(fen, `Strongly active: ${fen}`);
+    other.paint(Array.from({ length: 64 }, (_, at) => (at === square ? activation : 0)), { marked: square });
+    return make("figure", {}, make("figcaption", {}, `${squareName(square)} ${activation.toFixed(1)}`, make("small", {}, `${fen.split(" ")[1] === "w" ? "White" : "Black"} to move`)), other.svg);
   });
-  const { layer, features, top_k: most, explained_variance: explained, dead } = transcoder;
-  return make("div", { class: "viewer" }, make("p", {}, `${labelOf(one)}, layer ${layer}: ${features} features, at most ${most} on a square; they explain ${share(explained)} of the block's variance, and ${share(dead)} are never active.`), ...figures);
+  return [make("figure", {}, make("figcaption", {}, `Feature ${feature} here`, make("small", {}, [`adds ${short(strength)}`, ...known].join(", "))), svg), ...others];
 }
 
 /* Heads */
@@ -360,12 +421,7 @@ function heads(one, number) {
     const columns = ["head", "looks along", ...(by.value in RELATIONS ? [RELATIONS[by.value]] : []), `${san} without it (${share(prior)} with)`, "value changes by", "policy changes by (nats)", "first move without it",
       ...(sampled ? [`nats over ${sampled} positions`, "other first moves there"] : [])];
     const drawn = table(columns, rows);
-    [...drawn.rows].slice(1).forEach((row, index) => {
-      const show = () => viewers[number]?.show(sorted[index].layer, sorted[index].head);
-      row.tabIndex = 0;
-      row.addEventListener("click", show);
-      row.addEventListener("keydown", (event) => event.key === "Enter" && show());
-    });
+    [...drawn.rows].slice(1).forEach((row, index) => choosable(row, () => viewers[number]?.show(sorted[index].layer, sorted[index].head)));
     place.replaceChildren(drawn);
   };
   by.addEventListener("input", draw);

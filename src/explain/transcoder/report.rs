@@ -1,15 +1,21 @@
-//! The features that are active in a position.
+//! The features that are active in a position, and what they do there.
 
+use super::effects::{Effect, ablate};
 use super::{Strongest, ThemeFeature, Transcoder};
 use crate::chess::Game;
 use crate::explain::ExplainError;
 use crate::explain::evaluator::{Evaluator, floats};
 use crate::network::Network;
 use serde::Serialize;
+use shakmaty::Move;
+use std::collections::BTreeSet;
 use tch::Kind;
 
-/// Features that are reported of a position.
-const FEATURES: usize = 12;
+/// Features that are reported of a position for their strength.
+const STRONGEST: usize = 12;
+/// Features that are reported because they speak most for a move or the value, and as
+/// many that speak most against.
+const EACH_WAY: usize = 6;
 
 /// A transcoder's view of a position.
 #[derive(Clone, Debug, Serialize)]
@@ -24,7 +30,12 @@ pub struct TranscoderReport {
     pub explained_variance: f64,
     /// Share of the features that are never active there.
     pub dead: f64,
-    /// The strongest features of the position, the strongest first.
+    /// Features that are active in the position.
+    pub present: usize,
+    /// How many of them, the strongest, were ablated: fewer with large networks.
+    pub ablated: usize,
+    /// The strongest features of the position, and those that do most for or against a
+    /// move or the value. The strongest come first.
     pub active: Vec<ActiveFeature>,
 }
 
@@ -38,6 +49,11 @@ pub struct ActiveFeature {
     pub strength: f32,
     /// Its activation on each square of the board.
     pub squares: Vec<f32>,
+    /// What it does for each of the explanation's moves: the natural logarithm of the
+    /// move's probability, less that without the feature. Above 0 it speaks for the move.
+    pub moves: Vec<f32>,
+    /// What it does for the expected result of the mover, likewise.
+    pub value: f32,
     /// The positions that activate it most.
     pub strongest: Vec<Strongest>,
     /// Themes that it predicts.
@@ -45,11 +61,17 @@ pub struct ActiveFeature {
 }
 
 impl Transcoder {
-    /// The features that are most active in the game's position.
+    /// The features that count in the game's position, and what each does for these of
+    /// its moves.
     ///
     /// # Errors
-    /// [`ExplainError`] if the network has no such layer.
-    pub fn report(&self, network: &Network, game: &Game) -> Result<TranscoderReport, ExplainError> {
+    /// [`ExplainError`] if the network has no such layer, or a move is not legal.
+    pub fn report(
+        &self,
+        network: &Network,
+        game: &Game,
+        moves: &[Move],
+    ) -> Result<TranscoderReport, ExplainError> {
         let _guard = tch::no_grad_guard();
         let evaluator = Evaluator::new(network)?;
         let active = self.activations(&evaluator, std::slice::from_ref(game))?;
@@ -65,22 +87,27 @@ impl Transcoder {
         let seen = evaluator.seen(game);
         let mut order: Vec<usize> = (0..features).filter(|&it| strengths[it] > 0.0).collect();
         order.sort_by(|&a, &b| strengths[b].total_cmp(&strengths[a]));
-        order.truncate(FEATURES);
-        let active = order.into_iter().map(|feature| ActiveFeature {
-            feature,
-            strength: strengths[feature],
-            squares: seen
-                .iter()
-                .map(|&square| by_square[features * square + feature])
-                .collect(),
-            strongest: self.about.strongest[feature].clone(),
-            themes: self
-                .about
-                .themes
-                .iter()
-                .filter(|it| it.feature == feature)
-                .cloned()
-                .collect(),
+        let present = order.len();
+        order.truncate(evaluator.affordable().max(STRONGEST));
+        let effects = ablate(self, &evaluator, game, &active, &order, moves)?;
+        let reported = reported(&effects).into_iter().map(|place| {
+            let feature = order[place];
+            let predicts = self.about.themes.iter();
+            ActiveFeature {
+                feature,
+                strength: strengths[feature],
+                squares: seen
+                    .iter()
+                    .map(|&square| by_square[features * square + feature])
+                    .collect(),
+                moves: effects[place].moves.clone(),
+                value: effects[place].value,
+                strongest: self.about.strongest[feature].clone(),
+                themes: predicts
+                    .filter(|it| it.feature == feature)
+                    .cloned()
+                    .collect(),
+            }
         });
         Ok(TranscoderReport {
             layer: self.about.layer,
@@ -88,7 +115,46 @@ impl Transcoder {
             top_k: self.about.top_k,
             explained_variance: self.about.explained_variance,
             dead: self.about.dead,
-            active: active.collect(),
+            present,
+            ablated: order.len(),
+            active: reported.collect(),
         })
+    }
+}
+
+/// Which of the features are reported, the strongest first as they are given.
+fn reported(effects: &[Effect]) -> BTreeSet<usize> {
+    let mut found: BTreeSet<usize> = (0..effects.len().min(STRONGEST)).collect();
+    let moves = effects.first().map_or(0, |effect| effect.moves.len());
+    for target in 0..=moves {
+        let of = |place: usize| match effects[place].moves.get(target) {
+            Some(&effect) => effect,
+            None => effects[place].value,
+        };
+        let mut order: Vec<usize> = (0..effects.len()).collect();
+        order.sort_by(|&a, &b| of(b).total_cmp(&of(a)));
+        let against = order.len().saturating_sub(EACH_WAY);
+        found.extend(order.iter().take(EACH_WAY).chain(&order[against..]));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_strongest_and_the_most_effective_are_reported() {
+        let effect = |place: usize| Effect {
+            moves: vec![0.0, if place == 50 { -1.0 } else { 0.0 }],
+            value: if place == 60 { 1.0 } else { 0.0 },
+        };
+        let effects: Vec<Effect> = (0..80).map(effect).collect();
+        let found = reported(&effects);
+        assert!(found.contains(&50) && found.contains(&60));
+        assert!((0..STRONGEST).all(|place| found.contains(&place)));
+        assert!(found.len() < 40, "{found:?}");
+        assert!(reported(&effects[..3]).into_iter().eq(0..3));
+        assert!(reported(&[]).is_empty());
     }
 }

@@ -19,7 +19,7 @@ pub(in crate::network) struct FeedForward {
 
 impl FeedForward {
     pub fn forward(&self, weights: &Weights, x: &Tensor, tap: &Tap) -> Tensor {
-        if !tap.is_open()
+        if !tap.is_used()
             && let Some(fused) = self.fused(weights)
         {
             return fused.forward(x);
@@ -31,6 +31,7 @@ impl FeedForward {
         tap.give("input", x);
         tap.give("hidden", &hidden);
         tap.give("output", &y);
+        let y = tap.changed("output", y);
         self.norm.forward(weights, &(x + y))
     }
 

@@ -1,0 +1,120 @@
+//! A browser opens the page and uses it as a person would.
+
+use super::{WHITE, explain, succeed};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Chromium, which shows pages without a screen.
+pub fn chromium() -> Option<&'static str> {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    names.into_iter().find(|name| {
+        let probe = Command::new(name).arg("--version").output();
+        probe.is_ok_and(|probe| probe.status.success())
+    })
+}
+
+/// What scripts find beside the page's own.
+const TOOLS: &str = r#"
+const probe = [];
+const click = (element) => element.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+const press = (element, key) => element.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+const choose = (select, value) => { select.value = value; select.dispatchEvent(new Event("input")); };
+"#;
+
+/// Opens a page and runs `script` in it, which pushes what it sees to `probe`. The
+/// browser has nothing to complain of.
+pub fn use_page(chromium: &str, page: &Path, script: &str) -> Vec<Value> {
+    let watch = "<script>const failures = []; addEventListener(\"error\", (event) => failures.push(event.message));</script>";
+    let report = "const result = document.createElement(\"pre\");
+result.id = \"probe\";
+result.textContent = JSON.stringify({ probe, failures });
+document.body.append(result);";
+    let html = fs::read_to_string(page).unwrap();
+    let html = html.replacen("<style>", &format!("{watch}<style>"), 1);
+    let script = format!("<script>{{{TOOLS}{script}{report}}}</script></body>");
+    let html = html.replacen("</body>", &script, 1);
+    let path = page.with_file_name("probed.html");
+    fs::write(&path, html).unwrap();
+    let user = page.with_file_name("user");
+    let output = Command::new(chromium)
+        .args(["--headless", "--no-sandbox", "--disable-gpu"])
+        .arg("--enable-logging=stderr")
+        .arg(format!("--user-data-dir={}", user.display()))
+        .arg("--dump-dom")
+        .arg(format!("file://{}", path.display()))
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    let shown = succeed(output);
+    let said = errors.lines().filter(|line| line.contains("CONSOLE"));
+    let said: Vec<&str> = said.collect();
+    assert!(said.is_empty(), "{said:?}");
+    let (_, result) = shown
+        .split_once("<pre id=\"probe\">")
+        .expect("the script ran");
+    let (result, _) = result.split_once("</pre>").unwrap();
+    let mut result: Value = serde_json::from_str(result).unwrap();
+    assert_eq!(result["failures"], Value::from(Vec::<Value>::new()));
+    serde_json::from_value(result["probe"].take()).unwrap()
+}
+
+/// Chooses squares, heads, layers and parts, and folds a line of the search.
+const USE: &str = r#"
+const viewer = document.querySelector("[name=head]").closest(".viewer");
+const show = () => probe.push(viewer.querySelector("figcaption").textContent);
+show();
+click(viewer.querySelector('[data-square="e5"] .square'));
+show();
+choose(viewer.querySelector("[name=head]"), "2");
+show();
+press(document.body, "[");
+show();
+press(viewer.querySelector(".choice"), "ArrowUp");
+show();
+press(document.body, "2");
+show();
+press(document.body, "f");
+probe.push(document.querySelectorAll(".board").length);
+const shown = () => document.querySelectorAll('#search tr:not([hidden])').length;
+probe.push(shown());
+click(document.querySelector('#search tr[aria-expanded=true]'));
+probe.push(shown());
+"#;
+
+#[test]
+fn a_browser_shows_the_page() {
+    let Some(chromium) = chromium() else {
+        crate::skip::skip("Chromium (Debian: apt install chromium)");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let searched = ["--nodes", "100", "-o", "page.html"];
+    succeed(explain(
+        folder.path(),
+        &[&["--fen", WHITE], &searched[..]].concat(),
+    ));
+    let probe = use_page(chromium, &folder.path().join("page.html"), USE);
+    let captions: Vec<&str> = probe.iter().filter_map(Value::as_str).collect();
+    let [before, square, head, layer, moved, part] = captions[..] else {
+        panic!("{probe:?}");
+    };
+    assert!(!before.starts_with("e5"), "{before}");
+    for caption in [square, head, layer] {
+        assert!(caption.starts_with("e5 attends to"), "{caption}");
+    }
+    assert!(
+        moved.starts_with("e6 attends to") && part.starts_with("e6"),
+        "{moved}, {part}"
+    );
+    assert!(
+        square != head && head != layer && moved != part,
+        "{captions:?}"
+    );
+    // The position, two of attention and one a head, four attributions.
+    assert_eq!(probe[6], Value::from(1 + 2 + 4 + 4));
+    // The best move's replies are folded away.
+    let [open, folded] = [7, 8].map(|place| probe[place].as_u64().unwrap());
+    assert!(open > folded && folded > 1, "{open} {folded}");
+}

@@ -1,0 +1,190 @@
+//! The features of a transcoder: what they do is what the network does without them.
+
+use super::browser::{chromium, use_page};
+use super::{WHITE, explain, fail, python, root, succeed, write_row};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// The same position without castling, and the mirrored one for Black.
+const NO_CASTLING: [&str; 2] = [
+    "r1bqkbnr/ppp2ppp/2np4/1B2p3/4P3/5N2/PPPP1PPP/RNBQK2R w - - 0 4",
+    "rnbqk2r/pppp1ppp/5n2/4p3/1b2P3/2NP4/PPP2PPP/R1BQKBNR b - - 0 4",
+];
+/// Writes everything of an explanation with the transcoder that [`fit`] makes.
+const SHOWN: [&str; 6] = [
+    "--transcoder",
+    "t.json",
+    "-o",
+    "page.html",
+    "--json",
+    "x.json",
+];
+
+/// Fits a small transcoder of a layer of the network built in.
+fn fit(folder: &Path, layer: &str) -> Output {
+    let games = root().join("bench/matches/tessera-xs-sf1350.pgn");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
+    command
+        .current_dir(folder)
+        .args(["transcoder", "-o", "t.json", "--layer", layer, "--games"])
+        .arg(games)
+        .args(["--positions", "80", "--features", "32"])
+        .args(["--top-k", "4", "--steps", "20"]);
+    command.output().unwrap()
+}
+
+/// What `--json` says of the only explanation.
+fn explained(folder: &Path) -> Value {
+    let text = fs::read_to_string(folder.join("x.json")).unwrap();
+    serde_json::from_str::<Value>(&text).unwrap()["explanations"][0].take()
+}
+
+#[test]
+fn a_page_shows_the_features_of_a_transcoder() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let errors = fail(fit(folder, "5"));
+    assert!(errors.contains("no layer 5"), "{errors}");
+    let said = succeed(fit(folder, "3"));
+    assert!(
+        said.contains("layer 3 of tessera-xs, 32 features"),
+        "{said}"
+    );
+    succeed(explain(folder, &[&["--fen", WHITE], &SHOWN[..]].concat()));
+    let explained = explained(folder);
+    let report = &explained["transcoder"];
+    assert_eq!(
+        (&report["layer"], &report["features"]),
+        (&3.into(), &32.into())
+    );
+    let active = report["active"].as_array().unwrap();
+    assert!(!active.is_empty());
+    assert_eq!(report["present"], report["ablated"]);
+    assert!(report["present"].as_u64().unwrap() >= active.len() as u64);
+    assert!(active.is_sorted_by(|a, b| a["strength"].as_f64() >= b["strength"].as_f64()));
+    let moves = explained["moves"].as_array().unwrap().len();
+    for feature in active {
+        let count = |name: &str| feature[name].as_array().unwrap().len();
+        assert_eq!((count("squares"), count("moves")), (64, moves));
+    }
+    let net = root().join("nets/tessera-s.pt");
+    let other = ["--net", net.to_str().unwrap()];
+    let errors = fail(explain(folder, &[&other[..], &SHOWN].concat()));
+    assert!(errors.contains("other weights"), "{errors}");
+}
+
+#[test]
+fn a_feature_does_what_the_formulas_say() {
+    let Some(python) = python() else {
+        crate::skip::skip("a Python with PyTorch (tools/test prepares one)");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    succeed(fit(folder, "3"));
+    let network = root().join("nets/tessera-xs.pt");
+    let net = ["--net", network.to_str().unwrap()];
+    for fen in NO_CASTLING {
+        let shown = [&["--fen", fen], &net[..], &SHOWN].concat();
+        succeed(explain(folder, &shown));
+        write_row(folder, fen);
+        let output = Command::new(&python)
+            .current_dir(folder)
+            .arg(root().join("tests/python/features.py"))
+            .arg(&network)
+            .args(["row", "scalars", "t.json", "x.json"])
+            .output()
+            .unwrap();
+        let said = succeed(output);
+        assert!(said.lines().count() >= 4, "{said}");
+        print!("{said}");
+    }
+}
+
+/// Chooses a feature, a move by its row and one by the list, and the value.
+const USE: &str = r##"
+const section = document.getElementById("featured");
+const features = () => [...section.querySelectorAll("tr")].slice(1);
+const show = () => probe.push([
+  section.querySelectorAll("th")[1].textContent,
+  features().findIndex((row) => row.getAttribute("aria-selected") === "true"),
+  features().length,
+  section.querySelector("figcaption").textContent,
+  [...document.querySelectorAll("#moves tr")].findIndex((row) => row.getAttribute("aria-selected") === "true") - 1,
+]);
+show();
+probe.push(features().map((row) => row.cells[1].textContent));
+click(features()[1]);
+show();
+click(document.querySelectorAll("#moves tr")[3]);
+show();
+press(document.querySelectorAll("#moves tr")[2], "Enter");
+show();
+const chooser = section.querySelector("[name=target]");
+choose(chooser, chooser.options[5].value);
+show();
+choose(chooser, "value");
+show();
+press(document.body, "f");
+show();
+"##;
+
+#[test]
+fn a_browser_shows_what_a_feature_does_for_a_move() {
+    let Some(chromium) = chromium() else {
+        crate::skip::skip("Chromium (Debian: apt install chromium)");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    succeed(fit(folder, "3"));
+    succeed(explain(folder, &[&["--fen", WHITE], &SHOWN[..]].concat()));
+    let probe = use_page(chromium, &folder.join("page.html"), USE);
+    let explained = explained(folder);
+    let san = |place: usize| explained["moves"][place]["san"].as_str().unwrap();
+    let active = explained["transcoder"]["active"].as_array().unwrap();
+    // Without a choice the features are those of the move explained.
+    let [heading, row, count, caption, selected] = &probe[0].as_array().unwrap()[..] else {
+        panic!("{probe:?}");
+    };
+    assert_eq!(heading, &format!("speaks for {}", san(0)));
+    assert_eq!((row, selected), (&0.into(), &0.into()));
+    assert!((2..=12).contains(&count.as_u64().unwrap()));
+    // The first is the one that speaks for the move most.
+    let effect = |feature: &&Value| feature["moves"][0].as_f64().unwrap();
+    let most = active.iter().max_by(|a, b| effect(a).total_cmp(&effect(b)));
+    let most = most.unwrap();
+    let caption = caption.as_str().unwrap();
+    let number = &most["feature"];
+    assert!(
+        caption.starts_with(&format!("Feature {number} here")),
+        "{caption}"
+    );
+    let listed = &probe[1].as_array().unwrap()[..];
+    assert_eq!(listed.len() as u64, count.as_u64().unwrap());
+    assert_eq!(listed[0], format!("+{:.3}", effect(&most)));
+    // A feature is chosen, and its board is another one.
+    assert_eq!(probe[2][1], 1);
+    assert!(
+        !probe[2][3]
+            .as_str()
+            .unwrap()
+            .starts_with(&format!("Feature {number} here"))
+    );
+    // Moves by their rows, by the keyboard and by the list; then the value.
+    for (place, heading, selected) in [
+        (3, format!("speaks for {}", san(2)), 2),
+        (4, format!("speaks for {}", san(1)), 1),
+        (5, format!("speaks for {}", san(4)), 4),
+        (6, "adds to the value".to_owned(), -2),
+        // A flipped board keeps the choice.
+        (7, "adds to the value".to_owned(), -2),
+    ] {
+        assert_eq!(
+            (&probe[place][0], &probe[place][4]),
+            (&heading.into(), &selected.into())
+        );
+    }
+}

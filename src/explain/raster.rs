@@ -20,10 +20,31 @@ pub enum RasterError {
     Png(String),
 }
 
-/// The system's fonts, which captions are written in.
+/// Families of sans-serif fonts that systems have.
+const SANS_SERIF: [&str; 6] = [
+    "Arial",
+    "Liberation Sans",
+    "DejaVu Sans",
+    "Noto Sans",
+    "Helvetica",
+    "Nimbus Sans",
+];
+
+/// The system's fonts, which captions are written in. `sans-serif` is one of the usual
+/// families, or any other.
 static FONTS: LazyLock<Arc<usvg::fontdb::Database>> = LazyLock::new(|| {
     let mut fonts = usvg::fontdb::Database::new();
     fonts.load_system_fonts();
+    let there: Vec<String> = fonts
+        .faces()
+        .flat_map(|face| face.families.iter().map(|(family, _)| family.clone()))
+        .collect();
+    let usual = there
+        .iter()
+        .find(|family| SANS_SERIF.contains(&family.as_str()));
+    if let Some(family) = usual.or(there.first()) {
+        fonts.set_sans_serif_family(family);
+    }
     Arc::new(fonts)
 });
 
@@ -63,5 +84,17 @@ mod tests {
         assert_eq!((colour(0), colour(1)), (blue, blue));
         assert_eq!(colour(3).alpha(), 0);
         assert!(matches!(png("<svg"), Err(RasterError::Svg(_))));
+    }
+
+    #[test]
+    fn captions_are_written() {
+        if FONTS.is_empty() {
+            crate::skip::skip("a font");
+            return;
+        }
+        let svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"60\" height=\"20\">\
+                   <text y=\"15\" font-family=\"sans-serif\" font-size=\"15\">head 1</text></svg>";
+        let drawn = tiny_skia::Pixmap::decode_png(&png(svg).unwrap()).unwrap();
+        assert!(drawn.pixels().iter().any(|pixel| pixel.alpha() == 255));
     }
 }

@@ -36,7 +36,8 @@ function ticks(low, high, count) {
   return found;
 }
 
-function table(head, rows) {
-  const row = (cells, kind) => make("tr", {}, ...cells.map((cell) => make(kind, {}, cell)));
+/** A table; the columns whose numbers are in `texts` hold text, the first one always does. */
+function table(head, rows, texts = []) {
+  const row = (cells, kind) => make("tr", {}, ...cells.map((cell, column) => make(kind, texts.includes(column) ? { class: "text" } : {}, cell)));
   return make("table", {}, row(head, "th"), ...rows.map((cells) => row(cells, "td")));
 }

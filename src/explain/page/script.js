@@ -35,12 +35,16 @@ function board(fen, label, choose) {
     const shade = make("rect", { class: "shade", width: 40, height: 40, opacity: 0 });
     const hatch = make("path", { class: "hatch", d: HATCH, visibility: "hidden" });
     const frame = make("rect", { class: "frame", x: 1.5, y: 1.5, width: 37, height: 37, visibility: "hidden" });
-    const text = make("text", { x: 2, y: 38 });
+    const text = make("text", { x: 38, y: 11, "text-anchor": "end" });
     const title = make("title");
     const colour = (square + (square >> 3)) % 2 ? "light" : "dark";
     const used = piece && make("use", { href: `#piece-${piece.toLowerCase()}`, width: 40, height: 40, class: piece < "a" ? "white" : "black" });
+    const coordinates = [
+      x === 0 && make("text", { class: "coordinate", x: 2, y: 8 }, squareName(square)[1]),
+      y === 280 && make("text", { class: "coordinate", x: 38, y: 38, "text-anchor": "end" }, squareName(square)[0]),
+    ];
     const cell = make("g", { transform: `translate(${x} ${y})`, "data-square": squareName(square) }, title,
-      make("rect", { class: `square ${colour}`, width: 40, height: 40 }), shade, hatch, used, frame, text);
+      make("rect", { class: `square ${colour}`, width: 40, height: 40 }), shade, hatch, ...coordinates.filter(Boolean), used, frame, text);
     svg.append(cell);
     return { shade, hatch, frame, text, title };
   });
@@ -153,7 +157,7 @@ function search(one) {
     return [index, ...below];
   });
   walk(search, 0);
-  const drawn = table(["move", "visits", "prior", "expected result", "the policy's first"], rows);
+  const drawn = table(["move", "visits", "prior", "expected result", "the policy's first"], rows, [4]);
   const lines = [...drawn.rows].slice(1);
   const folded = new Set();
   const draw = () => {
@@ -164,7 +168,6 @@ function search(one) {
     });
   };
   lines.forEach((line, index) => {
-    line.cells[0].className = "move";
     if (!rows[index].below.length) return;
     const fold = () => {
       if (!folded.delete(index)) folded.add(index);
@@ -284,7 +287,7 @@ function lens(one) {
   const best = (policy) => policy.map((prior, move) => [prior, move]).sort(([a], [b]) => b - a).slice(0, 3).map(([prior, move]) => `${one.moves[move].san} ${share(prior)}`).join(", ");
   const rows = one.lens.map(({ layer, policy, q, divergence }) => [
     layer ? `layer ${layer}` : "embedding", withBar(policy[one.chosen]), best(policy), signed(q, 3), short(divergence)]);
-  const drawn = table(["after", one.moves[one.chosen].san, "first moves", "expected result", "nats from the policy"], rows);
+  const drawn = table(["after", one.moves[one.chosen].san, "first moves", "expected result", "nats from the policy"], rows, [2]);
   return make("div", { class: "scroll viewer" }, data.length > 1 ? make("p", {}, make("strong", {}, labelOf(one))) : null, drawn);
 }
 
@@ -298,10 +301,10 @@ function attribution(one) {
     return values;
   };
   const known = (value, change) => (value === null ? null : change(value));
-  const figure = (title, note, values, describe) => {
-    const { svg, paint } = board(one.fen, `${title}, ${note}`);
+  const figure = (title, method, values, describe, note) => {
+    const { svg, paint } = board(one.fen, `${title}, ${method}`);
     paint(values, { numbers: (value) => signed(value), describe });
-    return make("figure", {}, make("figcaption", {}, title, make("small", {}, note)), svg);
+    return make("figure", {}, make("figcaption", {}, title, make("small", {}, method)), svg, make("div", { class: "note" }, note));
   };
   const value = pieces(({ q }) => known(q, (q) => occlusion.q - q));
   const move = pieces(({ prior }) => known(prior, (prior) => Math.log(occlusion.prior / prior)));
@@ -313,10 +316,10 @@ function attribution(one) {
   const rank = (correlation) => (correlation === null ? "–" : signed(correlation));
   return make("div", { class: "viewer" }, data.length > 1 ? make("p", {}, make("strong", {}, labelOf(one))) : null,
     make("div", { class: "grid few" },
-      figure("Value", "occlusion", value, before(value, signed(occlusion.q, 3), ({ q }) => (q === null ? "not legal" : signed(q, 3)))),
-      figure(san, "occlusion, logarithm of its probability", move, before(move, share(occlusion.prior), ({ prior }) => (prior === null ? "not possible" : share(prior)))),
-      figure("Value", `integrated gradients: ${sum(gradients.value)}`, gradients.value.squares, (square) => signed(gradients.value.squares[square], 4)),
-      figure(san, `integrated gradients: ${sum(gradients.move)}`, gradients.move.squares, (square) => signed(gradients.move.squares[square], 4))),
+      figure("Value", "occlusion", value, before(value, signed(occlusion.q, 3), ({ q }) => (q === null ? "not legal" : signed(q, 3))), `${signed(occlusion.q, 3)} with all pieces`),
+      figure(san, "occlusion", move, before(move, share(occlusion.prior), ({ prior }) => (prior === null ? "not possible" : share(prior))), `logarithm of its probability, ${share(occlusion.prior)} with all pieces`),
+      figure("Value", "integrated gradients", gradients.value.squares, (square) => signed(gradients.value.squares[square], 4), sum(gradients.value)),
+      figure(san, "integrated gradients", gradients.move.squares, (square) => signed(gradients.move.squares[square], 4), `logarithm of its probability, ${sum(gradients.move)}`)),
     make("p", { class: "note" }, `Rank correlation of occlusion and gradients over the pieces: value ${rank(agreement.value)}, ${san} ${rank(agreement.move)}. The gradients took ${gradients.steps} steps.`));
 }
 
@@ -359,7 +362,7 @@ function transcoder(one, number) {
     const bar = (value) => make("span", {}, make("i", { class: value < 0 ? "bar minus" : "bar", style: `width: ${(60 * Math.abs(value) / largest).toFixed(1)}px` }), signed(value, 3));
     const [heading, now] = isValue ? ["adds to the value", signed(one.evaluation.q, 3)] : [`speaks for ${one.moves[place].san}`, share(one.moves[place].prior)];
     const drawn = table(["feature", heading, `without it (${now} with)`, "most active on", "predicts"],
-      shown.map((it) => [it.feature, bar(effect(it)), without(it), squares(it), it.themes.map(({ theme }) => theme).join(", ")]));
+      shown.map((it) => [it.feature, bar(effect(it)), without(it), squares(it), it.themes.map(({ theme }) => theme).join(", ") || "–"]), [3, 4]);
     const rows = [...drawn.rows].slice(1);
     const show = (index) => {
       rows.forEach((row, at) => row.setAttribute("aria-selected", at === index));
@@ -420,7 +423,7 @@ function heads(one, number) {
     });
     const columns = ["head", "looks along", ...(by.value in RELATIONS ? [RELATIONS[by.value]] : []), `${san} without it (${share(prior)} with)`, "value changes by", "policy changes by (nats)", "first move without it",
       ...(sampled ? [`nats over ${sampled} positions`, "other first moves there"] : [])];
-    const drawn = table(columns, rows);
+    const drawn = table(columns, rows, [1]);
     [...drawn.rows].slice(1).forEach((row, index) => choosable(row, () => viewers[number]?.show(sorted[index].layer, sorted[index].head)));
     place.replaceChildren(drawn);
   };
@@ -432,6 +435,7 @@ function heads(one, number) {
 /* The page */
 
 function draw() {
+  document.querySelector(".overview").classList.toggle("side-by-side", data.length > 1);
   sideBySide("position", position);
   moves();
   document.getElementById("searched").hidden = !data.some((one) => one.search);

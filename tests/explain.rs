@@ -41,6 +41,12 @@ fn fail(output: Output) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
+/// What `--json` says of the only explanation.
+fn explained(folder: &Path) -> Value {
+    let text = fs::read_to_string(folder.join("x.json")).unwrap();
+    serde_json::from_str::<Value>(&text).unwrap()["explanations"][0].take()
+}
+
 /// A Python that has PyTorch.
 fn python() -> Option<PathBuf> {
     let prepared = root().join(".venv/bin/python");
@@ -115,15 +121,11 @@ fn a_search_stands_beside_the_policy() {
     let folder = folder.path();
     let written = ["--nodes", "300", "--json", "x.json", "--png", "pictures"];
     succeed(explain(folder, &[&["--fen", WHITE], &written[..]].concat()));
-    let read = || -> Value {
-        let text = fs::read_to_string(folder.join("x.json")).unwrap();
-        serde_json::from_str::<Value>(&text).unwrap()["explanations"][0].take()
-    };
-    let explained = read();
-    let search = &explained["search"];
+    let found = explained(folder);
+    let search = &found["search"];
     assert_eq!(search["nodes"], 300);
     // Priors are the policy at the search's temperature: the order is the same.
-    assert_eq!(search["policy_first"], explained["moves"][0]["san"]);
+    assert_eq!(search["policy_first"], found["moves"][0]["san"]);
     let moves = search["moves"].as_array().unwrap();
     assert_eq!(
         search["disagrees"],
@@ -142,7 +144,7 @@ fn a_search_stands_beside_the_policy() {
     assert!(picture.starts_with(b"\x89PNG"));
     let mate = ["--fen", "6k1/5ppp/8/8/8/8/8/R6K w - - 0 1"];
     succeed(explain(folder, &[&mate, &written[..]].concat()));
-    let best = &read()["search"]["moves"][0];
+    let best = &explained(folder)["search"]["moves"][0];
     assert_eq!(
         (best["san"].as_str(), best["q"].as_f64()),
         (Some("Ra8#"), Some(1.0))

@@ -1,7 +1,7 @@
 //! A browser opens the page and uses it as a person would.
 
-use super::{WHITE, explain, succeed};
-use serde_json::Value;
+use super::{WHITE, explain, explained, succeed};
+use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -60,7 +60,8 @@ document.body.append(result);";
     serde_json::from_value(result["probe"].take()).unwrap()
 }
 
-/// Chooses squares, heads, layers and parts, and folds a line of the search.
+/// Chooses squares, heads, layers and parts, folds a line of the search, and asks which
+/// head looks along diagonals.
 const USE: &str = r#"
 const viewer = document.querySelector("[name=head]").closest(".viewer");
 const show = () => probe.push(viewer.querySelector("figcaption").textContent);
@@ -81,7 +82,25 @@ const shown = () => document.querySelectorAll('#search tr:not([hidden])').length
 probe.push(shown());
 click(document.querySelector('#search tr[aria-expanded=true]'));
 probe.push(shown());
+choose(document.querySelector('#heads select'), "bishop_line");
+const diagonal = document.querySelectorAll('#heads tr')[1];
+press(diagonal, "Enter");
+const value = (name) => 1 + Number(document.querySelector(`[name=${name}]`).value);
+probe.push([diagonal.cells[0].textContent, diagonal.ariaSelected, value("layer"), value("head")]);
 "#;
+
+/// Layer and number of the head that looks along a relation most.
+fn head_along(folder: &Path, relation: &str) -> [u64; 2] {
+    let heads = explained(folder)["heads"].take();
+    let score = |head: &&Value| {
+        let relations = head["relations"].as_array().unwrap().iter();
+        let mut found = relations.filter(|it| it["relation"] == relation);
+        found.next().unwrap()["score"].as_f64().unwrap()
+    };
+    let heads = heads.as_array().unwrap().iter();
+    let best = heads.max_by(|a, b| score(a).total_cmp(&score(b))).unwrap();
+    ["layer", "head"].map(|name| best[name].as_u64().unwrap())
+}
 
 #[test]
 fn a_browser_shows_the_page() {
@@ -90,7 +109,7 @@ fn a_browser_shows_the_page() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let searched = ["--nodes", "100", "-o", "page.html"];
+    let searched = ["--nodes", "100", "-o", "page.html", "--json", "x.json"];
     succeed(explain(
         folder.path(),
         &[&["--fen", WHITE], &searched[..]].concat(),
@@ -117,4 +136,9 @@ fn a_browser_shows_the_page() {
     // The best move's replies are folded away.
     let [open, folded] = [7, 8].map(|place| probe[place].as_u64().unwrap());
     assert!(open > folded && folded > 1, "{open} {folded}");
+    let [layer, head] = head_along(folder.path(), "bishop_line");
+    assert_eq!(
+        probe[9],
+        json!([format!("layer {layer}, head {head}"), "true", layer, head])
+    );
 }

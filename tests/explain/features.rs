@@ -1,9 +1,8 @@
 //! The features of a transcoder: what they do is what the network does without them.
 
 use super::browser::{chromium, use_page};
-use super::{WHITE, explain, fail, python, root, succeed, write_row};
+use super::{WHITE, explain, explained, fail, python, root, succeed, write_row};
 use serde_json::Value;
-use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -35,12 +34,6 @@ fn fit(folder: &Path, layer: &str) -> Output {
     command.output().unwrap()
 }
 
-/// What `--json` says of the only explanation.
-fn explained(folder: &Path) -> Value {
-    let text = fs::read_to_string(folder.join("x.json")).unwrap();
-    serde_json::from_str::<Value>(&text).unwrap()["explanations"][0].take()
-}
-
 #[test]
 fn a_page_shows_the_features_of_a_transcoder() {
     let folder = tempfile::tempdir().unwrap();
@@ -53,8 +46,8 @@ fn a_page_shows_the_features_of_a_transcoder() {
         "{said}"
     );
     succeed(explain(folder, &[&["--fen", WHITE], &SHOWN[..]].concat()));
-    let explained = explained(folder);
-    let report = &explained["transcoder"];
+    let found = explained(folder);
+    let report = &found["transcoder"];
     assert_eq!(
         (&report["layer"], &report["features"]),
         (&3.into(), &32.into())
@@ -64,7 +57,7 @@ fn a_page_shows_the_features_of_a_transcoder() {
     assert_eq!(report["present"], report["ablated"]);
     assert!(report["present"].as_u64().unwrap() >= active.len() as u64);
     assert!(active.is_sorted_by(|a, b| a["strength"].as_f64() >= b["strength"].as_f64()));
-    let moves = explained["moves"].as_array().unwrap().len();
+    let moves = found["moves"].as_array().unwrap().len();
     for feature in active {
         let count = |name: &str| feature[name].as_array().unwrap().len();
         assert_eq!((count("squares"), count("moves")), (64, moves));
@@ -142,9 +135,9 @@ fn a_browser_shows_what_a_feature_does_for_a_move() {
     succeed(fit(folder, "3"));
     succeed(explain(folder, &[&["--fen", WHITE], &SHOWN[..]].concat()));
     let probe = use_page(chromium, &folder.join("page.html"), USE);
-    let explained = explained(folder);
-    let san = |place: usize| explained["moves"][place]["san"].as_str().unwrap();
-    let active = explained["transcoder"]["active"].as_array().unwrap();
+    let found = explained(folder);
+    let san = |place: usize| found["moves"][place]["san"].as_str().unwrap();
+    let active = found["transcoder"]["active"].as_array().unwrap();
     // Without a choice the features are those of the move explained.
     let [heading, row, count, caption, selected] = &probe[0].as_array().unwrap()[..] else {
         panic!("{probe:?}");

@@ -94,7 +94,7 @@ function arrow(from, to, share) {
 }
 
 const signed = (value, digits = 2) => (Number.isFinite(value) ? `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(digits)}` : "–");
-const share = (value) => (Number.isFinite(value) ? `${(100 * value).toFixed(1)} %` : "–");
+const share = (value) => (Number.isFinite(value) ? `${value < 0 ? "−" : ""}${Math.abs(100 * value).toFixed(1)} %` : "–");
 const labelOf = ({ network, ratings }) => network + (ratings ? `, rated ${ratings.map((rating) => rating || "unknown").join(" against ")}` : "");
 const withBar = (value) => make("span", {}, make("i", { class: "bar", style: `width: ${(60 * value).toFixed(1)}px` }), share(value));
 
@@ -135,6 +135,7 @@ function moves() {
   drawn.rows[1 + data[0].chosen].className = "chosen";
   moveRows = [...drawn.rows].slice(1);
   if (data.some((one) => one.transcoder)) {
+    document.getElementById("choose-move").hidden = false;
     moveRows.forEach((row, index) => choosable(row, () => explainTarget(data[0].moves[index].uci)));
     markMove();
   }
@@ -424,7 +425,12 @@ function heads(one, number) {
     const columns = ["head", "looks along", ...(by.value in RELATIONS ? [RELATIONS[by.value]] : []), `${san} without it (${share(prior)} with)`, "value changes by", "policy changes by (nats)", "first move without it",
       ...(sampled ? [`nats over ${sampled} positions`, "other first moves there"] : [])];
     const drawn = table(columns, rows, [1]);
-    [...drawn.rows].slice(1).forEach((row, index) => choosable(row, () => viewers[number]?.show(sorted[index].layer, sorted[index].head)));
+    const lines = [...drawn.rows].slice(1);
+    lines.forEach((row, index) => choosable(row, () => {
+      lines.forEach((line, at) => line.setAttribute("aria-selected", at === index));
+      viewers[number]?.show(sorted[index].layer, sorted[index].head);
+      document.getElementById("attention").scrollIntoView();
+    }));
     place.replaceChildren(drawn);
   };
   by.addEventListener("input", draw);

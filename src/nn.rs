@@ -124,7 +124,8 @@ impl Batch {
 /// the position, whether it is a repetition, the players' ratings, and the plies of
 /// the 50-move rule: in steps of eight, and exactly from 64 on. Earlier history is
 /// left out, as in Lc0's cache (CacheHistoryLength 0).
-pub(crate) fn evaluation_key(game: &Game) -> u64 {
+#[must_use]
+pub fn evaluation_key(game: &Game) -> u64 {
     let rule50 = u64::from(game.rule50());
     let rule50 = if rule50 < 64 { rule50 / 8 } else { rule50 };
     let repeated = u64::from(game.current().repetitions > 0);

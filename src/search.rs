@@ -17,7 +17,7 @@
 //! | `contempt`, `rescaling` | what the network's results come to between players of given strength |
 //! | `root`, `gumbel`, `root_history` | the root: noise, temperature, Gumbel selection; tree reuse |
 //! | `shared`, `latency`, `time`, `stopper` | a search: state of all threads, time management, stop conditions |
-//! | `report`, `outline` | lines, scores and statistics; the first plies of the tree |
+//! | `standing`, `report`, `outline` | the order of choice; lines, scores and statistics; the first plies of the tree |
 
 mod arena;
 mod backup;
@@ -45,6 +45,7 @@ mod root;
 mod root_history;
 mod select;
 mod shared;
+mod standing;
 mod stopper;
 mod sync;
 mod table;
@@ -69,20 +70,20 @@ use crate::tablebase::RootMoves;
 use gumbel::Gumbel;
 use header::{Outcome, Stage};
 use latency::Latency;
-use parking_lot::{Mutex, RwLock};
 use rand_xoshiro::rand_core::RngCore;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use report::{best_edge, edge_statistics};
 use rescaling::Rescaling;
 use root::{Root, needs_fresh_root};
 use root_history::{RootHistory, plies_since};
 use shakmaty::{Move, MoveList, Position};
 use shared::{MAX_VISITS, Progress, Shared};
+use standing::{best_edge, edge_statistics};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{self, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use stopper::Stopper;
+use sync::{AtomicBool, AtomicU64, Mutex, RwLock};
 use time::TimeBudget;
 use tree::{MAX_IN_FLIGHT, Tree};
 use value::weight;
@@ -90,8 +91,6 @@ use worker::SearchWorker;
 
 /// Most leaves a thread gathers before it evaluates them.
 const MAX_BATCH: usize = 1024;
-/// How long a thread waits that found no leaf for itself.
-const IDLE: Duration = Duration::from_micros(50);
 
 /// A search tree with all it takes to grow it, kept from move to move.
 ///
@@ -250,19 +249,22 @@ impl Search {
         self.enter(game, if restricted { &root_moves } else { &[] });
         self.tree
             .set_certain_weight(weight(&self.parameters, 0.0).into());
-        let shared = self.share(game, root_moves, known, expected, limits, began);
-        let mut stopper = Stopper::new(&shared, limits, control, tell);
+        let shared = Shared {
+            expected,
+            ..self.share(game, root_moves, known, limits, control, began)
+        };
+        let mut stopper = Stopper::new(&shared, limits, tell);
         let helpers = self.helpers.as_ref();
         let helpers =
             helpers.filter(|_| shared.remaining.load(Relaxed) > shared.batch_size() as u64);
         let searched = catch_unwind(AssertUnwindSafe(|| match helpers {
             Some(helpers) => helpers.in_place_scope(|scope| {
                 for _ in 1..self.threads {
-                    scope.spawn(|_| work(&shared, || shared.stop.load(Relaxed)));
+                    scope.spawn(|_| SearchWorker::new(&shared).run(|| shared.stopped()));
                 }
-                work(&shared, || stopper.check());
+                SearchWorker::new(&shared).run(|| stopper.check());
             }),
-            None => work(&shared, || stopper.check()),
+            None => SearchWorker::new(&shared).run(|| stopper.check()),
         }));
         let failure = shared.failure.lock().take();
         let broke_off = searched.is_err() || failure.is_some();
@@ -349,8 +351,8 @@ impl Search {
         game: &'a Game,
         root_moves: MoveList,
         known: Option<RootMoves>,
-        expected: Option<f64>,
         limits: &Limits,
+        control: &'a Control,
         began: Instant,
     ) -> Shared<'a> {
         let progress = Progress::default();
@@ -376,19 +378,21 @@ impl Search {
             backend: &*self.backend,
             latency: &self.latency,
             game,
+            control,
             root: Root::new(&self.parameters, game, &root_moves, limits),
             root_moves,
             verdict: known.map(|known| known.verdict),
-            expected,
+            expected: None,
             rescaling: self.rescaling,
             batch: batch.clamp(1, most),
+            repeatable: limits.nodes.is_some(),
             grace,
             gate: RwLock::new(()),
             stop: AtomicBool::new(false),
             failure: Mutex::new(None),
             progress,
             began,
-            deadline: AtomicU64::new(u64::MAX),
+            deadline: atomic::AtomicU64::new(u64::MAX),
             ponder_time,
             remaining: AtomicU64::new(visits.saturating_sub(self.tree.root().visits().into())),
         }
@@ -401,7 +405,7 @@ impl Search {
         if header.outcome() != Outcome::Unknown || header.stage() != Stage::Expanded {
             return None;
         }
-        let contenders = report::contenders(&self.tree, root);
+        let contenders = standing::contenders(&self.tree, root);
         let own = -self.tree.block(header).own().q as f32;
         let choice = gumbel.choice(&contenders, own)?;
         moves.get(usize::from(contenders[choice].number)).copied()
@@ -451,62 +455,6 @@ fn threads(backend: &dyn Backend, parameters: &Parameters) -> usize {
         0 => backend.properties().recommended_threads.max(1),
         threads => threads,
     }
-}
-
-/// Stops a search when its thread panics: the other threads would otherwise go on
-/// for ever, and be waited for.
-struct StopOnPanic<'a>(&'a AtomicBool);
-
-impl Drop for StopOnPanic<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.store(true, Relaxed);
-        }
-    }
-}
-
-/// What every thread does until `is_over`.
-fn work(shared: &Shared<'_>, mut is_over: impl FnMut() -> bool) {
-    let _guard = StopOnPanic(&shared.stop);
-    let mut worker = SearchWorker::new(shared);
-    while !is_over() {
-        if shared.tree.is_low() {
-            let _alone = shared.gate.write();
-            if shared.tree.is_low() {
-                shared.tree.evict(|| shared.stop.load(Relaxed));
-            }
-        }
-        let began = Instant::now();
-        let want = shared.affordable_batch();
-        if want == 0 {
-            shared.stop.store(true, Relaxed);
-            break;
-        }
-        let gathered = {
-            let _inside = shared.gate.read();
-            worker.gather(want)
-        };
-        match worker.evaluate() {
-            Ok(()) => {
-                let _inside = shared.gate.read();
-                worker.finish();
-            }
-            Err(error) => {
-                let _inside = shared.gate.read();
-                worker.abandon();
-                shared.fail(error);
-            }
-        }
-        if gathered.leaves > 0 {
-            shared.latency.record(gathered.leaves, began.elapsed());
-        } else if shared.remaining.load(Relaxed) == 0 {
-            break;
-        } else if gathered.visits == 0 {
-            // Every leaf in reach is being evaluated by others.
-            std::thread::sleep(IDLE);
-        }
-    }
-    worker.release_memory();
 }
 
 impl Agent for Search {

@@ -53,7 +53,7 @@ const LONGEST_LINE: u64 = 1 << 20;
 /// client sets others.
 ///
 /// Made to be the last thing that a process does: where a search does not heed
-/// its stop within a second (a large batch on a slow device), or a network is still
+/// its stop within a second (one evaluation may take longer on a slow device), or a network is still
 /// loading after ten, this function ends the process, successfully, instead of
 /// returning.
 ///

@@ -1,4 +1,4 @@
-//! The tree under every order of events that the memory model allows, by loom.
+//! The search under every order of events that the memory model allows, by loom.
 //!
 //! The files of the search are compiled once more with loom's types in place of
 //! those in `src/search/sync.rs`. A model is run again and again, each time with
@@ -16,21 +16,32 @@ mod search {
     pub(crate) use tessera::search::{FpuStrategy, Parameters};
 
     mod arena;
+    mod backup;
     mod block;
     mod edge;
     mod edges;
     mod evict;
+    mod gumbel;
     mod header;
+    mod latency;
     mod node;
     mod numeric;
+    mod packed;
+    mod picks;
     mod prior;
     mod reclaim;
+    mod rescaling;
+    mod root;
     mod select;
+    mod shared;
+    mod standing;
     #[path = "../../tests/models/sync.rs"]
     mod sync;
     mod table;
     mod tree;
+    mod utility;
     mod value;
+    mod worker;
 
     #[path = "../../tests/models/edges.rs"]
     pub(crate) mod edge_models;
@@ -38,11 +49,13 @@ mod search {
     pub(crate) mod proof_models;
     #[path = "../../tests/models/table.rs"]
     pub(crate) mod table_models;
+    #[path = "../../tests/models/threads.rs"]
+    pub(crate) mod thread_models;
 }
 
 use libtest_mimic::{Arguments, Trial};
 #[allow(unused)]
-use tessera::{nn, tablebase};
+use tessera::{chess, encode, nn, play, tablebase};
 
 /// Runs a model with all its threads interrupted up to so many times.
 fn check(interruptions: usize, model: impl Fn() + Sync + Send + 'static) {
@@ -73,8 +86,12 @@ fn main() {
         edge_models::two_threads_make_the_same_edge_once,
         edge_models::who_links_first_wins,
         edge_models::a_node_is_opened_once_and_whole,
+        edge_models::a_report_shows_each_move_at_one_moment,
         proof_models::the_last_two_proofs_of_a_node_meet,
         proof_models::the_shortest_mate_known_stands,
+        thread_models::all_visits_are_made,
+        thread_models::a_failure_ends_all_threads,
+        thread_models::a_panic_ends_all_threads,
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }

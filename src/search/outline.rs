@@ -3,7 +3,7 @@
 use super::edge::Edge;
 use super::node::Node;
 use super::packed::unpack_move;
-use super::report::{edge_statistics, prior_of, visited};
+use super::standing::{edge_statistics, prior_of, visited};
 use super::tree::Tree;
 use crate::chess::Game;
 use shakmaty::{Move, Position};

@@ -1,20 +1,17 @@
 //! What the tree says: moves in the order of choice, lines, scores.
 
 use super::arena::Index;
-use super::edge::Edge;
-use super::gumbel::Contender;
 use super::header::{NodeHeader, Outcome};
-use super::node::{Node, Statistics};
+use super::node::Statistics;
 use super::packed::unpack_move;
-use super::prior::{self, Rank};
+use super::prior;
 use super::select::first_play_urgency;
 use super::shared::Shared;
-use super::tree::Tree;
-use super::value::edge_value;
+use super::standing::{best_edge, prior_of, visited};
 use crate::chess::mate_in_one;
 use crate::play::{Line, MoveStatistics, Report, Score};
 use shakmaty::{Move, Position};
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
 
 /// Longest line reported.
 const MAX_LINE: usize = 60;
@@ -30,71 +27,6 @@ struct Ranked {
     /// What is proven of that node.
     header: NodeHeader,
 }
-
-/// A visited edge as it was at one moment. The other threads go on changing the
-/// tree: what is sorted, chosen and shown is read once.
-#[derive(Clone, Copy)]
-pub(crate) struct Snapshot<'a> {
-    pub(crate) edge: Edge<'a>,
-    header: NodeHeader,
-    statistics: Statistics,
-    standing: Standing,
-}
-
-/// The place of a move in the order of choice, the greater the better: a proven
-/// win (the shorter, a tablebase's last), then visits, value and prior, then a
-/// proven loss (the longer, a tablebase's first).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Standing {
-    class: u8,
-    urgency: i32,
-    visits: u32,
-    q: f64,
-    rank: Rank,
-}
-
-impl Standing {
-    fn new(header: NodeHeader, statistics: &Statistics, rank: Rank) -> Standing {
-        let plies = i32::from(header.plies());
-        let (class, urgency) = match header.outcome() {
-            Outcome::Loss => (2, -plies),
-            Outcome::Win => (0, plies),
-            Outcome::Unknown | Outcome::Draw => (1, 0),
-        };
-        Standing {
-            class,
-            urgency,
-            visits: if class == 1 { statistics.visits } else { 0 },
-            // Of the two zeros neither is the greater.
-            q: statistics.q + 0.0,
-            rank,
-        }
-    }
-}
-
-impl Ord for Standing {
-    fn cmp(&self, other: &Standing) -> Ordering {
-        let whole = |standing: &Standing| (standing.class, standing.urgency, standing.visits);
-        whole(self)
-            .cmp(&whole(other))
-            .then(self.q.total_cmp(&other.q))
-            .then(self.rank.cmp(&other.rank))
-    }
-}
-
-impl PartialOrd for Standing {
-    fn partial_cmp(&self, other: &Standing) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Standing {
-    fn eq(&self, other: &Standing) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Standing {}
 
 /// Everything to be told of the tree at this moment.
 pub(crate) fn report(shared: &Shared<'_>) -> (Report, Vec<MoveStatistics>) {
@@ -130,74 +62,6 @@ pub(crate) fn report(shared: &Shared<'_>) -> (Report, Vec<MoveStatistics>) {
     (report, statistics)
 }
 
-/// What is known of the position that an edge leads to.
-fn destination(tree: &Tree, edge: Edge<'_>) -> NodeHeader {
-    match edge.node() {
-        0 => NodeHeader::default(),
-        node => tree.node(node).header(),
-    }
-}
-
-/// The value of a move for the side that plays it, with its visits.
-pub(crate) fn edge_statistics(tree: &Tree, edge: Edge<'_>) -> Statistics {
-    let edge_visits = edge.edge_visits();
-    let value = match edge.node() {
-        0 => edge_value(&Statistics::default(), 1.0),
-        node => edge_value(&tree.node(node).statistics(), edge_visits.drawn()),
-    };
-    Statistics {
-        visits: edge_visits.visits(),
-        ..value
-    }
-}
-
-/// Where a move stands at this moment.
-pub(crate) fn standing(tree: &Tree, edge: Edge<'_>) -> Standing {
-    let statistics = edge_statistics(tree, edge);
-    Standing::new(destination(tree, edge), &statistics, edge.rank())
-}
-
-/// The edges of a node as Gumbel's selection sees them.
-pub(crate) fn contenders(tree: &Tree, node: Node<'_>) -> Vec<Contender> {
-    tree.edges(node.header())
-        .map(|edge| Contender {
-            number: edge.rank().number(),
-            prior: prior_of(edge),
-            q: (edge.visits() > 0).then(|| edge_statistics(tree, edge).q as f32),
-            started: edge.edge_visits().started(),
-            lost: destination(tree, edge).outcome() == Outcome::Win,
-        })
-        .collect()
-}
-
-/// The best edge, if any has been visited.
-pub(crate) fn best_edge<'a>(tree: &'a Tree, node: Node<'_>) -> Option<Edge<'a>> {
-    tree.edges(node.header())
-        .filter(|edge| edge.visits() > 0)
-        .max_by_key(|&edge| standing(tree, edge))
-}
-
-/// The visited edges of a node in the order of choice, the best first.
-pub(crate) fn visited<'a>(tree: &'a Tree, header: NodeHeader) -> Vec<Snapshot<'a>> {
-    let snapshot = |edge: Edge<'a>| {
-        let header = destination(tree, edge);
-        let statistics = edge_statistics(tree, edge);
-        Snapshot {
-            edge,
-            header,
-            statistics,
-            standing: Standing::new(header, &statistics, edge.rank()),
-        }
-    };
-    let mut visited: Vec<Snapshot<'a>> = tree
-        .edges(header)
-        .map(snapshot)
-        .filter(|snapshot| snapshot.statistics.visits > 0)
-        .collect();
-    visited.sort_by_key(|snapshot| Reverse(snapshot.standing));
-    visited
-}
-
 /// The root moves in the order of choice: the visited ones, then the others by
 /// prior.
 fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
@@ -213,7 +77,7 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
             mv: unpack_move(of.edge.mv(), board),
             prior: prior_of(of.edge),
             statistics: of.statistics,
-            node: of.edge.node(),
+            node: of.node,
             header: of.header,
         })
         .collect();
@@ -257,10 +121,6 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
         }
     }
     ranked
-}
-
-pub(crate) fn prior_of(edge: Edge<'_>) -> f32 {
-    prior::table()[usize::from(edge.rank().code())]
 }
 
 fn line(shared: &Shared<'_>, first: &Ranked, has_moves_left: bool) -> Line {
@@ -314,78 +174,4 @@ fn wdl(statistics: &Statistics) -> [f32; 3] {
     let (q, d) = (statistics.q as f32, statistics.d as f32);
     let win = ((1.0 - d + q) / 2.0).clamp(0.0, 1.0 - d);
     [win, d, 1.0 - d - win]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::arena::Span;
-    use super::super::tree::testing::{expanded, grow};
-    use super::*;
-    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-    use std::time::{Duration, Instant};
-
-    /// An order that changed while it was sorted by would panic, or show in
-    /// visits that rise.
-    #[test]
-    fn moves_are_in_order_while_other_threads_visit_them() {
-        let tree = Tree::new(1);
-        let mut span = Span::default();
-        expanded(&tree, &mut span, tree.root(), 218);
-        for _ in 0..200 {
-            grow(&tree, &mut span, tree.root()).unwrap();
-        }
-        let header = tree.root().header();
-        for edge in tree.edges(header) {
-            edge.add_in_flight(1);
-            edge.complete(1, 1, 0);
-        }
-        let over = AtomicBool::new(false);
-        let visit = || {
-            let mut number = 0;
-            while !over.load(Relaxed) {
-                number = (number + 73) % 200;
-                let edge = tree.edges(header).nth(number).unwrap();
-                edge.add_in_flight(number as u32);
-                edge.complete(number as u32, number as u32, 0);
-            }
-        };
-        std::thread::scope(|scope| {
-            scope.spawn(visit);
-            let began = Instant::now();
-            while began.elapsed() < Duration::from_millis(300) {
-                let visited = visited(&tree, header);
-                let visits = visited.iter().map(|of| of.statistics.visits);
-                let falls = visits.clone().is_sorted_by(|a, b| a >= b);
-                // The other thread ends even where this one fails.
-                over.store(!falls, Relaxed);
-                assert!(falls, "{:?}", visits.collect::<Vec<_>>());
-            }
-            over.store(true, Relaxed);
-        });
-    }
-
-    #[test]
-    fn wins_come_first_and_losses_last() {
-        let of = |outcome, plies, visits, q| {
-            let header = NodeHeader::default().with_outcome(outcome, plies);
-            let statistics = Statistics {
-                visits,
-                q,
-                ..Statistics::default()
-            };
-            Standing::new(header, &statistics, Rank::new(9, 9))
-        };
-        let order = [
-            of(Outcome::Loss, 3, 1, 1.0),
-            of(Outcome::Loss, 5, 9, 1.0),
-            of(Outcome::Unknown, 0, 5, 0.2),
-            of(Outcome::Draw, 0, 4, 0.3),
-            of(Outcome::Unknown, 0, 4, 0.0),
-            of(Outcome::Win, 6, 9, -1.0),
-            of(Outcome::Win, 2, 9, -1.0),
-        ];
-        assert!(order.is_sorted_by(|better, worse| better > worse));
-        let zeros = [0.0, -0.0].map(|q| of(Outcome::Unknown, 0, 1, q));
-        assert_eq!(zeros[0], zeros[1]);
-    }
 }

@@ -4,13 +4,14 @@ use super::Parameters;
 use super::latency::Latency;
 use super::rescaling::Rescaling;
 use super::root::Root;
+use super::sync::{AtomicBool, AtomicU64, Mutex, RwLock};
 use super::tree::Tree;
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError, Value};
+use crate::play::Control;
 use crate::tablebase::Verdict;
-use parking_lot::{Mutex, RwLock};
 use shakmaty::{MoveList, Position};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{self, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Most visits a root can have.
@@ -19,6 +20,9 @@ pub(crate) const MAX_VISITS: u64 = 4_000_000_000;
 /// Leaves of a batch in the smallest tree; more than a few cost strength there.
 const LEAST_BATCH: usize = 4;
 
+/// How long a batch may take where visits are not counted: a `stop` waits for it.
+const LONGEST_BATCH: Duration = Duration::from_millis(500);
+
 /// One search, seen by its threads.
 pub(crate) struct Shared<'a> {
     pub(crate) tree: &'a Tree,
@@ -26,6 +30,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) backend: &'a dyn Backend,
     pub(crate) latency: &'a Latency,
     pub(crate) game: &'a Game,
+    pub(crate) control: &'a Control,
     /// The moves considered at the root.
     pub(crate) root_moves: MoveList,
     /// What they all lead to, if a tablebase knows.
@@ -37,18 +42,22 @@ pub(crate) struct Shared<'a> {
     pub(crate) rescaling: Option<Rescaling>,
     /// Most leaves a thread gathers.
     pub(crate) batch: usize,
+    /// Whether the size of batches goes by the visits alone, without a clock: so the
+    /// same search of so many visits finds the same again.
+    pub(crate) repeatable: bool,
     /// How far the root's evaluation, without which there is no move, may go
     /// past the deadline.
     pub(crate) grace: Duration,
     /// Held for reading by whoever is in the tree, for writing to evict.
     pub(crate) gate: RwLock<()>,
+    /// Whether all threads are to end.
     pub(crate) stop: AtomicBool,
     pub(crate) failure: Mutex<Option<BackendError>>,
     pub(crate) progress: Progress,
     /// When the search began.
     pub(crate) began: Instant,
     /// When it must have ended, in microseconds since then.
-    pub(crate) deadline: AtomicU64,
+    pub(crate) deadline: atomic::AtomicU64,
     /// While pondering on a clock: the most that the move may take once it runs.
     pub(crate) ponder_time: Option<Duration>,
     /// Visits that may still be made.
@@ -103,10 +112,14 @@ impl Shared<'_> {
     /// Leaves to gather so that the batch is done before the deadline. The answer to
     /// a ponder hit, or to the stop after a miss, waits for the batch, on our clock.
     pub(crate) fn affordable_batch(&self) -> usize {
+        let mut wanted = self.batch_size();
+        if !self.repeatable {
+            wanted = self.latency.affordable(LONGEST_BATCH, wanted).max(1);
+        }
         let Some(left) = self.time_left() else {
-            return self.batch_size();
+            return wanted;
         };
-        let affordable = self.latency.affordable(left, self.batch_size());
+        let affordable = self.latency.affordable(left, wanted);
         let rootless = self.tree.root().visits() == 0;
         let looks = rootless && self.latency.of_one() <= left.saturating_add(self.grace);
         if looks || self.ponders() {
@@ -130,21 +143,39 @@ impl Shared<'_> {
         })
     }
 
+    /// Whether the search is to end.
+    pub(crate) fn stopped(&self) -> bool {
+        self.stop.load(Relaxed)
+    }
+
+    /// Ends the search. The flag hands nothing on, so it needs no ordering: what the
+    /// threads have found is read once they have been waited for.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Relaxed);
+    }
+
+    /// Whether what takes long is to be left, in the midst of it: the answer is
+    /// waited for, and there is one.
+    pub(crate) fn is_urgent(&self) -> bool {
+        let late = || !self.ponders() && self.time_left().is_some_and(|left| left.is_zero());
+        self.tree.root().visits() > 0 && (self.stopped() || self.control.stopped() || late())
+    }
+
     /// Ends the search, with an error.
     pub(crate) fn fail(&self, error: BackendError) {
         self.failure.lock().get_or_insert(error);
-        self.stop.store(true, Relaxed);
+        self.stop();
     }
 }
 
-/// What has been visited in this search.
+/// What has been visited in this search: counters that stand for themselves.
 #[derive(Default)]
 pub(crate) struct Progress {
-    visits: AtomicU64,
-    arrived: AtomicU64,
-    depth: AtomicU64,
-    deepest: AtomicU32,
-    tablebase_hits: AtomicU64,
+    visits: atomic::AtomicU64,
+    arrived: atomic::AtomicU64,
+    depth: atomic::AtomicU64,
+    deepest: atomic::AtomicU32,
+    tablebase_hits: atomic::AtomicU64,
 }
 
 /// A part of it.

@@ -5,11 +5,11 @@
 use super::edge::Edge;
 use super::header::Outcome;
 use super::node::Node;
-use super::report::{best_edge, edge_statistics, report, standing};
+use super::report::report;
 use super::shared::Shared;
+use super::standing::{best_edge, edge_statistics, standing};
 use super::time::{Stability, TimeBudget, is_decided};
-use crate::play::{Control, Limits, Report};
-use std::sync::atomic::Ordering::Relaxed;
+use crate::play::{Limits, Report};
 use std::time::{Duration, Instant};
 
 /// Least time between reports, …
@@ -20,7 +20,6 @@ const MOST_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct Stopper<'a> {
     shared: &'a Shared<'a>,
     limits: &'a Limits,
-    control: &'a Control,
     tell: &'a mut dyn FnMut(&Report),
     budget: Option<TimeBudget>,
     /// Since when our clock runs; `None` while pondering.
@@ -38,14 +37,12 @@ impl<'a> Stopper<'a> {
     pub(crate) fn new(
         shared: &'a Shared<'a>,
         limits: &'a Limits,
-        control: &'a Control,
         tell: &'a mut dyn FnMut(&Report),
     ) -> Stopper<'a> {
         let overhead = Duration::from_millis(shared.parameters.move_overhead);
         let mut stopper = Stopper {
             shared,
             limits,
-            control,
             tell,
             budget: TimeBudget::new(limits, overhead),
             clock_since: None,
@@ -78,17 +75,17 @@ impl<'a> Stopper<'a> {
             (self.tell)(&report);
         }
         if over {
-            self.shared.stop.store(true, Relaxed);
+            self.shared.stop();
         }
         over
     }
 
     fn is_over(&mut self) -> bool {
-        if self.shared.stop.load(Relaxed) {
+        if self.shared.stopped() {
             return true;
         }
         if self.clock_since.is_none()
-            && let Some(hit) = self.control.ponder_hit_at()
+            && let Some(hit) = self.shared.control.ponder_hit_at()
         {
             self.start_clock(hit);
         }
@@ -97,7 +94,7 @@ impl<'a> Stopper<'a> {
         if root.visits() == 0 {
             return false;
         }
-        if self.control.stopped() {
+        if self.shared.control.stopped() {
             return true;
         }
         let now = Instant::now();
@@ -196,5 +193,88 @@ impl<'a> Stopper<'a> {
                 limit - elapsed,
                 self.shared.parameters.smart_pruning.into(),
             )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::Game;
+    use crate::nn::Uniform;
+    use crate::play::Control;
+    use crate::search::{Parameters, Search};
+    use shakmaty::Position;
+    use std::sync::Arc;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    /// What `check` makes of a search within these limits that has visited the root,
+    /// or has not.
+    fn with_shared(limits: &Limits, visited: bool, check: impl Fn(&Shared<'_>)) {
+        let game = Game::default();
+        let parameters = Parameters::default();
+        let mut search = Search::new(Arc::new(Uniform::default()), &parameters);
+        let control = Control::default();
+        if visited {
+            let few = Limits {
+                nodes: Some(100),
+                ..Limits::default()
+            };
+            search.run(&game, &few, &control, &mut |_| {}).unwrap();
+        }
+        let moves = game.position().legal_moves();
+        check(&search.share(&game, moves, None, limits, &control, Instant::now()));
+    }
+
+    #[test]
+    fn what_takes_long_is_left_when_the_answer_is_waited_for() {
+        let limits = Limits::default();
+        with_shared(&limits, true, |shared| {
+            assert!(!shared.is_urgent());
+            shared.control.stop();
+            assert!(shared.is_urgent());
+        });
+        with_shared(&limits, true, |shared| {
+            shared.set_deadline(Instant::now() + MS(60_000));
+            assert!(!shared.is_urgent());
+            shared.set_deadline(Instant::now());
+            assert!(shared.is_urgent());
+        });
+        // Without a visit there is no answer yet.
+        with_shared(&limits, false, |shared| {
+            shared.control.stop();
+            shared.set_deadline(Instant::now());
+            assert!(!shared.is_urgent());
+        });
+    }
+
+    #[test]
+    fn batches_are_short_enough_for_a_stop_unless_visits_are_counted() {
+        let slow = |shared: &Shared<'_>| {
+            let parts = (shared.batch_size(), MS(100));
+            for _ in 0..100 {
+                shared.latency.record(1, parts.1);
+                shared.latency.record(parts.0, parts.1 * parts.0 as u32);
+            }
+            (shared.affordable_batch(), parts.0)
+        };
+        let counted = Limits {
+            nodes: Some(10_000),
+            ..Limits::default()
+        };
+        with_shared(&counted, true, |shared| {
+            let (affordable, wanted) = slow(shared);
+            assert!(
+                affordable == wanted && wanted >= 8,
+                "{affordable} of {wanted}"
+            );
+        });
+        with_shared(&Limits::default(), true, |shared| {
+            let (affordable, _) = slow(shared);
+            assert!((1..=5).contains(&affordable), "{affordable}");
+            // Even one takes too long.
+            (0..100).for_each(|_| shared.latency.record(1, MS(9000)));
+            assert!(shared.affordable_batch() >= 1);
+        });
     }
 }

@@ -1,9 +1,10 @@
 //! What threads share memory by. `tests/models.rs` puts loom's in its place, and
-//! so tries the tree under every order of events that the memory model allows.
+//! so tries the search under every order of events that the memory model allows.
 
-pub(crate) use parking_lot::Mutex;
+pub(crate) use parking_lot::{Mutex, RwLock};
 pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
+pub(crate) use std::thread::sleep;
 
 /// Words a thread takes from the common memory at a time.
 pub(crate) const PAGE: usize = 1 << 12;

@@ -402,6 +402,19 @@ mod tests {
     }
 
     #[test]
+    fn an_eviction_is_left_where_there_is_a_hurry() {
+        let tree = Tree::new(8);
+        let nodes = fill(&tree);
+        assert!(nodes > 1 << 14, "{nodes}");
+        let (fullness, evictions) = (tree.fullness(), tree.evictions());
+        assert!(!tree.evict(|| true));
+        assert!(tree.is_low(), "it is still due");
+        assert_eq!((tree.fullness(), tree.evictions()), (fullness, evictions));
+        assert!(tree.evict(|| false));
+        assert!(!tree.is_low() && tree.fullness() < fullness);
+    }
+
+    #[test]
     fn an_eviction_in_vain_is_followed_by_a_greater_one() {
         let tree = Tree::new(2);
         fill(&tree);

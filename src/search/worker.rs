@@ -2,6 +2,7 @@
 //! them and backs their values up.
 
 mod branch;
+mod run;
 
 use super::arena::{Index, Span};
 use super::backup::Backup;

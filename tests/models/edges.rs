@@ -4,6 +4,7 @@ use super::arena::{Index, Span};
 use super::header::Stage;
 use super::node::Statistics;
 use super::prior::Rank;
+use super::standing::visited;
 use super::tree::Tree;
 use super::tree::testing::{expanded, grow};
 use crate::check;
@@ -147,5 +148,36 @@ pub(crate) fn a_node_is_opened_once_and_whole() {
                 ..Statistics::default()
             }
         );
+    });
+}
+
+/// A thread reports while another visits both moves.
+pub(crate) fn a_report_shows_each_move_at_one_moment() {
+    check(1, || {
+        let (tree, _) = tree_of(2);
+        let reporter = {
+            let tree = Arc::clone(&tree);
+            thread::spawn(move || {
+                let visited = visited(&tree, tree.root().header());
+                assert!(visited.is_sorted_by(|a, b| a.statistics.visits >= b.statistics.visits));
+                // Each led somewhere and was evaluated there.
+                let complete = |node: Index, weight: f64| node != 0 && weight == 1.0;
+                assert!(
+                    visited
+                        .iter()
+                        .all(|of| complete(of.node, of.statistics.weight))
+                );
+            })
+        };
+        let (mut nodes, mut blocks) = (Span::default(), Span::default());
+        for (index, visits) in tree.edge_indices(tree.root().header()).zip(1..) {
+            let edge = tree.edge(index);
+            edge.add_in_flight(visits);
+            let node = tree.add_node(&mut nodes, 1).unwrap();
+            edge.link(node);
+            expanded(&tree, &mut blocks, tree.node(node), 1);
+            edge.complete(visits, visits, 0);
+        }
+        reporter.join().unwrap();
     });
 }

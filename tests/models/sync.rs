@@ -3,12 +3,14 @@
 pub(crate) use loom::hint::spin_loop;
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
 
-use loom::sync::MutexGuard;
+use loom::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{PoisonError, TryLockError};
+use std::time::Duration;
 
 /// Every word costs time in every execution. A table can grow by a step.
 const MAX_WORDS: usize = (512 + 4) * 8;
 
-pub(crate) const PAGE: usize = 1 << 6;
+pub(crate) const PAGE: usize = 36;
 
 pub(crate) fn zeroed_words(length: usize) -> Box<[AtomicU64]> {
     let words = (0..length.min(MAX_WORDS)).map(|_| AtomicU64::new(0));
@@ -25,10 +27,37 @@ impl<T> Mutex<T> {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        self.0.lock().expect("a panic ends the model")
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        self.0.try_lock().ok()
+        match self.0.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
+}
+
+/// A lock for many readers, without poison.
+#[derive(Default)]
+pub(crate) struct RwLock<T>(loom::sync::RwLock<T>);
+
+impl<T> RwLock<T> {
+    pub(crate) fn new(value: T) -> RwLock<T> {
+        RwLock(loom::sync::RwLock::new(value))
+    }
+
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, T> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, T> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lets the others go on, who are waited for.
+pub(crate) fn sleep(_: Duration) {
+    loom::thread::yield_now();
 }

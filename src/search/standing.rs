@@ -1,0 +1,235 @@
+//! The order of choice among the moves of a node.
+//!
+//! A live report asks for it while other threads change the tree: everything is
+//! read once, and the order is that of what was read.
+
+use super::arena::Index;
+use super::edge::Edge;
+use super::gumbel::Contender;
+use super::header::{NodeHeader, Outcome};
+use super::node::{Node, Statistics};
+use super::prior::{self, Rank};
+use super::tree::Tree;
+use super::value::edge_value;
+use std::cmp::{Ordering, Reverse};
+
+/// An edge as it was at one moment. The other threads go on changing the tree: what
+/// is sorted, chosen and shown is read once.
+#[derive(Clone, Copy)]
+pub(crate) struct Snapshot<'a> {
+    pub(crate) edge: Edge<'a>,
+    /// The node it leads to; 0 where there is none.
+    pub(crate) node: Index,
+    /// What is proven of that node.
+    pub(crate) header: NodeHeader,
+    /// Its value for the side that plays the move, with the edge's visits.
+    pub(crate) statistics: Statistics,
+    standing: Standing,
+}
+
+impl<'a> Snapshot<'a> {
+    fn of(tree: &Tree, edge: Edge<'a>) -> Snapshot<'a> {
+        // First the visits: whoever sees them counted sees where they led.
+        let edge_visits = edge.edge_visits();
+        let index = edge.node();
+        let (header, value) = match index {
+            0 => (
+                NodeHeader::default(),
+                edge_value(&Statistics::default(), 1.0),
+            ),
+            _ => {
+                let node = tree.node(index);
+                let value = edge_value(&node.statistics(), edge_visits.drawn());
+                (node.header(), value)
+            }
+        };
+        let statistics = Statistics {
+            visits: edge_visits.visits(),
+            ..value
+        };
+        Snapshot {
+            edge,
+            node: index,
+            header,
+            statistics,
+            standing: Standing::new(header, &statistics, edge.rank()),
+        }
+    }
+}
+
+/// The place of a move in the order of choice, the greater the better: a proven
+/// win (the shorter, a tablebase's last), then visits, value and prior, then a
+/// proven loss (the longer, a tablebase's first).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing {
+    class: u8,
+    urgency: i32,
+    visits: u32,
+    q: f64,
+    rank: Rank,
+}
+
+impl Standing {
+    fn new(header: NodeHeader, statistics: &Statistics, rank: Rank) -> Standing {
+        let plies = i32::from(header.plies());
+        let (class, urgency) = match header.outcome() {
+            Outcome::Loss => (2, -plies),
+            Outcome::Win => (0, plies),
+            Outcome::Unknown | Outcome::Draw => (1, 0),
+        };
+        Standing {
+            class,
+            urgency,
+            visits: if class == 1 { statistics.visits } else { 0 },
+            // Of the two zeros neither is the greater.
+            q: statistics.q + 0.0,
+            rank,
+        }
+    }
+}
+
+impl Ord for Standing {
+    fn cmp(&self, other: &Standing) -> Ordering {
+        let whole = |standing: &Standing| (standing.class, standing.urgency, standing.visits);
+        whole(self)
+            .cmp(&whole(other))
+            .then(self.q.total_cmp(&other.q))
+            .then(self.rank.cmp(&other.rank))
+    }
+}
+
+impl PartialOrd for Standing {
+    fn partial_cmp(&self, other: &Standing) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Standing {
+    fn eq(&self, other: &Standing) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Standing {}
+
+/// The value of a move for the side that plays it, with its visits.
+pub(crate) fn edge_statistics(tree: &Tree, edge: Edge<'_>) -> Statistics {
+    Snapshot::of(tree, edge).statistics
+}
+
+/// Where a move stands at this moment.
+pub(crate) fn standing(tree: &Tree, edge: Edge<'_>) -> Standing {
+    Snapshot::of(tree, edge).standing
+}
+
+/// The edges of a node as Gumbel's selection sees them.
+pub(crate) fn contenders(tree: &Tree, node: Node<'_>) -> Vec<Contender> {
+    tree.edges(node.header())
+        .map(|edge| {
+            let of = Snapshot::of(tree, edge);
+            Contender {
+                number: edge.rank().number(),
+                prior: prior_of(edge),
+                q: (of.statistics.visits > 0).then_some(of.statistics.q as f32),
+                started: edge.edge_visits().started(),
+                lost: of.header.outcome() == Outcome::Win,
+            }
+        })
+        .collect()
+}
+
+/// The best edge, if any has been visited.
+pub(crate) fn best_edge<'a>(tree: &'a Tree, node: Node<'_>) -> Option<Edge<'a>> {
+    tree.edges(node.header())
+        .filter(|edge| edge.visits() > 0)
+        .max_by_key(|&edge| standing(tree, edge))
+}
+
+/// The visited edges of a node in the order of choice, the best first.
+pub(crate) fn visited<'a>(tree: &'a Tree, header: NodeHeader) -> Vec<Snapshot<'a>> {
+    let mut visited: Vec<Snapshot<'a>> = tree
+        .edges(header)
+        .map(|edge| Snapshot::of(tree, edge))
+        .filter(|snapshot| snapshot.statistics.visits > 0)
+        .collect();
+    visited.sort_by_key(|snapshot| Reverse(snapshot.standing));
+    visited
+}
+
+pub(crate) fn prior_of(edge: Edge<'_>) -> f32 {
+    prior::table()[usize::from(edge.rank().code())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arena::Span;
+    use super::super::tree::testing::{expanded, grow};
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::time::{Duration, Instant};
+
+    /// An order that changed while it was sorted by would panic, or show in
+    /// visits that rise.
+    #[test]
+    fn moves_are_in_order_while_other_threads_visit_them() {
+        let tree = Tree::new(1);
+        let mut span = Span::default();
+        expanded(&tree, &mut span, tree.root(), 218);
+        for _ in 0..200 {
+            grow(&tree, &mut span, tree.root()).unwrap();
+        }
+        let header = tree.root().header();
+        for edge in tree.edges(header) {
+            edge.add_in_flight(1);
+            edge.complete(1, 1, 0);
+        }
+        let over = AtomicBool::new(false);
+        let visit = || {
+            let mut number = 0;
+            while !over.load(Relaxed) {
+                number = (number + 73) % 200;
+                let edge = tree.edges(header).nth(number).unwrap();
+                edge.add_in_flight(number as u32);
+                edge.complete(number as u32, number as u32, 0);
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(visit);
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_millis(300) {
+                let visited = visited(&tree, header);
+                let visits = visited.iter().map(|of| of.statistics.visits);
+                let falls = visits.clone().is_sorted_by(|a, b| a >= b);
+                // The other thread ends even where this one fails.
+                over.store(!falls, Relaxed);
+                assert!(falls, "{:?}", visits.collect::<Vec<_>>());
+            }
+            over.store(true, Relaxed);
+        });
+    }
+
+    #[test]
+    fn wins_come_first_and_losses_last() {
+        let of = |outcome, plies, visits, q| {
+            let header = NodeHeader::default().with_outcome(outcome, plies);
+            let statistics = Statistics {
+                visits,
+                q,
+                ..Statistics::default()
+            };
+            Standing::new(header, &statistics, Rank::new(9, 9))
+        };
+        let order = [
+            of(Outcome::Loss, 3, 1, 1.0),
+            of(Outcome::Loss, 5, 9, 1.0),
+            of(Outcome::Unknown, 0, 5, 0.2),
+            of(Outcome::Draw, 0, 4, 0.3),
+            of(Outcome::Unknown, 0, 4, 0.0),
+            of(Outcome::Win, 6, 9, -1.0),
+            of(Outcome::Win, 2, 9, -1.0),
+        ];
+        assert!(order.is_sorted_by(|better, worse| better > worse));
+        let zeros = [0.0, -0.0].map(|q| of(Outcome::Unknown, 0, 1, q));
+        assert_eq!(zeros[0], zeros[1]);
+    }
+}

@@ -1,0 +1,69 @@
+//! What a search thread does until the search ends, for whatever reason.
+
+use super::SearchWorker;
+use crate::search::shared::Shared;
+use crate::search::sync::sleep;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// How long a thread waits that found no leaf for itself.
+const IDLE: Duration = Duration::from_micros(50);
+
+/// Stops a search when its thread panics: the other threads would otherwise go on
+/// for ever, and be waited for.
+struct StopOnPanic<'a>(&'a Shared<'a>);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop();
+        }
+    }
+}
+
+impl SearchWorker<'_> {
+    /// Searches until `is_over`, until there are no visits left to make, or until
+    /// the time affords no evaluation.
+    pub(crate) fn run(mut self, mut is_over: impl FnMut() -> bool) {
+        let shared = self.shared;
+        let _guard = StopOnPanic(shared);
+        while !is_over() {
+            if shared.tree.is_low() {
+                let _alone = shared.gate.write();
+                if shared.tree.is_low() {
+                    shared.tree.evict(|| shared.is_urgent());
+                }
+            }
+            let began = Instant::now();
+            let want = shared.affordable_batch();
+            if want == 0 {
+                shared.stop();
+                break;
+            }
+            let gathered = {
+                let _inside = shared.gate.read();
+                self.gather(want)
+            };
+            match self.evaluate() {
+                Ok(()) => {
+                    let _inside = shared.gate.read();
+                    self.finish();
+                }
+                Err(error) => {
+                    let _inside = shared.gate.read();
+                    self.abandon();
+                    shared.fail(error);
+                }
+            }
+            if gathered.leaves > 0 {
+                shared.latency.record(gathered.leaves, began.elapsed());
+            } else if shared.remaining.load(Relaxed) == 0 {
+                break;
+            } else if gathered.visits == 0 {
+                // Every leaf in reach is being evaluated by others.
+                sleep(IDLE);
+            }
+        }
+        self.release_memory();
+    }
+}

@@ -22,8 +22,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 use vampirc_uci::UciMessage;
 
-/// How long the end waits for a search that was told to stop.
-const SEARCH_GRACE: Duration = Duration::from_secs(1);
+/// How long the end waits for a search that was told to stop. Who fuzzes wants to know
+/// of one that goes on, and not of a machine that had no time for it.
+const SEARCH_GRACE: Duration = Duration::from_secs(if cfg!(fuzzing) { 15 } else { 1 });
 /// How long the end waits for a `perft`: scripts that pipe `go perft 4` and `quit`
 /// want to see the count.
 const PERFT_GRACE: Duration = Duration::from_secs(2);

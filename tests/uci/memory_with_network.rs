@@ -1,8 +1,8 @@
 //! `Hash` bounds tree and evaluation cache together. What a network takes for its
 //! weights and for the largest batch is no part of it, and does not grow with it.
 
-use super::{BRIEFLY, SLACK, number};
-use crate::uci::{Engine, PATIENCE, endurance, resident};
+use super::{BRIEFLY, SLACK, THREADS, WORK, number};
+use crate::uci::{Engine, endurance, resident, worked};
 use std::path::Path;
 use std::time::Instant;
 use tch::{Device, Tensor};
@@ -51,9 +51,9 @@ fn endures_a_search_with_a_network_within_the_hash() {
     write_small_network(&net);
     let mut engine = Engine::start();
     engine.say(&format!("setoption name Net value {}", net.display()));
-    for option in ["Threads value 2", "Device value cpu", "Hash value 1"] {
-        engine.say(&format!("setoption name {option}"));
-    }
+    engine.say(&format!("setoption name Threads value {THREADS}"));
+    engine.say("setoption name Device value cpu");
+    engine.say("setoption name Hash value 1");
     // A tree this small is evicted again and again, while its batches become as
     // large as those of the search to come.
     engine.say(&format!("go nodes {ENOUGH}"));
@@ -64,7 +64,11 @@ fn endures_a_search_with_a_network_within_the_hash() {
     engine.say("go infinite");
     let (mut nodes, mut fullness, mut largest) = (0, 0, before);
     while began.elapsed() < duration || nodes < ENOUGH {
-        assert!(began.elapsed() < duration + 2 * PATIENCE, "{nodes} nodes");
+        let work = worked(&engine, began);
+        assert!(
+            work < THREADS * duration + WORK,
+            "{nodes} nodes in {work:?}"
+        );
         let line = engine.wait_for("info depth ").pop().unwrap();
         largest = largest.max(resident(&engine));
         nodes = number(&line, "nodes").unwrap();

@@ -41,7 +41,9 @@ namespace {
 
 // Memory for an object whose size only libtorch knows; the largest, NCCL's
 // group, takes 1112 bytes in libtorch 2.11.0. The object's own destructor, which
-// is virtual, gives it back.
+// is virtual, gives it back. It tells operator delete the object's size and not this
+// one: glibc's allocator and mimalloc do not look at it, one that does must not be
+// preloaded.
 constexpr size_t kRoom = 16 << 10;
 
 template <typename Base, typename Construct>

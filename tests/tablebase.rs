@@ -1,13 +1,15 @@
 //! Tablebases: read, asked at the root and in the search, and told of.
 //!
 //! No package brings tables, so most of these are made here: endgames of three
-//! pieces, solved by retrograde analysis and written in Syzygy's format. Generated
-//! tables of up to four pieces are read too where there are any.
+//! pieces and one of four, solved by retrograde analysis and written in Syzygy's
+//! format. Generated tables of up to four pieces are read too where there are any.
 
 #[path = "tablebase/endgame.rs"]
 mod endgame;
 #[path = "tablebase/reading.rs"]
 mod reading;
+#[path = "tablebase/rook_knight.rs"]
+mod rook_knight;
 #[path = "tablebase/root.rs"]
 mod root;
 #[path = "tablebase/searching.rs"]

@@ -71,6 +71,11 @@ impl Endgame {
         self.values[self.number(squares(position, self.role)?, position.turn())]
     }
 
+    /// The same by the squares of White's king, the piece and Black's king.
+    pub fn value_of(&self, squares: [Square; 3], turn: Color) -> Option<i32> {
+        self.values[self.number(squares, turn)]
+    }
+
     /// The same by place.
     pub fn value_at(&self, index: usize, turn: Color) -> Option<i32> {
         self.values[2 * index + usize::from(turn.is_black())]
@@ -221,7 +226,7 @@ fn squares(position: &Chess, role: Role) -> Option<[Square; 3]> {
 fn index(role: Role, [king, piece, other]: [Square; 3]) -> usize {
     match role {
         Role::Pawn => index_with_pawn([piece, king, other]),
-        _ => index_without_pawns([king, piece, other]),
+        _ => index_of_three(fold([king, piece, other], 3)),
     }
 }
 
@@ -234,26 +239,35 @@ fn index_with_pawn(mut squares: [Square; 3]) -> usize {
     let (file, rank) = (squares[0].file(), squares[0].rank());
     // Nobody asks for pawns on the back ranks.
     let rank = usize::from(rank).clamp(1, 6) - 1;
-    let [_, second, third] = places(squares);
+    let [second, third] = [1, 2].map(|number| place_of(&squares, number));
     usize::from(file) * 6 * 63 * 62 + rank + 6 * second + 6 * 63 * third
 }
 
-/// The first piece stands in the triangle a1-d1-d4; where it stands on the long
-/// diagonal, the next one that does not stands below it.
-fn index_without_pawns(mut squares: [Square; 3]) -> usize {
+/// Turns and mirrors the board so that the first piece stands in the triangle a1-d1-d4;
+/// where it stands on the long diagonal, the next that does not, of so many, stands below it.
+pub fn fold<const N: usize>(mut squares: [Square; N], leading: usize) -> [Square; N] {
     if squares[0].file() >= File::E {
         squares = squares.map(Square::flip_horizontal);
     }
     if squares[0].rank() >= Rank::Fifth {
         squares = squares.map(Square::flip_vertical);
     }
-    let side = |square: Square| i32::from(square.file()) - i32::from(square.rank());
-    let first = squares.iter().copied().find(|&square| side(square) != 0);
-    if first.is_some_and(|square| side(square) < 0) {
+    let mut sides = squares.iter().take(leading).map(|&square| side(square));
+    if sides.find(|&side| side != 0).is_some_and(|side| side < 0) {
         squares = squares.map(Square::flip_diagonal);
     }
+    squares
+}
+
+/// On which side of the long diagonal a square lies, and how far.
+fn side(square: Square) -> i32 {
+    i32::from(square.file()) - i32::from(square.rank())
+}
+
+/// The place of three pieces after [`fold`].
+pub fn index_of_three(squares: [Square; 3]) -> usize {
     let [a, b, c] = squares;
-    let [_, second, third] = places(squares);
+    let [second, third] = [1, 2].map(|number| place_of(&squares, number));
     if side(a) != 0 {
         return below_diagonal(a, 4) * 63 * 62 + second * 62 + third;
     }
@@ -273,14 +287,11 @@ fn index_without_pawns(mut squares: [Square; 3]) -> usize {
     start + (rank(a) * 7 + second) * 6 + third
 }
 
-/// Where each stands among the squares that those before leave free.
-fn places(squares: [Square; 3]) -> [usize; 3] {
-    let place = |number: usize| {
-        let square = squares[number];
-        let before = squares[..number].iter().filter(|&&other| other < square);
-        usize::from(square) - before.count()
-    };
-    [place(0), place(1), place(2)]
+/// Where one of the squares stands among those that the ones before it leave free.
+pub fn place_of(squares: &[Square], number: usize) -> usize {
+    let square = squares[number];
+    let before = squares[..number].iter().filter(|&&other| other < square);
+    usize::from(square) - before.count()
 }
 
 /// The place of a square among those below the diagonal of a board of so many

@@ -1,12 +1,16 @@
 //! Folders and files: what is found, what is read, what is left out.
 
-use crate::tablebase::table::{BLESSED_LOSS, CURSED_WIN, DRAW, write_flat};
+use crate::tablebase::endgame::Endgame;
+use crate::tablebase::rook_knight::RookKnight;
+use crate::tablebase::table::{
+    BLESSED_LOSS, CURSED_WIN, DRAW, write_dtz, write_flat, write_rook_knight, write_wdl,
+};
 use crate::tablebase::{Tables, game, game_at, generated, verdict_of};
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use shakmaty::fen::Fen;
-use shakmaty::{EnPassantMode, Position, Role};
+use shakmaty::{Chess, EnPassantMode, Position, Role};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -32,37 +36,32 @@ fn tables_say_what_retrograde_analysis_does() {
     assert!(counts.iter().all(|&count| count > 5_000), "{counts:?}");
 }
 
-/// A reader of another make finds the same in our tables: they are in Syzygy's format.
-#[test]
-fn python_chess_reads_the_same() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let candidates = [root.join(".venv/bin/python"), PathBuf::from("python3")];
-    let python = candidates.into_iter().find(|python| {
+/// A Python with python-chess, if there is one.
+fn python() -> Option<PathBuf> {
+    let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/python");
+    let found = [venv, PathBuf::from("python3")].into_iter().find(|python| {
         let probe = Command::new(python)
             .args(["-c", "import chess.syzygy"])
             .output();
         probe.is_ok_and(|output| output.status.success())
     });
-    let Some(python) = python else {
+    if found.is_none() {
         crate::skip::skip("a Python with python-chess (tools/venv)");
-        return;
-    };
-    let tables = Tables::write();
-    let mut lines = String::new();
-    let mut count = 0;
-    for endgame in &tables.endgames {
-        for (position, value) in endgame.positions().step_by(61) {
-            if !position.legal_moves().is_empty() {
-                let fen = Fen::from_position(&position, EnPassantMode::Legal);
-                writeln!(lines, "{fen};{value}").unwrap();
-                count += 1;
-            }
-        }
     }
-    assert!(count > 3_000, "{count}");
+    found
+}
+
+/// A reader of another make finds these values in the tables of a folder.
+fn assert_python_reads(python: &Path, folder: &Path, positions: &[(Chess, i32)]) {
+    let mut lines = String::new();
+    for (position, value) in positions {
+        let fen = Fen::from_position(position, EnPassantMode::Legal);
+        writeln!(lines, "{fen};{value}").unwrap();
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/syzygy.py");
     let mut child = Command::new(python)
-        .arg(root.join("tests/python/syzygy.py"))
-        .arg(tables.folder.path())
+        .arg(script)
+        .arg(folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -76,7 +75,54 @@ fn python_chess_reads_the_same() {
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{complaints}");
     let checked = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(checked.trim(), count.to_string());
+    assert_eq!(checked.trim(), positions.len().to_string());
+}
+
+/// Our tables are in Syzygy's format.
+#[test]
+fn python_chess_reads_the_same() {
+    let Some(python) = python() else { return };
+    let tables = Tables::write();
+    let all = tables.endgames.iter();
+    let positions: Vec<_> = all
+        .flat_map(|endgame| endgame.positions().step_by(61))
+        .filter(|(position, _)| !position.legal_moves().is_empty())
+        .collect();
+    assert!(positions.len() > 3_000, "{}", positions.len());
+    assert_python_reads(&python, tables.folder.path(), &positions);
+}
+
+/// Four pieces, of which either side may win.
+#[test]
+fn tables_of_four_pieces_are_read_as_python_chess_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let rook = Endgame::solve(Role::Rook, &[]);
+    let solved = RookKnight::solve(&rook);
+    write_rook_knight(folder.path(), &solved);
+    write_wdl(folder.path(), &rook);
+    write_dtz(folder.path(), &rook);
+    write_flat(folder.path(), Role::Knight, [DRAW; 2]);
+    let tablebase = Tablebase::new(folder.path().to_str().unwrap());
+    let inventory = tablebase.inventory();
+    assert_eq!((inventory.wdl, inventory.dtz, inventory.pieces), (3, 2, 4));
+    let positions: Vec<_> = solved.positions(2_503).collect();
+    let mut counts = [0; 3];
+    for (position, value) in &positions {
+        let verdict = verdict_of(*value);
+        assert_eq!(tablebase.probe(position), Some(verdict), "{position:?}");
+        counts[verdict as usize] += 1;
+        let game = game_at(position, 0);
+        let moves = position.legal_moves();
+        let best = tablebase.best_moves(&game, &moves).unwrap();
+        assert_eq!(best.verdict, verdict, "{position:?}");
+        assert!(!best.moves.is_empty());
+    }
+    assert!(counts.iter().all(|&count| count > 100), "{counts:?}");
+    let longest = positions.iter().map(|&(_, value)| value).max();
+    println!("{counts:?}, mate in {longest:?} plies at most");
+    if let Some(python) = python() {
+        assert_python_reads(&python, folder.path(), &positions);
+    }
 }
 
 #[test]

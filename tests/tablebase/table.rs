@@ -2,6 +2,7 @@
 //! generator, with the plainest compression that it allows, codes of equal length.
 
 use crate::tablebase::endgame::{Endgame, TURNS};
+use crate::tablebase::rook_knight::RookKnight;
 use shakmaty::{Color, Role};
 use std::fs;
 use std::path::Path;
@@ -30,57 +31,130 @@ pub const DRAW: u8 = 2;
 pub const CURSED_WIN: u8 = 3;
 pub const WIN: u8 = 4;
 
+/// Which pieces a table is of.
+struct Layout {
+    name: String,
+    /// In the order that each subtable's index goes by.
+    pieces: Vec<u8>,
+    /// A subtable for each file that the first pawn can be mirrored to.
+    files: usize,
+}
+
+impl Layout {
+    const KING: u8 = 6;
+    const BLACK: u8 = 8;
+
+    fn of(role: Role) -> Layout {
+        let (piece, other) = (role as u8, Layout::BLACK | Layout::KING);
+        let (files, pieces) = match role {
+            Role::Pawn => (4, vec![piece, Layout::KING, other]),
+            _ => (1, vec![Layout::KING, piece, other]),
+        };
+        Layout {
+            name: format!("K{}vK", role.upper_char()),
+            pieces,
+            files,
+        }
+    }
+
+    fn of_rook_knight() -> Layout {
+        let white = [Layout::KING, Role::Rook as u8];
+        let black = [Layout::KING, Role::Knight as u8].map(|piece| Layout::BLACK | piece);
+        Layout {
+            name: "KRvKN".to_owned(),
+            pieces: [white, black].concat(),
+            files: 1,
+        }
+    }
+
+    /// Magic, layout, and which pieces the subtables are of.
+    fn header(&self, magic: [u8; 4]) -> Vec<u8> {
+        let mut file = magic.to_vec();
+        file.push(if self.files > 1 {
+            SPLIT | HAS_PAWNS
+        } else {
+            SPLIT
+        });
+        for _ in 0..self.files {
+            file.push(0);
+            // The same for either side to move.
+            file.extend(self.pieces.iter().map(|piece| piece | piece << 4));
+        }
+        pad(&mut file, 2);
+        file
+    }
+}
+
 /// Writes the WDL table of an endgame.
 pub fn write_wdl(folder: &Path, endgame: &Endgame) {
-    let of_side = |turn| {
-        let wdl = |value: Option<i32>| match value.unwrap_or(0) {
-            1.. => u16::from(WIN),
-            0 => u16::from(DRAW),
-            ..0 => u16::from(LOSS),
-        };
-        values(endgame, turn).map(wdl).collect::<Vec<_>>()
-    };
-    let sides = TURNS.map(of_side);
-    write(folder, endgame.role, "rtbw", WDL_MAGIC, 0, &sides);
+    let sides = TURNS.map(|turn| values(endgame, turn).map(wdl).collect());
+    write(
+        folder,
+        &Layout::of(endgame.role),
+        "rtbw",
+        WDL_MAGIC,
+        0,
+        &sides,
+    );
 }
 
 /// Writes the DTZ table of an endgame, with White to move.
 pub fn write_dtz(folder: &Path, endgame: &Endgame) {
-    let plies = |value: Option<i32>| value.map_or(0, |value| value.max(1) as u16 - 1);
     let side = values(endgame, Color::White).map(plies).collect();
-    write(folder, endgame.role, "rtbz", DTZ_MAGIC, EXACT, &[side]);
+    write(
+        folder,
+        &Layout::of(endgame.role),
+        "rtbz",
+        DTZ_MAGIC,
+        EXACT,
+        &[side],
+    );
+}
+
+/// Writes both tables of king and rook against king and knight.
+pub fn write_rook_knight(folder: &Path, solved: &RookKnight<'_>) {
+    let layout = Layout::of_rook_knight();
+    let sides = TURNS.map(|turn| solved.by_index(turn));
+    let coded = |code: fn(i32) -> u16| {
+        sides
+            .each_ref()
+            .map(|side| side.iter().map(|&value| code(value)).collect::<Vec<_>>())
+    };
+    write(folder, &layout, "rtbw", WDL_MAGIC, 0, &coded(wdl));
+    write(
+        folder,
+        &layout,
+        "rtbz",
+        DTZ_MAGIC,
+        EXACT,
+        &coded(plies)[..1],
+    );
 }
 
 /// Writes the WDL table of an endgame without pawns of which it says the same
 /// everywhere, of each side to move.
 pub fn write_flat(folder: &Path, role: Role, [white, black]: [u8; 2]) {
-    let mut file = header(role, WDL_MAGIC);
+    let layout = Layout::of(role);
+    let mut file = layout.header(WDL_MAGIC);
     file.extend([SINGLE_VALUE, white, SINGLE_VALUE, black]);
-    finish(folder, role, "rtbw", file);
+    finish(folder, &layout, "rtbw", file);
 }
 
-fn values(endgame: &Endgame, turn: Color) -> impl Iterator<Item = Option<i32>> {
-    (0..Endgame::size(endgame.role)).map(move |index| endgame.value_at(index, turn))
+fn values(endgame: &Endgame, turn: Color) -> impl Iterator<Item = i32> {
+    (0..Endgame::size(endgame.role)).map(move |index| endgame.value_at(index, turn).unwrap_or(0))
 }
 
-/// Magic, layout, and which pieces each subtable's index goes by.
-fn header(role: Role, magic: [u8; 4]) -> Vec<u8> {
-    const KING: u8 = 6;
-    const BLACK: u8 = 8;
-    let piece = role as u8;
-    let mut file = magic.to_vec();
-    let (layout, files, pieces) = match role {
-        Role::Pawn => (SPLIT | HAS_PAWNS, 4, [piece, KING, BLACK | KING]),
-        _ => (SPLIT, 1, [KING, piece, BLACK | KING]),
-    };
-    file.push(layout);
-    for _ in 0..files {
-        file.push(0);
-        // The same for either side to move.
-        file.extend(pieces.map(|piece| piece | piece << 4));
+fn wdl(value: i32) -> u16 {
+    match value {
+        1.. => WIN.into(),
+        0 => DRAW.into(),
+        ..0 => LOSS.into(),
     }
-    pad(&mut file, 2);
-    file
+}
+
+/// Plies to what resets the clock, less one; whether they win is the WDL table's to say.
+fn plies(value: i32) -> u16 {
+    value.unsigned_abs().max(1) as u16 - 1
 }
 
 /// A subtable: its values in codes of so many bits.
@@ -155,13 +229,13 @@ impl Part<'_> {
 
 fn write(
     folder: &Path,
-    role: Role,
+    layout: &Layout,
     extension: &str,
     magic: [u8; 4],
     flags: u8,
     sides: &[Vec<u16>],
 ) {
-    let files = if role == Role::Pawn { 4 } else { 1 };
+    let files = layout.files;
     let bits = |values: &[u16]| {
         let most = values.iter().max().copied().unwrap_or(0).max(1);
         most.ilog2() as usize + 1
@@ -177,7 +251,7 @@ fn write(
             }
         })
         .collect();
-    let mut file = header(role, magic);
+    let mut file = layout.header(magic);
     parts
         .iter()
         .for_each(|part| part.write_header(&mut file, flags));
@@ -188,13 +262,13 @@ fn write(
         .iter()
         .for_each(|part| part.write_block_lengths(&mut file));
     parts.iter().for_each(|part| part.write_blocks(&mut file));
-    finish(folder, role, extension, file);
+    finish(folder, layout, extension, file);
 }
 
-fn finish(folder: &Path, role: Role, extension: &str, mut file: Vec<u8>) {
+fn finish(folder: &Path, layout: &Layout, extension: &str, mut file: Vec<u8>) {
     pad(&mut file, ALIGNMENT);
     file.resize(file.len() + TAIL, 0);
-    let name = format!("K{}vK.{extension}", role.upper_char());
+    let name = format!("{}.{extension}", layout.name);
     fs::write(folder.join(name), file).unwrap();
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 /// Every word costs time in every execution. A table can grow by a step.
 const MAX_WORDS: usize = (512 + 4) * 8;
 
+/// As few words as hold any block, in whole nodes.
 pub(crate) const PAGE: usize = 36;
 
 pub(crate) fn zeroed_words(length: usize) -> Box<[AtomicU64]> {

@@ -10,7 +10,7 @@
 //! members do.
 
 use super::PolicyPlayer;
-use crate::chess::{Game, RATING_SPREAD, weights_near};
+use crate::chess::{Game, RATING_SPREAD, Ratings, weights_near};
 use crate::data::legal::Legal;
 use crate::data::record::{Node, Record, SearchResult};
 use crate::data::replay::{ReplayError, main_line};
@@ -24,6 +24,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 use shakmaty::fen::Fen;
 use shakmaty::{EnPassantMode, Move, Position};
+use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 /// Games whose positions are evaluated together.
@@ -53,6 +54,10 @@ pub struct Teaching {
     /// drawn by; 0 takes the nearest. Movers beyond the teachers' ratings count as
     /// rated like the last of them.
     pub spread: f64,
+    /// If given, both players of each game get the same rating, drawn from this range:
+    /// every rating is then taught as often as any other. The game's result, which is
+    /// not that of such players, is dropped.
+    pub ratings: Option<RangeInclusive<u16>>,
     /// Each game loses its first plies, a random number of this range, which thins
     /// out openings. A game too short for it loses none.
     pub cut: RangeInclusive<usize>,
@@ -69,6 +74,7 @@ impl Teaching {
             teachers,
             played: 0.0,
             spread: RATING_SPREAD,
+            ratings: None,
             cut: 0..=0,
             seed: 0,
         }
@@ -94,11 +100,12 @@ impl Teaching {
         let mut lessons: Vec<Lesson> = self.teachers.iter().map(|_| Lesson::default()).collect();
         let mut taught = Vec::new();
         for (number, record) in (first..).zip(records) {
+            let mut random = generator(self.seed, number);
+            let record = &self.rated(record, &mut random);
             let ratings = record.ratings;
             if self.teachers.len() > 1 && (ratings.white.is_none() || ratings.black.is_none()) {
                 continue;
             }
-            let mut random = generator(self.seed, number);
             let mut game = main_line(record)?;
             let played: Vec<Move> = game.plies().iter().filter_map(|ply| ply.played).collect();
             let cut = random.random_range(self.cut.clone());
@@ -121,6 +128,22 @@ impl Teaching {
             self.hear(teacher, lesson, &mut taught)?;
         }
         Ok(taught)
+    }
+
+    /// The record with other ratings, where they are to be drawn.
+    fn rated<'a>(&self, record: &'a Record, random: &mut Xoshiro256PlusPlus) -> Cow<'a, Record> {
+        let Some(range) = &self.ratings else {
+            return Cow::Borrowed(record);
+        };
+        let rating = Some(random.random_range(range.clone()));
+        Cow::Owned(Record {
+            ratings: Ratings {
+                white: rating,
+                black: rating,
+            },
+            result: None,
+            ..record.clone()
+        })
     }
 
     /// A teacher for this rating, as an index.
@@ -232,7 +255,6 @@ fn shortened(record: &Record, game: &Game, cut: usize) -> Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chess::Ratings;
     use crate::data::curve::Curve;
     use crate::data::label::TargetRules;
     use crate::data::pgn::parse_game;
@@ -354,6 +376,33 @@ mod tests {
         for (ply, sample) in samples(&taught[0]).iter().enumerate() {
             let q = said[ply % 2][ply].1;
             assert!((sample.q.unwrap() - q).abs() < 1e-3, "ply {ply}");
+        }
+    }
+
+    #[test]
+    fn ratings_can_be_drawn_evenly() {
+        let mut teaching = Teaching::new(vec![teacher(1, Some(1100)), teacher(2, Some(1900))]);
+        teaching.ratings = Some(1000..=2199);
+        let mut unrated = game(1500, 1500);
+        unrated.ratings = Ratings::default();
+        let records = vec![unrated; 600];
+        let taught = teaching.teach(&records, 0).unwrap();
+        assert_eq!(taught.len(), records.len());
+        let mut bands = [0_u32; 6];
+        for record in &taught {
+            assert_eq!(record.ratings.white, record.ratings.black);
+            assert_eq!(record.result, None);
+            bands[usize::from(record.ratings.white.unwrap() - 1000) / 200] += 1;
+        }
+        assert!(bands.iter().all(|&it| (65..135).contains(&it)), "{bands:?}");
+        // The teachers answer for the ratings drawn.
+        teaching.spread = 0.0;
+        teaching.ratings = Some(1800..=1900);
+        let taught = teaching.teach(&records[..1], 0).unwrap();
+        let said = said(&teaching.teachers[1], &records[0]);
+        for (sample, (_, q)) in samples(&taught[0]).iter().zip(&said) {
+            assert!((sample.q.unwrap() - q).abs() < 1e-3);
+            assert!(sample.result.is_none());
         }
     }
 

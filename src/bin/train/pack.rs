@@ -85,6 +85,11 @@ pub struct Pack {
         value_parser = spread, requires = "networks"
     )]
     rating_spread: f64,
+    /// With --teacher: both players of each game get the same rating, drawn from this
+    /// range, so that every rating is taught as often; their results are dropped. For
+    /// games that were sampled. Example: 1000..2199.
+    #[arg(long, value_name = "A..B", value_parser = ratings, requires = "networks")]
+    draw_ratings: Option<(u16, u16)>,
     /// With --teacher: the share of the move played in the policy's target.
     #[arg(
         long, default_value_t = 0.0, value_name = "SHARE",
@@ -245,6 +250,7 @@ impl Pack {
         let mut teaching = Teaching::new(teachers);
         teaching.played = self.played_share as f32;
         teaching.spread = self.rating_spread;
+        teaching.ratings = self.draw_ratings.map(|(first, last)| first..=last);
         teaching.cut = first..=last;
         teaching.seed = self.seed;
         Ok(Some(teaching))
@@ -401,6 +407,15 @@ impl Packing {
         }
         let bytes = self.writer.finish()?;
         Ok((self.counts, bytes))
+    }
+}
+
+fn ratings(text: &str) -> Result<(u16, u16), String> {
+    let ends = text.split_once("..");
+    let ends = ends.and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+    match ends {
+        Some((first, last)) if first <= last => Ok((first, last)),
+        _ => Err("write the lowest and the highest rating, as in 1000..2199".to_owned()),
     }
 }
 

@@ -399,7 +399,7 @@ mod tests {
         teaching.spread = 0.0;
         teaching.ratings = Some(1800..=1900);
         let taught = teaching.teach(&records[..1], 0).unwrap();
-        let said = said(&teaching.teachers[1], &records[0]);
+        let said = said(&teaching.teachers[1], &taught[0]);
         for (sample, (_, q)) in samples(&taught[0]).iter().zip(&said) {
             assert!((sample.q.unwrap() - q).abs() < 1e-3);
             assert!(sample.result.is_none());

@@ -16,7 +16,7 @@ pub const RATING_SPREAD: f64 = 200.0;
 /// How much each of several players' opinion counts for someone of a `rating`: a
 /// Gaussian of the distance between both, with this standard deviation (`spread`) in
 /// rating points. The nearest counts 1, also beyond the lowest and the highest of
-/// `ratings`; with a spread of 0 only they count.
+/// `ratings`; with a spread of 0 only the nearest counts.
 #[must_use]
 pub fn weights_near(ratings: &[u16], rating: u16, spread: f64) -> Vec<f64> {
     let lowest = ratings.iter().copied().min().unwrap_or(rating);

@@ -1,8 +1,8 @@
 //! The short search of the stronger levels.
 //!
 //! A policy that imitates strong players blunders more than they do: it does not
-//! calculate. From a rating on, a search evaluates the moves, and the policy is shifted towards
-//! those that turn out well, as piKL does (Jacob et al., "Modeling Strong and
+//! calculate. From a rating on, a search evaluates the moves, and the policy is
+//! shifted towards those that turn out well, as piKL does (Jacob et al., "Modeling Strong and
 //! Human-Like Gameplay with KL-Regularized Search", 2022): the sampled policy is
 //! proportional to prior × exp(Q / λ). It maximises the expected result, less λ times
 //! its divergence from the human policy. Visits grow with the rating, as in ALLIE

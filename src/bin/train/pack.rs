@@ -67,7 +67,8 @@ pub struct Pack {
     hold_out: f64,
     /// Take the targets of policy and value from this network; may be repeated, with
     /// a rating each. A position asks one near its mover's rating (see
-    /// --rating-spread). Temperatures above 1 (the default) flatten the policy. Example: maia-1500.pt,elo=1500.
+    /// --rating-spread). Temperatures above 1 (the default) flatten the policy.
+    /// Example: maia-1500.pt,elo=1500.
     #[arg(
         long = "teacher",
         value_name = "FILE[,temperature=T][,elo=N]",
@@ -89,7 +90,7 @@ pub struct Pack {
     /// range, so that every rating is taught as often; their results are dropped. For
     /// games that were sampled. Example: 1000..2199.
     #[arg(long, value_name = "A..B", value_parser = ratings, requires = "networks")]
-    draw_ratings: Option<(u16, u16)>,
+    random_ratings: Option<(u16, u16)>,
     /// With --teacher: the share of the move played in the policy's target.
     #[arg(
         long, default_value_t = 0.0, value_name = "SHARE",
@@ -250,7 +251,7 @@ impl Pack {
         let mut teaching = Teaching::new(teachers);
         teaching.played = self.played_share as f32;
         teaching.spread = self.rating_spread;
-        teaching.ratings = self.draw_ratings.map(|(first, last)| first..=last);
+        teaching.ratings = self.random_ratings.map(|(first, last)| first..=last);
         teaching.cut = first..=last;
         teaching.seed = self.seed;
         Ok(Some(teaching))

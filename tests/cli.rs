@@ -340,7 +340,7 @@ fn networks_are_held_against_peoples_moves() {
         ["--net", &nets[0]],
         ["--by-rating", &by_rating[0]],
         ["--by-rating", &by_rating[1]],
-        ["--rating-spread", "1e9"],
+        ["--rating-spread", "1000000000"],
     ]
     .concat();
     let measured = json(&arguments);

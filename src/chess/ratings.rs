@@ -11,14 +11,14 @@ pub struct Ratings {
 
 /// The spread of [`weights_near`] at which the ensemble of Maia's ten networks foretells
 /// people best, or nearly so: 200 to 300 rating points (bench/README.md).
-pub const RATING_SPREAD: f64 = 200.0;
+pub const RATING_SPREAD: u32 = 200;
 
 /// How much each of several players' opinion counts for someone of a `rating`: a
 /// Gaussian of the distance between both, with this standard deviation (`spread`) in
 /// rating points. The nearest counts 1, also beyond the lowest and the highest of
 /// `ratings`; with a spread of 0 only the nearest counts.
 #[must_use]
-pub fn weights_near(ratings: &[u16], rating: u16, spread: f64) -> Vec<f64> {
+pub fn weights_near(ratings: &[u16], rating: u16, spread: u32) -> Vec<f64> {
     let lowest = ratings.iter().copied().min().unwrap_or(rating);
     let highest = ratings.iter().copied().max().unwrap_or(rating);
     let rating = rating.clamp(lowest, highest);
@@ -27,7 +27,7 @@ pub fn weights_near(ratings: &[u16], rating: u16, spread: f64) -> Vec<f64> {
     let weight = |distance| {
         let more = f64::from(distance).powi(2) - nearest.powi(2);
         if more > 0.0 {
-            (-0.5 * more / spread.powi(2)).exp()
+            (-0.5 * more / f64::from(spread).powi(2)).exp()
         } else {
             1.0
         }
@@ -45,17 +45,17 @@ mod tests {
         let [one, two] = [-0.5_f64, -2.0].map(f64::exp);
         // Below the lowest rating as at the lowest.
         for rating in [1100, 800] {
-            assert_eq!(weights_near(&ratings, rating, 400.0), [1.0, one, two]);
+            assert_eq!(weights_near(&ratings, rating, 400), [1.0, one, two]);
         }
-        assert_eq!(weights_near(&ratings, 1500, 400.0), [one, 1.0, one]);
-        let [first, second, third] = weights_near(&ratings, 1600, 400.0)[..] else {
+        assert_eq!(weights_near(&ratings, 1500, 400), [one, 1.0, one]);
+        let [first, second, third] = weights_near(&ratings, 1600, 400)[..] else {
             panic!("three weights");
         };
         assert_eq!(second, 1.0);
         assert!((first - (-0.75_f64).exp()).abs() < 1e-12, "{first}");
         assert!((third - (-0.25_f64).exp()).abs() < 1e-12, "{third}");
-        assert_eq!(weights_near(&ratings, 1300, 0.0), [1.0, 1.0, 0.0]);
-        assert_eq!(weights_near(&ratings, 2400, 0.0), [0.0, 0.0, 1.0]);
-        assert!(weights_near(&[], 1500, 200.0).is_empty());
+        assert_eq!(weights_near(&ratings, 1300, 0), [1.0, 1.0, 0.0]);
+        assert_eq!(weights_near(&ratings, 2400, 0), [0.0, 0.0, 1.0]);
+        assert!(weights_near(&[], 1500, 200).is_empty());
     }
 }

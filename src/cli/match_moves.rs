@@ -42,8 +42,8 @@ pub struct Arguments {
     /// One more column: the mean policy and value of all networks of --by-rating,
     /// weighted by a Gaussian of the distance from the mover's rating with this
     /// standard deviation in rating points, such as 200
-    #[arg(long, value_name = "POINTS", value_parser = points, requires = "by_rating")]
-    rating_spread: Option<f64>,
+    #[arg(long, value_name = "POINTS", requires = "by_rating")]
+    rating_spread: Option<u32>,
     /// Take only this share of the games, by the hash of their moves. They are those
     /// that a training with the same `data.validation`, or a larger one, never sees
     #[arg(long, default_value_t = 1.0, value_parser = share)]
@@ -81,14 +81,6 @@ fn rated(text: &str) -> Result<(PathBuf, u16), String> {
     let usage = || "write the network's file, `=` and a rating, as in maia-1100.pt=1100".to_owned();
     let (path, rating) = text.rsplit_once('=').ok_or_else(usage)?;
     Ok((path.into(), rating.parse().map_err(|_| usage())?))
-}
-
-fn points(text: &str) -> Result<f64, String> {
-    let points: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    match points.is_finite() && points >= 0.0 {
-        true => Ok(points),
-        false => Err("a number of rating points, 0 or more".to_owned()),
-    }
 }
 
 fn share(text: &str) -> Result<f64, String> {

@@ -53,7 +53,7 @@ pub struct Teaching {
     /// Standard deviation of the Gaussian over ratings that a position's teacher is
     /// drawn by; 0 takes the nearest. Movers beyond the teachers' ratings count as
     /// rated like the last of them.
-    pub spread: f64,
+    pub spread: u32,
     /// If given, both players of each game get the same rating, drawn from this range:
     /// every rating is then taught as often as any other. The game's result, which is
     /// not that of such players, is dropped.
@@ -358,7 +358,7 @@ mod tests {
         let mut teaching =
             Teaching::new(teachers.map(|(seed, it)| teacher(seed, Some(it))).collect());
         let mut random = generator(3, 0);
-        teaching.spread = 400.0;
+        teaching.spread = 400;
         let mut counts = [0_u32; 3];
         for _ in 0..1000 {
             counts[teaching.draw(Some(1100), &mut random)] += 1;
@@ -368,7 +368,7 @@ mod tests {
         assert!((530..620).contains(&first), "{first}");
         assert!((300..400).contains(&second), "{second}");
         assert!((45..115).contains(&third), "{third}");
-        teaching.spread = 0.0;
+        teaching.spread = 0;
         // White of the game asks the first teacher, Black the last.
         let record = game(1000, 2000);
         let taught = teaching.teach(std::slice::from_ref(&record), 0).unwrap();
@@ -396,7 +396,7 @@ mod tests {
         }
         assert!(bands.iter().all(|&it| (65..135).contains(&it)), "{bands:?}");
         // The teachers answer for the ratings drawn.
-        teaching.spread = 0.0;
+        teaching.spread = 0;
         teaching.ratings = Some(1800..=1900);
         let taught = teaching.teach(&records[..1], 0).unwrap();
         let said = said(&teaching.teachers[1], &taught[0]);

@@ -81,11 +81,8 @@ pub struct Pack {
     networks: PolicyArguments,
     /// With several --teacher: the standard deviation, in rating points, of the
     /// Gaussian by which a position's teacher is drawn; 0 takes the nearest.
-    #[arg(
-        long, default_value_t = RATING_SPREAD, value_name = "POINTS",
-        value_parser = spread, requires = "networks"
-    )]
-    rating_spread: f64,
+    #[arg(long, default_value_t = RATING_SPREAD, value_name = "POINTS", requires = "networks")]
+    rating_spread: u32,
     /// With --teacher: both players of each game get the same rating, drawn from this
     /// range, so that every rating is taught as often; their results are dropped. For
     /// games that were sampled. Example: 1000..2199.
@@ -417,14 +414,6 @@ fn ratings(text: &str) -> Result<(u16, u16), String> {
     match ends {
         Some((first, last)) if first <= last => Ok((first, last)),
         _ => Err("write the lowest and the highest rating, as in 1000..2199".to_owned()),
-    }
-}
-
-fn spread(text: &str) -> Result<f64, String> {
-    let spread: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    match spread.is_finite() && spread >= 0.0 {
-        true => Ok(spread),
-        false => Err("a number of rating points, 0 or more".to_owned()),
     }
 }
 

@@ -375,6 +375,16 @@ fn networks_are_held_against_peoples_moves() {
     assert_eq!(number(&difference["mean"]), 0.0);
     assert_eq!(number(&difference["high"]), 1.0);
 
+    // Weak players do not search, and answer by the policy alone.
+    let searching = json(&[&arguments[..], &["--search"]].concat());
+    let column = |of: &Value| of["networks"][0].clone();
+    let (searched, alone) = (column(&searching), column(&measured));
+    assert_eq!(searched["network"], "opinion, searching");
+    let log_loss = |of: &Value, row: usize| number(&of["bands"][row]["log_loss"]["mean"]);
+    assert!((log_loss(&searched, 0) - log_loss(&alone, 0)).abs() < 1e-6);
+    assert!((log_loss(&searched, 1) - log_loss(&alone, 1)).abs() > 1e-6);
+    assert_eq!(searching["networks"][1], measured["networks"][1]);
+
     let text = tessera(&arguments)
         .args(["--net", &nets[1]])
         .assert()

@@ -6,14 +6,19 @@ use anyhow::Context;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
+use tessera::agent::AgentKind;
 use tessera::chess::weights_near;
 use tessera::eval::move_match::{
-    Answer, Band, Difference, Estimate, Interval, Position, Positions, Prediction, Score,
-    Selection, ask, by_band, compare, list, read, score,
+    Answer, Band, Difference, Estimate, Evaluator, Interval, Position, Positions, Prediction,
+    Respondent, Sampler, Score, Selection, ask, by_band, compare, list, read, score,
 };
-use tessera::nn::{self, BackendKind, BackendOptions};
+use tessera::nn::{self, Backend, BackendKind, BackendOptions};
+use tessera::search::Parameters;
 
+/// Memory of one searching player's tree, in MiB: room for more nodes than any level takes.
+const HASH: usize = 16;
 /// Name of the column that takes the network nearest in rating.
 const NEAREST: &str = "nearest by rating";
 /// Name of the column that takes the mean over networks of like ratings.
@@ -35,6 +40,10 @@ pub struct Arguments {
     /// A network; may be repeated. Without any, the network built into the program
     #[arg(long, value_name = "FILE")]
     net: Vec<PathBuf>,
+    /// Hold the agent `human` against people as it plays with each of the networks, its
+    /// short search included, in place of the networks' own policies
+    #[arg(long)]
+    search: bool,
     /// One more column: for each position that of these networks which is nearest in
     /// rating to the mover, such as maia-1100.pt=1100 maia-1500.pt=1500
     #[arg(long, value_name = "FILE=RATING", num_args = 1.., value_parser = rated)]
@@ -62,7 +71,7 @@ pub struct Arguments {
     seed: u64,
     /// Instead of measuring, print the positions with their games so far, one JSON object
     /// a line
-    #[arg(long, conflicts_with_all = ["net", "by_rating", "json"])]
+    #[arg(long, conflicts_with_all = ["net", "search", "by_rating", "json"])]
     list: bool,
     /// Threads that evaluate; 0 takes as many as the network recommends
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
@@ -179,7 +188,15 @@ impl Arguments {
         let built_in = self.net.is_empty() && self.by_rating.is_empty();
         let nets = self.net.iter().cloned().map(Some);
         for net in nets.chain(built_in.then_some(None)) {
-            let (name, answers) = self.ask(positions, net, |_| true)?;
+            let backend = self.backend(net)?;
+            let name = &backend.properties().name;
+            let (name, answers) = match self.search {
+                true => (
+                    format!("{name}, searching"),
+                    self.play(positions, &backend)?,
+                ),
+                false => (name.clone(), self.ask(positions, &*backend, |_| true)?),
+            };
             let predictions = answers.iter().map(|(_, answer)| answer.prediction());
             let predictions = predictions.collect();
             columns.push(Column { name, predictions });
@@ -198,8 +215,8 @@ impl Arguments {
         for (network, (net, _)) in self.by_rating.iter().enumerate() {
             let is_nearest = |position: &Position| self.nearest(position.rating) == Some(network);
             let wanted = |position: &Position| self.rating_spread.is_some() || is_nearest(position);
-            let (_, answers) = self.ask(positions, Some(net.clone()), wanted)?;
-            for (place, answer) in answers {
+            let backend = self.backend(Some(net.clone()))?;
+            for (place, answer) in self.ask(positions, &*backend, wanted)? {
                 let position = &positions.all()[place];
                 if is_nearest(position) {
                     nearest[place] = answer.prediction();
@@ -231,26 +248,62 @@ impl Arguments {
         nearest.map(|(place, _)| place)
     }
 
-    /// A network's name, and its answers to the positions that are `wanted`.
-    fn ask(
-        &self,
-        positions: &Positions,
-        net: Option<PathBuf>,
-        wanted: impl Fn(&Position) -> bool + Sync,
-    ) -> anyhow::Result<(String, Vec<(usize, Answer)>)> {
-        let backend = nn::load(&BackendOptions {
+    fn backend(&self, net: Option<PathBuf>) -> anyhow::Result<Arc<dyn Backend>> {
+        Ok(nn::load(&BackendOptions {
             kind: self.backend,
             network: self.on.network(net),
             threads: self.threads.into(),
             ..BackendOptions::default()
-        })?;
-        let count = positions.all().iter().filter(|position| wanted(position));
-        let bar = progress(count.count(), "positions");
-        let done = |count| bar.inc(count as u64);
-        let answers = ask(&*backend, positions, &wanted, done)?;
-        bar.finish_and_clear();
-        Ok((backend.properties().name.clone(), answers))
+        })?)
     }
+
+    /// A network's own answers to the positions that are `wanted`.
+    fn ask(
+        &self,
+        positions: &Positions,
+        backend: &dyn Backend,
+        wanted: impl Fn(&Position) -> bool + Sync,
+    ) -> anyhow::Result<Vec<(usize, Answer)>> {
+        let threads = backend.properties().recommended_threads.max(1);
+        let evaluators = (0..threads).map(|_| Evaluator(backend)).collect();
+        answers(evaluators, positions, wanted)
+    }
+
+    /// The answers of `human`.
+    fn play(
+        &self,
+        positions: &Positions,
+        backend: &Arc<dyn Backend>,
+    ) -> anyhow::Result<Vec<(usize, Answer)>> {
+        let parameters = Parameters {
+            hash: HASH,
+            ..Parameters::default()
+        };
+        let agent = || AgentKind::Human.build(backend.clone(), &parameters);
+        let properties = backend.properties();
+        // A short search gathers a position or few at a time: many fill the batches.
+        let count = match properties.input {
+            Some(_) => properties.recommended_batch,
+            None => properties.recommended_threads,
+        };
+        let agents = (0..count.max(1)).map(|_| Sampler(agent())).collect();
+        answers(agents, positions, |_| true)
+    }
+}
+
+/// Asks, and shows how far it is.
+fn answers<R: Respondent>(
+    respondents: Vec<R>,
+    positions: &Positions,
+    wanted: impl Fn(&Position) -> bool + Sync,
+) -> anyhow::Result<Vec<(usize, Answer)>> {
+    let count = positions.all().iter().filter(|position| wanted(position));
+    let bar = progress(count.count(), "positions");
+    let answers = ask(respondents, positions, &wanted, |count| {
+        bar.inc(count as u64)
+    })?;
+    bar.finish_and_clear();
+    Ok(answers)
 }
 
 fn rows<T>(positions: &Positions, measure: impl FnMut(&[usize]) -> T) -> Vec<Row<T>> {

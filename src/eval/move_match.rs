@@ -15,7 +15,9 @@ mod score;
 pub use bootstrap::{Difference, Interval, compare};
 pub use listing::{Listed, list};
 pub use positions::{Position, Positions, Selection, read};
-pub use prediction::{Answer, Prediction, PredictionError, ask};
+pub use prediction::{
+    Answer, Evaluator, Prediction, PredictionError, Respondent, Response, Sampler, ask,
+};
 pub use score::{Estimate, Score, score};
 
 use serde::Serialize;

@@ -1,8 +1,10 @@
-//! What a network says of the positions.
+//! What networks and agents say of the positions.
 
 use super::positions::{Position, Positions};
+use crate::chess::Game;
 use crate::data::replay::{ReplayError, main_line};
 use crate::nn::{Backend, BackendError, Batch, Evaluations, softmax};
+use crate::play::{Agent, AgentError, Limits, MoveStatistics, Question};
 use crate::scoped_threads::side_by_side;
 use shakmaty::Position as _;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -65,25 +67,112 @@ pub enum PredictionError {
     /// An evaluation failed.
     #[error(transparent)]
     Backend(#[from] BackendError),
+    /// An agent could not answer.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
     /// A game cannot be played through.
     #[error(transparent)]
     Replay(#[from] ReplayError),
 }
 
-/// The answers to the positions that are `wanted`, with their places in ascending order. The networks that read ratings are told both players'. `done`
-/// hears how many positions were evaluated.
+/// What answers positions.
+pub trait Respondent: Send {
+    /// How many positions it likes to be asked at once.
+    fn batch(&self) -> usize;
+
+    /// Each legal move's probability, in the order of the move generator, and those of
+    /// win, draw and loss for the mover, for each position.
+    ///
+    /// # Errors
+    /// [`PredictionError`]; there are then no answers at all.
+    fn respond(&mut self, games: &[Game]) -> Result<Vec<Response>, PredictionError>;
+}
+
+/// A policy over the legal moves, and probabilities of win, draw and loss.
+pub type Response = (Vec<f32>, [f32; 3]);
+
+/// A network's own policy and value: one evaluation a position. Networks that read ratings
+/// are told both players'.
+pub struct Evaluator<'a>(pub &'a dyn Backend);
+
+impl Respondent for Evaluator<'_> {
+    fn batch(&self) -> usize {
+        self.0.properties().recommended_batch
+    }
+
+    fn respond(&mut self, games: &[Game]) -> Result<Vec<Response>, PredictionError> {
+        let (mut batch, mut evaluations) = (Batch::default(), Evaluations::default());
+        for game in games {
+            let legal = game.position().legal_moves();
+            batch.push(game, &legal, self.0.properties().input);
+        }
+        self.0.evaluate(&batch, &mut evaluations)?;
+        let response = |index| {
+            let mut policy = evaluations.logits(index).to_vec();
+            softmax(&mut policy, 1.0);
+            (policy, evaluations.value(index).wdl())
+        };
+        Ok((0..games.len()).map(response).collect())
+    }
+}
+
+/// An agent with the policy that it samples its moves from, such as `human`.
+pub struct Sampler(pub Box<dyn Agent>);
+
+impl Respondent for Sampler {
+    fn batch(&self) -> usize {
+        self.0.batch()
+    }
+
+    fn respond(&mut self, games: &[Game]) -> Result<Vec<Response>, PredictionError> {
+        let limits = Limits::default();
+        let question = |game| Question {
+            game,
+            limits: limits.clone(),
+        };
+        let questions: Vec<Question<'_>> = games.iter().map(question).collect();
+        let choices = self.0.choose_many(&questions)?;
+        let responses = games.iter().zip(choices).map(|(game, choice)| {
+            let legal = game.position().legal_moves();
+            let moves = &choice.statistics;
+            let prior = |mv| {
+                moves
+                    .iter()
+                    .find(|of| of.mv == mv)
+                    .map_or(0.0, |of| of.prior)
+            };
+            let policy = legal.into_iter().map(prior).collect();
+            (policy, mean_wdl(moves))
+        });
+        Ok(responses.collect())
+    }
+}
+
+/// The mean over moves by their visits; over all alike if nothing was visited.
+fn mean_wdl(moves: &[MoveStatistics]) -> [f32; 3] {
+    let visited = moves.iter().any(|of| of.visits > 0);
+    let weight = |of: &MoveStatistics| if visited { of.visits as f32 } else { 1.0 };
+    let total: f32 = moves.iter().map(weight).sum();
+    std::array::from_fn(|outcome| {
+        let sum: f32 = moves.iter().map(|of| weight(of) * of.wdl[outcome]).sum();
+        sum / total.max(1.0)
+    })
+}
+
+/// The answers to the positions that are `wanted`, with their places in ascending order,
+/// by respondents side by side that answer alike. `done` hears how many positions were
+/// answered.
 ///
 /// # Errors
 /// [`PredictionError`]; there are then no answers at all.
-pub fn ask(
-    backend: &dyn Backend,
+pub fn ask<R: Respondent>(
+    respondents: Vec<R>,
     positions: &Positions,
     wanted: impl Fn(&Position) -> bool + Sync,
     done: impl Fn(usize) + Sync,
 ) -> Result<Vec<(usize, Answer)>, PredictionError> {
-    let properties = backend.properties();
     let next = AtomicUsize::new(0);
-    let work = || {
+    let work = |mut respondent: R| {
         let mut waiting = Waiting::default();
         let mut found = Vec::new();
         while let Some((record, places)) = positions.games().get(next.fetch_add(1, Relaxed)) {
@@ -98,54 +187,51 @@ pub fn ask(
                 game.truncate(ply + 1);
                 let legal = game.position().legal_moves();
                 let played = legal.iter().position(|&mv| Some(mv) == played);
-                waiting.batch.push(&game, &legal, properties.input);
-                waiting.played.push((place, played.unwrap_or_default()));
-                if waiting.batch.len() >= properties.recommended_batch {
-                    done(waiting.evaluate(backend, &mut found)?);
+                waiting.places.push((place, played.unwrap_or_default()));
+                waiting.games.push(game.clone());
+                if waiting.games.len() >= respondent.batch() {
+                    done(waiting.ask(&mut respondent, &mut found)?);
                 }
             }
         }
-        done(waiting.evaluate(backend, &mut found)?);
+        done(waiting.ask(&mut respondent, &mut found)?);
         Ok::<_, PredictionError>(found)
     };
-    let threads = properties.recommended_threads.max(1);
-    let found = side_by_side((0..threads).map(|_| work))?;
+    let work = &work;
+    let found = side_by_side(respondents.into_iter().map(|of| move || work(of)))?;
     let mut found: Vec<_> = found.into_iter().flatten().collect();
     found.sort_unstable_by_key(|&(place, _)| place);
     Ok(found)
 }
 
-/// Positions to be evaluated together: each with its place, and with the played
-/// move's place among the legal ones.
+/// Positions to be answered together: each with its place, and with the played move's
+/// place among the legal ones.
 #[derive(Default)]
 struct Waiting {
-    batch: Batch,
-    played: Vec<(usize, usize)>,
-    evaluations: Evaluations,
+    games: Vec<Game>,
+    places: Vec<(usize, usize)>,
 }
 
 impl Waiting {
-    /// Evaluates the positions and forgets them; how many there were.
-    fn evaluate(
+    /// Puts the positions and forgets them; how many there were.
+    fn ask(
         &mut self,
-        backend: &dyn Backend,
+        respondent: &mut impl Respondent,
         found: &mut Vec<(usize, Answer)>,
-    ) -> Result<usize, BackendError> {
-        let count = self.batch.len();
+    ) -> Result<usize, PredictionError> {
+        let count = self.games.len();
         if count > 0 {
-            backend.evaluate(&self.batch, &mut self.evaluations)?;
+            let responses = respondent.respond(&self.games)?;
+            for ((place, played), (policy, wdl)) in self.places.drain(..).zip(responses) {
+                let answer = Answer {
+                    policy,
+                    played,
+                    wdl,
+                };
+                found.push((place, answer));
+            }
+            self.games.clear();
         }
-        for (index, (place, played)) in self.played.drain(..).enumerate() {
-            let mut policy = self.evaluations.logits(index).to_vec();
-            softmax(&mut policy, 1.0);
-            let answer = Answer {
-                policy,
-                played,
-                wdl: self.evaluations.value(index).wdl(),
-            };
-            found.push((place, answer));
-        }
-        self.batch.clear();
         Ok(count)
     }
 }
@@ -154,7 +240,10 @@ impl Waiting {
 mod tests {
     use super::super::positions::tests::{ALL, positions};
     use super::*;
+    use crate::agent::AgentKind;
     use crate::nn::{Random, Uniform};
+    use crate::search::Parameters;
+    use std::sync::Arc;
 
     const GAMES: &str = "\
 [WhiteElo \"1500\"]\n[BlackElo \"1700\"]\n\n1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 *\n
@@ -164,7 +253,7 @@ mod tests {
     fn the_move_played_is_looked_up_in_the_policy() {
         let set = positions(GAMES, &ALL);
         let backend = Random::new(3);
-        let found = ask(&backend, &set, |_| true, |_| {}).unwrap();
+        let found = ask(vec![Evaluator(&backend)], &set, |_| true, |_| {}).unwrap();
         let places: Vec<_> = found.iter().map(|&(place, _)| place).collect();
         assert_eq!(places, (0..12).collect::<Vec<_>>());
         for (place, answer) in found {
@@ -191,8 +280,8 @@ mod tests {
     #[test]
     fn a_mean_of_answers_is_that_of_probabilities() {
         let set = positions(GAMES, &ALL);
-        let [one, two] =
-            [3, 4].map(|seed| ask(&Random::new(seed), &set, |_| true, |_| {}).unwrap());
+        let [one, two] = [3, 4]
+            .map(|seed| ask(vec![Evaluator(&Random::new(seed))], &set, |_| true, |_| {}).unwrap());
         for ((_, one), (_, two)) in one.iter().zip(&two) {
             let mut mean = Answer::default();
             mean.add(one, 0.25);
@@ -210,9 +299,34 @@ mod tests {
         let evaluated = AtomicUsize::new(0);
         let count = |positions| _ = evaluated.fetch_add(positions, Relaxed);
         let wanted = |position: &Position| position.rating == 2700;
-        let found = ask(&Uniform::default(), &set, wanted, count).unwrap();
+        let found = ask(vec![Evaluator(&Uniform::default())], &set, wanted, count).unwrap();
         let places: Vec<_> = found.iter().map(|&(place, _)| place).collect();
         assert_eq!(places, [9, 11]);
         assert_eq!(evaluated.into_inner(), 2);
+    }
+
+    #[test]
+    fn an_agent_answers_with_the_policy_that_it_samples_from() {
+        let set = positions(GAMES, &ALL);
+        let backend = || -> Arc<dyn Backend> { Arc::new(Random::new(3)) };
+        let parameters = Parameters {
+            seed: 1,
+            ..Parameters::default()
+        };
+        let ask_agents = |count| {
+            let agent = |_| Sampler(AgentKind::Human.build(backend(), &parameters));
+            ask((0..count).map(agent).collect(), &set, |_| true, |_| {}).unwrap()
+        };
+        let (found, alike) = (ask_agents(1), ask_agents(3));
+        assert_eq!(found, alike);
+        let alone = ask(vec![Evaluator(&*backend())], &set, |_| true, |_| {}).unwrap();
+        for ((place, answer), (_, alone)) in found.iter().zip(&alone) {
+            assert!((answer.policy.iter().sum::<f32>() - 1.0).abs() < 1e-4);
+            assert!((answer.wdl.iter().sum::<f32>() - 1.0).abs() < 1e-4);
+            assert_eq!(answer.played, alone.played);
+            // Only strong players search.
+            let searches = set.all()[*place].rating > 1400;
+            assert_eq!(answer.policy != alone.policy, searches, "place {place}");
+        }
     }
 }

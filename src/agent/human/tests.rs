@@ -21,19 +21,19 @@ fn game(rating: u16) -> Game {
     game
 }
 
-/// The moves of a game of the agent against itself.
+/// The moves of a game of the agent against itself, until a mate at the longest.
 fn play(agent: &mut HumanAgent, rating: u16, plies: usize) -> Vec<String> {
     agent.new_game();
     let mut game = game(rating);
-    let moves = (0..plies).map(|_| {
+    let moves = (0..plies).map_while(|_| {
         let control = Control::default();
         let choice = agent.choose(&game, &Limits::default(), &control, &mut |_| {});
         let choice = choice.unwrap();
-        let best = choice.best.unwrap();
+        let best = choice.best?;
         assert_eq!(choice.report.lines[0].moves, [best]);
         let text = game.format_move(best);
         game.play(best);
-        text
+        Some(text)
     });
     moves.collect()
 }

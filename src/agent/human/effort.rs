@@ -20,7 +20,7 @@ const POLICY_REACH: u16 = 1400;
 const FIRST_VISITS: f64 = 8.0;
 /// … and the rating points that double them.
 const DOUBLING: f64 = 200.0;
-/// Visits of the highest level.
+/// Visits at the most, for ratings beyond all levels.
 const MOST_VISITS: f64 = 4096.0;
 /// Rating points above the policy's reach at which λ is 1, the value of a win: a move
 /// that is better by λ is e times as likely as its prior has it. At twice the points λ

@@ -7,14 +7,17 @@ use std::process::Command;
 use std::{env, fs};
 
 /// Our C++: what tch does not reach of libtorch. One line a file.
-const CPP: [&str; 15] = [
+const CPP: [&str; 18] = [
     "src/interop/onnx/graph.cpp",
     "src/nn/torch/fuse.cpp",
     "src/nn/torch/fused/autograd.cpp",
+    "src/nn/torch/fused/description.cpp",
     "src/nn/torch/fused/embedding_functions.cpp",
     "src/nn/torch/fused/encoder_functions.cpp",
     "src/nn/torch/fused/head_functions.cpp",
     "src/nn/torch/fused/inference.cpp",
+    "src/nn/torch/fused/inference_heads.cpp",
+    "src/nn/torch/fused/inference_inputs.cpp",
     "src/nn/torch/mish.cpp",
     "src/nn/torch/module.cpp",
     "src/nn/torch/process.cpp",
@@ -54,21 +57,24 @@ const AMX: [&str; 9] = [
 ];
 
 /// Headers those files include.
-const HEADERS: [&str; 19] = [
+const HEADERS: [&str; 22] = [
     "src/nn/torch/fuse.h",
     "src/nn/torch/fused/attention.h",
     "src/nn/torch/fused/autograd.h",
     "src/nn/torch/fused/bias.h",
     "src/nn/torch/fused/blocks.h",
     "src/nn/torch/fused/dense.h",
+    "src/nn/torch/fused/description.h",
     "src/nn/torch/fused/embedding.h",
     "src/nn/torch/fused/feed_forward.h",
     "src/nn/torch/fused/inference.h",
     "src/nn/torch/fused/isa.h",
+    "src/nn/torch/fused/known_inputs.h",
     "src/nn/torch/fused/nadam.h",
     "src/nn/torch/fused/norm.h",
     "src/nn/torch/fused/policy.h",
     "src/nn/torch/fused/product.h",
+    "src/nn/torch/fused/rewriting.h",
     "src/nn/torch/fused/simd.h",
     "src/nn/torch/kernels.h",
     "src/nn/torch/rms_norm.h",

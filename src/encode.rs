@@ -4,6 +4,8 @@
 //! Everything is from the mover's view: where Black is to move the board is
 //! flipped top to bottom, so that the side to move always plays upwards.
 
+#[cfg(feature = "torch")]
+mod attacks;
 mod canonical;
 mod format;
 mod input;
@@ -11,6 +13,8 @@ mod perspective;
 mod policy;
 mod transform;
 
+#[cfg(feature = "torch")]
+pub(crate) use attacks::{ATTACKS, look_up_attacks};
 pub use format::InputFormat;
 pub(crate) use input::EN_PASSANT;
 #[cfg(feature = "torch")]

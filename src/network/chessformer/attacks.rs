@@ -11,16 +11,14 @@ mod boards;
 
 pub(super) use boards::BoardAttacks;
 
+use crate::encode;
 use crate::network::encoder::AttackLogits;
 use crate::network::parameters::{Builder, Initial, Slot, Weights};
 use shakmaty::{Bitboard, Color, Square, attacks};
 use tch::{Device, Kind, Tensor};
 
-/// Features of a square: how many of our pawns, knights, bishops, rooks, queens
-/// and kings attack it, and how many of theirs; whether a knight, a bishop, a rook
-/// of theirs there would attack our king, and of ours theirs; whether the bishop
-/// or the rook would if one piece were gone (pins and discovered attacks).
-pub(super) const ATTACKS: i64 = 12 + 6 + 4;
+/// Features of a square, see [`encode::ATTACKS`].
+pub(super) const ATTACKS: i64 = encode::ATTACKS as i64;
 
 /// Pairs of squares.
 const PAIRS: i64 = 64 * 64;

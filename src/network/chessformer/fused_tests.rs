@@ -200,6 +200,15 @@ fn fused_blocks_have_the_outputs_and_gradients_of_composed_ones() {
     }
 }
 
+fn about(case: &Case) -> About {
+    About {
+        name: case.name.to_owned(),
+        search_value: "wdl".to_owned(),
+        training: serde_json::Value::Null,
+        licence: "GPL-3.0-or-later".to_owned(),
+    }
+}
+
 #[test]
 fn frozen_networks_are_as_exact_with_fused_blocks_as_without() {
     let folder = tempfile::tempdir().unwrap();
@@ -207,14 +216,8 @@ fn frozen_networks_are_as_exact_with_fused_blocks_as_without() {
     let rows = rows(40);
     for case in &CASES {
         let model = case.model();
-        let about = About {
-            name: case.name.to_owned(),
-            search_value: "wdl".to_owned(),
-            training: serde_json::Value::Null,
-            licence: "GPL-3.0-or-later".to_owned(),
-        };
         let (flat, norm) = (weights(&model), model.model().norm);
-        let network = Network::new(Box::new(model), &flat, about);
+        let network = Network::new(Box::new(model), &flat, about(case));
         network.write(ExportPrecision::F32, &path).unwrap();
         let file = std::fs::read(&path).unwrap();
         let evaluate = |kind, sets| {
@@ -238,13 +241,71 @@ fn frozen_networks_are_as_exact_with_fused_blocks_as_without() {
             let fused = evaluate(Kind::BFloat16, sets);
             let what = format!("{}, without {sets} sets", case.name);
             // Root mean square norms have no kernels here.
-            let is_fused = norm == NormKind::Layer;
-            assert_eq!(fused != composed, is_fused, "{what}");
+            if norm == NormKind::Layer {
+                assert_ne!(fused, composed, "{what}");
+            }
             let (fused, composed) = (off(&fused), off(&composed));
             assert!(
                 fused < 1.2 * composed,
                 "{what}: off by {fused}, not {composed}"
             );
         }
+    }
+}
+
+/// The graph of a network's file once it is frozen in bf16, and how it would come to what
+/// its products multiply without kernels.
+fn frozen(file: &[u8]) -> (String, String) {
+    let freeze = |sets| {
+        fused::without_fastest(sets, || {
+            let module = Module::load(file).unwrap();
+            module.freeze(Device::Cpu, Kind::BFloat16).unwrap()
+        })
+    };
+    (freeze(0).graph(), freeze(3).factors())
+}
+
+/// Whoever changes how inputs are exported changes `fused/known_inputs.h` too: frozen
+/// networks would compute them by tensors otherwise, which takes as long as a layer.
+#[test]
+fn frozen_networks_know_their_inputs_and_heads() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("net.pt");
+    let has_kernels = has_kernels(Kind::BFloat16, 0);
+    let by_token = |case: &&Case| case.name != "an embedding without a kernel";
+    for case in CASES.iter().filter(by_token) {
+        let model = case.model();
+        let (flat, config) = (weights(&model), model.model().clone());
+        let network = Network::new(Box::new(model), &flat, about(case));
+        network.write(ExportPrecision::F32, &path).unwrap();
+        let (graph, factors) = frozen(&std::fs::read(&path).unwrap());
+        let layers = has_kernels && config.norm == NormKind::Layer;
+        let attention = layers && config.attack_bias && config.width / config.heads % 32 == 0;
+        let expected = [
+            ("tessera::features", has_kernels),
+            ("tessera::embedding", has_kernels),
+            ("tessera::policy", has_kernels),
+            ("tessera::attention", attention),
+            ("tessera::attacked_pairs", attention),
+            ("tessera::dense_mish", layers),
+            (
+                "aten::bitwise_right_shift",
+                !has_kernels || config.attack_bias && !attention,
+            ),
+        ];
+        for (operator, is_there) in expected {
+            assert_eq!(
+                graph.contains(operator),
+                is_there,
+                "{}: {operator}; the inputs are\n{factors}\n{graph}",
+                case.name
+            );
+        }
+    }
+    for name in ["tessera-xs", "tessera-s", "tessera-m", "tessera-human"] {
+        let path = format!("{}/nets/{name}.pt", env!("CARGO_MANIFEST_DIR"));
+        let (graph, factors) = frozen(&std::fs::read(path).unwrap());
+        let by_tensors = graph.contains("aten::bitwise_right_shift");
+        assert_eq!(by_tensors, !has_kernels, "{name}: {factors}\n{graph}");
     }
 }

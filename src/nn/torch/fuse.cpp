@@ -90,6 +90,8 @@ void fuse_convolutions(const std::shared_ptr<Graph>& graph) {
 
 void tessera::fuse(const std::shared_ptr<Graph>& graph) {
   tessera::fused::fuse_encoder(graph);
+  tessera::fused::fuse_inputs(graph);
+  tessera::fused::fuse_heads(graph);
   fuse_norms(graph);
   fuse_convolutions(graph);
 }

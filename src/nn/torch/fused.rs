@@ -1,9 +1,11 @@
 //! The blocks of a network as single operators with gradients, for training
-//! on a processor: see the C++ in the folder of this name.
+//! on a processor: see the C++ in the folder of this name, which also puts operators
+//! without gradients into frozen networks.
 
 use super::shim::{self, RawTensor, take_text};
+use crate::encode::{ATTACKS, look_up_attacks as look_up};
 use std::ffi::c_char;
-use std::ptr;
+use std::{ptr, slice};
 use tch::{Device, Tensor};
 
 /// Every width must be a multiple of this: AMX multiplies 32 numbers of bf16 at a
@@ -16,6 +18,35 @@ pub(crate) fn is_available(like: &Tensor, widths: &[i64]) -> bool {
         && widths.iter().all(|width| width % MULTIPLE == 0)
         // SAFETY: the tensor is valid for the call.
         && unsafe { shim::tessera_fused_available(like.as_ptr().cast()) }
+}
+
+/// Has frozen networks look up attacks on bitboards.
+pub(super) fn look_up_attacks() {
+    unsafe extern "C" fn all(
+        rows: *const u64,
+        row_width: usize,
+        boards: usize,
+        squares: *mut u8,
+        pairs: *mut u64,
+    ) {
+        // SAFETY: the caller vouches for the sizes, and that nobody else sees what is
+        // filled in.
+        let (rows, squares, pairs) = unsafe {
+            (
+                slice::from_raw_parts(rows, boards * row_width),
+                slice::from_raw_parts_mut(squares, boards * 64 * ATTACKS),
+                slice::from_raw_parts_mut(pairs, boards * 2 * 64),
+            )
+        };
+        for ((row, squares), pairs) in rows
+            .chunks_exact(row_width)
+            .zip(squares.chunks_exact_mut(64 * ATTACKS))
+            .zip(pairs.chunks_exact_mut(2 * 64))
+        {
+            look_up(row, squares, pairs);
+        }
+    }
+    shim::tessera_fused_look_up(all);
 }
 
 /// Runs `work` as on a processor without its fastest instruction sets, so many of

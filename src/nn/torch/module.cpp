@@ -174,6 +174,13 @@ char* tessera_module_freeze(Module* module, int device, int scalar_type) {
   });
 }
 
+// The graph of `forward`, as libtorch prints it.
+char* tessera_module_graph(const Module* module, char** out) {
+  return guarded([&] {
+    *out = tessera::text(module->get_method("forward").graph()->toString(false));
+  });
+}
+
 char* tessera_module_forward(Module* module, const at::Tensor* input,
                              void* context, VisitTensor visit) {
   return guarded([&] {

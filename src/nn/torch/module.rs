@@ -1,6 +1,7 @@
 //! TorchScript modules with what [`tch::CModule`] lacks: loading from memory,
 //! several outputs, freezing, casting only what is floating-point.
 
+use super::fused;
 use super::shim::{self, take_text};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
@@ -172,9 +173,35 @@ impl Module {
             Kind::Half => 2,
             other => panic!("networks are not computed in {other:?}"),
         };
+        fused::look_up_attacks();
         // SAFETY: the module is valid and nobody else sees it.
         check(unsafe { shim::tessera_module_freeze(self.0.as_ptr(), device, kind) })?;
         Ok(self)
+    }
+
+    /// The graph of `forward` as libtorch prints it.
+    #[cfg(test)]
+    pub fn graph(&self) -> String {
+        // SAFETY: the module is valid.
+        self.text(|module, out| unsafe { shim::tessera_module_graph(module, out) })
+    }
+
+    /// How the graph comes to what its products multiply.
+    #[cfg(test)]
+    pub fn factors(&self) -> String {
+        // SAFETY: the module is valid.
+        self.text(|module, out| unsafe { shim::tessera_fused_describe(module, out) })
+    }
+
+    #[cfg(test)]
+    fn text(
+        &self,
+        write: impl FnOnce(*const shim::Module, *mut *mut c_char) -> *mut c_char,
+    ) -> String {
+        let mut text = ptr::null_mut();
+        check(write(self.0.as_ptr(), &raw mut text)).unwrap();
+        // SAFETY: the text is the shim's, and now ours.
+        unsafe { take_text(text).unwrap() }
     }
 
     /// Runs `forward` on one tensor and returns the tensors of its tuple, in

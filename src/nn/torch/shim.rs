@@ -22,6 +22,10 @@ type VisitTensor = unsafe extern "C" fn(*mut c_void, *const c_char, *mut RawTens
 pub(super) type Forward =
     unsafe extern "C" fn(*mut c_void, *mut RawTensor, *mut *mut RawTensor, usize) -> c_int;
 
+/// Looks up the attacks on boards: rows [boards, row width], zeros [boards, 64, 22] and
+/// [boards, 2, 64] to fill in.
+pub(super) type LookUp = unsafe extern "C" fn(*const u64, usize, usize, *mut u8, *mut u64);
+
 unsafe extern "C" {
     fn tessera_free_text(text: *mut c_char);
 
@@ -55,6 +59,9 @@ unsafe extern "C" {
         device: c_int,
         scalar_type: c_int,
     ) -> *mut c_char;
+    #[cfg(test)]
+    pub(super) fn tessera_module_graph(module: *const Module, out: *mut *mut c_char)
+    -> *mut c_char;
     pub(super) fn tessera_module_forward(
         module: *mut Module,
         input: *const RawTensor,
@@ -77,7 +84,13 @@ unsafe extern "C" {
         path: *const c_char,
     ) -> *mut c_char;
 
+    pub(super) safe fn tessera_fused_look_up(look_up: LookUp);
     pub(super) fn tessera_fused_available(like: *const RawTensor) -> bool;
+    #[cfg(test)]
+    pub(super) fn tessera_fused_describe(
+        module: *const Module,
+        out: *mut *mut c_char,
+    ) -> *mut c_char;
     #[cfg(test)]
     pub(super) safe fn tessera_fused_pass_over(sets: usize);
     pub(super) fn tessera_fused_attention(

@@ -153,7 +153,7 @@ struct DenseLayers {
   const void *weights[kMostLayers], *biases[kMostLayers];
   // [boards · 64, outputs].
   void* y[kMostLayers];
-  // Before mish, for backward: [boards · 64, joint].
+  // Before mish, for backward: [boards · 64, joint]; null in inference.
   void* kept;
 };
 
@@ -185,7 +185,7 @@ struct Policy {
 
   // [boards, 1858].
   float* logits;
-  // For backward: queries and keys, [boards · 64, 2 · width].
+  // For backward: queries and keys, [boards · 64, 2 · width]; null in inference.
   void* projected;
 };
 
@@ -230,7 +230,7 @@ struct Embedding {
   const void *weight, *bias, *multiply, *add;
   // [boards · 64, width].
   void* y;
-  // Before `multiply`, for backward: [boards · 64, width].
+  // Before `multiply`, for backward: [boards · 64, width]; null in inference.
   void* projected;
 };
 

@@ -45,10 +45,12 @@ void dense(const DenseLayers& layers, int64_t first_board, int64_t last_board) {
   for_rows({(last_board - first_board) * kSquares, joint, width}, x, width, panelled,
            buffer, [&](int64_t row, const float* sums) {
              const int64_t token = begin + row;
-             T* kept = static_cast<T*>(layers.kept) + token * joint;
+             T* kept = kept_at<T>(layers.kept, token * joint);
              for (int64_t i = 0; i < joint; i += kLanes) {
                const Vector h = load(sums + i) + load(biases + i);
-               store(h, kept + i);
+               if (kept != nullptr) {
+                 store(h, kept + i);
+               }
                store(mish(h).value, active + i);
              }
              const T* from = active;

@@ -70,11 +70,13 @@ void embedding(const Embedding& layer, int64_t first_board, int64_t last_board) 
              const int64_t square = row % kSquares * width, place = (begin + row) * width;
              const T* multiply = static_cast<const T*>(layer.multiply) + square;
              const T* add = static_cast<const T*>(layer.add) + square;
-             T* projected = static_cast<T*>(layer.projected) + place;
+             T* projected = kept_at<T>(layer.projected, place);
              T* y = static_cast<T*>(layer.y) + place;
              for (int64_t i = 0; i < width; i += kLanes) {
                const Vector h = load(sums + i) + load(bias + i);
-               store(h, projected + i);
+               if (projected != nullptr) {
+                 store(h, projected + i);
+               }
                store(h * load(multiply + i) + load(add + i), y + i);
              }
            });

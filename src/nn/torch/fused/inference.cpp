@@ -1,51 +1,21 @@
-// Encoder blocks as operators for the graphs of frozen networks. In f32 the
-// graphs stay as they are: libtorch's products are as fast there, and what a
-// network says does not change.
+// Encoder blocks as operators for the graphs of frozen networks.
 #include "inference.h"
-#include "autograd.h"
+#include "rewriting.h"
 
-#include <torch/csrc/jit/ir/constants.h>
-#include <torch/csrc/jit/ir/subgraph_matcher.h>
 #include <torch/csrc/jit/passes/constant_propagation.h>
 #include <torch/csrc/jit/passes/subgraph_rewrite.h>
 #include <torch/library.h>
 
-#include <string>
-#include <unordered_map>
-
 using at::Tensor;
 using torch::jit::Graph;
 using torch::jit::Match;
-using torch::jit::toIValue;
-using torch::jit::Value;
 
 namespace tessera::fused {
 namespace {
 
-constexpr at::ScalarType kType = at::kBFloat16;
-
 // Gains of residuals are folded into the weights by whoever froze the network.
 NormEnd norm_of(const Tensor& weight, const Tensor& bias, double epsilon) {
   return {1.0f, static_cast<float>(epsilon), true, data(weight), data(bias)};
-}
-
-// Whether kernels take these widths.
-bool whole(std::initializer_list<int64_t> widths) {
-  return std::all_of(widths.begin(), widths.end(),
-                     [](int64_t width) { return width > 0 && width % 32 == 0; });
-}
-
-// Kernels walk through memory by the sizes that they are told.
-void expect(const Tensor& tensor, at::IntArrayRef sizes) {
-  TORCH_CHECK(tensor.is_cpu() && tensor.scalar_type() == kType && tensor.sizes() == sizes,
-              "a tensor of ", tensor.sizes(), " in place of ", sizes);
-}
-
-// The same of the tokens of boards, of which there may be any number.
-void expect_tokens(const Tensor& tokens, int64_t width) {
-  TORCH_CHECK(tokens.is_cpu() && tokens.scalar_type() == kType && tokens.dim() > 0 &&
-                  tokens.size(-1) == width && tokens.numel() % (kSquares * width) == 0,
-              "tokens of ", tokens.sizes());
 }
 
 // What the weights of the attention operator are, in their order.
@@ -69,17 +39,20 @@ enum AttentionWeight {
   kAttentionWeights,
 };
 
-// Tokens [B, 64, width] to tokens. `more` [B · heads, 4096] is added to the biases;
-// `split` is [B, 64, 2, heads, head width], the shape of queries and keys; the
-// generator is by pair, [4096, generated].
-Tensor attention(const Tensor& tokens, const Tensor& more, const std::vector<Tensor>& weights,
-                 at::IntArrayRef split, double gab_epsilon, double epsilon) {
+// Tokens [B, 64, width] to tokens. To the biases are added `more` [B · heads, 4096],
+// or what `attacks`, bitboards i64 [B, 2, 64], are worth to each head, f32 [heads, 2].
+// `split` is [B, 64, 2, heads, head width], the shape of queries and keys; the generator
+// is by pair, [4096, generated].
+Tensor attention(const Tensor& tokens, const std::optional<Tensor>& more,
+                 const std::optional<Tensor>& attacks, const std::optional<Tensor>& worth,
+                 const std::vector<Tensor>& weights, at::IntArrayRef split,
+                 double gab_epsilon, double epsilon) {
   TORCH_CHECK(kernels(kType) != nullptr && weights.size() == kAttentionWeights &&
                   split.size() == 5 && weights[kSquareWeight].dim() == 2 &&
                   weights[kSummary].dim() == 2 && weights[kGenerator].dim() == 2,
               "weights of no attention");
   const std::vector<Tensor> w = contiguous(weights);
-  const Tensor x = tokens.contiguous(), biases = more.contiguous();
+  const Tensor x = tokens.contiguous();
   Attention block{};
   block.heads = split[3];
   block.head_width = split[4];
@@ -89,7 +62,6 @@ Tensor attention(const Tensor& tokens, const Tensor& more, const std::vector<Ten
               "widths that have no kernels");
   const int64_t width = block.heads * block.head_width, asked = block.heads * generated;
   expect_tokens(x, width);
-  expect(biases, more.sizes());
   expect(w[kQueryKey], {2 * width, width});
   expect(w[kValue], {width, width});
   expect(w[kSquareWeight], {compress, width});
@@ -109,7 +81,21 @@ Tensor attention(const Tensor& tokens, const Tensor& more, const std::vector<Ten
   block.width = width;
   block.boards = x.numel() / (kSquares * block.width);
   block.joint = 3 * block.width + whole_tiles(w[kSquareWeight].size(0));
-  TORCH_CHECK(biases.numel() == block.boards * block.heads * kPairs, "biases of other boards");
+  const Tensor biases = more ? more->contiguous() : Tensor();
+  if (more) {
+    expect(biases, {block.boards * block.heads, kPairs});
+    block.more = data(biases);
+  }
+  const Tensor pairs = attacks ? attacks->contiguous() : Tensor();
+  const Tensor worths = worth ? worth->contiguous() : Tensor();
+  if (attacks) {
+    TORCH_CHECK(worth && pairs.is_cpu() && pairs.scalar_type() == at::kLong &&
+                    pairs.numel() == block.boards * 2 * kSquares && worths.is_cpu() &&
+                    worths.scalar_type() == at::kFloat && worths.numel() == 2 * block.heads,
+                "attacks of other boards");
+    block.attacks = static_cast<const uint64_t*>(data(pairs));
+    block.worth = worths.const_data_ptr<float>();
+  }
   block.norm = norm_of(w[kNormWeight], w[kNormBias], epsilon);
   block.gab = gab_of(&w[kSquareWeight], gab_epsilon);
   block.x = data(x);
@@ -117,7 +103,6 @@ Tensor attention(const Tensor& tokens, const Tensor& more, const std::vector<Ten
   block.value = data(w[kValue]);
   block.output = data(w[kOutput]);
   block.output_bias = data(w[kOutputBias]);
-  block.more = data(biases);
   Tensor y = like(x, x.sizes());
   block.y = y.mutable_data_ptr();
   on_boards(kType, block.boards, [&](const auto& run, auto first, auto last) {
@@ -162,11 +147,13 @@ Tensor feed_forward(const Tensor& tokens, const std::vector<Tensor>& weights,
 
 TORCH_LIBRARY_FRAGMENT(tessera, library) {
   library.def(
-      "attention(Tensor x, Tensor more, Tensor[] weights, int[] split, "
-      "float gab_epsilon, float epsilon) -> Tensor",
-      [](const Tensor& x, const Tensor& more, std::vector<Tensor> weights,
-         std::vector<int64_t> split, double gab_epsilon, double epsilon) {
-        return attention(x, more, weights, split, gab_epsilon, epsilon);
+      "attention(Tensor x, Tensor? more, Tensor? attacks, Tensor? worth, "
+      "Tensor[] weights, int[] split, float gab_epsilon, float epsilon) -> Tensor",
+      [](const Tensor& x, const std::optional<Tensor>& more,
+         const std::optional<Tensor>& attacks, const std::optional<Tensor>& worth,
+         std::vector<Tensor> weights, std::vector<int64_t> split, double gab_epsilon,
+         double epsilon) {
+        return attention(x, more, attacks, worth, weights, split, gab_epsilon, epsilon);
       });
   library.def(
       "feed_forward(Tensor x, Tensor[] weights, float epsilon) -> Tensor",
@@ -174,44 +161,6 @@ TORCH_LIBRARY_FRAGMENT(tessera, library) {
         return feed_forward(x, weights, epsilon);
       });
 }
-
-// A match's constants by the names that the pattern gives them.
-class Constants {
- public:
-  Constants(const Match& match, const std::unordered_map<std::string, Value*>& names)
-      : match_(match), names_(names) {}
-
-  std::optional<c10::IValue> operator[](const std::string& name) const {
-    return toIValue(match_.values_map.at(names_.at(name)));
-  }
-
-  bool are(std::initializer_list<std::pair<const char*, c10::IValue>> expected) const {
-    return std::all_of(expected.begin(), expected.end(), [&](const auto& pair) {
-      const auto value = (*this)[pair.first];
-      return value && *value == pair.second;
-    });
-  }
-
-  // The sizes of weights that kernels take; empty for others.
-  std::vector<int64_t> sizes(const std::string& name) const {
-    const auto value = (*this)[name];
-    const bool fits = value && value->isTensor() && value->toTensor().is_cpu() &&
-                      value->toTensor().scalar_type() == kType;
-    return fits ? value->toTensor().sizes().vec() : std::vector<int64_t>();
-  }
-
-  bool have_sizes(
-      std::initializer_list<std::pair<const char*, std::vector<int64_t>>> expected) const {
-    return std::all_of(expected.begin(), expected.end(),
-                       [&](const auto& pair) { return sizes(pair.first) == pair.second; });
-  }
-
- private:
-  const Match& match_;
-  const std::unordered_map<std::string, Value*>& names_;
-};
-
-using Ints = std::vector<int64_t>;
 
 // x + narrow(mish(widen(x))), normalised.
 constexpr const char* kFeedForward = R"(
@@ -232,8 +181,7 @@ graph(%x, %widen, %widen_bias, %narrow, %narrow_bias, %weight, %bias, %one, %sha
   %y = tessera::feed_forward(%x, %weights, %epsilon)
   return (%y))";
 
-bool is_feed_forward(const Match& match,
-                     const std::unordered_map<std::string, Value*>& names) {
+bool is_feed_forward(const Match& match, const Constants::Names& names) {
   const Constants constants(match, names);
   const Ints widen = constants.sizes("widen");
   if (widen.size() != 2) {
@@ -297,11 +245,10 @@ const std::string kFusedAttention = kAttentionInputs + R"(
       %summary_bias, %summary_norm_weight, %summary_norm_bias, %heads, %heads_bias,
       %heads_norm_weight, %heads_norm_bias, %generator_by_pair, %output, %output_bias,
       %norm_weight, %norm_bias)
-  %y = tessera::attention(%x, %more, %weights, %split, %gab_epsilon, %epsilon)
+  %y = tessera::attention(%x, %more, %none, %none, %weights, %split, %gab_epsilon, %epsilon)
   return (%y))";
 
-bool is_attention(const Match& match,
-                  const std::unordered_map<std::string, Value*>& names) {
+bool is_attention(const Match& match, const Constants::Names& names) {
   const Constants constants(match, names);
   const auto split = constants["split"];
   const Ints summary = constants.sizes("summary"), generator = constants.sizes("generator");

@@ -39,12 +39,14 @@ void policy(const Policy& head, int64_t first_board, int64_t last_board) {
   thread_local Scratch scratch;
   scratch.begin(2 * Scratch::bytes<uint32_t>(width * width) +
                 Scratch::bytes<float>(kRows * width) + Scratch::bytes<float>(kPlaces) +
-                Scratch::bytes<uint32_t>(kSquares * width));
+                Scratch::bytes<uint32_t>(kSquares * width) +
+                Scratch::bytes<T>(kSquares * joint));
   uint32_t* project[2] = {scratch.take<uint32_t>(width * width),
                           scratch.take<uint32_t>(width * width)};
   auto* buffer = scratch.take<float>(kRows * width);
   auto* logits = scratch.take<float>(kPlaces);
   auto* panelled = scratch.take<uint32_t>(kSquares * width);
+  auto* projected_room = scratch.take<T>(kSquares * joint);
   const T* weights[2] = {static_cast<const T*>(head.query), static_cast<const T*>(head.key)};
   const T* biases[2] = {static_cast<const T*>(head.query_bias),
                         static_cast<const T*>(head.key_bias)};
@@ -56,7 +58,8 @@ void policy(const Policy& head, int64_t first_board, int64_t last_board) {
   const Tiles tiles;
   for (int64_t board = first_board; board < last_board; ++board) {
     const T* x = static_cast<const T*>(head.x) + board * kSquares * width;
-    T* projected = static_cast<T*>(head.projected) + board * kSquares * joint;
+    T* kept = kept_at<T>(head.projected, board * kSquares * joint);
+    T* projected = kept != nullptr ? kept : projected_room;
     for (int part = 0; part < 2; ++part) {
       for_rows({kSquares, width, width}, x, width, project[part], buffer,
                [&](int64_t row, const float* sums) {

@@ -1,0 +1,86 @@
+// What rewriting the graphs of frozen networks takes.
+#pragma once
+
+#include "autograd.h"
+
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/ir/subgraph_matcher.h>
+
+#include <string>
+#include <unordered_map>
+
+namespace tessera::fused {
+
+// The type of numbers that frozen networks have kernels for. In f32 graphs stay as they
+// are: libtorch's products are as fast there, and what a network says does not change.
+constexpr at::ScalarType kType = at::kBFloat16;
+
+// Whether kernels take these widths.
+inline bool whole(std::initializer_list<int64_t> widths) {
+  return std::all_of(widths.begin(), widths.end(),
+                     [](int64_t width) { return width > 0 && width % 32 == 0; });
+}
+
+// Kernels walk through memory by the sizes that they are told.
+inline void expect(const at::Tensor& tensor, at::IntArrayRef sizes) {
+  TORCH_CHECK(tensor.is_cpu() && tensor.scalar_type() == kType && tensor.sizes() == sizes,
+              "a tensor of ", tensor.sizes(), " in place of ", sizes);
+}
+
+// The same of the tokens of boards, of which there may be any number.
+inline void expect_tokens(const at::Tensor& tokens, int64_t width) {
+  TORCH_CHECK(tokens.is_cpu() && tokens.scalar_type() == kType && tokens.dim() > 0 &&
+                  tokens.size(-1) == width && tokens.numel() % (kSquares * width) == 0,
+              "tokens of ", tokens.sizes());
+}
+
+// A constant of a graph; undefined for all else.
+inline at::Tensor tensor_of(const torch::jit::Value* value) {
+  const auto constant = torch::jit::toIValue(value);
+  return constant && constant->isTensor() ? constant->toTensor() : at::Tensor();
+}
+
+// The sizes of weights that kernels take; empty for others.
+inline std::vector<int64_t> weight_sizes(const at::Tensor& weight) {
+  const bool fits = weight.defined() && weight.is_cpu() && weight.scalar_type() == kType;
+  return fits ? weight.sizes().vec() : std::vector<int64_t>();
+}
+
+using Ints = std::vector<int64_t>;
+
+// A match's constants by the names that the pattern gives them.
+class Constants {
+ public:
+  using Names = std::unordered_map<std::string, torch::jit::Value*>;
+
+  Constants(const torch::jit::Match& match, const Names& names)
+      : match_(match), names_(names) {}
+
+  std::optional<c10::IValue> operator[](const std::string& name) const {
+    return torch::jit::toIValue(match_.values_map.at(names_.at(name)));
+  }
+
+  bool are(std::initializer_list<std::pair<const char*, c10::IValue>> expected) const {
+    return std::all_of(expected.begin(), expected.end(), [&](const auto& pair) {
+      const auto value = (*this)[pair.first];
+      return value && *value == pair.second;
+    });
+  }
+
+  std::vector<int64_t> sizes(const std::string& name) const {
+    return weight_sizes(tensor_of(match_.values_map.at(names_.at(name))));
+  }
+
+  bool have_sizes(
+      std::initializer_list<std::pair<const char*, std::vector<int64_t>>> expected) const {
+    return std::all_of(expected.begin(), expected.end(),
+                       [&](const auto& pair) { return sizes(pair.first) == pair.second; });
+  }
+
+ private:
+  const torch::jit::Match& match_;
+  const Names& names_;
+};
+
+}  // namespace tessera::fused

@@ -76,7 +76,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             set: |settings, value| settings.elo = value as u16,
         },
         help: "That rating, on the scale of the people whose games the network has learned: \
-               Lichess's. The opponent counts as equal unless `UCI_Opponent` says otherwise.",
+               Lichess's. The opponent counts as equal unless `UCI_Opponent` says otherwise. \
+               Levels of 1200 and less are about alike, as those people are.",
     },
     Entry {
         name: "UCI_Opponent",

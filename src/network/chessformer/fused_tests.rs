@@ -309,3 +309,83 @@ fn frozen_networks_know_their_inputs_and_heads() {
         assert_eq!(by_tensors, !has_kernels, "{name}: {factors}\n{graph}");
     }
 }
+
+/// Files of others may compute a weight after layers of the same tokens have run, and may
+/// hold tokens in two dimensions: the fused layers stand where the first of them stood.
+#[test]
+fn layers_of_tokens_are_fused_wherever_their_weights_are_made() {
+    const FORWARD: &str = "
+def forward(self, x):
+    wide = torch.mish(torch.linear(x, self.widen, self.bias))
+    y = torch.add(x, torch.linear(wide, self.narrow, self.bias))
+    y = torch.layer_norm(y, [32], self.bias, self.bias)
+    first = torch.mish(torch.linear(y, self.first, self.bias))
+    made = torch.neg(torch.neg(self.second))
+    return first, torch.mish(torch.linear(y, made, self.bias))
+";
+    let weight = |seed: i64| {
+        let numbers = Tensor::arange(32 * 32, (Kind::Float, Device::Cpu)) + seed as f64;
+        ((numbers * 0.7).sin() / 8.0).view([32, 32])
+    };
+    let freeze = |sets| {
+        fused::without_fastest(sets, || {
+            let mut module = Module::create("__torch__.Layers").unwrap();
+            for (seed, name) in ["widen", "narrow", "first", "second"].iter().enumerate() {
+                module
+                    .register_parameter(name, &weight(seed as i64))
+                    .unwrap();
+            }
+            module
+                .register_parameter("bias", &weight(9).get(0))
+                .unwrap();
+            module.define(FORWARD).unwrap();
+            module.freeze(Device::Cpu, Kind::BFloat16).unwrap()
+        })
+    };
+    let fused = freeze(0);
+    assert_eq!(
+        fused.graph().contains("tessera::dense_mish"),
+        has_kernels(Kind::BFloat16, 0)
+    );
+    let tokens = weight(5).repeat([4, 1]).to_kind(Kind::BFloat16);
+    let (found, expected) = (
+        fused.forward(&tokens).unwrap(),
+        freeze(3).forward(&tokens).unwrap(),
+    );
+    for (found, expected) in found.iter().zip(&expected) {
+        assert_eq!(found.size(), expected.size());
+        let difference = (found.to_kind(Kind::Float) - expected.to_kind(Kind::Float))
+            .abs()
+            .max();
+        assert!(difference.double_value(&[]) < 0.02, "off by {difference}");
+    }
+    assert_eq!(found.len(), 2);
+}
+
+/// Looking for known inputs takes little time in files of others, however deep their graphs
+/// are and however large their constants.
+#[test]
+fn little_is_read_of_graphs_that_are_not_known() {
+    let describe = |steps: usize, constant: i64| {
+        let steps = "    x = torch.neg(x)\n".repeat(steps);
+        let forward = format!(
+            "def forward(self, x):\n{steps}    x = torch.cat([x, self.constant], 0)\n    \
+             return torch.linear(x, self.weight), torch.neg(x)\n"
+        );
+        let zeros = |rows| Tensor::zeros([rows, 32], (Kind::Float, Device::Cpu));
+        let mut module = Module::create("__torch__.Deep").unwrap();
+        module.register_parameter("weight", &zeros(32)).unwrap();
+        module
+            .register_parameter("constant", &zeros(constant))
+            .unwrap();
+        module.define(&forward).unwrap();
+        module
+            .freeze(Device::Cpu, Kind::BFloat16)
+            .unwrap()
+            .factors()
+    };
+    assert!(describe(3, 64).contains("cat"));
+    assert_eq!(describe(2_000, 64).trim(), "");
+    // Five MiB in bf16.
+    assert_eq!(describe(3, 5 << 14).trim(), "");
+}

@@ -14,14 +14,17 @@ using torch::jit::Value;
 namespace tessera::fused {
 namespace {
 
-// Operators of a description at most, and of a path: files are untrusted.
-constexpr size_t kMostOperators = 200;
+// Values that a description may enter, how deep it may go, and bytes of its constant
+// tensors: files are untrusted. What known_inputs.h holds is a few times smaller.
+constexpr size_t kMostValues = 1000;
+constexpr size_t kDeepest = 200;
+constexpr size_t kMostBytes = 4 << 20;
 
 class Description {
  public:
   // The name of a value, whose operators are in the text by then; nothing where there are
   // too many.
-  std::optional<std::string> name(const Value* value) {
+  std::optional<std::string> name(const Value* value, size_t depth = 0) {
     if (const auto known = names_.find(value); known != names_.end()) {
       return known->second;
     }
@@ -29,11 +32,13 @@ class Description {
     if (node->kind() == c10::prim::Param) {
       return "input" + std::to_string(value->offset());
     }
+    if (++entered_ > kMostValues || depth > kDeepest) {
+      return std::nullopt;
+    }
     if (const auto constant = torch::jit::toIValue(value)) {
       return text_of(*constant);
     }
-    if (++entered_ > kMostOperators || node->outputs().size() != 1 ||
-        !node->blocks().empty()) {
+    if (node->outputs().size() != 1 || !node->blocks().empty()) {
       return std::nullopt;
     }
     std::ostringstream line;
@@ -44,7 +49,7 @@ class Description {
       const auto constant = torch::jit::toIValue(input);
       const auto argument = only_type && constant && constant->isTensor()
                                 ? c10::toString(constant->toTensor().scalar_type())
-                                : name(input);
+                                : name(input, depth + 1);
       if (!argument) {
         return std::nullopt;
       }
@@ -58,12 +63,16 @@ class Description {
   const std::string& text() const { return text_; }
 
  private:
-  static std::string text_of(const c10::IValue& constant) {
+  std::optional<std::string> text_of(const c10::IValue& constant) {
     std::ostringstream text;
     if (!constant.isTensor()) {
       // A number has a point where it is not whole, and so differs from a value's name.
       text << (constant.isInt() ? "i" : "") << constant;
       return text.str();
+    }
+    bytes_ += constant.toTensor().nbytes();
+    if (bytes_ > kMostBytes) {
+      return std::nullopt;
     }
     const at::Tensor tensor = constant.toTensor().cpu().contiguous();
     const std::string bytes(static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes());
@@ -71,7 +80,7 @@ class Description {
     return text.str();
   }
 
-  size_t entered_ = 0;
+  size_t entered_ = 0, bytes_ = 0;
   std::unordered_map<const Value*, std::string> names_;
   std::string text_;
 };

@@ -19,7 +19,8 @@ using torch::jit::Value;
 namespace tessera::fused {
 namespace {
 
-// Mish of what each layer makes of tokens [B, 64, width]; weights and biases in turns.
+// Mish of what each layer makes of tokens [B, 64, width] or [B · 64, width]; weights and
+// biases in turns.
 std::vector<Tensor> dense_mish(const Tensor& tokens, const std::vector<Tensor>& weights) {
   const std::vector<Tensor> w = contiguous(weights);
   const Tensor x = tokens.contiguous();
@@ -39,7 +40,9 @@ std::vector<Tensor> dense_mish(const Tensor& tokens, const std::vector<Tensor>& 
     const int64_t width = weight.size(0);
     expect(weight, {width, layers.width});
     expect(bias, {width});
-    outputs.push_back(like(x, {layers.boards, kSquares, width}));
+    Ints sizes = x.sizes().vec();
+    sizes.back() = width;
+    outputs.push_back(like(x, sizes));
     layers.outputs[layer] = width;
     layers.weights[layer] = data(weight);
     layers.biases[layer] = data(bias);
@@ -61,7 +64,7 @@ Tensor policy(const Tensor& tokens, const std::vector<Tensor>& weights, const Te
   const int64_t width = w[1].numel();
   TORCH_CHECK(whole({width}) && moves.scalar_type() == at::kLong && moves.numel() == kPolicy,
               "a policy that has no kernels");
-  expect_tokens(x, width);
+  expect(x, {x.size(0), kSquares, width});
   expect(w[0], {width, width});
   expect(w[1], {width});
   expect(w[2], {width, width});
@@ -187,8 +190,9 @@ void fuse_layers(Graph& graph, at::ArrayRef<Node*> layers) {
   std::vector<Value*> weights;
   for (const Node* mish : layers) {
     const Node* layer = mish->input()->node();
-    weights.push_back(layer->input(1));
-    weights.push_back(layer->input(2));
+    // Constants of their own: those of a later layer may be defined after this place.
+    weights.push_back(graph.insertConstant(tensor_of(layer->input(1))));
+    weights.push_back(graph.insertConstant(tensor_of(layer->input(2))));
   }
   Node* list = graph.insertNode(graph.createList(c10::TensorType::get(), weights));
   Value* x = layers[0]->input()->node()->input(0);

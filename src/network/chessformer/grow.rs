@@ -9,11 +9,12 @@
 //!   normalised does nothing: the gain of the norm beneath moves to the last
 //!   norm of the new layers. The outputs of old layers are scaled for DeepNorm's
 //!   gain, which depends on the depth. This is exact.
-//! - **Width**: new features of the tokens begin at zero, as does what would
-//!   write into them, while what reads them begins at random. Gains shrink by the
-//!   root of the widths' ratio, since the mean square is over more features. This
-//!   is exact with root-mean-square norms; layer norms also centre, and their
-//!   networks begin near the old one only.
+//! - **Width**, with root-mean-square norms: new features of the tokens begin at
+//!   zero, as does what would write into them, while what reads them begins at
+//!   random. Gains shrink by the root of the widths' ratio, since the mean square
+//!   is over more features. This is exact. Layer norms also centre: with them the
+//!   features are copied, which is exact if the width is a multiple of the old one.
+//!   Networks of other widths begin near the old one only.
 //! - **Attacks** and **ratings** that the old network was not told of have no say at
 //!   first.
 //! - **Heads** and hidden units are added with no way out. GAB normalises over
@@ -21,6 +22,7 @@
 //!   and its generator's width are multiples of the old ones, else near.
 
 mod fit;
+mod tokens;
 
 use super::config::ModelConfig;
 use crate::network::parameters::{Parameter, Weights};

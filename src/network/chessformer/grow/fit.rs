@@ -1,6 +1,7 @@
 //! One parameter of a network, made larger.
 
 use super::GrowError;
+use super::tokens::{self, copies};
 use crate::network::chessformer::{ModelConfig, PositionConfig};
 use tch::{Kind, Tensor};
 
@@ -17,8 +18,9 @@ pub(super) fn fit(
         return Err(GrowError::Shape(name.to_owned()));
     }
     let old = tile(name, &old.view(shape.as_slice()), to);
-    let (before, after) = (old.size(), layout(name, &fresh.size(), to));
-    if before.len() != after.len() || before.iter().zip(&after).any(|(old, new)| old > new) {
+    let after = layout(name, &fresh.size(), to);
+    if old.size().len() != after.len() || old.size().iter().zip(&after).any(|(old, new)| old > new)
+    {
         return Err(GrowError::Smaller(name.to_owned()));
     }
     if name.contains(".categorical.") && from.buckets != to.buckets {
@@ -31,8 +33,12 @@ pub(super) fn fit(
         fresh.copy()
     };
     let grown = grown.view(after.as_slice());
+    let old = match copies(from, to) {
+        Some(copies) => tokens::copy(name, &old, copies, &fresh.view(after.as_slice())),
+        None => old,
+    };
     let mut same = (0..)
-        .zip(&before)
+        .zip(&old.size())
         .fold(grown.shallow_clone(), |part, (axis, &size)| {
             part.narrow(axis, 0, size)
         });
@@ -140,8 +146,10 @@ fn rescale(name: &str, grown: &Tensor, from: &ModelConfig, to: &ModelConfig) {
     let wider_heads = (to.head_width() as f64 / from.head_width() as f64).sqrt();
     let mut grown = grown.shallow_clone();
     if name.ends_with("attention.norm.weight") || name.ends_with("feed_forward.norm.weight") {
-        // The mean square is over more features, of which the new ones are zero.
-        grown /= wider;
+        if copies(from, to).is_none() {
+            // The mean square is over more features, of which the new ones are zero.
+            grown /= wider;
+        }
     } else if name.starts_with("policy.") && name.contains(".query.") {
         grown *= wider;
     } else if name.ends_with("attention.query_key.weight") {

@@ -188,6 +188,46 @@ fn a_network_grows_wider_without_a_trace() {
 }
 
 #[test]
+fn layer_norms_grow_wider_without_a_trace() {
+    for (position, embedding) in [
+        (
+            (PositionConfig::Absolute, PositionConfig::Absolute),
+            EmbeddingConfig::Token,
+        ),
+        (
+            (gab(3, 8, 7), gab(5, 16, 14)),
+            EmbeddingConfig::Token,
+        ),
+        ((gab(3, 8, 7), gab(3, 8, 7)), GLOBAL),
+    ] {
+        let from = ModelConfig {
+            attacks: true,
+            attack_bias: true,
+            elo: true,
+            ..small(position.0, NormKind::Layer, embedding)
+        };
+        // More heads, wider ones, and three times the width.
+        for (width, heads) in [(48, 4), (48, 2), (72, 6)] {
+            let to = ModelConfig {
+                layers: 3,
+                width,
+                heads,
+                feed_forward: 33,
+                position: position.1.clone(),
+                value_features: 7,
+                value_hidden: 20,
+                ..from.clone()
+            };
+            let (grown, fresh) = differences(&from, &to);
+            // As above.
+            let tolerance = if from.embedding == GLOBAL { 0.02 } else { 1e-3 };
+            assert!(grown < tolerance, "{to:?}: off by {grown}");
+            assert!(fresh > 0.5, "{fresh}");
+        }
+    }
+}
+
+#[test]
 fn attacks_and_ratings_are_added_without_a_trace_and_stay_when_a_network_grows() {
     for embedding in [EmbeddingConfig::Token, GLOBAL] {
         let plain = small(gab(3, 8, 7), NormKind::Rms, embedding);
@@ -230,7 +270,13 @@ fn what_cannot_be_exact_begins_near() {
 /// after a step or two.
 #[test]
 fn what_is_new_learns() {
-    let from = small(gab(3, 8, 7), NormKind::Rms, EmbeddingConfig::Token);
+    for norm in [NormKind::Rms, NormKind::Layer] {
+        what_is_new_learns_with(norm);
+    }
+}
+
+fn what_is_new_learns_with(norm: NormKind) {
+    let from = small(gab(3, 8, 7), norm, EmbeddingConfig::Token);
     let to = ModelConfig {
         layers: 4,
         width: 48,
@@ -263,6 +309,34 @@ fn what_is_new_learns() {
         let is_input = parameter.name == "embedding.project.weight";
         let least = if is_input { 0.4 } else { 0.5 };
         assert!(share > least || !read, "{}: {share}", parameter.name);
+    }
+}
+
+/// Copies of a feature must part, or a wider network would be none.
+#[test]
+fn copies_of_features_part() {
+    let from = small(gab(3, 8, 7), NormKind::Layer, EmbeddingConfig::Token);
+    let to = ModelConfig {
+        width: 48,
+        heads: 4,
+        ..from.clone()
+    };
+    let old = Chessformer::new(&from, Device::Cpu).unwrap();
+    let new = Chessformer::new(&to, Device::Cpu).unwrap();
+    let flat = trained(&old, 3);
+    let start = grown(&from, (&old, &flat), (&new, &trained(&new, 4))).unwrap();
+    let flat = start.set_requires_grad(true);
+    evaluate(&new, &flat).square().mean(Kind::Float).backward();
+    let gradient = flat.grad();
+    let gradients = Weights::from_flat(&gradient, new.parameters());
+    for (parameter, gradient) in new.parameters().iter().zip(gradients.tensors()) {
+        let writes = ["embedding.project.weight", "0.feed_forward.narrow.weight"];
+        if writes.iter().any(|part| parameter.name.ends_with(part)) {
+            let [first, second] = [0, 24].map(|start| gradient.narrow(0, start, 24).flatten(0, -1));
+            let along = (&first * &second).sum(Kind::Float) / (first.norm() * second.norm());
+            let along = along.double_value(&[]).abs();
+            assert!(along < 0.9, "{}: gradients alike by {along}", parameter.name);
+        }
     }
 }
 

@@ -11,6 +11,8 @@ mod human;
 mod memory;
 #[path = "../src/uci/tests/mutate.rs"]
 mod mutate;
+#[path = "uci/repetition.rs"]
+mod repetition;
 #[path = "uci/stress.rs"]
 mod stress;
 

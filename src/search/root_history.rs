@@ -74,6 +74,9 @@ impl RootHistory {
 impl FormerRoot {
     fn find_root(&self, tree: &Tree, game: &Game, searched: &[Move]) -> Option<Index> {
         let played = plies_since(&self.game, game)?;
+        if played > 0 && has_repeated(game) {
+            return None;
+        }
         // A tree of some moves is not one of all, except below them.
         let complete = match played {
             0 => self.searched == searched,
@@ -89,6 +92,15 @@ impl FormerRoot {
             })
             .flatten()
     }
+}
+
+/// Whether a position has come twice since the last capture or pawn move. Edges lead to
+/// what their positions were when they were first followed, so a tree from before may
+/// hold thousands of visits for a move that now ends the game.
+fn has_repeated(game: &Game) -> bool {
+    let reversible = game.rule50() as usize + 1;
+    let mut plies = game.plies().iter().rev().take(reversible);
+    plies.any(|ply| ply.repetitions > 0)
 }
 
 /// How many plies `now` has been played on from `before`; `None` if it is not
@@ -121,5 +133,21 @@ mod tests {
             black: None,
         });
         assert_eq!(plies_since(&before, &now), None);
+    }
+
+    #[test]
+    fn a_position_that_came_twice_is_remembered_until_a_capture_or_pawn_move() {
+        let mut game = Game::default();
+        let mut after = |moves: &str| {
+            for mv in moves.split_whitespace() {
+                game.play(game.parse_move(mv).unwrap());
+            }
+            has_repeated(&game)
+        };
+        assert!(!after("g1f3 g8f6 f3g1"));
+        assert!(after("f6g8"));
+        assert!(after("b1c3 b8c6"));
+        assert!(!after("e2e4"));
+        assert!(!after("g8f6 c3d5"));
     }
 }

@@ -194,10 +194,7 @@ fn layer_norms_grow_wider_without_a_trace() {
             (PositionConfig::Absolute, PositionConfig::Absolute),
             EmbeddingConfig::Token,
         ),
-        (
-            (gab(3, 8, 7), gab(5, 16, 14)),
-            EmbeddingConfig::Token,
-        ),
+        ((gab(3, 8, 7), gab(5, 16, 14)), EmbeddingConfig::Token),
         ((gab(3, 8, 7), gab(3, 8, 7)), GLOBAL),
     ] {
         let from = ModelConfig {
@@ -335,7 +332,11 @@ fn copies_of_features_part() {
             let [first, second] = [0, 24].map(|start| gradient.narrow(0, start, 24).flatten(0, -1));
             let along = (&first * &second).sum(Kind::Float) / (first.norm() * second.norm());
             let along = along.double_value(&[]).abs();
-            assert!(along < 0.9, "{}: gradients alike by {along}", parameter.name);
+            assert!(
+                along < 0.9,
+                "{}: gradients alike by {along}",
+                parameter.name
+            );
         }
     }
 }

@@ -94,9 +94,9 @@ impl FormerRoot {
     }
 }
 
-/// Whether a position has come twice since the last capture or pawn move. Edges lead to
-/// what their positions were when they were first followed, so a tree from before may
-/// hold thousands of visits for a move that now ends the game.
+/// Whether a position has come twice since the last capture or pawn move. Without that
+/// no move makes a third time. With it a tree from before may hold thousands of visits
+/// for a move that now ends the game, and new ones would not outvote them.
 fn has_repeated(game: &Game) -> bool {
     let reversible = game.rule50() as usize + 1;
     let mut plies = game.plies().iter().rev().take(reversible);

@@ -290,6 +290,36 @@ fn rates_thin_a_source_and_are_drawn_anew() {
     assert_ne!(first, second);
 }
 
+/// A validation of a few thousand samples looks at the first of them only.
+#[test]
+fn validation_begins_with_samples_of_every_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = Sampling {
+        validation: 0.8,
+        group: 1_000_000,
+        ..sampling(folder.path())
+    };
+    let batch = |sampling: &Sampling, size| -> Vec<Vec<i64>> {
+        let mut loader =
+            Loader::new(sampling, Split::Validation, size, Cursor::default(), 2).unwrap();
+        let batch = loader.next().unwrap().unwrap();
+        let inputs = batch.inputs.iter();
+        inputs
+            .map(|input| bytemuck::cast_slice(input.words()).to_vec())
+            .collect()
+    };
+    let first = batch(&whole, 100);
+    for source in &whole.shards {
+        let alone = Sampling {
+            shards: vec![source.clone()],
+            ..whole.clone()
+        };
+        let of_source = batch(&alone, 1_000_000);
+        let shared = first.iter().filter(|input| of_source.contains(input));
+        assert!(shared.count() > 2, "{}", source.path.display());
+    }
+}
+
 #[test]
 fn validation_ends_and_keeps_its_order() {
     let folder = tempfile::tempdir().unwrap();

@@ -41,8 +41,8 @@ const PREFETCH: usize = 8;
 pub enum Split {
     /// The training games, epoch after epoch without end.
     Train,
-    /// The validation games, once, in the order of the sources; the last batch of
-    /// a group may be smaller.
+    /// The validation games, once, shuffled like the others: the first few thousand
+    /// samples are of all sources. The last batch of a group may be smaller.
     Validation,
 }
 

@@ -1,7 +1,9 @@
 //! PUCT in its plainest form, one visit at a time, against which the search is
 //! held.
 
-use super::arena::Arena;
+use super::arena::{Arena, Index};
+use super::header::Outcome;
+use super::tree::Tree;
 use super::{Parameters, Search, prior};
 use crate::chess::{Game, mate_in_one};
 use crate::nn::{Backend, BackendError, Batch, Evaluations, Properties, Value};
@@ -166,5 +168,66 @@ fn batches_of_one_are_plain_puct() {
                 assert!((f64::from(found.q) - q).abs() < 1e-5);
             }
         }
+    }
+}
+
+/// What is proven on one path to a position serves every other path: the next visit to
+/// a parent proves the parent too.
+#[test]
+fn proofs_serve_all_paths() {
+    let parameters = Parameters {
+        threads: 1,
+        minibatch: 1,
+        hash: 4,
+        // Each visit descends, and none is content with what others found.
+        transpositions: false,
+        ..Parameters::default()
+    };
+    let fen = "8/8/4k3/1p1p1p1p/1P1P1P1P/4K3/8/8 w - - 0 1";
+    let game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
+    for (child, parent) in [
+        (Outcome::Loss, (Outcome::Win, 3)),
+        (Outcome::Win, (Outcome::Loss, 3)),
+    ] {
+        let mut search = Search::new(Arc::new(hashed()), &parameters);
+        let mut run = |nodes, prove: &dyn Fn(&Tree, Index) -> Index| {
+            let limits = Limits {
+                nodes: Some(nodes),
+                ..Limits::default()
+            };
+            search
+                .run(&game, &limits, &Control::default(), &mut |_| {})
+                .unwrap();
+            let tree = &search.tree;
+            let likeliest = |of: Index| {
+                let edges = tree.edges(tree.node(of).header());
+                let most = edges.max_by_key(|edge| edge.edge_visits().visits());
+                most.unwrap().node()
+            };
+            prove(tree, likeliest(likeliest(tree.root_index())))
+        };
+        let found = run(1000, &|tree, found| {
+            let header = tree.node(found).header();
+            assert_eq!(header.outcome(), Outcome::Unknown);
+            assert_eq!(header.count(), u32::from(header.moves()));
+            let mut edges: Vec<_> = tree.edges(header).collect();
+            edges.sort_by_key(|edge| edge.edge_visits().visits());
+            let needed = match child {
+                Outcome::Win => edges.len(),
+                _ => 1,
+            };
+            // As a visit on another path would.
+            for edge in edges.iter().rev().take(needed) {
+                let to = tree.node(edge.node());
+                to.prove(child, 2);
+                tree.refresh(to);
+            }
+            found
+        });
+        run(3000, &|tree, _| {
+            let header = tree.node(found).header();
+            assert_eq!((header.outcome(), header.plies()), parent);
+            found
+        });
     }
 }

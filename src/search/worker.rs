@@ -20,7 +20,7 @@ use super::{Parameters, shared::Shared};
 use crate::chess::{CLAIMABLE_RULE50, Game, mate_in_one};
 use crate::encode::InputFormat;
 use crate::nn::{BackendError, Batch, Evaluations, Value, evaluation_key};
-use branch::Branch;
+use branch::{Branch, Selected};
 use shakmaty::{Move, Position};
 use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
@@ -286,10 +286,21 @@ impl<'a> SearchWorker<'a> {
 
     fn extend(&mut self, node: Node<'a>, visits: u32) {
         let first = self.branches.len();
-        if self.path.len() > MAX_DEPTH || !self.select(node, visits) {
-            // Without memory for the next edge this node's present value is backed up.
-            self.branches.truncate(first);
-            return self.add_pick(visits, LeafKind::Revisit);
+        let selected = match self.path.len() > MAX_DEPTH {
+            true => Selected::Full,
+            false => self.select(node, visits),
+        };
+        match selected {
+            Selected::Branches => {}
+            // Backup finds the proof.
+            Selected::Proven => {
+                return self.add_pick(visits, LeafKind::Terminal { newly_proven: true });
+            }
+            // This node's present value is backed up.
+            Selected::Full => {
+                self.branches.truncate(first);
+                return self.add_pick(visits, LeafKind::Revisit);
+            }
         }
         let last = self.branches.len();
         for number in first..last {

@@ -10,7 +10,7 @@ use crate::data::sample::Sample;
 
 use super::faults::Faults;
 use super::plan::{BlockId, Plan, Purpose};
-use super::{Cursor, LoaderError, Split};
+use super::{Cursor, LoaderError};
 
 /// The decoded samples of one group.
 pub(super) struct Group {
@@ -47,9 +47,7 @@ impl Group {
             .zip(&blocks)
             .flat_map(|(block, samples)| (0..samples.len() as u32).map(move |at| (block, at)))
             .collect();
-        if plan.split() == Split::Train {
-            order.shuffle(&mut plan.random(Purpose::Samples, [epoch, number, 0, 0]));
-        }
+        order.shuffle(&mut plan.random(Purpose::Samples, [epoch, number, 0, 0]));
         Ok(Group {
             blocks,
             order,

@@ -67,10 +67,8 @@ impl Plan {
         for slice in 0..self.slices() {
             let begin = blocks.len();
             blocks.extend(self.blocks().map(|block| BlockId { slice, ..block }));
-            if self.split == Split::Train {
-                let place = [epoch, slice.into(), 0, 0];
-                blocks[begin..].shuffle(&mut self.random(Purpose::Blocks, place));
-            }
+            let place = [epoch, slice.into(), 0, 0];
+            blocks[begin..].shuffle(&mut self.random(Purpose::Blocks, place));
         }
         let total: f64 = blocks.iter().map(|&block| self.expected(block)).sum();
         let count = (total / self.sampling.group as f64).round().max(1.0);

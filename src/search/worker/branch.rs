@@ -22,10 +22,22 @@ pub(super) struct Branch {
     pub(super) visits: u32,
 }
 
+/// What became of the visits that reached a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Selected {
+    /// Each goes on along one of the branches on the stack.
+    Branches,
+    /// None goes on: the children prove the node. A visit that came to a child on
+    /// another path told that path alone.
+    Proven,
+    /// None goes on: the memory does not suffice for another edge.
+    Full,
+}
+
 impl<'a> SearchWorker<'a> {
     /// Shares the visits out and puts a branch for each move that gets any on
-    /// the stack; false if the memory does not suffice.
-    pub(super) fn select(&mut self, node: Node<'a>, visits: u32) -> bool {
+    /// the stack.
+    pub(super) fn select(&mut self, node: Node<'a>, visits: u32) -> Selected {
         if self.path.len() == 1
             && let Some(gumbel) = &self.shared.root.gumbel
         {
@@ -39,6 +51,7 @@ impl<'a> SearchWorker<'a> {
         let own_turn = self.path.len() % 2 == 1;
         let utility = Utility::new(self.parameters, &own, own_turn, self.has_length);
         let mut visited_policy = 0.0;
+        let mut losing = 0;
         let mut last = Rank::TOP;
         self.candidates.clear();
         self.unvisited.clear();
@@ -63,13 +76,24 @@ impl<'a> SearchWorker<'a> {
                         false => utility.of(&edge_value(&child.statistics(), edge_visits.drawn())),
                     };
                     // A move proven to win or to lose needs no visits.
-                    open = matches!(child.header().outcome(), Outcome::Unknown | Outcome::Draw);
+                    match child.header().outcome() {
+                        Outcome::Loss if !at_root => return Selected::Proven,
+                        Outcome::Loss => open = false,
+                        Outcome::Win => {
+                            losing += 1;
+                            open = false;
+                        }
+                        Outcome::Unknown | Outcome::Draw => {}
+                    }
                 }
                 if open {
                     candidate.rate(scale);
                 }
             }
             self.candidates.push(candidate);
+        }
+        if !at_root && losing == header.moves() {
+            return Selected::Proven;
         }
         let own = utility.of_node(&own);
         let fpu = first_play_urgency(self.parameters, at_root, own, visited_policy);
@@ -91,11 +115,15 @@ impl<'a> SearchWorker<'a> {
         }
         // Untried moves come in order, so the first tells of all.
         let fresh = self.candidates.get(tried);
-        fresh.is_none_or(|candidate| candidate.given == 0) || self.add_edges(node, tried)
+        if fresh.is_none_or(|candidate| candidate.given == 0) || self.add_edges(node, tried) {
+            Selected::Branches
+        } else {
+            Selected::Full
+        }
     }
 
     /// The same at a root where Gumbel's selection rules.
-    fn select_by_gumbel(&mut self, gumbel: &Gumbel, node: Node<'a>, visits: u32) -> bool {
+    fn select_by_gumbel(&mut self, gumbel: &Gumbel, node: Node<'a>, visits: u32) -> Selected {
         let mut last = Rank::TOP;
         while let Some(rank) = self.tree.next_rank(node.header(), last) {
             let mv = pack_move(self.shared.root_moves[usize::from(rank.number())]);
@@ -109,7 +137,7 @@ impl<'a> SearchWorker<'a> {
                     .add_edge(&mut self.blocks, node, number, mv, rank)
                     .is_err()
             {
-                return false;
+                return Selected::Full;
             }
             last = rank;
         }
@@ -135,7 +163,7 @@ impl<'a> SearchWorker<'a> {
             }
         }
         self.branches.truncate(kept);
-        true
+        Selected::Branches
     }
 
     /// Makes edges of the untried moves that were given visits; false if the

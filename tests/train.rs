@@ -7,6 +7,8 @@ mod ablation;
 mod exact;
 #[path = "train/families.rs"]
 mod families;
+#[path = "train/kept.rs"]
+mod kept;
 #[path = "train/ratings.rs"]
 mod ratings;
 #[path = "train/recovery.rs"]

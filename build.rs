@@ -30,34 +30,50 @@ const CPP: [&str; 18] = [
 
 /// Kernels that are compiled for one instruction set each, chosen when the program
 /// runs: the file, and the compiler's name of each feature.
-const KERNELS: [(&str, &[&str]); 3] = [
+const KERNELS: [(&str, &[&str]); 5] = [
     ("src/nn/torch/fused/isa_avx2.cpp", &["avx2", "fma"]),
+    (
+        "src/nn/torch/fused/isa_avx2_vnni.cpp",
+        &["avx2", "fma", "avxvnni"],
+    ),
+    ("src/nn/torch/fused/isa_avx512_vnni.cpp", &AVX512_VNNI),
     ("src/nn/torch/fused/isa_avx512.cpp", &AVX512),
     ("src/nn/torch/fused/isa_amx.cpp", &AMX),
 ];
-const AVX512: [&str; 7] = [
+const AVX512_VNNI: [&str; 7] = [
     "avx2",
     "fma",
     "avx512f",
     "avx512bw",
     "avx512dq",
     "avx512vl",
+    "avx512vnni",
+];
+const AVX512: [&str; 8] = [
+    "avx2",
+    "fma",
+    "avx512f",
+    "avx512bw",
+    "avx512dq",
+    "avx512vl",
+    "avx512vnni",
     "avx512bf16",
 ];
-const AMX: [&str; 9] = [
+const AMX: [&str; 10] = [
     "avx2",
     "fma",
     "avx512f",
     "avx512bw",
     "avx512dq",
     "avx512vl",
+    "avx512vnni",
     "avx512bf16",
     "amx-tile",
     "amx-bf16",
 ];
 
 /// Headers those files include.
-const HEADERS: [&str; 22] = [
+const HEADERS: [&str; 23] = [
     "src/nn/torch/fuse.h",
     "src/nn/torch/fused/attention.h",
     "src/nn/torch/fused/autograd.h",
@@ -67,6 +83,7 @@ const HEADERS: [&str; 22] = [
     "src/nn/torch/fused/description.h",
     "src/nn/torch/fused/embedding.h",
     "src/nn/torch/fused/feed_forward.h",
+    "src/nn/torch/fused/format.h",
     "src/nn/torch/fused/inference.h",
     "src/nn/torch/fused/isa.h",
     "src/nn/torch/fused/known_inputs.h",

@@ -14,7 +14,7 @@ pub(crate) mod tiny;
 
 pub use device::{DeviceError, device};
 pub use hash::tensor_hash;
-pub use module::{Module, TorchError};
+pub use module::{Module, Numbers, TorchError};
 pub use process::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
 pub use script::{ExportPrecision, Script, ScriptError};
 
@@ -139,7 +139,7 @@ pub struct TorchBackend {
     /// if it reads all of them as they come.
     words: Option<Vec<usize>>,
     device: Device,
-    kind: Kind,
+    numbers: Numbers,
     /// Positions that go through the network at once, at most.
     largest: usize,
     /// Share of the optimistic policy in the logits, in 0…1.
@@ -188,7 +188,7 @@ impl TorchBackend {
         precision: Precision,
         threads: usize,
     ) -> Result<TorchBackend, NetworkError> {
-        let (device, kind) = device::resolve(device, precision)?;
+        let (device, numbers) = device::resolve(device, precision)?;
         let (module, metadata) = open(file, policy)?;
         metadata.require("a player", &["policy", "wdl"])?;
         if device == Device::Cpu {
@@ -204,7 +204,7 @@ impl TorchBackend {
         let heads = Heads::new(&metadata);
         let format = metadata.format().unwrap_or_default();
         let backend = TorchBackend {
-            module: Arc::new(module.freeze(device, kind)?),
+            module: Arc::new(module.freeze(device, numbers)?),
             properties: Properties {
                 name: metadata.name.clone(),
                 input: Some(format),
@@ -218,7 +218,7 @@ impl TorchBackend {
             words: words(&metadata.encoder.scalars),
             metadata,
             device,
-            kind,
+            numbers,
             largest,
             optimism: 0.0,
         };
@@ -255,10 +255,10 @@ impl TorchBackend {
         self.device
     }
 
-    /// The floating-point format the network is computed in.
+    /// What the network is computed in.
     #[must_use]
-    pub fn kind(&self) -> Kind {
-        self.kind
+    pub fn numbers(&self) -> Numbers {
+        self.numbers
     }
 
     /// libtorch records the types of the first calls and optimises for them:

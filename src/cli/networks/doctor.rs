@@ -76,6 +76,7 @@ impl Arguments {
                 "cpu": {
                     "features": environment.cpu_features,
                     "bf16": environment.cpu_bf16,
+                    "int8": environment.cpu_int8,
                     "threads": environment.threads,
                 },
                 "cuda_devices": match environment.cuda {
@@ -133,7 +134,7 @@ fn libtorch(found: &str) -> Finding {
 
 /// What a processor lacks is no fault of the installation.
 fn processor(environment: &Environment) -> Finding {
-    let vector = ["bf16", "avx2", "avx512_f", "neon", "sve"];
+    let vector = ["bf16", "vnni", "avx2", "avx512_f", "neon", "sve"];
     let used: Vec<&str> = environment
         .cpu_features
         .iter()
@@ -141,10 +142,15 @@ fn processor(environment: &Environment) -> Finding {
         .filter(|feature| vector.iter().any(|name| feature.ends_with(name)))
         .collect();
     let format = if environment.cpu_bf16 { "bf16" } else { "f32" };
+    let int8 = if environment.cpu_int8 {
+        ", dense layers in int8"
+    } else {
+        ""
+    };
     Finding::good(
         "processor",
         format!(
-            "networks run in {format} ({}), threads {}",
+            "networks run in {format}{int8} ({}), threads {}",
             used.join(" "),
             environment.threads
         ),

@@ -8,7 +8,8 @@ use crate::encode::{Input, WIDTH};
 use crate::network::{
     About, Architecture, Network, Output, OutputSet, Outputs, Positions, Tap, Weights,
 };
-use crate::nn::torch::{ExportPrecision, Module, fused};
+use crate::nn::torch::fused::{self, ALL_SETS};
+use crate::nn::torch::{ExportPrecision, Module, Numbers};
 use shakmaty::Position;
 use tch::{Device, Kind, Tensor};
 
@@ -181,7 +182,7 @@ fn fused_blocks_have_the_outputs_and_gradients_of_composed_ones() {
         let least = expected.norm().double_value(&[]) * 0.01;
         let expected = Weights::from_flat(&expected, model.parameters());
         for (kind, tolerance) in tolerances {
-            for sets in (0..3).filter(|&sets| has_kernels(kind, sets)) {
+            for sets in (0..ALL_SETS).filter(|&sets| has_kernels(kind, sets)) {
                 let what = format!("{}, {kind:?}, without {sets} sets", case.name);
                 let (outputs, found) =
                     fused::without_fastest(sets, || gradient(&model, &flat, &rows, kind));
@@ -227,7 +228,7 @@ fn frozen_networks_are_as_exact_with_fused_blocks_as_without() {
                 module.forward(&rows).unwrap()
             })
         };
-        let exact = evaluate(Kind::Float, 3);
+        let exact = evaluate(Kind::Float, ALL_SETS);
         // In f32 no graph changes.
         assert_eq!(evaluate(Kind::Float, 0), exact, "{}", case.name);
         let off = |outputs: &[Tensor]| {
@@ -236,8 +237,8 @@ fn frozen_networks_are_as_exact_with_fused_blocks_as_without() {
                 .map(|(found, exact)| off(found, exact, 0.0))
                 .sum::<f64>()
         };
-        let composed = evaluate(Kind::BFloat16, 3);
-        for sets in (0..2).filter(|&sets| has_kernels(Kind::BFloat16, sets)) {
+        let composed = evaluate(Kind::BFloat16, ALL_SETS);
+        for sets in (0..ALL_SETS).filter(|&sets| has_kernels(Kind::BFloat16, sets)) {
             let fused = evaluate(Kind::BFloat16, sets);
             let what = format!("{}, without {sets} sets", case.name);
             // Root mean square norms have no kernels here.
@@ -253,6 +254,117 @@ fn frozen_networks_are_as_exact_with_fused_blocks_as_without() {
     }
 }
 
+/// Layers in int8 come as near as eight bits allow, seven without VNNI, by every instruction
+/// set's kernels; networks whose widths they do not take are computed as without them.
+#[test]
+fn frozen_networks_come_near_in_int8() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("net.pt");
+    let rows = rows(40);
+    for case in &CASES {
+        let model = case.model();
+        let flat = weights(&model);
+        let network = Network::new(Box::new(model), &flat, about(case));
+        network.write(ExportPrecision::F32, &path).unwrap();
+        let file = std::fs::read(&path).unwrap();
+        let evaluate = |numbers: Numbers| {
+            let module = Module::load(&file).unwrap();
+            let module = module.freeze(Device::Cpu, numbers).unwrap();
+            module.forward(&rows).unwrap()
+        };
+        let exact = fused::without_fastest(ALL_SETS, || evaluate(Kind::Float.into()));
+        for sets in 0..ALL_SETS {
+            let compared = fused::without_fastest(sets, || {
+                let int8 = fused::int8()?.numbers;
+                Some((int8, evaluate(int8), evaluate(int8.kind.into())))
+            });
+            let Some((numbers, int8, plain)) = compared else {
+                continue;
+            };
+            let what = format!("{}, without {sets} sets", case.name);
+            if case.width % 64 == 0 {
+                assert_ne!(int8, plain, "{what}");
+            } else if numbers.kind == Kind::BFloat16 {
+                assert_eq!(int8, plain, "{what}");
+            }
+            for (found, exact) in int8.iter().zip(&exact) {
+                let off = off(found, exact, 0.0);
+                assert!(off < 0.05, "{what}: off by {off}");
+            }
+        }
+    }
+}
+
+/// Sums do not overflow where all weights and tokens are as large as integers get, and
+/// what is no number does not become one.
+#[test]
+fn layers_in_int8_are_right_at_their_extremes() {
+    const FORWARD: &str = "
+def forward(self, x):
+    wide = torch.mish(torch.linear(x, self.widen, self.bias))
+    y = torch.add(x, torch.linear(wide, self.narrow, self.bias))
+    return torch.layer_norm(y, [64], self.scale, self.bias)
+";
+    let ramp = Tensor::linspace(-1, 1, 64, (Kind::Float, Device::Cpu));
+    let make = |numbers: Numbers, sign: f64| {
+        let mut module = Module::create("__torch__.Extremes").unwrap();
+        // Rows of ones, half of them negative.
+        let widen = (ramp.sign() * sign).view([64, 1]).expand([64, 64], false);
+        for (name, tensor) in [
+            ("widen", widen.contiguous()),
+            ("narrow", widen.contiguous()),
+            ("bias", ramp.zeros_like()),
+            ("scale", &ramp + 2.0),
+        ] {
+            module.register_parameter(name, &tensor).unwrap();
+        }
+        module.define(FORWARD).unwrap();
+        module.freeze(Device::Cpu, numbers).unwrap()
+    };
+    let tokens = Tensor::ones([2, 64, 64], (Kind::Float, Device::Cpu));
+    for sets in 0..ALL_SETS {
+        for (sign, token) in [(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0)] {
+            let compared = fused::without_fastest(sets, || {
+                let numbers = fused::int8()?.numbers;
+                let int8 = make(numbers, sign);
+                assert!(int8.graph().contains("tessera::feed_forward"));
+                let evaluate = |module: &Module, tokens: Tensor| {
+                    let tokens = tokens.to_kind(numbers.kind);
+                    module
+                        .forward(&tokens)
+                        .unwrap()
+                        .remove(0)
+                        .to_kind(Kind::Double)
+                };
+                let odd = &tokens * token;
+                let _ = odd.get(1).get(3).get(5).fill_(f64::NAN);
+                let found = evaluate(&int8, &tokens * token);
+                let plain = make(numbers.kind.into(), sign);
+                Some((
+                    found,
+                    evaluate(&plain, &tokens * token),
+                    evaluate(&int8, odd),
+                ))
+            });
+            let Some((found, exact, odd)) = compared else {
+                continue;
+            };
+            let off = off(&found, &exact, 0.0);
+            assert!(
+                off < 0.01,
+                "without {sets} sets, {sign} times {token}: off by {off}"
+            );
+            let is_nan =
+                odd.isnan()
+                    .to_kind(Kind::Int64)
+                    .sum_dim_intlist([2].as_slice(), false, None);
+            let expected = Tensor::zeros([2, 64], (Kind::Int64, Device::Cpu));
+            let _ = expected.get(1).get(3).fill_(64);
+            assert_eq!(is_nan, expected, "without {sets} sets");
+        }
+    }
+}
+
 /// The graph of a network's file once it is frozen in bf16, and how it would come to what
 /// its products multiply without kernels.
 fn frozen(file: &[u8]) -> (String, String) {
@@ -262,7 +374,7 @@ fn frozen(file: &[u8]) -> (String, String) {
             module.freeze(Device::Cpu, Kind::BFloat16).unwrap()
         })
     };
-    (freeze(0).graph(), freeze(3).factors())
+    (freeze(0).graph(), freeze(ALL_SETS).factors())
 }
 
 /// Whoever changes how inputs are exported changes `fused/known_inputs.h` too: frozen
@@ -307,6 +419,18 @@ fn frozen_networks_know_their_inputs_and_heads() {
         let (graph, factors) = frozen(&std::fs::read(path).unwrap());
         let by_tensors = graph.contains("aten::bitwise_right_shift");
         assert_eq!(by_tensors, !has_kernels, "{name}: {factors}\n{graph}");
+        // In f32 they are known as well, where the layers are in int8.
+        let path = format!("{}/nets/{name}.pt", env!("CARGO_MANIFEST_DIR"));
+        let file = std::fs::read(path).unwrap();
+        for sets in 0..ALL_SETS {
+            let graph = fused::without_fastest(sets, || {
+                let module = Module::load(&file).unwrap();
+                let module = module.freeze(Device::Cpu, fused::int8()?.numbers).unwrap();
+                Some(module.graph())
+            });
+            let by_tensors = graph.map(|graph| graph.contains("aten::bitwise_right_shift"));
+            assert_ne!(by_tensors, Some(true), "{name}, without {sets} sets");
+        }
     }
 }
 
@@ -350,7 +474,7 @@ def forward(self, x):
     let tokens = weight(5).repeat([4, 1]).to_kind(Kind::BFloat16);
     let (found, expected) = (
         fused.forward(&tokens).unwrap(),
-        freeze(3).forward(&tokens).unwrap(),
+        freeze(ALL_SETS).forward(&tokens).unwrap(),
     );
     for (found, expected) in found.iter().zip(&expected) {
         assert_eq!(found.size(), expected.size());

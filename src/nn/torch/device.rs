@@ -1,5 +1,7 @@
 //! The device and the format of a network, on this machine.
 
+use super::fused;
+use super::module::Numbers;
 use super::process::{self, CudaStatus};
 use crate::nn::{DeviceChoice, Precision};
 use tch::{Device, Kind};
@@ -26,8 +28,11 @@ pub enum DeviceError {
         last: usize,
     },
     /// libtorch has no fp16 kernels worth using on the CPU.
-    #[error("fp16 is for CUDA: on the CPU choose the precision bf16 or f32")]
+    #[error("fp16 is for CUDA: on the CPU choose the precision int8, bf16 or f32")]
     Fp16OnCpu,
+    /// Kernels in int8 are for processors.
+    #[error("int8 is for the CPU: on CUDA choose the precision fp16, bf16 or f32")]
+    Int8OnCuda,
 }
 
 /// The device that is meant, on this machine; readies libtorch for it.
@@ -42,7 +47,7 @@ pub fn device(choice: DeviceChoice) -> Result<Device, DeviceError> {
 pub(super) fn resolve(
     choice: DeviceChoice,
     precision: Precision,
-) -> Result<(Device, Kind), DeviceError> {
+) -> Result<(Device, Numbers), DeviceError> {
     let device = match (choice, process::cuda_status()) {
         (DeviceChoice::Cpu, _) => Device::Cpu,
         (DeviceChoice::Auto, CudaStatus::Devices(_)) => Device::Cuda(0),
@@ -59,15 +64,24 @@ pub(super) fn resolve(
             return Err(DeviceError::NoCudaLibrary(reason));
         }
     };
-    let kind = match (precision, device) {
-        (Precision::F32, _) => Kind::Float,
-        (Precision::Bf16, _) => Kind::BFloat16,
-        (Precision::Fp16 | Precision::Auto, Device::Cuda(_)) => Kind::Half,
+    let numbers = match (precision, device) {
+        (Precision::F32, _) => Kind::Float.into(),
+        (Precision::Bf16, _) => Kind::BFloat16.into(),
+        (Precision::Fp16 | Precision::Auto, Device::Cuda(_)) => Kind::Half.into(),
+        (Precision::Int8, Device::Cuda(_)) => return Err(DeviceError::Int8OnCuda),
         (Precision::Fp16, _) => return Err(DeviceError::Fp16OnCpu),
-        (Precision::Auto, _) if process::prepare().cpu_bf16 => Kind::BFloat16,
-        (Precision::Auto, _) => Kind::Float,
+        (Precision::Auto | Precision::Int8, _) => on_cpu(precision),
     };
-    Ok((device, kind))
+    Ok((device, numbers))
+}
+
+fn on_cpu(precision: Precision) -> Numbers {
+    let process = process::prepare();
+    match fused::int8() {
+        Some(int8) if int8.is_fastest || precision == Precision::Int8 => int8.numbers,
+        _ if process.cpu_bf16 => Kind::BFloat16.into(),
+        _ => Kind::Float.into(),
+    }
 }
 
 #[cfg(test)]
@@ -89,7 +103,7 @@ mod tests {
         );
         assert_eq!(
             resolve(DeviceChoice::Cpu, Precision::F32),
-            Ok((Device::Cpu, Kind::Float))
+            Ok((Device::Cpu, Kind::Float.into()))
         );
     }
 }

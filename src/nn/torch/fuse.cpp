@@ -88,10 +88,10 @@ void fuse_convolutions(const std::shared_ptr<Graph>& graph) {
 
 }  // namespace
 
-void tessera::fuse(const std::shared_ptr<Graph>& graph) {
-  tessera::fused::fuse_encoder(graph);
-  tessera::fused::fuse_inputs(graph);
-  tessera::fused::fuse_heads(graph);
+void tessera::fuse(const std::shared_ptr<Graph>& graph, const fused::Numbers& numbers) {
+  fused::fuse_encoder(graph, numbers);
+  fused::fuse_inputs(graph, numbers);
+  fused::fuse_heads(graph, numbers);
   fuse_norms(graph);
   fuse_convolutions(graph);
 }

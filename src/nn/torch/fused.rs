@@ -2,11 +2,12 @@
 //! on a processor: see the C++ in the folder of this name, which also puts operators
 //! without gradients into frozen networks.
 
+use super::module::Numbers;
 use super::shim::{self, RawTensor, take_text};
 use crate::encode::{ATTACKS, look_up_attacks as look_up};
 use std::ffi::c_char;
 use std::{ptr, slice};
-use tch::{Device, Tensor};
+use tch::{Device, Kind, Tensor};
 
 /// Every width must be a multiple of this: AMX multiplies 32 numbers of bf16 at a
 /// time.
@@ -18,6 +19,27 @@ pub(crate) fn is_available(like: &Tensor, widths: &[i64]) -> bool {
         && widths.iter().all(|width| width % MULTIPLE == 0)
         // SAFETY: the tensor is valid for the call.
         && unsafe { shim::tessera_fused_available(like.as_ptr().cast()) }
+}
+
+/// How dense layers multiply in int8 here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Int8 {
+    /// Whether nothing else is faster.
+    pub is_fastest: bool,
+    /// What networks are computed in then.
+    pub numbers: Numbers,
+}
+
+/// The processor's kernels with dense layers in int8, if it has any.
+pub(crate) fn int8() -> Option<Int8> {
+    let (mut is_fastest, mut is_bf16) = (false, false);
+    shim::tessera_fused_int8(&mut is_fastest, &mut is_bf16).then(|| Int8 {
+        is_fastest,
+        numbers: Numbers {
+            kind: if is_bf16 { Kind::BFloat16 } else { Kind::Float },
+            int8: true,
+        },
+    })
 }
 
 /// Has frozen networks look up attacks on bitboards.
@@ -49,8 +71,12 @@ pub(super) fn look_up_attacks() {
     shim::tessera_fused_look_up(all);
 }
 
+/// More instruction sets than any processor has kernels for.
+#[cfg(test)]
+pub(crate) const ALL_SETS: usize = 9;
+
 /// Runs `work` as on a processor without its fastest instruction sets, so many of
-/// AMX, AVX-512 and AVX2.
+/// AMX, AVX-512 with bf16 and without, AVX2 with VNNI and without.
 #[cfg(test)]
 pub(crate) fn without_fastest<R>(sets: usize, work: impl FnOnce() -> R) -> R {
     shim::tessera_fused_pass_over(sets);

@@ -1,6 +1,7 @@
 // TorchScript modules: loading from memory, several outputs, casting of the
 // floating parameters alone, freezing.
 #include "fuse.h"
+#include "fused/inference.h"
 #include "shim.h"
 
 #include <ATen/EmptyTensor.h>
@@ -148,8 +149,8 @@ char* tessera_module_string(const Module* module, const char* method,
 
 // Moves the module to a CUDA device (the CPU if negative), turns its floating
 // parameters and buffers into another type and freezes it, in place. Index
-// buffers keep their type.
-char* tessera_module_freeze(Module* module, int device, int scalar_type) {
+// buffers keep their type. On the CPU dense layers multiply in int8 where `quantised`.
+char* tessera_module_freeze(Module* module, int device, int scalar_type, bool quantised) {
   return guarded([&] {
     const auto place =
         device < 0 ? c10::Device(c10::kCPU)
@@ -169,7 +170,8 @@ char* tessera_module_freeze(Module* module, int device, int scalar_type) {
     }
     *module = torch::jit::freeze(*module);
     if (place.is_cpu()) {
-      tessera::fuse(module->get_method("forward").graph());
+      tessera::fuse(module->get_method("forward").graph(),
+                    {floating[scalar_type], quantised});
     }
   });
 }

@@ -19,6 +19,22 @@ impl From<tch::TchError> for TorchError {
     }
 }
 
+/// What a frozen network is computed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    /// The type of its floating-point numbers.
+    pub kind: Kind,
+    /// Whether dense layers of tokens multiply in int8, where they have kernels: on the
+    /// CPU, if `kind` is what these kernels take.
+    pub int8: bool,
+}
+
+impl From<Kind> for Numbers {
+    fn from(kind: Kind) -> Numbers {
+        Numbers { kind, int8: false }
+    }
+}
+
 /// A TorchScript module, owned.
 #[derive(Debug)]
 pub struct Module(NonNull<shim::Module>);
@@ -151,8 +167,8 @@ impl Module {
     }
 
     /// Moves the module to a device, turns its floating-point tensors into
-    /// `kind` and freezes it: parameters become constants of a graph that is
-    /// optimised for inference. Of its methods only `forward` is left.
+    /// the kind of `numbers` and freezes it: parameters become constants of a graph that
+    /// is optimised for inference. Of its methods only `forward` is left.
     ///
     /// # Errors
     /// [`TorchError`] if the device has no memory for it or the module cannot
@@ -161,7 +177,8 @@ impl Module {
     /// # Panics
     /// If `kind` is not Float, BFloat16 or Half, or the device is neither the
     /// CPU nor CUDA.
-    pub fn freeze(self, device: Device, kind: Kind) -> Result<Module, TorchError> {
+    pub fn freeze(self, device: Device, numbers: impl Into<Numbers>) -> Result<Module, TorchError> {
+        let Numbers { kind, int8 } = numbers.into();
         let device = match device {
             Device::Cpu => -1,
             Device::Cuda(number) => c_int::try_from(number).unwrap_or(c_int::MAX),
@@ -175,7 +192,7 @@ impl Module {
         };
         fused::look_up_attacks();
         // SAFETY: the module is valid and nobody else sees it.
-        check(unsafe { shim::tessera_module_freeze(self.0.as_ptr(), device, kind) })?;
+        check(unsafe { shim::tessera_module_freeze(self.0.as_ptr(), device, kind, int8) })?;
         Ok(self)
     }
 

@@ -1,6 +1,7 @@
 //! What has to be set once in a process before libtorch is used, and what the
 //! process finds on this machine.
 
+use super::fused;
 use super::shim::{self, take_text};
 use std::ptr;
 use std::sync::LazyLock;
@@ -20,6 +21,9 @@ pub struct Environment {
     pub cpu_features: Vec<String>,
     /// Whether the processor computes in bf16, so that networks on it do.
     pub cpu_bf16: bool,
+    /// Whether dense layers of Chessformers multiply in int8, unless another precision is
+    /// asked for.
+    pub cpu_int8: bool,
     /// Whether libtorch's MKL has been told to use its fast kernels on
     /// processors that are not Intel's; only on x86-64 Linux.
     pub mkl_fast_kernels: bool,
@@ -52,6 +56,7 @@ pub fn environment() -> Environment {
     Environment {
         libtorch: version(&text(shim::tessera_torch_configuration)),
         cpu_bf16: process.cpu_bf16,
+        cpu_int8: fused::int8().is_some_and(|int8| int8.is_fastest),
         cpu_features: process.cpu_features.clone(),
         mkl_fast_kernels: shim::tessera_mkl_asked(),
         memory_kept: process.memory_kept,

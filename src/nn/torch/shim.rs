@@ -58,6 +58,7 @@ unsafe extern "C" {
         module: *mut Module,
         device: c_int,
         scalar_type: c_int,
+        int8: bool,
     ) -> *mut c_char;
     #[cfg(test)]
     pub(super) fn tessera_module_graph(module: *const Module, out: *mut *mut c_char)
@@ -86,6 +87,7 @@ unsafe extern "C" {
 
     pub(super) safe fn tessera_fused_look_up(look_up: LookUp);
     pub(super) fn tessera_fused_available(like: *const RawTensor) -> bool;
+    pub(super) safe fn tessera_fused_int8(fastest: &mut bool, bf16: &mut bool) -> bool;
     #[cfg(test)]
     pub(super) fn tessera_fused_describe(
         module: *const Module,

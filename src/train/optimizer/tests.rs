@@ -111,8 +111,8 @@ fn the_fused_nadam_takes_the_steps_of_the_composed_one() {
         }
         flat.try_into().unwrap()
     };
-    let composed = fused::without_fastest(3, train);
-    for sets in 0..3 {
+    let composed = fused::without_fastest(fused::ALL_SETS, train);
+    for sets in 0..fused::ALL_SETS {
         let fused = fused::without_fastest(sets, train);
         for (fused, composed) in fused.iter().zip(&composed) {
             assert!(

@@ -74,8 +74,51 @@ TESSERA_INLINE void join_projections(const Attention& block, T* out) {
   copy(block.gab.squares, block.gab.compress * block.width, 3 * square);
 }
 
-template <typename T>
+// In parts of as many outputs as there are inputs, which stay in the first cache.
+TESSERA_INLINE int64_t part_width(const Attention& block, int64_t start) {
+  return block.joint - start < block.width ? block.joint - start : block.width;
+}
+
+template <typename Format>
+struct AttentionWeights {
+  using T = typename Format::Number;
+  AskingWeights<T> asking;
+  T* joined;
+  typename Format::Weights project, output;
+  uint32_t* generator;
+
+  static int64_t asked(const Attention& block) { return block.heads * block.gab.generated; }
+
+  static size_t bytes(const Attention& block) {
+    return AskingWeights<T>::bytes(block.gab, asked(block)) +
+           Arena::bytes<T>(block.joint * block.width) +
+           Format::bytes(block.joint, block.width) + Format::bytes(block.width, block.width) +
+           Arena::bytes<uint32_t>(kPairs * block.gab.generated);
+  }
+
+  AttentionWeights(const Attention& block, Arena& arena)
+      : asking(block.gab, asked(block), arena),
+        joined(arena.take<T>(block.joint * block.width)),
+        project(Format::take(block.joint, block.width, arena)),
+        output(Format::take(block.width, block.width, arena)),
+        generator(arena.take<uint32_t>(kPairs * block.gab.generated)) {}
+
+  void lay_out(const Attention& block) const {
+    const int64_t width = block.width, generated = block.gab.generated;
+    asking.lay_out(block.gab, asked(block));
+    join_projections(block, joined);
+    for (int64_t start = 0; start < block.joint; start += width) {
+      Format::lay_out(joined + start * width, part_width(block, start), project.from(start));
+    }
+    Format::lay_out(static_cast<const T*>(block.output), width, output);
+    panel_of_transpose(static_cast<const T*>(block.gab.generator), generated, generated,
+                       kPairs, generator);
+  }
+};
+
+template <typename Format>
 void attention(const Attention& block, int64_t first, int64_t last) {
+  using T = typename Format::Number;
   const int64_t width = block.width, heads = block.heads, head_width = block.head_width;
   const int64_t generated = block.gab.generated, joint = block.joint;
   const int64_t most_rows = whole_tiles(kChunk * heads);
@@ -83,10 +126,9 @@ void attention(const Attention& block, int64_t first, int64_t last) {
   constexpr int64_t most = kChunk * kSquares;
   const bool keeps = block.projected != nullptr;
   thread_local Scratch scratch;
-  scratch.begin(Asking<T>::bytes(block.gab, heads * generated) +
-                Scratch::bytes<T>(joint * width) + Scratch::bytes<uint32_t>(joint * width) +
-                Scratch::bytes<uint32_t>(width * width) +
-                Scratch::bytes<uint32_t>(kPairs * generated) +
+  using Weights = AttentionWeights<Format>;
+  scratch.begin(Weights::bytes(block) + Asking<T>::bytes(block.gab, heads * generated) +
+                2 * Format::room_bytes(most, width) +
                 Scratch::bytes<T>(most_rows * generated) +
                 Scratch::bytes<float>(most_rows * kPairs) +
                 Scratch::bytes<float>(kRows * joint) + Scratch::bytes<float>(width) +
@@ -94,11 +136,10 @@ void attention(const Attention& block, int64_t first, int64_t last) {
                 Scratch::bytes<uint32_t>(kSquares * head_width) +
                 Scratch::bytes<T>(most * joint) + Scratch::bytes<T>(most * width) +
                 Scratch::bytes<T>(kPairs));
-  Asking<T> asking(block.gab, heads * generated, false, scratch);
-  auto* joined = scratch.take<T>(joint * width);
-  auto* project = scratch.take<uint32_t>(joint * width);
-  auto* output = scratch.take<uint32_t>(width * width);
-  auto* generator = scratch.take<uint32_t>(kPairs * generated);
+  const auto weights = weights_of<Weights>(block, scratch);
+  Asking<T> asking(block.gab, heads * generated, weights.asking, false, scratch);
+  const auto tokens_room = Format::room(most, width, scratch);
+  const auto seen_tokens = Format::room(most, width, scratch);
   auto* asked = scratch.take<T>(most_rows * generated);
   auto* bias = scratch.take<float>(most_rows * kPairs);
   auto* buffer = scratch.take<float>(kRows * joint);
@@ -107,20 +148,7 @@ void attention(const Attention& block, int64_t first, int64_t last) {
   auto* panelled = scratch.take<uint32_t>(kSquares * head_width);
   auto* projected_room = scratch.take<T>(most * joint);
   auto* seen_room = scratch.take<T>(most * width);
-  auto* weights_room = scratch.take<T>(kPairs);
-  join_projections(block, joined);
-  // In parts that stay in the first cache.
-  const auto part_width = [&](int64_t start) {
-    return joint - start < width ? joint - start : width;
-  };
-  const auto part_of = [&](int64_t start) { return project + start * width / kPair<T>; };
-  for (int64_t start = 0; start < joint; start += width) {
-    panel_of_transpose(joined + start * width, width, width, part_width(start),
-                       part_of(start));
-  }
-  panel_of_transpose(static_cast<const T*>(block.output), width, width, width, output);
-  panel_of_transpose(static_cast<const T*>(block.gab.generator), generated, generated, kPairs,
-                     generator);
+  auto* shares_room = scratch.take<T>(kPairs);
   const T* output_bias = static_cast<const T*>(block.output_bias);
   const float scale = 1.0f / std::sqrt(static_cast<float>(head_width));
   const Tiles tiles;
@@ -130,20 +158,21 @@ void attention(const Attention& block, int64_t first, int64_t last) {
     const T* x = static_cast<const T*>(block.x) + token * width;
     T* projected =
         keeps ? static_cast<T*>(block.projected) + token * joint : projected_room;
+    const auto rows = tokens_room.read(x, width, tokens);
     for (int64_t start = 0; start < joint; start += width) {
-      const int64_t columns = part_width(start);
-      for_rows({tokens, columns, width}, x, width, part_of(start), buffer,
-               [&](int64_t row, const float* sums) {
-                 T* out = projected + row * joint + start;
-                 for (int64_t i = 0; i < columns; i += kLanes) {
-                   store(load(sums + i), out + i);
-                 }
-               });
+      const int64_t columns = part_width(block, start);
+      for_tokens<Format>(tokens, columns, rows, weights.project.from(start), buffer,
+                         [&](int64_t row, const float* sums) {
+                           T* out = projected + row * joint + start;
+                           for (int64_t i = 0; i < columns; i += kLanes) {
+                             store(load(sums + i), out + i);
+                           }
+                         });
     }
     std::memset(asked, 0, static_cast<size_t>(most_rows * generated) * sizeof(T));
     asking.forward(projected + 3 * width, joint, boards, asked);
     product<T>({whole_tiles(boards * heads), kPairs, generated}, asked, generated,
-               generator, kPairs, bias, kPairs, false);
+               weights.generator, kPairs, bias, kPairs, false);
     T* seen = keeps ? static_cast<T*>(block.seen) + token * width : seen_room;
     for (int64_t pair = 0; pair < boards * heads; ++pair) {
       const int64_t board = pair / heads, head = pair % heads;
@@ -154,29 +183,29 @@ void attention(const Attention& block, int64_t first, int64_t last) {
       product<T>({kSquares, kSquares, head_width}, query, joint, panelled, kSquares,
                  products, kSquares, false);
       const int64_t place = (begin * heads + pair) * kPairs;
-      T* weights = keeps ? static_cast<T*>(block.probabilities) + place : weights_room;
+      T* shares = keeps ? static_cast<T*>(block.probabilities) + place : shares_room;
       const T* more = block.more ? static_cast<const T*>(block.more) + place : nullptr;
       const uint64_t* attacks =
           block.attacks ? block.attacks + (begin + board) * 2 * kSquares : nullptr;
       probabilities(products, bias + pair * kPairs, more, scale, attacks,
-                    block.worth + 2 * head, weights);
+                    block.worth + 2 * head, shares);
       panel(value, joint, kSquares, head_width, panelled);
       T* out = seen + board * kSquares * width + head * head_width;
-      for_rows({kSquares, head_width, kSquares}, weights, kSquares, panelled, buffer,
+      for_rows({kSquares, head_width, kSquares}, shares, kSquares, panelled, buffer,
                [&](int64_t row, const float* sums) {
                  for (int64_t i = 0; i < head_width; i += kLanes) {
                    store(load(sums + i), out + row * width + i);
                  }
                });
     }
-    for_rows({tokens, width, width}, seen, width, output, buffer,
-             [&](int64_t row, const float* sums) {
-               const int64_t place = (token + row) * width;
-               norm_forward(block.norm, width, x + row * width, sums, output_bias,
-                            row_buffer, static_cast<T*>(block.y) + place,
-                            kept_at<T>(block.saved.normal, place),
-                            kept_at<float>(block.saved.inverse, token + row));
-             });
+    for_tokens<Format>(tokens, width, seen_tokens.read(seen, width, tokens),
+                       weights.output, buffer, [&](int64_t row, const float* sums) {
+                         const int64_t place = (token + row) * width;
+                         norm_forward(block.norm, width, x + row * width, sums, output_bias,
+                                      row_buffer, static_cast<T*>(block.y) + place,
+                                      kept_at<T>(block.saved.normal, place),
+                                      kept_at<float>(block.saved.inverse, token + row));
+                       });
   }
 }
 
@@ -224,7 +253,8 @@ void attention_backward(const Attention& block, const AttentionGradients& gradie
   const int64_t most_rows = (kChunk * heads + 31) / 32 * 32;
   constexpr int64_t most = kChunk * kSquares;
   thread_local Scratch scratch;
-  scratch.begin(Asking<T>::bytes(block.gab, heads * generated) +
+  scratch.begin(AskingWeights<T>::bytes(block.gab, heads * generated) +
+                Asking<T>::bytes(block.gab, heads * generated) +
                 Scratch::bytes<T>(joint * width) + Scratch::bytes<uint32_t>(joint * width) +
                 Scratch::bytes<uint32_t>(width * width) +
                 Scratch::bytes<uint32_t>(kPairs * generated) +
@@ -235,7 +265,9 @@ void attention_backward(const Attention& block, const AttentionGradients& gradie
                 3 * Scratch::bytes<uint32_t>(kPairs) + 2 * Scratch::bytes<T>(most * width) +
                 2 * Scratch::bytes<T>(most * joint) +
                 Scratch::bytes<uint32_t>(most * width + most_rows * kPairs));
-  Asking<T> asking(block.gab, heads * generated, true, scratch);
+  const AskingWeights<T> asking_weights(block.gab, heads * generated, scratch);
+  asking_weights.lay_out(block.gab, heads * generated);
+  Asking<T> asking(block.gab, heads * generated, asking_weights, true, scratch);
   auto* joined = scratch.take<T>(joint * width);
   auto* project = scratch.take<uint32_t>(joint * width);
   auto* output = scratch.take<uint32_t>(width * width);

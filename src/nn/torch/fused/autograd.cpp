@@ -3,6 +3,7 @@
 #include "../shim.h"
 
 #include <ATen/cpu/Utils.h>
+#include <ATen/Version.h>
 #include <ATen/ops/zeros.h>
 
 #include <numeric>
@@ -13,15 +14,26 @@ namespace tessera::fused {
 Kernels amx_bf16();
 Kernels avx512_f32();
 Kernels avx512_bf16();
+Kernels avx512_bf16_int8();
+Kernels avx512_vnni_f32();
+Kernels avx512_vnni_int8();
+Kernels avx2_vnni_int8();
 Kernels avx2_f32();
+Kernels avx2_int8();
 #endif
 
 namespace {
 
-// The kernels of an instruction set for f32, and for bf16 where it has any.
+// The kernels of an instruction set for f32, for bf16 where it has any, and with dense
+// layers in int8, whose other numbers are bf16 where it has any.
 struct InstructionSet {
   Kernels f32;
   std::optional<Kernels> bf16;
+  Kernels int8;
+  // Whether these are faster than the others.
+  bool prefers_int8 = true;
+
+  at::ScalarType int8_type() const { return bf16 ? at::kBFloat16 : at::kFloat; }
 };
 
 // Those of this processor, the fastest first.
@@ -33,17 +45,25 @@ std::vector<InstructionSet> look() {
     const auto found = features.find(name);
     return found != features.end() && found->second.isBool() && found->second.toBool();
   };
-  if (!has("avx2") || !has("fma3")) {
+  // What ATEN_CPU_CAPABILITY takes from libtorch it takes from us.
+  const std::string level = at::get_cpu_capability();
+  if (level.find("AVX") != 0 || !has("avx2") || !has("fma3")) {
     return sets;
   }
-  if (has("avx512_f") && has("avx512_bw") && has("avx512_vl") && has("avx512_dq") &&
-      has("avx512_bf16")) {
-    if (has("amx_bf16") && at::cpu::init_amx()) {
-      sets.push_back({avx512_f32(), amx_bf16()});
+  if (level == "AVX512" && has("avx512_f") && has("avx512_bw") && has("avx512_vl") &&
+      has("avx512_dq") && has("avx512_vnni")) {
+    if (has("avx512_bf16")) {
+      if (has("amx_bf16") && at::cpu::init_amx()) {
+        sets.push_back({avx512_f32(), amx_bf16(), avx512_bf16_int8(), false});
+      }
+      sets.push_back({avx512_f32(), avx512_bf16(), avx512_bf16_int8()});
     }
-    sets.push_back({avx512_f32(), avx512_bf16()});
+    sets.push_back({avx512_vnni_f32(), std::nullopt, avx512_vnni_int8()});
   }
-  sets.push_back({avx2_f32(), std::nullopt});
+  if (has("avx_vnni")) {
+    sets.push_back({avx2_f32(), std::nullopt, avx2_vnni_int8()});
+  }
+  sets.push_back({avx2_f32(), std::nullopt, avx2_int8()});
 #endif
   return sets;
 }
@@ -51,19 +71,27 @@ std::vector<InstructionSet> look() {
 // How many sets this thread passes over, so that tests reach the others.
 thread_local size_t passed_over = 0;
 
+// The fastest of this processor that is not passed over, null if there is none.
+const InstructionSet* instruction_set() {
+  static const std::vector<InstructionSet> sets = look();
+  return passed_over < sets.size() ? &sets[passed_over] : nullptr;
+}
+
 }  // namespace
 
-const Kernels* kernels(at::ScalarType type) {
-  static const std::vector<InstructionSet> sets = look();
-  if (passed_over >= sets.size()) {
+const Kernels* kernels(at::ScalarType type, bool quantised) {
+  const InstructionSet* set = instruction_set();
+  if (set == nullptr) {
     return nullptr;
   }
-  const InstructionSet& set = sets[passed_over];
+  if (quantised) {
+    return type == set->int8_type() ? &set->int8 : nullptr;
+  }
   switch (type) {
     case at::kFloat:
-      return &set.f32;
+      return &set->f32;
     case at::kBFloat16:
-      return set.bf16 ? &*set.bf16 : nullptr;
+      return set->bf16 ? &*set->bf16 : nullptr;
     default:
       return nullptr;
   }
@@ -102,6 +130,18 @@ extern "C" {
 // Whether there are kernels for the type of these numbers.
 bool tessera_fused_available(const at::Tensor* like) {
   return tessera::fused::kernels(like->scalar_type()) != nullptr;
+}
+
+// Whether dense layers can multiply in int8, whether that is this processor's fastest, and
+// whether the other numbers are bf16, not f32, then.
+bool tessera_fused_int8(bool* fastest, bool* bf16) {
+  const auto* set = tessera::fused::instruction_set();
+  if (set == nullptr) {
+    return false;
+  }
+  *fastest = set->prefers_int8;
+  *bf16 = set->bf16.has_value();
+  return true;
 }
 
 // Has this thread pass over so many of the processor's instruction sets, the

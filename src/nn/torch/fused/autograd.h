@@ -15,8 +15,12 @@
 
 namespace tessera::fused {
 
-// The kernels of this processor, null if it has none for the type.
-const Kernels* kernels(at::ScalarType type);
+// The kernels of this processor, null if it has none for the type; with dense layers of
+// tokens in int8 where `quantised`.
+const Kernels* kernels(at::ScalarType type, bool quantised = false);
+
+// Inputs of layers that int8 takes are a multiple of this.
+constexpr int64_t kQuantisedMultiple = 64;
 
 // Threads that may share the work on so many boards here.
 int64_t workers_for(int64_t boards);
@@ -37,10 +41,14 @@ void share(int64_t boards, int64_t workers, const Work& work) {
 
 // Runs work(kernels, first, last) on chunks of boards.
 template <typename Work>
-void on_boards(at::ScalarType type, int64_t boards, const Work& work) {
-  const Kernels& run = *kernels(type);
+void on_boards(const Kernels& run, int64_t boards, const Work& work) {
   share(boards, workers_for(boards),
         [&](int64_t, int64_t first, int64_t last) { work(run, first, last); });
+}
+
+template <typename Work>
+void on_boards(at::ScalarType type, int64_t boards, const Work& work) {
+  on_boards(*kernels(type), boards, work);
 }
 
 // Sums of the gradients of parameters, by worker and joined in order.

@@ -82,14 +82,37 @@ TESSERA_INLINE void silu_norm_backward(const GabNorm& norm, int64_t width, const
   }
 }
 
-// The weights and the room that a chunk needs.
+// The weights of the summary and of what heads ask, as products read them; `asked` are
+// numbers asked for a board.
+template <typename T>
+struct AskingWeights {
+  uint32_t *summary, *heads;
+
+  static size_t bytes(const Gab& gab, int64_t asked) {
+    return Arena::bytes<uint32_t>(kSquares * gab.compress * gab.hidden) +
+           Arena::bytes<uint32_t>(gab.hidden * asked);
+  }
+
+  AskingWeights(const Gab& gab, int64_t asked, Arena& arena)
+      : summary(arena.take<uint32_t>(kSquares * gab.compress * gab.hidden)),
+        heads(arena.take<uint32_t>(gab.hidden * asked)) {}
+
+  void lay_out(const Gab& gab, int64_t asked) const {
+    const int64_t squares = kSquares * gab.compress;
+    panel_of_transpose(static_cast<const T*>(gab.summary), squares, squares, gab.hidden,
+                       summary);
+    panel_of_transpose(static_cast<const T*>(gab.heads), gab.hidden, gab.hidden, asked, heads);
+  }
+};
+
+// The room that a chunk needs.
 template <typename T>
 class Asking {
  public:
   static size_t bytes(const Gab& gab, int64_t asked) {
     const int64_t squares = kSquares * gab.compress;
-    return 2 * Scratch::bytes<uint32_t>(squares * gab.hidden) +
-           2 * Scratch::bytes<uint32_t>(gab.hidden * asked) +
+    return Scratch::bytes<uint32_t>(squares * gab.hidden) +
+           Scratch::bytes<uint32_t>(gab.hidden * asked) +
            2 * Scratch::bytes<T>(kBoardRows * squares) +
            2 * Scratch::bytes<T>(kBoardRows * gab.hidden) +
            Scratch::bytes<T>(kBoardRows * asked) +
@@ -99,11 +122,14 @@ class Asking {
            Scratch::bytes<uint32_t>(kBoardRows * (squares + gab.hidden));
   }
 
-  Asking(const Gab& gab, int64_t asked, bool is_backward, Scratch& scratch)
-      : gab_(gab), asked_(asked), squares_width_(kSquares * gab.compress) {
+  Asking(const Gab& gab, int64_t asked, AskingWeights<T> weights, bool is_backward,
+         Scratch& scratch)
+      : gab_(gab),
+        asked_(asked),
+        squares_width_(kSquares * gab.compress),
+        summary_(weights.summary),
+        heads_(weights.heads) {
     const int64_t hidden = gab.hidden;
-    summary_ = scratch.take<uint32_t>(squares_width_ * hidden);
-    heads_ = scratch.take<uint32_t>(hidden * asked);
     summary_back_ = scratch.take<uint32_t>(squares_width_ * hidden);
     heads_back_ = scratch.take<uint32_t>(hidden * asked);
     squares_ = scratch.take<T>(kBoardRows * squares_width_);
@@ -115,9 +141,6 @@ class Asking {
     before_ = scratch.take<float>(kBoardRows * hidden);
     turned_ = scratch.take<T>(kBoardRows * (hidden + asked));
     panelled_ = scratch.take<uint32_t>(kBoardRows * (squares_width_ + hidden));
-    panel_of_transpose(static_cast<const T*>(gab.summary), squares_width_, squares_width_,
-                       hidden, summary_);
-    panel_of_transpose(static_cast<const T*>(gab.heads), hidden, hidden, asked, heads_);
     if (is_backward) {
       panel(static_cast<const T*>(gab.summary), squares_width_, hidden, squares_width_,
             summary_back_);
@@ -210,7 +233,8 @@ class Asking {
 
   const Gab& gab_;
   int64_t asked_, squares_width_;
-  uint32_t *summary_, *heads_, *summary_back_, *heads_back_, *panelled_;
+  const uint32_t *summary_, *heads_;
+  uint32_t *summary_back_, *heads_back_, *panelled_;
   T *squares_, *of_squares_, *normed_, *of_summary_, *of_asked_, *turned_;
   float *products_, *before_;
 };

@@ -93,6 +93,8 @@ struct Attention {
   // [boards · 64, width]; null in inference.
   void *projected, *probabilities, *seen;
   NormSaved saved;
+  // Its weights as kernels of its kind lay them out; null where they do so at each call.
+  const void* laid_out;
 };
 
 // [boards · 64, width].
@@ -126,6 +128,8 @@ struct FeedForward {
   // Before mish, for backward: [boards · 64, hidden]; null in inference.
   void* widened;
   NormSaved saved;
+  // Its weights as kernels of its kind lay them out; null where they do so at each call.
+  const void* laid_out;
 };
 
 struct FeedForwardGradients {
@@ -155,6 +159,8 @@ struct DenseLayers {
   void* y[kMostLayers];
   // Before mish, for backward: [boards · 64, joint]; null in inference.
   void* kept;
+  // Its weights as kernels of its kind lay them out; null where they do so at each call.
+  const void* laid_out;
 };
 
 struct DenseGradients {
@@ -187,6 +193,8 @@ struct Policy {
   float* logits;
   // For backward: queries and keys, [boards · 64, 2 · width]; null in inference.
   void* projected;
+  // Its weights as kernels of its kind lay them out; null where they do so at each call.
+  const void* laid_out;
 };
 
 struct PolicyGradients {
@@ -232,6 +240,8 @@ struct Embedding {
   void* y;
   // Before `multiply`, for backward: [boards · 64, width]; null in inference.
   void* projected;
+  // Its weights as kernels of its kind lay them out; null where they do so at each call.
+  const void* laid_out;
 };
 
 struct EmbeddingGradients {
@@ -257,22 +267,28 @@ struct Nadam {
 };
 
 // Kernels of one instruction set and one type of numbers; each of those of
-// boards works on the boards from `first` to before `last`.
+// boards works on the boards from `first` to before `last`. Those that lay out weights
+// write to memory of as many bytes as they return, unless it is null.
 struct Kernels {
   void (*attention)(const Attention&, int64_t first, int64_t last);
+  int64_t (*lay_out_attention)(const Attention&, void* out);
   void (*attention_backward)(const Attention&, const AttentionGradients&,
                              const AttentionSums&, int64_t first, int64_t last);
   void (*feed_forward)(const FeedForward&, int64_t first, int64_t last);
+  int64_t (*lay_out_feed_forward)(const FeedForward&, void* out);
   void (*feed_forward_backward)(const FeedForward&, const FeedForwardGradients&,
                                 const FeedForwardSums&, int64_t first, int64_t last);
   void (*dense)(const DenseLayers&, int64_t first, int64_t last);
+  int64_t (*lay_out_dense)(const DenseLayers&, void* out);
   void (*dense_backward)(const DenseLayers&, const DenseGradients&, const DenseSums&,
                          int64_t first, int64_t last);
   void (*policy)(const Policy&, int64_t first, int64_t last);
+  int64_t (*lay_out_policy)(const Policy&, void* out);
   void (*policy_backward)(const Policy&, const PolicyGradients&, const PolicySums&,
                           int64_t first, int64_t last);
   void (*inputs)(const Inputs&, int64_t first, int64_t last);
   void (*embedding)(const Embedding&, int64_t first, int64_t last);
+  int64_t (*lay_out_embedding)(const Embedding&, void* out);
   void (*embedding_backward)(const Embedding&, const EmbeddingGradients&,
                              const EmbeddingSums&, int64_t first, int64_t last);
   void (*nadam)(const Nadam&);

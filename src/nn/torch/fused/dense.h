@@ -25,42 +25,67 @@ TESSERA_INLINE void join_rows(const DenseLayers& layers, T* weights, float* bias
   }
 }
 
-template <typename T>
+template <typename Format>
+struct DenseWeights {
+  using T = typename Format::Number;
+  T* rows;
+  float* biases;
+  typename Format::Weights joint;
+
+  static size_t bytes(const DenseLayers& layers) {
+    return Arena::bytes<T>(layers.joint * layers.width) + Arena::bytes<float>(layers.joint) +
+           Format::bytes(layers.joint, layers.width);
+  }
+
+  DenseWeights(const DenseLayers& layers, Arena& arena)
+      : rows(arena.take<T>(layers.joint * layers.width)),
+        biases(arena.take<float>(layers.joint)),
+        joint(Format::take(layers.joint, layers.width, arena)) {}
+
+  void lay_out(const DenseLayers& layers) const {
+    join_rows(layers, rows, biases);
+    Format::lay_out(rows, layers.joint, joint);
+  }
+};
+
+template <typename Format>
 void dense(const DenseLayers& layers, int64_t first_board, int64_t last_board) {
+  using T = typename Format::Number;
   const int64_t width = layers.width, joint = layers.joint;
   thread_local Scratch scratch;
-  scratch.begin(Scratch::bytes<T>(joint * width) + Scratch::bytes<float>(joint) +
-                Scratch::bytes<uint32_t>(joint * width) +
+  using Weights = DenseWeights<Format>;
+  scratch.begin(Weights::bytes(layers) + Format::room_bytes(kSquares, width) +
                 Scratch::bytes<float>(kRows * joint) + Scratch::bytes<T>(joint));
-  auto* weights = scratch.take<T>(joint * width);
-  auto* biases = scratch.take<float>(joint);
-  auto* panelled = scratch.take<uint32_t>(joint * width);
+  const auto weights = weights_of<Weights>(layers, scratch);
+  const float* biases = weights.biases;
+  const auto tokens = Format::room(kSquares, width, scratch);
   auto* buffer = scratch.take<float>(kRows * joint);
   auto* active = scratch.take<T>(joint);
-  join_rows(layers, weights, biases);
-  panel_of_transpose(weights, width, width, joint, panelled);
-  const int64_t begin = first_board * kSquares;
-  const T* x = static_cast<const T*>(layers.x) + begin * width;
   const Tiles tiles;
-  for_rows({(last_board - first_board) * kSquares, joint, width}, x, width, panelled,
-           buffer, [&](int64_t row, const float* sums) {
-             const int64_t token = begin + row;
-             T* kept = kept_at<T>(layers.kept, token * joint);
-             for (int64_t i = 0; i < joint; i += kLanes) {
-               const Vector h = load(sums + i) + load(biases + i);
-               if (kept != nullptr) {
-                 store(h, kept + i);
-               }
-               store(mish(h).value, active + i);
-             }
-             const T* from = active;
-             for (int64_t layer = 0; layer < layers.count; ++layer) {
-               const int64_t outputs = layers.outputs[layer];
-               std::memcpy(static_cast<T*>(layers.y[layer]) + token * outputs, from,
-                           static_cast<size_t>(outputs) * sizeof(T));
-               from += outputs;
-             }
-           });
+  for (int64_t begin = first_board * kSquares; begin < last_board * kSquares;
+       begin += kSquares) {
+    const T* x = static_cast<const T*>(layers.x) + begin * width;
+    for_tokens<Format>(
+        kSquares, joint, tokens.read(x, width, kSquares), weights.joint, buffer,
+        [&](int64_t row, const float* sums) {
+          const int64_t token = begin + row;
+          T* kept = kept_at<T>(layers.kept, token * joint);
+          for (int64_t i = 0; i < joint; i += kLanes) {
+            const Vector h = load(sums + i) + load(biases + i);
+            if (kept != nullptr) {
+              store(h, kept + i);
+            }
+            store(mish(h).value, active + i);
+          }
+          const T* from = active;
+          for (int64_t layer = 0; layer < layers.count; ++layer) {
+            const int64_t outputs = layers.outputs[layer];
+            std::memcpy(static_cast<T*>(layers.y[layer]) + token * outputs, from,
+                        static_cast<size_t>(outputs) * sizeof(T));
+            from += outputs;
+          }
+        });
+  }
 }
 
 template <typename T>

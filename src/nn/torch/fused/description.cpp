@@ -48,7 +48,7 @@ class Description {
       const bool only_type = node->kind() == c10::aten::type_as && place == 1;
       const auto constant = torch::jit::toIValue(input);
       const auto argument = only_type && constant && constant->isTensor()
-                                ? c10::toString(constant->toTensor().scalar_type())
+                                ? type_of(constant->toTensor())
                                 : name(input, depth + 1);
       if (!argument) {
         return std::nullopt;
@@ -63,6 +63,11 @@ class Description {
   const std::string& text() const { return text_; }
 
  private:
+  // Networks are known in whichever type they were frozen.
+  static std::string type_of(const at::Tensor& tensor) {
+    return tensor.is_floating_point() ? "Floating" : c10::toString(tensor.scalar_type());
+  }
+
   std::optional<std::string> text_of(const c10::IValue& constant) {
     std::ostringstream text;
     if (!constant.isTensor()) {

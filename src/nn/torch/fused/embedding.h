@@ -53,14 +53,30 @@ void inputs(const Inputs& of, int64_t first_board, int64_t last_board) {
 }
 
 template <typename T>
+struct EmbeddingWeights {
+  uint32_t* panel;
+
+  static size_t bytes(const Embedding& layer) {
+    return Arena::bytes<uint32_t>(layer.inputs * layer.width);
+  }
+
+  EmbeddingWeights(const Embedding& layer, Arena& arena)
+      : panel(arena.take<uint32_t>(layer.inputs * layer.width)) {}
+
+  void lay_out(const Embedding& layer) const {
+    panel_of_transpose(static_cast<const T*>(layer.weight), layer.inputs, layer.inputs,
+                       layer.width, panel);
+  }
+};
+
+template <typename T>
 void embedding(const Embedding& layer, int64_t first_board, int64_t last_board) {
   const int64_t width = layer.width, inputs = layer.inputs;
   thread_local Scratch scratch;
-  scratch.begin(Scratch::bytes<uint32_t>(inputs * width) +
-                Scratch::bytes<float>(kRows * width));
-  auto* weight = scratch.take<uint32_t>(inputs * width);
+  using Weights = EmbeddingWeights<T>;
+  scratch.begin(Weights::bytes(layer) + Scratch::bytes<float>(kRows * width));
+  const uint32_t* weight = weights_of<Weights>(layer, scratch).panel;
   auto* buffer = scratch.take<float>(kRows * width);
-  panel_of_transpose(static_cast<const T*>(layer.weight), inputs, inputs, width, weight);
   const T* bias = static_cast<const T*>(layer.bias);
   const int64_t begin = first_board * kSquares;
   const Tiles tiles;

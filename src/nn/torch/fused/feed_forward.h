@@ -21,45 +21,67 @@ TESSERA_INLINE void add_outer(Sizes sizes, const T* a, int64_t a_stride, const T
   product<T>(sizes, turned, sizes.k, panelled, sizes.n, c, sizes.n, true);
 }
 
-template <typename T>
+template <typename Format>
+struct FeedForwardWeights {
+  typename Format::Weights widen, narrow;
+
+  static size_t bytes(const FeedForward& block) {
+    return Format::bytes(block.hidden, block.width) + Format::bytes(block.width, block.hidden);
+  }
+
+  FeedForwardWeights(const FeedForward& block, Arena& arena)
+      : widen(Format::take(block.hidden, block.width, arena)),
+        narrow(Format::take(block.width, block.hidden, arena)) {}
+
+  void lay_out(const FeedForward& block) const {
+    using T = typename Format::Number;
+    Format::lay_out(static_cast<const T*>(block.widen), block.hidden, widen);
+    Format::lay_out(static_cast<const T*>(block.narrow), block.width, narrow);
+  }
+};
+
+template <typename Format>
 void feed_forward(const FeedForward& block, int64_t first, int64_t last) {
+  using T = typename Format::Number;
   const int64_t width = block.width, hidden = block.hidden;
   const int64_t wider = width > hidden ? width : hidden;
   thread_local Scratch scratch;
-  scratch.begin(2 * Scratch::bytes<uint32_t>(width * hidden) +
+  using Weights = FeedForwardWeights<Format>;
+  scratch.begin(Weights::bytes(block) +
+                Format::room_bytes(kSquares, width) + Format::room_bytes(kSquares, hidden) +
                 Scratch::bytes<float>((kRows + 1) * wider) +
                 Scratch::bytes<T>(kSquares * hidden));
-  auto* widen = scratch.take<uint32_t>(width * hidden);
-  auto* narrow = scratch.take<uint32_t>(width * hidden);
+  const auto weights = weights_of<Weights>(block, scratch);
+  const auto tokens = Format::room(kSquares, width, scratch);
+  const auto wide_tokens = Format::room(kSquares, hidden, scratch);
   auto* buffer = scratch.take<float>(kRows * wider);
   auto* row_buffer = scratch.take<float>(wider);
   auto* active = scratch.take<T>(kSquares * hidden);
-  panel_of_transpose(static_cast<const T*>(block.widen), width, width, hidden, widen);
-  panel_of_transpose(static_cast<const T*>(block.narrow), hidden, hidden, width, narrow);
   const T* widen_bias = static_cast<const T*>(block.widen_bias);
   const T* narrow_bias = static_cast<const T*>(block.narrow_bias);
   const Tiles tiles;
   for (int64_t token = first * kSquares; token < last * kSquares; token += kSquares) {
     const T* x = static_cast<const T*>(block.x) + token * width;
     T* widened = kept_at<T>(block.widened, token * hidden);
-    for_rows({kSquares, hidden, width}, x, width, widen, buffer,
-             [&](int64_t row, const float* sums) {
-               for (int64_t i = 0; i < hidden; i += kLanes) {
-                 const Vector h = load(sums + i) + load(widen_bias + i);
-                 if (widened != nullptr) {
-                   store(h, widened + row * hidden + i);
-                 }
-                 store(mish(h).value, active + row * hidden + i);
-               }
-             });
-    for_rows({kSquares, width, hidden}, active, hidden, narrow, buffer,
-             [&](int64_t row, const float* sums) {
-               const int64_t place = (token + row) * width;
-               norm_forward(block.norm, width, x + row * width, sums, narrow_bias,
-                            row_buffer, static_cast<T*>(block.y) + place,
-                            kept_at<T>(block.saved.normal, place),
-                            kept_at<float>(block.saved.inverse, token + row));
-             });
+    for_tokens<Format>(kSquares, hidden, tokens.read(x, width, kSquares), weights.widen,
+                       buffer,
+                       [&](int64_t row, const float* sums) {
+                         for (int64_t i = 0; i < hidden; i += kLanes) {
+                           const Vector h = load(sums + i) + load(widen_bias + i);
+                           if (widened != nullptr) {
+                             store(h, widened + row * hidden + i);
+                           }
+                           store(mish(h).value, active + row * hidden + i);
+                         }
+                       });
+    for_tokens<Format>(kSquares, width, wide_tokens.read(active, hidden, kSquares),
+                       weights.narrow, buffer, [&](int64_t row, const float* sums) {
+                         const int64_t place = (token + row) * width;
+                         norm_forward(block.norm, width, x + row * width, sums, narrow_bias,
+                                      row_buffer, static_cast<T*>(block.y) + place,
+                                      kept_at<T>(block.saved.normal, place),
+                                      kept_at<float>(block.saved.inverse, token + row));
+                       });
   }
 }
 

@@ -39,51 +39,71 @@ enum AttentionWeight {
   kAttentionWeights,
 };
 
-// Tokens [B, 64, width] to tokens. To the biases are added `more` [B · heads, 4096],
-// or what `attacks`, bitboards i64 [B, 2, 64], are worth to each head, f32 [heads, 2].
-// `split` is [B, 64, 2, heads, head width], the shape of queries and keys; the generator
-// is by pair, [4096, generated].
-Tensor attention(const Tensor& tokens, const std::optional<Tensor>& more,
-                 const std::optional<Tensor>& attacks, const std::optional<Tensor>& worth,
-                 const std::vector<Tensor>& weights, at::IntArrayRef split,
-                 double gab_epsilon, double epsilon) {
-  TORCH_CHECK(kernels(kType) != nullptr && weights.size() == kAttentionWeights &&
-                  split.size() == 5 && weights[kSquareWeight].dim() == 2 &&
-                  weights[kSummary].dim() == 2 && weights[kGenerator].dim() == 2,
+// The block of these weights, which are contiguous. `split` is [B, 64, 2, heads, head
+// width], the shape of queries and keys; the generator is by pair, [4096, generated].
+Attention attention_of(const std::vector<Tensor>& w, at::IntArrayRef split,
+                       double gab_epsilon, double epsilon) {
+  TORCH_CHECK(w.size() == kAttentionWeights && split.size() == 5 &&
+                  w[kSquareWeight].dim() == 2 && w[kSummary].dim() == 2 &&
+                  w[kGenerator].dim() == 2,
               "weights of no attention");
-  const std::vector<Tensor> w = contiguous(weights);
-  const Tensor x = tokens.contiguous();
   Attention block{};
   block.heads = split[3];
   block.head_width = split[4];
   const int64_t compress = w[kSquareWeight].size(0), hidden = w[kSummary].size(0);
   const int64_t generated = w[kGenerator].size(1);
-  TORCH_CHECK(whole({block.heads * block.head_width, block.head_width, hidden, generated}),
-              "widths that have no kernels");
   const int64_t width = block.heads * block.head_width, asked = block.heads * generated;
-  expect_tokens(x, width);
-  expect(w[kQueryKey], {2 * width, width});
-  expect(w[kValue], {width, width});
-  expect(w[kSquareWeight], {compress, width});
-  expect(w[kSummary], {hidden, kSquares * compress});
+  TORCH_CHECK(whole({width, block.head_width, hidden, generated}),
+              "widths that have no kernels");
+  const at::ScalarType type = w[kQueryKey].scalar_type();
+  expect(w[kQueryKey], type, {2 * width, width});
+  expect(w[kValue], type, {width, width});
+  expect(w[kSquareWeight], type, {compress, width});
+  expect(w[kSummary], type, {hidden, kSquares * compress});
   for (const int weight : {kSummaryBias, kSummaryNormWeight, kSummaryNormBias}) {
-    expect(w[weight], {hidden});
+    expect(w[weight], type, {hidden});
   }
-  expect(w[kHeads], {asked, hidden});
+  expect(w[kHeads], type, {asked, hidden});
   for (const int weight : {kHeadsBias, kHeadsNormWeight, kHeadsNormBias}) {
-    expect(w[weight], {asked});
+    expect(w[weight], type, {asked});
   }
-  expect(w[kGenerator], {kPairs, generated});
-  expect(w[kOutput], {width, width});
+  expect(w[kGenerator], type, {kPairs, generated});
+  expect(w[kOutput], type, {width, width});
   for (const int weight : {kOutputBias, kNormWeight, kNormBias}) {
-    expect(w[weight], {width});
+    expect(w[weight], type, {width});
   }
   block.width = width;
+  block.joint = 3 * width + whole_tiles(compress);
+  block.norm = norm_of(w[kNormWeight], w[kNormBias], epsilon);
+  block.gab = gab_of(&w[kSquareWeight], gab_epsilon);
+  block.query_key = data(w[kQueryKey]);
+  block.value = data(w[kValue]);
+  block.output = data(w[kOutput]);
+  block.output_bias = data(w[kOutputBias]);
+  return block;
+}
+
+Tensor lay_out_attention(const std::vector<Tensor>& weights, at::IntArrayRef split,
+                         bool quantised) {
+  const std::vector<Tensor> w = contiguous(weights);
+  const Attention block = attention_of(w, split, 0.0, 0.0);
+  return lay_out(kernels_of(w[0], quantised, {block.width}).lay_out_attention, block);
+}
+
+// Tokens [B, 64, width] to tokens. To the biases are added `more` [B · heads, 4096],
+// or what `attacks`, bitboards i64 [B, 2, 64], are worth to each head, f32 [heads, 2].
+Tensor attention(const Tensor& tokens, const std::optional<Tensor>& more,
+                 const std::optional<Tensor>& attacks, const std::optional<Tensor>& worth,
+                 const std::vector<Tensor>& weights, const Tensor& weights_laid_out,
+                 at::IntArrayRef split, double gab_epsilon, double epsilon, bool quantised) {
+  const std::vector<Tensor> w = contiguous(weights);
+  const Tensor x = tokens.contiguous();
+  Attention block = attention_of(w, split, gab_epsilon, epsilon);
+  expect_tokens(x, w[0].scalar_type(), block.width);
   block.boards = x.numel() / (kSquares * block.width);
-  block.joint = 3 * block.width + whole_tiles(w[kSquareWeight].size(0));
   const Tensor biases = more ? more->contiguous() : Tensor();
   if (more) {
-    expect(biases, {block.boards * block.heads, kPairs});
+    expect(biases, x.scalar_type(), {block.boards * block.heads, kPairs});
     block.more = data(biases);
   }
   const Tensor pairs = attacks ? attacks->contiguous() : Tensor();
@@ -96,69 +116,92 @@ Tensor attention(const Tensor& tokens, const std::optional<Tensor>& more,
     block.attacks = static_cast<const uint64_t*>(data(pairs));
     block.worth = worths.const_data_ptr<float>();
   }
-  block.norm = norm_of(w[kNormWeight], w[kNormBias], epsilon);
-  block.gab = gab_of(&w[kSquareWeight], gab_epsilon);
   block.x = data(x);
-  block.query_key = data(w[kQueryKey]);
-  block.value = data(w[kValue]);
-  block.output = data(w[kOutput]);
-  block.output_bias = data(w[kOutputBias]);
   Tensor y = like(x, x.sizes());
   block.y = y.mutable_data_ptr();
-  on_boards(kType, block.boards, [&](const auto& run, auto first, auto last) {
+  const Kernels& by = kernels_of(x, quantised, {block.width});
+  block.laid_out = laid_out(by.lay_out_attention, block, weights_laid_out);
+  on_boards(by, block.boards, [&](const auto& run, auto first, auto last) {
     run.attention(block, first, last);
   });
   return y;
 }
 
-// Tokens [B, 64, width] to tokens. The weights: of the wider layer and its bias, of
+// The block of these weights, which are contiguous: of the wider layer and its bias, of
 // the narrower one likewise, of the norm likewise.
-Tensor feed_forward(const Tensor& tokens, const std::vector<Tensor>& weights,
-                    double epsilon) {
-  TORCH_CHECK(kernels(kType) != nullptr && weights.size() == 6 && weights[0].dim() == 2,
-              "weights of no feed-forward");
-  const std::vector<Tensor> w = contiguous(weights);
-  const Tensor x = tokens.contiguous();
-  FeedForward block{};
+FeedForward feed_forward_of(const std::vector<Tensor>& w, double epsilon) {
+  TORCH_CHECK(w.size() == 6 && w[0].dim() == 2, "weights of no feed-forward");
   const int64_t hidden = w[0].size(0), width = w[0].size(1);
   TORCH_CHECK(whole({hidden, width}), "widths that have no kernels");
-  expect_tokens(x, width);
-  expect(w[1], {hidden});
-  expect(w[2], {width, hidden});
+  const at::ScalarType type = w[0].scalar_type();
+  expect(w[0], type, {hidden, width});
+  expect(w[1], type, {hidden});
+  expect(w[2], type, {width, hidden});
   for (const int weight : {3, 4, 5}) {
-    expect(w[weight], {width});
+    expect(w[weight], type, {width});
   }
+  FeedForward block{};
   block.width = width;
-  block.boards = x.numel() / (kSquares * block.width);
   block.hidden = hidden;
   block.norm = norm_of(w[4], w[5], epsilon);
-  block.x = data(x);
   block.widen = data(w[0]);
   block.widen_bias = data(w[1]);
   block.narrow = data(w[2]);
   block.narrow_bias = data(w[3]);
+  return block;
+}
+
+Tensor lay_out_feed_forward(const std::vector<Tensor>& weights, bool quantised) {
+  const std::vector<Tensor> w = contiguous(weights);
+  const FeedForward block = feed_forward_of(w, 0.0);
+  const Kernels& by = kernels_of(w[0], quantised, {block.width, block.hidden});
+  return lay_out(by.lay_out_feed_forward, block);
+}
+
+// Tokens [B, 64, width] to tokens.
+Tensor feed_forward(const Tensor& tokens, const std::vector<Tensor>& weights,
+                    const Tensor& weights_laid_out, double epsilon, bool quantised) {
+  const std::vector<Tensor> w = contiguous(weights);
+  const Tensor x = tokens.contiguous();
+  FeedForward block = feed_forward_of(w, epsilon);
+  expect_tokens(x, w[0].scalar_type(), block.width);
+  block.boards = x.numel() / (kSquares * block.width);
+  block.x = data(x);
   Tensor y = like(x, x.sizes());
   block.y = y.mutable_data_ptr();
-  on_boards(kType, block.boards, [&](const auto& run, auto first, auto last) {
+  const Kernels& by = kernels_of(x, quantised, {block.width, block.hidden});
+  block.laid_out = laid_out(by.lay_out_feed_forward, block, weights_laid_out);
+  on_boards(by, block.boards, [&](const auto& run, auto first, auto last) {
     run.feed_forward(block, first, last);
   });
   return y;
 }
 
 TORCH_LIBRARY_FRAGMENT(tessera, library) {
+  library.def("lay_out_attention(Tensor[] weights, int[] split, bool int8) -> Tensor",
+              [](std::vector<Tensor> weights, std::vector<int64_t> split, bool int8) {
+                return lay_out_attention(weights, split, int8);
+              });
   library.def(
-      "attention(Tensor x, Tensor? more, Tensor? attacks, Tensor? worth, "
-      "Tensor[] weights, int[] split, float gab_epsilon, float epsilon) -> Tensor",
+      "attention(Tensor x, Tensor? more, Tensor? attacks, Tensor? worth, Tensor[] weights, "
+      "Tensor laid_out, int[] split, float gab_epsilon, float epsilon, bool int8) -> Tensor",
       [](const Tensor& x, const std::optional<Tensor>& more,
          const std::optional<Tensor>& attacks, const std::optional<Tensor>& worth,
-         std::vector<Tensor> weights, std::vector<int64_t> split, double gab_epsilon,
-         double epsilon) {
-        return attention(x, more, attacks, worth, weights, split, gab_epsilon, epsilon);
+         std::vector<Tensor> weights, const Tensor& laid_out, std::vector<int64_t> split,
+         double gab_epsilon, double epsilon, bool int8) {
+        return attention(x, more, attacks, worth, weights, laid_out, split, gab_epsilon,
+                         epsilon, int8);
       });
+  library.def("lay_out_feed_forward(Tensor[] weights, bool int8) -> Tensor",
+              [](std::vector<Tensor> weights, bool int8) {
+                return lay_out_feed_forward(weights, int8);
+              });
   library.def(
-      "feed_forward(Tensor x, Tensor[] weights, float epsilon) -> Tensor",
-      [](const Tensor& x, std::vector<Tensor> weights, double epsilon) {
-        return feed_forward(x, weights, epsilon);
+      "feed_forward(Tensor x, Tensor[] weights, Tensor laid_out, float epsilon, bool int8) "
+      "-> Tensor",
+      [](const Tensor& x, std::vector<Tensor> weights, const Tensor& laid_out,
+         double epsilon, bool int8) {
+        return feed_forward(x, weights, laid_out, epsilon, int8);
       });
 }
 
@@ -173,12 +216,14 @@ graph(%x, %widen, %widen_bias, %narrow, %narrow_bias, %weight, %bias, %one, %sha
   %y = aten::layer_norm(%sum, %shape, %weight, %bias, %epsilon, %cudnn)
   return (%y))";
 
-constexpr const char* kFusedFeedForward = R"(
+const std::string kFusedFeedForward = R"(
 graph(%x, %widen, %widen_bias, %narrow, %narrow_bias, %weight, %bias, %one, %shape,
       %epsilon, %cudnn):
   %weights : Tensor[] = prim::ListConstruct(%widen, %widen_bias, %narrow, %narrow_bias,
       %weight, %bias)
-  %y = tessera::feed_forward(%x, %weights, %epsilon)
+  %int8 : bool = prim::Constant[value=INT8]()
+  %laid_out : Tensor = tessera::lay_out_feed_forward(%weights, %int8)
+  %y = tessera::feed_forward(%x, %weights, %laid_out, %epsilon, %int8)
   return (%y))";
 
 bool is_feed_forward(const Match& match, const Constants::Names& names) {
@@ -245,7 +290,10 @@ const std::string kFusedAttention = kAttentionInputs + R"(
       %summary_bias, %summary_norm_weight, %summary_norm_bias, %heads, %heads_bias,
       %heads_norm_weight, %heads_norm_bias, %generator_by_pair, %output, %output_bias,
       %norm_weight, %norm_bias)
-  %y = tessera::attention(%x, %more, %none, %none, %weights, %split, %gab_epsilon, %epsilon)
+  %int8 : bool = prim::Constant[value=INT8]()
+  %laid_out : Tensor = tessera::lay_out_attention(%weights, %split, %int8)
+  %y = tessera::attention(%x, %more, %none, %none, %weights, %laid_out, %split,
+      %gab_epsilon, %epsilon, %int8)
   return (%y))";
 
 bool is_attention(const Match& match, const Constants::Names& names) {
@@ -306,18 +354,18 @@ bool is_attention(const Match& match, const Constants::Names& names) {
 
 }  // namespace
 
-void fuse_encoder(const std::shared_ptr<Graph>& graph) {
-  if (kernels(kType) == nullptr) {
+void fuse_encoder(const std::shared_ptr<Graph>& graph, const Numbers& numbers) {
+  if (!has_kernels(numbers)) {
     return;
   }
   std::shared_ptr<Graph> rewritten = graph;
   torch::jit::SubgraphRewriter attentions;
-  attentions.RegisterRewritePattern(kAttention, kFusedAttention);
+  attentions.RegisterRewritePattern(kAttention, with(kFusedAttention, numbers));
   attentions.runOnGraph(rewritten, is_attention);
   torch::jit::SubgraphRewriter feed_forwards;
-  feed_forwards.RegisterRewritePattern(kFeedForward, kFusedFeedForward);
+  feed_forwards.RegisterRewritePattern(kFeedForward, with(kFusedFeedForward, numbers));
   feed_forwards.runOnGraph(rewritten, is_feed_forward);
-  // The generators' transposes become constants.
+  // The generators' transposes and weights laid out become constants.
   torch::jit::ConstantPropagation(rewritten);
 }
 

@@ -3,6 +3,7 @@
 #include "inference.h"
 #include "rewriting.h"
 
+#include <torch/csrc/jit/passes/constant_propagation.h>
 #include <torch/csrc/jit/passes/dead_code_elimination.h>
 #include <torch/csrc/jit/passes/subgraph_rewrite.h>
 #include <torch/library.h>
@@ -19,82 +20,122 @@ using torch::jit::Value;
 namespace tessera::fused {
 namespace {
 
-// Mish of what each layer makes of tokens [B, 64, width] or [B · 64, width]; weights and
-// biases in turns.
-std::vector<Tensor> dense_mish(const Tensor& tokens, const std::vector<Tensor>& weights) {
-  const std::vector<Tensor> w = contiguous(weights);
-  const Tensor x = tokens.contiguous();
+// The layers of these weights and biases in turns, which are contiguous.
+DenseLayers layers_of(const std::vector<Tensor>& w) {
   DenseLayers layers{};
   layers.count = static_cast<int64_t>(w.size() / 2);
-  TORCH_CHECK(kernels(kType) != nullptr && layers.count > 0 && layers.count <= kMostLayers &&
-                  w[0].dim() == 2,
+  TORCH_CHECK(layers.count > 0 && layers.count <= kMostLayers && w[0].dim() == 2,
               "no layers of tokens");
   layers.width = w[0].size(1);
   TORCH_CHECK(whole({layers.width}), "widths that have no kernels");
-  expect_tokens(x, layers.width);
+  const at::ScalarType type = w[0].scalar_type();
+  for (int64_t layer = 0; layer < layers.count; ++layer) {
+    const Tensor &weight = w[2 * layer], &bias = w[2 * layer + 1];
+    const int64_t width = weight.size(0);
+    expect(weight, type, {width, layers.width});
+    expect(bias, type, {width});
+    layers.outputs[layer] = width;
+    layers.weights[layer] = data(weight);
+    layers.biases[layer] = data(bias);
+    layers.joint += width;
+  }
+  layers.joint = whole_tiles(layers.joint);
+  return layers;
+}
+
+Tensor lay_out_dense(const std::vector<Tensor>& weights, bool quantised) {
+  const std::vector<Tensor> w = contiguous(weights);
+  const DenseLayers layers = layers_of(w);
+  return lay_out(kernels_of(w[0], quantised, {layers.width}).lay_out_dense, layers);
+}
+
+// Mish of what each layer makes of tokens [B, 64, width] or [B · 64, width].
+std::vector<Tensor> dense_mish(const Tensor& tokens, const std::vector<Tensor>& weights,
+                               const Tensor& weights_laid_out, bool quantised) {
+  const std::vector<Tensor> w = contiguous(weights);
+  const Tensor x = tokens.contiguous();
+  DenseLayers layers = layers_of(w);
+  expect_tokens(x, w[0].scalar_type(), layers.width);
   layers.boards = x.numel() / (kSquares * layers.width);
   layers.x = data(x);
   std::vector<Tensor> outputs;
   for (int64_t layer = 0; layer < layers.count; ++layer) {
-    const Tensor &weight = w[2 * layer], &bias = w[2 * layer + 1];
-    const int64_t width = weight.size(0);
-    expect(weight, {width, layers.width});
-    expect(bias, {width});
     Ints sizes = x.sizes().vec();
-    sizes.back() = width;
+    sizes.back() = layers.outputs[layer];
     outputs.push_back(like(x, sizes));
-    layers.outputs[layer] = width;
-    layers.weights[layer] = data(weight);
-    layers.biases[layer] = data(bias);
     layers.y[layer] = outputs.back().mutable_data_ptr();
-    layers.joint += width;
   }
-  layers.joint = whole_tiles(layers.joint);
-  on_boards(kType, layers.boards, [&](const auto& run, auto first, auto last) {
+  const Kernels& by = kernels_of(x, quantised, {layers.width});
+  layers.laid_out = laid_out(by.lay_out_dense, layers, weights_laid_out);
+  on_boards(by, layers.boards, [&](const auto& run, auto first, auto last) {
     run.dense(layers, first, last);
   });
   return outputs;
 }
 
-// Logits f32 [B, 1858] of tokens [B, 64, width].
-Tensor policy(const Tensor& tokens, const std::vector<Tensor>& weights, const Tensor& places) {
-  TORCH_CHECK(kernels(kType) != nullptr && weights.size() == 5, "weights of no policy");
-  const std::vector<Tensor> w = contiguous(weights);
-  const Tensor x = tokens.contiguous(), moves = places.contiguous();
+// The head of these weights, which are contiguous.
+Policy policy_of(const std::vector<Tensor>& w) {
+  TORCH_CHECK(w.size() == 5, "weights of no policy");
   const int64_t width = w[1].numel();
-  TORCH_CHECK(whole({width}) && moves.scalar_type() == at::kLong && moves.numel() == kPolicy,
-              "a policy that has no kernels");
-  expect(x, {x.size(0), kSquares, width});
-  expect(w[0], {width, width});
-  expect(w[1], {width});
-  expect(w[2], {width, width});
-  expect(w[3], {width});
-  expect(w[4], {kPromotions, width});
+  TORCH_CHECK(whole({width}), "widths that have no kernels");
+  const at::ScalarType type = w[0].scalar_type();
+  expect(w[0], type, {width, width});
+  expect(w[1], type, {width});
+  expect(w[2], type, {width, width});
+  expect(w[3], type, {width});
+  expect(w[4], type, {kPromotions, width});
   Policy head{};
-  head.boards = x.numel() / (kSquares * width);
   head.width = width;
-  head.x = data(x);
   head.query = data(w[0]);
   head.query_bias = data(w[1]);
   head.key = data(w[2]);
   head.key_bias = data(w[3]);
   head.promotion = data(w[4]);
+  return head;
+}
+
+Tensor lay_out_policy(const std::vector<Tensor>& weights, bool quantised) {
+  const std::vector<Tensor> w = contiguous(weights);
+  const Policy head = policy_of(w);
+  return lay_out(kernels_of(w[0], quantised, {head.width}).lay_out_policy, head);
+}
+
+// Logits f32 [B, 1858] of tokens [B, 64, width].
+Tensor policy(const Tensor& tokens, const std::vector<Tensor>& weights,
+              const Tensor& weights_laid_out, const Tensor& places, bool quantised) {
+  const std::vector<Tensor> w = contiguous(weights);
+  const Tensor x = tokens.contiguous(), moves = places.contiguous();
+  Policy head = policy_of(w);
+  TORCH_CHECK(moves.scalar_type() == at::kLong && moves.numel() == kPolicy,
+              "places of no policy");
+  expect(x, w[0].scalar_type(), {x.size(0), kSquares, head.width});
+  head.boards = x.size(0);
+  head.x = data(x);
   head.places = moves.const_data_ptr<int64_t>();
   Tensor logits = at::empty({head.boards, kPolicy}, at::kFloat);
   head.logits = logits.mutable_data_ptr<float>();
-  on_boards(kType, head.boards, [&](const auto& run, auto first, auto last) {
+  const Kernels& by = kernels_of(x, quantised, {head.width});
+  head.laid_out = laid_out(by.lay_out_policy, head, weights_laid_out);
+  on_boards(by, head.boards, [&](const auto& run, auto first, auto last) {
     run.policy(head, first, last);
   });
   return logits;
 }
 
 TORCH_LIBRARY_FRAGMENT(tessera, library) {
-  library.def("dense_mish(Tensor x, Tensor[] weights) -> Tensor[]",
-              [](const Tensor& x, std::vector<Tensor> weights) { return dense_mish(x, weights); });
-  library.def("policy(Tensor x, Tensor[] weights, Tensor places) -> Tensor",
-              [](const Tensor& x, std::vector<Tensor> weights, const Tensor& places) {
-                return policy(x, weights, places);
+  library.def("lay_out_dense(Tensor[] weights, bool int8) -> Tensor",
+              [](std::vector<Tensor> weights, bool int8) { return lay_out_dense(weights, int8); });
+  library.def("dense_mish(Tensor x, Tensor[] weights, Tensor laid_out, bool int8) -> Tensor[]",
+              [](const Tensor& x, std::vector<Tensor> weights, const Tensor& laid_out,
+                 bool int8) { return dense_mish(x, weights, laid_out, int8); });
+  library.def("lay_out_policy(Tensor[] weights, bool int8) -> Tensor",
+              [](std::vector<Tensor> weights, bool int8) {
+                return lay_out_policy(weights, int8);
               });
+  library.def(
+      "policy(Tensor x, Tensor[] weights, Tensor laid_out, Tensor places, bool int8) -> Tensor",
+      [](const Tensor& x, std::vector<Tensor> weights, const Tensor& laid_out,
+         const Tensor& places, bool int8) { return policy(x, weights, laid_out, places, int8); });
 }
 
 // Attention from squares to squares, promotions besides.
@@ -125,7 +166,9 @@ const std::string kPolicyGraph = kPolicyInputs + R"(
 
 const std::string kFusedPolicy = kPolicyInputs + R"(
   %weights : Tensor[] = prim::ListConstruct(%query, %query_bias, %key, %key_bias, %promotion)
-  %y = tessera::policy(%x, %weights, %places)
+  %int8 : bool = prim::Constant[value=INT8]()
+  %laid_out : Tensor = tessera::lay_out_policy(%weights, %int8)
+  %y = tessera::policy(%x, %weights, %laid_out, %places, %int8)
   return (%y))";
 
 bool is_policy(const Match& match, const Constants::Names& names) {
@@ -185,7 +228,7 @@ bool is_layer_of_tokens(const Node* node) {
 }
 
 // One operator for the layers that read the same tokens.
-void fuse_layers(Graph& graph, at::ArrayRef<Node*> layers) {
+void fuse_layers(Graph& graph, at::ArrayRef<Node*> layers, const Numbers& numbers) {
   const torch::jit::WithInsertPoint here(layers[0]);
   std::vector<Value*> weights;
   for (const Node* mish : layers) {
@@ -196,8 +239,12 @@ void fuse_layers(Graph& graph, at::ArrayRef<Node*> layers) {
   }
   Node* list = graph.insertNode(graph.createList(c10::TensorType::get(), weights));
   Value* x = layers[0]->input()->node()->input(0);
+  Value* int8 = graph.insertConstant(numbers.quantised);
+  Node* laid_out = graph.create(c10::Symbol::fromQualString("tessera::lay_out_dense"),
+                                {list->output(), int8});
+  graph.insertNode(laid_out);
   Node* fused = graph.create(c10::Symbol::fromQualString("tessera::dense_mish"),
-                             {x, list->output()});
+                             {x, list->output(), laid_out->output(), int8});
   fused->output()->setType(c10::ListType::ofTensors());
   graph.insertNode(fused);
   Node* outputs = graph.insertNode(graph.createListUnpack(fused->output(), layers.size()));
@@ -208,13 +255,13 @@ void fuse_layers(Graph& graph, at::ArrayRef<Node*> layers) {
 
 }  // namespace
 
-void fuse_heads(const std::shared_ptr<Graph>& graph) {
-  if (kernels(kType) == nullptr) {
+void fuse_heads(const std::shared_ptr<Graph>& graph, const Numbers& numbers) {
+  if (!has_kernels(numbers)) {
     return;
   }
   std::shared_ptr<Graph> rewritten = graph;
   torch::jit::SubgraphRewriter policies;
-  policies.RegisterRewritePattern(kPolicyGraph, kFusedPolicy);
+  policies.RegisterRewritePattern(kPolicyGraph, with(kFusedPolicy, numbers));
   policies.runOnGraph(rewritten, is_policy);
   std::map<const Value*, std::vector<Node*>> layers;
   for (Node* node : rewritten->nodes()) {
@@ -226,8 +273,10 @@ void fuse_heads(const std::shared_ptr<Graph>& graph) {
     }
   }
   for (const auto& [tokens, of] : layers) {
-    fuse_layers(*rewritten, of);
+    fuse_layers(*rewritten, of, numbers);
   }
+  // Weights laid out become constants.
+  torch::jit::ConstantPropagation(rewritten);
   torch::jit::EliminateDeadCode(rewritten);
 }
 

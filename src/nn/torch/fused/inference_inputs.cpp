@@ -56,56 +56,78 @@ std::tuple<Tensor, Tensor> attacks_of(const Tensor& rows) {
 
 Tensor attacked_pairs(const Tensor& rows) { return std::get<1>(attacks_of(rows_of(rows))); }
 
-// The planes [B, 64, width] of rows, then numbers of attackers if there is room, then
-// zeros.
-Tensor features(const Tensor& rows, int64_t width) {
+// What a layer of these weights [outputs, width] reads of rows, [B, 64, width]: the planes,
+// then numbers of attackers if there is room, then zeros.
+Tensor features(const Tensor& rows, const Tensor& weight) {
   const Tensor words = rows_of(rows);
+  TORCH_CHECK(weight.dim() == 2 && weight.size(1) >= kPlanes, "too few features");
+  const int64_t width = weight.size(1);
   const bool attacked = width >= kPlanes + kAttacks;
-  TORCH_CHECK(kernels(kType) != nullptr && width >= kPlanes, "too few features");
   const Tensor squares = attacked ? std::get<0>(attacks_of(words)) : Tensor();
   const int64_t boards = words.size(0);
-  Tensor out = at::empty({boards, kSquares, width}, kType);
+  Tensor out = at::empty({boards, kSquares, width}, weight.scalar_type());
   const Inputs inputs{words.size(1),
                       width,
                       static_cast<const uint64_t*>(words.const_data_ptr()),
                       static_cast<const uint8_t*>(data(squares)),
                       attacked ? kAttacks : 0,
                       out.mutable_data_ptr()};
-  on_boards(kType, boards, [&](const auto& run, auto first, auto last) {
+  on_boards(kernels_of(out, false, {}), boards, [&](const auto& run, auto first, auto last) {
     run.inputs(inputs, first, last);
   });
   return out;
 }
 
+// The layer of these weights [width, inputs], which are contiguous.
+Embedding embedding_of(const Tensor& weight) {
+  TORCH_CHECK(weight.dim() == 2 && whole({weight.size(0), weight.size(1)}),
+              "weights of no embedding");
+  expect(weight, weight.scalar_type(), weight.sizes());
+  Embedding layer{};
+  layer.width = weight.size(0);
+  layer.inputs = weight.size(1);
+  layer.weight = data(weight);
+  return layer;
+}
+
+Tensor lay_out_embedding(const Tensor& weight) {
+  const Tensor w = weight.contiguous();
+  return lay_out(kernels_of(w, false, {}).lay_out_embedding, embedding_of(w));
+}
+
 // (features · weightᵀ + bias) · multiply + add, as tokens [B, 64, width].
-Tensor embedding(const Tensor& features, const Tensor& weight, const Tensor& bias,
-                 const Tensor& multiply, const Tensor& add) {
-  TORCH_CHECK(kernels(kType) != nullptr && weight.dim() == 2, "weights of no embedding");
-  const std::vector<Tensor> w = contiguous({features, weight, bias, multiply, add});
-  const int64_t width = weight.size(0), inputs = weight.size(1);
-  TORCH_CHECK(whole({width, inputs}), "widths that have no kernels");
-  expect_tokens(w[0], inputs);
-  expect(w[1], {width, inputs});
-  expect(w[2], {width});
-  expect(w[3], {kSquares, width});
-  expect(w[4], {kSquares, width});
-  const int64_t boards = w[0].numel() / (kSquares * inputs);
-  Tensor y = like(w[0], {boards, kSquares, width});
-  const Embedding layer{boards,     width,      inputs,     data(w[0]),
-                        data(w[1]), data(w[2]), data(w[3]), data(w[4]),
-                        y.mutable_data_ptr(),   nullptr};
-  on_boards(kType, boards, [&](const auto& run, auto first, auto last) {
+Tensor embedding(const Tensor& features, const Tensor& weight, const Tensor& weight_laid_out,
+                 const Tensor& bias, const Tensor& multiply, const Tensor& add) {
+  const std::vector<Tensor> w = contiguous({weight, bias, multiply, add});
+  const Tensor x = features.contiguous();
+  Embedding layer = embedding_of(w[0]);
+  const at::ScalarType type = w[0].scalar_type();
+  expect_tokens(x, type, layer.inputs);
+  expect(w[1], type, {layer.width});
+  expect(w[2], type, {kSquares, layer.width});
+  expect(w[3], type, {kSquares, layer.width});
+  layer.boards = x.numel() / (kSquares * layer.inputs);
+  layer.features = data(x);
+  layer.bias = data(w[1]);
+  layer.multiply = data(w[2]);
+  layer.add = data(w[3]);
+  Tensor y = like(x, {layer.boards, kSquares, layer.width});
+  layer.y = y.mutable_data_ptr();
+  const Kernels& by = kernels_of(x, false, {});
+  layer.laid_out = laid_out(by.lay_out_embedding, layer, weight_laid_out);
+  on_boards(by, layer.boards, [&](const auto& run, auto first, auto last) {
     run.embedding(layer, first, last);
   });
   return y;
 }
 
 TORCH_LIBRARY_FRAGMENT(tessera, library) {
-  library.def("features(Tensor rows, int width) -> Tensor", &features);
+  library.def("features(Tensor rows, Tensor weight) -> Tensor", &features);
   library.def("attacked_pairs(Tensor rows) -> Tensor", &attacked_pairs);
+  library.def("lay_out_embedding(Tensor weight) -> Tensor", &lay_out_embedding);
   library.def(
-      "embedding(Tensor features, Tensor weight, Tensor bias, Tensor multiply, "
-      "Tensor add) -> Tensor",
+      "embedding(Tensor features, Tensor weight, Tensor laid_out, Tensor bias, "
+      "Tensor multiply, Tensor add) -> Tensor",
       &embedding);
 }
 
@@ -150,19 +172,20 @@ void fuse_embedding(Graph& graph, Node* layer) {
   }
   const int64_t width = sizes[0], whole_width = whole_tiles(inputs);
   const torch::jit::WithInsertPoint here(layer);
-  Value* features = insert(graph, layer, "tessera::features",
-                           {graph.inputs().back(), graph.insertConstant(whole_width)});
-  layer->replaceInput(0, features);
   Value* padded =
       graph.insertConstant(at::constant_pad_nd(weight, {0, whole_width - inputs}));
+  Value* features =
+      insert(graph, layer, "tessera::features", {graph.inputs().back(), padded});
+  layer->replaceInput(0, features);
   layer->replaceInput(1, padded);
   const bool has_bias = weight_sizes(tensor_of(layer->input(2))) == Ints{width};
   Node* multiplied = by_square(layer->output(), c10::aten::mul, width);
   Node* added = multiplied ? by_square(multiplied->output(), c10::aten::add, width) : nullptr;
   if (has_bias && whole({width}) && added != nullptr) {
-    added->output()->replaceAllUsesWith(
-        insert(graph, added, "tessera::embedding",
-               {features, padded, layer->input(2), multiplied->input(1), added->input(1)}));
+    Value* laid_out = insert(graph, added, "tessera::lay_out_embedding", {padded});
+    added->output()->replaceAllUsesWith(insert(
+        graph, added, "tessera::embedding",
+        {features, padded, laid_out, layer->input(2), multiplied->input(1), added->input(1)}));
   }
 }
 
@@ -176,7 +199,7 @@ void fuse_attacks(Graph& graph, Node* attention, Value* pairs) {
     return;
   }
   const Tensor worth = tensor_of(product->input(0));
-  const auto split = torch::jit::toIValue(attention->input(5));
+  const auto split = torch::jit::toIValue(attention->input(6));
   if (!split || weight_sizes(worth) != Ints{split->toIntVector().at(3), 2}) {
     return;
   }
@@ -188,8 +211,8 @@ void fuse_attacks(Graph& graph, Node* attention, Value* pairs) {
 
 }  // namespace
 
-void fuse_inputs(const std::shared_ptr<Graph>& graph) {
-  if (kernels(kType) == nullptr || look_up.load() == nullptr || graph->inputs().size() != 2) {
+void fuse_inputs(const std::shared_ptr<Graph>& graph, const Numbers& numbers) {
+  if (!has_kernels(numbers) || look_up.load() == nullptr || graph->inputs().size() != 2) {
     return;
   }
   const auto attention = c10::Symbol::fromQualString("tessera::attention");

@@ -10,13 +10,26 @@
 
 namespace tessera::TESSERA_ISA {
 
-template <typename T>
+// `Format` is how dense layers of tokens multiply; backward, and all that is no such
+// layer, takes numbers as they are.
+template <typename Format>
 fused::Kernels kernels() {
-  return {attention<T>,    attention_backward<T>,
-          feed_forward<T>, feed_forward_backward<T>,
-          dense<T>,        dense_backward<T>,
-          policy<T>,       policy_backward<T>,
-          inputs<T>,       embedding<T>,
+  using T = typename Format::Number;
+  return {attention<Format>,
+          lay_out<AttentionWeights<Format>, Attention>,
+          attention_backward<T>,
+          feed_forward<Format>,
+          lay_out<FeedForwardWeights<Format>, FeedForward>,
+          feed_forward_backward<T>,
+          dense<Format>,
+          lay_out<DenseWeights<Format>, DenseLayers>,
+          dense_backward<T>,
+          policy<Format>,
+          lay_out<PolicyWeights<Format>, Policy>,
+          policy_backward<T>,
+          inputs<T>,
+          embedding<T>,
+          lay_out<EmbeddingWeights<T>, Embedding>,
           embedding_backward<T>,
           nadam};
 }

@@ -3,6 +3,6 @@
 
 namespace tessera::fused {
 
-Kernels amx_bf16() { return amx::kernels<uint16_t>(); }
+Kernels amx_bf16() { return amx::kernels<amx::Exact<uint16_t>>(); }
 
 }  // namespace tessera::fused

@@ -3,6 +3,7 @@
 
 namespace tessera::fused {
 
-Kernels avx2_f32() { return avx2::kernels<float>(); }
+Kernels avx2_f32() { return avx2::kernels<avx2::Exact<float>>(); }
+Kernels avx2_int8() { return avx2::kernels<avx2::Quantised<float>>(); }
 
 }  // namespace tessera::fused

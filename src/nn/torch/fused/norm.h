@@ -2,7 +2,7 @@
 #pragma once
 
 #include "blocks.h"
-#include "product.h"
+#include "format.h"
 
 namespace tessera::TESSERA_ISA {
 

@@ -33,26 +33,41 @@ TESSERA_INLINE float dot(const T* a, const T* b, int64_t width) {
   return sum(products);
 }
 
-template <typename T>
+template <typename Format>
+struct PolicyWeights {
+  typename Format::Weights queries, keys;
+
+  static size_t bytes(const Policy& head) { return 2 * Format::bytes(head.width, head.width); }
+
+  PolicyWeights(const Policy& head, Arena& arena)
+      : queries(Format::take(head.width, head.width, arena)),
+        keys(Format::take(head.width, head.width, arena)) {}
+
+  void lay_out(const Policy& head) const {
+    using T = typename Format::Number;
+    Format::lay_out(static_cast<const T*>(head.query), head.width, queries);
+    Format::lay_out(static_cast<const T*>(head.key), head.width, keys);
+  }
+};
+
+template <typename Format>
 void policy(const Policy& head, int64_t first_board, int64_t last_board) {
+  using T = typename Format::Number;
   const int64_t width = head.width, joint = 2 * width;
   thread_local Scratch scratch;
-  scratch.begin(2 * Scratch::bytes<uint32_t>(width * width) +
+  using Weights = PolicyWeights<Format>;
+  scratch.begin(Weights::bytes(head) + Format::room_bytes(kSquares, width) +
                 Scratch::bytes<float>(kRows * width) + Scratch::bytes<float>(kPlaces) +
                 Scratch::bytes<uint32_t>(kSquares * width) +
                 Scratch::bytes<T>(kSquares * joint));
-  uint32_t* project[2] = {scratch.take<uint32_t>(width * width),
-                          scratch.take<uint32_t>(width * width)};
+  const auto weights = weights_of<Weights>(head, scratch);
+  const auto tokens = Format::room(kSquares, width, scratch);
   auto* buffer = scratch.take<float>(kRows * width);
   auto* logits = scratch.take<float>(kPlaces);
   auto* panelled = scratch.take<uint32_t>(kSquares * width);
   auto* projected_room = scratch.take<T>(kSquares * joint);
-  const T* weights[2] = {static_cast<const T*>(head.query), static_cast<const T*>(head.key)};
   const T* biases[2] = {static_cast<const T*>(head.query_bias),
                         static_cast<const T*>(head.key_bias)};
-  for (int part = 0; part < 2; ++part) {
-    panel_of_transpose(weights[part], width, width, width, project[part]);
-  }
   const T* pieces = static_cast<const T*>(head.promotion);
   const float scale = 1.0f / std::sqrt(static_cast<float>(width));
   const Tiles tiles;
@@ -60,14 +75,15 @@ void policy(const Policy& head, int64_t first_board, int64_t last_board) {
     const T* x = static_cast<const T*>(head.x) + board * kSquares * width;
     T* kept = kept_at<T>(head.projected, board * kSquares * joint);
     T* projected = kept != nullptr ? kept : projected_room;
+    const auto rows = tokens.read(x, width, kSquares);
     for (int part = 0; part < 2; ++part) {
-      for_rows({kSquares, width, width}, x, width, project[part], buffer,
-               [&](int64_t row, const float* sums) {
-                 T* out = projected + row * joint + part * width;
-                 for (int64_t i = 0; i < width; i += kLanes) {
-                   store(load(sums + i) + load(biases[part] + i), out + i);
-                 }
-               });
+      for_tokens<Format>(kSquares, width, rows, part == 0 ? weights.queries : weights.keys,
+                         buffer, [&](int64_t row, const float* sums) {
+                           T* out = projected + row * joint + part * width;
+                           for (int64_t i = 0; i < width; i += kLanes) {
+                             store(load(sums + i) + load(biases[part] + i), out + i);
+                           }
+                         });
     }
     const T* keys = projected + width;
     panel_of_transpose(keys, joint, width, kSquares, panelled);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "autograd.h"
+#include "inference.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -12,9 +13,23 @@
 
 namespace tessera::fused {
 
-// The type of numbers that frozen networks have kernels for. In f32 graphs stay as they
-// are: libtorch's products are as fast there, and what a network says does not change.
-constexpr at::ScalarType kType = at::kBFloat16;
+// Whether networks are rewritten: in f32 alone graphs stay as they are, since libtorch's
+// products are as fast there, and what a network says does not change.
+inline bool has_kernels(const Numbers& numbers) {
+  return (numbers.quantised || numbers.type == at::kBFloat16) &&
+         kernels(numbers.type, numbers.quantised) != nullptr;
+}
+
+// The kernels for tokens like these. In int8 layers multiply whose `inputs` allow it.
+inline const Kernels& kernels_of(const at::Tensor& tokens, bool quantised,
+                                 std::initializer_list<int64_t> inputs) {
+  const bool fits = std::all_of(inputs.begin(), inputs.end(), [](int64_t width) {
+    return width % kQuantisedMultiple == 0;
+  });
+  const Kernels* run = kernels(tokens.scalar_type(), quantised && fits);
+  TORCH_CHECK(run != nullptr, "no kernels for tokens of ", tokens.scalar_type());
+  return *run;
+}
 
 // Whether kernels take these widths.
 inline bool whole(std::initializer_list<int64_t> widths) {
@@ -23,16 +38,35 @@ inline bool whole(std::initializer_list<int64_t> widths) {
 }
 
 // Kernels walk through memory by the sizes that they are told.
-inline void expect(const at::Tensor& tensor, at::IntArrayRef sizes) {
-  TORCH_CHECK(tensor.is_cpu() && tensor.scalar_type() == kType && tensor.sizes() == sizes,
+inline void expect(const at::Tensor& tensor, at::ScalarType type, at::IntArrayRef sizes) {
+  TORCH_CHECK(tensor.is_cpu() && tensor.scalar_type() == type && tensor.sizes() == sizes,
               "a tensor of ", tensor.sizes(), " in place of ", sizes);
 }
 
 // The same of the tokens of boards, of which there may be any number.
-inline void expect_tokens(const at::Tensor& tokens, int64_t width) {
-  TORCH_CHECK(tokens.is_cpu() && tokens.scalar_type() == kType && tokens.dim() > 0 &&
+inline void expect_tokens(const at::Tensor& tokens, at::ScalarType type, int64_t width) {
+  TORCH_CHECK(tokens.is_cpu() && tokens.scalar_type() == type && tokens.dim() > 0 &&
                   tokens.size(-1) == width && tokens.numel() % (kSquares * width) == 0,
               "tokens of ", tokens.sizes());
+}
+
+// The weights of a block as kernels read them, by one of Kernels' functions: made when a
+// network is frozen, for all calls.
+template <typename Block>
+at::Tensor lay_out(int64_t (*by)(const Block&, void*), const Block& block) {
+  at::Tensor out = at::empty({by(block, nullptr)}, at::kByte);
+  by(block, out.mutable_data_ptr());
+  return out;
+}
+
+// Where such weights lie.
+template <typename Block>
+const void* laid_out(int64_t (*by)(const Block&, void*), const Block& block,
+                     const at::Tensor& weights) {
+  TORCH_CHECK(weights.is_cpu() && weights.scalar_type() == at::kByte &&
+                  weights.is_contiguous() && weights.numel() == by(block, nullptr),
+              "weights laid out for other kernels");
+  return weights.const_data_ptr();
 }
 
 // A constant of a graph; undefined for all else.
@@ -43,11 +77,19 @@ inline at::Tensor tensor_of(const torch::jit::Value* value) {
 
 // The sizes of weights that kernels take; empty for others.
 inline std::vector<int64_t> weight_sizes(const at::Tensor& weight) {
-  const bool fits = weight.defined() && weight.is_cpu() && weight.scalar_type() == kType;
+  const bool fits =
+      weight.defined() && weight.is_cpu() &&
+      (weight.scalar_type() == at::kFloat || weight.scalar_type() == at::kBFloat16);
   return fits ? weight.sizes().vec() : std::vector<int64_t>();
 }
 
 using Ints = std::vector<int64_t>;
+
+// The graph that takes a pattern's place, with what INT8 stands for in it.
+inline std::string with(std::string graph, const Numbers& numbers) {
+  const std::string name = "INT8";
+  return graph.replace(graph.find(name), name.size(), numbers.quantised ? "1" : "0");
+}
 
 // A match's constants by the names that the pattern gives them.
 class Constants {

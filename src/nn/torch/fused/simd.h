@@ -24,6 +24,7 @@ typedef int32_t Integers __attribute__((vector_size(4 * kLanes)));
 typedef uint32_t Words __attribute__((vector_size(4 * kLanes)));
 
 #define TESSERA_INLINE static inline __attribute__((always_inline))
+#define TESSERA_MEMBER inline __attribute__((always_inline))
 
 TESSERA_INLINE Vector splat(float x) { return Vector{} + x; }
 
@@ -149,10 +150,35 @@ TESSERA_INLINE Mish mish(Vector x) {
   return {x * (t * inverse), t * inverse + x * bend};
 }
 
-// Memory for kernels that lasts as long as the thread.
-class Scratch {
+// Memory that kernels take piece by piece.
+class Arena {
  public:
+  explicit Arena(void* memory) : memory_(static_cast<char*>(memory)) {}
+
+  template <typename T>
+  T* take(int64_t count) {
+    char* place = memory_ + used_;
+    used_ += bytes<T>(count);
+    return reinterpret_cast<T*>(place);
+  }
+
+  template <typename T>
+  static size_t bytes(int64_t count) {
+    return (static_cast<size_t>(count) * sizeof(T) + 63) / 64 * 64;
+  }
+
+ protected:
+  char* memory_;
+  size_t used_ = 0;
+};
+
+// Memory that lasts as long as the thread.
+class Scratch : public Arena {
+ public:
+  Scratch() : Arena(nullptr) {}
   ~Scratch() { std::free(memory_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
 
   // Begins anew with at least so much room; what was taken before is gone.
   void begin(size_t bytes) {
@@ -169,22 +195,30 @@ class Scratch {
     size_ = bytes;
   }
 
-  template <typename T>
-  T* take(int64_t count) {
-    char* place = memory_ + used_;
-    used_ += bytes<T>(count);
-    return reinterpret_cast<T*>(place);
-  }
-
-  template <typename T>
-  static size_t bytes(int64_t count) {
-    return (static_cast<size_t>(count) * sizeof(T) + 63) / 64 * 64;
-  }
-
  private:
-  char* memory_ = nullptr;
   size_t size_ = 0;
-  size_t used_ = 0;
 };
+
+// The weights of a block as its products read them: laid out beforehand, or here.
+template <typename Weights, typename Block>
+TESSERA_INLINE Weights weights_of(const Block& block, Scratch& scratch) {
+  if (block.laid_out != nullptr) {
+    Arena there(const_cast<void*>(block.laid_out));
+    return Weights(block, there);
+  }
+  Weights weights(block, scratch);
+  weights.lay_out(block);
+  return weights;
+}
+
+// Lays out the weights of a block in `out` unless that is null; the bytes it takes.
+template <typename Weights, typename Block>
+int64_t lay_out(const Block& block, void* out) {
+  if (out != nullptr) {
+    Arena there(out);
+    Weights(block, there).lay_out(block);
+  }
+  return static_cast<int64_t>(Weights::bytes(block));
+}
 
 }  // namespace tessera::TESSERA_ISA

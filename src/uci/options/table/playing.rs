@@ -168,8 +168,10 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| name(settings.backend.network.precision),
             set: |settings, value| choose(&mut settings.backend.network.precision, value),
         },
-        help: "Floating-point format the network runs in. `auto` takes `fp16` on CUDA; on a CPU it \
-               takes `bf16` if the processor supports it, else `f32`.",
+        help: "Format that the network runs in. `auto` takes `fp16` on CUDA. On a CPU it takes what \
+               is fastest: `bf16` with AMX, else `int8`, which computes the dense layers of \
+               Chessformers in 8-bit integers and everything else in `bf16` or `f32`, whichever \
+               the processor prefers.",
     },
     Entry {
         name: "Threads",

@@ -1,0 +1,283 @@
+// How dense layers of tokens multiply: numbers as they are, or as bytes.
+//
+// As bytes every token, and the weights of every output, are integers times a scale of
+// their own, by which the largest comes to the largest integer: dynamic quantisation by
+// row, as PyTorch and llama.cpp have it. Sums are exact in 32 bits. Processors multiply
+// bytes at up to four times the rate of f32 and twice that of bf16; what is not such a
+// layer stays as it was.
+#pragma once
+
+#include "product.h"
+
+namespace tessera::TESSERA_ISA {
+
+// Numbers as they are.
+template <typename T>
+struct Exact {
+  using Number = T;
+
+  // A layer's weights [outputs, inputs] as the panel of their transpose.
+  struct Weights {
+    uint32_t* panel;
+    int64_t inputs;
+
+    Weights from(int64_t output) const { return {panel + output * inputs / kPair<T>, inputs}; }
+  };
+
+  struct Tokens {
+    const T* rows;
+    int64_t stride;
+  };
+
+  // Where tokens lie as products read them: here they stay where they are.
+  struct Room {
+    Tokens read(const T* rows, int64_t stride, int64_t) const { return {rows, stride}; }
+  };
+
+  static size_t bytes(int64_t outputs, int64_t inputs) {
+    return Arena::bytes<uint32_t>(outputs * inputs);
+  }
+
+  static Weights take(int64_t outputs, int64_t inputs, Arena& arena) {
+    return {arena.take<uint32_t>(outputs * inputs), inputs};
+  }
+
+  static size_t room_bytes(int64_t, int64_t) { return 0; }
+
+  static Room room(int64_t, int64_t, Arena&) { return {}; }
+
+  TESSERA_MEMBER static void lay_out(const T* weights, int64_t outputs, Weights to) {
+    panel_of_transpose(weights, to.inputs, to.inputs, outputs, to.panel);
+  }
+
+  // C [rows, outputs].
+  TESSERA_MEMBER static void multiply(int64_t rows, int64_t outputs, Tokens tokens,
+                                      int64_t first, Weights weights, float* c) {
+    product<T>({rows, outputs, weights.inputs}, tokens.rows + first * tokens.stride,
+               tokens.stride, weights.panel, outputs, c, outputs, false);
+  }
+};
+
+// The integers of tokens are unsigned, as the instructions want it: this is their zero, and
+// how far they go from there. Without VNNI two products are added in sixteen bits, which
+// is room for seven bits of one factor.
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+constexpr int32_t kZero = 128;
+constexpr float kMost = 127.0f;
+#else
+constexpr int32_t kZero = 64;
+constexpr float kMost = 63.0f;
+#endif
+
+TESSERA_INLINE Integers load(const int32_t* in) {
+  Integers x;
+  std::memcpy(&x, in, sizeof x);
+  return x;
+}
+
+// The lowest byte of each integer.
+TESSERA_INLINE void store_bytes(Integers x, void* out) {
+#ifdef __AVX512F__
+  _mm_storeu_si128(static_cast<__m128i*>(out), _mm512_cvtepi32_epi8((__m512i)x));
+#else
+  const __m256i low = (__m256i)(x & 0xff);
+  const __m128i halves =
+      _mm_packs_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+  _mm_storel_epi64(static_cast<__m128i*>(out), _mm_packus_epi16(halves, halves));
+#endif
+}
+
+// To the nearest integer.
+TESSERA_INLINE Integers nearest(Vector x) {
+#ifdef __AVX512F__
+  return (Integers)_mm512_cvtps_epi32((__m512)x);
+#else
+  return (Integers)_mm256_cvtps_epi32((__m256)x);
+#endif
+}
+
+// Writes x as integers of up to `most` beside `zero`. What one stands for is returned, and
+// their sum without `zero` added to `total`. Where a number is none, nor is that.
+template <typename T>
+TESSERA_INLINE float quantise(const T* x, int64_t count, float most, int32_t zero,
+                              uint8_t* out, Integers& total) {
+  Vector top{}, odd{};
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const Vector v = load(x + i);
+    top = larger(top, (Vector)((Integers)v & 0x7fffffff));
+    odd += v - v;
+  }
+  const float peak = largest(top);
+  const float inverse = peak > 1e-30f ? most / peak : 0.0f;
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const Integers v = nearest(load(x + i) * inverse);
+    total += v;
+    store_bytes(v + zero, out + i);
+  }
+  return peak / most + sum(odd);
+}
+
+// Adds to each integer the products of four bytes.
+TESSERA_INLINE Integers multiply_add(const uint8_t* a, Words b, Integers sum) {
+  int32_t four;
+  std::memcpy(&four, a, sizeof four);
+#if defined(__AVX512VNNI__)
+  return (Integers)_mm512_dpbusd_epi32((__m512i)sum, _mm512_set1_epi32(four), (__m512i)b);
+#elif defined(__AVXVNNI__)
+  return (Integers)_mm256_dpbusd_avx_epi32((__m256i)sum, _mm256_set1_epi32(four), (__m256i)b);
+#elif defined(__AVX512F__)
+#error "AVX-512 kernels multiply bytes by VNNI"
+#else
+  const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi32(four), (__m256i)b);
+  return sum + (Integers)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+#endif
+}
+
+// As bytes. Inputs are a multiple of 64.
+template <typename T>
+struct Quantised {
+  using Number = T;
+
+  struct Weights {
+    // [outputs, inputs], and the panel of their transpose.
+    uint8_t* rows;
+    uint32_t* panel;
+    // What an integer of each output stands for, and where its sums start: `kZero` is
+    // multiplied with every weight.
+    float* scales;
+    int32_t* starts;
+    int64_t inputs;
+
+    Weights from(int64_t output) const {
+      return {rows + output * inputs, panel + output * inputs / 4, scales + output,
+              starts + output, inputs};
+    }
+  };
+
+  struct Tokens {
+    const uint8_t* rows;
+    const float* scales;
+  };
+
+  struct Room {
+    uint8_t* rows;
+    float* scales;
+    int64_t inputs;
+
+    TESSERA_MEMBER Tokens read(const T* tokens, int64_t stride, int64_t count) const {
+      for (int64_t token = 0; token < count; ++token) {
+        Integers total{};
+        scales[token] = quantise(tokens + token * stride, inputs, kMost, kZero,
+                                 rows + token * inputs, total);
+      }
+      return {rows, scales};
+    }
+  };
+
+  static size_t bytes(int64_t outputs, int64_t inputs) {
+    return Arena::bytes<uint8_t>(outputs * inputs) +
+           Arena::bytes<uint32_t>(outputs * inputs / 4) + Arena::bytes<float>(outputs) +
+           Arena::bytes<int32_t>(outputs);
+  }
+
+  static Weights take(int64_t outputs, int64_t inputs, Arena& arena) {
+    auto* rows = arena.take<uint8_t>(outputs * inputs);
+    auto* panel = arena.take<uint32_t>(outputs * inputs / 4);
+    auto* scales = arena.take<float>(outputs);
+    return {rows, panel, scales, arena.take<int32_t>(outputs), inputs};
+  }
+
+  static size_t room_bytes(int64_t tokens, int64_t inputs) {
+    return Arena::bytes<uint8_t>(tokens * inputs) + Arena::bytes<float>(tokens);
+  }
+
+  static Room room(int64_t tokens, int64_t inputs, Arena& arena) {
+    auto* rows = arena.take<uint8_t>(tokens * inputs);
+    return {rows, arena.take<float>(tokens), inputs};
+  }
+
+  TESSERA_MEMBER static void lay_out(const T* weights, int64_t outputs, Weights to) {
+    for (int64_t output = 0; output < outputs; ++output) {
+      Integers totals{};
+      const int64_t place = output * to.inputs;
+      to.scales[output] =
+          quantise(weights + place, to.inputs, 127.0f, 0, to.rows + place, totals);
+      int32_t total = 0;
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        total += totals[lane];
+      }
+      to.starts[output] = -kZero * total;
+    }
+    panel_of_transpose(to.rows, to.inputs, to.inputs, outputs, to.panel);
+  }
+
+  TESSERA_MEMBER static void multiply(int64_t rows, int64_t outputs, Tokens tokens,
+                                      int64_t first, Weights weights, float* c) {
+    constexpr int kTall = kLanes / 2, kWide = 2;
+    for (int64_t i = 0; i < rows; i += kTall) {
+      const Tokens from{tokens.rows + (first + i) * weights.inputs, tokens.scales + first + i};
+      int64_t j = 0;
+      for (; j + kWide * kLanes <= outputs; j += kWide * kLanes) {
+        block<kTall, kWide>(from, weights, j, outputs, c + i * outputs + j);
+      }
+      if (j < outputs) {
+        block<kTall, 1>(from, weights, j, outputs, c + i * outputs + j);
+      }
+    }
+  }
+
+ private:
+  // A block of C held in registers, of the outputs from `output` on.
+  template <int kTall, int kWide>
+  TESSERA_MEMBER static void block(Tokens tokens, Weights weights, int64_t output,
+                                   int64_t outputs, float* c) {
+    Integers sums[kTall][kWide];
+    for (int i = 0; i < kTall; ++i) {
+      for (int j = 0; j < kWide; ++j) {
+        sums[i][j] = load(weights.starts + output + j * kLanes);
+      }
+    }
+    const uint32_t* panel = weights.panel + output;
+    for (int64_t step = 0; step < weights.inputs; step += 4) {
+      Words words[kWide];
+      for (int j = 0; j < kWide; ++j) {
+        words[j] = load_words(panel + j * kLanes);
+      }
+      panel += outputs;
+#pragma GCC unroll 8
+      for (int i = 0; i < kTall; ++i) {
+#pragma GCC unroll 2
+        for (int j = 0; j < kWide; ++j) {
+          sums[i][j] = multiply_add(tokens.rows + i * weights.inputs + step, words[j],
+                                    sums[i][j]);
+        }
+      }
+    }
+    for (int i = 0; i < kTall; ++i) {
+      for (int j = 0; j < kWide; ++j) {
+        const Vector scale =
+            tokens.scales[i] * load(weights.scales + output + j * kLanes);
+        store(__builtin_convertvector(sums[i][j], Vector) * scale,
+              c + i * outputs + j * kLanes);
+      }
+    }
+  }
+};
+
+// Calls use(row, products) for every row of tokens times the layer's weights, 32 rows at
+// a time. `buffer` has room for 32 rows of outputs.
+template <typename Format, typename Use>
+TESSERA_INLINE void for_tokens(int64_t tokens, int64_t outputs,
+                               const typename Format::Tokens& rows,
+                               const typename Format::Weights& weights, float* buffer,
+                               Use use) {
+  for (int64_t row = 0; row < tokens; row += kRows) {
+    const int64_t count = tokens - row < kRows ? tokens - row : kRows;
+    Format::multiply(count, outputs, rows, row, weights, buffer);
+    for (int64_t i = 0; i < count; ++i) {
+      use(row + i, buffer + i * outputs);
+    }
+  }
+}
+
+}  // namespace tessera::TESSERA_ISA

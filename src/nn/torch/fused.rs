@@ -33,7 +33,8 @@ pub(crate) struct Int8 {
 /// The processor's kernels with dense layers in int8, if it has any.
 pub(crate) fn int8() -> Option<Int8> {
     let (mut is_fastest, mut is_bf16) = (false, false);
-    shim::tessera_fused_int8(&mut is_fastest, &mut is_bf16).then(|| Int8 {
+    let has_kernels = shim::tessera_fused_int8(&mut is_fastest, &mut is_bf16);
+    has_kernels.then_some(Int8 {
         is_fastest,
         numbers: Numbers {
             kind: if is_bf16 { Kind::BFloat16 } else { Kind::Float },

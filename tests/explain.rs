@@ -338,7 +338,7 @@ fn a_study_is_what_the_positions_say_together() {
 fn pages_of_the_networks_that_ship_are_small() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    for name in ["tessera-xs", "tessera-m"] {
+    for name in ["tessera-xs", "tessera-s"] {
         let network = root().join(format!("nets/{name}.pt"));
         let clock = Instant::now();
         let arguments = ["--net", network.to_str().unwrap(), "-o", "page.html"];

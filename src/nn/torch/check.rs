@@ -29,7 +29,7 @@ use std::io::{Cursor, Write};
 use zip::write::FileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-/// Bytes of the longest code that is read: ten times that of tessera-m.
+/// Bytes of the longest code that is read: ten times that of a network of 11 layers.
 const MOST_CODE: usize = 1 << 20;
 /// Bytes of the longest pickle that is read, which describes thousands of tensors.
 const MOST_PICKLE: usize = 2 << 20;

@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Methods that networks have: the evaluation and the metadata.
 const METHODS: [&str; 2] = ["forward", "meta"];
 
-/// Calls and lists that code may have: three times those of tessera-m. libtorch
+/// Calls and lists that code may have: three times those of 11 layers. libtorch
 /// recurses along chains of operators, and some 2,500 fill the stack of a thread.
 const MOST_CALLS: usize = 2000;
 

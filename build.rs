@@ -31,35 +31,17 @@ const CPP: [&str; 18] = [
 /// Kernels that are compiled for one instruction set each, chosen when the program
 /// runs: the file, and the compiler's name of each feature.
 const KERNELS: [(&str, &[&str]); 5] = [
-    ("src/nn/torch/fused/isa_avx2.cpp", &["avx2", "fma"]),
+    ("src/nn/torch/fused/isa_avx2.cpp", AVX2),
     (
         "src/nn/torch/fused/isa_avx2_vnni.cpp",
         &["avx2", "fma", "avxvnni"],
     ),
-    ("src/nn/torch/fused/isa_avx512_vnni.cpp", &AVX512_VNNI),
-    ("src/nn/torch/fused/isa_avx512.cpp", &AVX512),
-    ("src/nn/torch/fused/isa_amx.cpp", &AMX),
+    ("src/nn/torch/fused/isa_avx512_vnni.cpp", AVX512_VNNI),
+    ("src/nn/torch/fused/isa_avx512_bf16.cpp", AVX512_BF16),
+    ("src/nn/torch/fused/isa_amx.cpp", AMX),
 ];
-const AVX512_VNNI: [&str; 7] = [
-    "avx2",
-    "fma",
-    "avx512f",
-    "avx512bw",
-    "avx512dq",
-    "avx512vl",
-    "avx512vnni",
-];
-const AVX512: [&str; 8] = [
-    "avx2",
-    "fma",
-    "avx512f",
-    "avx512bw",
-    "avx512dq",
-    "avx512vl",
-    "avx512vnni",
-    "avx512bf16",
-];
-const AMX: [&str; 10] = [
+/// The features of AMX. The other sets have the first of them.
+const AMX: &[&str] = &[
     "avx2",
     "fma",
     "avx512f",
@@ -71,6 +53,9 @@ const AMX: [&str; 10] = [
     "amx-tile",
     "amx-bf16",
 ];
+const AVX512_BF16: &[&str] = AMX.split_at(8).0;
+const AVX512_VNNI: &[&str] = AMX.split_at(7).0;
+const AVX2: &[&str] = AMX.split_at(2).0;
 
 /// Headers those files include.
 const HEADERS: [&str; 23] = [

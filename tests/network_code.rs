@@ -328,6 +328,26 @@ fn a_convolution_with_a_short_bias_is_an_error() {
     );
 }
 
+/// Blocks that have fused kernels, but for a head width whose product with the number of heads
+/// wraps to the right width, or an epsilon that is computed: libtorch runs them by itself.
+#[test]
+fn blocks_that_only_look_like_ours_are_not_fused() {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/tessera-xs.pt");
+    let shipped = Records::read(&std::fs::read(shipped).unwrap());
+    let load = |file: &[u8]| {
+        let (device, precision) = (DeviceChoice::Cpu, Precision::Auto);
+        TorchBackend::new(file, CodePolicy::Checked, device, precision, 1)
+    };
+    let wide = format!("{}]", (1u64 << 62) + 32);
+    let wraps = shipped
+        .replaced(CODE, b"2, 4, 32]", format!("2, 4, {wide}").as_bytes())
+        .replaced(CODE, b"64, 4, 32]", format!("64, 4, {wide}").as_bytes());
+    let error = load(&wraps.file()).unwrap_err().to_string();
+    assert!(error.contains("libtorch cannot run it"), "{error}");
+    let epsilon = shipped.replaced(CODE, b", 0.001)", b", torch.mean(torch.sigmoid(torch.to(rows, 6))))");
+    load(&epsilon.file()).unwrap();
+}
+
 /// Buffers of kinds that no contract knows, where code is allowed.
 #[test]
 fn tensors_that_are_not_plain_are_errors() {

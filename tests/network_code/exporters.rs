@@ -12,7 +12,7 @@ use tessera::network::graph::{Attribute, GraphConfig, NodeConfig, OutputConfig, 
 use tessera::network::lc0::{HeadChoice, PolicyHead, ValueHead};
 use tessera::network::{About, Architecture, Chessformer, Graph, Maia3, Network};
 use tessera::nn::CodePolicy;
-use tessera::nn::torch::check::OPERATORS;
+use tessera::nn::torch::check::{ARGUMENTS, OPERATORS};
 use tessera::nn::torch::{ExportPrecision, open};
 
 fn about() -> About {
@@ -237,10 +237,23 @@ fn called(file: &[u8]) -> BTreeSet<String> {
     calls.collect()
 }
 
+/// The arguments that a file's code names.
+fn named(file: &[u8]) -> BTreeSet<String> {
+    let records = Records::read(file);
+    let code = std::str::from_utf8(records.get("code/__torch__.py")).unwrap();
+    let names = code.split('=').filter_map(|before| {
+        let start = before.rfind(|byte: char| byte != '_' && !byte.is_ascii_lowercase())? + 1;
+        let is_argument = before[..start].ends_with(", ");
+        (is_argument && start < before.len()).then(|| before[start..].to_owned())
+    });
+    names.collect()
+}
+
 /// What networks call that earlier exporters wrote.
 const EARLIER: [&str; 1] = ["split"];
 
-/// The list of operators has those that these networks call, and no other.
+/// The lists have the operators that these networks call and the arguments that they name,
+/// and no other.
 #[test]
 fn what_exporters_write_is_what_files_may_bring() {
     let _guard = tch::no_grad_guard();
@@ -258,15 +271,22 @@ fn what_exporters_write_is_what_files_may_bring() {
             files.push((path.display().to_string(), fs::read(&path).unwrap()));
         }
     }
-    let mut all: BTreeSet<String> = EARLIER.map(str::to_owned).into();
-    all.extend(files.iter().flat_map(|(_, file)| called(file)));
-    let listed: BTreeSet<String> = OPERATORS.map(str::to_owned).into();
-    let lacking: Vec<_> = all.difference(&listed).collect();
-    let idle: Vec<_> = listed.difference(&all).collect();
-    assert!(
-        lacking.is_empty() && idle.is_empty(),
-        "{lacking:?} {idle:?}"
-    );
+    let mut operators: BTreeSet<String> = EARLIER.map(str::to_owned).into();
+    operators.extend(files.iter().flat_map(|(_, file)| called(file)));
+    let arguments = files.iter().flat_map(|(_, file)| named(file)).collect();
+    let text = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    let lists: [(BTreeSet<String>, BTreeSet<String>); 2] = [
+        (operators, text(&OPERATORS)),
+        (arguments, text(&ARGUMENTS)),
+    ];
+    for (all, listed) in lists {
+        let lacking: Vec<_> = all.difference(&listed).collect();
+        let idle: Vec<_> = listed.difference(&all).collect();
+        assert!(
+            lacking.is_empty() && idle.is_empty(),
+            "{lacking:?} {idle:?}"
+        );
+    }
     for (name, file) in &files {
         if let Err(error) = open(file, CodePolicy::Checked) {
             panic!("{name}: {error}");

@@ -22,7 +22,7 @@ pub struct PolicyArguments {
     /// Device that runs the networks: auto, cpu, cuda, cuda:1 or several.
     #[arg(long, default_value_t, requires = "networks")]
     device: Devices,
-    /// Floating-point format that the networks run in.
+    /// Number format that the networks run in.
     #[arg(long, value_enum, default_value_t, requires = "networks")]
     precision: Precision,
 }
@@ -82,7 +82,7 @@ impl PolicyArguments {
         Ok(players)
     }
 
-    /// Floating-point format that the networks run in.
+    /// Number format that the networks run in.
     pub fn precision(&self) -> Precision {
         self.precision
     }

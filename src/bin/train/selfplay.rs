@@ -46,7 +46,7 @@ pub struct SelfPlayCommand {
     /// Device that runs the network: auto, cpu, cuda, cuda:1 or several.
     #[arg(long, default_value_t)]
     device: Devices,
-    /// Floating-point format that the network runs in.
+    /// Number format that the network runs in.
     #[arg(long, value_enum, default_value_t)]
     precision: Precision,
     /// Threads that evaluate on a CPU; by default all.

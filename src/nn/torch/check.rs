@@ -20,7 +20,7 @@ mod operators;
 mod pickle;
 mod tokens;
 
-pub use operators::OPERATORS;
+pub use operators::{ARGUMENTS, OPERATORS};
 
 use super::archive::{Archive, ArchiveError};
 use crate::nn::metadata::RECORD;
@@ -87,6 +87,9 @@ pub enum Refusal {
     /// A call of what is not among [`OPERATORS`].
     #[error("its code calls `{0}`, which no network of ours needs")]
     Call(String),
+    /// An argument that is not among [`ARGUMENTS`].
+    #[error("its code names the argument `{0}`, which no network of ours does")]
+    Argument(String),
     /// A method.
     #[error("its code defines the method `{0}`, which no network of ours has")]
     Method(String),

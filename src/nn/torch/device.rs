@@ -33,6 +33,9 @@ pub enum DeviceError {
     /// Kernels in int8 are for processors.
     #[error("int8 is for the CPU: on CUDA choose the precision fp16, bf16 or f32")]
     Int8OnCuda,
+    /// Such kernels are written for x86.
+    #[error("int8 needs an x86 processor with AVX2: here choose the precision bf16 or f32")]
+    NoInt8,
 }
 
 /// The device that is meant, on this machine; readies libtorch for it.
@@ -70,15 +73,16 @@ pub(super) fn resolve(
         (Precision::Fp16 | Precision::Auto, Device::Cuda(_)) => Kind::Half.into(),
         (Precision::Int8, Device::Cuda(_)) => return Err(DeviceError::Int8OnCuda),
         (Precision::Fp16, _) => return Err(DeviceError::Fp16OnCpu),
-        (Precision::Auto | Precision::Int8, _) => on_cpu(precision),
+        (Precision::Int8, _) => fused::int8().ok_or(DeviceError::NoInt8)?.numbers,
+        (Precision::Auto, _) => fastest_on_cpu(),
     };
     Ok((device, numbers))
 }
 
-fn on_cpu(precision: Precision) -> Numbers {
+fn fastest_on_cpu() -> Numbers {
     let process = process::prepare();
     match fused::int8() {
-        Some(int8) if int8.is_fastest || precision == Precision::Int8 => int8.numbers,
+        Some(int8) if int8.is_fastest => int8.numbers,
         _ if process.cpu_bf16 => Kind::BFloat16.into(),
         _ => Kind::Float.into(),
     }
@@ -100,6 +104,12 @@ mod tests {
         assert_eq!(
             resolve(DeviceChoice::Cpu, Precision::Fp16),
             Err(DeviceError::Fp16OnCpu)
+        );
+        assert_eq!(
+            fused::without_fastest(fused::ALL_SETS, || {
+                resolve(DeviceChoice::Cpu, Precision::Int8)
+            }),
+            Err(DeviceError::NoInt8)
         );
         assert_eq!(
             resolve(DeviceChoice::Cpu, Precision::F32),

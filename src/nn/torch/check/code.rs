@@ -17,7 +17,7 @@
 //!     return (_0, rows)
 //! ```
 
-use super::operators::OPERATORS;
+use super::operators::{ARGUMENTS, OPERATORS};
 use super::tokens::{Line, Lines, Token};
 use super::{Refusal, excerpt};
 use std::collections::{BTreeMap, BTreeSet};
@@ -364,7 +364,10 @@ impl<'l, 'a> Reader<'l, 'a> {
     /// Arguments, by position or by name.
     fn arguments(&mut self, compounds: &Compounds) -> Result<(), Refusal> {
         while !self.is_next(Token::Symbol(b')')) {
-            if let [Token::Name(_), Token::Symbol(b'='), ..] = self.line.tokens[self.at..] {
+            if let [Token::Name(name), Token::Symbol(b'='), ..] = self.line.tokens[self.at..] {
+                if ARGUMENTS.binary_search(&name).is_err() {
+                    return Err(Refusal::Argument(excerpt(name)));
+                }
                 self.at += 2;
             }
             self.expression(compounds)?;

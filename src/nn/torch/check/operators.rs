@@ -1,8 +1,8 @@
-//! The operators that code may call.
+//! The operators that code may call, and the names of their arguments.
 
 /// Functions of `torch` that our exporters write, in alphabetical order. All are of
-/// libtorch, make new tensors, and read nothing else; a test derives the list from
-/// the networks that exporters and importers write.
+/// libtorch. With [`ARGUMENTS`] alone they make new tensors, and read nothing else. A test
+/// derives both lists from the networks that exporters and importers write.
 pub const OPERATORS: [&str; 72] = [
     "_convolution",
     "abs",
@@ -78,12 +78,23 @@ pub const OPERATORS: [&str; 72] = [
     "zeros_like",
 ];
 
+/// Arguments that our exporters name. `out` is none of them: operators write to it.
+pub const ARGUMENTS: [&str; 7] = [
+    "alpha",
+    "approximate",
+    "beta",
+    "device",
+    "dtype",
+    "layout",
+    "memory_format",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn operators_are_in_order() {
-        assert!(OPERATORS.is_sorted());
+        assert!(OPERATORS.is_sorted() && ARGUMENTS.is_sorted());
     }
 }

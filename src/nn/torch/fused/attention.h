@@ -11,8 +11,8 @@ using fused::AttentionGradients;
 using fused::AttentionSums;
 using fused::kPairs;
 
-// A multiple of sixteen that is no less.
-TESSERA_INLINE int64_t whole_tiles(int64_t rows) { return (rows + 15) / 16 * 16; }
+// The next multiple of sixteen.
+TESSERA_INLINE int64_t round_up_16(int64_t rows) { return (rows + 15) / 16 * 16; }
 
 // Vectors that a square's logits take.
 constexpr int64_t kParts = kSquares / kLanes;
@@ -83,7 +83,6 @@ template <typename Format>
 struct AttentionWeights {
   using T = typename Format::Number;
   AskingWeights<T> asking;
-  T* joined;
   typename Format::Weights project, output;
   uint32_t* generator;
 
@@ -91,26 +90,27 @@ struct AttentionWeights {
 
   static size_t bytes(const Attention& block) {
     return AskingWeights<T>::bytes(block.gab, asked(block)) +
-           Arena::bytes<T>(block.joint * block.width) +
            Format::bytes(block.joint, block.width) + Format::bytes(block.width, block.width) +
            Arena::bytes<uint32_t>(kPairs * block.gab.generated);
   }
 
   AttentionWeights(const Attention& block, Arena& arena)
       : asking(block.gab, asked(block), arena),
-        joined(arena.take<T>(block.joint * block.width)),
         project(Format::take(block.joint, block.width, arena)),
         output(Format::take(block.width, block.width, arena)),
         generator(arena.take<uint32_t>(kPairs * block.gab.generated)) {}
 
-  void lay_out(const Attention& block) const {
+  void pack(const Attention& block) const {
     const int64_t width = block.width, generated = block.gab.generated;
-    asking.lay_out(block.gab, asked(block));
+    asking.pack(block.gab, asked(block));
+    thread_local Scratch scratch;
+    scratch.begin(Scratch::bytes<T>(block.joint * width));
+    T* joined = scratch.take<T>(block.joint * width);
     join_projections(block, joined);
     for (int64_t start = 0; start < block.joint; start += width) {
-      Format::lay_out(joined + start * width, part_width(block, start), project.from(start));
+      Format::pack(joined + start * width, part_width(block, start), project.from(start));
     }
-    Format::lay_out(static_cast<const T*>(block.output), width, output);
+    Format::pack(static_cast<const T*>(block.output), width, output);
     panel_of_transpose(static_cast<const T*>(block.gab.generator), generated, generated,
                        kPairs, generator);
   }
@@ -121,14 +121,15 @@ void attention(const Attention& block, int64_t first, int64_t last) {
   using T = typename Format::Number;
   const int64_t width = block.width, heads = block.heads, head_width = block.head_width;
   const int64_t generated = block.gab.generated, joint = block.joint;
-  const int64_t most_rows = whole_tiles(kChunk * heads);
+  const int64_t most_rows = round_up_16(kChunk * heads);
   // What backward does not need is overwritten by the next chunk, or head.
   constexpr int64_t most = kChunk * kSquares;
   const bool keeps = block.projected != nullptr;
   thread_local Scratch scratch;
   using Weights = AttentionWeights<Format>;
-  scratch.begin(Weights::bytes(block) + Asking<T>::bytes(block.gab, heads * generated) +
-                2 * Format::room_bytes(most, width) +
+  scratch.begin(bytes_for<Weights>(block) +
+                Asking<T>::bytes(block.gab, heads * generated, false) +
+                Format::token_bytes(most, width) +
                 Scratch::bytes<T>(most_rows * generated) +
                 Scratch::bytes<float>(most_rows * kPairs) +
                 Scratch::bytes<float>(kRows * joint) + Scratch::bytes<float>(width) +
@@ -138,8 +139,7 @@ void attention(const Attention& block, int64_t first, int64_t last) {
                 Scratch::bytes<T>(kPairs));
   const auto weights = weights_of<Weights>(block, scratch);
   Asking<T> asking(block.gab, heads * generated, weights.asking, false, scratch);
-  const auto tokens_room = Format::room(most, width, scratch);
-  const auto seen_tokens = Format::room(most, width, scratch);
+  const auto token_buffer = Format::token_buffer(most, width, scratch);
   auto* asked = scratch.take<T>(most_rows * generated);
   auto* bias = scratch.take<float>(most_rows * kPairs);
   auto* buffer = scratch.take<float>(kRows * joint);
@@ -158,7 +158,7 @@ void attention(const Attention& block, int64_t first, int64_t last) {
     const T* x = static_cast<const T*>(block.x) + token * width;
     T* projected =
         keeps ? static_cast<T*>(block.projected) + token * joint : projected_room;
-    const auto rows = tokens_room.read(x, width, tokens);
+    const auto rows = token_buffer.read(x, width, tokens);
     for (int64_t start = 0; start < joint; start += width) {
       const int64_t columns = part_width(block, start);
       for_tokens<Format>(tokens, columns, rows, weights.project.from(start), buffer,
@@ -171,7 +171,7 @@ void attention(const Attention& block, int64_t first, int64_t last) {
     }
     std::memset(asked, 0, static_cast<size_t>(most_rows * generated) * sizeof(T));
     asking.forward(projected + 3 * width, joint, boards, asked);
-    product<T>({whole_tiles(boards * heads), kPairs, generated}, asked, generated,
+    product<T>({round_up_16(boards * heads), kPairs, generated}, asked, generated,
                weights.generator, kPairs, bias, kPairs, false);
     T* seen = keeps ? static_cast<T*>(block.seen) + token * width : seen_room;
     for (int64_t pair = 0; pair < boards * heads; ++pair) {
@@ -198,7 +198,7 @@ void attention(const Attention& block, int64_t first, int64_t last) {
                  }
                });
     }
-    for_tokens<Format>(tokens, width, seen_tokens.read(seen, width, tokens),
+    for_tokens<Format>(tokens, width, token_buffer.read(seen, width, tokens),
                        weights.output, buffer, [&](int64_t row, const float* sums) {
                          const int64_t place = (token + row) * width;
                          norm_forward(block.norm, width, x + row * width, sums, output_bias,
@@ -254,7 +254,7 @@ void attention_backward(const Attention& block, const AttentionGradients& gradie
   constexpr int64_t most = kChunk * kSquares;
   thread_local Scratch scratch;
   scratch.begin(AskingWeights<T>::bytes(block.gab, heads * generated) +
-                Asking<T>::bytes(block.gab, heads * generated) +
+                Asking<T>::bytes(block.gab, heads * generated, true) +
                 Scratch::bytes<T>(joint * width) + Scratch::bytes<uint32_t>(joint * width) +
                 Scratch::bytes<uint32_t>(width * width) +
                 Scratch::bytes<uint32_t>(kPairs * generated) +
@@ -266,7 +266,7 @@ void attention_backward(const Attention& block, const AttentionGradients& gradie
                 2 * Scratch::bytes<T>(most * joint) +
                 Scratch::bytes<uint32_t>(most * width + most_rows * kPairs));
   const AskingWeights<T> asking_weights(block.gab, heads * generated, scratch);
-  asking_weights.lay_out(block.gab, heads * generated);
+  asking_weights.pack(block.gab, heads * generated);
   Asking<T> asking(block.gab, heads * generated, asking_weights, true, scratch);
   auto* joined = scratch.take<T>(joint * width);
   auto* project = scratch.take<uint32_t>(joint * width);

@@ -12,7 +12,6 @@ namespace tessera::fused {
 
 #ifdef TESSERA_FUSED
 Kernels amx_bf16();
-Kernels avx512_f32();
 Kernels avx512_bf16();
 Kernels avx512_bf16_int8();
 Kernels avx512_vnni_f32();
@@ -54,9 +53,9 @@ std::vector<InstructionSet> look() {
       has("avx512_dq") && has("avx512_vnni")) {
     if (has("avx512_bf16")) {
       if (has("amx_bf16") && at::cpu::init_amx()) {
-        sets.push_back({avx512_f32(), amx_bf16(), avx512_bf16_int8(), false});
+        sets.push_back({avx512_vnni_f32(), amx_bf16(), avx512_bf16_int8(), false});
       }
-      sets.push_back({avx512_f32(), avx512_bf16(), avx512_bf16_int8()});
+      sets.push_back({avx512_vnni_f32(), avx512_bf16(), avx512_bf16_int8()});
     }
     sets.push_back({avx512_vnni_f32(), std::nullopt, avx512_vnni_int8()});
   }

@@ -19,9 +19,6 @@ namespace tessera::fused {
 // tokens in int8 where `quantised`.
 const Kernels* kernels(at::ScalarType type, bool quantised = false);
 
-// Inputs of layers that int8 takes are a multiple of this.
-constexpr int64_t kQuantisedMultiple = 64;
-
 // Threads that may share the work on so many boards here.
 int64_t workers_for(int64_t boards);
 
@@ -102,6 +99,7 @@ inline Gab gab_of(const at::Tensor* weights, double epsilon) {
           data(weights[6]), norm(7),          data(generator)};
 }
 
-inline int64_t whole_tiles(int64_t columns) { return (columns + 31) / 32 * 32; }
+// The next multiple of 32.
+inline int64_t round_up_32(int64_t columns) { return (columns + 31) / 32 * 32; }
 
 }  // namespace tessera::fused

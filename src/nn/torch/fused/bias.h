@@ -97,7 +97,7 @@ struct AskingWeights {
       : summary(arena.take<uint32_t>(kSquares * gab.compress * gab.hidden)),
         heads(arena.take<uint32_t>(gab.hidden * asked)) {}
 
-  void lay_out(const Gab& gab, int64_t asked) const {
+  void pack(const Gab& gab, int64_t asked) const {
     const int64_t squares = kSquares * gab.compress;
     panel_of_transpose(static_cast<const T*>(gab.summary), squares, squares, gab.hidden,
                        summary);
@@ -105,18 +105,23 @@ struct AskingWeights {
   }
 };
 
-// The room that a chunk needs.
+// What a chunk needs; backward needs more.
 template <typename T>
 class Asking {
  public:
-  static size_t bytes(const Gab& gab, int64_t asked) {
+  static size_t bytes(const Gab& gab, int64_t asked, bool is_backward) {
     const int64_t squares = kSquares * gab.compress;
-    return Scratch::bytes<uint32_t>(squares * gab.hidden) +
+    const size_t forward =
+        Scratch::bytes<T>(kBoardRows * squares) + Scratch::bytes<T>(kBoardRows * gab.hidden) +
+        Scratch::bytes<float>(kBoardRows * (squares + gab.hidden + asked));
+    if (!is_backward) {
+      return forward;
+    }
+    return forward + Scratch::bytes<uint32_t>(squares * gab.hidden) +
            Scratch::bytes<uint32_t>(gab.hidden * asked) +
-           2 * Scratch::bytes<T>(kBoardRows * squares) +
-           2 * Scratch::bytes<T>(kBoardRows * gab.hidden) +
+           Scratch::bytes<T>(kBoardRows * squares) +
+           Scratch::bytes<T>(kBoardRows * gab.hidden) +
            Scratch::bytes<T>(kBoardRows * asked) +
-           Scratch::bytes<float>(kBoardRows * (squares + gab.hidden + asked)) +
            Scratch::bytes<float>(kBoardRows * gab.hidden) +
            Scratch::bytes<T>(kBoardRows * (gab.hidden + asked)) +
            Scratch::bytes<uint32_t>(kBoardRows * (squares + gab.hidden));
@@ -130,18 +135,18 @@ class Asking {
         summary_(weights.summary),
         heads_(weights.heads) {
     const int64_t hidden = gab.hidden;
-    summary_back_ = scratch.take<uint32_t>(squares_width_ * hidden);
-    heads_back_ = scratch.take<uint32_t>(hidden * asked);
     squares_ = scratch.take<T>(kBoardRows * squares_width_);
-    of_squares_ = scratch.take<T>(kBoardRows * squares_width_);
     normed_ = scratch.take<T>(kBoardRows * hidden);
-    of_summary_ = scratch.take<T>(kBoardRows * hidden);
-    of_asked_ = scratch.take<T>(kBoardRows * asked);
     products_ = scratch.take<float>(kBoardRows * (squares_width_ + hidden + asked));
-    before_ = scratch.take<float>(kBoardRows * hidden);
-    turned_ = scratch.take<T>(kBoardRows * (hidden + asked));
-    panelled_ = scratch.take<uint32_t>(kBoardRows * (squares_width_ + hidden));
     if (is_backward) {
+      summary_back_ = scratch.take<uint32_t>(squares_width_ * hidden);
+      heads_back_ = scratch.take<uint32_t>(hidden * asked);
+      of_squares_ = scratch.take<T>(kBoardRows * squares_width_);
+      of_summary_ = scratch.take<T>(kBoardRows * hidden);
+      of_asked_ = scratch.take<T>(kBoardRows * asked);
+      before_ = scratch.take<float>(kBoardRows * hidden);
+      turned_ = scratch.take<T>(kBoardRows * (hidden + asked));
+      panelled_ = scratch.take<uint32_t>(kBoardRows * (squares_width_ + hidden));
       panel(static_cast<const T*>(gab.summary), squares_width_, hidden, squares_width_,
             summary_back_);
       panel(static_cast<const T*>(gab.heads), hidden, asked, hidden, heads_back_);
@@ -234,9 +239,12 @@ class Asking {
   const Gab& gab_;
   int64_t asked_, squares_width_;
   const uint32_t *summary_, *heads_;
-  uint32_t *summary_back_, *heads_back_, *panelled_;
-  T *squares_, *of_squares_, *normed_, *of_summary_, *of_asked_, *turned_;
-  float *products_, *before_;
+  T *squares_, *normed_;
+  float* products_;
+  // For backward alone.
+  uint32_t *summary_back_ = nullptr, *heads_back_ = nullptr, *panelled_ = nullptr;
+  T *of_squares_ = nullptr, *of_summary_ = nullptr, *of_asked_ = nullptr, *turned_ = nullptr;
+  float* before_ = nullptr;
 };
 
 }  // namespace tessera::TESSERA_ISA

@@ -15,6 +15,11 @@ constexpr int64_t kPairs = kSquares * kSquares;
 // all that a chunk needs.
 constexpr int64_t kChunk = 8;
 
+// Inputs of layers in int8 are a multiple of the first, so that vectors of all instruction
+// sets fit, and no more than the second, so that sums fit in 32 bits.
+constexpr int64_t kQuantisedMultiple = 64;
+constexpr int64_t kQuantisedMost = 1 << 17;
+
 // The norm at a block's end: y = norm(x + gain · f(x)).
 struct NormEnd {
   float gain, epsilon;
@@ -93,8 +98,8 @@ struct Attention {
   // [boards · 64, width]; null in inference.
   void *projected, *probabilities, *seen;
   NormSaved saved;
-  // Its weights as kernels of its kind lay them out; null where they do so at each call.
-  const void* laid_out;
+  // Its weights as kernels of its kind pack them; null where they do so at each call.
+  const void* packed;
 };
 
 // [boards · 64, width].
@@ -128,8 +133,8 @@ struct FeedForward {
   // Before mish, for backward: [boards · 64, hidden]; null in inference.
   void* widened;
   NormSaved saved;
-  // Its weights as kernels of its kind lay them out; null where they do so at each call.
-  const void* laid_out;
+  // Its weights as kernels of its kind pack them; null where they do so at each call.
+  const void* packed;
 };
 
 struct FeedForwardGradients {
@@ -159,8 +164,8 @@ struct DenseLayers {
   void* y[kMostLayers];
   // Before mish, for backward: [boards · 64, joint]; null in inference.
   void* kept;
-  // Its weights as kernels of its kind lay them out; null where they do so at each call.
-  const void* laid_out;
+  // Its weights as kernels of its kind pack them; null where they do so at each call.
+  const void* packed;
 };
 
 struct DenseGradients {
@@ -177,6 +182,8 @@ struct DenseSums {
 // Moves of the policy, and pieces besides the knight that a pawn can become.
 constexpr int64_t kPolicy = 1858;
 constexpr int64_t kPromotions = 3;
+// Where a move's logit may stand: pairs of squares, then promotions.
+constexpr int64_t kPlaces = kPairs + 8 * 8 * kPromotions;
 
 // Logits of moves by attention from squares to squares.
 struct Policy {
@@ -193,8 +200,8 @@ struct Policy {
   float* logits;
   // For backward: queries and keys, [boards · 64, 2 · width]; null in inference.
   void* projected;
-  // Its weights as kernels of its kind lay them out; null where they do so at each call.
-  const void* laid_out;
+  // Its weights as kernels of its kind pack them; null where they do so at each call.
+  const void* packed;
 };
 
 struct PolicyGradients {
@@ -240,8 +247,8 @@ struct Embedding {
   void* y;
   // Before `multiply`, for backward: [boards · 64, width]; null in inference.
   void* projected;
-  // Its weights as kernels of its kind lay them out; null where they do so at each call.
-  const void* laid_out;
+  // Its weights as kernels of its kind pack them; null where they do so at each call.
+  const void* packed;
 };
 
 struct EmbeddingGradients {
@@ -267,28 +274,28 @@ struct Nadam {
 };
 
 // Kernels of one instruction set and one type of numbers; each of those of
-// boards works on the boards from `first` to before `last`. Those that lay out weights
+// boards works on the boards from `first` to before `last`. Those that pack weights
 // write to memory of as many bytes as they return, unless it is null.
 struct Kernels {
   void (*attention)(const Attention&, int64_t first, int64_t last);
-  int64_t (*lay_out_attention)(const Attention&, void* out);
+  int64_t (*pack_attention)(const Attention&, void* out);
   void (*attention_backward)(const Attention&, const AttentionGradients&,
                              const AttentionSums&, int64_t first, int64_t last);
   void (*feed_forward)(const FeedForward&, int64_t first, int64_t last);
-  int64_t (*lay_out_feed_forward)(const FeedForward&, void* out);
+  int64_t (*pack_feed_forward)(const FeedForward&, void* out);
   void (*feed_forward_backward)(const FeedForward&, const FeedForwardGradients&,
                                 const FeedForwardSums&, int64_t first, int64_t last);
   void (*dense)(const DenseLayers&, int64_t first, int64_t last);
-  int64_t (*lay_out_dense)(const DenseLayers&, void* out);
+  int64_t (*pack_dense)(const DenseLayers&, void* out);
   void (*dense_backward)(const DenseLayers&, const DenseGradients&, const DenseSums&,
                          int64_t first, int64_t last);
   void (*policy)(const Policy&, int64_t first, int64_t last);
-  int64_t (*lay_out_policy)(const Policy&, void* out);
+  int64_t (*pack_policy)(const Policy&, void* out);
   void (*policy_backward)(const Policy&, const PolicyGradients&, const PolicySums&,
                           int64_t first, int64_t last);
   void (*inputs)(const Inputs&, int64_t first, int64_t last);
   void (*embedding)(const Embedding&, int64_t first, int64_t last);
-  int64_t (*lay_out_embedding)(const Embedding&, void* out);
+  int64_t (*pack_embedding)(const Embedding&, void* out);
   void (*embedding_backward)(const Embedding&, const EmbeddingGradients&,
                              const EmbeddingSums&, int64_t first, int64_t last);
   void (*nadam)(const Nadam&);

@@ -28,23 +28,23 @@ TESSERA_INLINE void join_rows(const DenseLayers& layers, T* weights, float* bias
 template <typename Format>
 struct DenseWeights {
   using T = typename Format::Number;
-  T* rows;
   float* biases;
   typename Format::Weights joint;
 
   static size_t bytes(const DenseLayers& layers) {
-    return Arena::bytes<T>(layers.joint * layers.width) + Arena::bytes<float>(layers.joint) +
-           Format::bytes(layers.joint, layers.width);
+    return Arena::bytes<float>(layers.joint) + Format::bytes(layers.joint, layers.width);
   }
 
   DenseWeights(const DenseLayers& layers, Arena& arena)
-      : rows(arena.take<T>(layers.joint * layers.width)),
-        biases(arena.take<float>(layers.joint)),
+      : biases(arena.take<float>(layers.joint)),
         joint(Format::take(layers.joint, layers.width, arena)) {}
 
-  void lay_out(const DenseLayers& layers) const {
+  void pack(const DenseLayers& layers) const {
+    thread_local Scratch scratch;
+    scratch.begin(Scratch::bytes<T>(layers.joint * layers.width));
+    T* rows = scratch.take<T>(layers.joint * layers.width);
     join_rows(layers, rows, biases);
-    Format::lay_out(rows, layers.joint, joint);
+    Format::pack(rows, layers.joint, joint);
   }
 };
 
@@ -54,11 +54,11 @@ void dense(const DenseLayers& layers, int64_t first_board, int64_t last_board) {
   const int64_t width = layers.width, joint = layers.joint;
   thread_local Scratch scratch;
   using Weights = DenseWeights<Format>;
-  scratch.begin(Weights::bytes(layers) + Format::room_bytes(kSquares, width) +
+  scratch.begin(bytes_for<Weights>(layers) + Format::token_bytes(kSquares, width) +
                 Scratch::bytes<float>(kRows * joint) + Scratch::bytes<T>(joint));
   const auto weights = weights_of<Weights>(layers, scratch);
   const float* biases = weights.biases;
-  const auto tokens = Format::room(kSquares, width, scratch);
+  const auto tokens = Format::token_buffer(kSquares, width, scratch);
   auto* buffer = scratch.take<float>(kRows * joint);
   auto* active = scratch.take<T>(joint);
   const Tiles tiles;

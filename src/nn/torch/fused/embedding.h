@@ -63,7 +63,7 @@ struct EmbeddingWeights {
   EmbeddingWeights(const Embedding& layer, Arena& arena)
       : panel(arena.take<uint32_t>(layer.inputs * layer.width)) {}
 
-  void lay_out(const Embedding& layer) const {
+  void pack(const Embedding& layer) const {
     panel_of_transpose(static_cast<const T*>(layer.weight), layer.inputs, layer.inputs,
                        layer.width, panel);
   }
@@ -74,7 +74,7 @@ void embedding(const Embedding& layer, int64_t first_board, int64_t last_board) 
   const int64_t width = layer.width, inputs = layer.inputs;
   thread_local Scratch scratch;
   using Weights = EmbeddingWeights<T>;
-  scratch.begin(Weights::bytes(layer) + Scratch::bytes<float>(kRows * width));
+  scratch.begin(bytes_for<Weights>(layer) + Scratch::bytes<float>(kRows * width));
   const uint32_t* weight = weights_of<Weights>(layer, scratch).panel;
   auto* buffer = scratch.take<float>(kRows * width);
   const T* bias = static_cast<const T*>(layer.bias);

@@ -51,7 +51,7 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
   };
 
   static int64_t joint_of(const variable_list& saved) {
-    return 3 * saved[kX].size(-1) + whole_tiles(saved[kCompress].size(0));
+    return 3 * saved[kX].size(-1) + round_up_32(saved[kCompress].size(0));
   }
 
   static Attention block(AutogradContext* context, const variable_list& saved,

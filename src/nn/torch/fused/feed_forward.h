@@ -33,10 +33,10 @@ struct FeedForwardWeights {
       : widen(Format::take(block.hidden, block.width, arena)),
         narrow(Format::take(block.width, block.hidden, arena)) {}
 
-  void lay_out(const FeedForward& block) const {
+  void pack(const FeedForward& block) const {
     using T = typename Format::Number;
-    Format::lay_out(static_cast<const T*>(block.widen), block.hidden, widen);
-    Format::lay_out(static_cast<const T*>(block.narrow), block.width, narrow);
+    Format::pack(static_cast<const T*>(block.widen), block.hidden, widen);
+    Format::pack(static_cast<const T*>(block.narrow), block.width, narrow);
   }
 };
 
@@ -47,13 +47,13 @@ void feed_forward(const FeedForward& block, int64_t first, int64_t last) {
   const int64_t wider = width > hidden ? width : hidden;
   thread_local Scratch scratch;
   using Weights = FeedForwardWeights<Format>;
-  scratch.begin(Weights::bytes(block) +
-                Format::room_bytes(kSquares, width) + Format::room_bytes(kSquares, hidden) +
+  scratch.begin(bytes_for<Weights>(block) + Format::token_bytes(kSquares, width) +
+                Format::token_bytes(kSquares, hidden) +
                 Scratch::bytes<float>((kRows + 1) * wider) +
                 Scratch::bytes<T>(kSquares * hidden));
   const auto weights = weights_of<Weights>(block, scratch);
-  const auto tokens = Format::room(kSquares, width, scratch);
-  const auto wide_tokens = Format::room(kSquares, hidden, scratch);
+  const auto tokens = Format::token_buffer(kSquares, width, scratch);
+  const auto wide_tokens = Format::token_buffer(kSquares, hidden, scratch);
   auto* buffer = scratch.take<float>(kRows * wider);
   auto* row_buffer = scratch.take<float>(wider);
   auto* active = scratch.take<T>(kSquares * hidden);

@@ -1,10 +1,8 @@
 // How dense layers of tokens multiply: numbers as they are, or as bytes.
 //
-// As bytes every token, and the weights of every output, are integers times a scale of
-// their own, by which the largest comes to the largest integer: dynamic quantisation by
-// row, as PyTorch and llama.cpp have it. Sums are exact in 32 bits. Processors multiply
-// bytes at up to four times the rate of f32 and twice that of bf16; what is not such a
-// layer stays as it was.
+// As bytes, each token and the weights of each output have a scale of their own: dynamic
+// quantisation by row, as PyTorch and llama.cpp have it. Sums are exact in 32 bits.
+// Processors multiply bytes at up to four times the rate of f32 and twice that of bf16.
 #pragma once
 
 #include "product.h"
@@ -30,7 +28,7 @@ struct Exact {
   };
 
   // Where tokens lie as products read them: here they stay where they are.
-  struct Room {
+  struct TokenBuffer {
     Tokens read(const T* rows, int64_t stride, int64_t) const { return {rows, stride}; }
   };
 
@@ -42,11 +40,11 @@ struct Exact {
     return {arena.take<uint32_t>(outputs * inputs), inputs};
   }
 
-  static size_t room_bytes(int64_t, int64_t) { return 0; }
+  static size_t token_bytes(int64_t, int64_t) { return 0; }
 
-  static Room room(int64_t, int64_t, Arena&) { return {}; }
+  static TokenBuffer token_buffer(int64_t, int64_t, Arena&) { return {}; }
 
-  TESSERA_MEMBER static void lay_out(const T* weights, int64_t outputs, Weights to) {
+  TESSERA_MEMBER static void pack(const T* weights, int64_t outputs, Weights to) {
     panel_of_transpose(weights, to.inputs, to.inputs, outputs, to.panel);
   }
 
@@ -58,16 +56,21 @@ struct Exact {
   }
 };
 
-// The integers of tokens are unsigned, as the instructions want it: this is their zero, and
-// how far they go from there. Without VNNI two products are added in sixteen bits, which
-// is room for seven bits of one factor.
+using fused::kQuantisedMost;
+using fused::kQuantisedMultiple;
+static_assert(kQuantisedMultiple % (4 * kLanes) == 0);
+
+// The integers of tokens are unsigned, as the instructions want it: what stands for zero,
+// and how far they go from there. Without VNNI, sixteen bits hold the sum of two products,
+// which leaves seven bits for one factor.
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
-constexpr int32_t kZero = 128;
-constexpr float kMost = 127.0f;
+constexpr int32_t kZeroPoint = 128;
+constexpr float kLargest = 127.0f;
 #else
-constexpr int32_t kZero = 64;
-constexpr float kMost = 63.0f;
+constexpr int32_t kZeroPoint = 64;
+constexpr float kLargest = 63.0f;
 #endif
+static_assert(127 * kZeroPoint * kQuantisedMost <= INT32_MAX);
 
 TESSERA_INLINE Integers load(const int32_t* in) {
   Integers x;
@@ -96,25 +99,23 @@ TESSERA_INLINE Integers nearest(Vector x) {
 #endif
 }
 
-// Writes x as integers of up to `most` beside `zero`. What one stands for is returned, and
-// their sum without `zero` added to `total`. Where a number is none, nor is that.
+// Writes x as integers of up to `most` around `zero_point`, and returns their scale. NaN
+// or infinity in x makes the scale NaN.
 template <typename T>
-TESSERA_INLINE float quantise(const T* x, int64_t count, float most, int32_t zero,
-                              uint8_t* out, Integers& total) {
-  Vector top{}, odd{};
+TESSERA_INLINE float quantise(const T* x, int64_t count, float most, int32_t zero_point,
+                              uint8_t* out) {
+  Vector top{}, non_finite{};
   for (int64_t i = 0; i < count; i += kLanes) {
     const Vector v = load(x + i);
     top = larger(top, (Vector)((Integers)v & 0x7fffffff));
-    odd += v - v;
+    non_finite += v - v;
   }
   const float peak = largest(top);
   const float inverse = peak > 1e-30f ? most / peak : 0.0f;
   for (int64_t i = 0; i < count; i += kLanes) {
-    const Integers v = nearest(load(x + i) * inverse);
-    total += v;
-    store_bytes(v + zero, out + i);
+    store_bytes(nearest(load(x + i) * inverse) + zero_point, out + i);
   }
-  return peak / most + sum(odd);
+  return peak / most + sum(non_finite);
 }
 
 // Adds to each integer the products of four bytes.
@@ -133,24 +134,23 @@ TESSERA_INLINE Integers multiply_add(const uint8_t* a, Words b, Integers sum) {
 #endif
 }
 
-// As bytes. Inputs are a multiple of 64.
+// As bytes.
 template <typename T>
 struct Quantised {
   using Number = T;
 
   struct Weights {
-    // [outputs, inputs], and the panel of their transpose.
-    uint8_t* rows;
+    // The panel of the transpose of the integers [outputs, inputs].
     uint32_t* panel;
-    // What an integer of each output stands for, and where its sums start: `kZero` is
-    // multiplied with every weight.
+    // Of each output.
     float* scales;
-    int32_t* starts;
+    // What the sums of each output start from, since `kZeroPoint` is multiplied with every
+    // weight.
+    int32_t* corrections;
     int64_t inputs;
 
     Weights from(int64_t output) const {
-      return {rows + output * inputs, panel + output * inputs / 4, scales + output,
-              starts + output, inputs};
+      return {panel + output * inputs / 4, scales + output, corrections + output, inputs};
     }
   };
 
@@ -159,56 +159,54 @@ struct Quantised {
     const float* scales;
   };
 
-  struct Room {
+  struct TokenBuffer {
     uint8_t* rows;
     float* scales;
     int64_t inputs;
 
     TESSERA_MEMBER Tokens read(const T* tokens, int64_t stride, int64_t count) const {
       for (int64_t token = 0; token < count; ++token) {
-        Integers total{};
-        scales[token] = quantise(tokens + token * stride, inputs, kMost, kZero,
-                                 rows + token * inputs, total);
+        scales[token] = quantise(tokens + token * stride, inputs, kLargest, kZeroPoint,
+                                 rows + token * inputs);
       }
       return {rows, scales};
     }
   };
 
   static size_t bytes(int64_t outputs, int64_t inputs) {
-    return Arena::bytes<uint8_t>(outputs * inputs) +
-           Arena::bytes<uint32_t>(outputs * inputs / 4) + Arena::bytes<float>(outputs) +
+    return Arena::bytes<uint32_t>(outputs * inputs / 4) + Arena::bytes<float>(outputs) +
            Arena::bytes<int32_t>(outputs);
   }
 
   static Weights take(int64_t outputs, int64_t inputs, Arena& arena) {
-    auto* rows = arena.take<uint8_t>(outputs * inputs);
     auto* panel = arena.take<uint32_t>(outputs * inputs / 4);
     auto* scales = arena.take<float>(outputs);
-    return {rows, panel, scales, arena.take<int32_t>(outputs), inputs};
+    return {panel, scales, arena.take<int32_t>(outputs), inputs};
   }
 
-  static size_t room_bytes(int64_t tokens, int64_t inputs) {
+  static size_t token_bytes(int64_t tokens, int64_t inputs) {
     return Arena::bytes<uint8_t>(tokens * inputs) + Arena::bytes<float>(tokens);
   }
 
-  static Room room(int64_t tokens, int64_t inputs, Arena& arena) {
+  static TokenBuffer token_buffer(int64_t tokens, int64_t inputs, Arena& arena) {
     auto* rows = arena.take<uint8_t>(tokens * inputs);
     return {rows, arena.take<float>(tokens), inputs};
   }
 
-  TESSERA_MEMBER static void lay_out(const T* weights, int64_t outputs, Weights to) {
+  TESSERA_MEMBER static void pack(const T* weights, int64_t outputs, Weights to) {
+    thread_local Scratch scratch;
+    scratch.begin(Scratch::bytes<uint8_t>(outputs * to.inputs));
+    auto* rows = scratch.take<uint8_t>(outputs * to.inputs);
     for (int64_t output = 0; output < outputs; ++output) {
-      Integers totals{};
-      const int64_t place = output * to.inputs;
-      to.scales[output] =
-          quantise(weights + place, to.inputs, 127.0f, 0, to.rows + place, totals);
+      uint8_t* row = rows + output * to.inputs;
+      to.scales[output] = quantise(weights + output * to.inputs, to.inputs, 127.0f, 0, row);
       int32_t total = 0;
-      for (int64_t lane = 0; lane < kLanes; ++lane) {
-        total += totals[lane];
+      for (int64_t i = 0; i < to.inputs; ++i) {
+        total += static_cast<int8_t>(row[i]);
       }
-      to.starts[output] = -kZero * total;
+      to.corrections[output] = -kZeroPoint * total;
     }
-    panel_of_transpose(to.rows, to.inputs, to.inputs, outputs, to.panel);
+    panel_of_transpose(rows, to.inputs, to.inputs, outputs, to.panel);
   }
 
   TESSERA_MEMBER static void multiply(int64_t rows, int64_t outputs, Tokens tokens,
@@ -234,7 +232,7 @@ struct Quantised {
     Integers sums[kTall][kWide];
     for (int i = 0; i < kTall; ++i) {
       for (int j = 0; j < kWide; ++j) {
-        sums[i][j] = load(weights.starts + output + j * kLanes);
+        sums[i][j] = load(weights.corrections + output + j * kLanes);
       }
     }
     const uint32_t* panel = weights.panel + output;

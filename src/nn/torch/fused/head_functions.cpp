@@ -28,7 +28,7 @@ struct DenseFunction : torch::autograd::Function<DenseFunction> {
       layers.biases[layer] = data(saved[2 + 2 * layer]);
       layers.joint += weight.size(0);
     }
-    layers.joint = whole_tiles(layers.joint);
+    layers.joint = round_up_32(layers.joint);
     layers.kept = saved.back().defined() ? saved.back().mutable_data_ptr() : nullptr;
     return layers;
   }

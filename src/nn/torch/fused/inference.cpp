@@ -13,6 +13,12 @@ using torch::jit::Match;
 namespace tessera::fused {
 namespace {
 
+// Whether heads share a width evenly. Sizes of the weights bound what a file says: a product
+// of its own numbers could wrap.
+bool are_heads(int64_t heads, int64_t head_width, int64_t width) {
+  return heads > 0 && width % heads == 0 && head_width == width / heads;
+}
+
 // Gains of residuals are folded into the weights by whoever froze the network.
 NormEnd norm_of(const Tensor& weight, const Tensor& bias, double epsilon) {
   return {1.0f, static_cast<float>(epsilon), true, data(weight), data(bias)};
@@ -44,7 +50,7 @@ enum AttentionWeight {
 Attention attention_of(const std::vector<Tensor>& w, at::IntArrayRef split,
                        double gab_epsilon, double epsilon) {
   TORCH_CHECK(w.size() == kAttentionWeights && split.size() == 5 &&
-                  w[kSquareWeight].dim() == 2 && w[kSummary].dim() == 2 &&
+                  w[kQueryKey].dim() == 2 && w[kSquareWeight].dim() == 2 && w[kSummary].dim() == 2 &&
                   w[kGenerator].dim() == 2,
               "weights of no attention");
   Attention block{};
@@ -52,9 +58,11 @@ Attention attention_of(const std::vector<Tensor>& w, at::IntArrayRef split,
   block.head_width = split[4];
   const int64_t compress = w[kSquareWeight].size(0), hidden = w[kSummary].size(0);
   const int64_t generated = w[kGenerator].size(1);
-  const int64_t width = block.heads * block.head_width, asked = block.heads * generated;
-  TORCH_CHECK(whole({width, block.head_width, hidden, generated}),
+  const int64_t width = w[kQueryKey].size(1);
+  TORCH_CHECK(are_heads(block.heads, block.head_width, width) &&
+                  whole({width, block.head_width, hidden, generated}),
               "widths that have no kernels");
+  const int64_t asked = block.heads * generated;
   const at::ScalarType type = w[kQueryKey].scalar_type();
   expect(w[kQueryKey], type, {2 * width, width});
   expect(w[kValue], type, {width, width});
@@ -73,7 +81,7 @@ Attention attention_of(const std::vector<Tensor>& w, at::IntArrayRef split,
     expect(w[weight], type, {width});
   }
   block.width = width;
-  block.joint = 3 * width + whole_tiles(compress);
+  block.joint = 3 * width + round_up_32(compress);
   block.norm = norm_of(w[kNormWeight], w[kNormBias], epsilon);
   block.gab = gab_of(&w[kSquareWeight], gab_epsilon);
   block.query_key = data(w[kQueryKey]);
@@ -83,18 +91,18 @@ Attention attention_of(const std::vector<Tensor>& w, at::IntArrayRef split,
   return block;
 }
 
-Tensor lay_out_attention(const std::vector<Tensor>& weights, at::IntArrayRef split,
+Tensor pack_attention(const std::vector<Tensor>& weights, at::IntArrayRef split,
                          bool quantised) {
   const std::vector<Tensor> w = contiguous(weights);
   const Attention block = attention_of(w, split, 0.0, 0.0);
-  return lay_out(kernels_of(w[0], quantised, {block.width}).lay_out_attention, block);
+  return pack(kernels_of(w[0], quantised, {block.width}).pack_attention, block);
 }
 
 // Tokens [B, 64, width] to tokens. To the biases are added `more` [B · heads, 4096],
 // or what `attacks`, bitboards i64 [B, 2, 64], are worth to each head, f32 [heads, 2].
 Tensor attention(const Tensor& tokens, const std::optional<Tensor>& more,
                  const std::optional<Tensor>& attacks, const std::optional<Tensor>& worth,
-                 const std::vector<Tensor>& weights, const Tensor& weights_laid_out,
+                 const std::vector<Tensor>& weights, const Tensor& packed_weights,
                  at::IntArrayRef split, double gab_epsilon, double epsilon, bool quantised) {
   const std::vector<Tensor> w = contiguous(weights);
   const Tensor x = tokens.contiguous();
@@ -120,7 +128,7 @@ Tensor attention(const Tensor& tokens, const std::optional<Tensor>& more,
   Tensor y = like(x, x.sizes());
   block.y = y.mutable_data_ptr();
   const Kernels& by = kernels_of(x, quantised, {block.width});
-  block.laid_out = laid_out(by.lay_out_attention, block, weights_laid_out);
+  block.packed = packed(by.pack_attention, block, packed_weights);
   on_boards(by, block.boards, [&](const auto& run, auto first, auto last) {
     run.attention(block, first, last);
   });
@@ -151,16 +159,16 @@ FeedForward feed_forward_of(const std::vector<Tensor>& w, double epsilon) {
   return block;
 }
 
-Tensor lay_out_feed_forward(const std::vector<Tensor>& weights, bool quantised) {
+Tensor pack_feed_forward(const std::vector<Tensor>& weights, bool quantised) {
   const std::vector<Tensor> w = contiguous(weights);
   const FeedForward block = feed_forward_of(w, 0.0);
   const Kernels& by = kernels_of(w[0], quantised, {block.width, block.hidden});
-  return lay_out(by.lay_out_feed_forward, block);
+  return pack(by.pack_feed_forward, block);
 }
 
 // Tokens [B, 64, width] to tokens.
 Tensor feed_forward(const Tensor& tokens, const std::vector<Tensor>& weights,
-                    const Tensor& weights_laid_out, double epsilon, bool quantised) {
+                    const Tensor& packed_weights, double epsilon, bool quantised) {
   const std::vector<Tensor> w = contiguous(weights);
   const Tensor x = tokens.contiguous();
   FeedForward block = feed_forward_of(w, epsilon);
@@ -170,7 +178,7 @@ Tensor feed_forward(const Tensor& tokens, const std::vector<Tensor>& weights,
   Tensor y = like(x, x.sizes());
   block.y = y.mutable_data_ptr();
   const Kernels& by = kernels_of(x, quantised, {block.width, block.hidden});
-  block.laid_out = laid_out(by.lay_out_feed_forward, block, weights_laid_out);
+  block.packed = packed(by.pack_feed_forward, block, packed_weights);
   on_boards(by, block.boards, [&](const auto& run, auto first, auto last) {
     run.feed_forward(block, first, last);
   });
@@ -178,30 +186,30 @@ Tensor feed_forward(const Tensor& tokens, const std::vector<Tensor>& weights,
 }
 
 TORCH_LIBRARY_FRAGMENT(tessera, library) {
-  library.def("lay_out_attention(Tensor[] weights, int[] split, bool int8) -> Tensor",
+  library.def("pack_attention(Tensor[] weights, int[] split, bool int8) -> Tensor",
               [](std::vector<Tensor> weights, std::vector<int64_t> split, bool int8) {
-                return lay_out_attention(weights, split, int8);
+                return pack_attention(weights, split, int8);
               });
   library.def(
       "attention(Tensor x, Tensor? more, Tensor? attacks, Tensor? worth, Tensor[] weights, "
-      "Tensor laid_out, int[] split, float gab_epsilon, float epsilon, bool int8) -> Tensor",
+      "Tensor packed, int[] split, float gab_epsilon, float epsilon, bool int8) -> Tensor",
       [](const Tensor& x, const std::optional<Tensor>& more,
          const std::optional<Tensor>& attacks, const std::optional<Tensor>& worth,
-         std::vector<Tensor> weights, const Tensor& laid_out, std::vector<int64_t> split,
+         std::vector<Tensor> weights, const Tensor& packed, std::vector<int64_t> split,
          double gab_epsilon, double epsilon, bool int8) {
-        return attention(x, more, attacks, worth, weights, laid_out, split, gab_epsilon,
+        return attention(x, more, attacks, worth, weights, packed, split, gab_epsilon,
                          epsilon, int8);
       });
-  library.def("lay_out_feed_forward(Tensor[] weights, bool int8) -> Tensor",
+  library.def("pack_feed_forward(Tensor[] weights, bool int8) -> Tensor",
               [](std::vector<Tensor> weights, bool int8) {
-                return lay_out_feed_forward(weights, int8);
+                return pack_feed_forward(weights, int8);
               });
   library.def(
-      "feed_forward(Tensor x, Tensor[] weights, Tensor laid_out, float epsilon, bool int8) "
+      "feed_forward(Tensor x, Tensor[] weights, Tensor packed, float epsilon, bool int8) "
       "-> Tensor",
-      [](const Tensor& x, std::vector<Tensor> weights, const Tensor& laid_out,
+      [](const Tensor& x, std::vector<Tensor> weights, const Tensor& packed,
          double epsilon, bool int8) {
-        return feed_forward(x, weights, laid_out, epsilon, int8);
+        return feed_forward(x, weights, packed, epsilon, int8);
       });
 }
 
@@ -222,8 +230,8 @@ graph(%x, %widen, %widen_bias, %narrow, %narrow_bias, %weight, %bias, %one, %sha
   %weights : Tensor[] = prim::ListConstruct(%widen, %widen_bias, %narrow, %narrow_bias,
       %weight, %bias)
   %int8 : bool = prim::Constant[value=INT8]()
-  %laid_out : Tensor = tessera::lay_out_feed_forward(%weights, %int8)
-  %y = tessera::feed_forward(%x, %weights, %laid_out, %epsilon, %int8)
+  %packed : Tensor = tessera::pack_feed_forward(%weights, %int8)
+  %y = tessera::feed_forward(%x, %weights, %packed, %epsilon, %int8)
   return (%y))";
 
 bool is_feed_forward(const Match& match, const Constants::Names& names) {
@@ -291,21 +299,25 @@ const std::string kFusedAttention = kAttentionInputs + R"(
       %heads_norm_weight, %heads_norm_bias, %generator_by_pair, %output, %output_bias,
       %norm_weight, %norm_bias)
   %int8 : bool = prim::Constant[value=INT8]()
-  %laid_out : Tensor = tessera::lay_out_attention(%weights, %split, %int8)
-  %y = tessera::attention(%x, %more, %none, %none, %weights, %laid_out, %split,
+  %packed : Tensor = tessera::pack_attention(%weights, %split, %int8)
+  %y = tessera::attention(%x, %more, %none, %none, %weights, %packed, %split,
       %gab_epsilon, %epsilon, %int8)
   return (%y))";
 
 bool is_attention(const Match& match, const Constants::Names& names) {
   const Constants constants(match, names);
-  const auto split = constants["split"];
+  const auto split = constants["split"], gab_epsilon = constants["gab_epsilon"];
+  const Ints query_key = constants.sizes("query_key");
   const Ints summary = constants.sizes("summary"), generator = constants.sizes("generator");
   if (!split || !split->isIntList() || split->toIntVector().size() != 5 ||
-      summary.size() != 2 || generator.size() != 2) {
+      !gab_epsilon || query_key.size() != 2 || summary.size() != 2 || generator.size() != 2) {
     return false;
   }
   const int64_t heads = split->toIntVector()[3], head_width = split->toIntVector()[4];
-  const int64_t width = heads * head_width, hidden = summary[0], generated = generator[0];
+  const int64_t width = query_key[1], hidden = summary[0], generated = generator[0];
+  if (!are_heads(heads, head_width, width)) {
+    return false;
+  }
   const int64_t compress = summary[1] / kSquares, asked = heads * generated;
   const c10::IValue none;
   return whole({width, head_width, hidden, generated}) &&
@@ -319,7 +331,7 @@ bool is_attention(const Match& match, const Constants::Names& names) {
                         {"by_board", Ints{-1, heads, kSquares, kSquares}},
                         {"joined", Ints{-1, kSquares, width}},
                         {"shape", Ints{width}},
-                        {"gab_epsilon2", *constants["gab_epsilon"]},
+                        {"gab_epsilon2", *gab_epsilon},
                         {"none", none},
                         {"scale", none},
                         {"dropout", 0.0},
@@ -360,12 +372,12 @@ void fuse_encoder(const std::shared_ptr<Graph>& graph, const Numbers& numbers) {
   }
   std::shared_ptr<Graph> rewritten = graph;
   torch::jit::SubgraphRewriter attentions;
-  attentions.RegisterRewritePattern(kAttention, with(kFusedAttention, numbers));
+  attentions.RegisterRewritePattern(kAttention, with_int8(kFusedAttention, numbers));
   attentions.runOnGraph(rewritten, is_attention);
   torch::jit::SubgraphRewriter feed_forwards;
-  feed_forwards.RegisterRewritePattern(kFeedForward, with(kFusedFeedForward, numbers));
+  feed_forwards.RegisterRewritePattern(kFeedForward, with_int8(kFusedFeedForward, numbers));
   feed_forwards.runOnGraph(rewritten, is_feed_forward);
-  // The generators' transposes and weights laid out become constants.
+  // The generators' transposes and packed weights become constants.
   torch::jit::ConstantPropagation(rewritten);
 }
 

@@ -39,19 +39,19 @@ DenseLayers layers_of(const std::vector<Tensor>& w) {
     layers.biases[layer] = data(bias);
     layers.joint += width;
   }
-  layers.joint = whole_tiles(layers.joint);
+  layers.joint = round_up_32(layers.joint);
   return layers;
 }
 
-Tensor lay_out_dense(const std::vector<Tensor>& weights, bool quantised) {
+Tensor pack_dense(const std::vector<Tensor>& weights, bool quantised) {
   const std::vector<Tensor> w = contiguous(weights);
   const DenseLayers layers = layers_of(w);
-  return lay_out(kernels_of(w[0], quantised, {layers.width}).lay_out_dense, layers);
+  return pack(kernels_of(w[0], quantised, {layers.width}).pack_dense, layers);
 }
 
 // Mish of what each layer makes of tokens [B, 64, width] or [B · 64, width].
 std::vector<Tensor> dense_mish(const Tensor& tokens, const std::vector<Tensor>& weights,
-                               const Tensor& weights_laid_out, bool quantised) {
+                               const Tensor& packed_weights, bool quantised) {
   const std::vector<Tensor> w = contiguous(weights);
   const Tensor x = tokens.contiguous();
   DenseLayers layers = layers_of(w);
@@ -66,11 +66,23 @@ std::vector<Tensor> dense_mish(const Tensor& tokens, const std::vector<Tensor>& 
     layers.y[layer] = outputs.back().mutable_data_ptr();
   }
   const Kernels& by = kernels_of(x, quantised, {layers.width});
-  layers.laid_out = laid_out(by.lay_out_dense, layers, weights_laid_out);
+  layers.packed = packed(by.pack_dense, layers, packed_weights);
   on_boards(by, layers.boards, [&](const auto& run, auto first, auto last) {
     run.dense(layers, first, last);
   });
   return outputs;
+}
+
+// Whether these are where the moves' logits stand.
+bool are_places(const Tensor& places) {
+  if (!places.is_cpu() || places.scalar_type() != at::kLong ||
+      places.sizes() != at::IntArrayRef{kPolicy}) {
+    return false;
+  }
+  const Tensor all = places.contiguous();
+  const auto* first = all.const_data_ptr<int64_t>();
+  return std::all_of(first, first + kPolicy,
+                     [](int64_t place) { return place >= 0 && place < kPlaces; });
 }
 
 // The head of these weights, which are contiguous.
@@ -94,20 +106,19 @@ Policy policy_of(const std::vector<Tensor>& w) {
   return head;
 }
 
-Tensor lay_out_policy(const std::vector<Tensor>& weights, bool quantised) {
+Tensor pack_policy(const std::vector<Tensor>& weights, bool quantised) {
   const std::vector<Tensor> w = contiguous(weights);
   const Policy head = policy_of(w);
-  return lay_out(kernels_of(w[0], quantised, {head.width}).lay_out_policy, head);
+  return pack(kernels_of(w[0], quantised, {head.width}).pack_policy, head);
 }
 
 // Logits f32 [B, 1858] of tokens [B, 64, width].
 Tensor policy(const Tensor& tokens, const std::vector<Tensor>& weights,
-              const Tensor& weights_laid_out, const Tensor& places, bool quantised) {
+              const Tensor& packed_weights, const Tensor& places, bool quantised) {
   const std::vector<Tensor> w = contiguous(weights);
   const Tensor x = tokens.contiguous(), moves = places.contiguous();
   Policy head = policy_of(w);
-  TORCH_CHECK(moves.scalar_type() == at::kLong && moves.numel() == kPolicy,
-              "places of no policy");
+  TORCH_CHECK(are_places(moves), "places of no policy");
   expect(x, w[0].scalar_type(), {x.size(0), kSquares, head.width});
   head.boards = x.size(0);
   head.x = data(x);
@@ -115,7 +126,7 @@ Tensor policy(const Tensor& tokens, const std::vector<Tensor>& weights,
   Tensor logits = at::empty({head.boards, kPolicy}, at::kFloat);
   head.logits = logits.mutable_data_ptr<float>();
   const Kernels& by = kernels_of(x, quantised, {head.width});
-  head.laid_out = laid_out(by.lay_out_policy, head, weights_laid_out);
+  head.packed = packed(by.pack_policy, head, packed_weights);
   on_boards(by, head.boards, [&](const auto& run, auto first, auto last) {
     run.policy(head, first, last);
   });
@@ -123,19 +134,19 @@ Tensor policy(const Tensor& tokens, const std::vector<Tensor>& weights,
 }
 
 TORCH_LIBRARY_FRAGMENT(tessera, library) {
-  library.def("lay_out_dense(Tensor[] weights, bool int8) -> Tensor",
-              [](std::vector<Tensor> weights, bool int8) { return lay_out_dense(weights, int8); });
-  library.def("dense_mish(Tensor x, Tensor[] weights, Tensor laid_out, bool int8) -> Tensor[]",
-              [](const Tensor& x, std::vector<Tensor> weights, const Tensor& laid_out,
-                 bool int8) { return dense_mish(x, weights, laid_out, int8); });
-  library.def("lay_out_policy(Tensor[] weights, bool int8) -> Tensor",
+  library.def("pack_dense(Tensor[] weights, bool int8) -> Tensor",
+              [](std::vector<Tensor> weights, bool int8) { return pack_dense(weights, int8); });
+  library.def("dense_mish(Tensor x, Tensor[] weights, Tensor packed, bool int8) -> Tensor[]",
+              [](const Tensor& x, std::vector<Tensor> weights, const Tensor& packed,
+                 bool int8) { return dense_mish(x, weights, packed, int8); });
+  library.def("pack_policy(Tensor[] weights, bool int8) -> Tensor",
               [](std::vector<Tensor> weights, bool int8) {
-                return lay_out_policy(weights, int8);
+                return pack_policy(weights, int8);
               });
   library.def(
-      "policy(Tensor x, Tensor[] weights, Tensor laid_out, Tensor places, bool int8) -> Tensor",
-      [](const Tensor& x, std::vector<Tensor> weights, const Tensor& laid_out,
-         const Tensor& places, bool int8) { return policy(x, weights, laid_out, places, int8); });
+      "policy(Tensor x, Tensor[] weights, Tensor packed, Tensor places, bool int8) -> Tensor",
+      [](const Tensor& x, std::vector<Tensor> weights, const Tensor& packed,
+         const Tensor& places, bool int8) { return policy(x, weights, packed, places, int8); });
 }
 
 // Attention from squares to squares, promotions besides.
@@ -167,8 +178,8 @@ const std::string kPolicyGraph = kPolicyInputs + R"(
 const std::string kFusedPolicy = kPolicyInputs + R"(
   %weights : Tensor[] = prim::ListConstruct(%query, %query_bias, %key, %key_bias, %promotion)
   %int8 : bool = prim::Constant[value=INT8]()
-  %laid_out : Tensor = tessera::lay_out_policy(%weights, %int8)
-  %y = tessera::policy(%x, %weights, %laid_out, %places, %int8)
+  %packed : Tensor = tessera::pack_policy(%weights, %int8)
+  %y = tessera::policy(%x, %weights, %packed, %places, %int8)
   return (%y))";
 
 bool is_policy(const Match& match, const Constants::Names& names) {
@@ -181,11 +192,7 @@ bool is_policy(const Match& match, const Constants::Names& names) {
   }
   const int64_t width = query[0];
   const double off = scale->toDouble() * std::sqrt(static_cast<double>(width)) - 1.0;
-  const Tensor moves = places->toTensor();
-  constexpr int64_t kPlaces = kPairs + kSquares * kPromotions;
-  return std::abs(off) < 1e-6 && moves.is_cpu() && moves.scalar_type() == at::kLong &&
-         moves.sizes() == at::IntArrayRef{kPolicy} && moves.min().item<int64_t>() >= 0 &&
-         moves.max().item<int64_t>() < kPlaces &&
+  return std::abs(off) < 1e-6 && are_places(places->toTensor()) &&
          constants.are({{"none", c10::IValue()},
                         {"one1", 1},
                         {"two1", 2},
@@ -240,11 +247,11 @@ void fuse_layers(Graph& graph, at::ArrayRef<Node*> layers, const Numbers& number
   Node* list = graph.insertNode(graph.createList(c10::TensorType::get(), weights));
   Value* x = layers[0]->input()->node()->input(0);
   Value* int8 = graph.insertConstant(numbers.quantised);
-  Node* laid_out = graph.create(c10::Symbol::fromQualString("tessera::lay_out_dense"),
+  Node* packed = graph.create(c10::Symbol::fromQualString("tessera::pack_dense"),
                                 {list->output(), int8});
-  graph.insertNode(laid_out);
+  graph.insertNode(packed);
   Node* fused = graph.create(c10::Symbol::fromQualString("tessera::dense_mish"),
-                             {x, list->output(), laid_out->output(), int8});
+                             {x, list->output(), packed->output(), int8});
   fused->output()->setType(c10::ListType::ofTensors());
   graph.insertNode(fused);
   Node* outputs = graph.insertNode(graph.createListUnpack(fused->output(), layers.size()));
@@ -261,7 +268,7 @@ void fuse_heads(const std::shared_ptr<Graph>& graph, const Numbers& numbers) {
   }
   std::shared_ptr<Graph> rewritten = graph;
   torch::jit::SubgraphRewriter policies;
-  policies.RegisterRewritePattern(kPolicyGraph, with(kFusedPolicy, numbers));
+  policies.RegisterRewritePattern(kPolicyGraph, with_int8(kFusedPolicy, numbers));
   policies.runOnGraph(rewritten, is_policy);
   std::map<const Value*, std::vector<Node*>> layers;
   for (Node* node : rewritten->nodes()) {
@@ -275,7 +282,7 @@ void fuse_heads(const std::shared_ptr<Graph>& graph, const Numbers& numbers) {
   for (const auto& [tokens, of] : layers) {
     fuse_layers(*rewritten, of, numbers);
   }
-  // Weights laid out become constants.
+  // Packed weights become constants.
   torch::jit::ConstantPropagation(rewritten);
   torch::jit::EliminateDeadCode(rewritten);
 }

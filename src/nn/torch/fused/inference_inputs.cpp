@@ -47,7 +47,9 @@ std::tuple<Tensor, Tensor> attacks_of(const Tensor& rows) {
   if (boards == 0) {
     return {squares, pairs};
   }
-  look_up.load()(static_cast<const uint64_t*>(rows.const_data_ptr()),
+  const LookUp by = look_up.load();
+  TORCH_CHECK(by != nullptr, "attacks are looked up in frozen networks alone");
+  by(static_cast<const uint64_t*>(rows.const_data_ptr()),
                  static_cast<size_t>(rows.size(1)), static_cast<size_t>(boards),
                  static_cast<uint8_t*>(squares.mutable_data_ptr()),
                  static_cast<uint64_t*>(pairs.mutable_data_ptr()));
@@ -90,13 +92,13 @@ Embedding embedding_of(const Tensor& weight) {
   return layer;
 }
 
-Tensor lay_out_embedding(const Tensor& weight) {
+Tensor pack_embedding(const Tensor& weight) {
   const Tensor w = weight.contiguous();
-  return lay_out(kernels_of(w, false, {}).lay_out_embedding, embedding_of(w));
+  return pack(kernels_of(w, false, {}).pack_embedding, embedding_of(w));
 }
 
 // (features · weightᵀ + bias) · multiply + add, as tokens [B, 64, width].
-Tensor embedding(const Tensor& features, const Tensor& weight, const Tensor& weight_laid_out,
+Tensor embedding(const Tensor& features, const Tensor& weight, const Tensor& packed_weight,
                  const Tensor& bias, const Tensor& multiply, const Tensor& add) {
   const std::vector<Tensor> w = contiguous({weight, bias, multiply, add});
   const Tensor x = features.contiguous();
@@ -114,7 +116,7 @@ Tensor embedding(const Tensor& features, const Tensor& weight, const Tensor& wei
   Tensor y = like(x, {layer.boards, kSquares, layer.width});
   layer.y = y.mutable_data_ptr();
   const Kernels& by = kernels_of(x, false, {});
-  layer.laid_out = laid_out(by.lay_out_embedding, layer, weight_laid_out);
+  layer.packed = packed(by.pack_embedding, layer, packed_weight);
   on_boards(by, layer.boards, [&](const auto& run, auto first, auto last) {
     run.embedding(layer, first, last);
   });
@@ -124,9 +126,9 @@ Tensor embedding(const Tensor& features, const Tensor& weight, const Tensor& wei
 TORCH_LIBRARY_FRAGMENT(tessera, library) {
   library.def("features(Tensor rows, Tensor weight) -> Tensor", &features);
   library.def("attacked_pairs(Tensor rows) -> Tensor", &attacked_pairs);
-  library.def("lay_out_embedding(Tensor weight) -> Tensor", &lay_out_embedding);
+  library.def("pack_embedding(Tensor weight) -> Tensor", &pack_embedding);
   library.def(
-      "embedding(Tensor features, Tensor weight, Tensor laid_out, Tensor bias, "
+      "embedding(Tensor features, Tensor weight, Tensor packed, Tensor bias, "
       "Tensor multiply, Tensor add) -> Tensor",
       &embedding);
 }
@@ -170,7 +172,7 @@ void fuse_embedding(Graph& graph, Node* layer) {
   if (sizes.size() != 2 || sizes[1] != inputs) {
     return;
   }
-  const int64_t width = sizes[0], whole_width = whole_tiles(inputs);
+  const int64_t width = sizes[0], whole_width = round_up_32(inputs);
   const torch::jit::WithInsertPoint here(layer);
   Value* padded =
       graph.insertConstant(at::constant_pad_nd(weight, {0, whole_width - inputs}));
@@ -182,10 +184,10 @@ void fuse_embedding(Graph& graph, Node* layer) {
   Node* multiplied = by_square(layer->output(), c10::aten::mul, width);
   Node* added = multiplied ? by_square(multiplied->output(), c10::aten::add, width) : nullptr;
   if (has_bias && whole({width}) && added != nullptr) {
-    Value* laid_out = insert(graph, added, "tessera::lay_out_embedding", {padded});
+    Value* packed = insert(graph, added, "tessera::pack_embedding", {padded});
     added->output()->replaceAllUsesWith(insert(
         graph, added, "tessera::embedding",
-        {features, padded, laid_out, layer->input(2), multiplied->input(1), added->input(1)}));
+        {features, padded, packed, layer->input(2), multiplied->input(1), added->input(1)}));
   }
 }
 

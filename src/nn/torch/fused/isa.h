@@ -10,26 +10,26 @@
 
 namespace tessera::TESSERA_ISA {
 
-// `Format` is how dense layers of tokens multiply; backward, and all that is no such
-// layer, takes numbers as they are.
+// `Format` is how dense layers of tokens multiply. Backward, and everything else, takes
+// numbers as they are.
 template <typename Format>
 fused::Kernels kernels() {
   using T = typename Format::Number;
   return {attention<Format>,
-          lay_out<AttentionWeights<Format>, Attention>,
+          pack<AttentionWeights<Format>, Attention>,
           attention_backward<T>,
           feed_forward<Format>,
-          lay_out<FeedForwardWeights<Format>, FeedForward>,
+          pack<FeedForwardWeights<Format>, FeedForward>,
           feed_forward_backward<T>,
           dense<Format>,
-          lay_out<DenseWeights<Format>, DenseLayers>,
+          pack<DenseWeights<Format>, DenseLayers>,
           dense_backward<T>,
           policy<Format>,
-          lay_out<PolicyWeights<Format>, Policy>,
+          pack<PolicyWeights<Format>, Policy>,
           policy_backward<T>,
           inputs<T>,
           embedding<T>,
-          lay_out<EmbeddingWeights<T>, Embedding>,
+          pack<EmbeddingWeights<T>, Embedding>,
           embedding_backward<T>,
           nadam};
 }

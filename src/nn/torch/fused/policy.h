@@ -7,6 +7,7 @@
 namespace tessera::TESSERA_ISA {
 
 using fused::kPairs;
+using fused::kPlaces;
 using fused::kPolicy;
 using fused::kPromotions;
 using fused::Policy;
@@ -22,7 +23,6 @@ TESSERA_INLINE int64_t last_pair(int64_t from, int64_t to) {
 TESSERA_INLINE int64_t promotion(int64_t from, int64_t to, int64_t piece) {
   return kPairs + (from * kFiles + to) * kPromotions + piece;
 }
-constexpr int64_t kPlaces = kPairs + kFiles * kFiles * kPromotions;
 
 template <typename T>
 TESSERA_INLINE float dot(const T* a, const T* b, int64_t width) {
@@ -43,10 +43,10 @@ struct PolicyWeights {
       : queries(Format::take(head.width, head.width, arena)),
         keys(Format::take(head.width, head.width, arena)) {}
 
-  void lay_out(const Policy& head) const {
+  void pack(const Policy& head) const {
     using T = typename Format::Number;
-    Format::lay_out(static_cast<const T*>(head.query), head.width, queries);
-    Format::lay_out(static_cast<const T*>(head.key), head.width, keys);
+    Format::pack(static_cast<const T*>(head.query), head.width, queries);
+    Format::pack(static_cast<const T*>(head.key), head.width, keys);
   }
 };
 
@@ -56,12 +56,12 @@ void policy(const Policy& head, int64_t first_board, int64_t last_board) {
   const int64_t width = head.width, joint = 2 * width;
   thread_local Scratch scratch;
   using Weights = PolicyWeights<Format>;
-  scratch.begin(Weights::bytes(head) + Format::room_bytes(kSquares, width) +
+  scratch.begin(bytes_for<Weights>(head) + Format::token_bytes(kSquares, width) +
                 Scratch::bytes<float>(kRows * width) + Scratch::bytes<float>(kPlaces) +
                 Scratch::bytes<uint32_t>(kSquares * width) +
                 Scratch::bytes<T>(kSquares * joint));
   const auto weights = weights_of<Weights>(head, scratch);
-  const auto tokens = Format::room(kSquares, width, scratch);
+  const auto tokens = Format::token_buffer(kSquares, width, scratch);
   auto* buffer = scratch.take<float>(kRows * width);
   auto* logits = scratch.take<float>(kPlaces);
   auto* panelled = scratch.take<uint32_t>(kSquares * width);

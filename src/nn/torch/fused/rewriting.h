@@ -24,7 +24,7 @@ inline bool has_kernels(const Numbers& numbers) {
 inline const Kernels& kernels_of(const at::Tensor& tokens, bool quantised,
                                  std::initializer_list<int64_t> inputs) {
   const bool fits = std::all_of(inputs.begin(), inputs.end(), [](int64_t width) {
-    return width % kQuantisedMultiple == 0;
+    return width % kQuantisedMultiple == 0 && width <= kQuantisedMost;
   });
   const Kernels* run = kernels(tokens.scalar_type(), quantised && fits);
   TORCH_CHECK(run != nullptr, "no kernels for tokens of ", tokens.scalar_type());
@@ -50,22 +50,21 @@ inline void expect_tokens(const at::Tensor& tokens, at::ScalarType type, int64_t
               "tokens of ", tokens.sizes());
 }
 
-// The weights of a block as kernels read them, by one of Kernels' functions: made when a
-// network is frozen, for all calls.
+// Packs the weights of a block by one of Kernels' functions, when a network is frozen.
 template <typename Block>
-at::Tensor lay_out(int64_t (*by)(const Block&, void*), const Block& block) {
+at::Tensor pack(int64_t (*by)(const Block&, void*), const Block& block) {
   at::Tensor out = at::empty({by(block, nullptr)}, at::kByte);
   by(block, out.mutable_data_ptr());
   return out;
 }
 
-// Where such weights lie.
+// Where packed weights lie.
 template <typename Block>
-const void* laid_out(int64_t (*by)(const Block&, void*), const Block& block,
+const void* packed(int64_t (*by)(const Block&, void*), const Block& block,
                      const at::Tensor& weights) {
   TORCH_CHECK(weights.is_cpu() && weights.scalar_type() == at::kByte &&
                   weights.is_contiguous() && weights.numel() == by(block, nullptr),
-              "weights laid out for other kernels");
+              "weights packed for other kernels");
   return weights.const_data_ptr();
 }
 
@@ -86,7 +85,7 @@ inline std::vector<int64_t> weight_sizes(const at::Tensor& weight) {
 using Ints = std::vector<int64_t>;
 
 // The graph that takes a pattern's place, with what INT8 stands for in it.
-inline std::string with(std::string graph, const Numbers& numbers) {
+inline std::string with_int8(std::string graph, const Numbers& numbers) {
   const std::string name = "INT8";
   return graph.replace(graph.find(name), name.size(), numbers.quantised ? "1" : "0");
 }

@@ -199,24 +199,30 @@ class Scratch : public Arena {
   size_t size_ = 0;
 };
 
-// The weights of a block as its products read them: laid out beforehand, or here.
+// Scratch that the weights of a block take: none where they are packed beforehand.
+template <typename Weights, typename Block>
+TESSERA_INLINE size_t bytes_for(const Block& block) {
+  return block.packed != nullptr ? 0 : Weights::bytes(block);
+}
+
+// The weights of a block as its products read them: packed beforehand, or here.
 template <typename Weights, typename Block>
 TESSERA_INLINE Weights weights_of(const Block& block, Scratch& scratch) {
-  if (block.laid_out != nullptr) {
-    Arena there(const_cast<void*>(block.laid_out));
+  if (block.packed != nullptr) {
+    Arena there(const_cast<void*>(block.packed));
     return Weights(block, there);
   }
   Weights weights(block, scratch);
-  weights.lay_out(block);
+  weights.pack(block);
   return weights;
 }
 
-// Lays out the weights of a block in `out` unless that is null; the bytes it takes.
+// Packs the weights of a block into `out` unless that is null; the bytes that it takes.
 template <typename Weights, typename Block>
-int64_t lay_out(const Block& block, void* out) {
+int64_t pack(const Block& block, void* out) {
   if (out != nullptr) {
     Arena there(out);
-    Weights(block, there).lay_out(block);
+    Weights(block, there).pack(block);
   }
   return static_cast<int64_t>(Weights::bytes(block));
 }

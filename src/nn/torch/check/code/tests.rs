@@ -52,6 +52,7 @@ fn what_no_exporter_writes_is_refused_by_name() {
             "    _5 = ops.tessera.winograd(rows)\n",
             "`ops.tessera.winograd`",
         ),
+        ("    _5 = torch.neg(rows, out=self.weight)\n", "`out`"),
         ("    _5 = (self).forward(rows)\n", "(self).forward(rows)"),
         ("    _5 = self.forward(rows)\n", "`self.forward`"),
         (

@@ -79,15 +79,7 @@ pub const OPERATORS: [&str; 72] = [
 ];
 
 /// Arguments that our exporters name. `out` is none of them: operators write to it.
-pub const ARGUMENTS: [&str; 7] = [
-    "alpha",
-    "approximate",
-    "beta",
-    "device",
-    "dtype",
-    "layout",
-    "memory_format",
-];
+pub const ARGUMENTS: [&str; 5] = ["alpha", "beta", "device", "dtype", "layout"];
 
 #[cfg(test)]
 mod tests {

@@ -344,7 +344,11 @@ fn blocks_that_only_look_like_ours_are_not_fused() {
         .replaced(CODE, b"64, 4, 32]", format!("64, 4, {wide}").as_bytes());
     let error = load(&wraps.file()).unwrap_err().to_string();
     assert!(error.contains("libtorch cannot run it"), "{error}");
-    let epsilon = shipped.replaced(CODE, b", 0.001)", b", torch.mean(torch.sigmoid(torch.to(rows, 6))))");
+    let epsilon = shipped.replaced(
+        CODE,
+        b", 0.001)",
+        b", torch.mean(torch.sigmoid(torch.to(rows, 6))))",
+    );
     load(&epsilon.file()).unwrap();
 }
 

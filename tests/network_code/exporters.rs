@@ -275,10 +275,8 @@ fn what_exporters_write_is_what_files_may_bring() {
     operators.extend(files.iter().flat_map(|(_, file)| called(file)));
     let arguments = files.iter().flat_map(|(_, file)| named(file)).collect();
     let text = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-    let lists: [(BTreeSet<String>, BTreeSet<String>); 2] = [
-        (operators, text(&OPERATORS)),
-        (arguments, text(&ARGUMENTS)),
-    ];
+    let lists: [(BTreeSet<String>, BTreeSet<String>); 2] =
+        [(operators, text(&OPERATORS)), (arguments, text(&ARGUMENTS))];
     for (all, listed) in lists {
         let lacking: Vec<_> = all.difference(&listed).collect();
         let idle: Vec<_> = listed.difference(&all).collect();

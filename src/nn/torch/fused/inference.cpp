@@ -50,8 +50,8 @@ enum AttentionWeight {
 Attention attention_of(const std::vector<Tensor>& w, at::IntArrayRef split,
                        double gab_epsilon, double epsilon) {
   TORCH_CHECK(w.size() == kAttentionWeights && split.size() == 5 &&
-                  w[kQueryKey].dim() == 2 && w[kSquareWeight].dim() == 2 && w[kSummary].dim() == 2 &&
-                  w[kGenerator].dim() == 2,
+                  w[kQueryKey].dim() == 2 && w[kSquareWeight].dim() == 2 &&
+                  w[kSummary].dim() == 2 && w[kGenerator].dim() == 2,
               "weights of no attention");
   Attention block{};
   block.heads = split[3];
@@ -92,7 +92,7 @@ Attention attention_of(const std::vector<Tensor>& w, at::IntArrayRef split,
 }
 
 Tensor pack_attention(const std::vector<Tensor>& weights, at::IntArrayRef split,
-                         bool quantised) {
+                      bool quantised) {
   const std::vector<Tensor> w = contiguous(weights);
   const Attention block = attention_of(w, split, 0.0, 0.0);
   return pack(kernels_of(w[0], quantised, {block.width}).pack_attention, block);

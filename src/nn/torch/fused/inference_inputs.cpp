@@ -48,7 +48,7 @@ std::tuple<Tensor, Tensor> attacks_of(const Tensor& rows) {
     return {squares, pairs};
   }
   const LookUp by = look_up.load();
-  TORCH_CHECK(by != nullptr, "attacks are looked up in frozen networks alone");
+  TORCH_CHECK(by != nullptr, "attacks are looked up once a network is frozen");
   by(static_cast<const uint64_t*>(rows.const_data_ptr()),
                  static_cast<size_t>(rows.size(1)), static_cast<size_t>(boards),
                  static_cast<uint8_t*>(squares.mutable_data_ptr()),

@@ -61,7 +61,7 @@ at::Tensor pack(int64_t (*by)(const Block&, void*), const Block& block) {
 // Where packed weights lie.
 template <typename Block>
 const void* packed(int64_t (*by)(const Block&, void*), const Block& block,
-                     const at::Tensor& weights) {
+                   const at::Tensor& weights) {
   TORCH_CHECK(weights.is_cpu() && weights.scalar_type() == at::kByte &&
                   weights.is_contiguous() && weights.numel() == by(block, nullptr),
               "weights packed for other kernels");

@@ -9,6 +9,7 @@ mod mate;
 pub mod perft;
 mod ratings;
 
+pub use mate::Checks;
 pub use mate::mate_in_one;
 pub use ratings::{RATING_SPREAD, Ratings, weights_near};
 
@@ -325,7 +326,7 @@ impl Game {
     }
 }
 
-fn key_of(position: &Chess) -> u64 {
+pub(crate) fn key_of(position: &Chess) -> u64 {
     position.zobrist_hash::<Zobrist64>(EnPassantMode::Legal).0
 }
 

@@ -15,6 +15,7 @@
 //! | `evict`, `reclaim` | eviction, and the memory that it frees |
 //! | `select`, `utility`, `worker`, `picks`, `backup` | a visit: PUCT and what it maximises, descent, backup |
 //! | `contempt`, `rescaling` | what the network's results come to between players of given strength |
+//! | `prove`, `mates` | proofs of forced mates beside the tree |
 //! | `root`, `gumbel`, `root_history` | the root: noise, temperature, Gumbel selection; tree reuse |
 //! | `shared`, `latency`, `time`, `stopper` | a search: state of all threads, time management, stop conditions |
 //! | `standing`, `report`, `outline` | the order of choice; lines, scores and statistics; the first plies of the tree |
@@ -29,6 +30,7 @@ mod evict;
 mod gumbel;
 mod header;
 mod latency;
+mod mates;
 mod node;
 mod numeric;
 mod outline;
@@ -36,6 +38,7 @@ mod packed;
 mod parameters;
 mod picks;
 mod prior;
+mod prove;
 mod reclaim;
 #[cfg(test)]
 mod reference;
@@ -58,6 +61,7 @@ mod worker;
 pub use contempt::{Contempt, ContemptMode};
 pub(crate) use gumbel::{Contender, improved_policy};
 pub use outline::{Outline, OutlineLimits, OutlineMove};
+pub use prove::{Attack, MAX_PLIES, Numbers, Prover, Task};
 pub use parameters::{FpuStrategy, Parameters};
 pub(crate) use root::generator;
 
@@ -70,6 +74,7 @@ use crate::tablebase::RootMoves;
 use gumbel::Gumbel;
 use header::{Outcome, Stage};
 use latency::Latency;
+use mates::{MateSearch, claimable};
 use rand_xoshiro::rand_core::RngCore;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use rescaling::Rescaling;
@@ -91,6 +96,11 @@ use worker::SearchWorker;
 
 /// Most leaves a thread gathers before it evaluates them.
 const MAX_BATCH: usize = 1024;
+
+/// Share of the memory that the search for mates takes, …
+const PROVER_SHARE: usize = 16;
+/// … and the least, in bytes.
+const LEAST_PROVER: usize = 1 << 16;
 
 /// A search tree with all it takes to grow it, kept from move to move.
 ///
@@ -122,6 +132,7 @@ pub struct Search {
     rescaling: Option<Rescaling>,
     helpers: Option<ThreadPool>,
     latency: Latency,
+    mates: Option<Mutex<MateSearch>>,
 }
 
 impl Search {
@@ -129,11 +140,18 @@ impl Search {
     /// system as the tree grows.
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>, parameters: &Parameters) -> Search {
+        let provers = match parameters.mate_search {
+            true => parameters.hash / PROVER_SHARE,
+            false => 0,
+        };
+        let bytes = (provers << 20).max(LEAST_PROVER);
+        let mates = || Mutex::new(MateSearch::new(bytes));
         Search {
             threads: threads(&*backend, parameters),
             backend,
             parameters: parameters.clone(),
-            tree: Tree::new(parameters.hash),
+            tree: Tree::new(parameters.hash - provers),
+            mates: parameters.mate_search.then(mates),
             root_history: RootHistory::default(),
             value: None,
             rescaling: None,
@@ -190,6 +208,9 @@ impl Search {
     pub fn clear(&mut self) {
         self.tree.clear();
         self.root_history.clear();
+        if let Some(mates) = &mut self.mates {
+            mates.get_mut().clear();
+        }
     }
 
     /// Bytes that the tree takes up.
@@ -247,6 +268,10 @@ impl Search {
         }
         let expected = self.expectation(game);
         self.enter(game, if restricted { &root_moves } else { &[] });
+        if let Some(mates) = &mut self.mates {
+            let moves = restricted.then_some(&root_moves[..]);
+            mates.get_mut().begin(game, moves, limits);
+        }
         self.tree
             .set_certain_weight(weight(&self.parameters, 0.0).into());
         let shared = Shared {
@@ -377,6 +402,8 @@ impl Search {
             parameters: &self.parameters,
             backend: &*self.backend,
             latency: &self.latency,
+            mates: self.mates.as_ref(),
+            draws: claimable(game),
             game,
             control,
             root: Root::new(&self.parameters, game, &root_moves, limits),

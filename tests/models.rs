@@ -14,6 +14,9 @@
 #[path = "../src/search"]
 mod search {
     pub(crate) use tessera::search::{FpuStrategy, Parameters};
+    mod prove {
+        pub(crate) use tessera::search::{Attack, MAX_PLIES, Numbers, Prover, Task};
+    }
 
     mod arena;
     mod backup;
@@ -24,6 +27,7 @@ mod search {
     mod gumbel;
     mod header;
     mod latency;
+    mod mates;
     mod node;
     mod numeric;
     mod packed;

@@ -18,7 +18,7 @@ pub fn mate_in_one(position: &Chess, moves: &[Move]) -> Option<Move> {
 
 /// From where the enemy king can be checked. Nearly all moves can be ruled out
 /// by it without being played.
-struct Checks {
+pub struct Checks {
     knight: Bitboard,
     diagonal: Bitboard,
     straight: Bitboard,
@@ -28,7 +28,9 @@ struct Checks {
 }
 
 impl Checks {
-    fn new(position: &Chess) -> Option<Checks> {
+    /// `None` if the enemy has no king.
+    #[must_use]
+    pub fn new(position: &Chess) -> Option<Checks> {
         let (board, turn) = (position.board(), position.turn());
         let king = board.king_of(!turn)?;
         let (occupied, own) = (board.occupied(), board.by_color(turn));
@@ -53,7 +55,9 @@ impl Checks {
         })
     }
 
-    fn may_be_given_by(&self, mv: Move) -> bool {
+    /// Whether a legal move may give check; whether it does, playing it shows.
+    #[must_use]
+    pub fn may_be_given_by(&self, mv: Move) -> bool {
         let Move::Normal {
             role,
             from,

@@ -121,11 +121,18 @@ impl Backup {
                 if pending.newly_proven {
                     let header = node.header();
                     let known = (header.outcome(), header.plies());
-                    // A leaf whose outcome is known was proven on the way down.
-                    proven = known.0 != Outcome::Unknown && header.moves() == 0;
-                    if !proven && let Some(proof) = tree.proof(node) {
-                        node.prove(proof.0, proof.1);
-                        proven = proof != known;
+                    // What a leaf without moves comes to was seen on the way down.
+                    let proof = match header.moves() {
+                        0 => None,
+                        _ => tree.proof(node),
+                    };
+                    match proof {
+                        Some(proof) => {
+                            node.prove(proof.0, proof.1);
+                            proven = proof != known;
+                        }
+                        // Nothing below may prove what a search beside the tree has.
+                        None => proven = known.0 != Outcome::Unknown,
                     }
                 }
                 if pending.changed {

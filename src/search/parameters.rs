@@ -123,6 +123,8 @@ pub struct Parameters {
     pub top_p: f32,
     /// Whether the agent `human` takes the time that a person might take.
     pub human_time: bool,
+    /// Whether mates are looked for beside the tree.
+    pub mate_search: bool,
     /// Endgame tablebases to look positions up in (Stockfish: SyzygyPath,
     /// Syzygy50MoveRule).
     pub tablebase: Tablebase,
@@ -172,6 +174,7 @@ impl Default for Parameters {
             temperature: 0.0,
             top_p: 1.0,
             human_time: false,
+            mate_search: true,
             tablebase: Tablebase::default(),
         }
     }

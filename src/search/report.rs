@@ -2,6 +2,7 @@
 
 use super::arena::Index;
 use super::header::{NodeHeader, Outcome};
+use super::mates::LeafMates;
 use super::node::Statistics;
 use super::packed::unpack_move;
 use super::prior;
@@ -124,6 +125,31 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
 }
 
 fn line(shared: &Shared<'_>, first: &Ranked, has_moves_left: bool) -> Line {
+    let score = score(first);
+    let has_end = has_moves_left && !matches!(score, Score::Tablebase { .. });
+    let mut line = Line {
+        score,
+        wdl: wdl(&first.statistics),
+        moves_left: has_end.then_some(first.statistics.m as f32 + 1.0),
+        moves: proven_line(shared, first).unwrap_or_else(|| likeliest_line(shared, first)),
+    };
+    if let Some(verdict) = shared.verdict {
+        line.settle(verdict);
+    }
+    line
+}
+
+/// The line of a mate that was proven beside the tree, where none in the tree is
+/// shorter.
+fn proven_line(shared: &Shared<'_>, first: &Ranked) -> Option<Vec<Move>> {
+    let mates = shared.mates?.lock();
+    let proof = mates.proof_of(first.mv)?;
+    let known = (first.header.outcome(), first.header.mate());
+    (known == (proof.outcome, Some(proof.plies()))).then(|| proof.line.clone())
+}
+
+/// The line of the best moves in the tree.
+fn likeliest_line(shared: &Shared<'_>, first: &Ranked) -> Vec<Move> {
     let mut moves = vec![first.mv];
     let mut game = shared.game.clone();
     game.play(first.mv);
@@ -140,23 +166,22 @@ fn line(shared: &Shared<'_>, first: &Ranked, has_moves_left: bool) -> Line {
         moves.push(mv);
         node = next.node();
     }
-    // The last move of a mate was seen, not visited.
-    if node != 0 && tree.node(node).header().mate() == Some(1) && game.ending().is_none() {
+    // The end of a mate was seen, not visited.
+    if node != 0
+        && let (Outcome::Win, Some(plies)) = (tree.node(node).header().outcome(), tree.node(node).header().mate())
+        && game.ending().is_none()
+    {
         let position = game.position();
-        moves.extend(mate_in_one(position, &position.legal_moves()));
+        let legal = position.legal_moves();
+        match plies {
+            1 => moves.extend(mate_in_one(position, &legal)),
+            _ => {
+                let line = LeafMates::new().line(position, &legal, &shared.draws);
+                moves.extend(line.into_iter().flatten());
+            }
+        }
     }
-    let score = score(first);
-    let has_end = has_moves_left && !matches!(score, Score::Tablebase { .. });
-    let mut line = Line {
-        score,
-        wdl: wdl(&first.statistics),
-        moves_left: has_end.then_some(first.statistics.m as f32 + 1.0),
-        moves,
-    };
-    if let Some(verdict) = shared.verdict {
-        line.settle(verdict);
-    }
-    line
+    moves
 }
 
 fn score(ranked: &Ranked) -> Score {

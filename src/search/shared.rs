@@ -2,6 +2,7 @@
 
 use super::Parameters;
 use super::latency::Latency;
+use super::mates::MateSearch;
 use super::rescaling::Rescaling;
 use super::root::Root;
 use super::sync::{AtomicBool, AtomicU64, Mutex, RwLock};
@@ -11,6 +12,7 @@ use crate::nn::{Backend, BackendError, Value};
 use crate::play::Control;
 use crate::tablebase::Verdict;
 use shakmaty::{MoveList, Position};
+use std::borrow::Cow;
 use std::sync::atomic::{self, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -29,6 +31,10 @@ pub(crate) struct Shared<'a> {
     pub(crate) parameters: &'a Parameters,
     pub(crate) backend: &'a dyn Backend,
     pub(crate) latency: &'a Latency,
+    /// The search for mates at the root, for one thread at a time.
+    pub(crate) mates: Option<&'a Mutex<MateSearch>>,
+    /// Keys of positions that could be claimed as draws.
+    pub(crate) draws: Vec<u64>,
     pub(crate) game: &'a Game,
     pub(crate) control: &'a Control,
     /// The moves considered at the root.
@@ -141,6 +147,13 @@ impl Shared<'_> {
             };
             rescaling.apply(value, turn)
         })
+    }
+
+    /// The logits that the root's moves get instead of these.
+    pub(crate) fn root_logits<'l>(&self, logits: &'l [f32]) -> Cow<'l, [f32]> {
+        let mate = self.mates.and_then(|mates| mates.lock().win());
+        let number = mate.and_then(|mate| self.root_moves.iter().position(|&mv| mv == mate));
+        self.root.logits(logits, number)
     }
 
     /// Whether the search is to end.

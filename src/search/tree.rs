@@ -268,6 +268,11 @@ impl Tree {
             self.root = self.fresh_root();
             return;
         }
+        // What a search beside the tree proved of it has no moves to show here.
+        if header.outcome() != Outcome::Unknown && self.proof(self.root()).is_none() {
+            self.root()
+                .update(|header| Some(header.with_outcome(Outcome::Unknown, 0)));
+        }
         // What was a repetition of a position since the old root may be none
         // since this one.
         for edge in self.edges(header) {

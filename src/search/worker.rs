@@ -2,12 +2,14 @@
 //! them and backs their values up.
 
 mod branch;
+mod proofs;
 mod run;
 
 use super::arena::{Index, Span};
 use super::backup::Backup;
 use super::edge::Edge;
 use super::header::{NodeHeader, OUT_OF_SIGHT, Outcome, Stage};
+use super::mates::LeafMates;
 use super::node::{Node, Statistics};
 use super::numeric::{exp2, log2};
 use super::packed::unpack_move;
@@ -52,6 +54,7 @@ pub(crate) struct SearchWorker<'a> {
     batch: Batch,
     evaluations: Evaluations,
     scratch: Vec<f32>,
+    mates: Option<LeafMates>,
 }
 
 /// What a thread has gathered.
@@ -84,6 +87,7 @@ impl<'a> SearchWorker<'a> {
             batch: Batch::default(),
             evaluations: Evaluations::default(),
             scratch: Vec::with_capacity(256),
+            mates: shared.mates.map(|_| LeafMates::new()),
         }
     }
 
@@ -152,7 +156,7 @@ impl<'a> SearchWorker<'a> {
                 let value = self.evaluations.value(slot);
                 let value = self.shared.rescale(value, pick.length - 1);
                 let logits = match pick.length {
-                    1 => self.shared.root.logits(self.evaluations.logits(slot)),
+                    1 => self.shared.root_logits(self.evaluations.logits(slot)),
                     _ => Cow::Borrowed(self.evaluations.logits(slot)),
                 };
                 self.tree.expand(
@@ -236,17 +240,26 @@ impl<'a> SearchWorker<'a> {
             (false, _) if position.is_insufficient_material() => (Outcome::Draw, 0),
             // A network may think nothing of the move that mates.
             (false, _) if mate_in_one(position, &moves).is_some() => (Outcome::Win, 1),
-            (false, _) => match self.parameters.tablebase.probe(position) {
+            (false, _) => match self.known_result(&moves) {
                 None => return self.leaf(&moves, visits),
-                Some(verdict) => {
-                    self.shared.progress.hit_tablebase(1);
-                    (verdict.into(), OUT_OF_SIGHT)
-                }
+                Some(known) => known,
             },
         };
         node.prove(outcome, plies);
         node.update(|header| Some(header.with_stage(Stage::New)));
         self.add_pick(visits, LeafKind::Terminal { newly_proven: true });
+    }
+
+    /// What a tablebase says of the position, or a mate by checks, with the plies to it.
+    fn known_result(&mut self, moves: &[Move]) -> Option<(Outcome, u8)> {
+        let position = self.game.position();
+        if let Some(verdict) = self.parameters.tablebase.probe(position) {
+            self.shared.progress.hit_tablebase(1);
+            return Some((verdict.into(), OUT_OF_SIGHT));
+        }
+        let mates = self.mates.as_mut()?;
+        let line = mates.line(position, moves, &self.shared.draws)?;
+        Some((Outcome::Win, line.len() as u8))
     }
 
     /// One visit evaluates the leaf, the others come for nothing.

@@ -93,6 +93,8 @@ pub(super) fn parameters(parameters: &Parameters) -> Parameters {
         noise_epsilon: 0.0,
         gumbel_moves: 0,
         temperature: 0.0,
+        // People miss mates.
+        mate_search: false,
         tablebase: Tablebase::default(),
         ..parameters.clone()
     }

@@ -124,22 +124,10 @@ impl<'a> SearchWorker<'a> {
 
     /// The same at a root where Gumbel's selection rules.
     fn select_by_gumbel(&mut self, gumbel: &Gumbel, node: Node<'a>, visits: u32) -> Selected {
-        let mut last = Rank::TOP;
-        while let Some(rank) = self.tree.next_rank(node.header(), last) {
-            let mv = pack_move(self.shared.root_moves[usize::from(rank.number())]);
-            let number = node.header().count();
-            if self
-                .tree
-                .edges(node.header())
-                .all(|edge| edge.rank() > rank)
-                && self
-                    .tree
-                    .add_edge(&mut self.blocks, node, number, mv, rank)
-                    .is_err()
-            {
+        for number in 0..self.shared.root_moves.len() {
+            if self.root_edge(number).is_err() {
                 return Selected::Full;
             }
-            last = rank;
         }
         let header = node.header();
         let own = -self.tree.block(header).own().q as f32;

@@ -34,6 +34,7 @@ impl SearchWorker<'_> {
                     shared.tree.evict(|| shared.is_urgent());
                 }
             }
+            self.look_for_mates();
             let began = Instant::now();
             let want = shared.affordable_batch();
             if want == 0 {

@@ -37,6 +37,14 @@ pub(super) const ENTRIES: &[Entry] = &[
                fewer than the best move's lead. 0 always searches to the end.",
     },
     Entry {
+        name: "MateSearch",
+        kind: Kind::Check {
+            get: |settings| settings.parameters.mate_search,
+            set: |settings, value| settings.parameters.mate_search = value,
+        },
+        help: "Looks for forced mates beside the tree, at the root and at leaves.",
+    },
+    Entry {
         name: "TwoFoldDraws",
         kind: Kind::Check {
             get: |settings| settings.parameters.two_fold_draws,

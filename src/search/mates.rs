@@ -1,0 +1,362 @@
+//! Mates looked for beside the tree: at the root for as long as the search goes on, at
+//! leaves before the network is asked.
+//!
+//! A network of this size misses long sacrifices, and a search of a few hundred visits
+//! does not reach the mate behind them. A [`Prover`] needs no network: it tells at the
+//! root, for either side, which moves force mate and which are mated. What it proves
+//! enters the tree as other proven results do.
+
+use super::header::Outcome;
+use super::prove::{Attack, MAX_PLIES, Numbers, Prover, Task};
+use crate::chess::{Checks, Game};
+use crate::play::Limits;
+use shakmaty::{Chess, Color, Move, Position};
+use std::time::{Duration, Instant};
+
+/// Nodes that checks alone may take at the root: more hardly ever find another mate.
+const CHECKS: u64 = 1_000;
+/// Nodes by all moves after which a position shows what it promises.
+const FIRST_LOOK: u64 = 500;
+/// A mate may be near while the proof number stays below this times the nodes to the
+/// power of [`GROWTH`]. Of 46 proofs that took more than 3,000 nodes (WAC and
+/// `matetrack`) nine in ten stayed below; 150 quiet positions (STS) all rose above.
+const PROMISE: f64 = 1.25;
+const GROWTH: f64 = 0.3;
+/// Share of the time for a side that may mate, …
+const PROMISING: f64 = 0.25;
+/// … and for one of which nothing speaks for it.
+const UNPROMISING: f64 = 0.005;
+/// Nodes a visit where visits are counted and not time: about those shares, by a
+/// network that evaluates 2,500 positions a second.
+const NODES_A_VISIT: f64 = 800.0;
+/// Most nodes at a time, so that a `stop` does not wait.
+const SLICE: u64 = 8_192;
+/// Least nodes that are worth going back to the root for.
+const LEAST_SLICE: u64 = 256;
+/// Nodes to find the line of a mate, where the table has lost it.
+const LINE: u64 = 100_000;
+/// Nodes at a leaf.
+const LEAF: u64 = 100;
+/// Bytes of a leaf's table, enough for so many nodes.
+const LEAF_TABLE: usize = 1 << 17;
+/// Longest mate that a leaf takes: nodes are shared by paths whose 50-move clocks
+/// differ, by less than 8 below 64 (see [`crate::nn::evaluation_key`]).
+const LEAF_PLIES: u32 = 32;
+
+/// What is proven of a root move.
+#[derive(Clone, Debug)]
+pub(crate) struct RootProof {
+    /// The outcome for the side to move after the move: a win or a loss.
+    pub(crate) outcome: Outcome,
+    /// The moves from the root to the mate. The winner cannot be kept from it for
+    /// longer.
+    pub(crate) line: Vec<Move>,
+}
+
+impl RootProof {
+    pub(crate) fn mv(&self) -> Move {
+        self.line[0]
+    }
+
+    /// Plies to the mate after the move.
+    pub(crate) fn plies(&self) -> u8 {
+        (self.line.len() - 1).try_into().unwrap_or(u8::MAX)
+    }
+}
+
+/// The attempts of one side to mate.
+#[derive(Debug)]
+struct Effort {
+    attacker: Color,
+    attack: Attack,
+    max_plies: u32,
+    /// Nodes spent by the present kind of attack.
+    spent: u64,
+    numbers: Option<Numbers>,
+    over: bool,
+}
+
+impl Effort {
+    fn new(attacker: Color, max_plies: u32) -> Effort {
+        Effort {
+            attacker,
+            attack: Attack::Checks,
+            max_plies,
+            spent: 0,
+            numbers: None,
+            over: max_plies == 0,
+        }
+    }
+
+    /// Takes note of what so many nodes have shown.
+    fn note(&mut self, numbers: Numbers, nodes: u64) {
+        self.spent += nodes;
+        self.numbers = Some(numbers);
+        match self.attack {
+            // Checks alone have had their nodes.
+            Attack::Checks if numbers.mate().is_none() => {
+                *self = Effort {
+                    attack: Attack::All,
+                    ..Effort::new(self.attacker, self.max_plies)
+                };
+            }
+            _ => self.over = numbers.is_decided(),
+        }
+    }
+
+    /// Takes note of a mate; `improve` asks for a shorter one.
+    fn found(&mut self, plies: u32, improve: bool) {
+        if improve && plies > 2 {
+            *self = Effort {
+                attack: Attack::All,
+                ..Effort::new(self.attacker, plies - 2)
+            };
+        }
+    }
+
+    /// Nodes that every position gets.
+    fn first_look(&self) -> u64 {
+        match self.attack {
+            Attack::Checks => CHECKS,
+            Attack::All => FIRST_LOOK.saturating_sub(self.spent),
+        }
+    }
+
+    fn is_promising(&self) -> bool {
+        let most = PROMISE * (self.spent as f64).powf(GROWTH);
+        self.numbers.is_some_and(|numbers| f64::from(numbers.pn) <= most)
+    }
+}
+
+/// The mates of one root, looked for by one thread at a time.
+pub(crate) struct MateSearch {
+    prover: Prover,
+    position: Chess,
+    moves: Option<Vec<Move>>,
+    draws: Vec<u64>,
+    /// Ours first.
+    efforts: [Effort; 2],
+    /// Whether a mate is to be looked for that is shorter than the proven one.
+    improve: bool,
+    proofs: Vec<RootProof>,
+    /// How many of them the tree has.
+    entered: usize,
+    spent: Duration,
+    nodes: u64,
+}
+
+impl MateSearch {
+    /// A search with a table of at most so many bytes.
+    pub(crate) fn new(bytes: usize) -> MateSearch {
+        MateSearch {
+            prover: Prover::new(bytes),
+            position: Chess::default(),
+            moves: None,
+            draws: Vec::new(),
+            efforts: [Color::White, Color::Black].map(|side| Effort::new(side, 0)),
+            improve: false,
+            proofs: Vec::new(),
+            entered: 0,
+            spent: Duration::ZERO,
+            nodes: 0,
+        }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.prover.clear();
+    }
+
+    /// Turns to the root of another search, of which only `moves` count, where there
+    /// are any.
+    pub(crate) fn begin(&mut self, game: &Game, moves: Option<&[Move]>, limits: &Limits) {
+        self.prover.begin_search();
+        self.position = game.position().clone();
+        self.moves = moves.map(<[Move]>::to_vec);
+        self.draws = claimable(game);
+        let turn = game.position().turn();
+        let ours = limits.mate.map_or(MAX_PLIES, |moves| {
+            moves.saturating_mul(2).saturating_sub(1).min(MAX_PLIES)
+        });
+        let theirs = if limits.mate.is_some() { 0 } else { MAX_PLIES };
+        self.efforts = [Effort::new(turn, ours), Effort::new(turn.other(), theirs)];
+        self.improve = limits.infinite;
+        self.proofs.clear();
+        self.entered = 0;
+        self.spent = Duration::ZERO;
+        self.nodes = 0;
+    }
+
+    /// What is proven of a root move.
+    pub(crate) fn proof_of(&self, mv: Move) -> Option<&RootProof> {
+        self.proofs.iter().rev().find(|proof| proof.mv() == mv)
+    }
+
+    /// A root move that mates.
+    pub(crate) fn win(&self) -> Option<Move> {
+        let wins = |proof: &&RootProof| proof.outcome == Outcome::Loss;
+        self.proofs.iter().rev().find(wins).map(RootProof::mv)
+    }
+
+    /// The next proof that the tree does not have.
+    pub(crate) fn next_proof(&self) -> Option<&RootProof> {
+        self.proofs.get(self.entered)
+    }
+
+    /// Notes that the tree has it.
+    pub(crate) fn enter(&mut self) {
+        self.entered += 1;
+    }
+
+    /// Takes the first look at the position: a millisecond or two.
+    pub(crate) fn look(&mut self) {
+        for side in 0..2 {
+            loop {
+                let effort = &self.efforts[side];
+                let nodes = effort.first_look();
+                if effort.over || nodes == 0 || self.win().is_some() {
+                    break;
+                }
+                self.spend(side, nodes);
+            }
+        }
+    }
+
+    /// Goes on for as long as the search of so many visits and so much time affords.
+    /// `time` is `None` where only visits count, so that the same search finds the same.
+    pub(crate) fn go_on(&mut self, visits: u64, time: Option<Duration>) {
+        let first = self.efforts[0].is_promising();
+        let second = self.efforts[1].is_promising();
+        let open = |side: usize| !self.efforts[side].over;
+        // The side that promises more; in turn where that is both or neither.
+        let side = match (open(0), open(1)) {
+            (false, false) => return,
+            (true, false) => 0,
+            (false, true) => 1,
+            (true, true) if first == second => {
+                usize::from(self.efforts[1].spent < self.efforts[0].spent)
+            }
+            (true, true) => usize::from(second),
+        };
+        let share = match self.efforts[side].is_promising() {
+            true => PROMISING,
+            false => UNPROMISING,
+        };
+        let affordable = match time {
+            None => visits as f64 * share * NODES_A_VISIT - self.nodes as f64,
+            Some(time) => {
+                let left = time.mul_f64(share).saturating_sub(self.spent).as_secs_f64();
+                let spent = self.spent.as_secs_f64().max(1e-9);
+                left * self.nodes as f64 / spent
+            }
+        };
+        if affordable >= LEAST_SLICE as f64 {
+            self.spend(side, (affordable as u64).min(SLICE));
+        }
+    }
+
+    fn spend(&mut self, side: usize, nodes: u64) {
+        let began = Instant::now();
+        let before = self.prover.nodes();
+        let effort = &mut self.efforts[side];
+        let task = Task {
+            attacker: effort.attacker,
+            attack: effort.attack,
+            max_plies: effort.max_plies,
+            nodes,
+            moves: self.moves.as_deref(),
+            draws: &self.draws,
+        };
+        let numbers = self.prover.prove(&self.position, &task);
+        effort.note(numbers, self.prover.nodes() - before);
+        let task = Task {
+            nodes: LINE,
+            ..task
+        };
+        if task.attacker == self.position.turn() {
+            let mate = numbers.mate().and_then(|_| self.prover.line(&self.position, &task));
+            if let Some(line) = mate {
+                effort.found(line.len() as u32, self.improve);
+                let outcome = Outcome::Loss;
+                self.proofs.push(RootProof { outcome, line });
+            }
+        } else {
+            let known = |mv: &Move| self.proofs.iter().any(|proof| proof.mv() == *mv);
+            let moves = task.moves.map_or_else(|| self.position.legal_moves(), |moves| moves.iter().copied().collect());
+            let lost = lost(&mut self.prover, &self.position, moves.into_iter().filter(|mv| !known(mv)), &task);
+            self.proofs.extend(lost);
+        }
+        self.nodes += self.prover.nodes() - before;
+        self.spent += began.elapsed();
+    }
+}
+
+/// Those of the moves after which a mate is known.
+fn lost(
+    prover: &mut Prover,
+    position: &Chess,
+    moves: impl Iterator<Item = Move>,
+    task: &Task<'_>,
+) -> Vec<RootProof> {
+    let task = Task {
+        moves: None,
+        ..*task
+    };
+    let proof = |mv: Move| {
+        let mut after = position.clone();
+        after.play_unchecked(mv);
+        prover.known(&after, &task)?.mate()?;
+        let mut line = vec![mv];
+        line.extend(prover.line(&after, &task)?);
+        let outcome = Outcome::Win;
+        Some(RootProof { outcome, line })
+    };
+    moves.filter_map(proof).collect()
+}
+
+/// A mate by checks at a leaf of the tree, looked for in so few nodes that it costs
+/// less than a twentieth of an evaluation. Each position is looked at on its own, so
+/// that a report finds the same line again.
+pub(crate) struct LeafMates(Prover);
+
+impl LeafMates {
+    pub(crate) fn new() -> LeafMates {
+        LeafMates(Prover::new(LEAF_TABLE))
+    }
+
+    /// The line to the mate, if the side to move has one by these, its legal moves.
+    pub(crate) fn line(
+        &mut self,
+        position: &Chess,
+        moves: &[Move],
+        draws: &[u64],
+    ) -> Option<Vec<Move>> {
+        // Three quarters of quiet positions have no check.
+        let checks = Checks::new(position)?;
+        if !moves.iter().any(|&mv| checks.may_be_given_by(mv)) {
+            return None;
+        }
+        let task = Task {
+            max_plies: LEAF_PLIES,
+            moves: Some(moves),
+            draws,
+            ..Task::new(position.turn(), Attack::Checks, LEAF)
+        };
+        self.0.clear();
+        self.0.prove(position, &task).mate()?;
+        self.0.line(position, &task)
+    }
+}
+
+/// Keys of the positions whose next occurrence could be claimed as a draw.
+pub(crate) fn claimable(game: &Game) -> Vec<u64> {
+    let reversible = game.rule50() as usize + 1;
+    let plies = game.plies().iter().rev().take(reversible);
+    let mut keys: Vec<u64> = plies
+        .filter(|ply| ply.repetitions >= 1)
+        .map(|ply| ply.key)
+        .collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}

@@ -1,0 +1,409 @@
+//! Forced mates, proven by proof-number search.
+//!
+//! Depth-first proof-number search (df-pn: Nagai 2002; the 1 + ε trick of Pawlewicz
+//! and Lew 2007) for one side, the attacker. A node's *proof number* is how many leaves
+//! must at least be shown to be mates for the node to be one, its *disproof number*
+//! how many must be shown to be none. The search goes on where the least is missing.
+//! In an attacker's node the proof number is the least among the children and the
+//! disproof number their sum; in a defender's node it is the other way round.
+//!
+//! First numbers steer it. A defender's position counts as many proofs as there are
+//! evasions from check; without a check, one in four moves and two for each square to
+//! which the king can flee ([`FLIGHT`]). Without that count of mobility hardly any
+//! quiet move of the attacker's is found.
+//!
+//! Sound: a proof rests on proofs that were complete before it, so no line of it
+//! returns to where it was. Positions that have occurred in the game and so could be
+//! claimed as draws are [`Task::draws`], and a position's key holds its 50-move clock
+//! where a mate could come too late. Disproofs that only hold for the path on which a
+//! position was reached, or up to a depth, are marked as provisional. Nothing but the
+//! search that made them believes them.
+
+mod children;
+mod line;
+mod table;
+
+use crate::chess::{CLAIMABLE_RULE50, key_of};
+use children::{Child, judge};
+use shakmaty::{Chess, Color, Move, Position};
+use table::Table;
+
+/// Longest mate that is looked for, in plies.
+pub const MAX_PLIES: u32 = 64;
+/// Proof and disproof number of what is beyond proof.
+const INFINITE: u32 = 1 << 30;
+/// What a square to which the mated king can flee adds to a position's proof number.
+const FLIGHT: u32 = 2;
+/// Moves of the defender, where there is no check, that count for one proof.
+const MOVES_A_PROOF: u32 = 4;
+/// The search leaves a child once its number exceeds the next one's by this part: ε.
+const EPSILON: u32 = 4;
+
+/// Which moves of the attacker are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Attack {
+    /// Checks alone: hundreds of nodes decide most positions.
+    Checks,
+    /// All moves.
+    All,
+}
+
+/// What is to be proven.
+#[derive(Clone, Copy, Debug)]
+pub struct Task<'a> {
+    /// The side that mates.
+    pub attacker: Color,
+    /// The moves that it tries.
+    pub attack: Attack,
+    /// Plies that the mate may take, at most [`MAX_PLIES`].
+    pub max_plies: u32,
+    /// Nodes to be spent: positions made and judged, or entered again.
+    pub nodes: u64,
+    /// The moves of the position itself that count; `None` for all.
+    pub moves: Option<&'a [Move]>,
+    /// Keys of positions that are draws because of the game before.
+    pub draws: &'a [u64],
+}
+
+impl Task<'_> {
+    /// To find a mate for the side `attacker` by all moves.
+    #[must_use]
+    pub fn new(attacker: Color, attack: Attack, nodes: u64) -> Task<'static> {
+        Task {
+            attacker,
+            attack,
+            max_plies: MAX_PLIES,
+            nodes,
+            moves: None,
+            draws: &[],
+        }
+    }
+}
+
+/// What is known of a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    /// Proof number; 0 where a mate is proven.
+    pub pn: u32,
+    /// Disproof number; 0 where there is none by the moves that are tried.
+    pub dn: u32,
+    /// Plies to the mate at most, if one is proven.
+    plies: u8,
+    /// Whether a disproof rests on the path or the depth.
+    provisional: bool,
+}
+
+impl Numbers {
+    fn proven(plies: u32) -> Numbers {
+        Numbers {
+            pn: 0,
+            dn: INFINITE,
+            plies: plies as u8,
+            provisional: false,
+        }
+    }
+
+    fn disproven(provisional: bool) -> Numbers {
+        Numbers {
+            pn: INFINITE,
+            dn: 0,
+            plies: 0,
+            provisional,
+        }
+    }
+
+    fn open(pn: u32, dn: u32) -> Numbers {
+        Numbers {
+            pn: pn.clamp(1, INFINITE - 1),
+            dn: dn.clamp(1, INFINITE - 1),
+            plies: 0,
+            provisional: false,
+        }
+    }
+
+    /// Plies to the mate, if it is proven; the defender may be able to shorten them,
+    /// never to lengthen.
+    #[must_use]
+    pub fn mate(&self) -> Option<u32> {
+        (self.pn == 0).then_some(self.plies.into())
+    }
+
+    /// Whether nothing is left to be searched.
+    #[must_use]
+    pub fn is_decided(&self) -> bool {
+        self.pn == 0 || self.dn == 0
+    }
+}
+
+/// A prover of mates, with its table.
+///
+/// ```
+/// use shakmaty::{Color, Position};
+/// use tessera::chess::Game;
+/// use tessera::search::{Attack, Prover, Task};
+///
+/// // Smothered: Qg8+ Rxg8, Nf7 mate.
+/// let game = Game::from_fen("5r1k/6pp/8/6N1/2Q5/8/8/6K1 w - - 0 1", Default::default())?;
+/// let mut prover = Prover::new(1 << 20);
+/// let task = Task::new(Color::White, Attack::Checks, 1000);
+/// let found = prover.prove(game.position(), &task);
+/// assert_eq!(found.mate(), Some(3));
+/// let line = prover.line(game.position(), &task).unwrap();
+/// assert_eq!(game.format_move(line[0]), "c4g8");
+/// # Ok::<(), tessera::chess::FenError>(())
+/// ```
+pub struct Prover {
+    table: Table,
+    /// Children of all nodes on the path, one node's after the other's.
+    children: Vec<Child>,
+    /// Keys on the path from the root.
+    path: Vec<u64>,
+    /// Nodes made since the prover is.
+    nodes: u64,
+}
+
+/// What holds for one search.
+struct Search<'a> {
+    task: &'a Task<'a>,
+    salt: u64,
+    /// Where [`Prover::nodes`] must stop.
+    last: u64,
+}
+
+/// Bounds at which the search of a node ends.
+#[derive(Clone, Copy)]
+struct Thresholds {
+    pn: u32,
+    dn: u32,
+}
+
+/// Plies of the 50-move clock up to which no mate can come too late.
+const EARLY: u32 = CLAIMABLE_RULE50 - MAX_PLIES;
+
+impl Search<'_> {
+    /// The key of a position in the table: one for each side to attack and for each
+    /// set of moves.
+    fn key(&self, position: &Chess, zobrist: u64) -> u64 {
+        let late = position.halfmoves().saturating_sub(EARLY);
+        zobrist ^ self.salt ^ mix(u64::from(late))
+    }
+
+    fn attacks(&self, position: &Chess) -> bool {
+        position.turn() == self.task.attacker
+    }
+}
+
+/// Spreads a number over 64 bits; 0 stays 0 (a step of splitmix64).
+fn mix(number: u64) -> u64 {
+    let mut mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+impl Prover {
+    /// A prover with a table of at most so many bytes.
+    #[must_use]
+    pub fn new(bytes: usize) -> Prover {
+        Prover {
+            table: Table::new(bytes),
+            children: Vec::new(),
+            path: Vec::new(),
+            nodes: 0,
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.table.clear();
+    }
+
+    /// Nodes made since the prover is.
+    #[must_use]
+    pub fn nodes(&self) -> u64 {
+        self.nodes
+    }
+
+    /// Tells that the next position to be asked for has another root: what was
+    /// supposed on paths from the old one is to be forgotten.
+    pub fn begin_search(&mut self) {
+        self.table.begin_search();
+    }
+
+    /// Searches on for as many nodes as `task` says, and says what is known then. The
+    /// same question again goes on where the last answer ended.
+    pub fn prove(&mut self, position: &Chess, task: &Task<'_>) -> Numbers {
+        let search = self.search(task);
+        let open = Thresholds {
+            pn: INFINITE,
+            dn: INFINITE,
+        };
+        self.path.clear();
+        self.children.clear();
+        let key = search.key(position, key_of(position));
+        self.node(&search, position, key, open)
+    }
+
+    fn search<'a>(&self, task: &'a Task<'a>) -> Search<'a> {
+        let max_plies = task.max_plies.min(MAX_PLIES);
+        let kind = 1 + u64::from(task.attack == Attack::All) + 2 * u64::from(task.attacker == Color::White);
+        let draws = task.draws.iter().fold(0, |salt, &key| salt ^ mix(key));
+        Search {
+            task,
+            salt: mix(kind << 8 | u64::from(MAX_PLIES - max_plies)) ^ draws,
+            last: self.nodes.saturating_add(task.nodes),
+        }
+    }
+
+    /// Searches a position that is not decided until its numbers reach the thresholds
+    /// or the nodes are spent.
+    fn node(
+        &mut self,
+        search: &Search<'_>,
+        position: &Chess,
+        key: u64,
+        thresholds: Thresholds,
+    ) -> Numbers {
+        let before = self.nodes;
+        self.nodes += 1;
+        let first = self.children.len();
+        self.path.push(key);
+        self.add_children(search, position);
+        let attacks = search.attacks(position);
+        let numbers = loop {
+            let Selection {
+                numbers,
+                best,
+                second,
+            } = select(&self.children[first..], attacks);
+            let enough = numbers.pn >= thresholds.pn || numbers.dn >= thresholds.dn;
+            if numbers.is_decided() || enough || self.nodes >= search.last {
+                break numbers;
+            }
+            let child = self.children[first + best];
+            let beyond = second.saturating_add(second / EPSILON).saturating_add(1);
+            let others = |whole: u32, part: u32, of: u32| of.saturating_sub(whole - part);
+            let thresholds = match attacks {
+                true => Thresholds {
+                    pn: thresholds.pn.min(beyond),
+                    dn: others(numbers.dn, child.numbers.dn, thresholds.dn),
+                },
+                false => Thresholds {
+                    pn: others(numbers.pn, child.numbers.pn, thresholds.pn),
+                    dn: thresholds.dn.min(beyond),
+                },
+            };
+            let mut after = position.clone();
+            after.play_unchecked(child.mv);
+            let found = self.node(search, &after, child.key, thresholds);
+            self.children[first + best].numbers = found;
+        };
+        self.path.pop();
+        self.children.truncate(first);
+        // Not every move of the root may have been asked for.
+        if !self.path.is_empty() || search.task.moves.is_none() {
+            self.table.set(key, numbers, self.nodes - before);
+        }
+        numbers
+    }
+
+    /// Puts the children of a position on the stack, with what is known of them.
+    fn add_children(&mut self, search: &Search<'_>, position: &Chess) {
+        let at_root = self.path.len() == 1;
+        // The plies at which the children stand.
+        let ply = self.path.len() as u32;
+        let left = search.task.max_plies.min(MAX_PLIES).saturating_sub(ply);
+        let moves = match search.task.moves {
+            Some(moves) if at_root => moves.iter().copied().collect(),
+            _ => position.legal_moves(),
+        };
+        let attacks = search.attacks(position);
+        for (mv, after) in children::played(position, &moves, attacks, search.task.attack) {
+            let zobrist = key_of(&after);
+            let key = search.key(&after, zobrist);
+            let numbers = if self.path.contains(&key) {
+                Numbers::disproven(true)
+            } else if search.task.draws.contains(&zobrist) {
+                Numbers::disproven(false)
+            } else {
+                let known = self.table.get(key);
+                known.unwrap_or_else(|| {
+                    self.nodes += 1;
+                    judge(&after, !attacks, search.task.attack)
+                })
+            };
+            // The least that is missing: the attacker's last move, and before it a
+            // defender's.
+            let least = match numbers.mate() {
+                Some(plies) => plies,
+                None if attacks => 2,
+                None => 1,
+            };
+            let numbers = match numbers.dn > 0 && least > left {
+                true => Numbers::disproven(true),
+                false => numbers,
+            };
+            self.children.push(Child { mv, key, numbers });
+            // A mate is enough.
+            if attacks && numbers.pn == 0 && numbers.plies == 0 {
+                break;
+            }
+        }
+    }
+}
+
+/// What the children of a node say of it.
+struct Selection {
+    numbers: Numbers,
+    /// Where to search on.
+    best: usize,
+    /// The number of the second best.
+    second: u32,
+}
+
+fn select(children: &[Child], attacks: bool) -> Selection {
+    // Proof and disproof number change places between attacker and defender: `low` is
+    // the one of which the least counts.
+    let numbers = |child: &Child| match attacks {
+        true => (child.numbers.pn, child.numbers.dn),
+        false => (child.numbers.dn, child.numbers.pn),
+    };
+    let (mut least, mut second, mut best) = (INFINITE, INFINITE, 0);
+    let mut sum = 0u32;
+    let (mut shortest, mut longest, mut provisional) = (u32::MAX, 0, false);
+    for (place, child) in children.iter().enumerate() {
+        let (low, high) = numbers(child);
+        sum = (sum + high).min(INFINITE);
+        if low < least {
+            second = least;
+            (least, best) = (low, place);
+        } else if low < second {
+            second = low;
+        }
+        match child.numbers.mate() {
+            Some(plies) => {
+                shortest = shortest.min(plies);
+                longest = longest.max(plies);
+            }
+            None => provisional |= child.numbers.provisional,
+        }
+    }
+    let (pn, dn) = match attacks {
+        true => (least, sum),
+        false => (sum, least),
+    };
+    let numbers = if pn == 0 {
+        Numbers::proven(1 + if attacks { shortest } else { longest })
+    } else if dn == 0 {
+        // The defender needs one refutation: a sound one, if there is any.
+        let sound = |child: &Child| child.numbers.dn == 0 && !child.numbers.provisional;
+        Numbers::disproven(provisional && (attacks || !children.iter().any(sound)))
+    } else {
+        Numbers::open(pn, dn)
+    };
+    Selection {
+        numbers,
+        best,
+        second,
+    }
+}

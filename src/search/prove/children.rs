@@ -1,0 +1,85 @@
+//! The moves that are tried, and what a new position looks like at first sight.
+
+use super::{Attack, FLIGHT, MOVES_A_PROOF, Numbers};
+use crate::chess::{CLAIMABLE_RULE50, Checks, mate_in_one};
+use shakmaty::{Chess, Move, Position, Role};
+
+/// A move of a node on the path, with what is known of the position after it.
+#[derive(Clone, Copy)]
+pub(super) struct Child {
+    pub(super) mv: Move,
+    pub(super) key: u64,
+    pub(super) numbers: Numbers,
+}
+
+/// The positions after those of `moves` that are tried, with the moves.
+pub(super) fn played(
+    position: &Chess,
+    moves: &[Move],
+    attacks: bool,
+    attack: Attack,
+) -> impl Iterator<Item = (Move, Chess)> {
+    let only_checks = attacks && attack == Attack::Checks;
+    let checks = match only_checks {
+        true => Checks::new(position),
+        false => None,
+    };
+    moves
+        .iter()
+        .filter(move |&&mv| checks.as_ref().is_none_or(|checks| checks.may_be_given_by(mv)))
+        .map(|&mv| {
+            let mut after = position.clone();
+            after.play_unchecked(mv);
+            (mv, after)
+        })
+        .filter(move |(_, after)| !only_checks || after.is_check())
+}
+
+/// The numbers of a position that has not been searched.
+pub(super) fn judge(position: &Chess, attacks: bool, attack: Attack) -> Numbers {
+    let moves = position.legal_moves();
+    let attacker = match attacks {
+        true => position.turn(),
+        false => position.turn().other(),
+    };
+    if moves.is_empty() && position.is_check() && !attacks {
+        return Numbers::proven(0);
+    }
+    let drawn = position.halfmoves() >= CLAIMABLE_RULE50;
+    if moves.is_empty() || drawn || position.has_insufficient_material(attacker) {
+        return Numbers::disproven(false);
+    }
+    match attacks {
+        true => judge_attacker(position, &moves, attack),
+        false => judge_defender(position, &moves),
+    }
+}
+
+fn judge_attacker(position: &Chess, moves: &[Move], attack: Attack) -> Numbers {
+    if mate_in_one(position, moves).is_some() {
+        return Numbers::proven(1);
+    }
+    let tried = match (attack, Checks::new(position)) {
+        (Attack::Checks, Some(checks)) => {
+            let possible = moves.iter().filter(|&&mv| checks.may_be_given_by(mv));
+            possible.count()
+        }
+        _ => moves.len(),
+    };
+    match tried {
+        0 => Numbers::disproven(false),
+        tried => Numbers::open(1, tried as u32),
+    }
+}
+
+fn judge_defender(position: &Chess, moves: &[Move]) -> Numbers {
+    let count = moves.len() as u32;
+    let pn = match position.is_check() {
+        true => count,
+        false => {
+            let flights = moves.iter().filter(|mv| mv.role() == Role::King && !mv.is_castle());
+            count / MOVES_A_PROOF + 1 + FLIGHT * flights.count() as u32
+        }
+    };
+    Numbers::open(pn, 1)
+}

@@ -1,0 +1,116 @@
+//! The line of a proven mate, and its length.
+//!
+//! The table keeps bounds: the plies that were known when a position was proven, of
+//! which some have been shortened since and others replaced. So the proof is walked as
+//! a whole, by the rules: one move of the attacker's and every move of the defender's.
+//! What comes out is the length that the attacker's moves guarantee, and the line on
+//! which the defender holds out for so long.
+
+use super::children::played;
+use super::{Numbers, Prover, Task, judge};
+use crate::chess::key_of;
+use shakmaty::{Chess, Move, Position};
+use std::collections::HashMap;
+
+/// Most positions of a proof that are walked.
+const MAX_POSITIONS: usize = 1 << 20;
+
+/// A proof that is being walked.
+struct Walk<'a> {
+    task: &'a Task<'a>,
+    /// Nodes that proving again what the table has lost may still take.
+    nodes: u64,
+    /// Plies to the mate and the next move, of positions that have been walked; `None`
+    /// of those on the path.
+    walked: HashMap<u64, Option<(u32, Option<Move>)>>,
+}
+
+impl Prover {
+    /// The line to a proven mate on which the defender holds out longest. What the
+    /// table has lost is proven again, by as many nodes as `task` says in all. `None`
+    /// where that does not suffice, or nothing is proven.
+    pub fn line(&mut self, position: &Chess, task: &Task<'_>) -> Option<Vec<Move>> {
+        let mut walk = Walk {
+            task,
+            nodes: task.nodes,
+            walked: HashMap::new(),
+        };
+        self.walk(&mut walk, position, 0)?;
+        let mut position = position.clone();
+        let mut line = Vec::new();
+        let search = self.search(task);
+        let key = |position: &Chess| search.key(position, key_of(position));
+        while let Some(Some((_, Some(mv)))) = walk.walked.get(&key(&position)) {
+            line.push(*mv);
+            position.play_unchecked(*mv);
+        }
+        Some(line)
+    }
+
+    /// Plies to the mate from here; `None` if it could not be shown.
+    fn walk(&mut self, walk: &mut Walk<'_>, position: &Chess, ply: u32) -> Option<u32> {
+        let zobrist = key_of(position);
+        let key = self.search(walk.task).key(position, zobrist);
+        if let Some(known) = walk.walked.get(&key) {
+            return known.map(|(plies, _)| plies);
+        }
+        if walk.walked.len() >= MAX_POSITIONS || walk.task.draws.contains(&zobrist) {
+            return None;
+        }
+        walk.walked.insert(key, None);
+        let attacks = position.turn() == walk.task.attacker;
+        let moves = match walk.task.moves {
+            Some(moves) if ply == 0 => moves.iter().copied().collect(),
+            _ => position.legal_moves(),
+        };
+        let found = if attacks {
+            let mut next = self.shortest(walk.task, position, &moves);
+            if next.is_none() {
+                let nodes = self.nodes;
+                let again = Task {
+                    nodes: walk.nodes,
+                    moves: walk.task.moves.filter(|_| ply == 0),
+                    ..*walk.task
+                };
+                self.prove(position, &again);
+                walk.nodes = walk.nodes.saturating_sub(self.nodes - nodes);
+                next = self.shortest(walk.task, position, &moves);
+            }
+            let (mv, after) = next?;
+            (self.walk(walk, &after, ply + 1)? + 1, Some(mv))
+        } else if moves.is_empty() && position.is_check() {
+            (0, None)
+        } else {
+            let mut longest = None;
+            for (mv, after) in played(position, &moves, false, walk.task.attack) {
+                let plies = self.walk(walk, &after, ply + 1)? + 1;
+                if longest.is_none_or(|(most, _)| plies > most) {
+                    longest = Some((plies, Some(mv)));
+                }
+            }
+            longest?
+        };
+        walk.walked.insert(key, Some(found));
+        Some(found.0)
+    }
+
+    /// The attacker's move to the shortest mate that is known, and what it leads to.
+    fn shortest(&self, task: &Task<'_>, position: &Chess, moves: &[Move]) -> Option<(Move, Chess)> {
+        played(position, moves, true, task.attack)
+            .filter_map(|(mv, after)| Some((self.known(&after, task)?.mate()?, mv, after)))
+            .min_by_key(|&(plies, ..)| plies)
+            .map(|(_, mv, after)| (mv, after))
+    }
+
+    /// What is known of a position without searching it.
+    #[must_use]
+    pub fn known(&self, position: &Chess, task: &Task<'_>) -> Option<Numbers> {
+        let search = self.search(task);
+        let zobrist = key_of(position);
+        if task.draws.contains(&zobrist) {
+            return None;
+        }
+        let known = self.table.get(search.key(position, zobrist));
+        known.or_else(|| Some(judge(position, search.attacks(position), task.attack)))
+    }
+}

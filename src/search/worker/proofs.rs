@@ -1,0 +1,105 @@
+//! How mates that were proven beside the tree come into it.
+
+use super::SearchWorker;
+use crate::search::arena::Index;
+use crate::search::header::{Outcome, Stage};
+use crate::search::mates::MateSearch;
+use crate::search::packed::pack_move;
+use crate::search::picks::{LeafKind, Step};
+use crate::search::prior::Rank;
+use crate::search::tree::Full;
+use std::sync::atomic::Ordering::Relaxed;
+
+impl SearchWorker<'_> {
+    /// Looks for mates at the root for as long as time affords, unless another thread
+    /// does, and enters in the tree what is found.
+    pub(super) fn look_for_mates(&mut self) {
+        let shared = self.shared;
+        // Before the lock of the mates, as everywhere: a report takes both.
+        let _inside = shared.gate.read();
+        let Some(mut mates) = shared.mates.and_then(|mates| mates.try_lock()) else {
+            return;
+        };
+        if shared.tree.root().visits() == 0 {
+            return mates.look();
+        }
+        let time = (!shared.repeatable).then(|| shared.began.elapsed());
+        if !shared.stopped() {
+            mates.go_on(shared.progress.visits(), time);
+        }
+        self.enter_proofs(&mut mates);
+    }
+
+    /// Enters new proofs, each by a visit along its move.
+    fn enter_proofs(&mut self, mates: &mut MateSearch) {
+        if self.tree.root().header().stage() != Stage::Expanded {
+            return;
+        }
+        while let Some(proof) = mates.next_proof() {
+            let moves = &self.shared.root_moves;
+            let number = moves.iter().position(|&mv| mv == proof.mv());
+            let entered = number.is_none_or(|number| {
+                self.enter_proof(number, proof.outcome, proof.plies())
+            });
+            if !entered {
+                return;
+            }
+            mates.enter();
+        }
+    }
+
+    /// Whether the proof has been entered.
+    fn enter_proof(&mut self, number: usize, outcome: Outcome, plies: u8) -> bool {
+        let Ok(index) = self.root_edge(number) else {
+            return false;
+        };
+        if self.shared.grant(1) == 0 {
+            return false;
+        }
+        let edge = self.tree.edge(index);
+        self.game.play(self.shared.root_moves[number]);
+        let drawn = self.is_drawn_by_history(1);
+        let node = match drawn {
+            true => Err(Full),
+            false => self.child_of(edge),
+        };
+        self.game.undo();
+        let Ok(node) = node else {
+            self.shared.refund(1);
+            return drawn;
+        };
+        self.tree.node(node).prove(outcome, plies);
+        self.tree.in_flight().fetch_add(1, Relaxed);
+        edge.add_in_flight(1);
+        let root = Step { edge: 0, node: self.tree.root_index() };
+        let first = self.picks.list.len();
+        self.path.clear();
+        self.path.extend([root, Step { edge: index, node }]);
+        self.add_pick(1, LeafKind::Terminal { newly_proven: true });
+        self.backup.without_batch(self.tree, &mut self.picks, first, self.shared);
+        true
+    }
+
+    /// The edge of a root move, made if need be with those of greater priors.
+    pub(super) fn root_edge(&mut self, number: usize) -> Result<Index, Full> {
+        let root = self.tree.root();
+        let mut last = Rank::TOP;
+        for count in 0.. {
+            let header = root.header();
+            let known = self.tree.edge_indices(header).nth(count);
+            let index = match known {
+                Some(index) => index,
+                None => {
+                    let rank = self.tree.next_rank(header, last).ok_or(Full)?;
+                    let mv = pack_move(self.shared.root_moves[usize::from(rank.number())]);
+                    self.tree.add_edge(&mut self.blocks, root, count as u32, mv, rank)?
+                }
+            };
+            last = self.tree.edge(index).rank();
+            if usize::from(last.number()) == number {
+                return Ok(index);
+            }
+        }
+        Err(Full)
+    }
+}

@@ -61,8 +61,8 @@ mod worker;
 pub use contempt::{Contempt, ContemptMode};
 pub(crate) use gumbel::{Contender, improved_policy};
 pub use outline::{Outline, OutlineLimits, OutlineMove};
-pub use prove::{Attack, MAX_PLIES, Numbers, Prover, Task};
 pub use parameters::{FpuStrategy, Parameters};
+pub use prove::{Attack, MAX_PLIES, Numbers, Prover, Task};
 pub(crate) use root::generator;
 
 use crate::chess::{Game, mate_in_one};

@@ -8,6 +8,8 @@ mod contempt;
 mod faults;
 #[path = "search/limits.rs"]
 mod limits;
+#[path = "search/mates.rs"]
+mod mates;
 #[path = "search/mcts.rs"]
 mod mcts;
 #[path = "search/one_ply.rs"]

@@ -22,6 +22,8 @@
 mod children;
 mod line;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use crate::chess::{CLAIMABLE_RULE50, key_of};
 use children::{Child, judge};
@@ -143,13 +145,13 @@ impl Numbers {
 /// use tessera::search::{Attack, Prover, Task};
 ///
 /// // Smothered: Qg8+ Rxg8, Nf7 mate.
-/// let game = Game::from_fen("5r1k/6pp/8/6N1/2Q5/8/8/6K1 w - - 0 1", Default::default())?;
+/// let game = Game::from_fen("5r1k/6pp/7N/8/8/1Q6/8/6K1 w - - 0 1", Default::default())?;
 /// let mut prover = Prover::new(1 << 20);
-/// let task = Task::new(Color::White, Attack::Checks, 1000);
+/// let task = Task { max_plies: 3, ..Task::new(Color::White, Attack::Checks, 1000) };
 /// let found = prover.prove(game.position(), &task);
 /// assert_eq!(found.mate(), Some(3));
 /// let line = prover.line(game.position(), &task).unwrap();
-/// assert_eq!(game.format_move(line[0]), "c4g8");
+/// assert_eq!(game.format_move(line[0]), "b3g8");
 /// # Ok::<(), tessera::chess::FenError>(())
 /// ```
 pub struct Prover {
@@ -246,7 +248,9 @@ impl Prover {
 
     fn search<'a>(&self, task: &'a Task<'a>) -> Search<'a> {
         let max_plies = task.max_plies.min(MAX_PLIES);
-        let kind = 1 + u64::from(task.attack == Attack::All) + 2 * u64::from(task.attacker == Color::White);
+        let kind = 1
+            + u64::from(task.attack == Attack::All)
+            + 2 * u64::from(task.attacker == Color::White);
         let draws = task.draws.iter().fold(0, |salt, &key| salt ^ mix(key));
         Search {
             task,
@@ -312,7 +316,7 @@ impl Prover {
         let at_root = self.path.len() == 1;
         // The plies at which the children stand.
         let ply = self.path.len() as u32;
-        let left = search.task.max_plies.min(MAX_PLIES).saturating_sub(ply);
+        let max_plies = search.task.max_plies.min(MAX_PLIES);
         let moves = match search.task.moves {
             Some(moves) if at_root => moves.iter().copied().collect(),
             _ => position.legal_moves(),
@@ -339,7 +343,7 @@ impl Prover {
                 None if attacks => 2,
                 None => 1,
             };
-            let numbers = match numbers.dn > 0 && least > left {
+            let numbers = match numbers.dn > 0 && ply + least > max_plies {
                 true => Numbers::disproven(true),
                 false => numbers,
             };

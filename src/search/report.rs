@@ -168,7 +168,10 @@ fn likeliest_line(shared: &Shared<'_>, first: &Ranked) -> Vec<Move> {
     }
     // The end of a mate was seen, not visited.
     if node != 0
-        && let (Outcome::Win, Some(plies)) = (tree.node(node).header().outcome(), tree.node(node).header().mate())
+        && let (Outcome::Win, Some(plies)) = (
+            tree.node(node).header().outcome(),
+            tree.node(node).header().mate(),
+        )
         && game.ending().is_none()
     {
         let position = game.position();

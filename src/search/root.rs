@@ -139,7 +139,10 @@ mod tests {
         let logits: Vec<f32> = (0..20).map(|number| number as f32 / 5.0).collect();
         let plain = Parameters::default();
         assert!(!needs_fresh_root(&plain));
-        assert!(matches!(root(&plain).logits(&logits), Cow::Borrowed(_)));
+        assert!(matches!(
+            root(&plain).logits(&logits, None),
+            Cow::Borrowed(_)
+        ));
 
         let flat = Parameters {
             root_policy_temperature: 3.0,

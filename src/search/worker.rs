@@ -240,26 +240,17 @@ impl<'a> SearchWorker<'a> {
             (false, _) if position.is_insufficient_material() => (Outcome::Draw, 0),
             // A network may think nothing of the move that mates.
             (false, _) if mate_in_one(position, &moves).is_some() => (Outcome::Win, 1),
-            (false, _) => match self.known_result(&moves) {
+            (false, _) => match self.parameters.tablebase.probe(position) {
                 None => return self.leaf(&moves, visits),
-                Some(known) => known,
+                Some(verdict) => {
+                    self.shared.progress.hit_tablebase(1);
+                    (verdict.into(), OUT_OF_SIGHT)
+                }
             },
         };
         node.prove(outcome, plies);
         node.update(|header| Some(header.with_stage(Stage::New)));
         self.add_pick(visits, LeafKind::Terminal { newly_proven: true });
-    }
-
-    /// What a tablebase says of the position, or a mate by checks, with the plies to it.
-    fn known_result(&mut self, moves: &[Move]) -> Option<(Outcome, u8)> {
-        let position = self.game.position();
-        if let Some(verdict) = self.parameters.tablebase.probe(position) {
-            self.shared.progress.hit_tablebase(1);
-            return Some((verdict.into(), OUT_OF_SIGHT));
-        }
-        let mates = self.mates.as_mut()?;
-        let line = mates.line(position, moves, &self.shared.draws)?;
-        Some((Outcome::Win, line.len() as u8))
     }
 
     /// One visit evaluates the leaf, the others come for nothing.
@@ -298,6 +289,10 @@ impl<'a> SearchWorker<'a> {
     }
 
     fn extend(&mut self, node: Node<'a>, visits: u32) {
+        // Most leaves are never visited again: that this one is makes it worth a look.
+        if node.header().count() == 0 && self.path.len() > 1 && self.is_mate_by_checks(node) {
+            return self.add_pick(visits, LeafKind::Terminal { newly_proven: true });
+        }
         let first = self.branches.len();
         let selected = match self.path.len() > MAX_DEPTH {
             true => Selected::Full,

@@ -26,7 +26,11 @@ pub(super) fn played(
     };
     moves
         .iter()
-        .filter(move |&&mv| checks.as_ref().is_none_or(|checks| checks.may_be_given_by(mv)))
+        .filter(move |&&mv| {
+            checks
+                .as_ref()
+                .is_none_or(|checks| checks.may_be_given_by(mv))
+        })
         .map(|&mv| {
             let mut after = position.clone();
             after.play_unchecked(mv);
@@ -77,7 +81,9 @@ fn judge_defender(position: &Chess, moves: &[Move]) -> Numbers {
     let pn = match position.is_check() {
         true => count,
         false => {
-            let flights = moves.iter().filter(|mv| mv.role() == Role::King && !mv.is_castle());
+            let flights = moves
+                .iter()
+                .filter(|mv| mv.role() == Role::King && !mv.is_castle());
             count / MOVES_A_PROOF + 1 + FLIGHT * flights.count() as u32
         }
     };

@@ -91,7 +91,9 @@ impl Table {
                 true => u64::from(entry.work) + 1,
                 false => 0,
             };
-            (0..CLUSTER).min_by_key(|&place| worth(&cluster[place])).unwrap_or(0)
+            (0..CLUSTER)
+                .min_by_key(|&place| worth(&cluster[place]))
+                .unwrap_or(0)
         });
         cluster[place] = Entry {
             key,

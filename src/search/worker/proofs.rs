@@ -4,10 +4,12 @@ use super::SearchWorker;
 use crate::search::arena::Index;
 use crate::search::header::{Outcome, Stage};
 use crate::search::mates::MateSearch;
+use crate::search::node::Node;
 use crate::search::packed::pack_move;
 use crate::search::picks::{LeafKind, Step};
 use crate::search::prior::Rank;
 use crate::search::tree::Full;
+use shakmaty::Position;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl SearchWorker<'_> {
@@ -20,12 +22,9 @@ impl SearchWorker<'_> {
         let Some(mut mates) = shared.mates.and_then(|mates| mates.try_lock()) else {
             return;
         };
-        if shared.tree.root().visits() == 0 {
-            return mates.look();
-        }
         let time = (!shared.repeatable).then(|| shared.began.elapsed());
         if !shared.stopped() {
-            mates.go_on(shared.progress.visits(), time);
+            mates.advance(shared.progress.visits(), time);
         }
         self.enter_proofs(&mut mates);
     }
@@ -38,9 +37,8 @@ impl SearchWorker<'_> {
         while let Some(proof) = mates.next_proof() {
             let moves = &self.shared.root_moves;
             let number = moves.iter().position(|&mv| mv == proof.mv());
-            let entered = number.is_none_or(|number| {
-                self.enter_proof(number, proof.outcome, proof.plies())
-            });
+            let entered =
+                number.is_none_or(|number| self.enter_proof(number, proof.outcome, proof.plies()));
             if !entered {
                 return;
             }
@@ -71,13 +69,30 @@ impl SearchWorker<'_> {
         self.tree.node(node).prove(outcome, plies);
         self.tree.in_flight().fetch_add(1, Relaxed);
         edge.add_in_flight(1);
-        let root = Step { edge: 0, node: self.tree.root_index() };
+        let root = Step {
+            edge: 0,
+            node: self.tree.root_index(),
+        };
         let first = self.picks.list.len();
         self.path.clear();
         self.path.extend([root, Step { edge: index, node }]);
         self.add_pick(1, LeafKind::Terminal { newly_proven: true });
-        self.backup.without_batch(self.tree, &mut self.picks, first, self.shared);
+        self.backup
+            .without_batch(self.tree, &mut self.picks, first, self.shared);
         true
+    }
+
+    /// Looks for a mate by checks in the position of this node, and proves it so.
+    pub(super) fn is_mate_by_checks(&mut self, node: Node<'_>) -> bool {
+        let position = self.game.position();
+        let Some(mates) = &mut self.mates else {
+            return false;
+        };
+        let line = mates.line(position, &position.legal_moves(), &self.shared.draws);
+        if let Some(line) = &line {
+            node.prove(Outcome::Win, line.len() as u8);
+        }
+        line.is_some()
     }
 
     /// The edge of a root move, made if need be with those of greater priors.
@@ -92,7 +107,8 @@ impl SearchWorker<'_> {
                 None => {
                     let rank = self.tree.next_rank(header, last).ok_or(Full)?;
                     let mv = pack_move(self.shared.root_moves[usize::from(rank.number())]);
-                    self.tree.add_edge(&mut self.blocks, root, count as u32, mv, rank)?
+                    self.tree
+                        .add_edge(&mut self.blocks, root, count as u32, mv, rank)?
                 }
             };
             last = self.tree.edge(index).rank();

@@ -1,0 +1,165 @@
+//! Mates that the search finds beside its tree.
+
+use crate::search::backends::hashed;
+use crate::search::{choose, game, uci};
+use tessera::agent::AgentKind;
+use tessera::chess::{Ending, Game};
+use tessera::play::{Choice, Limits, Score};
+use tessera::search::Parameters;
+
+/// Lasker against Thomas, London 1912: Qxh7+, and checks drive the king to g1.
+const WALK: &str = "rn3rk1/pbppq1pp/1p2pb2/4N2Q/3PN3/3B4/PPP2PPP/R3K2R w KQ - 7 11";
+/// Morphy's problem: the rook sacrifices itself without a check.
+const QUIET: &str = "kbK5/pp6/1P6/8/8/8/8/R7 w - - 0 1";
+
+fn parameters(mate_search: bool) -> Parameters {
+    Parameters {
+        threads: 1,
+        minibatch: 4,
+        hash: 16,
+        mate_search,
+        ..Parameters::default()
+    }
+}
+
+fn nodes(nodes: u64) -> Limits {
+    Limits {
+        nodes: Some(nodes),
+        ..Limits::default()
+    }
+}
+
+fn think(game: &Game, limits: &Limits, parameters: &Parameters) -> Choice {
+    let mut agent = AgentKind::Mcts.build(hashed().shared(), parameters);
+    choose(&mut *agent, game, limits)
+}
+
+/// The length of the mate that is announced, whose line must end in it.
+fn announced(game: &Game, choice: &Choice) -> Option<i32> {
+    let line = &choice.report.lines[0];
+    let Score::Mate(moves) = line.score else {
+        return None;
+    };
+    let mut end = game.clone();
+    line.moves.iter().for_each(|&mv| end.play(mv));
+    assert_eq!(end.ending(), Some(Ending::Checkmate), "{line:?}");
+    let plies = if moves > 0 { 2 * moves - 1 } else { -2 * moves };
+    assert_eq!(line.moves.len() as i32, plies, "{line:?}");
+    assert_eq!(line.moves.first().copied(), choice.best);
+    Some(moves)
+}
+
+#[test]
+fn a_long_mate_is_announced_by_the_second_visit() {
+    let position = game(WALK, "");
+    let choice = think(&position, &nodes(2), &parameters(true));
+    assert_eq!(uci(&position, choice.best), "h5h7");
+    let moves = announced(&position, &choice).unwrap();
+    assert!((6..=8).contains(&moves), "{moves}");
+    // A search of the tree alone does not see so far.
+    let choice = think(&position, &nodes(2_000), &parameters(false));
+    assert_eq!(announced(&position, &choice), None);
+}
+
+#[test]
+fn one_visit_plays_the_mate() {
+    for fen in [WALK, QUIET] {
+        let position = game(fen, "");
+        let mated = think(&position, &nodes(2), &parameters(true));
+        let choice = think(&position, &nodes(1), &parameters(true));
+        assert_eq!(choice.best, mated.best);
+    }
+}
+
+#[test]
+fn a_side_that_cannot_help_it_says_so() {
+    // After 1. Qxh7+ the king must walk.
+    let position = game(WALK, "h5h7");
+    let choice = think(&position, &nodes(50), &parameters(true));
+    let moves = announced(&position, &choice).unwrap();
+    assert!((-7..=-5).contains(&moves), "{moves}");
+}
+
+#[test]
+fn the_same_search_finds_the_same() {
+    let start = "r4rk1/1bq1bppp/p3p3/1p2P3/3N4/2PB4/PP3QPP/R4RK1 w - - 0 1";
+    for fen in [start, QUIET, WALK] {
+        let position = game(fen, "");
+        let mut agent = AgentKind::Mcts.build(hashed().shared(), &parameters(true));
+        let mut again = || {
+            agent.new_game();
+            let choice = choose(&mut *agent, &position, &nodes(500));
+            (choice.report.nodes, choice.report.lines, choice.statistics)
+        };
+        assert_eq!(again(), again());
+    }
+}
+
+#[test]
+fn go_mate_asks_for_no_longer_one() {
+    let position = game(WALK, "");
+    let limits = |moves| Limits {
+        mate: Some(moves),
+        ..nodes(3_000)
+    };
+    let found = think(&position, &limits(8), &parameters(true));
+    assert!(announced(&position, &found).is_some_and(|moves| moves <= 8));
+    assert!(found.report.nodes < 3_000);
+    let none = think(&position, &limits(3), &parameters(true));
+    assert_eq!(announced(&position, &none), None);
+}
+
+#[test]
+fn only_the_moves_to_be_searched_mate() {
+    let position = game(WALK, "");
+    let other = position.parse_move("e1c1").unwrap();
+    let limits = Limits {
+        search_moves: vec![other],
+        ..nodes(100)
+    };
+    let choice = think(&position, &limits, &parameters(true));
+    assert_eq!(choice.best, Some(other));
+    assert_eq!(announced(&position, &choice), None);
+}
+
+#[test]
+fn a_mate_is_carried_out() {
+    let mut position = game(WALK, "");
+    let parameters = parameters(true);
+    let mut agent = AgentKind::Mcts.build(hashed().shared(), &parameters);
+    let mut left = i32::MAX;
+    while position.ending().is_none() {
+        let choice = choose(&mut *agent, &position, &nodes(50));
+        let moves = announced(&position, &choice).expect("a mate was announced before");
+        assert!(moves < left && moves > 0, "{moves} after {left}");
+        left = moves;
+        position.play(choice.best.unwrap());
+        if position.ending().is_none() {
+            // The defender plays whatever comes first.
+            let reply = shakmaty::Position::legal_moves(position.position())[0];
+            position.play(reply);
+        }
+    }
+    assert_eq!(position.ending(), Some(Ending::Checkmate));
+}
+
+#[test]
+fn the_signature_without_it_is_that_of_the_tree() {
+    use std::sync::Arc;
+    use tessera::eval::bench::{POSITIONS, SIGNATURE_DEPTH, run};
+    use tessera::nn::Random;
+    use tessera::search::Search;
+    let games: Vec<Game> = POSITIONS.map(|fen| game(fen, "")).into();
+    let parameters = Parameters {
+        threads: 1,
+        mate_search: false,
+        ..Parameters::default()
+    };
+    let mut search = Search::new(Arc::new(Random::new(0)), &parameters);
+    let limits = Limits {
+        depth: Some(SIGNATURE_DEPTH),
+        ..Limits::default()
+    };
+    let sum = run(&mut search, &games, &limits, || {}).unwrap();
+    assert_eq!(sum.nodes, 352_325);
+}

@@ -100,7 +100,7 @@ const MAX_BATCH: usize = 1024;
 /// Share of the memory that the search for mates takes, …
 const PROVER_SHARE: usize = 16;
 /// … and the least, in bytes.
-const LEAST_PROVER: usize = 1 << 16;
+const LEAST_PROVER: usize = 1 << 18;
 
 /// A search tree with all it takes to grow it, kept from move to move.
 ///

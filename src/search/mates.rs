@@ -33,8 +33,12 @@ const NODES_A_VISIT: f64 = 800.0;
 const SLICE: u64 = 8_192;
 /// Least nodes that are worth going back to the root for.
 const LEAST_SLICE: u64 = 256;
-/// Nodes to find the line of a mate, where the table has lost it.
-const LINE: u64 = 100_000;
+/// Nodes to walk a proof as a whole, of which nearly all take fewer.
+const LINE: u64 = 400_000;
+/// Nodes to find a shorter mate than the first one.
+const SHORTEN: u64 = 50_000;
+/// Nodes that are sure to be made in a second where a deadline is near.
+const NODES_A_SECOND: f64 = 500_000.0;
 /// Nodes at a leaf.
 const LEAF: u64 = 100;
 /// Bytes of a leaf's table, enough for so many nodes.
@@ -146,6 +150,8 @@ pub(crate) struct MateSearch {
     looked: bool,
     spent: Duration,
     nodes: u64,
+    /// Nodes that the time to the deadline affords.
+    most: u64,
 }
 
 impl MateSearch {
@@ -163,6 +169,7 @@ impl MateSearch {
             looked: true,
             spent: Duration::ZERO,
             nodes: 0,
+            most: u64::MAX,
         }
     }
 
@@ -197,12 +204,6 @@ impl MateSearch {
         self.proofs.iter().rev().find(|proof| proof.mv() == mv)
     }
 
-    /// A root move that mates.
-    pub(crate) fn win(&self) -> Option<Move> {
-        let wins = |proof: &&RootProof| proof.outcome == Outcome::Loss;
-        self.proofs.iter().rev().find(wins).map(RootProof::mv)
-    }
-
     /// The next proof that the tree does not have.
     pub(crate) fn next_proof(&self) -> Option<&RootProof> {
         self.proofs.get(self.entered)
@@ -215,8 +216,12 @@ impl MateSearch {
 
     /// Takes a first look at the position, of a millisecond or two, or goes on for as
     /// long as a search of so many visits and so much time affords. `time` is `None`
-    /// where visits alone count, so that the same search finds the same.
-    pub(crate) fn advance(&mut self, visits: u64, time: Option<Duration>) {
+    /// where visits alone count, so that the same search finds the same. `left` is the
+    /// time to the deadline, if there is one.
+    pub(crate) fn advance(&mut self, visits: u64, time: Option<Duration>, left: Option<Duration>) {
+        self.most = left.map_or(u64::MAX, |left| {
+            (left.as_secs_f64() * NODES_A_SECOND) as u64
+        });
         match std::mem::replace(&mut self.looked, true) {
             false => self.look(),
             true => self.go_on(visits, time),
@@ -228,7 +233,7 @@ impl MateSearch {
             loop {
                 let effort = &self.efforts[side];
                 let nodes = effort.first_look();
-                if effort.over || nodes == 0 || self.win().is_some() {
+                if effort.over || nodes == 0 || !self.proofs.is_empty() {
                     break;
                 }
                 self.spend(side, nodes);
@@ -275,14 +280,14 @@ impl MateSearch {
             attacker: effort.attacker,
             attack: effort.attack,
             max_plies: effort.max_plies,
-            nodes,
+            nodes: nodes.min(self.most),
             moves: self.moves.as_deref(),
             draws: &self.draws,
         };
         let numbers = self.prover.prove(&self.position, &task);
         effort.note(numbers, self.prover.nodes() - before);
         let task = Task {
-            nodes: LINE,
+            nodes: LINE.min(self.most),
             ..task
         };
         if task.attacker == self.position.turn() {
@@ -290,6 +295,7 @@ impl MateSearch {
                 .mate()
                 .and_then(|_| self.prover.line(&self.position, &task));
             if let Some(line) = mate {
+                let line = shorten(&mut self.prover, &self.position, &task, line);
                 effort.found(line.len() as u32, self.improve);
                 let outcome = Outcome::Loss;
                 self.proofs.push(RootProof { outcome, line });
@@ -313,6 +319,34 @@ impl MateSearch {
     }
 }
 
+/// The line of a shorter mate, if one is soon found: the first that a proof-number
+/// search comes upon may be long.
+fn shorten(
+    prover: &mut Prover,
+    position: &Chess,
+    task: &Task<'_>,
+    mut line: Vec<Move>,
+) -> Vec<Move> {
+    let last = prover.nodes() + SHORTEN.min(task.nodes);
+    while line.len() > 2 {
+        let shorter = Task {
+            max_plies: line.len() as u32 - 2,
+            nodes: last.saturating_sub(prover.nodes()),
+            ..*task
+        };
+        let found = prover.prove(position, &shorter).mate();
+        let shorter = Task {
+            nodes: last.saturating_sub(prover.nodes()),
+            ..shorter
+        };
+        match found.and_then(|_| prover.line(position, &shorter)) {
+            Some(found) => line = found,
+            None => break,
+        }
+    }
+    line
+}
+
 /// Those of the moves after which a mate is known.
 fn lost(
     prover: &mut Prover,
@@ -329,7 +363,8 @@ fn lost(
         after.play_unchecked(mv);
         prover.known(&after, &task)?.mate()?;
         let mut line = vec![mv];
-        line.extend(prover.line(&after, &task)?);
+        let mate = prover.line(&after, &task)?;
+        line.extend(shorten(prover, &after, &task, mate));
         let outcome = Outcome::Win;
         Some(RootProof { outcome, line })
     };

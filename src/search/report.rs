@@ -2,13 +2,14 @@
 
 use super::arena::Index;
 use super::header::{NodeHeader, Outcome};
-use super::mates::LeafMates;
+use super::mates::{LeafMates, MateSearch};
 use super::node::Statistics;
 use super::packed::unpack_move;
 use super::prior;
 use super::select::first_play_urgency;
 use super::shared::Shared;
 use super::standing::{best_edge, prior_of, visited};
+use super::value::proven_value;
 use crate::chess::mate_in_one;
 use crate::play::{Line, MoveStatistics, Report, Score};
 use shakmaty::{Move, Position};
@@ -110,8 +111,16 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
         node: 0,
         header: NodeHeader::default(),
     }));
-    // A move proven lost stands behind the moves not tried.
-    ranked.sort_by_key(|ranked| ranked.header.outcome() == Outcome::Win);
+    if let Some(mates) = shared.mates {
+        add_proofs(&mut ranked, &mates.lock());
+    }
+    // A move that mates stands before all others; one proven lost, behind the moves
+    // not tried.
+    ranked.sort_by_key(|ranked| match ranked.header.outcome() {
+        Outcome::Loss => 0,
+        Outcome::Unknown | Outcome::Draw => 1,
+        Outcome::Win => 2,
+    });
     if let Some(rescaling) = shared.rescaling {
         let turn = shared.game.position().turn();
         let share = shared.parameters.contempt.objectivity;
@@ -122,6 +131,20 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
         }
     }
     ranked
+}
+
+/// Adds what was proven beside the tree where no visit was left to enter it.
+fn add_proofs(ranked: &mut [Ranked], mates: &MateSearch) {
+    let unproven = |of: &&mut Ranked| of.header.outcome() == Outcome::Unknown;
+    for of in ranked.iter_mut().filter(unproven) {
+        if let Some(proof) = mates.proof_of(of.mv) {
+            of.header = of.header.with_outcome(proof.outcome, proof.plies());
+            of.statistics = Statistics {
+                visits: of.statistics.visits,
+                ..proven_value(proof.outcome, proof.plies())
+            };
+        }
+    }
 }
 
 fn line(shared: &Shared<'_>, first: &Ranked, has_moves_left: bool) -> Line {

@@ -82,8 +82,8 @@ impl Root {
     }
 
     /// The logits that the root's moves get instead of these; they are yet to be
-    /// divided by the policy's temperature. `mate` is the number of a move that mates.
-    pub(crate) fn logits<'a>(&self, logits: &'a [f32], mate: Option<usize>) -> Cow<'a, [f32]> {
+    /// divided by the policy's temperature.
+    pub(crate) fn logits<'a>(&self, logits: &'a [f32]) -> Cow<'a, [f32]> {
         let mut logits = Cow::Borrowed(logits);
         if self.temperature > 0.0 {
             let ratio = self.policy_temperature / self.temperature;
@@ -98,7 +98,7 @@ impl Root {
             }
             logits = Cow::Owned(policy);
         }
-        if let Some(number) = self.mate.or(mate) {
+        if let Some(number) = self.mate {
             let top = logits.iter().copied().fold(0.0, f32::max);
             logits.to_mut()[number] = top + CERTAIN;
         }
@@ -123,7 +123,7 @@ mod tests {
     use shakmaty::Position;
 
     fn policy(root: &Root, logits: &[f32], temperature: f32) -> Vec<f32> {
-        let mut policy = root.logits(logits, None).into_owned();
+        let mut policy = root.logits(logits).into_owned();
         softmax(&mut policy, temperature);
         policy
     }
@@ -139,10 +139,7 @@ mod tests {
         let logits: Vec<f32> = (0..20).map(|number| number as f32 / 5.0).collect();
         let plain = Parameters::default();
         assert!(!needs_fresh_root(&plain));
-        assert!(matches!(
-            root(&plain).logits(&logits, None),
-            Cow::Borrowed(_)
-        ));
+        assert!(matches!(root(&plain).logits(&logits), Cow::Borrowed(_)));
 
         let flat = Parameters {
             root_policy_temperature: 3.0,

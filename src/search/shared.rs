@@ -12,7 +12,6 @@ use crate::nn::{Backend, BackendError, Value};
 use crate::play::Control;
 use crate::tablebase::Verdict;
 use shakmaty::{MoveList, Position};
-use std::borrow::Cow;
 use std::sync::atomic::{self, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -95,7 +94,7 @@ impl Shared<'_> {
 
     /// Time to the deadline, or what it would be if the clock began to run now;
     /// `None` without a clock.
-    fn time_left(&self) -> Option<Duration> {
+    pub(crate) fn time_left(&self) -> Option<Duration> {
         match self.deadline.load(Relaxed) {
             u64::MAX => self.ponder_time,
             deadline => Some(Duration::from_micros(deadline).saturating_sub(self.began.elapsed())),
@@ -147,13 +146,6 @@ impl Shared<'_> {
             };
             rescaling.apply(value, turn)
         })
-    }
-
-    /// The logits that the root's moves get instead of these.
-    pub(crate) fn root_logits<'l>(&self, logits: &'l [f32]) -> Cow<'l, [f32]> {
-        let mate = self.mates.and_then(|mates| mates.lock().win());
-        let number = mate.and_then(|mate| self.root_moves.iter().position(|&mv| mv == mate));
-        self.root.logits(logits, number)
     }
 
     /// Whether the search is to end.

@@ -156,7 +156,7 @@ impl<'a> SearchWorker<'a> {
                 let value = self.evaluations.value(slot);
                 let value = self.shared.rescale(value, pick.length - 1);
                 let logits = match pick.length {
-                    1 => self.shared.root_logits(self.evaluations.logits(slot)),
+                    1 => self.shared.root.logits(self.evaluations.logits(slot)),
                     _ => Cow::Borrowed(self.evaluations.logits(slot)),
                 };
                 self.tree.expand(

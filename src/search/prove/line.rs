@@ -12,14 +12,11 @@ use crate::chess::key_of;
 use shakmaty::{Chess, Move, Position};
 use std::collections::HashMap;
 
-/// Most positions of a proof that are walked.
-const MAX_POSITIONS: usize = 1 << 20;
-
 /// A proof that is being walked.
 struct Walk<'a> {
     task: &'a Task<'a>,
-    /// Nodes that proving again what the table has lost may still take.
-    nodes: u64,
+    /// Where [`Prover::nodes`] must stop.
+    last: u64,
     /// Plies to the mate and the next move, of positions that have been walked; `None`
     /// of those on the path.
     walked: HashMap<u64, Option<(u32, Option<Move>)>>,
@@ -27,12 +24,12 @@ struct Walk<'a> {
 
 impl Prover {
     /// The line to a proven mate on which the defender holds out longest. What the
-    /// table has lost is proven again, by as many nodes as `task` says in all. `None`
-    /// where that does not suffice, or nothing is proven.
+    /// table has lost is proven again. `None` where nothing is proven, or where all
+    /// this takes more nodes than `task` allows; every move that is looked at is one.
     pub fn line(&mut self, position: &Chess, task: &Task<'_>) -> Option<Vec<Move>> {
         let mut walk = Walk {
             task,
-            nodes: task.nodes,
+            last: self.nodes.saturating_add(task.nodes),
             walked: HashMap::new(),
         };
         self.walk(&mut walk, position, 0)?;
@@ -54,7 +51,7 @@ impl Prover {
         if let Some(known) = walk.walked.get(&key) {
             return known.map(|(plies, _)| plies);
         }
-        if walk.walked.len() >= MAX_POSITIONS || walk.task.draws.contains(&zobrist) {
+        if self.nodes >= walk.last || walk.task.draws.contains(&zobrist) {
             return None;
         }
         walk.walked.insert(key, None);
@@ -63,17 +60,16 @@ impl Prover {
             Some(moves) if ply == 0 => moves.iter().copied().collect(),
             _ => position.legal_moves(),
         };
+        self.nodes += moves.len() as u64;
         let found = if attacks {
             let mut next = self.shortest(walk.task, position, &moves);
             if next.is_none() {
-                let nodes = self.nodes;
                 let again = Task {
-                    nodes: walk.nodes,
+                    nodes: walk.last.saturating_sub(self.nodes),
                     moves: walk.task.moves.filter(|_| ply == 0),
                     ..*walk.task
                 };
                 self.prove(position, &again);
-                walk.nodes = walk.nodes.saturating_sub(self.nodes - nodes);
                 next = self.shortest(walk.task, position, &moves);
             }
             let (mv, after) = next?;

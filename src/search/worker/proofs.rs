@@ -24,7 +24,7 @@ impl SearchWorker<'_> {
         };
         let time = (!shared.repeatable).then(|| shared.began.elapsed());
         if !shared.stopped() {
-            mates.advance(shared.progress.visits(), time);
+            mates.advance(shared.progress.visits(), time, shared.time_left());
         }
         self.enter_proofs(&mut mates);
     }

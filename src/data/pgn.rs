@@ -1,14 +1,18 @@
 //! Games in PGN: reading streams of them, plain or compressed; parsing each game's
 //! tree with the scores and lines in its comments; writing annotated games.
 
+mod boundary;
 mod comment;
 mod expected;
 mod game;
 mod journal;
 mod stream;
+mod tags;
+mod token;
 mod writer;
 
-pub use game::{GameError, parse_game};
-pub use journal::{Journal, JournalError, tag};
+pub use game::{GameError, ParsedGame, TokenPlace, parse_game, read_game};
+pub use journal::{Journal, JournalError};
 pub use stream::{Games, open};
+pub use tags::tag;
 pub use writer::{AnnotatedGame, Judged};

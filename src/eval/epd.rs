@@ -6,11 +6,11 @@
 
 use super::runner::Task;
 use super::{SuiteError, lines, read_text};
-use crate::chess::{Game, epd};
+use crate::chess::{Game, Notation, epd};
 use crate::play::{Choice, Limits, Score};
 use serde::Serialize;
-use shakmaty::san::{San, SanPlus};
-use shakmaty::{CastlingMode, Move, Position};
+use shakmaty::san::SanPlus;
+use shakmaty::{CastlingMode, Move};
 use std::path::Path;
 
 /// What may follow a move without changing it.
@@ -177,28 +177,11 @@ fn moves(game: &Game, operand: &str) -> Result<Vec<Move>, String> {
     Ok(moves)
 }
 
-/// The legal moves meant by a move in algebraic notation or in UCI's. Castling
-/// may be written with the digit 0 and the `x` of a capture may be missing;
-/// where it is not said which of two pieces moves, both are meant.
+/// The legal moves meant by a move, however it is written; where it is not said which
+/// of two pieces moves, both are meant.
 fn read_move(game: &Game, text: &str) -> Vec<Move> {
-    let castling = text.starts_with("0-0").then(|| text.replace('0', "O"));
-    let legal = game.position().legal_moves();
-    let meant = |san: San| -> Vec<Move> {
-        let moves = legal.iter().copied();
-        moves.filter(|&mv| san.matches(mv)).collect()
-    };
-    let mut moves = Vec::new();
-    if let Ok(mut san) = castling.as_deref().unwrap_or(text).parse::<San>() {
-        moves = meant(san);
-        if let (San::Normal { capture, .. }, true) = (&mut san, moves.is_empty()) {
-            *capture = !*capture;
-            moves = meant(san);
-        }
-    }
-    if moves.is_empty() {
-        moves.extend(game.parse_move(text));
-    }
-    moves
+    let notation = Notation::parse(text.as_bytes());
+    notation.map_or_else(Vec::new, |notation| notation.meant(game.position()))
 }
 
 /// `f5=10, Bf2=5`; `None` if it is anything else.

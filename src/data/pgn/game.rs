@@ -1,13 +1,12 @@
 //! The text of one game as a [`Record`].
 
+use std::fmt;
 use std::ops::ControlFlow;
 
-use pgn_reader::{Outcome, RawComment, RawTag, Reader, SanPlus, Skip, Visitor};
 use shakmaty::san::SanError;
-use shakmaty::{CastlingMode, Chess, KnownOutcome, Position};
+use shakmaty::{CastlingMode, CastlingSide, Chess, Position};
 
-use crate::chess::Ratings;
-use crate::chess::{FenError, Game};
+use crate::chess::{FenError, Game, Notation, Ratings};
 use crate::data::legal::Legal;
 use crate::data::record::{Node, Record};
 use crate::data::sample::Wdl;
@@ -15,6 +14,17 @@ use crate::encode::policy_index;
 
 use super::comment;
 use super::expected::{Expected, MAX_DEPTH, weave};
+use super::tags::Tags;
+use super::token::{Token, Tokens, result};
+
+/// Characters of a token that an error shows.
+const SHOWN: usize = 40;
+/// What people and programs write between moves without playing one.
+const ANNOTATIONS: [&str; 35] = [
+    "+", "++", "#", "=", "+=", "=+", "=/+", "+/=", "+/-", "-/+", "+-", "-+", "+--", "--+", "=∞",
+    "±", "∓", "⩲", "⩱", "∞", "~", "N", "TN", "D", "□", "⊙", "⟳", "→", "↑", "⇆", "e.p.", "e.p",
+    "ep", "ep.", "ch",
+];
 
 /// Why a game was refused.
 #[derive(Debug, thiserror::Error)]
@@ -30,23 +40,24 @@ pub enum GameError {
     Variant(String),
     /// A move cannot be played, or could be several.
     #[error(
-        "`{san}` at ply {ply}{} is {}",
-        if *.depth > 0 { " of a variation" } else { "" },
+        "{place} is {}",
         match .source {
             SanError::IllegalSan => "not a legal move",
             SanError::AmbiguousSan => "ambiguous",
         }
     )]
     Move {
-        /// Plies before the move, from 0.
-        ply: usize,
-        /// Nesting depth of its variation.
-        depth: usize,
-        /// The move as written.
-        san: String,
+        /// The move.
+        place: TokenPlace,
         /// Which of the two it is.
         source: SanError,
     },
+    /// A token is neither a move nor anything else that stands in a game.
+    #[error("{0} is no move")]
+    Token(TokenPlace),
+    /// A move follows the game's result.
+    #[error("{0} stands behind the result")]
+    Late(TokenPlace),
     /// A record numbers legal moves in a byte; only artificial positions have more.
     #[error("`{0}` is one of more than 256 legal moves")]
     Crowd(String),
@@ -56,6 +67,12 @@ pub enum GameError {
     /// A variation ends that did not begin.
     #[error("a variation ends that did not begin")]
     LateEnd,
+    /// A variation does not end.
+    #[error("a variation has no end")]
+    OpenVariation,
+    /// A comment does not end.
+    #[error("a comment after ply {0} has no end")]
+    OpenComment(usize),
     /// Variations nest too deep.
     #[error("variations nest deeper than {MAX_DEPTH}")]
     TooDeep,
@@ -64,36 +81,132 @@ pub enum GameError {
     Empty,
 }
 
-/// Reads the first game in `text`.
+/// A token and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenPlace {
+    /// The token as written, its beginning if it is long.
+    pub token: String,
+    /// Plies before it, from 0.
+    pub ply: usize,
+    /// Nesting depth of its variation; 0 on the main line.
+    pub depth: usize,
+}
+
+impl fmt::Display for TokenPlace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TokenPlace { token, ply, depth } = self;
+        let of = if *depth > 0 { " of a variation" } else { "" };
+        write!(formatter, "`{token}` at ply {ply}{of}")
+    }
+}
+
+/// A game as it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParsedGame {
+    /// The game.
+    pub record: Record,
+    /// Whether a null move stands on the main line. The record ends before it, without
+    /// a result.
+    pub is_cut: bool,
+}
+
+/// Reads the game in `text`.
 ///
 /// # Errors
 /// [`GameError`] if the game cannot be played from its start to its end, the
 /// variations included.
 pub fn parse_game(text: &[u8]) -> Result<Record, GameError> {
-    let mut reader = Reader::new(text);
-    // Reading from memory cannot fail, so no game is all there can be.
-    match reader.read_game(&mut RecordVisitor) {
-        Ok(Some(record)) => record,
-        Ok(None) | Err(_) => Err(GameError::Empty),
-    }
+    read_game(text).map(|game| game.record)
 }
 
-struct RecordVisitor;
+/// [`parse_game`], which also says whether a null move ended the game. In a variation
+/// a null move only ends that variation.
+///
+/// # Errors
+/// As [`parse_game`].
+pub fn read_game(text: &[u8]) -> Result<ParsedGame, GameError> {
+    let mut tags = Tags::new(text);
+    let known = KnownTags::read(&mut tags)?;
+    let mut tokens = Tokens::new(tags.rest());
+    if !known.is_any && tokens.clone().next().is_none() {
+        return Err(GameError::Empty);
+    }
+    let mut movetext = Movetext::new(known)?;
+    while let Some(token) = tokens.next() {
+        match token {
+            // What follows a null move in a variation.
+            Token::Begin if movetext.skipped > 0 => movetext.skipped += 1,
+            Token::End if movetext.skipped > 1 => movetext.skipped -= 1,
+            Token::Comment(_) | Token::Result(_) | Token::Word(_) if movetext.skipped > 0 => {}
+            Token::Comment(text) => movetext.comment(text),
+            Token::OpenComment => return Err(GameError::OpenComment(movetext.line().ply)),
+            Token::Begin => movetext.begin_variation()?,
+            Token::End => movetext.end_variation()?,
+            Token::Result(result) => movetext.end(result),
+            Token::Word(b"0-0") if movetext.is_forfeited(&tokens) => movetext.record.result = None,
+            Token::Word(word) => {
+                if movetext.word(word)?.is_break() {
+                    break;
+                }
+            }
+        }
+    }
+    movetext.finish()
+}
 
+/// What the tags say that matters.
 #[derive(Default)]
-struct Tags {
+struct KnownTags {
+    is_any: bool,
     fen: Option<String>,
     result: Option<Wdl>,
+    /// Whether both players lost.
+    is_forfeited: bool,
     ratings: Ratings,
+}
+
+impl KnownTags {
+    fn read(tags: &mut Tags<'_>) -> Result<KnownTags, GameError> {
+        let mut known = KnownTags::default();
+        for (name, value) in tags {
+            known.is_any = true;
+            let text = || String::from_utf8_lossy(&value);
+            match name {
+                b"FEN" if value.trim_ascii().is_empty() => {}
+                b"FEN" => match std::str::from_utf8(&value) {
+                    Ok(fen) => known.fen = Some(fen.to_owned()),
+                    Err(_) => return Err(GameError::FenTag),
+                },
+                b"Result" => {
+                    known.result = result(&value).flatten();
+                    known.is_forfeited = &*value == b"0-0";
+                }
+                b"WhiteElo" => known.ratings.white = rating(&text()),
+                b"BlackElo" => known.ratings.black = rating(&text()),
+                b"Variant" if !is_chess(&text()) => {
+                    return Err(GameError::Variant(text().into_owned()));
+                }
+                _ => {}
+            }
+        }
+        Ok(known)
+    }
 }
 
 /// The record so far and its open lines, outermost first.
 struct Movetext {
     record: Record,
     lines: Vec<Line>,
-    comment: Vec<u8>,
     /// What engines expected at moves of the game's main line.
     expected: Vec<Expected>,
+    /// Whether the tags say that both players lost.
+    is_forfeited: bool,
+    /// Whether the result was read.
+    is_over: bool,
+    /// Whether a null move ended the main line.
+    is_cut: bool,
+    /// Parentheses still open around what follows a null move in a variation.
+    skipped: usize,
 }
 
 struct Line {
@@ -105,50 +218,16 @@ struct Line {
     node: Option<usize>,
 }
 
-impl Visitor for RecordVisitor {
-    type Tags = Tags;
-    type Movetext = Movetext;
-    type Output = Result<Record, GameError>;
-
-    fn begin_tags(&mut self) -> ControlFlow<Self::Output, Tags> {
-        ControlFlow::Continue(Tags::default())
-    }
-
-    fn tag(
-        &mut self,
-        tags: &mut Tags,
-        name: &[u8],
-        value: RawTag<'_>,
-    ) -> ControlFlow<Self::Output> {
-        match name {
-            b"FEN" => match value.decode_utf8() {
-                Ok(fen) => tags.fen = Some(fen.into_owned()),
-                Err(_) => return ControlFlow::Break(Err(GameError::FenTag)),
-            },
-            b"Result" => tags.result = result(value.as_bytes()),
-            b"WhiteElo" => tags.ratings.white = rating(&value.decode_utf8_lossy()),
-            b"BlackElo" => tags.ratings.black = rating(&value.decode_utf8_lossy()),
-            b"Variant" => {
-                let variant = value.decode_utf8_lossy().into_owned();
-                if !is_chess(&variant) {
-                    return ControlFlow::Break(Err(GameError::Variant(variant)));
-                }
-            }
-            _ => {}
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn begin_movetext(&mut self, tags: Tags) -> ControlFlow<Self::Output, Movetext> {
+impl Movetext {
+    fn new(tags: KnownTags) -> Result<Movetext, GameError> {
         let position = match &tags.fen {
             None => Chess::default(),
             // Rights that only Chess960 has show in the FEN itself.
-            Some(fen) => match Game::from_fen(fen, CastlingMode::Standard) {
-                Ok(game) => game.position().clone(),
-                Err(error) => return ControlFlow::Break(Err(error.into())),
-            },
+            Some(fen) => Game::from_fen(fen, CastlingMode::Standard)?
+                .position()
+                .clone(),
         };
-        ControlFlow::Continue(Movetext {
+        Ok(Movetext {
             record: Record {
                 fen: tags.fen.filter(|_| position != Chess::default()),
                 result: tags.result,
@@ -161,33 +240,75 @@ impl Visitor for RecordVisitor {
                 ply: 0,
                 node: None,
             }],
-            comment: Vec::new(),
             expected: Vec::new(),
+            is_forfeited: tags.is_forfeited,
+            is_over: false,
+            is_cut: false,
+            skipped: 0,
         })
     }
 
-    fn san(&mut self, text: &mut Movetext, san_plus: SanPlus) -> ControlFlow<Self::Output> {
-        let depth = text.lines.len() - 1;
-        let line = &mut text.lines[depth];
-        let position = &line.position;
-        let mv = match san_plus.san.to_move(position) {
-            Ok(mv) => mv,
-            Err(source) => {
-                return ControlFlow::Break(Err(GameError::Move {
-                    ply: line.ply,
-                    depth,
-                    san: san_plus.to_string(),
-                    source,
-                }));
+    /// Nesting depth of the line at hand.
+    fn depth(&self) -> usize {
+        self.lines.len() - 1
+    }
+
+    fn line(&self) -> &Line {
+        &self.lines[self.depth()]
+    }
+
+    fn place(&self, token: &[u8]) -> TokenPlace {
+        let token = String::from_utf8_lossy(token);
+        TokenPlace {
+            token: token.escape_debug().take(SHOWN).collect(),
+            ply: self.line().ply,
+            depth: self.depth(),
+        }
+    }
+
+    /// Reads a word. After a break nothing belongs to the game.
+    fn word(&mut self, word: &[u8]) -> Result<ControlFlow<()>, GameError> {
+        let Some(notation) = Notation::parse(word) else {
+            if let Some((mv, result)) = part_result(word) {
+                self.word(mv)?;
+                self.end(Some(result));
+            } else if !ANNOTATIONS.iter().any(|known| known.as_bytes() == word) {
+                return Err(GameError::Token(self.place(word)));
             }
+            return Ok(ControlFlow::Continue(()));
         };
-        let turn = position.turn();
-        let legal = Legal::of(&position.legal_moves(), turn);
+        let is_main = self.depth() == 0;
+        if self.is_over && is_main {
+            return Err(GameError::Late(self.place(word)));
+        }
+        if notation != Notation::Null {
+            self.play(notation, word)?;
+            return Ok(ControlFlow::Continue(()));
+        }
+        if !is_main {
+            self.skipped = 1;
+            return Ok(ControlFlow::Continue(()));
+        }
+        self.is_cut = true;
+        self.record.result = None;
+        Ok(ControlFlow::Break(()))
+    }
+
+    fn play(&mut self, notation: Notation, word: &[u8]) -> Result<(), GameError> {
+        let depth = self.depth();
+        let mv = notation.to_move(&self.line().position);
+        let mv = mv.map_err(|source| GameError::Move {
+            place: self.place(word),
+            source,
+        })?;
+        let line = &mut self.lines[depth];
+        let turn = line.position.turn();
+        let legal = Legal::of(&line.position.legal_moves(), turn);
         let ordinal = legal.ordinal(policy_index(mv, turn));
         let Ok(ordinal) = u8::try_from(ordinal) else {
-            return ControlFlow::Break(Err(GameError::Crowd(san_plus.to_string())));
+            return Err(GameError::Crowd(String::from_utf8_lossy(word).into_owned()));
         };
-        text.record.nodes.push(Node {
+        self.record.nodes.push(Node {
             ordinal,
             depth: depth as u8,
             starts_line: depth > 0 && line.node.is_none(),
@@ -196,101 +317,100 @@ impl Visitor for RecordVisitor {
         line.before = Some(line.position.clone());
         line.position.play_unchecked(mv);
         line.ply += 1;
-        line.node = Some(text.record.nodes.len() - 1);
-        ControlFlow::Continue(())
+        line.node = Some(self.record.nodes.len() - 1);
+        Ok(())
     }
 
-    fn partial_comment(
-        &mut self,
-        text: &mut Movetext,
-        comment: RawComment<'_>,
-    ) -> ControlFlow<Self::Output> {
-        text.comment.extend_from_slice(comment.as_bytes());
-        ControlFlow::Continue(())
-    }
-
-    fn comment(
-        &mut self,
-        text: &mut Movetext,
-        comment: RawComment<'_>,
-    ) -> ControlFlow<Self::Output> {
-        text.comment.extend_from_slice(comment.as_bytes());
-        let depth = text.lines.len() - 1;
-        let line = &text.lines[depth];
-        if let (Some(node), Some(before)) = (line.node, &line.before) {
-            let comment = String::from_utf8_lossy(&text.comment);
-            let said = comment::read(&comment, before.turn());
-            if let Some(eval) = said.eval {
-                text.record.nodes[node].eval = Some(eval);
-                if let Some(expected) = said.line.filter(|_| depth == 0) {
-                    text.expected.push(Expected {
-                        ply: line.ply - 1,
-                        position: before.clone(),
-                        eval,
-                        line: expected.to_owned(),
-                    });
-                }
-            }
-        }
-        text.comment.clear();
-        ControlFlow::Continue(())
-    }
-
-    fn begin_variation(&mut self, text: &mut Movetext) -> ControlFlow<Self::Output, Skip> {
-        if text.lines.len() > MAX_DEPTH {
-            return ControlFlow::Break(Err(GameError::TooDeep));
-        }
-        let line = &text.lines[text.lines.len() - 1];
-        let Some(position) = line.before.clone() else {
-            return ControlFlow::Break(Err(GameError::EarlyVariation));
+    fn comment(&mut self, text: &[u8]) {
+        let line = &self.lines[self.depth()];
+        let (Some(node), Some(before)) = (line.node, &line.before) else {
+            return;
         };
+        let text = String::from_utf8_lossy(text);
+        let said = comment::read(&text, before.turn());
+        let Some(eval) = said.eval else {
+            return;
+        };
+        self.record.nodes[node].eval = Some(eval);
+        if let Some(expected) = said.line.filter(|_| self.lines.len() == 1) {
+            self.expected.push(Expected {
+                ply: line.ply - 1,
+                position: before.clone(),
+                eval,
+                line: expected.to_owned(),
+            });
+        }
+    }
+
+    fn begin_variation(&mut self) -> Result<(), GameError> {
+        if self.lines.len() > MAX_DEPTH {
+            return Err(GameError::TooDeep);
+        }
+        let line = self.line();
+        let position = line.before.clone().ok_or(GameError::EarlyVariation)?;
         let ply = line.ply - 1;
-        text.lines.push(Line {
+        self.lines.push(Line {
             position,
             before: None,
             ply,
             node: None,
         });
-        ControlFlow::Continue(Skip(false))
+        Ok(())
     }
 
-    fn end_variation(&mut self, text: &mut Movetext) -> ControlFlow<Self::Output> {
-        if text.lines.len() == 1 {
-            return ControlFlow::Break(Err(GameError::LateEnd));
+    fn end_variation(&mut self) -> Result<(), GameError> {
+        if self.depth() == 0 {
+            return Err(GameError::LateEnd);
         }
-        text.lines.pop();
-        ControlFlow::Continue(())
+        self.skipped = 0;
+        self.lines.pop();
+        Ok(())
     }
 
-    fn outcome(&mut self, text: &mut Movetext, outcome: Outcome) -> ControlFlow<Self::Output> {
-        if let Outcome::Known(known) = outcome {
-            text.record.result = Some(match known {
-                KnownOutcome::Draw => Wdl::Draw,
-                KnownOutcome::Decisive { winner } => winner.fold_wb(Wdl::Win, Wdl::Loss),
-            });
+    /// Takes in a result; those of variations say nothing of the game.
+    fn end(&mut self, result: Option<Wdl>) {
+        if self.depth() == 0 {
+            self.is_over = true;
+            self.record.result = result.or(self.record.result);
         }
-        ControlFlow::Continue(())
     }
 
-    fn end_game(&mut self, text: Movetext) -> Self::Output {
-        let mut record = text.record;
+    /// Whether `0-0` before these tokens is no castling, but says that both players
+    /// lost.
+    fn is_forfeited(&self, rest: &Tokens<'_>) -> bool {
+        let is_last = rest.clone().all(|token| matches!(token, Token::Comment(_)));
+        let castling = self.line().position.castling_moves(CastlingSide::KingSide);
+        is_last && self.depth() == 0 && (self.is_forfeited || castling.is_empty())
+    }
+
+    fn finish(self) -> Result<ParsedGame, GameError> {
+        if self.depth() > 0 {
+            return Err(GameError::OpenVariation);
+        }
+        let mut record = self.record;
         // Where there are variations, the lines of interest are among them.
         let has_variations = record.nodes.iter().any(|node| node.depth > 0);
-        if !has_variations && !text.expected.is_empty() {
-            record.nodes = weave(&record.nodes, &text.expected);
+        if !has_variations && !self.expected.is_empty() {
+            record.nodes = weave(&record.nodes, &self.expected);
         }
-        Ok(record)
+        Ok(ParsedGame {
+            record,
+            is_cut: self.is_cut,
+        })
     }
 }
 
-/// The result for White.
-fn result(tag: &[u8]) -> Option<Wdl> {
-    match tag {
-        b"1-0" => Some(Wdl::Win),
-        b"1/2-1/2" => Some(Wdl::Draw),
-        b"0-1" => Some(Wdl::Loss),
-        _ => None,
-    }
+/// The last move and the result of a game, where no space parts them.
+fn part_result(word: &[u8]) -> Option<(&[u8], Wdl)> {
+    let results: [(&[u8], Wdl); 3] = [
+        (b"1-0", Wdl::Win),
+        (b"0-1", Wdl::Loss),
+        (b"1/2-1/2", Wdl::Draw),
+    ];
+    let parted = results
+        .into_iter()
+        .find_map(|(end, result)| Some((word.strip_suffix(end)?, result)));
+    parted.filter(|&(mv, _)| Notation::parse(mv).is_some_and(|mv| mv != Notation::Null))
 }
 
 /// The rating in a tag, which may be marked as provisional.
@@ -390,6 +510,97 @@ mod tests {
         record.places().unwrap();
     }
 
+    fn read(text: &str) -> Record {
+        parse_game(text.as_bytes()).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn dialects_are_read_as_the_moves_they_mean() {
+        let start = "[FEN \"4k2r/P7/8/3pP3/8/8/4P3/R3K2R w KQk d6 0 1\"]\n\n";
+        let expected = read(&format!(
+            "{start}1. exd6 O-O 2. a8=Q Rxa8 3. Rxa8+ Kf7 4. O-O Kg6 5. e4 *"
+        ));
+        assert_eq!(expected.main_line().count(), 9);
+        for moves in [
+            "1. exd6e.p. 0-0 2. a8Q Rxa8 3. Rxa8 Kf7 4. 0-0 Kg6 5. e4 *",
+            "1. exd6 e.p. o-o 2. a8(Q) Ra8 3. Ra8 Kf7 4. O–O Kg6 5. e2-e4 *",
+            "1. e5xd6 ep O-O 2. a7-a8Q Rf8xa8 3. Ra1xa8+ Kg8-f7 4. 0–0 Kf7-g6 5. e2-e4 *",
+            "1 e5d6 e8g8 2 a7a8q f8a8 3 a1a8 g8f7 4 e1g1 f7g6 5 e2e4",
+            "1.exd6 O-O 2.a8=Q Rxa8 3.Rxa8 Kf7 4.O-O Kg6 5.e41-0",
+            "1.exd6!(1.e4)0-0{a}2.a8(Q)$1Rxa8!?3.Rxa8+-Kf7 4.0-0 = Kg6 5.e4 N ± □",
+        ] {
+            let moves = moves.replace("Rxa8+-", "Rxa8 +- ");
+            let record = read(&format!("{start}{moves}"));
+            assert!(record.main_line().eq(expected.main_line()), "{moves}");
+        }
+    }
+
+    #[test]
+    fn a_null_move_ends_its_variation_or_the_game() {
+        let scored = "1. e4 {+0.3/10 1s} e5 {+0.2/10 1s} NULL 2. Nf3 {+0.3/10 1s} \
+                      Nc6 {+0.2/10 1s} 1-0";
+        let without = read(&scored.replace("NULL", ""));
+        for null in ["--", "Z0", "null", "@@@@", "0000"] {
+            for variation in [
+                "1... NULL 2. d4",
+                "1... NULL (1... c5) 2. d4 {a} 0-1",
+                "NULL",
+            ] {
+                let variation = format!("({})", variation.replace("NULL", null));
+                let text = scored.replace("NULL", &variation);
+                assert_eq!(read(&text), without, "{text}");
+            }
+            let text = scored.replace("NULL", &format!("(1... c5 2. {null} Nc6 3. Nxx) (1... c6)"));
+            assert_eq!(
+                read(&text),
+                read(&scored.replace("NULL", "(1... c5) (1... c6)"))
+            );
+
+            let text = format!("[Result \"1-0\"]\n\n1. e4 e5 (1... c5) 2. {null} Sf6 3. d4 ( 1-0");
+            let cut = read_game(text.as_bytes()).unwrap();
+            assert!(cut.is_cut && cut.record.result.is_none());
+            assert_eq!(cut.record, read("1. e4 e5 (1... c5) *"));
+        }
+        assert!(!read_game(b"1. e4 (1. --) *").unwrap().is_cut);
+    }
+
+    #[test]
+    fn results_are_those_of_the_game() {
+        let tagged =
+            |tag: &str, moves: &str| read(&format!("[Result \"{tag}\"]\n\n{moves}")).result;
+        assert_eq!(tagged("?", "1. e4 (1. d4 0-1) 1-0 {0-1}"), Some(Wdl::Win));
+        assert_eq!(tagged("1/2", "1. e4 *"), Some(Wdl::Draw));
+        assert_eq!(tagged("1–0", "1. e4"), Some(Wdl::Win));
+        assert_eq!(tagged("1-0", "1. e4 0-1 1-0"), Some(Wdl::Win));
+        assert_eq!(tagged("*", "1. e4 e51/2-1/2"), Some(Wdl::Draw));
+        // Both lose; where castling is possible, the tag decides.
+        let castling = "1. e4 e5 2. Nf3 Nf6 3. Bc4 Bc5";
+        for (tag, moves, plies) in [
+            ("0-0", "0-0 {nobody came}".to_owned(), 0),
+            ("?", "1. e4 0-0".to_owned(), 1),
+            ("0-0", format!("{castling} 0-0"), 6),
+            ("*", format!("{castling} 0-0"), 7),
+            ("0-0", format!("{castling} 4. 0-0 0-0"), 7),
+        ] {
+            let record = read(&format!("[Result \"{tag}\"]\n\n{moves}"));
+            assert_eq!(
+                (record.result, record.nodes.len()),
+                (None, plies),
+                "{moves}"
+            );
+        }
+    }
+
+    #[test]
+    fn tags_do_not_lose_a_game() {
+        let text = "% escaped\n[Annotator \"a \"b\" c\"]\n[FEN \"\"]\n%[Result \"0-1\"]\n\
+                    [WhiteElo \"1500\"]\n[Result \"1-0\"]\n\n%1. d4\n1. e4\n%d5\n e5 2. Nf3";
+        let record = read(text);
+        assert_eq!((record.nodes.len(), record.result), (3, Some(Wdl::Win)));
+        assert_eq!(record.ratings.white, Some(1500));
+        assert_eq!(record.fen, None);
+    }
+
     #[test]
     fn ratings_are_read_where_they_are_given() {
         for (tag, expected) in [
@@ -416,7 +627,30 @@ mod tests {
                 "`e5` at ply 0 of a variation is not a legal move",
             ),
             ("1. Nf3 d5 2. d3 d4 3. Nd2 *", "`Nd2` at ply 4 is ambiguous"),
-            ("1. e4 -- 2. d4 *", "`--` at ply 1 is not a legal move"),
+            ("1. a8Q Kg7 *", "`a8Q` at ply 0 is not a legal move"),
+            ("1. e4 e5 2. Sf3 Sc6 1-0", "`Sf3` at ply 2 is no move"),
+            (
+                "1. e4 (1. d4 Sf6) *",
+                "`Sf6` at ply 1 of a variation is no move",
+            ),
+            ("1. e4 e5 } 2. Nf3 *", "`}` at ply 2 is no move"),
+            ("1. e4 [%clk 0:01] e5", "`[%clk` at ply 1 is no move"),
+            (
+                "1. e4 e5 0-0 2. Nf3 *",
+                "`0-0` at ply 2 is not a legal move",
+            ),
+            (
+                "1. e4 e5 1-0 2. d4 *",
+                "`d4` at ply 2 stands behind the result",
+            ),
+            ("1. e4 e5 1-0 --", "`--` at ply 2 stands behind the result"),
+            ("1. e4 (1. d4 d5 2. c4 *", "a variation has no end"),
+            ("1. e4) e5 *", "a variation ends that did not begin"),
+            ("1. e4 e5 {2. Nf3 *", "a comment after ply 2 has no end"),
+            (
+                "1. e4 (1. d4 -- {2. c4) *",
+                "a comment after ply 1 has no end",
+            ),
             ("(1. e4) *", "a variation stands before any move"),
             (
                 "[FEN \"8/8\"]\n\n1. e4 *",
@@ -444,7 +678,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_panics(text in "([\\[\\](){};%eval#0-9. \n\"]|e4|Nf3|O-O|1-0|\\[FEN \"){0,80}") {
+        fn no_text_panics(text in "([\\[\\](){};%eval#0-9. \n\"]|e4|Nf3|O-O|1-0|0-0|--|e2-e4|\\[FEN \"){0,80}") {
             let _ = parse_game(text.as_bytes());
         }
 

@@ -14,6 +14,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::stream::{Games, open};
+use super::tags::tag;
 use crate::atomic_file;
 
 /// Level of zstd, of 22: small text, still written quickly.
@@ -270,18 +271,6 @@ fn whole(game: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(game).ok()?;
     let last = text.strip_suffix("\n\n")?.lines().last()?;
     (!last.starts_with('[')).then_some(text)
-}
-
-/// The value of a tag.
-#[must_use]
-pub fn tag(game: &str, name: &str) -> Option<String> {
-    let game = game.trim_start_matches('\u{feff}').trim_start();
-    let mut lines = game.lines().map_while(|line| line.strip_prefix('['));
-    let value = lines.find_map(|line| {
-        let value = line.strip_prefix(name)?.strip_prefix(" \"")?;
-        value.strip_suffix("\"]")
-    });
-    value.map(|value| value.replace("\\\"", "\"").replace("\\\\", "\\"))
 }
 
 #[cfg(test)]

@@ -67,6 +67,7 @@ pub mod label;
 pub mod network;
 pub mod nn;
 pub mod openings;
+mod packed;
 #[cfg(feature = "torch")]
 mod page;
 mod panics;

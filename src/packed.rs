@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Error, ErrorKind, Read};
 use std::path::Path;
 
 /// Bytes read ahead of the decompressors and of those who read lines.
-const BUFFER: usize = 1 << 18;
+pub(crate) const BUFFER: usize = 1 << 18;
 /// How gzip begins.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// How a frame of zstd begins.
@@ -30,16 +30,19 @@ pub(crate) fn open<R: Read + Send + 'static>(
     path: &Path,
     wrap: impl FnOnce(File) -> R,
 ) -> io::Result<Stream> {
-    text(unpack(wrap(open_file(path)?))?)
+    text(unpack(BufReader::with_capacity(
+        BUFFER,
+        wrap(open_file(path)?),
+    ))?)
 }
 
-/// The whole text at `path`, of at most so many bytes once it is unpacked.
+/// All of a stream, of at most so many bytes.
 ///
 /// # Errors
-/// As [`open`]; or that it is larger.
-pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+/// What the system says; or that it is larger.
+pub(crate) fn read_all(stream: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    Limited::new(open(path, |file| file)?, most).read_to_end(&mut bytes)?;
+    Limited::new(stream, most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -58,9 +61,8 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// What the system says.
-pub(crate) fn unpack(packed: impl Read + Send + 'static) -> io::Result<Stream> {
-    let packed = BufReader::with_capacity(BUFFER, packed);
-    let (magic, packed) = peek(packed, ZSTD.len())?;
+pub(crate) fn unpack(packed: impl BufRead + Send + 'static) -> io::Result<Stream> {
+    let (magic, packed) = peek(packed, ZSTD.len());
     let is_zstd = magic == ZSTD || magic.get(1..) == Some(&ZSTD_SKIPPED) && magic[0] >> 4 == 5;
     Ok(if is_zstd {
         let unpacked = zstd::Decoder::with_buffer(packed)?;
@@ -80,7 +82,7 @@ pub(crate) fn unpack(packed: impl Read + Send + 'static) -> io::Result<Stream> {
 /// # Errors
 /// What the system says; or that it is in UTF-16.
 pub(crate) fn text(bytes: Stream) -> io::Result<Stream> {
-    let (start, text) = peek(bytes, BYTE_ORDER_MARK.len())?;
+    let (start, text) = peek(bytes, BYTE_ORDER_MARK.len());
     let is_plain = |byte: u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
     let is_wide = match start[..] {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => true,
@@ -92,23 +94,58 @@ pub(crate) fn text(bytes: Stream) -> io::Result<Stream> {
         return Err(Error::new(ErrorKind::InvalidData, reason));
     }
     Ok(match start == BYTE_ORDER_MARK {
-        true => text.into_inner().1,
+        true => text.rest,
         false => Box::new(text),
     })
 }
 
-/// The first bytes of a stream, fewer than `count` only if it ends, and the whole
-/// stream. A pipe may give them one by one.
-///
-/// # Errors
-/// What the system says.
-pub(crate) fn peek<R: BufRead>(
-    mut stream: R,
-    count: usize,
-) -> io::Result<(Vec<u8>, io::Chain<Cursor<Vec<u8>>, R>)> {
+/// The first bytes of a stream, fewer than `count` only if it ends or fails, and the
+/// whole stream.
+pub(crate) fn peek<R: BufRead>(mut stream: R, count: usize) -> (Vec<u8>, Peeked<R>) {
     let mut start = Vec::with_capacity(count);
-    stream.by_ref().take(count as u64).read_to_end(&mut start)?;
-    Ok((start.clone(), Cursor::new(start).chain(stream)))
+    // A pipe may give them one by one.
+    let read = stream.by_ref().take(count as u64).read_to_end(&mut start);
+    let peeked = Peeked {
+        start: Cursor::new(start.clone()),
+        failed: read.err(),
+        rest: stream,
+    };
+    (start, peeked)
+}
+
+/// A stream whose first bytes were looked at.
+pub(crate) struct Peeked<R> {
+    start: Cursor<Vec<u8>>,
+    /// What comes behind the first bytes in place of others.
+    failed: Option<Error>,
+    rest: R,
+}
+
+impl<R: BufRead> Read for Peeked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.fill_buf()?.read(buffer)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+impl<R: BufRead> BufRead for Peeked<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.start.fill_buf()?.is_empty() {
+            return match self.failed.take() {
+                Some(error) => Err(error),
+                None => self.rest.fill_buf(),
+            };
+        }
+        self.start.fill_buf()
+    }
+
+    fn consume(&mut self, count: usize) {
+        match self.start.fill_buf() {
+            Ok([]) | Err(_) => self.rest.consume(count),
+            Ok(_) => self.start.consume(count),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -128,7 +165,7 @@ mod tests {
 
     fn read_slowly(bytes: &[u8]) -> io::Result<Vec<u8>> {
         let mut read = Vec::new();
-        text(unpack(Slow(Cursor::new(bytes.to_vec())))?)?.read_to_end(&mut read)?;
+        text(unpack(BufReader::new(Slow(Cursor::new(bytes.to_vec()))))?)?.read_to_end(&mut read)?;
         Ok(read)
     }
 
@@ -162,6 +199,22 @@ mod tests {
     }
 
     #[test]
+    fn damage_comes_behind_what_is_whole() {
+        let long = "1. e4 e5 ".repeat(9000);
+        for packed in [gzip(long.as_bytes()), zstd(long.as_bytes())] {
+            for length in 4..packed.len() {
+                let cut = Cursor::new(packed[..length].to_vec());
+                let mut read = Vec::new();
+                let whole = text(unpack(cut).unwrap()).unwrap().read_to_end(&mut read);
+                assert!(
+                    whole.is_err() && long.as_bytes().starts_with(&read),
+                    "{length}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn utf_16_is_named() {
         for wide in [
             &b"\xff\xfe1\0"[..],
@@ -181,11 +234,12 @@ mod tests {
     #[test]
     fn folders_are_named_and_bounds_are_kept() {
         let folder = tempfile::tempdir().unwrap();
-        let error = read(folder.path(), 9).unwrap_err();
+        let error = open(folder.path(), |file| file).err().unwrap();
         assert_eq!(error.to_string(), "it is a folder");
         let path = folder.path().join("a");
         std::fs::write(&path, gzip(&[b'a'; 100])).unwrap();
-        assert_eq!(read(&path, 100).unwrap(), [b'a'; 100]);
-        assert!(read(&path, 99).is_err());
+        let read = |most| read_all(open(&path, |file| file).unwrap(), most);
+        assert_eq!(read(100).unwrap(), [b'a'; 100]);
+        assert!(read(99).is_err());
     }
 }

@@ -3,6 +3,7 @@
 
 mod boundary;
 mod comment;
+mod error;
 mod expected;
 mod game;
 mod journal;
@@ -11,7 +12,8 @@ mod tags;
 mod token;
 mod writer;
 
-pub use game::{GameError, ParsedGame, TokenPlace, parse_game, read_game};
+pub use error::{GameError, TokenPlace};
+pub use game::{ParsedGame, parse_game, read_game};
 pub use journal::{Journal, JournalError};
 pub use stream::{Games, open};
 pub use tags::tag;

@@ -5,7 +5,7 @@
 //! of Kaufman, Bratko and Kopec, LCT II, Arasan, STS and matetrack contain.
 
 use super::runner::Task;
-use super::{SuiteError, lines, read_text};
+use super::{SuiteError, lines, read_text, usable};
 use crate::chess::{Game, Notation, epd};
 use crate::play::{Choice, Limits, Score};
 use serde::Serialize;
@@ -31,8 +31,8 @@ pub struct Entry {
     pub avoid: Vec<Move>,
     /// Points for moves (`c0 "f5=10, Bf2=5"`, as in the Strategic Test Suite).
     pub grades: Vec<(Move, u32)>,
-    /// A mate to be proven (`bm #3`), in moves; negative where the side to move
-    /// is the one mated.
+    /// A mate to be proven (`bm #3`, or `dm 3` alone), in moves; negative where the side
+    /// to move is the one mated.
     pub mate: Option<i32>,
 }
 
@@ -54,10 +54,11 @@ impl Entry {
             grades: Vec::new(),
             mate: None,
         };
-        for operation in operations {
+        let mut direct_mate = None;
+        for operation in &operations {
             let (code, operand) = operation
                 .split_once(char::is_whitespace)
-                .unwrap_or((&operation, ""));
+                .unwrap_or((operation, ""));
             let operand = operand.trim().trim_matches('"');
             match code {
                 "id" => entry.id = operand.to_owned(),
@@ -68,6 +69,7 @@ impl Entry {
                 }
                 "bm" => entry.best = moves(&entry.game, operand)?,
                 "am" => entry.avoid = moves(&entry.game, operand)?,
+                "dm" => direct_mate = Some(operand),
                 // c0 is a comment; only a list of moves with points is read.
                 "c0" => entry.grades = grades(&entry.game, operand).unwrap_or_default(),
                 _ => {}
@@ -75,10 +77,16 @@ impl Entry {
         }
         let asks = !(entry.best.is_empty() && entry.avoid.is_empty() && entry.grades.is_empty());
         if asks || entry.mate.is_some() {
-            Ok(entry)
-        } else {
-            Err("nothing is asked: no bm, no am and no moves with points in c0".to_owned())
+            return Ok(entry);
         }
+        // Beside moves it only tells of them.
+        let Some(moves) = direct_mate else {
+            let reason = "nothing is asked: no bm, no am, no dm and no moves with points in c0";
+            return Err(reason.to_owned());
+        };
+        let mate = moves.parse().ok().filter(|&moves| moves > 0);
+        entry.mate = Some(mate.ok_or_else(|| format!("`dm {moves}` is not a mate"))?);
+        Ok(entry)
     }
 
     /// What `choice` is worth here.
@@ -196,7 +204,7 @@ fn grades(game: &Game, operand: &str) -> Option<Vec<(Move, u32)>> {
     (!grades.is_empty()).then_some(grades)
 }
 
-/// Reads a suite, gzipped or not, and what is wrong with the lines that cannot
+/// Reads a suite, gzip or zstd or neither, and what is wrong with the lines that cannot
 /// be used: suites contain positions and moves that are not legal.
 ///
 /// # Errors
@@ -215,15 +223,7 @@ pub fn read(path: &Path) -> Result<(Vec<Entry>, Vec<SuiteError>), SuiteError> {
             }),
         }
     }
-    if !entries.is_empty() {
-        return Ok((entries, refused));
-    }
-    Err(match refused.into_iter().next() {
-        Some(first) => first,
-        None => SuiteError::Empty {
-            path: path.to_owned(),
-        },
-    })
+    usable(entries, refused, path)
 }
 
 /// A player's answer to an entry.

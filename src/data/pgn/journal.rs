@@ -83,11 +83,10 @@ impl Journal {
         event: &str,
         visit: impl FnMut(&str),
     ) -> Result<Journal, JournalError> {
-        let mut part_path = output.as_os_str().to_owned();
-        part_path.push(".part");
+        let [_, part_path] = Journal::files(output);
         let mut journal = Journal {
             output: output.to_owned(),
-            part_path: part_path.into(),
+            part_path,
             event: event.to_owned(),
             games: BTreeMap::new(),
             part: None,
@@ -108,6 +107,14 @@ impl Journal {
             journal.index(output, games, visit)?;
         }
         Ok(journal)
+    }
+
+    /// The files that are written for `output`: itself, and its part.
+    #[must_use]
+    pub fn files(output: &Path) -> [PathBuf; 2] {
+        let mut part = output.as_os_str().to_owned();
+        part.push(".part");
+        [output.to_owned(), part.into()]
     }
 
     /// Whether the game of this number is finished.

@@ -101,7 +101,7 @@ class TestOpenings(ToolTest):
                     [sys.executable, ROOT / "tools" / tool, *arguments, "--openings", "book.pgn"],
                     cwd=self.folder, capture_output=True, text=True, timeout=60,
                 )
-                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn(f"{output} holds the openings", done.stderr)
         self.assertEqual((self.folder / "book.pgn").read_text(), "1. e4 *\n")
 

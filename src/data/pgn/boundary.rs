@@ -5,6 +5,8 @@
 //! a result or an empty line. An Event tag begins one even in a comment, which was then
 //! never closed.
 
+use memchr::{memchr, memchr2};
+
 use super::token::result;
 
 /// The byte-order mark.
@@ -69,13 +71,13 @@ impl Boundary {
     fn scan(&mut self, mut line: &[u8]) {
         loop {
             if self.in_comment {
-                let Some(end) = line.iter().position(|&byte| byte == b'}') else {
+                let Some(end) = memchr(b'}', line) else {
                     return;
                 };
                 self.in_comment = false;
                 line = &line[end + 1..];
             }
-            let end = line.iter().position(|byte| matches!(byte, b'{' | b';'));
+            let end = memchr2(b'{', b';', line);
             let words = line[..end.unwrap_or(line.len())].trim_ascii_end();
             let last = words.rsplit(u8::is_ascii_whitespace).next();
             if let Some(last) = last.filter(|last| !last.is_empty()) {

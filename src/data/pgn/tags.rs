@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr;
+
 /// Reads the tags of a game's text one by one; what is left then is its movetext.
 pub(super) struct Tags<'a> {
     rest: &'a [u8],
@@ -24,8 +26,8 @@ impl<'a> Tags<'a> {
         let mut rest = self.rest;
         loop {
             let skipped = match rest {
-                [b'{', ..] => position(rest, b'}').map(|end| end + 1),
-                [b';' | b'%', ..] => position(rest, b'\n'),
+                [b'{', ..] => memchr(b'}', rest).map(|end| end + 1),
+                [b';' | b'%', ..] => memchr(b'\n', rest),
                 [0xef, 0xbb, 0xbf, ..] => Some(3),
                 [byte, ..] if byte.is_ascii_whitespace() => Some(1),
                 [b'[', rest @ ..] => {
@@ -45,9 +47,9 @@ impl<'a> Tags<'a> {
     /// quotes into it as they are: it ends where a bracket follows.
     fn value(&mut self) -> Cow<'a, [u8]> {
         let text = self.rest;
-        let line = &text[..position(text, b'\n').unwrap_or(text.len())];
+        let line = &text[..memchr(b'\n', text).unwrap_or(text.len())];
         let Some(quoted) = line.strip_prefix(b"\"") else {
-            let end = position(line, b']');
+            let end = memchr(b']', line);
             self.rest = &text[end.map_or(line.len(), |end| end + 1)..];
             return Cow::Borrowed(line[..end.unwrap_or(line.len())].trim_ascii());
         };
@@ -58,7 +60,7 @@ impl<'a> Tags<'a> {
         let unescaped = ends.clone().find(|&at| !is_escaped(quoted, at));
         let (end, rest) = match unescaped.or_else(|| ends.last()) {
             Some(end) => {
-                let bracket = position(&quoted[end..], b']').unwrap_or(0);
+                let bracket = memchr(b']', &quoted[end..]).unwrap_or(0);
                 (end, 1 + end + bracket + 1)
             }
             None => {
@@ -95,10 +97,6 @@ pub fn tag(game: &str, name: &str) -> Option<String> {
     let mut tags = Tags::new(game.as_bytes());
     let value = tags.find(|&(other, _)| other == name.as_bytes());
     value.map(|(_, value)| String::from_utf8_lossy(&value).into_owned())
-}
-
-fn position(text: &[u8], wanted: u8) -> Option<usize> {
-    text.iter().position(|&byte| byte == wanted)
 }
 
 /// Whether an odd number of backslashes stands before this place.

@@ -1,6 +1,8 @@
 //! What a game's movetext consists of. Everything in it is either a token or known to
 //! say nothing of the moves: numbers, NAGs, dots, and comments up to the line's end.
 
+use memchr::memchr;
+
 use crate::chess::with_hyphens;
 use crate::data::sample::Wdl;
 
@@ -44,13 +46,13 @@ impl<'a> Tokens<'a> {
 
     /// Skips to the end of the line.
     fn skip_line(&mut self) {
-        let end = self.rest.iter().position(|&byte| byte == b'\n');
+        let end = memchr(b'\n', self.rest);
         self.rest = &self.rest[end.unwrap_or(self.rest.len())..];
     }
 
     fn comment(&mut self) -> Token<'a> {
         let inside = &self.rest[1..];
-        match inside.iter().position(|&byte| byte == b'}') {
+        match memchr(b'}', inside) {
             Some(end) => {
                 self.rest = &inside[end + 1..];
                 Token::Comment(&inside[..end])

@@ -116,7 +116,7 @@ fn every_command_spares_its_inputs() {
             [&explain[..], &["--transcoder", "IN", "-o", "OUT"]].concat(),
         ),
     ] {
-        assert_refused(is_train, input, &[input.clone()], &arguments);
+        assert_refused(is_train, input, std::slice::from_ref(input), &arguments);
     }
 }
 

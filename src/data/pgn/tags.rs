@@ -53,12 +53,12 @@ impl<'a> Tags<'a> {
             self.rest = &text[end.map_or(line.len(), |end| end + 1)..];
             return Cow::Borrowed(line[..end.unwrap_or(line.len())].trim_ascii());
         };
-        let ends = (0..quoted.len()).filter(|&at| {
+        let mut ends = (0..quoted.len()).filter(|&at| {
             quoted[at] == b'"' && quoted[at + 1..].trim_ascii_start().starts_with(b"]")
         });
         // A backslash before the last quote is part of the value.
         let unescaped = ends.clone().find(|&at| !is_escaped(quoted, at));
-        let (end, rest) = match unescaped.or_else(|| ends.last()) {
+        let (end, rest) = match unescaped.or_else(|| ends.next_back()) {
             Some(end) => {
                 let bracket = memchr(b']', &quoted[end..]).unwrap_or(0);
                 (end, 1 + end + bracket + 1)

@@ -6,11 +6,13 @@
 
 pub(crate) mod epd;
 mod mate;
+mod notation;
 pub mod perft;
 mod ratings;
 
 pub use mate::Checks;
 pub use mate::mate_in_one;
+pub(crate) use notation::{Notation, with_hyphens};
 pub use ratings::{RATING_SPREAD, Ratings, weights_near};
 
 use shakmaty::fen::{Fen, ParseFenError};

@@ -7,9 +7,10 @@
 //! targets and what their values are; [`replay`] plays a record through and
 //! yields a [`Sample`] for each. [`loader`] mixes shards into shuffled batches
 //! in an order that can be resumed exactly. [`v6`] reads the training chunks
-//! of Lc0, which hold ready samples instead of games. [`statistics`] counts
-//! what the data consists of. [`held_out`] removes the positions of test sets.
+//! of Lc0, which hold ready samples instead of games. [`Contents`] tells all of
+//! these apart. [`statistics`] counts what the data consists of. [`held_out`] removes the positions of test sets.
 
+mod contents;
 pub mod curve;
 pub mod held_out;
 pub mod label;
@@ -23,6 +24,7 @@ pub mod shard;
 pub mod statistics;
 pub mod v6;
 
+pub use contents::{Contents, ContentsError};
 pub use curve::Curve;
 pub use legal::Legal;
 pub use sample::{Policy, Sample, Wdl};

@@ -10,17 +10,20 @@
 //! | [`throughput`] | a backend: evaluations a second by batch size |
 //! | [`move_match`] | networks against people's moves, by rating |
 //! | [`perft`] | move generation against suites of known counts |
+//! | [`positions`] | nothing: the positions of puzzles and suites alone |
 
 pub mod bench;
 pub mod epd;
 pub mod move_match;
 pub mod perft;
+pub mod positions;
 pub mod puzzles;
 pub mod runner;
 pub mod throughput;
 
-use crate::bounded::{self, LARGEST_TEXT, Limited};
-use flate2::read::MultiGzDecoder;
+use crate::bounded::LARGEST_TEXT;
+use crate::data::pgn::GameError;
+use crate::packed;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -45,6 +48,16 @@ pub enum SuiteError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A game is left out.
+    #[error("{path}, game {game}: {source}")]
+    Game {
+        /// The file.
+        path: PathBuf,
+        /// Number of the game, counted from 1.
+        game: usize,
+        /// What is wrong with it.
+        source: GameError,
+    },
     /// There is nothing in the file.
     #[error("{path} holds no position")]
     Empty {
@@ -53,26 +66,40 @@ pub enum SuiteError {
     },
 }
 
-/// A suite's text. Old suites are in no known encoding and end in control
-/// characters; moves and FENs are ASCII, so nothing that counts is lost.
-/// Files ending in `.gz` are inflated.
-fn read_text(path: &Path) -> Result<String, SuiteError> {
-    let bytes = bounded::read(path, LARGEST_TEXT).and_then(|bytes| {
-        if path.extension().is_some_and(|extension| extension == "gz") {
-            let mut inflated = Vec::new();
-            Limited::new(MultiGzDecoder::new(bytes.as_slice()), LARGEST_TEXT)
-                .read_to_end(&mut inflated)?;
-            return Ok(inflated);
-        }
-        Ok(bytes)
-    });
-    match bytes {
-        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-        Err(source) => Err(SuiteError::Read {
-            path: path.to_owned(),
-            source,
-        }),
+/// The text of a file of positions, gzip or zstd or neither.
+///
+/// # Errors
+/// [`SuiteError::Read`] if it cannot be read, is a folder or in UTF-16.
+pub fn read_text(path: &Path) -> Result<String, SuiteError> {
+    let text = packed::open(path, |file| file).and_then(text_of);
+    text.map_err(|source| SuiteError::Read {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// All of a text. Old suites are in no known encoding and end in control characters;
+/// moves and FENs are ASCII, so nothing that counts is lost.
+fn text_of(stream: impl Read) -> std::io::Result<String> {
+    let bytes = packed::read_all(stream, LARGEST_TEXT)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What was read of a file and what was refused; an error if nothing could be used.
+fn usable<T>(
+    read: Vec<T>,
+    refused: Vec<SuiteError>,
+    path: &Path,
+) -> Result<(Vec<T>, Vec<SuiteError>), SuiteError> {
+    if !read.is_empty() {
+        return Ok((read, refused));
     }
+    Err(match refused.into_iter().next() {
+        Some(first) => first,
+        None => SuiteError::Empty {
+            path: path.to_owned(),
+        },
+    })
 }
 
 /// The lines that say something, with their numbers from 1.

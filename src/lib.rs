@@ -29,6 +29,7 @@
 //! | [`openings`] | where games begin: books and random moves |
 //! | [`label`] | training data by other engines: games they play, positions they judge |
 //! | [`selfplay`] | training data by our own engine: games against itself |
+//! | [`overwrite`] | refuses outputs that are inputs |
 //! | [`version`] | what `--version` says |
 //! | [`error_report`] | error messages of the binaries |
 //!
@@ -67,6 +68,8 @@ pub mod label;
 pub mod network;
 pub mod nn;
 pub mod openings;
+pub mod overwrite;
+mod packed;
 #[cfg(feature = "torch")]
 mod page;
 mod panics;

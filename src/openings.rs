@@ -3,7 +3,7 @@
 mod book;
 
 pub use book::BookOptions;
-pub(crate) use book::{is_pgn, is_zip, positions, text};
+pub(crate) use book::{is_pgn, open, positions};
 
 use crate::chess::{FenError, Game, epd};
 use book::Book;
@@ -212,7 +212,9 @@ mod tests {
                 .unwrap();
             zip.write_all(text.as_bytes()).unwrap();
         }
+        let marked = format!("\u{feff}{EPD}");
         for packed in [
+            marked.into_bytes(),
             gzip.finish().unwrap(),
             zstd::bulk::compress(EPD.as_bytes(), 1).unwrap(),
             zip.finish().unwrap().into_inner(),

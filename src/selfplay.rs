@@ -39,8 +39,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The games in PGN, in the folder of a run.
-const GAMES: &str = "games.pgn";
+/// Name of the games in PGN in the folder.
+pub const GAMES: &str = "games.pgn";
 
 /// Options of self-play.
 #[derive(Debug)]

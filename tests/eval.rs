@@ -26,7 +26,7 @@ fn puzzles_are_solved_by_their_solutions_alone() {
     let Some(path) = shared("puzzles/dev.csv") else {
         return;
     };
-    let puzzles = puzzles::read(&path).unwrap();
+    let puzzles = puzzles::read(&path).unwrap().0;
     assert_eq!(puzzles.len(), 12_343);
     let mut attempts: Vec<_> = puzzles.into_iter().map(puzzles::Attempt::new).collect();
     for attempt in &mut attempts {
@@ -55,7 +55,7 @@ fn a_sample_has_as_many_puzzles_of_every_band() {
     let Some(path) = shared("puzzles/dev.csv") else {
         return;
     };
-    let sample = puzzles::sample(puzzles::read(&path).unwrap(), 1200);
+    let sample = puzzles::sample(puzzles::read(&path).unwrap().0, 1200);
     assert_eq!(sample.len(), 1200);
     let attempts: Vec<_> = sample.into_iter().map(puzzles::Attempt::new).collect();
     for band in puzzles::summarise(&attempts).bands {
@@ -68,11 +68,15 @@ fn looking_one_move_ahead_finds_every_mate_in_one() {
     let Some(path) = shared("puzzles/dev.csv") else {
         return;
     };
-    let mates = puzzles::read(&path).unwrap().into_iter().filter(|puzzle| {
-        let mut game = puzzle.game.clone();
-        game.play(puzzle.solution[0]);
-        game.position().is_checkmate()
-    });
+    let mates = puzzles::read(&path)
+        .unwrap()
+        .0
+        .into_iter()
+        .filter(|puzzle| {
+            let mut game = puzzle.game.clone();
+            game.play(puzzle.solution[0]);
+            game.position().is_checkmate()
+        });
     let attempts: Vec<_> = mates.map(puzzles::Attempt::new).collect();
     assert!(attempts.len() > 500, "{}", attempts.len());
     let backend = Arc::new(Uniform::default());

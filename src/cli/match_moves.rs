@@ -148,7 +148,11 @@ impl Arguments {
             per_band: self.positions,
             seed: self.seed,
         };
-        let positions = read(&self.file, &selection)?;
+        let mut left_out = Vec::new();
+        let positions = read(&self.file, &selection, |error| left_out.push(error))?;
+        for error in &left_out {
+            eprintln!("left out: {error}");
+        }
         if self.list {
             return list(&positions)?.iter().try_for_each(print_json);
         }

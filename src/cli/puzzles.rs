@@ -16,7 +16,8 @@ use tessera::eval::runner;
 /// counts only if it mates at once.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The puzzles: a CSV file with the columns PuzzleId, FEN, Moves, Rating
+    /// The puzzles: a CSV file with the columns PuzzleId, FEN, Moves, Rating, plain or
+    /// compressed with gzip or zstd
     #[arg(value_name = "FILE.csv")]
     file: PathBuf,
     /// Take only one half, split by a hash of the puzzles' names: choose networks by
@@ -44,7 +45,10 @@ struct Output {
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
-        let mut puzzles = read(&self.file)?;
+        let (mut puzzles, left_out) = read(&self.file)?;
+        for error in &left_out {
+            eprintln!("left out: {error}");
+        }
         puzzles.retain(|puzzle| self.half.is_none_or(|half| Half::of(puzzle) == half));
         if let Some(limit) = self.limit {
             puzzles = sample(puzzles, limit);

@@ -1,14 +1,20 @@
 //! Games in PGN: reading streams of them, plain or compressed; parsing each game's
 //! tree with the scores and lines in its comments; writing annotated games.
 
+mod boundary;
 mod comment;
+mod error;
 mod expected;
 mod game;
 mod journal;
 mod stream;
+mod tags;
+mod token;
 mod writer;
 
-pub use game::{GameError, parse_game};
-pub use journal::{Journal, JournalError, tag};
+pub use error::{GameError, TokenPlace};
+pub use game::{ParsedGame, parse_game, read_game};
+pub use journal::{Journal, JournalError};
 pub use stream::{Games, open};
+pub use tags::tag;
 pub use writer::{AnnotatedGame, Judged};

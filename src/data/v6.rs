@@ -20,6 +20,7 @@ use crate::encode::InputError;
 
 pub use chunk::{Chunk, Records};
 pub use files::Chunks;
+pub(crate) use files::{TAR_HEADER, is_named_as_chunks, is_record, is_tar_header};
 pub use game::{
     ChunkWriteError, Ending, Expectation, Searched, divergence, game_records, write_chunk,
 };

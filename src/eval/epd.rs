@@ -5,12 +5,12 @@
 //! of Kaufman, Bratko and Kopec, LCT II, Arasan, STS and matetrack contain.
 
 use super::runner::Task;
-use super::{SuiteError, lines, read_text};
-use crate::chess::{Game, epd};
+use super::{SuiteError, lines, read_text, usable};
+use crate::chess::{Game, Notation, epd};
 use crate::play::{Choice, Limits, Score};
 use serde::Serialize;
-use shakmaty::san::{San, SanPlus};
-use shakmaty::{CastlingMode, Move, Position};
+use shakmaty::san::SanPlus;
+use shakmaty::{CastlingMode, Move};
 use std::path::Path;
 
 /// What may follow a move without changing it.
@@ -31,8 +31,8 @@ pub struct Entry {
     pub avoid: Vec<Move>,
     /// Points for moves (`c0 "f5=10, Bf2=5"`, as in the Strategic Test Suite).
     pub grades: Vec<(Move, u32)>,
-    /// A mate to be proven (`bm #3`), in moves; negative where the side to move
-    /// is the one mated.
+    /// A mate to be proven (`bm #3`, or `dm 3` alone), in moves; negative where the side
+    /// to move is the one mated.
     pub mate: Option<i32>,
 }
 
@@ -54,10 +54,11 @@ impl Entry {
             grades: Vec::new(),
             mate: None,
         };
-        for operation in operations {
+        let mut direct_mate = None;
+        for operation in &operations {
             let (code, operand) = operation
                 .split_once(char::is_whitespace)
-                .unwrap_or((&operation, ""));
+                .unwrap_or((operation, ""));
             let operand = operand.trim().trim_matches('"');
             match code {
                 "id" => entry.id = operand.to_owned(),
@@ -68,6 +69,7 @@ impl Entry {
                 }
                 "bm" => entry.best = moves(&entry.game, operand)?,
                 "am" => entry.avoid = moves(&entry.game, operand)?,
+                "dm" => direct_mate = Some(operand),
                 // c0 is a comment; only a list of moves with points is read.
                 "c0" => entry.grades = grades(&entry.game, operand).unwrap_or_default(),
                 _ => {}
@@ -75,10 +77,16 @@ impl Entry {
         }
         let asks = !(entry.best.is_empty() && entry.avoid.is_empty() && entry.grades.is_empty());
         if asks || entry.mate.is_some() {
-            Ok(entry)
-        } else {
-            Err("nothing is asked: no bm, no am and no moves with points in c0".to_owned())
+            return Ok(entry);
         }
+        // Beside moves it only tells of them.
+        let Some(moves) = direct_mate else {
+            let reason = "nothing is asked: no bm, no am, no dm and no moves with points in c0";
+            return Err(reason.to_owned());
+        };
+        let mate = moves.parse().ok().filter(|&moves| moves > 0);
+        entry.mate = Some(mate.ok_or_else(|| format!("`dm {moves}` is not a mate"))?);
+        Ok(entry)
     }
 
     /// What `choice` is worth here.
@@ -177,28 +185,11 @@ fn moves(game: &Game, operand: &str) -> Result<Vec<Move>, String> {
     Ok(moves)
 }
 
-/// The legal moves meant by a move in algebraic notation or in UCI's. Castling
-/// may be written with the digit 0 and the `x` of a capture may be missing;
-/// where it is not said which of two pieces moves, both are meant.
+/// The legal moves meant by a move, however it is written; where it is not said which
+/// of two pieces moves, both are meant.
 fn read_move(game: &Game, text: &str) -> Vec<Move> {
-    let castling = text.starts_with("0-0").then(|| text.replace('0', "O"));
-    let legal = game.position().legal_moves();
-    let meant = |san: San| -> Vec<Move> {
-        let moves = legal.iter().copied();
-        moves.filter(|&mv| san.matches(mv)).collect()
-    };
-    let mut moves = Vec::new();
-    if let Ok(mut san) = castling.as_deref().unwrap_or(text).parse::<San>() {
-        moves = meant(san);
-        if let (San::Normal { capture, .. }, true) = (&mut san, moves.is_empty()) {
-            *capture = !*capture;
-            moves = meant(san);
-        }
-    }
-    if moves.is_empty() {
-        moves.extend(game.parse_move(text));
-    }
-    moves
+    let notation = Notation::parse(text.as_bytes());
+    notation.map_or_else(Vec::new, |notation| notation.meant(game.position()))
 }
 
 /// `f5=10, Bf2=5`; `None` if it is anything else.
@@ -213,7 +204,7 @@ fn grades(game: &Game, operand: &str) -> Option<Vec<(Move, u32)>> {
     (!grades.is_empty()).then_some(grades)
 }
 
-/// Reads a suite, gzipped or not, and what is wrong with the lines that cannot
+/// Reads a suite, gzip or zstd or neither, and what is wrong with the lines that cannot
 /// be used: suites contain positions and moves that are not legal.
 ///
 /// # Errors
@@ -232,15 +223,7 @@ pub fn read(path: &Path) -> Result<(Vec<Entry>, Vec<SuiteError>), SuiteError> {
             }),
         }
     }
-    if !entries.is_empty() {
-        return Ok((entries, refused));
-    }
-    Err(match refused.into_iter().next() {
-        Some(first) => first,
-        None => SuiteError::Empty {
-            path: path.to_owned(),
-        },
-    })
+    usable(entries, refused, path)
 }
 
 /// A player's answer to an entry.

@@ -5,10 +5,11 @@
 //! player finds every move of the solution. A different move counts only if it
 //! mates at once, and then the puzzle is solved. The opponent's moves are given.
 
-use super::SuiteError;
 use super::runner::Task;
+use super::{SuiteError, usable};
 use crate::bounded::Limited;
 use crate::chess::Game;
+use crate::packed;
 use crate::play::Choice;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use shakmaty::{CastlingMode, Move, Position};
 use std::collections::{BTreeMap, VecDeque};
+use std::io::Read;
 use std::path::Path;
 
 /// Width of a rating band.
@@ -36,12 +38,18 @@ pub struct Puzzle {
     pub id: String,
     /// How hard it is, on Lichess's scale.
     pub rating: u32,
+    /// Lichess's names of what it is about, with spaces between them; `None` where the
+    /// file has no column of them.
+    pub themes: Option<String>,
     /// The game up to the first position to be solved: the position before the
     /// opponent's move, and that move.
     pub game: Game,
     /// The solver's moves and between them the opponent's; the solver begins.
     pub solution: Vec<Move>,
 }
+
+/// The columns that every file has.
+const COLUMNS: [&str; 4] = ["PuzzleId", "FEN", "Moves", "Rating"];
 
 /// The columns read; Lichess's files have more.
 #[derive(Deserialize)]
@@ -52,11 +60,12 @@ struct Record {
     fen: String,
     moves: String,
     rating: u32,
+    themes: Option<String>,
 }
 
 impl Puzzle {
-    fn from_record(record: &Record) -> Result<Puzzle, String> {
-        let Record { fen, moves, .. } = record;
+    fn from_record(record: Record) -> Result<Puzzle, String> {
+        let Record { fen, moves, .. } = &record;
         let mut game =
             Game::from_fen(fen, CastlingMode::Standard).map_err(|error| error.to_string())?;
         let mut line = game.clone();
@@ -71,8 +80,9 @@ impl Puzzle {
         }
         game.play(solution.remove(0));
         Ok(Puzzle {
-            id: record.puzzle_id.clone(),
+            id: record.puzzle_id,
             rating: record.rating,
+            themes: record.themes,
             game,
             solution,
         })
@@ -121,35 +131,43 @@ impl Half {
     }
 }
 
-/// Reads puzzles from a CSV file with the columns `PuzzleId`, `FEN`, `Moves`
-/// and `Rating`, in any order and among others.
+/// Reads puzzles from a CSV file, plain or compressed with gzip or zstd, with the
+/// columns `PuzzleId`, `FEN`, `Moves` and `Rating`, in any order and among others; and
+/// which rows are left out because one of these is empty.
 ///
 /// # Errors
-/// [`SuiteError`] naming file and line.
-pub fn read(path: &Path) -> Result<Vec<Puzzle>, SuiteError> {
-    let file = std::fs::File::open(path).map_err(|source| SuiteError::Read {
+/// [`SuiteError`] naming file and line of the first row that is damaged, or if there is
+/// no puzzle.
+pub fn read(path: &Path) -> Result<(Vec<Puzzle>, Vec<SuiteError>), SuiteError> {
+    let text = packed::open(path, |file| file).map_err(|source| SuiteError::Read {
         path: path.to_owned(),
         source,
     })?;
-    // A row without an end is as long as the file.
-    parse(Limited::new(file, LARGEST_FILE), path)
+    parse(text, path)
 }
 
-fn parse(text: impl std::io::Read, path: &Path) -> Result<Vec<Puzzle>, SuiteError> {
+/// [`read`] of text from elsewhere; `path` is for messages.
+///
+/// # Errors
+/// As [`read`].
+pub fn parse(text: impl Read, path: &Path) -> Result<(Vec<Puzzle>, Vec<SuiteError>), SuiteError> {
     let fault = |line: u64, reason: String| SuiteError::Line {
         path: path.to_owned(),
         line,
         reason,
     };
-    let mut puzzles = Vec::new();
-    let mut reader = csv::Reader::from_reader(text);
+    let (mut puzzles, mut left_out) = (Vec::new(), Vec::new());
+    // A row without an end is as long as the file.
+    let mut reader = csv::Reader::from_reader(Limited::new(text, LARGEST_FILE));
     let headers = reader
         .headers()
         .map_err(|error| fault(1, error.to_string()))?
         .clone();
-    for column in ["PuzzleId", "FEN", "Moves", "Rating"] {
-        if !headers.iter().any(|header| header == column) {
-            return Err(fault(1, format!("the column `{column}` is missing")));
+    let mut columns = Vec::new();
+    for column in COLUMNS {
+        match headers.iter().position(|header| header == column) {
+            Some(place) => columns.push((column, place)),
+            None => return Err(fault(1, format!("the column `{column}` is missing"))),
         }
     }
     for row in reader.records() {
@@ -158,17 +176,17 @@ fn parse(text: impl std::io::Read, path: &Path) -> Result<Vec<Puzzle>, SuiteErro
             fault(line, error.to_string())
         })?;
         let line = row.position().map_or(1, csv::Position::line);
+        let is_empty = |&&(_, place): &&(&str, usize)| row[place].trim().is_empty();
+        if let Some((column, _)) = columns.iter().find(is_empty) {
+            left_out.push(fault(line, format!("the column `{column}` is empty")));
+            continue;
+        }
         let record: Record = row
             .deserialize(Some(&headers))
             .map_err(|error| fault(line, error.to_string()))?;
-        puzzles.push(Puzzle::from_record(&record).map_err(|reason| fault(line, reason))?);
+        puzzles.push(Puzzle::from_record(record).map_err(|reason| fault(line, reason))?);
     }
-    if puzzles.is_empty() {
-        return Err(SuiteError::Empty {
-            path: path.to_owned(),
-        });
-    }
-    Ok(puzzles)
+    usable(puzzles, left_out, path)
 }
 
 /// At most `limit` of the puzzles, drawn from the rating bands in turn, so that

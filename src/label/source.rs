@@ -1,11 +1,16 @@
 //! Games and positions to label, as numbered jobs.
 
 use super::{Adjudication, SampledGames};
-use crate::data::pgn::{Games, open};
+use crate::bounded::LARGEST_TEXT;
+use crate::data::pgn::Games;
 use crate::openings::{self, Openings};
+use crate::packed;
 use std::fmt;
-use std::io::{self, BufRead, Cursor};
+use std::io;
 use std::path::{Path, PathBuf};
+
+/// Bytes of a file by which games are told from positions.
+const START: usize = 1 << 16;
 
 /// Where the games come from.
 #[derive(Debug)]
@@ -17,7 +22,7 @@ pub enum GameSource {
     /// They are read from files of PGN, or of FEN or EPD, where every line is a
     /// game of one position.
     Files {
-        /// The files; PGN may be compressed as gzip or zstd, both as zip too.
+        /// The files; they may be compressed as gzip, zstd or zip.
         paths: Vec<PathBuf>,
         /// Share of the positions of games that are judged, in 0…1.
         share: f64,
@@ -100,17 +105,25 @@ pub(super) type Jobs<'a> =
     Box<dyn Iterator<Item = Result<(u64, Job<'a>), SourceError>> + Send + 'a>;
 
 impl GameSource {
-    /// Number of games and positions.
+    /// Number of games and positions; `None` where they come through a pipe, which is
+    /// read once.
     ///
     /// # Errors
     /// [`SourceError`] if a file cannot be read.
-    pub fn count(&self) -> Result<u64, SourceError> {
+    pub fn count(&self) -> Result<Option<u64>, SourceError> {
+        if let GameSource::Files { paths, .. } = self
+            && paths
+                .iter()
+                .any(|path| path.exists() && !path.is_file() && !path.is_dir())
+        {
+            return Ok(None);
+        }
         let mut count = 0;
         for job in self.jobs()? {
             job?;
             count += 1;
         }
-        Ok(count)
+        Ok(Some(count))
     }
 
     /// The jobs with their numbers, from 0.
@@ -155,24 +168,17 @@ fn of_file(path: &Path, share: f64) -> Result<Subjects, SourceError> {
         let path = path.display().to_string();
         move |kind: &str, index: usize| format!("{path}, {kind} {}", index + 1)
     };
-    let packed = openings::is_zip(path).map_err(&failed)?;
-    let mut games: Games<Box<dyn BufRead + Send>> = match packed {
-        true => {
-            let text = openings::text(path).map_err(&failed)?;
-            Games::new(Box::new(Cursor::new(text)))
-        }
-        // These may be too large to be held in memory.
-        false => open(path, |file| file).map_err(&failed)?,
-    };
-    let first = games.next().transpose().map_err(&failed)?;
-    if first.as_deref().is_some_and(openings::is_pgn) {
-        let games = first.map(Ok).into_iter().chain(games);
-        return Ok(Box::new(games.enumerate().map(move |(index, game)| {
+    // Games may be too large to be held in memory.
+    let stream = openings::open(path).map_err(&failed)?;
+    let (start, stream) = packed::peek(stream, START);
+    if openings::is_pgn(&start) {
+        let games = Games::new(stream).enumerate();
+        return Ok(Box::new(games.map(move |(index, game)| {
             let game = game.map_err(&failed)?;
             Ok(Subject::Game(game, share, named("game", index)))
         })));
     }
-    let text = openings::text(path).map_err(&failed)?;
+    let text = packed::read_all(stream, LARGEST_TEXT).map_err(&failed)?;
     let lines: Vec<Vec<u8>> = openings::positions(&text).map(<[u8]>::to_vec).collect();
     let lines = lines.into_iter().enumerate();
     Ok(Box::new(lines.map(move |(index, line)| {

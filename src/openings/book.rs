@@ -1,18 +1,17 @@
 //! One book of openings: lines of FEN or EPD, or games in PGN.
 
 use super::{OpeningsError, position};
-use crate::bounded::{self, LARGEST_TEXT, Limited};
+use crate::bounded::LARGEST_TEXT;
 use crate::chess::Game;
 use crate::data::pgn::{Games, parse_game};
 use crate::data::replay::main_line;
-use flate2::read::MultiGzDecoder;
+use crate::packed::{self, Stream};
 use rand::Rng;
 use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Cursor, Read};
+use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use zip::ZipArchive;
 
@@ -80,7 +79,9 @@ impl Book {
             path: path(),
             source,
         };
-        let text = text(&options.path).map_err(read)?;
+        let text = open(&options.path)
+            .and_then(|text| packed::read_all(text, LARGEST_TEXT))
+            .map_err(read)?;
         let is_pgn = is_pgn(&text);
         if options.cut.is_some() && !is_pgn {
             return Err(OpeningsError::Cut { path: path() });
@@ -144,54 +145,58 @@ impl Book {
     }
 }
 
-/// The text of a file of openings or positions: plain, or compressed as gzip,
-/// zstd or, its first file of these kinds, zip.
+/// The text of a file of openings or positions: plain, or compressed as gzip, zstd or,
+/// its first file of these kinds, zip. It is read once, front to back.
 ///
 /// # Errors
-/// What the system or the decompressor says; or that it is larger than
-/// [`LARGEST_TEXT`].
-pub(crate) fn text(path: &Path) -> io::Result<Vec<u8>> {
-    text_within(path, LARGEST_TEXT)
+/// What the system or the decompressor says; or that it is a folder, in UTF-16 or, in
+/// zip, larger than [`LARGEST_TEXT`].
+pub(crate) fn open(path: &Path) -> io::Result<Stream> {
+    open_within(path, LARGEST_TEXT)
 }
 
-/// [`text`] of at most so many bytes.
-fn text_within(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let packed = bounded::read(path, most)?;
-    let mut text = Vec::new();
-    if packed.starts_with(&[0x1f, 0x8b]) {
-        Limited::new(MultiGzDecoder::new(packed.as_slice()), most).read_to_end(&mut text)?;
-    } else if packed.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-        Limited::new(zstd::Decoder::new(packed.as_slice())?, most).read_to_end(&mut text)?;
-    } else if packed.starts_with(&ZIP) {
-        let mut archive = ZipArchive::new(Cursor::new(packed.as_slice()))?;
-        let is_of_use = |name: &str| {
-            let name = name.to_ascii_lowercase();
-            [".epd", ".fen", ".pgn"]
-                .iter()
-                .any(|kind| name.ends_with(kind))
-        };
-        let name = archive.file_names().find(|name| is_of_use(name));
-        let name = name
-            .map(str::to_owned)
-            .ok_or_else(|| io::Error::other("the archive holds no .epd, .fen or .pgn file"))?;
-        Limited::new(archive.by_name(&name)?, most).read_to_end(&mut text)?;
-    } else {
-        text = packed;
-    }
-    Ok(text)
+/// [`open`] with at most so many bytes in zip.
+fn open_within(path: &Path, most: u64) -> io::Result<Stream> {
+    let file = BufReader::with_capacity(packed::BUFFER, packed::open_file(path)?);
+    let (magic, stream) = packed::peek(file, ZIP.len());
+    packed::text(match magic == ZIP {
+        true => Box::new(Cursor::new(unzip(stream, most)?)),
+        false => packed::unpack(stream)?,
+    })
 }
 
-/// Whether a file is a zip archive.
-pub(crate) fn is_zip(path: &Path) -> io::Result<bool> {
-    let mut magic = Vec::new();
-    File::open(path)?.take(4).read_to_end(&mut magic)?;
-    Ok(magic == ZIP)
+/// The first file of use in a zip archive.
+fn unzip(stream: impl Read, most: u64) -> io::Result<Vec<u8>> {
+    let mut archive = ZipArchive::new(Cursor::new(packed::read_all(stream, most)?))?;
+    let is_of_use = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        [".epd", ".fen", ".pgn"]
+            .iter()
+            .any(|kind| name.ends_with(kind))
+    };
+    let name = archive.file_names().find(|name| is_of_use(name));
+    let name = name
+        .map(str::to_owned)
+        .ok_or_else(|| io::Error::other("the archive holds no .epd, .fen or .pgn file"))?;
+    packed::read_all(archive.by_name(&name)?, most)
 }
 
-/// Whether the text is of games rather than of positions.
+/// Whether a text that begins so is of games rather than of positions.
 pub(crate) fn is_pgn(text: &[u8]) -> bool {
-    let mut lines = text.split(|&byte| byte == b'\n');
-    lines.any(|line| line.starts_with(b"[Event ") || line.starts_with(b"1."))
+    let lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+    let mut telling = lines.filter_map(|line| match line {
+        [b'{' | b'%', ..] => Some(true),
+        [b'[', letter, ..] if letter.is_ascii_alphabetic() => Some(true),
+        line if line.starts_with(b"1.") => Some(true),
+        line => is_board(line).then_some(false),
+    });
+    telling.next().unwrap_or(false)
+}
+
+/// Whether a line begins with the eight ranks of a board.
+fn is_board(line: &[u8]) -> bool {
+    let first = line.split(u8::is_ascii_whitespace).next();
+    first.is_some_and(|board| board.iter().filter(|&&byte| byte == b'/').count() == 7)
 }
 
 /// The lines of the text that hold positions.
@@ -205,6 +210,27 @@ mod tests {
     use super::*;
     use flate2::write::GzEncoder;
     use std::io::Write;
+
+    #[test]
+    fn games_are_told_from_positions() {
+        for games in [
+            "[White \"a\"]",
+            "\n# a\n 1. e4 e5",
+            "{a game\nof} 1. e4",
+            "% escaped\ne4 e5",
+            "\n1.e4",
+        ] {
+            assert!(is_pgn(games.as_bytes()), "{games}");
+        }
+        for positions in [
+            "",
+            "nonsense",
+            "# a\n4k3/8/8/8/8/8/8/4K2R w K - id \"a\";\n[a]\n",
+            "nonsense\n4k3/8/8/8/8/8/8/4K2R w K -\n1. e4",
+        ] {
+            assert!(!is_pgn(positions.as_bytes()), "{positions}");
+        }
+    }
 
     #[test]
     fn books_that_unpack_to_too_much_are_refused() {
@@ -224,8 +250,10 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("bomb");
             std::fs::write(&path, bomb).unwrap();
-            assert_eq!(text_within(&path, 4 << 20).unwrap(), zeros);
-            let error = text_within(&path, 3 << 20).unwrap_err();
+            let read =
+                |most| open_within(&path, most).and_then(|text| packed::read_all(text, most));
+            assert_eq!(read(4 << 20).unwrap(), zeros);
+            let error = read(3 << 20).unwrap_err();
             assert_eq!(error.to_string(), "the content is larger than 3 MiB");
         }
     }

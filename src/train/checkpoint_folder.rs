@@ -21,13 +21,28 @@ impl Checkpoint {
         if !path.is_dir() {
             return Checkpoint::read_file(path);
         }
-        let inner = path.join(CHECKPOINTS);
-        let folder = if inner.is_dir() {
-            inner.as_path()
-        } else {
-            path
-        };
-        newest(folder)?.ok_or_else(|| CheckpointError::None(path.to_owned()))
+        newest(&folder_in(path))?.ok_or_else(|| CheckpointError::None(path.to_owned()))
+    }
+
+    /// The files of which [`Checkpoint::read`] reads one.
+    ///
+    /// # Errors
+    /// [`CheckpointError::System`] if the folder cannot be read.
+    pub fn files(path: &Path) -> Result<Vec<PathBuf>, CheckpointError> {
+        if !path.is_dir() {
+            return Ok(vec![path.to_owned()]);
+        }
+        let found = list(&folder_in(path))?;
+        Ok(found.into_iter().map(|(_, file)| file).collect())
+    }
+}
+
+/// The checkpoints' folder in a run's folder; another folder is theirs itself.
+fn folder_in(path: &Path) -> PathBuf {
+    let inner = path.join(CHECKPOINTS);
+    match inner.is_dir() {
+        true => inner,
+        false => path.to_owned(),
     }
 }
 

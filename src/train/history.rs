@@ -44,16 +44,21 @@ pub enum HistoryError {
 }
 
 impl History {
+    /// The files that [`History::read`] reads: the metrics and the configuration.
+    #[must_use]
+    pub fn files(run: &Path) -> [PathBuf; 2] {
+        match run.is_dir() {
+            true => [run.join(FILE), run.join(CONFIG)],
+            false => [run.to_owned(), run.with_file_name(CONFIG)],
+        }
+    }
+
     /// Reads a run's folder, named directly or by the metrics inside.
     ///
     /// # Errors
     /// [`HistoryError`], naming the file.
     pub fn read(run: &Path) -> Result<History, HistoryError> {
-        let metrics = if run.is_dir() {
-            run.join(FILE)
-        } else {
-            run.to_owned()
-        };
+        let [metrics, config] = History::files(run);
         let folder = metrics.parent().unwrap_or(Path::new("."));
         let name = std::path::absolute(folder)
             .ok()
@@ -71,7 +76,6 @@ impl History {
                 source,
             })
         });
-        let config = folder.join(CONFIG);
         Ok(History {
             name: name.unwrap_or_else(|| metrics.display().to_string()),
             config: config.is_file().then(|| parse(&config)).transpose()?,

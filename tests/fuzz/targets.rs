@@ -2,14 +2,15 @@
 //! input; it must not panic, hang or fill the memory.
 
 use std::io::Write;
+use std::path::Path;
 use tessera::data::Curve;
 use tessera::data::label::{EvalRefersTo, TargetRules};
-use tessera::data::pgn::{Games, parse_game};
+use tessera::data::pgn::{Games, read_game};
 use tessera::data::record::Record;
 use tessera::data::replay::{VariationWeight, main_line, replay};
 use tessera::data::shard::Shard;
 use tessera::data::v6::{Chunk, V6Error};
-use tessera::eval::{epd, perft};
+use tessera::eval::{epd, perft, puzzles};
 use tessera::nn::{BackendKind, BackendOptions};
 use tessera::uci::{self, Settings};
 
@@ -23,6 +24,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("uci", read_uci),
     ("pgn", read_pgn),
     ("epd", read_epd),
+    ("puzzles", read_puzzles),
     ("shard", read_shard),
     ("v6", read_v6),
     ("lc0", networks::read_lc0),
@@ -46,10 +48,14 @@ fn read_uci(input: &[u8]) {
     uci::serve(input, std::io::sink(), settings).unwrap();
 }
 
-/// Games, and the samples that they give.
+/// Games, and the samples that they give. All of the input is in one of them.
 fn read_pgn(input: &[u8]) {
+    let mut rest = input;
     for game in Games::new(input).map_while(Result::ok) {
-        if let Ok(record) = parse_game(&game) {
+        rest = rest.strip_prefix(&*game).expect("the games in their order");
+        if let Ok(read) = read_game(&game) {
+            let record = read.record;
+            assert!(!read.is_cut || record.result.is_none());
             main_line(&record).expect("a game that was parsed");
             for evals in [EvalRefersTo::MovePlayed, EvalRefersTo::PositionReached] {
                 let rules = TargetRules {
@@ -73,6 +79,15 @@ fn read_epd(input: &[u8]) {
             let _ = (entry.question(), entry.most_points());
         }
         let _ = perft::Entry::parse(line);
+    }
+}
+
+/// Puzzles, and the positions in which they ask for a move.
+fn read_puzzles(input: &[u8]) {
+    if let Ok((puzzles, _)) = puzzles::parse(input, Path::new("fuzzed.csv")) {
+        for puzzle in puzzles {
+            assert!(puzzle.positions().count() > 0);
+        }
     }
 }
 

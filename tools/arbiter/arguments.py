@@ -1,7 +1,9 @@
 """What a tool that plays games asks of its command line."""
 
 import argparse
+import os
 
+from . import MatchError
 from .entrant import thinking
 from .game import Adjudication
 from .openings import Openings
@@ -51,7 +53,7 @@ def read_thinking(options):
 def add_openings(parser):
     add = parser.add_argument_group("openings").add_argument
     add("--openings", metavar="FILE",
-        help=".epd, .fen or .pgn, may be zipped; without it all games are from the start")
+        help="EPD, FEN or PGN, plain, gzip or zip; without it all games are from the start")
     add("--order", choices=["random", "sequential"], default="random", help="default random")
     add("--plies", type=count, help="of a PGN opening, take so many plies")
     add("--seed", type=int, default=0, help="of everything random (default 0)")
@@ -59,8 +61,16 @@ def add_openings(parser):
 
 
 def read_openings(options):
+    for output in (options.log, getattr(options, "pgn", None), getattr(options, "state", None)):
+        if output and options.openings and is_same_file(output, options.openings):
+            raise MatchError(f"{output} holds the openings, so it is not written: name another output")
     seed = options.seed if options.order == "random" else None
     return Openings(options.openings, seed, options.chess960, options.plies)
+
+
+def is_same_file(one, other):
+    """Whether two paths lead to one regular file, be it through links."""
+    return os.path.isfile(one) and os.path.isfile(other) and os.path.samefile(one, other)
 
 
 def add_adjudication(parser):

@@ -1,30 +1,36 @@
-"""The positions that games begin from: EPD, FEN or PGN, plain or zipped."""
+"""The positions that games begin from: EPD, FEN or PGN, plain or packed."""
 
+import gzip
 import io
 import random
-import re
 import zipfile
+import zlib
 from pathlib import Path
 
 import chess
-import chess.pgn
 
-from . import MatchError
+from . import MatchError, pgn
 
 
 def read_text(path):
-    """The file's text; of a zip archive, its first EPD, FEN or PGN file."""
+    """The file's text, plain or gzip; of a zip archive, that of its first EPD, FEN or PGN file."""
     try:
-        data, name = path.read_bytes(), path.name
-        if name.endswith(".zip"):
+        data = path.read_bytes()
+        if data.startswith(b"PK\x03\x04"):
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
                 names = [n for n in archive.namelist() if n.lower().endswith((".epd", ".fen", ".pgn"))]
                 if not names:
                     raise MatchError(f"{path} holds no .epd, .fen or .pgn file")
-                data, name = archive.read(names[0]), names[0]
-    except (OSError, zipfile.BadZipFile) as error:
+                data = archive.read(names[0])
+        elif data.startswith(b"\x1f\x8b"):
+            data = gzip.decompress(data)
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise MatchError(f"openings {path}: {error}") from None
-    return data.decode("utf-8-sig", errors="replace"), name.lower().endswith(".pgn")
+    if data.startswith(b"\x28\xb5\x2f\xfd"):
+        raise MatchError(f"openings {path}: it is packed by zstd: unpack it first")
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise MatchError(f"openings {path}: the text is in UTF-16: save it in UTF-8")
+    return data.decode("utf-8-sig", errors="replace")
 
 
 class Openings:
@@ -34,9 +40,11 @@ class Openings:
         self.path, self.seed, self.chess960, self.plies = path, seed, chess960, plies
         self.texts, self.is_pgn = [chess.STARTING_FEN], False
         if path:
-            text, self.is_pgn = read_text(Path(path))
-            split = re.split(r"^(?=\[Event )", text, flags=re.MULTILINE) if self.is_pgn else text.splitlines()
-            self.texts = [part for part in map(str.strip, split) if part and not part.startswith("#")]
+            text = read_text(Path(path))
+            self.is_pgn = pgn.is_pgn(text)
+            lines = map(str.strip, text.splitlines())
+            positions = [line for line in lines if line and not line.startswith("#")]
+            self.texts = pgn.split(text) if self.is_pgn else positions
             if not self.texts:
                 raise MatchError(f"openings {path}: the file is empty")
         self.order = list(range(len(self.texts)))
@@ -51,7 +59,7 @@ class Openings:
         index = self.order[number % len(self.order)]
         text = self.texts[index]
         try:
-            board = self.from_pgn(text) if self.is_pgn else self.from_epd(text)
+            board = pgn.main_line(text, self.chess960, self.plies) if self.is_pgn else self.from_epd(text)
         except (ValueError, IndexError) as error:
             raise MatchError(f"openings {self.path}, number {index + 1}: {error}") from None
         if not board.is_valid() or board.is_game_over():
@@ -64,14 +72,4 @@ class Openings:
             return chess.Board(" ".join(fields[:6]), chess960=self.chess960)
         board = chess.Board(chess960=self.chess960)
         board.set_epd(text)
-        return board
-
-    def from_pgn(self, text):
-        game = chess.pgn.read_game(io.StringIO(text))
-        if game is None or game.errors:
-            raise ValueError(game.errors[0] if game else "no game")
-        board = game.board()
-        board.chess960 = board.chess960 or self.chess960
-        for move in list(game.mainline_moves())[: self.plies]:
-            board.push(move)
         return board

@@ -9,6 +9,7 @@ use tch::Device;
 use tessera::network::{self, About, Network, Output};
 use tessera::nn::CodeArguments;
 use tessera::nn::torch::ExportPrecision;
+use tessera::overwrite;
 use tessera::train::Checkpoint;
 
 /// Arguments of `train export`.
@@ -47,6 +48,7 @@ pub struct Export {
 impl Export {
     /// Writes the network.
     pub fn run(self) -> anyhow::Result<()> {
+        overwrite::refuse(&self.output, Checkpoint::files(&self.source)?)?;
         let is_network = self.source.extension().is_some_and(|it| it == "pt");
         let mut network = if is_network {
             self.network()?

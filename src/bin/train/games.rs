@@ -42,6 +42,11 @@ impl GamesArguments {
             || self.tablebase.is_some()
     }
 
+    /// The files of the openings.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.openings.iter().map(|book| &*book.path)
+    }
+
     /// The openings; without a book, `bookless` random plies, unless the user sets
     /// another number.
     pub fn openings(&self, bookless: u32, seed: u64) -> anyhow::Result<Openings> {
@@ -67,10 +72,16 @@ impl GamesArguments {
     }
 }
 
-/// A bar over games.
-pub fn bar(games: u64) -> anyhow::Result<ProgressBar> {
-    let style = "{elapsed} [{bar:30}] {pos}/{len} games, {msg}, {eta} left";
-    let bar = ProgressBar::new(games).with_style(ProgressStyle::with_template(style)?);
+/// A bar over games, where their number is known.
+pub fn bar(games: Option<u64>) -> anyhow::Result<ProgressBar> {
+    let (bar, style) = match games {
+        Some(games) => (
+            ProgressBar::new(games),
+            "{elapsed} [{bar:30}] {pos}/{len} games, {msg}, {eta} left",
+        ),
+        None => (ProgressBar::no_length(), "{elapsed} {pos} games, {msg}"),
+    };
+    let bar = bar.with_style(ProgressStyle::with_template(style)?);
     bar.enable_steady_tick(Duration::from_millis(250));
     Ok(bar)
 }

@@ -16,6 +16,7 @@ use tessera::label::{
     Adjudication, DrawRule, Event, GameSource, LabelSummary, Labelling, Play, ResignRule,
     SampledGames,
 };
+use tessera::overwrite;
 
 /// Arguments of `train label`.
 #[derive(Args)]
@@ -24,7 +25,8 @@ use tessera::label::{
 #[command(group(ArgGroup::new("played").args(["play", "sample"])))]
 #[command(group(ArgGroup::new("limit").args(["nodes", "depth", "movetime"])))]
 pub struct Label {
-    /// Games (PGN) and positions (FEN or EPD) to label, plain or compressed.
+    /// Games (PGN) and positions (FEN or EPD) to label, plain or compressed; they may
+    /// come through a pipe, such as /dev/stdin.
     #[arg(value_name = "IN")]
     inputs: Vec<PathBuf>,
     /// Let the engine play this many games against itself instead.
@@ -133,6 +135,7 @@ impl Label {
             line: self.line,
             seed: self.seed,
         };
+        self.spare_inputs()?;
         let source = self.source(labelling.processes)?;
         let event = labelling.event(&labelling.engine_name()?, &source);
         make_folder(&self.output)?;
@@ -146,6 +149,17 @@ impl Label {
         progress.finish_and_clear();
         let seconds = clock.elapsed().as_secs_f64();
         self.tell(&event, &summary, seconds)
+    }
+
+    /// Refuses to write over what is read.
+    fn spare_inputs(&self) -> anyhow::Result<()> {
+        for output in Journal::files(&self.output) {
+            let files = self.inputs.iter().map(PathBuf::as_path);
+            let networks = self.policies.iter().map(PolicyOptions::file);
+            let inputs = files.chain(networks).chain(self.games.files());
+            overwrite::refuse(&output, inputs.chain([self.engine.as_path()]))?;
+        }
+        Ok(())
     }
 
     fn limit(&self) -> Limit {

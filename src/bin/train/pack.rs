@@ -1,6 +1,6 @@
 //! `train pack`: games and chunks into a shard.
 
-use std::io::{Write, stdout};
+use std::io::{BufRead, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,15 +11,16 @@ use clap::{ArgGroup, Args};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use tessera::chess::RATING_SPREAD;
-use tessera::data::Curve;
 use tessera::data::held_out::{HeldOut, is_held_out};
 use tessera::data::label::{EvalRefersTo, TargetRules};
-use tessera::data::pgn;
+use tessera::data::pgn::{Games, read_game};
 use tessera::data::record::Record;
 use tessera::data::shard::{Block, Header, SAMPLES_PER_BLOCK, ShardWriter};
 use tessera::data::v6::Chunks;
-use tessera::eval::{epd, puzzles};
+use tessera::data::{Contents, Curve};
+use tessera::eval::positions;
 use tessera::label::Teaching;
+use tessera::overwrite;
 
 /// Bytes of text that are parsed side by side before anything is written.
 const TEXT: usize = 16 << 20;
@@ -33,7 +34,8 @@ const TAUGHT: usize = 512;
 #[command(group(ArgGroup::new("networks").args(["teachers"])))]
 pub struct Pack {
     /// Games: PGN, plain or compressed with gzip or zstd; or training chunks of
-    /// Lc0 (versions 6 and 7), tars and folders of them.
+    /// Lc0 (versions 6 and 7), tars and folders of them. All but folders may come
+    /// through a pipe, such as /dev/stdin.
     #[arg(required = true, value_name = "IN")]
     inputs: Vec<PathBuf>,
     /// The shard to write.
@@ -58,7 +60,8 @@ pub struct Pack {
     #[arg(long, value_name = "TEMPERATURE", value_parser = temperature, requires = "evals")]
     alternatives: Option<f32>,
     /// Leave out games that reach a position of these puzzles (CSV in Lichess's
-    /// format) or test suites (EPD); may be repeated.
+    /// format) or test suites (EPD, or FEN on each line), plain or compressed with
+    /// gzip or zstd; may be repeated.
     #[arg(long, value_name = "FILE")]
     without: Vec<PathBuf>,
     /// Leave out the share of games that `data.validation` of this size would keep
@@ -126,6 +129,9 @@ impl Pack {
             sources: self.inputs.iter().map(|path| file_name(path)).collect(),
             rules,
         };
+        let teachers = self.teachers.iter().map(PolicyOptions::file);
+        let read = self.inputs.iter().chain(&self.without);
+        overwrite::refuse(&self.output, read.map(PathBuf::as_path).chain(teachers))?;
         let held_out = held_out(&self.without)?;
         make_folder(&self.output)?;
         let progress = self.progress()?;
@@ -141,10 +147,15 @@ impl Pack {
             counts: Counts::default(),
         };
         for input in &self.inputs {
-            if Chunks::are_at(input).with_context(|| input.display().to_string())? {
-                self.pack_chunks(&Chunks::open(input)?, &mut packing)?;
-            } else {
-                self.pack_pgn(input, &mut packing)?;
+            let counted = packing.progress.clone();
+            match Contents::open(input, |file| counted.wrap_read(file))? {
+                Contents::Chunks(chunks) => {
+                    let files = (0..chunks.len()).map(|chunk| chunks.path(chunk));
+                    overwrite::refuse(&self.output, files)?;
+                    self.pack_chunks(&chunks, &mut packing)?;
+                }
+                Contents::Games(games) => self.pack_games(games, input, &mut packing)?,
+                Contents::Shard(_) => bail!("{} is a shard already", input.display()),
             }
         }
         packing.progress.finish_and_clear();
@@ -152,7 +163,7 @@ impl Pack {
         writeln!(
             stdout(),
             "{}: {} games, {} samples, {bytes} bytes ({:.2} a sample); \
-             {} games without a target, {} skipped{}",
+             {} games without a target, {} skipped{}{}",
             self.output.display(),
             counts.packed,
             counts.samples,
@@ -163,32 +174,39 @@ impl Pack {
                 true => String::new(),
                 false => format!(", {} left out", counts.left_out),
             },
+            match counts.cut {
+                0 => String::new(),
+                cut => format!(", {cut} ended by a null move"),
+            },
         )?;
         Ok(())
     }
 
-    fn pack_pgn(&self, input: &Path, packing: &mut Packing) -> anyhow::Result<()> {
+    fn pack_games(
+        &self,
+        games: Games<impl BufRead>,
+        input: &Path,
+        packing: &mut Packing,
+    ) -> anyhow::Result<()> {
         if self.evals.is_none() && !self.played {
             bail!("a PGN's targets need naming: give --evals, --played or both");
         }
-        let named = || input.display().to_string();
-        let counted = packing.progress.clone();
-        let left = self.left(packing);
-        let mut games = pgn::open(input, |file| counted.wrap_read(file))
-            .with_context(named)?
-            .take(left);
+        let mut games = games.take(self.left(packing));
         let mut number = 0;
         loop {
             let (texts, damage) = next_texts(&mut games);
             if texts.is_empty() && damage.is_none() {
                 return Ok(());
             }
-            let parsed: Vec<_> = texts.par_iter().map(|text| pgn::parse_game(text)).collect();
+            let parsed: Vec<_> = texts.par_iter().map(|text| read_game(text)).collect();
             let mut records = Vec::with_capacity(parsed.len());
             for game in parsed {
                 number += 1;
                 match game {
-                    Ok(record) => records.push(record),
+                    Ok(game) => {
+                        packing.counts.cut += u64::from(game.is_cut);
+                        records.push(game.record);
+                    }
                     Err(error) => {
                         packing.skip(&format!("{}, game {number}: {error}", input.display()))?;
                     }
@@ -286,6 +304,30 @@ struct Counts {
     without_samples: u64,
     skipped: u64,
     left_out: u64,
+    /// Games that a null move ended.
+    cut: u64,
+}
+
+impl Counts {
+    /// Why there are no samples.
+    fn nothing(&self) -> String {
+        let read = self.read;
+        if read == 0 {
+            "there are no games in the input".to_owned()
+        } else if self.skipped == read as u64 {
+            format!("none of {read} games or records can be read, see above")
+        } else if self.left_out > 0 && self.without_samples == 0 {
+            format!(
+                "all games are left out by --without or --hold-out: {}",
+                self.left_out
+            )
+        } else {
+            format!(
+                "{read} games hold no training target under these options; \
+                 see `train pack --help` on --evals and --played"
+            )
+        }
+    }
 }
 
 /// Games waiting to fill a block.
@@ -393,11 +435,7 @@ impl Packing {
     /// Completes the shard; returns the counts and its size in bytes.
     fn finish(mut self) -> anyhow::Result<(Counts, u64)> {
         if self.counts.samples == 0 {
-            bail!(
-                "{} games hold no training target under these options; \
-                 see `train pack --help` on --evals and --played",
-                self.counts.read
-            );
+            bail!(self.counts.nothing());
         }
         if self.pending.samples > 0 {
             let last = std::mem::take(&mut self.pending);
@@ -429,15 +467,11 @@ fn temperature(text: &str) -> Result<f32, String> {
 fn held_out(files: &[PathBuf]) -> anyhow::Result<HeldOut> {
     let mut keys = Vec::new();
     for file in files {
-        if file.extension().is_some_and(|extension| extension == "csv") {
-            for puzzle in puzzles::read(file)? {
-                keys.extend(puzzle.positions().map(|game| game.current().key));
-            }
-        } else {
-            // Unusable lines of a suite are skipped when it is run, too.
-            let (entries, _) = epd::read(file)?;
-            keys.extend(entries.iter().map(|entry| entry.game.current().key));
+        let (games, refused) = positions::read(file)?;
+        for error in refused {
+            eprintln!("--without does not leave out: {error}");
         }
+        keys.extend(games.iter().map(|game| game.current().key));
     }
     Ok(keys.into_iter().collect())
 }

@@ -4,7 +4,7 @@ use super::games::{file_and_settings, number, positive};
 use anyhow::bail;
 use clap::Args;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tessera::label::PolicyPlayer;
 use tessera::nn::{
@@ -33,6 +33,13 @@ pub struct PolicyOptions {
     net: PathBuf,
     temperature: f32,
     rating: Option<u16>,
+}
+
+impl PolicyOptions {
+    /// The network's file.
+    pub fn file(&self) -> &Path {
+        &self.net
+    }
 }
 
 impl PolicyArguments {

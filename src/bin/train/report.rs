@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tessera::data::statistics::Survey;
+use tessera::overwrite;
 use tessera::train::{History, TrainConfig, write_report};
 
 /// Arguments of `train report`.
@@ -30,6 +31,9 @@ impl Report {
             .iter()
             .map(|run| History::read(run))
             .collect::<Result<_, _>>()?;
+        let read = self.runs.iter().flat_map(|run| History::files(run));
+        let configs = runs.iter().filter_map(|run| run.config.as_ref());
+        overwrite::refuse(&self.output, read.chain(configs.flat_map(sources)))?;
         let mut seen: Vec<(Vec<PathBuf>, Value)> = Vec::new();
         for run in &runs {
             let sources = run.config.as_ref().map(sources).unwrap_or_default();
@@ -68,7 +72,7 @@ fn survey(sources: &[PathBuf]) -> anyhow::Result<Value> {
     for path in sources {
         // Training has reported unusable records; here they are only counted.
         let counting = |samples| progress.inc(samples);
-        if let Err(error) = stats::add_packed(&mut survey, path, counting, |_| Ok(())) {
+        if let Err(error) = stats::add(&mut survey, path, None, counting, |_| Ok(())) {
             tracing::warn!("{error:#}; the report has no statistics of the data");
             return Ok(Value::Null);
         }

@@ -10,10 +10,12 @@ use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
+use tessera::data::pgn::Journal;
 use tessera::nn::{
     self, BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision,
 };
-use tessera::selfplay::{Event, SelfPlay, SelfPlaySummary};
+use tessera::overwrite;
+use tessera::selfplay::{Event, GAMES, SelfPlay, SelfPlaySummary};
 use tessera::uci::Settings;
 
 /// Memory of a game's search tree, in MiB: room for tens of thousands of visits.
@@ -109,6 +111,10 @@ struct Report<'a> {
 impl SelfPlayCommand {
     /// Plays, continuing unfinished self-play.
     pub fn run(self) -> anyhow::Result<()> {
+        for output in Journal::files(&self.output.join(GAMES)) {
+            let inputs = self.games_arguments.files().chain(self.net.as_deref());
+            overwrite::refuse(&output, inputs)?;
+        }
         let settings = self.settings()?;
         let backend = nn::load_for_many(&settings.backend)?;
         let properties = backend.properties();
@@ -156,7 +162,7 @@ impl SelfPlayCommand {
             None => event.push_str(&format!(", noise {}", self.noise())),
         }
         let event = format!("{event}, {plan}");
-        let progress = bar(self.games)?;
+        let progress = bar(Some(self.games))?;
         let clock = Instant::now();
         let moves = AtomicU64::new(0);
         let summary = plan.run(backend, &event, &|event| match event {

@@ -1,18 +1,15 @@
 //! `train stats`: statistics of training data.
 
-use std::fs::File;
-use std::io::{Read, Write, stdout};
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use tessera::data::Curve;
 use tessera::data::label::{EvalRefersTo, TargetRules};
-use tessera::data::shard::{MAGIC, Shard, is_address};
 use tessera::data::statistics::{BARS, Fault, Findings, PIECE_BAR, RATING_BAR, Survey};
-use tessera::data::v6::Chunks;
+use tessera::data::{Contents, Curve};
 
 /// Arguments of `train stats`.
 #[derive(Args)]
@@ -65,12 +62,7 @@ impl Stats {
             Ok(())
         };
         for path in &self.files {
-            let named = || path.display().to_string();
-            if is_shard(path).with_context(named)? || Chunks::are_at(path).with_context(named)? {
-                add_packed(&mut survey, path, count, bad)?;
-            } else {
-                survey.add_pgn(path, &rules, count, bad)?;
-            }
+            add(&mut survey, path, Some(&rules), count, bad)?;
         }
         progress.finish_and_clear();
         let findings = survey.finish();
@@ -89,31 +81,23 @@ impl Stats {
     }
 }
 
-/// Surveys a shard, or chunks.
-pub fn add_packed(
+/// Surveys what lies at a path: games in PGN only by `rules`.
+pub fn add(
     survey: &mut Survey,
     path: &Path,
+    rules: Option<&TargetRules>,
     progress: impl Fn(u64) + Sync,
     bad: impl Fn(Fault) -> Result<(), Fault> + Sync,
 ) -> anyhow::Result<()> {
-    if is_shard(path).with_context(|| path.display().to_string())? {
-        survey.add_shard(&Shard::open(path)?, progress, bad)?;
-    } else {
-        survey.add_chunks(&Chunks::open(path)?, progress, bad)?;
+    match Contents::open(path, |file| file)? {
+        Contents::Shard(shard) => survey.add_shard(&shard, progress, bad)?,
+        Contents::Chunks(chunks) => survey.add_chunks(&chunks, progress, bad)?,
+        Contents::Games(games) => match rules {
+            Some(rules) => survey.add_games(games, path, rules, progress, bad)?,
+            None => bail!("{} is neither a shard nor chunks", path.display()),
+        },
     }
     Ok(())
-}
-
-fn is_shard(path: &Path) -> std::io::Result<bool> {
-    // Only shards are read from object stores.
-    if path.is_dir() || is_address(path) {
-        return Ok(is_address(path));
-    }
-    let mut start = Vec::new();
-    File::open(path)?
-        .take(MAGIC.len() as u64)
-        .read_to_end(&mut start)?;
-    Ok(start == MAGIC)
 }
 
 /// The lines of what was found.

@@ -2,8 +2,6 @@
 
 use anyhow::{Context, bail};
 use clap::Args;
-use serde::Deserialize;
-use std::collections::HashMap;
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use tessera::chess::Game;
@@ -13,6 +11,7 @@ use tessera::eval::puzzles::{self, Half};
 use tessera::explain::{FitSettings, LabelledGame, TranscoderAbout, fit, predict_themes};
 use tessera::network::{self, Network};
 use tessera::nn::{self, CodeArguments};
+use tessera::overwrite;
 
 /// Positions of a game, spread evenly.
 const PER_GAME: usize = 8;
@@ -67,6 +66,8 @@ impl Transcoder {
                 self.features
             );
         }
+        let files = self.games.iter().chain(&self.net).chain(&self.puzzles);
+        overwrite::refuse(&self.output, files)?;
         let network = self.open()?;
         let puzzles = self.puzzles.as_deref().map(labelled).transpose()?;
         let [positions, held_out] = self.sample()?;
@@ -171,34 +172,21 @@ fn spread(game: &Game) -> impl Iterator<Item = Game> {
     })
 }
 
-/// The columns read of a file of puzzles.
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Row {
-    puzzle_id: String,
-    themes: String,
-}
-
 /// The first positions of puzzles with their themes.
 fn labelled(path: &Path) -> anyhow::Result<Vec<LabelledGame>> {
-    let shown = path.display();
-    let puzzles = puzzles::read(path)?;
-    let mut rows = csv::Reader::from_path(path).with_context(|| format!("cannot read {shown}"))?;
-    let rows = rows.deserialize();
-    let themes: HashMap<String, String> = rows
-        .map(|row| row.map(|row: Row| (row.puzzle_id, row.themes)))
-        .collect::<Result<_, _>>()
-        .with_context(|| format!("{shown} has no themes"))?;
+    let (puzzles, left_out) = puzzles::read(path)?;
+    for error in &left_out {
+        eprintln!("left out: {error}");
+    }
     let labelled = puzzles.into_iter().map(|puzzle| {
-        let themes = themes
-            .get(&puzzle.id)
-            .map(String::as_str)
-            .unwrap_or_default();
-        LabelledGame {
+        let selects = Half::of(&puzzle) == Half::Select;
+        let themes = puzzle.themes.as_deref();
+        let themes = themes.with_context(|| format!("{} has no themes", path.display()))?;
+        Ok(LabelledGame {
             themes: themes.split_whitespace().map(str::to_owned).collect(),
-            selects: Half::of(&puzzle) == Half::Select,
+            selects,
             game: puzzle.game,
-        }
+        })
     });
-    Ok(labelled.collect())
+    labelled.collect()
 }

@@ -19,6 +19,7 @@ use tessera::explain::{
 use tessera::network::{self, Network};
 use tessera::nn::torch::TorchBackend;
 use tessera::nn::{self, CodeArguments, DeviceChoice, Precision};
+use tessera::overwrite;
 use tessera::uci;
 
 /// Show what a network sees in a position: attention, attribution, heads, on one page
@@ -77,6 +78,14 @@ pub struct Arguments {
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
+        let networks = [&self.net, &self.against, &self.transcoder];
+        let read = networks
+            .into_iter()
+            .chain([&self.pgn, &self.study])
+            .flatten();
+        for output in [&self.output, &self.json].into_iter().flatten() {
+            overwrite::refuse(output, read.clone())?;
+        }
         if let Some(positions) = &self.study {
             let (network, _) = self.open(self.net.as_deref())?;
             return study::run(&network, positions, self.json.as_deref());

@@ -8,6 +8,7 @@ use tessera::interop::lc0::Lc0Encoding;
 use tessera::interop::{self, ExchangeError};
 use tessera::nn::CodeArguments;
 use tessera::nn::torch::ExportPrecision;
+use tessera::overwrite;
 
 /// Export a network for Lc0: in its own format, or as ONNX in its file where that format cannot express the network
 #[derive(clap::Args)]
@@ -49,6 +50,7 @@ pub struct OnnxArguments {
 
 impl Lc0Arguments {
     pub fn run(self) -> anyhow::Result<()> {
+        overwrite::refuse(&self.output, [&self.input])?;
         let (file, code) = (read(&self.input)?, self.code.policy());
         let native = match self.onnx {
             true => None,
@@ -75,6 +77,7 @@ impl Lc0Arguments {
 
 impl OnnxArguments {
     pub fn run(self) -> anyhow::Result<()> {
+        overwrite::refuse(&self.output, [&self.input])?;
         let file = read(&self.input)?;
         let model = interop::to_onnx(&file, self.code.policy(), self.precision);
         let model = model.map_err(|error| failed(&self.input, error))?;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use tessera::interop;
 use tessera::network::lc0::{HeadChoice, PolicyHead, ValueHead};
 use tessera::nn::torch::ExportPrecision;
+use tessera::overwrite;
 
 /// Import another program's network: Lc0's .pb.gz, a Maia-3 checkpoint or ONNX
 #[derive(clap::Args)]
@@ -32,6 +33,7 @@ pub struct Arguments {
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
+        overwrite::refuse(&self.output, [&self.input])?;
         let input = self.input.display();
         let file = std::fs::read(&self.input).with_context(|| format!("cannot read {input}"))?;
         let heads = HeadChoice {

@@ -5,6 +5,7 @@ use crate::cli::output::print;
 use anyhow::Context;
 use std::fmt::Write;
 use std::path::Path;
+use tessera::eval::read_text;
 use tessera::explain::{
     AttentionSummary, PartSummary, RelationScore, Study, read_positions, study,
 };
@@ -16,8 +17,7 @@ const RELATIONS: usize = 2;
 /// Prints the tables of a study, and writes it as JSON where that was asked for.
 pub fn run(network: &Network, positions: &Path, json: Option<&Path>) -> anyhow::Result<()> {
     let shown = positions.display();
-    let text = std::fs::read_to_string(positions);
-    let text = text.with_context(|| format!("cannot read {shown}"))?;
+    let text = read_text(positions)?;
     let games = read_positions(&text).with_context(|| shown.to_string())?;
     let study = study(network, &games)?;
     if let Some(path) = json {

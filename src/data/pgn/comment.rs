@@ -5,6 +5,7 @@
 //! | Lichess and many more | `[%eval 0.24,17]`, `[%eval #-3]` | White's |
 //! | TCEC's archive | `d=43, …, pv=Qd2 Bxg5, …, wv=0.86,` | White's |
 //! | Cute Chess, fastchess, `tools/match` | `+0.86/43 1.2s`, `-M5/12 0.1s` | the mover's |
+//! | OpenBench | `+0.57 17/28 583 363004` | the mover's |
 
 use shakmaty::Color;
 
@@ -33,16 +34,30 @@ pub(super) fn read(comment: &str, mover: Color) -> Said<'_> {
             line: field(comment, "pv"),
         };
     }
-    let score = comment.split_once('/').and_then(|(score, rest)| {
-        let is_signed = score.starts_with(['+', '-']) || score == "0.00";
-        (is_signed && rest.starts_with(|first: char| first.is_ascii_digit())).then_some(score)
-    });
     Said {
-        eval: score
+        eval: movers_score(comment)
             .and_then(|score| eval(score, 'M'))
             .map(|eval| mover.fold_wb(eval, eval.reversed())),
         line: None,
     }
+}
+
+/// The score that a comment begins with, before its depth: `+0.86/43`, or
+/// `+0.86 43/50` with the selective depth too.
+fn movers_score(comment: &str) -> Option<&str> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    let mut words = comment.split_ascii_whitespace();
+    let first = words.next()?;
+    let score = match first.split_once('/') {
+        Some((score, depth)) => depth
+            .starts_with(|it: char| it.is_ascii_digit())
+            .then_some(score),
+        None => {
+            let (depth, selective) = words.next()?.split_once('/')?;
+            (is_number(depth) && is_number(selective)).then_some(first)
+        }
+    };
+    score.filter(|score| score.starts_with(['+', '-']) || *score == "0.00")
 }
 
 /// The value of `name=value,` among others.
@@ -107,6 +122,19 @@ mod tests {
             ("+M5/12 0.1s", Some(Eval::Mate(-5))),
             ("-M2/12 0.1s", Some(Eval::Mate(2))),
             ("-M-32768/1", None),
+            ("+0.86/43\n1.2s", centipawns(-86)),
+            (" +0.86/43 1.2s ", centipawns(-86)),
+            ("+0.57 17/28 583 363004", centipawns(-57)),
+            ("-1.05 9/14 12 9034", centipawns(105)),
+            ("0.00 1/1 0 20", centipawns(0)),
+            ("+M5 17/28 583 363004", Some(Eval::Mate(-5))),
+            ("-M2 17/28\n583 363004", Some(Eval::Mate(2))),
+            ("+0.57 17 583 363004", None),
+            ("+0.57 a/28 583", None),
+            ("0.57 17/28 583 363004", None),
+            ("+0.57", None),
+            ("/1", None),
+            ("White 1/2", None),
             ("1/2-1/2 was offered", None),
             ("+/- for White", None),
             ("", None),

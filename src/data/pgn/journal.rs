@@ -14,6 +14,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::stream::{Games, open};
+use super::tags::tag;
 use crate::atomic_file;
 
 /// Level of zstd, of 22: small text, still written quickly.
@@ -82,11 +83,10 @@ impl Journal {
         event: &str,
         visit: impl FnMut(&str),
     ) -> Result<Journal, JournalError> {
-        let mut part_path = output.as_os_str().to_owned();
-        part_path.push(".part");
+        let [_, part_path] = Journal::files(output);
         let mut journal = Journal {
             output: output.to_owned(),
-            part_path: part_path.into(),
+            part_path,
             event: event.to_owned(),
             games: BTreeMap::new(),
             part: None,
@@ -107,6 +107,14 @@ impl Journal {
             journal.index(output, games, visit)?;
         }
         Ok(journal)
+    }
+
+    /// The files that are written for `output`: itself, and its part.
+    #[must_use]
+    pub fn files(output: &Path) -> [PathBuf; 2] {
+        let mut part = output.as_os_str().to_owned();
+        part.push(".part");
+        [output.to_owned(), part.into()]
     }
 
     /// Whether the game of this number is finished.
@@ -270,18 +278,6 @@ fn whole(game: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(game).ok()?;
     let last = text.strip_suffix("\n\n")?.lines().last()?;
     (!last.starts_with('[')).then_some(text)
-}
-
-/// The value of a tag.
-#[must_use]
-pub fn tag(game: &str, name: &str) -> Option<String> {
-    let game = game.trim_start_matches('\u{feff}').trim_start();
-    let mut lines = game.lines().map_while(|line| line.strip_prefix('['));
-    let value = lines.find_map(|line| {
-        let value = line.strip_prefix(name)?.strip_prefix(" \"")?;
-        value.strip_suffix("\"]")
-    });
-    value.map(|value| value.replace("\\\"", "\"").replace("\\\\", "\\"))
 }
 
 #[cfg(test)]

@@ -1,48 +1,32 @@
 //! A file of games as a sequence of texts, one a game, so that they can be
 //! parsed in parallel.
 
-use crate::bounded;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+use std::io::{self, BufRead, ErrorKind, Read};
 use std::path::Path;
 
-/// Bytes read ahead of the decompressors and of the line splitter.
-const BUFFER: usize = 1 << 18;
+use super::boundary::Boundary;
+use crate::bounded;
+use crate::packed::{self, Stream};
+
 /// Bytes of the longest game, comments and variations included. What is longer
 /// is no PGN, or was packed to fill the memory.
 const LONGEST_GAME: usize = 16 << 20;
-/// The byte-order mark.
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Opens a PGN file for reading: plain, or compressed with gzip or zstd, told
-/// apart by their first bytes. `wrap` sees the file before decompression, for
-/// a progress bar's sake.
+/// apart by their first bytes. It may be a pipe. `wrap` sees the file before
+/// decompression, for a progress bar's sake.
 ///
 /// # Errors
-/// Whatever the system says of the file.
+/// Whatever the system says of the file; or that it is a folder, or in UTF-16.
 pub fn open<R: Read + Send + 'static>(
     path: &Path,
     wrap: impl FnOnce(File) -> R,
-) -> io::Result<Games<Box<dyn BufRead + Send>>> {
-    let mut file = BufReader::with_capacity(BUFFER, wrap(File::open(path)?));
-    let magic = file.fill_buf()?;
-    let reader: Box<dyn BufRead + Send> = if magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-        let text = zstd::Decoder::with_buffer(file)?;
-        Box::new(BufReader::with_capacity(BUFFER, text))
-    } else if magic.starts_with(&[0x1f, 0x8b]) {
-        let text = flate2::bufread::MultiGzDecoder::new(file);
-        Box::new(BufReader::with_capacity(BUFFER, text))
-    } else {
-        Box::new(file)
-    };
-    Ok(Games::new(reader))
+) -> io::Result<Games<Stream>> {
+    packed::open(path, wrap).map(Games::new)
 }
 
-/// The texts of a stream's games.
-///
-/// A game ends where a tag line follows moves, outside comments. An Event tag ends it
-/// even in a comment, which was then never closed. Nothing else of the text is parsed
-/// here.
+/// The texts of a stream's games: whatever is in the stream is in one of them.
 pub struct Games<R> {
     reader: R,
     line: Vec<u8>,
@@ -60,36 +44,17 @@ impl<R: BufRead> Games<R> {
     /// The rest of the game that begins with the line at hand.
     fn read_game(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut game = Vec::new();
-        let mut has_moves = false;
-        let mut in_comment = false;
+        let mut boundary = Boundary::default();
         loop {
             let room = (LONGEST_GAME - game.len()) as u64;
             if self.line.is_empty()
                 && bounded::read_line(&mut self.reader, &mut self.line, room).map_err(too_long)?
                     == 0
             {
-                let blank = game.iter().all(u8::is_ascii_whitespace);
-                return Ok((!blank).then_some(game));
+                return Ok((!boundary.is_blank()).then_some(game));
             }
-            let text = self
-                .line
-                .strip_prefix(BYTE_ORDER_MARK)
-                .unwrap_or(&self.line);
-            let is_tag = text.starts_with(b"[") && !in_comment || text.starts_with(b"[Event ");
-            in_comment &= !is_tag;
-            if is_tag && has_moves {
+            if boundary.stands_before(&self.line) {
                 return Ok(Some(game));
-            }
-            if !is_tag {
-                has_moves |= !self.line.iter().all(u8::is_ascii_whitespace);
-                for byte in &self.line {
-                    match byte {
-                        b'{' => in_comment = true,
-                        b'}' => in_comment = false,
-                        b';' if !in_comment => break,
-                        _ => {}
-                    }
-                }
             }
             if game.len() + self.line.len() > LONGEST_GAME {
                 return Err(too_long(ErrorKind::FileTooLarge.into()));
@@ -137,6 +102,35 @@ mod tests {
         let marked = format!("\u{feff}{}", first.trim_start());
         assert_eq!(split(&format!("{marked}{second}")), [&marked, second]);
         assert_eq!(split(" \n\n"), [""; 0]);
+        // Tags are indented, stand behind comments, and make a game without moves.
+        let indented = "{of\n1. e4}\n; 1. e4\n [White \"a\"]\n\n\t[Black \"b\"]\n\n1. e4\n\n";
+        assert_eq!(split(&format!("{indented}{second}")), [indented, second]);
+        let forfeited = "[Event \"a\"]\n[Result \"1-0\"]\n\n";
+        assert_eq!(split(&format!("{forfeited}{second}")), [forfeited, second]);
+    }
+
+    #[test]
+    fn games_without_tags_are_cut_behind_results_and_before_first_moves() {
+        for games in [
+            &["1. e4 e5 1-0\n\n", "1. d4 d5 0-1\n"][..],
+            &["1. e4 e5 1-0\r\n \t\r\n", "1. d4 d5 0-1"],
+            &[
+                "1. e4 e5 1-0\n",
+                "1. d4 d5\n1/2-1/2\n",
+                "1.c4 *\n\n\n",
+                "1. f4",
+            ],
+            &["1. e4 e5\n\n", "1. d4 d5\n\n2. c4\n\n", "1. c4\n"],
+            &["1. e4 e5 1–0 ; White won\n\n", "e2e4 *\n"],
+            &["1. e4 e5 *{\n\n} {a}\n\n{b\n\n1. d4}\n\n; c\n\n", "1. d4\n"],
+            &["1. e4 e5 1-0\n\n%\n\n", "1. d4 d5 0-1\n% 1. c4\n"],
+            &["1. e4 {a\n\n1. d4} e5\n2. Nf3\n\n2... Nc6\n\n1... e5\n\n1. ... c5 1-0"],
+            &["{a}\n\n1. e4 e5 1-0\n", "[Event \"c\"]\n\n1. d4"],
+            &["1. e4 1-0\n\n", "prose about it\n\n", "1. d4"],
+        ] {
+            assert_eq!(split(&games.concat()), games);
+        }
+        assert_eq!(split("\n% nothing\n%\n"), [""; 0]);
     }
 
     #[test]
@@ -153,7 +147,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_lost(text in "[\\[\\]{};a \n]{0,200}") {
+        fn nothing_is_lost(text in "([\\[\\]{};a \n]|1\\.|1-0|\\[Event ){0,200}") {
             let whole = split(&text).concat();
             prop_assert!(text.starts_with(&whole));
             prop_assert!(text[whole.len()..].trim().is_empty());

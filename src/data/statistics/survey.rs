@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher, RandomState};
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
@@ -10,7 +11,7 @@ use shakmaty::Color;
 
 use crate::chess::Ratings;
 use crate::data::label::TargetRules;
-use crate::data::pgn::{self, GameError};
+use crate::data::pgn::{self, GameError, Games};
 use crate::data::record::Record;
 use crate::data::replay::{ReplayError, VariationWeight, replay};
 use crate::data::sample::Sample;
@@ -141,23 +142,19 @@ impl Survey {
         })
     }
 
-    /// Adds the games of a PGN, plain or compressed, with the samples that `rules`
-    /// give; see [`Survey::add_shard`].
+    /// Adds games, with the samples that `rules` give; see [`Survey::add_shard`].
+    /// `path` is for messages.
     ///
     /// # Errors
-    /// [`Fault::Io`] if the file cannot be opened, or the error that `bad` returns.
-    pub fn add_pgn(
+    /// The error that `bad` returns.
+    pub fn add_games(
         &mut self,
+        mut games: Games<impl BufRead>,
         path: &Path,
         rules: &TargetRules,
         progress: impl Fn(u64) + Sync,
         bad: impl Fn(Fault) -> Result<(), Fault> + Sync,
     ) -> Result<(), Fault> {
-        let io = |source| Fault::Io {
-            path: path.to_owned(),
-            source,
-        };
-        let mut games = pgn::open(path, |file| file).map_err(io)?;
         let mut before = 0;
         loop {
             let texts: Vec<_> = games.by_ref().take(TOGETHER).collect();

@@ -1,7 +1,7 @@
 //! Chunks in files, tars and folders.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
@@ -11,9 +11,12 @@ use walkdir::{DirEntry, WalkDir};
 use super::record::{RECORD_SIZE, V7, VERSION};
 use super::unpack::{MAX_UNPACKED, TOO_LARGE, is_gzip};
 use super::{Chunk, V6Error, V6Fault};
+use crate::packed;
 
 /// Chunks looked at to estimate how long the others are.
 const LOOKED_AT: usize = 64;
+/// Bytes of a tar's first header.
+pub(crate) const TAR_HEADER: usize = 512;
 
 /// The chunks at a path, not yet read. Only their names are in memory, so that there
 /// can be millions.
@@ -36,6 +39,8 @@ enum Place {
         length: u64,
         name: Box<Path>,
     },
+    /// In memory: it came through a pipe.
+    Read(Box<[u8]>),
 }
 
 struct Tar {
@@ -47,44 +52,68 @@ impl Chunks {
     /// Finds the chunks at `path`: itself, a tar's members, or everything in a
     /// folder and the folders below that is a tar or named as chunks are
     /// (`*.gz`, `training.*`, `game_*`), in the order of their names. Hidden
-    /// files are left alone.
+    /// files are left alone. A pipe is read to its end.
     ///
     /// # Errors
     /// [`V6Error`] if a folder or a tar cannot be read.
     pub fn open(path: &Path) -> Result<Chunks, V6Error> {
-        let mut chunks = Chunks {
-            root: path.to_owned(),
-            tars: Vec::new(),
-            places: Vec::new(),
-            hashes: Vec::new(),
-        };
-        if path.is_dir() {
+        let failed = |error| failed(path, error);
+        let kind = path.metadata().map_err(failed)?;
+        if !kind.is_dir() && !kind.is_file() {
+            let pipe = File::open(path).map_err(failed)?;
+            return Chunks::read_from(BufReader::new(pipe), path);
+        }
+        let mut chunks = Chunks::none_at(path);
+        if kind.is_dir() {
             chunks.walk()?;
-        } else if is_tar(path) {
-            chunks.add_tar(path.to_owned())?;
+            return Ok(chunks);
+        }
+        let mut file = File::open(path).map_err(failed)?;
+        let mut header = Vec::new();
+        let start = file.by_ref().take(TAR_HEADER as u64);
+        { start }.read_to_end(&mut header).map_err(failed)?;
+        if is_tar(path) || is_tar_header(&header) {
+            file.rewind().map_err(failed)?;
+            chunks.add_tar(path.to_owned(), file)?;
         } else {
-            File::open(path).map_err(|error| failed(path, error))?;
             chunks.add(Place::File(Path::new("").into()));
         }
         Ok(chunks)
     }
 
-    /// Whether a path looks like chunks rather than like another kind of data:
-    /// a folder, a tar, a file named as chunks are or one that begins with a
-    /// record.
+    /// The chunk or the tar of chunks that comes out of a stream, which is read to its
+    /// end. A tar is kept in a temporary file. `path` is for messages.
     ///
     /// # Errors
-    /// What the system says of the file.
-    pub fn are_at(path: &Path) -> std::io::Result<bool> {
-        if path.is_dir() || is_tar(path) || is_named_as_chunk(path) {
-            return Ok(true);
+    /// [`V6Error`] if it cannot be read or kept.
+    pub(crate) fn read_from(stream: impl BufRead, path: &Path) -> Result<Chunks, V6Error> {
+        let failed = |error| failed(path, error);
+        let mut chunks = Chunks::none_at(path);
+        let (start, mut stream) = packed::peek(stream, TAR_HEADER);
+        if is_tar_header(&start) {
+            let mut keep = || -> io::Result<File> {
+                let mut file = tempfile::tempfile()?;
+                io::copy(&mut stream, &mut file)?;
+                file.rewind()?;
+                Ok(file)
+            };
+            chunks.add_tar(path.to_owned(), keep().map_err(failed)?)?;
+        } else {
+            let mut packed = Vec::new();
+            let stream = stream.take(MAX_UNPACKED as u64 + 1);
+            { stream }.read_to_end(&mut packed).map_err(failed)?;
+            chunks.add(Place::Read(packed.into()));
         }
-        let mut start = Vec::new();
-        File::open(path)?.take(4).read_to_end(&mut start)?;
-        Ok([VERSION, V7]
-            .map(u32::to_le_bytes)
-            .iter()
-            .any(|version| start == version))
+        Ok(chunks)
+    }
+
+    fn none_at(path: &Path) -> Chunks {
+        Chunks {
+            root: path.to_owned(),
+            tars: Vec::new(),
+            places: Vec::new(),
+            hashes: Vec::new(),
+        }
     }
 
     /// Number of chunks.
@@ -106,6 +135,7 @@ impl Chunks {
     #[must_use]
     pub fn path(&self, chunk: usize) -> PathBuf {
         match &self.places[chunk] {
+            Place::Read(_) => self.root.clone(),
             Place::File(name) if name.as_os_str().is_empty() => self.root.clone(),
             Place::File(name) => self.root.join(name),
             Place::Member { tar, name, .. } => self.tars[*tar as usize].path.join(name),
@@ -124,14 +154,15 @@ impl Chunks {
     /// [`V6Error`] if its file cannot be read.
     pub fn read(&self, chunk: usize) -> Result<Chunk, V6Error> {
         let path = self.path(chunk);
-        let Place::Member {
-            tar,
-            offset,
-            length,
-            ..
-        } = &self.places[chunk]
-        else {
-            return Chunk::open(&path);
+        let (tar, offset, length) = match &self.places[chunk] {
+            Place::File(_) => return Chunk::open(&path),
+            Place::Read(packed) => return Ok(Chunk::new(path, packed)),
+            Place::Member {
+                tar,
+                offset,
+                length,
+                ..
+            } => (tar, offset, length),
         };
         if *length > MAX_UNPACKED as u64 {
             return Err(V6Error {
@@ -183,6 +214,13 @@ impl Chunks {
                 tar.read(offset + length.saturating_sub(4), &mut promise)?;
                 *length
             }
+            Place::Read(packed) => {
+                let mut file = io::Cursor::new(packed);
+                file.read_exact(&mut magic)?;
+                file.seek(SeekFrom::End(-4))?;
+                file.read_exact(&mut promise)?;
+                packed.len() as u64
+            }
         };
         let promised = match is_gzip(&magic) {
             true => u32::from_le_bytes(promise).into(),
@@ -208,7 +246,8 @@ impl Chunks {
             if entry.file_type().is_dir() {
                 continue;
             } else if is_tar(path) {
-                self.add_tar(entry.into_path())?;
+                let file = File::open(path).map_err(|error| failed(path, error))?;
+                self.add_tar(entry.into_path(), file)?;
             } else if is_named_as_chunk(path) {
                 let place = path.strip_prefix(&root).unwrap_or(path);
                 self.add(Place::File(place.into()));
@@ -217,11 +256,11 @@ impl Chunks {
         Ok(())
     }
 
-    fn add_tar(&mut self, path: PathBuf) -> Result<(), V6Error> {
+    fn add_tar(&mut self, path: PathBuf, file: File) -> Result<(), V6Error> {
         let tar = self.tars.len() as u32;
         let list = || {
             let mut members = Vec::new();
-            let mut archive = tar::Archive::new(File::open(&path)?);
+            let mut archive = tar::Archive::new(file);
             for entry in archive.entries_with_seek()? {
                 let entry = entry?;
                 let name = entry.path()?;
@@ -247,6 +286,7 @@ impl Chunks {
 
     fn add(&mut self, place: Place) {
         let name = match &place {
+            Place::Read(_) => &self.root,
             Place::File(name) if name.as_os_str().is_empty() => &self.root,
             Place::File(name) | Place::Member { name, .. } => name.as_ref(),
         };
@@ -272,6 +312,23 @@ fn failed(path: &Path, error: std::io::Error) -> V6Error {
         offset: 0,
         fault: error.into(),
     }
+}
+
+/// Whether the name of a file is that of a chunk or of a tar.
+pub(crate) fn is_named_as_chunks(path: &Path) -> bool {
+    is_tar(path) || is_named_as_chunk(path)
+}
+
+/// Whether a record begins with these bytes.
+pub(crate) fn is_record(start: &[u8]) -> bool {
+    let mut versions = [VERSION, V7].into_iter();
+    versions.any(|version| start.starts_with(&version.to_le_bytes()))
+}
+
+/// Whether a tar begins with these bytes.
+pub(crate) fn is_tar_header(start: &[u8]) -> bool {
+    const MAGIC: std::ops::Range<usize> = 257..262;
+    start.get(MAGIC) == Some(b"ustar")
 }
 
 fn is_tar(path: &Path) -> bool {

@@ -151,6 +151,54 @@ fn mates_must_be_proven_and_short_enough() {
 }
 
 #[test]
+fn a_direct_mate_is_asked_for_where_no_moves_are() {
+    const MATE: &str = "6k1/5ppp/8/8/8/8/5PPP/QR4K1 w - -";
+    for (operations, question) in [
+        ("dm 1;", "bm #1"),
+        ("id \"a\"; dm 2", "bm #2"),
+        ("dm 2; bm #1;", "bm #1"),
+        ("dm 1; bm Rb8#;", "bm Rb8#"),
+        ("am Qa7; dm 1;", "am Qa7"),
+    ] {
+        assert_eq!(entry(&format!("{MATE} {operations}")).question(), question);
+    }
+    let one = entry(&format!("{MATE} dm 1;"));
+    let solved = |moves| one.judge(&choice(&one, "b1b8", Score::Mate(moves))).solved;
+    assert!(solved(1) && !solved(2));
+}
+
+#[test]
+fn moves_are_read_however_they_are_written() {
+    for (moves, question) in [
+        ("bm e8Q e8(N) e7-e8=R e7e8b;", "bm e8=Q+ e8=N e8=R+ e8=B"),
+        ("bm Ke1-d1 Ke1d1 e1-e2;", "bm Kd1 Kd1 Ke2"),
+        ("bm 0-0 o-o e1g1 e1h1;", "bm O-O O-O O-O O-O"),
+    ] {
+        let text = format!("k7/4P3/8/8/8/8/8/4K2R w K - {moves}");
+        assert_eq!(entry(&text).question(), question);
+    }
+}
+
+#[test]
+fn suites_are_read_from_any_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("suite.epd");
+    let marked = format!("\u{feff}{WAC}\n{STS}\n");
+    for bytes in [
+        marked.as_bytes().to_vec(),
+        zstd::bulk::compress(marked.as_bytes(), 1).unwrap(),
+    ] {
+        std::fs::write(&path, bytes).unwrap();
+        let (entries, refused) = read(&path).unwrap();
+        assert_eq!((entries.len(), refused.len()), (2, 0));
+    }
+    let says = |path: &std::path::Path| read(path).unwrap_err().to_string();
+    assert!(says(folder.path()).ends_with("it is a folder"));
+    std::fs::write(&path, b"\xff\xfe4\0k\0").unwrap();
+    assert!(says(&path).contains("UTF-16"));
+}
+
+#[test]
 fn what_cannot_be_used_is_named() {
     for (text, reason) in [
         ("nonsense", "nonsense"),
@@ -160,6 +208,8 @@ fn what_cannot_be_used_is_named() {
         ),
         ("4k3/8/8/8/8/8/8/4K2R w K - bm Qd1;", "`Qd1`"),
         ("4k3/8/8/8/8/8/8/4K2R w K - bm #0;", "`#0`"),
+        ("4k3/8/8/8/8/8/8/4K2R w K - dm 0;", "`dm 0` is not a mate"),
+        ("4k3/8/8/8/8/8/8/4K2R w K - dm;", "`dm ` is not a mate"),
         ("8/8/8/8/8/8/8/4K2R w K - bm Rh8;", "not a legal position"),
     ] {
         let error = Entry::parse(text, 1).unwrap_err();

@@ -94,12 +94,16 @@ fn mover(record: &Record, ply: usize) -> Option<(u16, Option<Wdl>)> {
 }
 
 /// Reads the games of a PGN, plain or compressed, and selects positions. A game that
-/// is no chess or cannot be read is counted and left out; a rating that is not given
-/// leaves out its player's moves.
+/// is no chess or cannot be read is counted, told to `unusable` and left out; a rating
+/// that is not given leaves out its player's moves.
 ///
 /// # Errors
 /// [`SuiteError`] if the file cannot be read, or nothing in it is selected.
-pub fn read(path: &Path, selection: &Selection) -> Result<Positions, SuiteError> {
+pub fn read(
+    path: &Path,
+    selection: &Selection,
+    mut unusable: impl FnMut(SuiteError),
+) -> Result<Positions, SuiteError> {
     let failed = |source| SuiteError::Read {
         path: path.to_owned(),
         source,
@@ -110,9 +114,17 @@ pub fn read(path: &Path, selection: &Selection) -> Result<Positions, SuiteError>
     let mut drawn: BTreeMap<Band, BinaryHeap<(u64, usize, usize)>> = BTreeMap::new();
     for text in pgn::open(path, |file| file).map_err(failed)? {
         found.games_read += 1;
-        let Ok(record) = pgn::parse_game(&text.map_err(failed)?) else {
-            found.games_unusable += 1;
-            continue;
+        let record = match pgn::parse_game(&text.map_err(failed)?) {
+            Ok(record) => record,
+            Err(source) => {
+                found.games_unusable += 1;
+                unusable(SuiteError::Game {
+                    path: path.to_owned(),
+                    game: found.games_read,
+                    source,
+                });
+                continue;
+            }
         };
         let hash = record.hash();
         if !is_held_out(hash, selection.held_out) {
@@ -172,7 +184,23 @@ pub(super) mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("games.pgn");
         std::fs::write(&path, text).unwrap();
-        read(&path, selection).unwrap()
+        read(&path, selection, |_| ()).unwrap()
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("games.pgn");
+        std::fs::write(&path, GAMES.replace("1. Ke2", "1. e4 Sf6")).unwrap();
+        let mut said = Vec::new();
+        read(&path, &ALL, |error| said.push(error.to_string())).unwrap();
+        let [said] = &said[..] else {
+            panic!("{said:?}")
+        };
+        assert!(
+            said.ends_with("games.pgn, game 3: `Sf6` at ply 1 is no move"),
+            "{said}"
+        );
     }
 
     #[test]
@@ -223,7 +251,10 @@ pub(super) mod tests {
             lowest: 3000,
             ..ALL
         };
-        assert!(matches!(read(&path, &none), Err(SuiteError::Empty { .. })));
+        assert!(matches!(
+            read(&path, &none, |_| ()),
+            Err(SuiteError::Empty { .. })
+        ));
     }
 
     /// Games that differ in their first moves.

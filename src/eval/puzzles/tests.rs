@@ -9,7 +9,7 @@ const MATE_IN_TWO: &str =
 const TWO_MATES: &str = "twice,6k1/2p2ppp/8/8/8/8/5PPP/QR4K1 b - - 0 1,c7c6 b1b8,2900,1\n";
 
 fn read_text(text: &str) -> Result<Vec<Puzzle>, SuiteError> {
-    parse(text.as_bytes(), Path::new("test.csv"))
+    parse(text.as_bytes(), Path::new("test.csv")).map(|(puzzles, _)| puzzles)
 }
 
 fn attempt(row: &str) -> Attempt {
@@ -98,6 +98,56 @@ fn faults_name_their_line() {
         assert!(error.contains(expected), "{error}");
     }
     assert!(matches!(read_text(HEADER), Err(SuiteError::Empty { .. })));
+}
+
+#[test]
+fn rows_with_an_empty_column_are_left_out() {
+    let empty = [
+        TWO_MATES.replace("2900", ""),
+        TWO_MATES.replace("2900", " "),
+        TWO_MATES.replace("c7c6 b1b8", ""),
+        TWO_MATES.replace("twice", ""),
+    ];
+    let text = format!("{HEADER}{MATE_IN_TWO}{}{TWO_MATES}", empty.concat());
+    let (puzzles, left_out) = parse(text.as_bytes(), Path::new("test.csv")).unwrap();
+    let ids: Vec<_> = puzzles.iter().map(|puzzle| puzzle.id.as_str()).collect();
+    assert_eq!(ids, ["dhs2l", "twice"]);
+    let left_out: Vec<_> = left_out.iter().map(ToString::to_string).collect();
+    let of = |line, column| format!("test.csv, line {line}: the column `{column}` is empty");
+    let expected = [
+        of(3, "Rating"),
+        of(4, "Rating"),
+        of(5, "Moves"),
+        of(6, "PuzzleId"),
+    ];
+    assert_eq!(left_out, expected);
+    let error = read_text(&format!("{HEADER}{}", empty[0])).unwrap_err();
+    assert_eq!(error.to_string(), of(2, "Rating"));
+}
+
+#[test]
+fn files_may_be_compressed_and_have_themes() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!("\u{feff}PuzzleId,FEN,Moves,Rating,Themes\n{MATE_IN_TWO}")
+        .replace("438,83", "438,\"mate mateIn2\"");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, text.as_bytes()).unwrap();
+    for (name, bytes) in [
+        ("a.csv", text.as_bytes().to_vec()),
+        (
+            "a.csv.zst",
+            zstd::bulk::compress(text.as_bytes(), 1).unwrap(),
+        ),
+        ("a.csv.gz", gzip.finish().unwrap()),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let (puzzles, _) = read(&path).unwrap();
+        assert_eq!(puzzles[0].themes.as_deref(), Some("mate mateIn2"));
+    }
+    assert_eq!(attempt(MATE_IN_TWO).puzzle().themes, None);
+    let error = read(folder.path()).unwrap_err().to_string();
+    assert!(error.ends_with("it is a folder"), "{error}");
 }
 
 fn rated(ratings: &[u32]) -> Vec<Puzzle> {

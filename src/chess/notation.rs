@@ -1,0 +1,342 @@
+//! Moves as people and programs write them.
+//!
+//! | form | looks like |
+//! |---|---|
+//! | SAN | `Nf3`, `exd5`, `O-O`, `e8=Q+` |
+//! | SAN, bent | `0-0`, `e8Q`, `e8(Q)`, `e8/Q`, `exd6e.p.`; `Nd5` where that captures |
+//! | long algebraic | `Ng1-f3`, `Ng1xf3`, `e2-e4`, `e7xd8Q`, `Ke1-g1` |
+//! | UCI | `g1f3`, `e7e8q`; castling as `e1g1` or `e1h1` |
+//! | null moves | `--`, `Z0`, `null`, `@@@@`, `0000` |
+
+use shakmaty::san::{San, SanError};
+use shakmaty::uci::UciMove;
+use shakmaty::{CastlingSide, Chess, Move, Position, Role, Square};
+use std::borrow::Cow;
+
+/// Dashes that word processors and web pages put in place of a hyphen.
+const DASHES: [char; 4] = ['‐', '–', '—', '−'];
+/// How a capture in passing is marked, without the last dot.
+const IN_PASSING: [&str; 2] = ["e.p", "ep"];
+
+/// What a word says, before a position decides which move it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notation {
+    /// Algebraic.
+    San(San),
+    /// The square that is left and the one that is reached.
+    Squares {
+        /// The piece, where it is named.
+        role: Option<Role>,
+        /// Both squares, and what a pawn becomes.
+        squares: UciMove,
+    },
+    /// The side to move passes.
+    Null,
+}
+
+impl Notation {
+    /// Reads a word in one of the forms above.
+    pub(crate) fn parse(word: &[u8]) -> Option<Notation> {
+        match San::from_ascii(word) {
+            // With a sign of check it is an evaluation.
+            Ok(San::Null) => (word.len() == 2).then_some(Notation::Null),
+            Ok(san) => Some(Notation::of(san, word)),
+            Err(_) => unbend(word),
+        }
+    }
+
+    /// The notation of `word`, which reads as `san`.
+    fn of(san: San, word: &[u8]) -> Notation {
+        match san {
+            // UCI names no piece, and a king may be about to castle.
+            San::Normal {
+                role: role @ (Role::Pawn | Role::King),
+                file: Some(file),
+                rank: Some(rank),
+                to,
+                promotion,
+                ..
+            } => Notation::Squares {
+                role: (role == Role::King || word.starts_with(b"P")).then_some(role),
+                squares: UciMove::Normal {
+                    from: Square::from_coords(file, rank),
+                    to,
+                    promotion,
+                },
+            },
+            san => Notation::San(san),
+        }
+    }
+
+    /// The legal move that is meant.
+    ///
+    /// # Errors
+    /// [`SanError`] if there is none, or more than one.
+    pub(crate) fn to_move(self, position: &Chess) -> Result<Move, SanError> {
+        match self {
+            Notation::San(san) => match san.to_move(position) {
+                Err(SanError::IllegalSan) => match recaptured(san) {
+                    Some(san) => san.to_move(position),
+                    None => Err(SanError::IllegalSan),
+                },
+                read => read,
+            },
+            Notation::Squares { role, squares } => {
+                let mv = squares.to_move(position).ok();
+                mv.filter(|mv| role.is_none_or(|role| role == mv.role()))
+                    .ok_or(SanError::IllegalSan)
+            }
+            Notation::Null => Err(SanError::IllegalSan),
+        }
+    }
+
+    /// All legal moves that may be meant.
+    pub(crate) fn meant(self, position: &Chess) -> Vec<Move> {
+        let matching = |san: San| -> Vec<Move> {
+            let legal = position.legal_moves().into_iter();
+            legal.filter(|&mv| san.matches(mv)).collect()
+        };
+        match self {
+            Notation::San(san) => match (matching(san), recaptured(san)) {
+                (moves, Some(san)) if moves.is_empty() => matching(san),
+                (moves, _) => moves,
+            },
+            other => other.to_move(position).into_iter().collect(),
+        }
+    }
+}
+
+/// The same move with a capture for none, or the other way round: not everyone writes
+/// the `x`. What a pawn captures is said by its file.
+fn recaptured(san: San) -> Option<San> {
+    match san {
+        San::Normal {
+            role: Role::Pawn,
+            file: None,
+            ..
+        } => None,
+        San::Normal {
+            role,
+            file,
+            rank,
+            capture,
+            to,
+            promotion,
+        } => Some(San::Normal {
+            role,
+            file,
+            rank,
+            capture: !capture,
+            to,
+            promotion,
+        }),
+        _ => None,
+    }
+}
+
+/// Brings a word to the form of SAN, and reads that.
+fn unbend(word: &[u8]) -> Option<Notation> {
+    let text = with_hyphens(word)?;
+    let text = unmarked(&text);
+    if text.eq_ignore_ascii_case("null") || text == "@@@@" || text == "0000" {
+        return Some(Notation::Null);
+    }
+    match text.replace(['0', 'o'], "O").as_str() {
+        "O-O" => return Some(Notation::San(San::Castle(CastlingSide::KingSide))),
+        "O-O-O" => return Some(Notation::San(San::Castle(CastlingSide::QueenSide))),
+        _ => {}
+    }
+    let (squares, promotion) = promotion(text);
+    let mut san = match squares.split_once('-') {
+        None => squares.to_owned(),
+        // Between the piece or its square and the square that it goes to.
+        Some((from, to)) if !from.is_empty() && to.len() == 2 => format!("{from}{to}"),
+        Some(_) => return None,
+    };
+    if let Some(piece) = promotion {
+        san.extend(['=', piece]);
+    }
+    let word = san.as_bytes();
+    let san = San::from_ascii(word).ok().filter(|&san| san != San::Null)?;
+    Some(Notation::of(san, word))
+}
+
+/// A word with hyphens for all kinds of dashes; `None` if it is no text.
+pub(crate) fn with_hyphens(word: &[u8]) -> Option<Cow<'_, str>> {
+    let text = std::str::from_utf8(word).ok()?;
+    Some(match text.is_ascii() {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(text.replace(DASHES, "-")),
+    })
+}
+
+/// A move without signs of check and of a capture in passing.
+fn unmarked(text: &str) -> &str {
+    let text = text.trim_end_matches(['+', '#', '.']);
+    match IN_PASSING.iter().find_map(|mark| text.strip_suffix(mark)) {
+        Some(text) => text.trim_end_matches(['+', '#']),
+        None => text,
+    }
+}
+
+/// Parts a move from what its pawn becomes.
+fn promotion(text: &str) -> (&str, Option<char>) {
+    let open = text.strip_suffix(')').unwrap_or(text);
+    let Some(piece) = open
+        .chars()
+        .next_back()
+        .filter(|it| "QRBNqrbn".contains(*it))
+    else {
+        return (text, None);
+    };
+    let squares = open[..open.len() - 1].trim_end_matches(['=', '/', '(']);
+    match squares.ends_with(['1', '8']) {
+        true => (squares, Some(piece)),
+        false => (text, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::Game;
+    use proptest::prelude::*;
+    use shakmaty::CastlingMode;
+
+    /// The moves that `words` mean in a position, in UCI notation.
+    fn read(fen: &str, words: &[&str]) -> Vec<String> {
+        let game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
+        let words = words.iter();
+        let moves = words.map(|word| {
+            let notation = Notation::parse(word.as_bytes());
+            let mv = notation.map(|notation| notation.to_move(game.position()));
+            match mv {
+                Some(Ok(mv)) => game.format_move(mv),
+                Some(Err(error)) => format!("{word}: {error}"),
+                None => format!("{word}: no move"),
+            }
+        });
+        moves.collect()
+    }
+
+    #[track_caller]
+    fn assert_all(fen: &str, words: &[&str], expected: &str) {
+        assert_eq!(read(fen, words), vec![expected; words.len()]);
+    }
+
+    const CASTLING: &str = "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1";
+    const PAWNS: &str = "3rk3/4P3/8/3pP3/8/8/3P4/4K3 w - d6 0 1";
+
+    #[test]
+    fn every_form_of_a_promotion() {
+        let quiet = "8/P3k3/8/8/8/8/8/4K3 w - - 0 1";
+        let queen = [
+            "a8=Q", "a8Q", "a8(Q)", "a8=(Q)", "a8/Q", "a8=q", "a8q", "a8Q+", "a8(Q)#", "a7a8q",
+            "a7a8Q", "a7-a8Q", "a7-a8=Q", "Pa8=Q", "a7-a8(Q)",
+        ];
+        assert_all(quiet, &queen, "a7a8q");
+        let knight = ["a8=N", "a8N", "a8(N)", "a7a8n", "a7-a8=n"];
+        assert_all(quiet, &knight, "a7a8n");
+        let bishop = ["a8=B", "a8B", "a8b", "a7a8b"];
+        assert_all(quiet, &bishop, "a7a8b");
+        let capture = ["exd8=R+", "exd8R", "ed8R", "e7xd8(R)", "e7-d8R", "e7d8r"];
+        assert_all(PAWNS, &capture, "e7d8r");
+    }
+
+    #[test]
+    fn every_form_of_castling() {
+        let short = [
+            "O-O", "0-0", "o-o", "O-O+", "0-0#", "O–O", "0—0", "e1g1", "e1h1", "Ke1-g1", "e1-g1",
+        ];
+        assert_all(CASTLING, &short, "e1g1");
+        let long = ["O-O-O", "0-0-0", "o-o-o", "0–0–0+", "e1c1", "e1a1", "Ke1c1"];
+        assert_all(CASTLING, &long, "e1c1");
+        let chess960 = "1rk3r1/pppppppp/8/8/8/8/PPPPPPPP/1RK3R1 w GBgb - 0 1";
+        assert_all(chess960, &["O-O", "0-0", "c1g1"], "c1g1");
+    }
+
+    #[test]
+    fn every_form_of_a_move() {
+        let start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
+        let knight = [
+            "Nf3", "Ng1f3", "Ng1-f3", "N-f3", "Ng-f3", "N1f3", "g1f3", "g1-f3", "Nxf3",
+        ];
+        assert_all(start, &knight, "g1f3");
+        assert_all(
+            start,
+            &["e4", "e2-e4", "e2e4", "e2–e4", "Pe4", "Pe2-e4", "e4."],
+            "e2e4",
+        );
+        let takes = "4k3/8/8/3p4/8/4N3/2P1P3/4K3 w - - 0 1";
+        assert_all(
+            takes,
+            &["Nxd5", "Nd5", "Ne3xd5", "Ne3-d5", "e3d5", "Ne3d5"],
+            "e3d5",
+        );
+        let passing = [
+            "exd6",
+            "exd6e.p.",
+            "exd6ep",
+            "exd6ep.",
+            "exd6e.p.+",
+            "exd6+e.p.",
+            "ed6",
+            "e5xd6",
+            "e5-d6",
+            "e5d6",
+            "e5d6ep",
+        ];
+        assert_all(PAWNS, &passing, "e5d6");
+        for word in ["--", "Z0", "null", "NULL", "@@@@", "0000"] {
+            assert_eq!(Notation::parse(word.as_bytes()), Some(Notation::Null));
+        }
+    }
+
+    #[test]
+    fn what_is_no_move_and_what_cannot_be_played() {
+        for word in [
+            "", "-", "+", "--+", "N", "Sf3", "Cf3", "-e4", "e-4", "e4-", "e2--e4", "e2-e4-e5",
+            "e4Q", "0-0-", "0-0-0-0", "1-0", "e9", "nf3", "exd6epep", "♘f3", "é", "0", "000",
+        ] {
+            assert_eq!(Notation::parse(word.as_bytes()), None, "{word}");
+        }
+        assert_eq!(Notation::parse(b"\xff"), None);
+        // A pawn does not capture unsaid, and a piece that is named must stand there.
+        let illegal = [
+            "d6", "Pe1f1", "Kd2d4", "Qe1f1", "e1e3", "e8=Q", "N@d4", "O-O",
+        ];
+        for (word, read) in illegal.iter().zip(read(PAWNS, &illegal)) {
+            assert_eq!(read, format!("{word}: {}", SanError::IllegalSan));
+        }
+        let two = "4k3/8/8/8/8/8/8/R3K2R w - - 0 1";
+        let ambiguous = Notation::parse(b"Rf1").unwrap();
+        let game = Game::from_fen(two, CastlingMode::Standard).unwrap();
+        assert!(ambiguous.to_move(game.position()).is_ok());
+        let two = "4k3/8/8/8/8/N7/8/4K1N1 w - - 0 1";
+        assert_eq!(read(two, &["Nc2", "Ne2"]), ["a3c2", "g1e2"]);
+        let two = "4k3/8/8/8/8/2N5/8/4K1N1 w - - 0 1";
+        assert_eq!(
+            read(two, &["Ne2"]),
+            [format!("Ne2: {}", SanError::AmbiguousSan)]
+        );
+        let game = Game::from_fen(two, CastlingMode::Standard).unwrap();
+        let both = Notation::parse(b"Ne2").unwrap().meant(game.position());
+        assert_eq!(both.len(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn no_word_panics(word in "[-0Oo+#.=/()xPKQNa-h1-8qep]{0,12}|\\PC{0,8}") {
+            if let Some(notation) = Notation::parse(word.as_bytes()) {
+                let game = Game::from_fen(CASTLING, CastlingMode::Standard).unwrap();
+                let _ = notation.to_move(game.position());
+                notation.meant(game.position());
+            }
+        }
+
+        #[test]
+        fn no_bytes_panic(word in proptest::collection::vec(any::<u8>(), 0..9)) {
+            Notation::parse(&word);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What training data lies at a path.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use super::pgn::Games;
+use super::shard::{self, Shard, ShardError, is_address};
+use super::v6::{self, Chunks, V6Error};
+use crate::packed::{self, Stream};
+
+/// Training data, told by its name and its first bytes. What is not a file is read once,
+/// front to back, as a pipe must be.
+pub enum Contents {
+    /// Games in PGN.
+    Games(Games<Stream>),
+    /// Chunks of Lc0.
+    Chunks(Chunks),
+    /// A shard.
+    Shard(Shard),
+}
+
+/// Why there is no training data at a path.
+#[derive(Debug, thiserror::Error)]
+pub enum ContentsError {
+    /// It cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The path.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A shard cannot be read.
+    #[error(transparent)]
+    Shard(#[from] ShardError),
+    /// A folder or a tar cannot be read.
+    #[error(transparent)]
+    Chunks(#[from] V6Error),
+    /// A shard comes through a pipe.
+    #[error("{} is a shard, which is not read in order: name a file", path.display())]
+    Pipe {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A folder or a tar has no chunks in it.
+    #[error(
+        "{} holds no training chunks (*.gz, training.*, game_*): files of games are named \
+         one by one",
+        path.display()
+    )]
+    Empty {
+        /// The path.
+        path: PathBuf,
+    },
+}
+
+impl Contents {
+    /// Opens what lies at `path`; a shard may have an address too. `wrap` sees a file
+    /// of games before it is unpacked, for a progress bar's sake.
+    ///
+    /// # Errors
+    /// [`ContentsError`] if it cannot be read, or is a folder without chunks.
+    pub fn open<R: Read + Send + 'static>(
+        path: &Path,
+        wrap: impl FnOnce(File) -> R,
+    ) -> Result<Contents, ContentsError> {
+        if is_address(path) {
+            return Ok(Contents::Shard(Shard::open(path)?));
+        }
+        let failed = |source| ContentsError::Read {
+            path: path.to_owned(),
+            source,
+        };
+        let kind = path.metadata().map_err(failed)?;
+        if kind.is_dir() || kind.is_file() && v6::is_named_as_chunks(path) {
+            return chunks(Chunks::open(path)?, path);
+        }
+        let is_file = kind.is_file();
+        let file = wrap(File::open(path).map_err(failed)?);
+        let file = BufReader::with_capacity(packed::BUFFER, file);
+        let (start, stream) = packed::peek(file, v6::TAR_HEADER);
+        if start.starts_with(&shard::MAGIC) {
+            return match is_file {
+                true => Ok(Contents::Shard(Shard::open(path)?)),
+                false => Err(ContentsError::Pipe {
+                    path: path.to_owned(),
+                }),
+            };
+        }
+        if v6::is_tar_header(&start) {
+            return match is_file {
+                true => chunks(Chunks::open(path)?, path),
+                false => chunks(Chunks::read_from(stream, path)?, path),
+            };
+        }
+        let unpacked = packed::unpack(stream).map_err(failed)?;
+        let (start, unpacked) = packed::peek(unpacked, size_of::<u32>());
+        if v6::is_record(&start) {
+            return match is_file {
+                true => chunks(Chunks::open(path)?, path),
+                false => chunks(Chunks::read_from(unpacked, path)?, path),
+            };
+        }
+        let text = packed::text(Box::new(unpacked)).map_err(failed)?;
+        Ok(Contents::Games(Games::new(text)))
+    }
+}
+
+fn chunks(chunks: Chunks, path: &Path) -> Result<Contents, ContentsError> {
+    match chunks.is_empty() {
+        false => Ok(Contents::Chunks(chunks)),
+        true => Err(ContentsError::Empty {
+            path: path.to_owned(),
+        }),
+    }
+}

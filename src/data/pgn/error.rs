@@ -1,0 +1,100 @@
+//! Why a game cannot be read.
+
+use std::fmt;
+
+use shakmaty::san::SanError;
+
+use super::expected::MAX_DEPTH;
+use crate::chess::FenError;
+
+/// Characters of a token that an error shows.
+const SHOWN: usize = 40;
+
+/// Why a game was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum GameError {
+    /// The FEN tag is invalid.
+    #[error(transparent)]
+    Fen(#[from] FenError),
+    /// The FEN tag is not text.
+    #[error("the FEN tag is not UTF-8")]
+    FenTag,
+    /// The game is of a variant with other rules than chess.
+    #[error("variant `{0}` is not chess")]
+    Variant(String),
+    /// A move cannot be played, or could be several.
+    #[error(
+        "{place} is {}",
+        match .source {
+            SanError::IllegalSan => "not a legal move",
+            SanError::AmbiguousSan => "ambiguous",
+        }
+    )]
+    Move {
+        /// The move.
+        place: TokenPlace,
+        /// Which of the two it is.
+        source: SanError,
+    },
+    /// A token is neither a move nor anything else that stands in a game.
+    #[error("{0} is no move")]
+    Token(TokenPlace),
+    /// A move follows the game's result.
+    #[error("{0} stands behind the result")]
+    Late(TokenPlace),
+    /// A record numbers legal moves in a byte; only artificial positions have more.
+    #[error("`{0}` is one of more than 256 legal moves")]
+    Crowd(String),
+    /// A variation comes before any move that it could replace.
+    #[error("a variation stands before any move")]
+    EarlyVariation,
+    /// A variation ends that did not begin.
+    #[error("a variation ends that did not begin")]
+    LateEnd,
+    /// A variation does not end.
+    #[error("a variation has no end")]
+    OpenVariation,
+    /// A comment does not end.
+    #[error("a comment after ply {0} has no end")]
+    OpenComment(usize),
+    /// Variations nest too deep.
+    #[error("variations nest deeper than {MAX_DEPTH}")]
+    TooDeep,
+    /// The text contains no game.
+    #[error("there is no game in the text")]
+    Empty,
+}
+
+/// A token and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenPlace {
+    /// The token as written, its beginning if it is long.
+    pub token: String,
+    /// Plies before it, from 0.
+    pub ply: usize,
+    /// Nesting depth of its variation; 0 on the main line.
+    pub depth: usize,
+}
+
+impl TokenPlace {
+    pub(super) fn new(token: &[u8], ply: usize, depth: usize) -> TokenPlace {
+        let token = String::from_utf8_lossy(token);
+        let visible = |letter: char| match letter.is_control() {
+            true => char::REPLACEMENT_CHARACTER,
+            false => letter,
+        };
+        TokenPlace {
+            token: token.chars().map(visible).take(SHOWN).collect(),
+            ply,
+            depth,
+        }
+    }
+}
+
+impl fmt::Display for TokenPlace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TokenPlace { token, ply, depth } = self;
+        let of = if *depth > 0 { " of a variation" } else { "" };
+        write!(formatter, "`{token}` at ply {ply}{of}")
+    }
+}

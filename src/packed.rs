@@ -1,0 +1,245 @@
+//! Texts that others made, as streams: plain, or compressed with gzip or zstd, told by
+//! their first bytes. A stream is read once, front to back, so that it may be a pipe.
+
+use crate::bounded::Limited;
+use flate2::bufread::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Error, ErrorKind, Read};
+use std::path::Path;
+
+/// Bytes read ahead of the decompressors and of those who read lines.
+pub(crate) const BUFFER: usize = 1 << 18;
+/// How gzip begins.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// How a frame of zstd begins.
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// How a frame of zstd that is skipped goes on after its first byte.
+const ZSTD_SKIPPED: [u8; 3] = [0x2a, 0x4d, 0x18];
+/// The byte-order mark of UTF-8.
+const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+
+/// Bytes in their order.
+pub type Stream = Box<dyn BufRead + Send>;
+
+/// The text of a file or of what else is at `path`. `wrap` sees it before it is
+/// unpacked, for a progress bar's sake.
+///
+/// # Errors
+/// What the system says; or that it is a folder, or text in UTF-16.
+pub(crate) fn open<R: Read + Send + 'static>(
+    path: &Path,
+    wrap: impl FnOnce(File) -> R,
+) -> io::Result<Stream> {
+    text(unpack(BufReader::with_capacity(
+        BUFFER,
+        wrap(open_file(path)?),
+    ))?)
+}
+
+/// All of a stream, of at most so many bytes.
+///
+/// # Errors
+/// What the system says; or that it is larger.
+pub(crate) fn read_all(stream: impl Read, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    Limited::new(stream, most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens what is at `path`.
+///
+/// # Errors
+/// What the system says; or that it is a folder.
+pub(crate) fn open_file(path: &Path) -> io::Result<File> {
+    if path.is_dir() {
+        return Err(Error::new(ErrorKind::IsADirectory, "it is a folder"));
+    }
+    File::open(path)
+}
+
+/// What gzip or zstd hold; other bytes as they are.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn unpack(packed: impl BufRead + Send + 'static) -> io::Result<Stream> {
+    let (magic, packed) = peek(packed, ZSTD.len());
+    let is_zstd = magic == ZSTD || magic.get(1..) == Some(&ZSTD_SKIPPED) && magic[0] >> 4 == 5;
+    Ok(if is_zstd {
+        let unpacked = zstd::Decoder::with_buffer(packed)?;
+        Box::new(BufReader::with_capacity(BUFFER, unpacked))
+    } else if magic.starts_with(&GZIP) {
+        Box::new(BufReader::with_capacity(
+            BUFFER,
+            MultiGzDecoder::new(packed),
+        ))
+    } else {
+        Box::new(packed)
+    })
+}
+
+/// The text that bytes are, without a mark that says so.
+///
+/// # Errors
+/// What the system says; or that it is in UTF-16.
+pub(crate) fn text(bytes: Stream) -> io::Result<Stream> {
+    let (start, text) = peek(bytes, BYTE_ORDER_MARK.len());
+    let is_plain = |byte: u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    let is_wide = match start[..] {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => true,
+        [0, byte, ..] | [byte, 0, ..] => is_plain(byte),
+        _ => false,
+    };
+    if is_wide {
+        let reason = "the text is in UTF-16: save it in UTF-8";
+        return Err(Error::new(ErrorKind::InvalidData, reason));
+    }
+    Ok(match start == BYTE_ORDER_MARK {
+        true => text.rest,
+        false => Box::new(text),
+    })
+}
+
+/// The first bytes of a stream, fewer than `count` only if it ends or fails, and the
+/// whole stream.
+pub(crate) fn peek<R: BufRead>(mut stream: R, count: usize) -> (Vec<u8>, Peeked<R>) {
+    let mut start = Vec::with_capacity(count);
+    // A pipe may give them one by one.
+    let read = stream.by_ref().take(count as u64).read_to_end(&mut start);
+    let peeked = Peeked {
+        start: Cursor::new(start.clone()),
+        failed: read.err(),
+        rest: stream,
+    };
+    (start, peeked)
+}
+
+/// A stream whose first bytes were looked at.
+pub(crate) struct Peeked<R> {
+    start: Cursor<Vec<u8>>,
+    /// What comes behind the first bytes in place of others.
+    failed: Option<Error>,
+    rest: R,
+}
+
+impl<R: BufRead> Read for Peeked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.fill_buf()?.read(buffer)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+impl<R: BufRead> BufRead for Peeked<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.start.fill_buf()?.is_empty() {
+            return match self.failed.take() {
+                Some(error) => Err(error),
+                None => self.rest.fill_buf(),
+            };
+        }
+        self.start.fill_buf()
+    }
+
+    fn consume(&mut self, count: usize) {
+        match self.start.fill_buf() {
+            Ok([]) | Err(_) => self.rest.consume(count),
+            Ok(_) => self.start.consume(count),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    /// Gives its bytes one by one, as a pipe may.
+    struct Slow(Cursor<Vec<u8>>);
+
+    impl Read for Slow {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let room = buffer.len().min(1);
+            self.0.read(&mut buffer[..room])
+        }
+    }
+
+    fn read_slowly(bytes: &[u8]) -> io::Result<Vec<u8>> {
+        let mut read = Vec::new();
+        text(unpack(BufReader::new(Slow(Cursor::new(bytes.to_vec()))))?)?.read_to_end(&mut read)?;
+        Ok(read)
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packer.write_all(bytes).unwrap();
+        packer.finish().unwrap()
+    }
+
+    fn zstd(bytes: &[u8]) -> Vec<u8> {
+        zstd::bulk::compress(bytes, 1).unwrap()
+    }
+
+    #[test]
+    fn texts_are_unpacked_whatever_comes_at_once() {
+        let skipped = [&[0x50][..], &ZSTD_SKIPPED, &[1, 0, 0, 0, 7]].concat();
+        for text in ["", "1", "1. e4", "1. e4 e5 2. Nf3 Nc6 1-0\n\n"] {
+            let bytes = text.as_bytes();
+            for packed in [
+                bytes.to_vec(),
+                [&BYTE_ORDER_MARK, bytes].concat(),
+                gzip(bytes),
+                gzip(&[&BYTE_ORDER_MARK, bytes].concat()),
+                [gzip(bytes), gzip(b"")].concat(),
+                zstd(bytes),
+                [&skipped, &*zstd(bytes)].concat(),
+            ] {
+                assert_eq!(read_slowly(&packed).unwrap(), bytes, "{packed:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn damage_comes_behind_what_is_whole() {
+        let long = "1. e4 e5 ".repeat(9000);
+        for packed in [gzip(long.as_bytes()), zstd(long.as_bytes())] {
+            for length in 4..packed.len() {
+                let cut = Cursor::new(packed[..length].to_vec());
+                let mut read = Vec::new();
+                let whole = text(unpack(cut).unwrap()).unwrap().read_to_end(&mut read);
+                assert!(
+                    whole.is_err() && long.as_bytes().starts_with(&read),
+                    "{length}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn utf_16_is_named() {
+        for wide in [
+            &b"\xff\xfe1\0"[..],
+            b"\xfe\xff\x001",
+            b"1\0.\0",
+            b"\0[\0E",
+            &gzip(b"\xff\xfe1\0"),
+        ] {
+            let error = read_slowly(wide).unwrap_err().to_string();
+            assert_eq!(error, "the text is in UTF-16: save it in UTF-8");
+        }
+        for other in [&b"\0"[..], b"\0\0\0", b"\xef\xbb", b"\xff"] {
+            assert_eq!(read_slowly(other).unwrap(), other);
+        }
+    }
+
+    #[test]
+    fn folders_are_named_and_bounds_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = open(folder.path(), |file| file).err().unwrap();
+        assert_eq!(error.to_string(), "it is a folder");
+        let path = folder.path().join("a");
+        std::fs::write(&path, gzip(&[b'a'; 100])).unwrap();
+        let read = |most| read_all(open(&path, |file| file).unwrap(), most);
+        assert_eq!(read(100).unwrap(), [b'a'; 100]);
+        assert!(read(99).is_err());
+    }
+}

@@ -1,0 +1,110 @@
+"""The openings of tools/match: every game is read as it is meant, or named."""
+
+import gzip
+import os
+import subprocess
+import sys
+import unittest
+
+from tool_test import ROOT, ToolTest
+
+import chess
+from arbiter import MatchError
+from arbiter.openings import Openings
+
+PAWNS = "4k2r/P7/8/3pP3/8/8/4P3/R3K2R w KQk d6 0 1"
+
+
+class TestOpenings(ToolTest):
+    def book(self, text, name="book.pgn", **options):
+        data = text if isinstance(text, bytes) else text.encode()
+        (self.folder / name).write_bytes(data)
+        return Openings(self.folder / name, **options)
+
+    def lines(self, text):
+        """The moves of each game, in UCI notation."""
+        book = self.book(text)
+        return [" ".join(move.uci() for move in book.board(number).move_stack) for number in range(len(book))]
+
+    def refused(self, text, **options):
+        with self.assertRaises(MatchError) as caught:
+            self.book(text, **options).board(0)
+        return str(caught.exception)
+
+    def test_what_cannot_be_read_is_named(self):
+        for moves, reason in (
+            ("1. e4 e5 2. Sf3 Sc6 3. d4 exd4 1-0", "number 1: `Sf3` at ply 2 is no move"),
+            ("1. e4 e5 2. Ke3 *", "`Ke3` at ply 2 is not a legal move"),
+            ("1. Nf3 d5 2. d3 d4 3. Nd2 *", "`Nd2` at ply 4 is ambiguous"),
+            ("1. a8Q Kg7", "`a8Q` at ply 0 is not a legal move"),
+            ("1. e4 {never closed", "`{` at ply 1 is no move"),
+            ("1. e4 (1. d4 e5", "a variation has no end"),
+            ("1. e4) e5", "a variation ends that did not begin"),
+            ("1. e4 1-0 e5", "`e5` at ply 1 stands behind the result"),
+            ("[Variant \"Atomic\"]\n\n1. e4", "variant `Atomic` is not chess"),
+        ):
+            self.assertIn(reason, self.refused(moves))
+
+    def test_dialects(self):
+        moves = "e5d6 e8g8 a7a8q f8a8 a1a8 g8f7 e1g1 f7g6 e2e4"
+        for text in (
+            "1. exd6 O-O 2. a8=Q Rxa8 3. Rxa8+ Kf7 4. O-O Kg6 5. e4 *",
+            "1. exd6e.p. 0-0 2. a8Q Rxa8 3. Rxa8 Kf7 4. 0-0 Kg6 5. e41-0",
+            "1. exd6 e.p. o-o 2. a8(Q) Ra8 3. Ra8 Kf7 4. O–O Kg6 5. e2-e4 *",
+            "1. e5xd6 ep O-O 2. a7-a8Q Rf8xa8 3. Ra1xa8+ Kg8-f7 4. 0–0 Kf7-g6 5. e2-e4 *",
+            "1 e5d6 e8g8 2 a7a8q f8a8 3 a1a8 g8f7 4 e1g1 f7g6 5 e2e4",
+            "1.exd6!(1.e4 Sf6)0-0{a}2.a8(Q)$1Rxa8!?3.Rxa8 +- Kf7 4.0-0 = Kg6\n%5. d4\n5.e4 N ± □",
+        ):
+            self.assertEqual(self.lines(f'[A "b "c" d"]\n[FEN "{PAWNS}"]\n\n{text}'), [moves], text)
+        for null in ("--", "Z0", "null", "@@@@", "0000"):
+            self.assertEqual(self.lines(f"1. e4 e5 (1... {null} 2. d4) 2. {null} Nc6 *"), ["e2e4 e7e5"])
+        castling = "1. e4 e5 2. Nf3 Nf6 3. Bc4 Bc5"
+        self.assertEqual(self.lines(f"{castling} 0-0")[0].count(" "), 6)
+        self.assertEqual(self.lines(f'[Result "0-0"]\n\n{castling} 0-0 {{a}}')[0].count(" "), 5)
+
+    def test_every_game_of_a_book(self):
+        for text, lines in (
+            ("1. e4 e5 1-0\n\n1. d4 d5 0-1\n", ["e2e4 e7e5", "d2d4 d7d5"]),
+            ("1. e4 1-0\n1. d4\n1/2-1/2\n1.c4 *\n\n1. f4", ["e2e4", "d2d4", "c2c4", "f2f4"]),
+            ("1. e4\r\n\r\n1... e5\r\n\r\n1. d4\r\n", ["e2e4 e7e5", "d2d4"]),
+            ("{1. a4 *\n\n}1. e4 *\n\n{1. b4}\n% 1. c4\n\ne2e3", ["e2e4", "e2e3"]),
+            ('[White "a"]\n\n1. e4\n [White "b"]\n[Event "?"]\n\n1. d4 *', ["e2e4", "d2d4"]),
+            ('[Event "?"]\n1. e4 {a\n[b]\n} *\n\n[Event "?"]\n\n1. d4', ["e2e4", "d2d4"]),
+        ):
+            self.assertEqual(self.lines(text), lines, text)
+
+    def test_books_are_known_by_their_content(self):
+        fen = chess.Board().fen()
+        for text in (fen, f"\ufeff{fen}\n", f"# a comment\n{fen}", '[White "a"]\n\n*', "\ufeff1. e4 *"):
+            for data in (text.encode(), gzip.compress(text.encode())):
+                book = self.book(data, "book", plies=0)
+                self.assertEqual([len(book), book.board(0).fen()], [1, fen])
+        self.assertIn("UTF-16", self.refused(fen.encode("utf-16")))
+        self.assertIn("zstd", self.refused(b"\x28\xb5\x2f\xfd"))
+        self.assertIn("book.pgn", self.refused(gzip.compress(b"1. e4")[:-9]))
+        with self.assertRaises(MatchError):
+            Openings(self.folder)
+
+    def test_openings_are_not_written_over(self):
+        self.book("1. e4 *\n")
+        (self.folder / "soft.pgn").symlink_to("book.pgn")
+        os.link(self.folder / "book.pgn", self.folder / "hard.pgn")
+        engines = ["--engine", "name=a,cmd=none", "--engine", "name=b,cmd=none", "--nodes", "1"]
+        tuned = ["--engine", "cmd=none", "--option", "A=1,0,2,1,0.1", "--games", "2", "--nodes", "1"]
+        for output in ("book.pgn", "soft.pgn", "hard.pgn", "./book.pgn"):
+            for tool, arguments in (
+                ("match", [*engines, "--pgn", output, "--resume"]),
+                ("match", [*engines, "--log", output]),
+                ("tune", [*tuned, "--state", output, "--resume"]),
+            ):
+                done = subprocess.run(
+                    [sys.executable, ROOT / "tools" / tool, *arguments, "--openings", "book.pgn"],
+                    cwd=self.folder, capture_output=True, text=True, timeout=60,
+                )
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(f"{output} holds the openings", done.stderr)
+        self.assertEqual((self.folder / "book.pgn").read_text(), "1. e4 *\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

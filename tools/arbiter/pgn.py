@@ -1,0 +1,134 @@
+"""The main lines of games in PGN. What cannot be read is named; python-chess passes over it."""
+
+import re
+
+import chess
+import chess.pgn
+
+COMMENT = re.compile(r"\{[^}]*\}")
+TAG = re.compile(r'\[\s*(\w+)\s*"((?:\\.|[^"\\\n]|"(?!\s*\]))*)"\s*\]')
+FIRST_NUMBER = re.compile(r"\s*1\.(?!\s*[.…])")
+# What says nothing of the moves: comments, spaces and marks, lines that begin with %, NAGs, numbers.
+SILENT = re.compile(
+    r"\{[^}]*\}|;.*|[\s.…!?\ufeff\x1a]+|^%.*|\$\d+|(?!0000(?:\s|\Z))\d+(?=[.…\s{(;a-zA-Z]|\Z)", re.MULTILINE
+)
+WORD = re.compile(r"[^\s{}();!?$*\ufeff]+(?:(?<=[18=])\([QRBN]\))?|.", re.DOTALL)
+# A result behind the last move without a space.
+GLUED = re.compile(r"(?<=[1-8QRBNO+#])(?:1-0|0-1|1/2-1/2)$")
+RESULTS = {"1-0", "0-1", "1/2-1/2", "1/2", "½-½", "*"}
+NULL_MOVES = {"--", "z0", "null", "@@@@", "0000"}
+ANNOTATIONS = set(
+    "+ ++ # = += =+ =/+ +/= +/- -/+ +- -+ +-- --+ =∞ ± ∓ ⩲ ⩱ ∞ ~ N TN D □ ⊙ ⟳ → ↑ ⇆ e.p. e.p ep ep. ch".split()
+)
+HYPHENS = str.maketrans(dict.fromkeys("‐–—−", "-"))
+
+
+def is_pgn(text):
+    """Whether a text is of games rather than of positions."""
+    for line in map(str.strip, text.split("\n")):
+        if re.match(r"[{%]|\[[A-Za-z]|1\.", line):
+            return True
+        if line.partition(" ")[0].count("/") == 7:
+            return False
+    return False
+
+
+def split(text):
+    """The texts of the games. A game begins with tags behind moves, with another tag
+    Event, and without tags behind a result and an empty line, or with the number 1
+    behind a result or an empty line."""
+    starts, place = [0], 0
+    has_event = has_moves = is_over = is_apart = False
+    for line in COMMENT.sub(lambda comment: "{" * len(comment[0]), text).split("\n"):
+        words = [] if line.startswith("%") else line.partition(";")[0].replace("{", " ").split()
+        is_tag = bool(words) and words[0].startswith("[")
+        is_event = is_tag and line.startswith("[Event ")
+        if is_tag:
+            begins = has_moves or is_event and has_event
+        else:
+            begins = bool(words) and is_over and is_apart and words[0][0] not in "()"
+            begins = begins or bool(FIRST_NUMBER.match(line)) and (is_over or is_apart and has_moves)
+        if begins:
+            starts.append(place)
+            has_event = has_moves = is_over = False
+        if is_tag:
+            has_event = has_event or is_event
+        elif words:
+            has_moves, is_over = True, words[-1].translate(HYPHENS) in RESULTS
+        is_apart = not line.strip() or is_apart and line.startswith("%")
+        place += len(line) + 1
+    games = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)])]
+    return [game for game in games if re.sub(r"(?m)^%.*", "", game).strip()]
+
+
+def read_move(board, word):
+    """The move that a word means. Raises ValueError where it is none or not legal."""
+    word = re.sub(r"[+#]*(e\.?p\.?)?[+#.]*$", "", word.translate(HYPHENS))
+    if re.fullmatch(r"[0Oo](-[0Oo]){1,2}", word):
+        word = re.sub("[0o]", "O", word)
+    word = re.sub(r"(?<=[18])[=/]?\(?([QRBNqrbn])\)?$", r"=\1", word)
+    try:
+        return board.parse_san(word)
+    except chess.AmbiguousMoveError:
+        raise ValueError("is ambiguous") from None
+    except ValueError as error:
+        # From square to square UCI names no piece, and a king may castle.
+        squares = re.fullmatch(r"([PK]?)([a-h][1-8])[-x]?([a-h][1-8])=?([qrbn]?)", word, re.IGNORECASE)
+        if not squares:
+            is_move = isinstance(error, chess.IllegalMoveError)
+            raise ValueError("is not a legal move" if is_move else "is no move") from None
+        piece, origin, target, promotion = squares.groups()
+        try:
+            move = board.parse_uci((origin + target + promotion).lower())
+        except ValueError:
+            move = None
+        if move is None or piece and board.piece_at(move.from_square).symbol().upper() != piece:
+            raise ValueError("is not a legal move") from None
+        return move
+
+
+def main_line(text, chess960=False, plies=None):
+    """The board of a game after its main line, the moves on the stack, at most so many.
+    A null move ends it. Raises ValueError naming what cannot be read."""
+    headers, place = chess.pgn.Headers(), 0
+    while found := TAG.match(text, place) or SILENT.match(text, place):
+        if found.re is TAG:
+            headers[found[1]] = re.sub(r'\\([\\"])', r"\1", found[2])
+        place = found.end()
+    if headers.variant() is not chess.Board:
+        raise ValueError(f"variant `{headers['Variant']}` is not chess")
+    board = headers.board()
+    board.chess960 = board.chess960 or chess960
+    is_over, depth = False, 0
+    while place < len(text):
+        silent = SILENT.match(text, place)
+        found = silent or WORD.match(text, place)
+        place, word = found.end(), found[0]
+        if word in "()":
+            depth += 1 if word == "(" else -1
+        if depth < 0:
+            raise ValueError("a variation ends that did not begin")
+        if silent or depth or word == ")" or word in ANNOTATIONS:
+            continue
+        # Both players lost.
+        if word.translate(HYPHENS) in RESULTS or word == headers.get("Result") == "0-0" and is_last(text, place):
+            is_over = True
+            continue
+        try:
+            if is_over:
+                raise ValueError("stands behind the result")
+            if word.lower() in NULL_MOVES:
+                break
+            board.push(read_move(board, GLUED.sub("", word)))
+        except ValueError as error:
+            raise ValueError(f"`{word[:40]}` at ply {len(board.move_stack)} {error}") from None
+    if depth:
+        raise ValueError("a variation has no end")
+    while plies is not None and len(board.move_stack) > plies:
+        board.pop()
+    return board
+
+
+def is_last(text, place):
+    """Whether nothing but comments follows."""
+    return not SILENT.sub("", text[place:])

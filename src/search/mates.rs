@@ -33,8 +33,9 @@ const NODES_A_VISIT: f64 = 800.0;
 const SLICE: u64 = 8_192;
 /// Least nodes that are worth going back to the root for.
 const LEAST_SLICE: u64 = 256;
-/// Nodes to walk a proof as a whole, of which nearly all take fewer.
-const LINE: u64 = 400_000;
+/// Nodes to walk a proof as a whole, of which nearly all take fewer. A node of these
+/// takes some eight times as long as others.
+const LINE: u64 = 100_000;
 /// Nodes to find a shorter mate than the first one.
 const SHORTEN: u64 = 50_000;
 /// Nodes that are sure to be made in a second where a deadline is near.
@@ -287,7 +288,7 @@ impl MateSearch {
         let numbers = self.prover.prove(&self.position, &task);
         effort.note(numbers, self.prover.nodes() - before);
         let task = Task {
-            nodes: LINE.min(self.most),
+            nodes: LINE.min(self.most / 8),
             ..task
         };
         if task.attacker == self.position.turn() {

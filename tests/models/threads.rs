@@ -105,6 +105,8 @@ fn search(number: u32, fate: Fate, between: impl Fn()) -> Ended {
         parameters: &PARAMETERS,
         backend: &backend,
         latency: &LATENCY,
+        mates: None,
+        draws: Vec::new(),
         game: &GAME,
         control: &CONTROL,
         root: Root::new(&PARAMETERS, &GAME, &root_moves, &Limits::default()),

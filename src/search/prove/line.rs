@@ -60,7 +60,7 @@ impl Prover {
             Some(moves) if ply == 0 => moves.iter().copied().collect(),
             _ => position.legal_moves(),
         };
-        self.nodes += moves.len() as u64;
+        self.nodes += 1;
         let found = if attacks {
             let mut next = self.shortest(walk.task, position, &moves);
             if next.is_none() {

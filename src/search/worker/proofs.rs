@@ -22,9 +22,10 @@ impl SearchWorker<'_> {
         let Some(mut mates) = shared.mates.and_then(|mates| mates.try_lock()) else {
             return;
         };
-        let time = (!shared.repeatable).then(|| shared.began.elapsed());
+        let left = shared.time_left();
+        let time = left.map(|_| shared.began.elapsed());
         if !shared.stopped() {
-            mates.advance(shared.progress.visits(), time, shared.time_left());
+            mates.advance(shared.progress.visits(), time, left);
         }
         self.enter_proofs(&mut mates);
     }

@@ -453,7 +453,9 @@ fn the_signature_is_that_of_this_version_and_tells_another_search() {
 
 #[test]
 fn bench_visits_as_many_nodes_as_it_is_told() {
-    let output = tessera(&["bench", "--nodes", "50", "--threads", "2"]);
+    // A mate that is proven would end a search sooner.
+    let tree = ["--set", "MateSearch=false"];
+    let output = tessera(&[&["bench", "--nodes", "50", "--threads", "2"], &tree[..]].concat());
     let output = { output }.assert().success();
     let text = String::from_utf8(output.get_output().stdout.clone()).unwrap();
     let words: Vec<&str> = text.lines().last().unwrap().split(' ').collect();

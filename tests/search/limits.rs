@@ -127,6 +127,7 @@ fn a_fall_of_the_value_is_thought_about() {
         hash: 16,
         move_overhead: 0,
         smart_pruning: 0.0,
+        mate_search: false,
         ..Parameters::default()
     };
     let mut agent = AgentKind::Mcts.build(backend.shared(), &parameters);

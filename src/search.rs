@@ -62,7 +62,7 @@ pub use contempt::{Contempt, ContemptMode};
 pub(crate) use gumbel::{Contender, improved_policy};
 pub use outline::{Outline, OutlineLimits, OutlineMove};
 pub use parameters::{FpuStrategy, Parameters};
-pub use prove::{Attack, MAX_PLIES, Numbers, Prover, Task};
+pub use prove::{Attack, Goal, MAX_MATE_PLIES, ProofNumbers, Prover};
 pub(crate) use root::generator;
 
 use crate::chess::{Game, mate_in_one};

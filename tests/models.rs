@@ -15,7 +15,7 @@
 mod search {
     pub(crate) use tessera::search::{FpuStrategy, Parameters};
     mod prove {
-        pub(crate) use tessera::search::{Attack, MAX_PLIES, Numbers, Prover, Task};
+        pub(crate) use tessera::search::{Attack, Goal, MAX_MATE_PLIES, ProofNumbers, Prover};
     }
 
     mod arena;

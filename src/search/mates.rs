@@ -7,7 +7,7 @@
 //! checks alone. What it proves enters the tree as other proven results do.
 
 use super::header::Outcome;
-use super::prove::{Attack, MAX_PLIES, Numbers, Prover, Task};
+use super::prove::{Attack, Goal, MAX_MATE_PLIES, ProofNumbers, Prover};
 use crate::chess::{Checks, Game};
 use crate::play::Limits;
 use shakmaty::{Chess, Color, Move, Position};
@@ -77,7 +77,7 @@ struct Effort {
     max_plies: u32,
     /// Nodes spent by the present kind of attack.
     spent: u64,
-    numbers: Option<Numbers>,
+    numbers: Option<ProofNumbers>,
     over: bool,
 }
 
@@ -94,7 +94,7 @@ impl Effort {
     }
 
     /// Takes note of what so many nodes have shown.
-    fn note(&mut self, numbers: Numbers, nodes: u64) {
+    fn note(&mut self, numbers: ProofNumbers, nodes: u64) {
         self.spent += nodes;
         self.numbers = Some(numbers);
         match self.attack {
@@ -187,10 +187,17 @@ impl MateSearch {
         self.moves = moves.map(<[Move]>::to_vec);
         self.draws = claimable(game);
         let turn = game.position().turn();
-        let ours = limits.mate.map_or(MAX_PLIES, |moves| {
-            moves.saturating_mul(2).saturating_sub(1).min(MAX_PLIES)
+        let ours = limits.mate.map_or(MAX_MATE_PLIES, |moves| {
+            moves
+                .saturating_mul(2)
+                .saturating_sub(1)
+                .min(MAX_MATE_PLIES)
         });
-        let theirs = if limits.mate.is_some() { 0 } else { MAX_PLIES };
+        let theirs = if limits.mate.is_some() {
+            0
+        } else {
+            MAX_MATE_PLIES
+        };
         self.efforts = [Effort::new(turn, ours), Effort::new(turn.other(), theirs)];
         self.improve = limits.infinite;
         self.proofs.clear();
@@ -277,33 +284,34 @@ impl MateSearch {
         let began = Instant::now();
         let before = self.prover.nodes();
         let effort = &mut self.efforts[side];
-        let task = Task {
+        let goal = Goal {
             attacker: effort.attacker,
             attack: effort.attack,
             max_plies: effort.max_plies,
-            nodes: nodes.min(self.most),
+            nodes: nodes.min(self.most / 4),
             moves: self.moves.as_deref(),
             draws: &self.draws,
         };
-        let numbers = self.prover.prove(&self.position, &task);
+        let numbers = self.prover.prove(&self.position, &goal);
         effort.note(numbers, self.prover.nodes() - before);
-        let task = Task {
+        let goal = Goal {
             nodes: LINE.min(self.most / 8),
-            ..task
+            ..goal
         };
-        if task.attacker == self.position.turn() {
+        if goal.attacker == self.position.turn() {
+            // A proof that cannot be walked in the time there is, is left alone.
             let mate = numbers
                 .mate()
-                .and_then(|_| self.prover.line(&self.position, &task));
+                .and_then(|_| self.prover.line(&self.position, &goal));
             if let Some(line) = mate {
-                let line = shorten(&mut self.prover, &self.position, &task, line);
+                let line = shorten(&mut self.prover, &self.position, &goal, line);
                 effort.found(line.len() as u32, self.improve);
                 let outcome = Outcome::Loss;
                 self.proofs.push(RootProof { outcome, line });
             }
         } else {
             let known = |mv: &Move| self.proofs.iter().any(|proof| proof.mv() == *mv);
-            let moves = task.moves.map_or_else(
+            let moves = goal.moves.map_or_else(
                 || self.position.legal_moves(),
                 |moves| moves.iter().copied().collect(),
             );
@@ -311,7 +319,8 @@ impl MateSearch {
                 &mut self.prover,
                 &self.position,
                 moves.into_iter().filter(|mv| !known(mv)),
-                &task,
+                &goal,
+                self.most / 8,
             );
             self.proofs.extend(lost);
         }
@@ -325,18 +334,18 @@ impl MateSearch {
 fn shorten(
     prover: &mut Prover,
     position: &Chess,
-    task: &Task<'_>,
+    goal: &Goal<'_>,
     mut line: Vec<Move>,
 ) -> Vec<Move> {
-    let last = prover.nodes() + SHORTEN.min(task.nodes);
+    let last = prover.nodes() + SHORTEN.min(goal.nodes);
     while line.len() > 2 {
-        let shorter = Task {
+        let shorter = Goal {
             max_plies: line.len() as u32 - 2,
             nodes: last.saturating_sub(prover.nodes()),
-            ..*task
+            ..*goal
         };
         let found = prover.prove(position, &shorter).mate();
-        let shorter = Task {
+        let shorter = Goal {
             nodes: last.saturating_sub(prover.nodes()),
             ..shorter
         };
@@ -348,32 +357,35 @@ fn shorten(
     line
 }
 
-/// Those of the moves after which a mate is known.
+/// Those of the moves after which a mate is known, found in at most so many nodes.
 fn lost(
     prover: &mut Prover,
     position: &Chess,
     moves: impl Iterator<Item = Move>,
-    task: &Task<'_>,
+    goal: &Goal<'_>,
+    most: u64,
 ) -> Vec<RootProof> {
-    let task = Task {
-        moves: None,
-        ..*task
-    };
+    let last = prover.nodes().saturating_add(most);
     let proof = |mv: Move| {
+        let goal = Goal {
+            moves: None,
+            nodes: goal.nodes.min(last.saturating_sub(prover.nodes())),
+            ..*goal
+        };
         let mut after = position.clone();
         after.play_unchecked(mv);
-        prover.known(&after, &task)?.mate()?;
+        prover.known(&after, &goal)?.mate()?;
         let mut line = vec![mv];
-        let mate = prover.line(&after, &task)?;
-        line.extend(shorten(prover, &after, &task, mate));
+        let mate = prover.line(&after, &goal)?;
+        line.extend(shorten(prover, &after, &goal, mate));
         let outcome = Outcome::Win;
         Some(RootProof { outcome, line })
     };
     moves.filter_map(proof).collect()
 }
 
-/// Mates by checks at leaves of the tree, looked for in a few nodes. Each position is looked at on its own, so
-/// that a report finds the same line again.
+/// Mates by checks at leaves of the tree, looked for in a few nodes. Each position is
+/// looked at on its own, so that a report finds the same line again.
 pub(crate) struct LeafMates(Prover);
 
 impl LeafMates {
@@ -393,15 +405,15 @@ impl LeafMates {
         if !moves.iter().any(|&mv| checks.may_be_given_by(mv)) {
             return None;
         }
-        let task = Task {
+        let goal = Goal {
             max_plies: LEAF_PLIES,
             moves: Some(moves),
             draws,
-            ..Task::new(position.turn(), Attack::Checks, LEAF)
+            ..Goal::new(position.turn(), Attack::Checks, LEAF)
         };
         self.0.clear();
-        self.0.prove(position, &task).mate()?;
-        self.0.line(position, &task)
+        self.0.prove(position, &goal).mate()?;
+        self.0.line(position, &goal)
     }
 }
 
@@ -416,4 +428,51 @@ pub(crate) fn claimable(game: &Game) -> Vec<u64> {
     keys.sort_unstable();
     keys.dedup();
     keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shakmaty::CastlingMode;
+
+    /// Lasker's king walk after the sacrifice: of the two moves, each is mated.
+    const WALK: &str = "rn3r2/pbppq1pk/1p2pb2/4N3/3PN3/3B4/PPP2PPP/R3K2R w KQ - 0 12";
+
+    #[test]
+    fn a_near_deadline_bounds_what_is_spent() {
+        let game = Game::from_fen(WALK, CastlingMode::Standard).unwrap();
+        let after = |mv: &str| {
+            let mut game = game.clone();
+            game.play(game.parse_move(mv).unwrap());
+            game
+        };
+        // The attacker is to move, and the defender in a double check.
+        for game in [game.clone(), after("e4f6")] {
+            for milliseconds in [0, 1, 4, 20] {
+                let mut mates = MateSearch::new(1 << 20);
+                mates.begin(&game, None, &Limits::default());
+                let left = Duration::from_millis(milliseconds);
+                for visits in 0..20 {
+                    let before = mates.prover.nodes();
+                    mates.advance(visits, Some(left), Some(left));
+                    // A first look has four parts; a node is made with all its children.
+                    let spent = mates.prover.nodes() - before;
+                    let most = (left.as_secs_f64() * NODES_A_SECOND) as u64;
+                    assert!(spent <= 2 * most + 4 * 400, "{spent} of {most}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn positions_that_stood_twice_could_be_claimed() {
+        let mut game = Game::default();
+        assert!(claimable(&game).is_empty());
+        for mv in ["g1f3", "g8f6", "f3g1", "f6g8"] {
+            game.play(game.parse_move(mv).unwrap());
+        }
+        assert_eq!(claimable(&game), [game.current().key]);
+        game.play(game.parse_move("e2e4").unwrap());
+        assert!(claimable(&game).is_empty());
+    }
 }

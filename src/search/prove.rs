@@ -13,8 +13,8 @@
 //! quiet move of the attacker's is found.
 //!
 //! Sound: a proof rests on proofs that were complete before it, so no line of it
-//! returns to where it was. Positions that have occurred in the game and so could be
-//! claimed as draws are [`Task::draws`], and a position's key holds its 50-move clock
+//! returns to where it was. Positions whose next occurrence
+//! could be claimed as a draw are [`Goal::draws`], and a position's key holds its 50-move clock
 //! where a mate could come too late. Disproofs that only hold for the path on which a
 //! position was reached, or up to a depth, are marked as provisional. Nothing but the
 //! search that made them believes them.
@@ -31,7 +31,7 @@ use shakmaty::{Chess, Color, Move, Position};
 use table::Table;
 
 /// Longest mate that is looked for, in plies.
-pub const MAX_PLIES: u32 = 64;
+pub const MAX_MATE_PLIES: u32 = 64;
 /// Proof and disproof number of what is beyond proof.
 const INFINITE: u32 = 1 << 30;
 /// What a square to which the mated king can flee adds to a position's proof number.
@@ -52,12 +52,12 @@ pub enum Attack {
 
 /// What is to be proven.
 #[derive(Clone, Copy, Debug)]
-pub struct Task<'a> {
+pub struct Goal<'a> {
     /// The side that mates.
     pub attacker: Color,
     /// The moves that it tries.
     pub attack: Attack,
-    /// Plies that the mate may take, at most [`MAX_PLIES`].
+    /// Plies that the mate may take, at most [`MAX_MATE_PLIES`].
     pub max_plies: u32,
     /// Nodes to be spent: positions made and judged, or entered again.
     pub nodes: u64,
@@ -67,14 +67,14 @@ pub struct Task<'a> {
     pub draws: &'a [u64],
 }
 
-impl Task<'_> {
-    /// To find a mate for the side `attacker` by all moves.
+impl Goal<'_> {
+    /// To find a mate for the side `attacker`, from all moves of the position.
     #[must_use]
-    pub fn new(attacker: Color, attack: Attack, nodes: u64) -> Task<'static> {
-        Task {
+    pub fn new(attacker: Color, attack: Attack, nodes: u64) -> Goal<'static> {
+        Goal {
             attacker,
             attack,
-            max_plies: MAX_PLIES,
+            max_plies: MAX_MATE_PLIES,
             nodes,
             moves: None,
             draws: &[],
@@ -84,7 +84,7 @@ impl Task<'_> {
 
 /// What is known of a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Numbers {
+pub struct ProofNumbers {
     /// Proof number; 0 where a mate is proven.
     pub pn: u32,
     /// Disproof number; 0 where there is none by the moves that are tried.
@@ -95,9 +95,9 @@ pub struct Numbers {
     provisional: bool,
 }
 
-impl Numbers {
-    fn proven(plies: u32) -> Numbers {
-        Numbers {
+impl ProofNumbers {
+    fn proven(plies: u32) -> ProofNumbers {
+        ProofNumbers {
             pn: 0,
             dn: INFINITE,
             plies: plies as u8,
@@ -105,8 +105,8 @@ impl Numbers {
         }
     }
 
-    fn disproven(provisional: bool) -> Numbers {
-        Numbers {
+    fn disproven(provisional: bool) -> ProofNumbers {
+        ProofNumbers {
             pn: INFINITE,
             dn: 0,
             plies: 0,
@@ -114,8 +114,8 @@ impl Numbers {
         }
     }
 
-    fn open(pn: u32, dn: u32) -> Numbers {
-        Numbers {
+    fn open(pn: u32, dn: u32) -> ProofNumbers {
+        ProofNumbers {
             pn: pn.clamp(1, INFINITE - 1),
             dn: dn.clamp(1, INFINITE - 1),
             plies: 0,
@@ -142,15 +142,15 @@ impl Numbers {
 /// ```
 /// use shakmaty::{Color, Position};
 /// use tessera::chess::Game;
-/// use tessera::search::{Attack, Prover, Task};
+/// use tessera::search::{Attack, Prover, Goal};
 ///
 /// // Smothered: Qg8+ Rxg8, Nf7 mate.
 /// let game = Game::from_fen("5r1k/6pp/7N/8/8/1Q6/8/6K1 w - - 0 1", Default::default())?;
 /// let mut prover = Prover::new(1 << 20);
-/// let task = Task { max_plies: 3, ..Task::new(Color::White, Attack::Checks, 1000) };
-/// let found = prover.prove(game.position(), &task);
+/// let goal = Goal { max_plies: 3, ..Goal::new(Color::White, Attack::Checks, 1000) };
+/// let found = prover.prove(game.position(), &goal);
 /// assert_eq!(found.mate(), Some(3));
-/// let line = prover.line(game.position(), &task).unwrap();
+/// let line = prover.line(game.position(), &goal).unwrap();
 /// assert_eq!(game.format_move(line[0]), "b3g8");
 /// # Ok::<(), tessera::chess::FenError>(())
 /// ```
@@ -164,9 +164,9 @@ pub struct Prover {
     nodes: u64,
 }
 
-/// What holds for one search.
-struct Search<'a> {
-    task: &'a Task<'a>,
+/// What holds for one call.
+struct Context<'a> {
+    goal: &'a Goal<'a>,
     salt: u64,
     /// Where [`Prover::nodes`] must stop.
     last: u64,
@@ -180,9 +180,9 @@ struct Thresholds {
 }
 
 /// Plies of the 50-move clock up to which no mate can come too late.
-const EARLY: u32 = CLAIMABLE_RULE50 - MAX_PLIES;
+const EARLY: u32 = CLAIMABLE_RULE50 - MAX_MATE_PLIES;
 
-impl Search<'_> {
+impl Context<'_> {
     /// The key of a position in the table: one for each side to attack and for each
     /// set of moves.
     fn key(&self, position: &Chess, zobrist: u64) -> u64 {
@@ -191,7 +191,7 @@ impl Search<'_> {
     }
 
     fn attacks(&self, position: &Chess) -> bool {
-        position.turn() == self.task.attacker
+        position.turn() == self.goal.attacker
     }
 }
 
@@ -232,30 +232,30 @@ impl Prover {
         self.table.begin_search();
     }
 
-    /// Searches on for as many nodes as `task` says, and says what is known then. The
+    /// Searches on for as many nodes as `goal` says, and says what is known then. The
     /// same question again goes on where the last answer ended.
-    pub fn prove(&mut self, position: &Chess, task: &Task<'_>) -> Numbers {
-        let search = self.search(task);
+    pub fn prove(&mut self, position: &Chess, goal: &Goal<'_>) -> ProofNumbers {
+        let context = self.context(goal);
         let open = Thresholds {
             pn: INFINITE,
             dn: INFINITE,
         };
         self.path.clear();
         self.children.clear();
-        let key = search.key(position, key_of(position));
-        self.node(&search, position, key, open)
+        let key = context.key(position, key_of(position));
+        self.node(&context, position, key, open)
     }
 
-    fn search<'a>(&self, task: &'a Task<'a>) -> Search<'a> {
-        let max_plies = task.max_plies.min(MAX_PLIES);
+    fn context<'a>(&self, goal: &'a Goal<'a>) -> Context<'a> {
+        let max_plies = goal.max_plies.min(MAX_MATE_PLIES);
         let kind = 1
-            + u64::from(task.attack == Attack::All)
-            + 2 * u64::from(task.attacker == Color::White);
-        let draws = task.draws.iter().fold(0, |salt, &key| salt ^ mix(key));
-        Search {
-            task,
-            salt: mix(kind << 8 | u64::from(MAX_PLIES - max_plies)) ^ draws,
-            last: self.nodes.saturating_add(task.nodes),
+            + u64::from(goal.attack == Attack::All)
+            + 2 * u64::from(goal.attacker == Color::White);
+        let draws = goal.draws.iter().fold(0, |salt, &key| salt ^ mix(key));
+        Context {
+            goal,
+            salt: mix(kind << 8 | u64::from(MAX_MATE_PLIES - max_plies)) ^ draws,
+            last: self.nodes.saturating_add(goal.nodes),
         }
     }
 
@@ -263,17 +263,17 @@ impl Prover {
     /// or the nodes are spent.
     fn node(
         &mut self,
-        search: &Search<'_>,
+        context: &Context<'_>,
         position: &Chess,
         key: u64,
         thresholds: Thresholds,
-    ) -> Numbers {
+    ) -> ProofNumbers {
         let before = self.nodes;
         self.nodes += 1;
         let first = self.children.len();
         self.path.push(key);
-        self.add_children(search, position);
-        let attacks = search.attacks(position);
+        self.add_children(context, position);
+        let attacks = context.attacks(position);
         let numbers = loop {
             let Selection {
                 numbers,
@@ -281,7 +281,7 @@ impl Prover {
                 second,
             } = select(&self.children[first..], attacks);
             let enough = numbers.pn >= thresholds.pn || numbers.dn >= thresholds.dn;
-            if numbers.is_decided() || enough || self.nodes >= search.last {
+            if numbers.is_decided() || enough || self.nodes >= context.last {
                 break numbers;
             }
             let child = self.children[first + best];
@@ -299,41 +299,41 @@ impl Prover {
             };
             let mut after = position.clone();
             after.play_unchecked(child.mv);
-            let found = self.node(search, &after, child.key, thresholds);
+            let found = self.node(context, &after, child.key, thresholds);
             self.children[first + best].numbers = found;
         };
         self.path.pop();
         self.children.truncate(first);
         // Not every move of the root may have been asked for.
-        if !self.path.is_empty() || search.task.moves.is_none() {
+        if !self.path.is_empty() || context.goal.moves.is_none() {
             self.table.set(key, numbers, self.nodes - before);
         }
         numbers
     }
 
     /// Puts the children of a position on the stack, with what is known of them.
-    fn add_children(&mut self, search: &Search<'_>, position: &Chess) {
+    fn add_children(&mut self, context: &Context<'_>, position: &Chess) {
         let at_root = self.path.len() == 1;
         // The plies at which the children stand.
         let ply = self.path.len() as u32;
-        let max_plies = search.task.max_plies.min(MAX_PLIES);
-        let moves = match search.task.moves {
+        let max_plies = context.goal.max_plies.min(MAX_MATE_PLIES);
+        let moves = match context.goal.moves {
             Some(moves) if at_root => moves.iter().copied().collect(),
             _ => position.legal_moves(),
         };
-        let attacks = search.attacks(position);
-        for (mv, after) in children::played(position, &moves, attacks, search.task.attack) {
+        let attacks = context.attacks(position);
+        for (mv, after) in children::played(position, &moves, attacks, context.goal.attack) {
             let zobrist = key_of(&after);
-            let key = search.key(&after, zobrist);
+            let key = context.key(&after, zobrist);
             let numbers = if self.path.contains(&key) {
-                Numbers::disproven(true)
-            } else if search.task.draws.contains(&zobrist) {
-                Numbers::disproven(false)
+                ProofNumbers::disproven(true)
+            } else if context.goal.draws.contains(&zobrist) {
+                ProofNumbers::disproven(false)
             } else {
                 let known = self.table.get(key);
                 known.unwrap_or_else(|| {
                     self.nodes += 1;
-                    judge(&after, !attacks, search.task.attack)
+                    judge(&after, !attacks, context.goal.attack)
                 })
             };
             // The least that is missing: the attacker's last move, and before it a
@@ -344,7 +344,7 @@ impl Prover {
                 None => 1,
             };
             let numbers = match numbers.dn > 0 && ply + least > max_plies {
-                true => Numbers::disproven(true),
+                true => ProofNumbers::disproven(true),
                 false => numbers,
             };
             self.children.push(Child { mv, key, numbers });
@@ -358,7 +358,7 @@ impl Prover {
 
 /// What the children of a node say of it.
 struct Selection {
-    numbers: Numbers,
+    numbers: ProofNumbers,
     /// Where to search on.
     best: usize,
     /// The number of the second best.
@@ -397,13 +397,13 @@ fn select(children: &[Child], attacks: bool) -> Selection {
         false => (sum, least),
     };
     let numbers = if pn == 0 {
-        Numbers::proven(1 + if attacks { shortest } else { longest })
+        ProofNumbers::proven(1 + if attacks { shortest } else { longest })
     } else if dn == 0 {
         // The defender needs one refutation: a sound one, if there is any.
         let sound = |child: &Child| child.numbers.dn == 0 && !child.numbers.provisional;
-        Numbers::disproven(provisional && (attacks || !children.iter().any(sound)))
+        ProofNumbers::disproven(provisional && (attacks || !children.iter().any(sound)))
     } else {
-        Numbers::open(pn, dn)
+        ProofNumbers::open(pn, dn)
     };
     Selection {
         numbers,

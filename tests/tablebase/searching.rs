@@ -15,13 +15,16 @@ use tessera::search::Parameters;
 use tessera::tablebase::{Tablebase, Verdict};
 
 fn mcts(tablebase: Tablebase, threads: usize) -> Box<dyn ConfigurableAgent> {
-    let parameters = Parameters {
+    build(&Parameters {
         threads,
         hash: 4,
         tablebase,
         ..Parameters::default()
-    };
-    AgentKind::Mcts.build(Arc::new(Random::new(1)), &parameters)
+    })
+}
+
+fn build(parameters: &Parameters) -> Box<dyn ConfigurableAgent> {
+    AgentKind::Mcts.build(Arc::new(Random::new(1)), parameters)
 }
 
 fn nodes(nodes: u64) -> Limits {
@@ -59,12 +62,24 @@ fn a_lost_ending_is_no_mate_either() {
     // The only move takes the pawn, and the rook wins by itself.
     let game = game("8/8/8/8/8/1R6/P7/k1K5 b - - 0 1");
     let tables = Tables::write();
-    let agent = &mut *mcts(tables.tablebase(), 1);
+    let parameters = |mate_search| Parameters {
+        threads: 1,
+        hash: 4,
+        tablebase: tables.tablebase(),
+        mate_search,
+        ..Parameters::default()
+    };
+    // The table alone does not see the mate.
+    let agent = &mut *build(&parameters(false));
     let choice = choose(agent, &game, &nodes(100));
     let line = &choice.report.lines[0];
     assert_eq!(line.score, Score::Tablebase { won: false });
     assert_eq!(line.wdl, [0.0, 0.0, 1.0]);
     assert_eq!(line.moves_left, None);
+    // It is two moves away, and goes before the table's word.
+    let agent = &mut *build(&parameters(true));
+    let choice = choose(agent, &game, &nodes(100));
+    assert_eq!(choice.report.lines[0].score, Score::Mate(-2));
 }
 
 #[test]

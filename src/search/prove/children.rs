@@ -1,6 +1,6 @@
 //! The moves that are tried, and what a new position looks like at first sight.
 
-use super::{Attack, FLIGHT, MOVES_A_PROOF, Numbers};
+use super::{Attack, FLIGHT, MOVES_A_PROOF, ProofNumbers};
 use crate::chess::{CLAIMABLE_RULE50, Checks, mate_in_one};
 use shakmaty::{Chess, Move, Position, Role};
 
@@ -9,7 +9,7 @@ use shakmaty::{Chess, Move, Position, Role};
 pub(super) struct Child {
     pub(super) mv: Move,
     pub(super) key: u64,
-    pub(super) numbers: Numbers,
+    pub(super) numbers: ProofNumbers,
 }
 
 /// The positions after those of `moves` that are tried, with the moves.
@@ -40,18 +40,18 @@ pub(super) fn played(
 }
 
 /// The numbers of a position that has not been searched.
-pub(super) fn judge(position: &Chess, attacks: bool, attack: Attack) -> Numbers {
+pub(super) fn judge(position: &Chess, attacks: bool, attack: Attack) -> ProofNumbers {
     let moves = position.legal_moves();
     let attacker = match attacks {
         true => position.turn(),
         false => position.turn().other(),
     };
     if moves.is_empty() && position.is_check() && !attacks {
-        return Numbers::proven(0);
+        return ProofNumbers::proven(0);
     }
     let drawn = position.halfmoves() >= CLAIMABLE_RULE50;
     if moves.is_empty() || drawn || position.has_insufficient_material(attacker) {
-        return Numbers::disproven(false);
+        return ProofNumbers::disproven(false);
     }
     match attacks {
         true => judge_attacker(position, &moves, attack),
@@ -59,9 +59,9 @@ pub(super) fn judge(position: &Chess, attacks: bool, attack: Attack) -> Numbers 
     }
 }
 
-fn judge_attacker(position: &Chess, moves: &[Move], attack: Attack) -> Numbers {
+fn judge_attacker(position: &Chess, moves: &[Move], attack: Attack) -> ProofNumbers {
     if mate_in_one(position, moves).is_some() {
-        return Numbers::proven(1);
+        return ProofNumbers::proven(1);
     }
     let tried = match (attack, Checks::new(position)) {
         (Attack::Checks, Some(checks)) => {
@@ -71,12 +71,12 @@ fn judge_attacker(position: &Chess, moves: &[Move], attack: Attack) -> Numbers {
         _ => moves.len(),
     };
     match tried {
-        0 => Numbers::disproven(false),
-        tried => Numbers::open(1, tried as u32),
+        0 => ProofNumbers::disproven(false),
+        tried => ProofNumbers::open(1, tried as u32),
     }
 }
 
-fn judge_defender(position: &Chess, moves: &[Move]) -> Numbers {
+fn judge_defender(position: &Chess, moves: &[Move]) -> ProofNumbers {
     let count = moves.len() as u32;
     let pn = match position.is_check() {
         true => count,
@@ -87,5 +87,5 @@ fn judge_defender(position: &Chess, moves: &[Move]) -> Numbers {
             count / MOVES_A_PROOF + 1 + FLIGHT * flights.count() as u32
         }
     };
-    Numbers::open(pn, 1)
+    ProofNumbers::open(pn, 1)
 }

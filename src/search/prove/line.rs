@@ -7,14 +7,14 @@
 //! which the defender holds out for so long.
 
 use super::children::played;
-use super::{Numbers, Prover, Task, judge};
+use super::{Goal, ProofNumbers, Prover, judge};
 use crate::chess::key_of;
 use shakmaty::{Chess, Move, Position};
 use std::collections::HashMap;
 
 /// A proof that is being walked.
 struct Walk<'a> {
-    task: &'a Task<'a>,
+    goal: &'a Goal<'a>,
     /// Where [`Prover::nodes`] must stop.
     last: u64,
     /// Plies to the mate and the next move, of positions that have been walked; `None`
@@ -25,18 +25,18 @@ struct Walk<'a> {
 impl Prover {
     /// The line to a proven mate on which the defender holds out longest. What the
     /// table has lost is proven again. `None` where nothing is proven, or where all
-    /// this takes more nodes than `task` allows; every move that is looked at is one.
-    pub fn line(&mut self, position: &Chess, task: &Task<'_>) -> Option<Vec<Move>> {
+    /// this takes more nodes than `goal` allows; every move that is looked at is one.
+    pub fn line(&mut self, position: &Chess, goal: &Goal<'_>) -> Option<Vec<Move>> {
         let mut walk = Walk {
-            task,
-            last: self.nodes.saturating_add(task.nodes),
+            goal,
+            last: self.nodes.saturating_add(goal.nodes),
             walked: HashMap::new(),
         };
         self.walk(&mut walk, position, 0)?;
         let mut position = position.clone();
         let mut line = Vec::new();
-        let search = self.search(task);
-        let key = |position: &Chess| search.key(position, key_of(position));
+        let context = self.context(goal);
+        let key = |position: &Chess| context.key(position, key_of(position));
         while let Some(Some((_, Some(mv)))) = walk.walked.get(&key(&position)) {
             line.push(*mv);
             position.play_unchecked(*mv);
@@ -47,30 +47,30 @@ impl Prover {
     /// Plies to the mate from here; `None` if it could not be shown.
     fn walk(&mut self, walk: &mut Walk<'_>, position: &Chess, ply: u32) -> Option<u32> {
         let zobrist = key_of(position);
-        let key = self.search(walk.task).key(position, zobrist);
+        let key = self.context(walk.goal).key(position, zobrist);
         if let Some(known) = walk.walked.get(&key) {
             return known.map(|(plies, _)| plies);
         }
-        if self.nodes >= walk.last || walk.task.draws.contains(&zobrist) {
+        if self.nodes >= walk.last || walk.goal.draws.contains(&zobrist) {
             return None;
         }
         walk.walked.insert(key, None);
-        let attacks = position.turn() == walk.task.attacker;
-        let moves = match walk.task.moves {
+        let attacks = position.turn() == walk.goal.attacker;
+        let moves = match walk.goal.moves {
             Some(moves) if ply == 0 => moves.iter().copied().collect(),
             _ => position.legal_moves(),
         };
         self.nodes += 1;
         let found = if attacks {
-            let mut next = self.shortest(walk.task, position, &moves);
+            let mut next = self.shortest(walk.goal, position, &moves);
             if next.is_none() {
-                let again = Task {
+                let again = Goal {
                     nodes: walk.last.saturating_sub(self.nodes),
-                    moves: walk.task.moves.filter(|_| ply == 0),
-                    ..*walk.task
+                    moves: walk.goal.moves.filter(|_| ply == 0),
+                    ..*walk.goal
                 };
                 self.prove(position, &again);
-                next = self.shortest(walk.task, position, &moves);
+                next = self.shortest(walk.goal, position, &moves);
             }
             let (mv, after) = next?;
             (self.walk(walk, &after, ply + 1)? + 1, Some(mv))
@@ -78,7 +78,7 @@ impl Prover {
             (0, None)
         } else {
             let mut longest = None;
-            for (mv, after) in played(position, &moves, false, walk.task.attack) {
+            for (mv, after) in played(position, &moves, false, walk.goal.attack) {
                 let plies = self.walk(walk, &after, ply + 1)? + 1;
                 if longest.is_none_or(|(most, _)| plies > most) {
                     longest = Some((plies, Some(mv)));
@@ -91,22 +91,22 @@ impl Prover {
     }
 
     /// The attacker's move to the shortest mate that is known, and what it leads to.
-    fn shortest(&self, task: &Task<'_>, position: &Chess, moves: &[Move]) -> Option<(Move, Chess)> {
-        played(position, moves, true, task.attack)
-            .filter_map(|(mv, after)| Some((self.known(&after, task)?.mate()?, mv, after)))
+    fn shortest(&self, goal: &Goal<'_>, position: &Chess, moves: &[Move]) -> Option<(Move, Chess)> {
+        played(position, moves, true, goal.attack)
+            .filter_map(|(mv, after)| Some((self.known(&after, goal)?.mate()?, mv, after)))
             .min_by_key(|&(plies, ..)| plies)
             .map(|(_, mv, after)| (mv, after))
     }
 
     /// What is known of a position without searching it.
     #[must_use]
-    pub fn known(&self, position: &Chess, task: &Task<'_>) -> Option<Numbers> {
-        let search = self.search(task);
+    pub fn known(&self, position: &Chess, goal: &Goal<'_>) -> Option<ProofNumbers> {
+        let context = self.context(goal);
         let zobrist = key_of(position);
-        if task.draws.contains(&zobrist) {
+        if goal.draws.contains(&zobrist) {
             return None;
         }
-        let known = self.table.get(search.key(position, zobrist));
-        known.or_else(|| Some(judge(position, search.attacks(position), task.attack)))
+        let known = self.table.get(context.key(position, zobrist));
+        known.or_else(|| Some(judge(position, context.attacks(position), goal.attack)))
     }
 }

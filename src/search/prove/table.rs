@@ -1,6 +1,6 @@
 //! What is known of positions: proof and disproof numbers in a table of fixed size.
 
-use super::Numbers;
+use super::ProofNumbers;
 use bytemuck::Zeroable;
 
 /// Entries that share a place.
@@ -63,13 +63,13 @@ impl Table {
         ((u128::from(key) * clusters as u128) >> 64) as usize * CLUSTER
     }
 
-    pub(super) fn get(&self, key: u64) -> Option<Numbers> {
+    pub(super) fn get(&self, key: u64) -> Option<ProofNumbers> {
         let first = self.cluster(key);
         let entry = self.entries[first..first + CLUSTER]
             .iter()
             .find(|entry| entry.key == key && entry.generation == self.generation)?;
         let believed = !entry.provisional || entry.search == self.search;
-        believed.then_some(Numbers {
+        believed.then_some(ProofNumbers {
             pn: entry.pn,
             dn: entry.dn,
             plies: entry.plies,
@@ -78,7 +78,7 @@ impl Table {
     }
 
     /// Keeps what `work` nodes below a position have shown.
-    pub(super) fn set(&mut self, key: u64, numbers: Numbers, work: u64) {
+    pub(super) fn set(&mut self, key: u64, numbers: ProofNumbers, work: u64) {
         let first = self.cluster(key);
         let generation = self.generation;
         let cluster = &mut self.entries[first..first + CLUSTER];
@@ -112,8 +112,8 @@ impl Table {
 mod tests {
     use super::*;
 
-    fn numbers(pn: u32) -> Numbers {
-        Numbers {
+    fn numbers(pn: u32) -> ProofNumbers {
+        ProofNumbers {
             pn,
             dn: 7,
             plies: 0,
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn what_a_search_supposed_is_its_own() {
         let mut table = Table::new(1 << 10);
-        let supposed = Numbers {
+        let supposed = ProofNumbers {
             provisional: true,
             ..numbers(1)
         };

@@ -7,18 +7,18 @@ fn game(fen: &str) -> Game {
 }
 
 /// Plies to the mate that is proven, whose line is held against the rules.
-fn mate(game: &Game, task: &Task<'_>) -> Option<u32> {
+fn mate(game: &Game, goal: &Goal<'_>) -> Option<u32> {
     let mut prover = Prover::new(1 << 22);
-    let found = prover.prove(game.position(), task);
+    let found = prover.prove(game.position(), goal);
     let claimed = found.mate()?;
-    let line = prover.line(game.position(), task).unwrap();
+    let line = prover.line(game.position(), goal).unwrap();
     let mut end = game.clone();
     for &mv in &line {
         assert!(end.position().legal_moves().contains(&mv));
         end.play(mv);
     }
     assert!(end.position().is_checkmate());
-    assert_eq!(end.position().turn(), task.attacker.other());
+    assert_eq!(end.position().turn(), goal.attacker.other());
     assert!(line.len() as u32 <= claimed, "{} of {claimed}", line.len());
     Some(line.len() as u32)
 }
@@ -37,14 +37,14 @@ fn mates_of_every_kind_are_proven() {
         ("kbK5/pp6/1P6/8/8/8/8/R7 w - - 0 1", Attack::All, 3),
     ] {
         let game = game(fen);
-        let task = Task {
+        let goal = Goal {
             max_plies: plies,
-            ..Task::new(game.position().turn(), attack, 20_000)
+            ..Goal::new(game.position().turn(), attack, 20_000)
         };
-        assert_eq!(mate(&game, &task), Some(plies), "{fen}");
-        let shorter = Task {
+        assert_eq!(mate(&game, &goal), Some(plies), "{fen}");
+        let shorter = Goal {
             max_plies: plies - 1,
-            ..task
+            ..goal
         };
         assert_eq!(mate(&game, &shorter), None, "{fen}");
     }
@@ -53,9 +53,9 @@ fn mates_of_every_kind_are_proven() {
 #[test]
 fn a_side_that_is_mated_whatever_it_does_is_seen() {
     let game = game("7k/8/6K1/8/8/8/8/R7 b - - 0 1");
-    let task = |attacker| Task::new(attacker, Attack::All, 1000);
-    assert_eq!(mate(&game, &task(Color::White)), Some(2));
-    assert_eq!(mate(&game, &task(Color::Black)), None);
+    let goal = |attacker| Goal::new(attacker, Attack::All, 1000);
+    assert_eq!(mate(&game, &goal(Color::White)), Some(2));
+    assert_eq!(mate(&game, &goal(Color::Black)), None);
 }
 
 #[test]
@@ -66,8 +66,8 @@ fn stalemate_and_bare_kings_are_no_mates() {
         "8/8/8/4k3/8/8/4N3/4K3 w - - 0 1",
     ] {
         let game = game(fen);
-        let task = Task::new(game.position().turn(), Attack::All, 10_000);
-        let found = Prover::new(1 << 20).prove(game.position(), &task);
+        let goal = Goal::new(game.position().turn(), Attack::All, 10_000);
+        let found = Prover::new(1 << 20).prove(game.position(), &goal);
         assert_eq!(found.mate(), None, "{fen}");
     }
 }
@@ -76,59 +76,59 @@ fn stalemate_and_bare_kings_are_no_mates() {
 fn a_mate_comes_before_the_fifty_moves() {
     let mates = |clock: u32, max_plies: u32| {
         let game = game(&format!("8/8/8/8/k7/8/2K5/7R w - - {clock} 80"));
-        let task = Task {
+        let goal = Goal {
             max_plies,
-            ..Task::new(Color::White, Attack::All, 200_000)
+            ..Goal::new(Color::White, Attack::All, 200_000)
         };
-        mate(&game, &task).is_some()
+        mate(&game, &goal).is_some()
     };
-    let shortest = (1..MAX_PLIES).find(|&plies| mates(0, plies)).unwrap();
+    let shortest = (1..MAX_MATE_PLIES).find(|&plies| mates(0, plies)).unwrap();
     assert!(shortest >= 3, "{shortest}");
     // The mate itself may be the hundredth ply.
-    assert!(mates(100 - shortest, MAX_PLIES));
-    assert!(!mates(101 - shortest, MAX_PLIES));
+    assert!(mates(100 - shortest, MAX_MATE_PLIES));
+    assert!(!mates(101 - shortest, MAX_MATE_PLIES));
 }
 
 #[test]
 fn what_could_be_claimed_as_a_draw_is_no_mate() {
     let game = game("6k1/5ppp/8/8/8/8/8/R6K w - - 0 1");
-    let task = Task::new(Color::White, Attack::Checks, 1000);
-    assert_eq!(mate(&game, &task), Some(1));
+    let goal = Goal::new(Color::White, Attack::Checks, 1000);
+    assert_eq!(mate(&game, &goal), Some(1));
     let mut after = game.clone();
     after.play(game.parse_move("a1a8").unwrap());
     let draws = [after.current().key];
-    let task = Task {
+    let goal = Goal {
         draws: &draws,
-        ..task
+        ..goal
     };
-    assert_eq!(mate(&game, &task), None);
+    assert_eq!(mate(&game, &goal), None);
 }
 
 #[test]
 fn only_the_moves_asked_for_count() {
     let game = game("6k1/5ppp/8/8/8/8/8/RR5K w - - 0 1");
     let moves = [game.parse_move("b1b8").unwrap()];
-    let task = Task {
+    let goal = Goal {
         moves: Some(&moves),
-        ..Task::new(Color::White, Attack::All, 1000)
+        ..Goal::new(Color::White, Attack::All, 1000)
     };
     let mut prover = Prover::new(1 << 16);
-    assert_eq!(prover.prove(game.position(), &task).mate(), Some(1));
-    assert_eq!(prover.line(game.position(), &task).unwrap(), moves);
+    assert_eq!(prover.prove(game.position(), &goal).mate(), Some(1));
+    assert_eq!(prover.line(game.position(), &goal).unwrap(), moves);
     let quiet = [game.parse_move("h1g1").unwrap()];
-    let task = Task {
+    let goal = Goal {
         moves: Some(&quiet),
         nodes: 1,
-        ..task
+        ..goal
     };
-    assert_eq!(prover.prove(game.position(), &task).mate(), None);
+    assert_eq!(prover.prove(game.position(), &goal).mate(), None);
 }
 
 #[test]
 fn a_search_in_pieces_finds_what_one_finds() {
     let game = game("r4rk1/1bq1bppp/p3p3/1p2P3/3N4/2PB4/PP3QPP/R4RK1 w - - 0 1");
-    let whole = Task::new(Color::White, Attack::All, 5_000);
-    let piece = Task {
+    let whole = Goal::new(Color::White, Attack::All, 5_000);
+    let piece = Goal {
         nodes: 250,
         ..whole
     };
@@ -148,12 +148,12 @@ fn a_search_in_pieces_finds_what_one_finds() {
 #[test]
 fn a_tiny_table_and_many_clears_are_as_sound() {
     let game = game("5r1k/6pp/7N/8/8/1Q6/8/6K1 w - - 0 1");
-    let task = Task::new(Color::White, Attack::All, 10_000);
+    let goal = Goal::new(Color::White, Attack::All, 10_000);
     let mut prover = Prover::new(1 << 12);
     for _ in 0..300 {
         prover.clear();
-        let claimed = prover.prove(game.position(), &task).mate().unwrap();
-        let line = prover.line(game.position(), &task).unwrap();
+        let claimed = prover.prove(game.position(), &goal).mate().unwrap();
+        let line = prover.line(game.position(), &goal).unwrap();
         assert!(line.len() as u32 <= claimed);
     }
 }
@@ -201,11 +201,11 @@ fn exhaustive_search_agrees() {
                 break;
             }
             let exists = mates_within(game.position(), 3);
-            let task = Task {
+            let goal = Goal {
                 max_plies: 3,
-                ..Task::new(game.position().turn(), Attack::All, 100_000)
+                ..Goal::new(game.position().turn(), Attack::All, 100_000)
             };
-            let found = mate(&game, &task);
+            let found = mate(&game, &goal);
             assert_eq!(found.is_some(), exists, "{:?}", game.position());
             assert!(found.is_none_or(|plies| plies <= 3));
             match exists {

@@ -124,9 +124,11 @@ impl<'a> SearchWorker<'a> {
 
     /// The same at a root where Gumbel's selection rules.
     fn select_by_gumbel(&mut self, gumbel: &Gumbel, node: Node<'a>, visits: u32) -> Selected {
-        for number in 0..self.shared.root_moves.len() {
-            if self.root_edge(number).is_err() {
-                return Selected::Full;
+        if node.header().count() < u32::from(node.header().moves()) {
+            for number in 0..usize::from(node.header().moves()) {
+                if self.root_edge(number).is_err() {
+                    return Selected::Full;
+                }
             }
         }
         let header = node.header();

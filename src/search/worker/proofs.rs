@@ -100,23 +100,26 @@ impl SearchWorker<'_> {
     pub(super) fn root_edge(&mut self, number: usize) -> Result<Index, Full> {
         let root = self.tree.root();
         let mut last = Rank::TOP;
-        for count in 0.. {
-            let header = root.header();
-            let known = self.tree.edge_indices(header).nth(count);
-            let index = match known {
-                Some(index) => index,
-                None => {
-                    let rank = self.tree.next_rank(header, last).ok_or(Full)?;
-                    let mv = pack_move(self.shared.root_moves[usize::from(rank.number())]);
-                    self.tree
-                        .add_edge(&mut self.blocks, root, count as u32, mv, rank)?
-                }
-            };
+        let mut count = 0;
+        for index in self.tree.edge_indices(root.header()) {
             last = self.tree.edge(index).rank();
             if usize::from(last.number()) == number {
                 return Ok(index);
             }
+            count += 1;
         }
-        Err(Full)
+        loop {
+            let rank = self.tree.next_rank(root.header(), last).ok_or(Full)?;
+            let mv = pack_move(self.shared.root_moves[usize::from(rank.number())]);
+            // Where another thread was first, this is its edge.
+            let index = self
+                .tree
+                .add_edge(&mut self.blocks, root, count, mv, rank)?;
+            last = rank;
+            if usize::from(last.number()) == number {
+                return Ok(index);
+            }
+            count += 1;
+        }
     }
 }

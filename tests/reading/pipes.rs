@@ -109,10 +109,13 @@ fn training_data_of_every_kind() {
             assert!(said.contains(&format!(": {samples}")), "{name}: {said}");
             assert!(said.ends_with("0 skipped\n"), "{name}: {said}");
         }
-        for said in through_pipes(&bytes, |path| train(&["stats", path])) {
-            let count = samples.split(' ').next().unwrap();
-            let games = format!("games                            {count}\n");
-            assert!(said.starts_with(&games), "{name}: {said}");
+        // It is opened as for `pack`.
+        if let "zstd" | "tar" = name {
+            for said in through_pipes(&bytes, |path| train(&["stats", path])) {
+                let count = samples.split(' ').next().unwrap();
+                let games = format!("games                            {count}\n");
+                assert!(said.starts_with(&games), "{name}: {said}");
+            }
         }
     }
     let shard = std::fs::read(folder.at("out.shard")).unwrap();

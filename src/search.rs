@@ -366,12 +366,6 @@ impl Search {
         let overhead = Duration::from_millis(self.parameters.move_overhead);
         let budget = TimeBudget::new(limits, overhead).filter(|_| limits.ponder);
         let ponder_time = budget.map(|budget| budget.hard);
-        let grace = match (limits.time, limits.move_time) {
-            (Some(time), _) => time.min(overhead) / 2,
-            // No clock runs out: a move that was looked at is worth its time.
-            (None, Some(_)) => Duration::MAX,
-            (None, None) => Duration::ZERO,
-        };
         Shared {
             tree: &self.tree,
             parameters: &self.parameters,
@@ -386,7 +380,6 @@ impl Search {
             rescaling: self.rescaling,
             batch: batch.clamp(1, most),
             repeatable: limits.nodes.is_some(),
-            grace,
             gate: RwLock::new(()),
             stop: AtomicBool::new(false),
             failure: Mutex::new(None),

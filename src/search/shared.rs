@@ -45,9 +45,6 @@ pub(crate) struct Shared<'a> {
     /// Whether the size of batches goes by the visits alone, without a clock: so the
     /// same search of so many visits finds the same again.
     pub(crate) repeatable: bool,
-    /// How far the root's evaluation, without which there is no move, may go
-    /// past the deadline.
-    pub(crate) grace: Duration,
     /// Held for reading by whoever is in the tree, for writing to evict.
     pub(crate) gate: RwLock<()>,
     /// Whether all threads are to end.
@@ -109,8 +106,10 @@ impl Shared<'_> {
         (visits.sqrt() as usize).max(LEAST_BATCH).min(self.batch)
     }
 
-    /// Leaves to gather so that the batch is done before the deadline. The answer to
-    /// a ponder hit, or to the stop after a miss, waits for the batch, on our clock.
+    /// Leaves to gather so that the batch is done before the deadline; one at least
+    /// before the root has been evaluated, without which a move would be a guess. The
+    /// answer to a ponder hit, or to the stop after a miss, waits for the batch, on our
+    /// clock.
     pub(crate) fn affordable_batch(&self) -> usize {
         let mut wanted = self.batch_size();
         if !self.repeatable {
@@ -120,9 +119,7 @@ impl Shared<'_> {
             return wanted;
         };
         let affordable = self.latency.affordable(left, wanted);
-        let rootless = self.tree.root().visits() == 0;
-        let looks = rootless && self.latency.of_one() <= left.saturating_add(self.grace);
-        if looks || self.ponders() {
+        if self.tree.root().visits() == 0 || self.ponders() {
             affordable.max(1)
         } else {
             affordable

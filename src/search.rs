@@ -16,7 +16,7 @@
 //! | `select`, `utility`, `worker`, `picks`, `backup` | a visit: PUCT and what it maximises, descent, backup |
 //! | `contempt`, `rescaling` | what the network's results come to between players of given strength |
 //! | `root`, `gumbel`, `root_history` | the root: noise, temperature, Gumbel selection; tree reuse |
-//! | `shared`, `latency`, `time`, `stopper` | a search: state of all threads, time management, stop conditions |
+//! | `shared`, `helpers`, `latency`, `time`, `stopper` | a search: state of all threads, the threads, time management, stop conditions |
 //! | `standing`, `report`, `outline` | the order of choice; lines, scores and statistics; the first plies of the tree |
 
 mod arena;
@@ -28,6 +28,7 @@ mod edges;
 mod evict;
 mod gumbel;
 mod header;
+mod helpers;
 mod latency;
 mod node;
 mod numeric;
@@ -69,9 +70,9 @@ use crate::play::{
 use crate::tablebase::RootMoves;
 use gumbel::Gumbel;
 use header::{Outcome, Stage};
+use helpers::Helpers;
 use latency::Latency;
 use rand_xoshiro::rand_core::RngCore;
-use rayon::{ThreadPool, ThreadPoolBuilder};
 use rescaling::Rescaling;
 use root::{Root, needs_fresh_root};
 use root_history::{RootHistory, plies_since};
@@ -120,7 +121,7 @@ pub struct Search {
     value: Option<f64>,
     /// How the values in the tree are rescaled.
     rescaling: Option<Rescaling>,
-    helpers: Option<ThreadPool>,
+    helpers: Option<Helpers>,
     latency: Latency,
 }
 
@@ -258,12 +259,10 @@ impl Search {
         let helpers =
             helpers.filter(|_| shared.remaining.load(Relaxed) > shared.batch_size() as u64);
         let searched = catch_unwind(AssertUnwindSafe(|| match helpers {
-            Some(helpers) => helpers.in_place_scope(|scope| {
-                for _ in 1..self.threads {
-                    scope.spawn(|_| SearchWorker::new(&shared).run(|| shared.stopped()));
-                }
-                SearchWorker::new(&shared).run(|| stopper.check());
-            }),
+            Some(helpers) => helpers.beside(
+                &|| SearchWorker::new(&shared).run(|| shared.stopped()),
+                || SearchWorker::new(&shared).run(|| stopper.check()),
+            ),
             None => SearchWorker::new(&shared).run(|| stopper.check()),
         }));
         let failure = shared.failure.lock().take();
@@ -336,13 +335,7 @@ impl Search {
         }
         self.root_history.push(&self.tree, game, search_moves);
         if self.threads > 1 && self.helpers.is_none() {
-            let helpers = ThreadPoolBuilder::new()
-                .num_threads(self.threads - 1)
-                .thread_name(|number| format!("search {}", number + 2))
-                .build();
-            self.helpers = helpers
-                .inspect_err(|error| tracing::warn!("searching with one thread: {error}"))
-                .ok();
+            self.helpers = Some(Helpers::new(self.threads - 1));
         }
     }
 
@@ -382,6 +375,7 @@ impl Search {
             repeatable: limits.nodes.is_some(),
             gate: RwLock::new(()),
             stop: AtomicBool::new(false),
+            resting: atomic::AtomicU32::new(0),
             failure: Mutex::new(None),
             progress,
             began,

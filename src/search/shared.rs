@@ -4,13 +4,14 @@ use super::Parameters;
 use super::latency::Latency;
 use super::rescaling::Rescaling;
 use super::root::Root;
-use super::sync::{AtomicBool, AtomicU64, Mutex, RwLock};
+use super::sync::{AtomicBool, AtomicU64, Mutex, RwLock, sleep};
 use super::tree::Tree;
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError, Value};
 use crate::play::Control;
 use crate::tablebase::Verdict;
 use shakmaty::{MoveList, Position};
+use std::sync::LazyLock;
 use std::sync::atomic::{self, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,12 @@ const LEAST_BATCH: usize = 4;
 
 /// How long a batch may take where visits are not counted: a `stop` waits for it.
 const LONGEST_BATCH: Duration = Duration::from_millis(500);
+
+/// How long a thread rests that found no leaf for itself, …
+const REST: Duration = Duration::from_micros(50);
+/// … while no more than so many do.
+static CORES: LazyLock<u32> =
+    LazyLock::new(|| std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32));
 
 /// One search, seen by its threads.
 pub(crate) struct Shared<'a> {
@@ -49,6 +56,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) gate: RwLock<()>,
     /// Whether all threads are to end.
     pub(crate) stop: AtomicBool,
+    /// Threads that found no leaf for themselves.
+    pub(crate) resting: atomic::AtomicU32,
     pub(crate) failure: Mutex<Option<BackendError>>,
     pub(crate) progress: Progress,
     /// When the search began.
@@ -138,6 +147,14 @@ impl Shared<'_> {
             };
             rescaling.apply(value, turn)
         })
+    }
+
+    /// Waits a moment for others to evaluate the leaves in reach; longer where more threads
+    /// do than there are cores, which are left to those that evaluate.
+    pub(crate) fn rest(&self) {
+        let resting = self.resting.fetch_add(1, Relaxed) + 1;
+        sleep(REST * resting.div_ceil(*CORES));
+        self.resting.fetch_sub(1, Relaxed);
     }
 
     /// Whether the search is to end.

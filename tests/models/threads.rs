@@ -116,6 +116,7 @@ fn search(number: u32, fate: Fate, between: impl Fn()) -> Ended {
         repeatable: true,
         gate: RwLock::new(()),
         stop: AtomicBool::new(false),
+        resting: atomic::AtomicU32::new(0),
         failure: Mutex::new(None),
         progress: Progress::default(),
         began: Instant::now(),

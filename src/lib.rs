@@ -11,6 +11,7 @@
 //!
 //! | module | its one job |
 //! |---|---|
+//! | [`error_report`] | error messages, each in one line |
 //! | [`chess`] | a game: position, history, repetition, castling modes; everything else from shakmaty |
 //! | [`tablebase`] | Syzygy endgame tables: what they say of a position, which root moves keep it |
 //! | [`encode`] | a game → the 112 input planes as packed bitboards; a move ↔ its index in the policy |
@@ -30,7 +31,6 @@
 //! | [`label`] | training data by other engines: games they play, positions they judge |
 //! | [`selfplay`] | training data by our own engine: games against itself |
 //! | [`version`] | what `--version` says |
-//! | [`error_report`] | error messages of the binaries |
 //!
 //! # The guide
 //!

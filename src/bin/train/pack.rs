@@ -18,6 +18,7 @@ use tessera::data::pgn;
 use tessera::data::record::Record;
 use tessera::data::shard::{Block, Header, SAMPLES_PER_BLOCK, ShardWriter};
 use tessera::data::v6::Chunks;
+use tessera::error_report::tell;
 use tessera::eval::{epd, puzzles};
 use tessera::label::Teaching;
 
@@ -374,7 +375,8 @@ impl Packing {
         }
         self.counts.read += 1;
         self.counts.skipped += 1;
-        self.progress.suspend(|| eprintln!("skipped {fault}"));
+        self.progress
+            .suspend(|| tell(format_args!("skipped {fault}")));
         Ok(())
     }
 

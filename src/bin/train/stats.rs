@@ -13,6 +13,7 @@ use tessera::data::label::{EvalRefersTo, TargetRules};
 use tessera::data::shard::{MAGIC, Shard, is_address};
 use tessera::data::statistics::{BARS, Fault, Findings, PIECE_BAR, RATING_BAR, Survey};
 use tessera::data::v6::Chunks;
+use tessera::error_report::tell;
 
 /// Arguments of `train stats`.
 #[derive(Args)]
@@ -61,7 +62,7 @@ impl Stats {
             if self.strict {
                 return Err(fault);
             }
-            progress.suspend(|| eprintln!("skipped {fault}"));
+            progress.suspend(|| tell(format_args!("skipped {fault}")));
             Ok(())
         };
         for path in &self.files {

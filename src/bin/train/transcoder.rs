@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use tessera::chess::Game;
 use tessera::data::pgn;
 use tessera::data::replay::main_line;
+use tessera::error_report::tell;
 use tessera::eval::puzzles::{self, Half};
 use tessera::explain::{FitSettings, LabelledGame, TranscoderAbout, fit, predict_themes};
 use tessera::network::{self, Network};
@@ -79,7 +80,9 @@ impl Transcoder {
             seed: self.seed,
         };
         let mut transcoder = fit(&network, &positions, &held_out, &settings, |step, error| {
-            eprintln!("step {step}: error {error:.4} of the variance");
+            tell(format_args!(
+                "step {step}: error {error:.4} of the variance"
+            ));
         })?;
         if let Some(puzzles) = &puzzles {
             transcoder.about.themes = predict_themes(&transcoder, &network, puzzles)?;

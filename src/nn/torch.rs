@@ -12,7 +12,7 @@ pub(crate) mod shim;
 #[cfg(test)]
 pub(crate) mod tiny;
 
-pub use device::{DeviceError, device};
+pub use device::{DeviceError, auto_precision, device};
 pub use hash::tensor_hash;
 pub use module::{Module, Numbers, TorchError};
 pub use process::{CudaStatus, Environment, LIBTORCH_VERSION, environment};

@@ -68,38 +68,46 @@ fn of_other_boards(number: usize, misfit: &Tensor) -> bool {
     number == 0 && misfit.kind() == Kind::Float && misfit.size()[1..] == [64, WIDE]
 }
 
+fn dense(inputs: &[Tensor], weight: usize) -> Dense<'_> {
+    Dense {
+        weight: &inputs[weight],
+        bias: &inputs[weight + 1],
+    }
+}
+
+fn norm(inputs: &[Tensor], weight: usize) -> NormEnd<'_> {
+    NormEnd {
+        gain: 1.0,
+        epsilon: 1e-5,
+        weight: &inputs[weight],
+        bias: Some(&inputs[weight + 1]),
+    }
+}
+
+fn attend(inputs: &[Tensor], heads: i64) {
+    let gab_norm = |weight: usize| (&inputs[weight], &inputs[weight + 1]);
+    let block = Attention {
+        heads,
+        query_key: &inputs[1],
+        value: &inputs[2],
+        output: dense(inputs, 3),
+        attacks: Some((&inputs[5], &inputs[6])),
+        gab: Gab {
+            squares: &inputs[7],
+            summary: dense(inputs, 8),
+            summary_norm: gab_norm(10),
+            heads: dense(inputs, 12),
+            heads_norm: gab_norm(14),
+            epsilon: 1e-5,
+            generator: &inputs[16],
+        },
+        norm: norm(inputs, 17),
+    };
+    let _ = block.forward(&inputs[0]);
+}
+
 #[test]
 fn attention_refuses_what_does_not_fit() {
-    let operator = |inputs: &[Tensor]| {
-        let dense = |weight: usize| Dense {
-            weight: &inputs[weight],
-            bias: &inputs[weight + 1],
-        };
-        let norm = |weight: usize| (&inputs[weight], &inputs[weight + 1]);
-        let block = Attention {
-            heads: HEADS,
-            query_key: &inputs[1],
-            value: &inputs[2],
-            output: dense(3),
-            attacks: Some((&inputs[5], &inputs[6])),
-            gab: Gab {
-                squares: &inputs[7],
-                summary: dense(8),
-                summary_norm: norm(10),
-                heads: dense(12),
-                heads_norm: norm(14),
-                epsilon: 1e-5,
-                generator: &inputs[16],
-            },
-            norm: NormEnd {
-                gain: 1.0,
-                epsilon: 1e-5,
-                weight: &inputs[17],
-                bias: Some(&inputs[18]),
-            },
-        };
-        block.forward(&inputs[0]);
-    };
     let mut inputs = all_zeros(&[
         &[BOARDS, 64, WIDE],
         &[2 * WIDE, WIDE],
@@ -122,40 +130,9 @@ fn attention_refuses_what_does_not_fit() {
         &[WIDE],
     ]);
     inputs[5] = whole_numbers(&[BOARDS, 2, 64], Kind::Int64);
-    refuses_misfits(&operator, &inputs, |_, _| false);
+    refuses_misfits(&|inputs| attend(inputs, HEADS), &inputs, |_, _| false);
     for heads in [0, -1, 3, 4, WIDE, i64::MAX, i64::MIN] {
-        let block = |heads| Attention {
-            heads,
-            query_key: &inputs[1],
-            value: &inputs[2],
-            output: Dense {
-                weight: &inputs[3],
-                bias: &inputs[4],
-            },
-            attacks: None,
-            gab: Gab {
-                squares: &inputs[7],
-                summary: Dense {
-                    weight: &inputs[8],
-                    bias: &inputs[9],
-                },
-                summary_norm: (&inputs[10], &inputs[11]),
-                heads: Dense {
-                    weight: &inputs[12],
-                    bias: &inputs[13],
-                },
-                heads_norm: (&inputs[14], &inputs[15]),
-                epsilon: 1e-5,
-                generator: &inputs[16],
-            },
-            norm: NormEnd {
-                gain: 1.0,
-                epsilon: 1e-5,
-                weight: &inputs[17],
-                bias: None,
-            },
-        };
-        let run = || block(heads).forward(&inputs[0]);
+        let run = || attend(&inputs, heads);
         assert!(catch_unwind(AssertUnwindSafe(run)).is_err(), "{heads}");
     }
 }
@@ -164,22 +141,11 @@ fn attention_refuses_what_does_not_fit() {
 fn the_feed_forward_refuses_what_does_not_fit() {
     let operator = |inputs: &[Tensor]| {
         let block = FeedForward {
-            widen: Dense {
-                weight: &inputs[1],
-                bias: &inputs[2],
-            },
-            narrow: Dense {
-                weight: &inputs[3],
-                bias: &inputs[4],
-            },
-            norm: NormEnd {
-                gain: 1.0,
-                epsilon: 1e-5,
-                weight: &inputs[5],
-                bias: Some(&inputs[6]),
-            },
+            widen: dense(inputs, 1),
+            narrow: dense(inputs, 3),
+            norm: norm(inputs, 5),
         };
-        block.forward(&inputs[0]);
+        let _ = block.forward(&inputs[0]);
     };
     let inputs = all_zeros(&[
         &[BOARDS, 64, WIDE],
@@ -196,20 +162,12 @@ fn the_feed_forward_refuses_what_does_not_fit() {
 #[test]
 fn dense_layers_refuse_what_does_not_fit() {
     let operator = |inputs: &[Tensor]| {
-        let layer = |weight: usize| Dense {
-            weight: &inputs[weight],
-            bias: &inputs[weight + 1],
-        };
-        dense_mish(&inputs[0], [layer(1), layer(3)]);
+        let _ = dense_mish(&inputs[0], [dense(inputs, 1), dense(inputs, 3)]);
     };
     let inputs = all_zeros(&[&[BOARDS, 64, WIDE], &[5, WIDE], &[5], &[32, WIDE], &[32]]);
     refuses_misfits(&operator, &inputs, of_other_boards);
     // More than there is room for.
-    let layer = Dense {
-        weight: &inputs[1],
-        bias: &inputs[2],
-    };
-    let run = || dense_mish(&inputs[0], [layer; 9]);
+    let run = || dense_mish(&inputs[0], [dense(&inputs, 1); 9]);
     assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
 }
 
@@ -217,18 +175,12 @@ fn dense_layers_refuse_what_does_not_fit() {
 fn the_policy_refuses_what_does_not_fit() {
     let operator = |inputs: &[Tensor]| {
         let head = Policy {
-            query: Dense {
-                weight: &inputs[1],
-                bias: &inputs[2],
-            },
-            key: Dense {
-                weight: &inputs[3],
-                bias: &inputs[4],
-            },
+            query: dense(inputs, 1),
+            key: dense(inputs, 3),
             promotion: &inputs[5],
             places: &inputs[6],
         };
-        head.forward(&inputs[0]);
+        let _ = head.forward(&inputs[0]);
     };
     let mut inputs = all_zeros(&[
         &[BOARDS, 64, WIDE],
@@ -251,14 +203,11 @@ fn the_policy_refuses_what_does_not_fit() {
 fn the_embedding_refuses_what_does_not_fit() {
     let operator = |inputs: &[Tensor]| {
         let embedding = Embedding {
-            dense: Dense {
-                weight: &inputs[0],
-                bias: &inputs[1],
-            },
+            dense: dense(inputs, 0),
             multiply: &inputs[2],
             add: &inputs[3],
         };
-        embedding.forward(&inputs[4], Some(&inputs[5]));
+        let _ = embedding.forward(&inputs[4], Some(&inputs[5]));
     };
     let mut inputs = all_zeros(&[&[WIDE, 160], &[WIDE], &[64, WIDE], &[64, WIDE]]);
     inputs.push(whole_numbers(&[BOARDS, WIDTH as i64], Kind::Int64));

@@ -58,7 +58,7 @@ const AVX512_VNNI: &[&str] = AMX.split_at(7).0;
 const AVX2: &[&str] = AMX.split_at(2).0;
 
 /// Headers those files include.
-const HEADERS: [&str; 23] = [
+const HEADERS: [&str; 24] = [
     "src/nn/torch/fuse.h",
     "src/nn/torch/fused/attention.h",
     "src/nn/torch/fused/autograd.h",
@@ -67,6 +67,7 @@ const HEADERS: [&str; 23] = [
     "src/nn/torch/fused/dense.h",
     "src/nn/torch/fused/description.h",
     "src/nn/torch/fused/embedding.h",
+    "src/nn/torch/fused/expected.h",
     "src/nn/torch/fused/feed_forward.h",
     "src/nn/torch/fused/format.h",
     "src/nn/torch/fused/inference.h",

@@ -15,7 +15,7 @@ mod players;
 mod puzzles;
 
 use clap::{Parser, Subcommand};
-use std::io::{stdin, stdout};
+use std::io::{BufReader, stdin, stdout};
 use tessera::uci::{self, Settings};
 
 /// A UCI chess engine whose whole search runs on Chessformer networks.
@@ -46,7 +46,10 @@ impl Cli {
     /// Does what the command line says.
     pub fn run(self) -> anyhow::Result<()> {
         match self.command {
-            None => Ok(uci::serve(stdin().lock(), stdout(), Settings::default())?),
+            None => {
+                let input = BufReader::new(stdin());
+                Ok(uci::serve(input, stdout(), Settings::default())?)
+            }
             Some(Command::Bench(arguments)) => arguments.run(),
             Some(Command::Perft(arguments)) => arguments.run(),
             Some(Command::Backendbench(arguments)) => arguments.run(),

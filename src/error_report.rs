@@ -1,12 +1,29 @@
 //! How the programs tell what went wrong.
 
 use std::error::Error;
-use std::io;
+use std::fmt::Display;
+use std::io::{self, Write};
 use std::iter::successors;
 use std::process::ExitCode;
 
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     successors(Some(error), |error| (*error).source())
+}
+
+/// What is said besides where the system finds no file.
+const LOST_FOLDER: &str = "the working folder was deleted, so that relative paths lead nowhere";
+
+/// Whether the system finds no file because the folder that paths are relative to is
+/// gone.
+fn is_lost(error: &(dyn Error + 'static)) -> bool {
+    is_of(error, io::ErrorKind::NotFound) && std::env::current_dir().is_err()
+}
+
+fn is_of(error: &(dyn Error + 'static), kind: io::ErrorKind) -> bool {
+    chain(error).any(|cause| {
+        let cause = cause.downcast_ref::<io::Error>();
+        cause.is_some_and(|cause| cause.kind() == kind)
+    })
 }
 
 /// The error and its causes in one line; a cause that the error already quotes
@@ -22,7 +39,17 @@ pub fn one_line(error: &(dyn Error + 'static)) -> String {
             line.push_str(&cause);
         }
     }
+    if is_lost(error) {
+        line.push_str(": ");
+        line.push_str(LOST_FOLDER);
+    }
     line
+}
+
+/// Writes a line for people to standard error. Where that is closed, as after the end of
+/// a terminal, the work goes on without.
+pub fn tell(line: impl Display) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// Tells the error on standard error and gives the exit status that belongs to
@@ -30,14 +57,10 @@ pub fn one_line(error: &(dyn Error + 'static)) -> String {
 /// is success.
 #[must_use]
 pub fn report(error: &(dyn Error + 'static)) -> ExitCode {
-    let is_broken_pipe = chain(error).any(|cause| {
-        let cause = cause.downcast_ref::<io::Error>();
-        cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
-    });
-    if is_broken_pipe {
+    if is_of(error, io::ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;
     }
-    eprintln!("error: {}", one_line(error));
+    tell(format_args!("error: {}", one_line(error)));
     ExitCode::FAILURE
 }
 

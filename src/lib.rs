@@ -11,6 +11,7 @@
 //!
 //! | module | its one job |
 //! |---|---|
+//! | [`error_report`] | error messages, each in one line |
 //! | [`chess`] | a game: position, history, repetition, castling modes; everything else from shakmaty |
 //! | [`tablebase`] | Syzygy endgame tables: what they say of a position, which root moves keep it |
 //! | [`encode`] | a game → the 112 input planes as packed bitboards; a move ↔ its index in the policy |
@@ -31,7 +32,6 @@
 //! | [`selfplay`] | training data by our own engine: games against itself |
 //! | [`overwrite`] | refuses outputs that are inputs |
 //! | [`version`] | what `--version` says |
-//! | [`error_report`] | error messages of the binaries |
 //!
 //! # The guide
 //!

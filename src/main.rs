@@ -1,7 +1,7 @@
 //! `tessera`: the engine's command line.
 
 // Which panics where its output is closed.
-#![deny(clippy::print_stdout)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod cli;
 
@@ -24,6 +24,8 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
+        // They would be told on standard error, which panics where it is closed.
+        .log_internal_errors(false)
         .init();
     match cli::Cli::parse().run() {
         Ok(()) => ExitCode::SUCCESS,

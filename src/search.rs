@@ -17,7 +17,7 @@
 //! | `contempt`, `rescaling` | what the network's results come to between players of given strength |
 //! | `prove`, `mates` | proofs of forced mates beside the tree |
 //! | `root`, `gumbel`, `root_history` | the root: noise, temperature, Gumbel selection; tree reuse |
-//! | `shared`, `latency`, `time`, `stopper` | a search: state of all threads, time management, stop conditions |
+//! | `shared`, `helpers`, `latency`, `time`, `stopper` | a search: state of all threads, the threads, time management, stop conditions |
 //! | `standing`, `report`, `outline` | the order of choice; lines, scores and statistics; the first plies of the tree |
 
 mod arena;
@@ -29,6 +29,7 @@ mod edges;
 mod evict;
 mod gumbel;
 mod header;
+mod helpers;
 mod latency;
 mod mates;
 mod node;
@@ -73,10 +74,10 @@ use crate::play::{
 use crate::tablebase::RootMoves;
 use gumbel::Gumbel;
 use header::{Outcome, Stage};
+use helpers::Helpers;
 use latency::Latency;
 use mates::{MateSearch, claimable};
 use rand_xoshiro::rand_core::RngCore;
-use rayon::{ThreadPool, ThreadPoolBuilder};
 use rescaling::Rescaling;
 use root::{Root, needs_fresh_root};
 use root_history::{RootHistory, plies_since};
@@ -130,7 +131,7 @@ pub struct Search {
     value: Option<f64>,
     /// How the values in the tree are rescaled.
     rescaling: Option<Rescaling>,
-    helpers: Option<ThreadPool>,
+    helpers: Option<Helpers>,
     latency: Latency,
     mates: Option<Mutex<MateSearch>>,
 }
@@ -283,12 +284,10 @@ impl Search {
         let helpers =
             helpers.filter(|_| shared.remaining.load(Relaxed) > shared.batch_size() as u64);
         let searched = catch_unwind(AssertUnwindSafe(|| match helpers {
-            Some(helpers) => helpers.in_place_scope(|scope| {
-                for _ in 1..self.threads {
-                    scope.spawn(|_| SearchWorker::new(&shared).run(|| shared.stopped()));
-                }
-                SearchWorker::new(&shared).run(|| stopper.check());
-            }),
+            Some(helpers) => helpers.beside(
+                &|| SearchWorker::new(&shared).run(|| shared.stopped()),
+                || SearchWorker::new(&shared).run(|| stopper.check()),
+            ),
             None => SearchWorker::new(&shared).run(|| stopper.check()),
         }));
         let failure = shared.failure.lock().take();
@@ -361,13 +360,7 @@ impl Search {
         }
         self.root_history.push(&self.tree, game, search_moves);
         if self.threads > 1 && self.helpers.is_none() {
-            let helpers = ThreadPoolBuilder::new()
-                .num_threads(self.threads - 1)
-                .thread_name(|number| format!("search {}", number + 2))
-                .build();
-            self.helpers = helpers
-                .inspect_err(|error| tracing::warn!("searching with one thread: {error}"))
-                .ok();
+            self.helpers = Some(Helpers::new(self.threads - 1));
         }
     }
 
@@ -391,12 +384,6 @@ impl Search {
         let overhead = Duration::from_millis(self.parameters.move_overhead);
         let budget = TimeBudget::new(limits, overhead).filter(|_| limits.ponder);
         let ponder_time = budget.map(|budget| budget.hard);
-        let grace = match (limits.time, limits.move_time) {
-            (Some(time), _) => time.min(overhead) / 2,
-            // No clock runs out: a move that was looked at is worth its time.
-            (None, Some(_)) => Duration::MAX,
-            (None, None) => Duration::ZERO,
-        };
         Shared {
             tree: &self.tree,
             parameters: &self.parameters,
@@ -413,9 +400,9 @@ impl Search {
             rescaling: self.rescaling,
             batch: batch.clamp(1, most),
             repeatable: limits.nodes.is_some(),
-            grace,
             gate: RwLock::new(()),
             stop: AtomicBool::new(false),
+            resting: atomic::AtomicU32::new(0),
             failure: Mutex::new(None),
             progress,
             began,

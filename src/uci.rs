@@ -1,8 +1,8 @@
 //! The protocol between the engine and chess programs: parsing, the option
 //! table, the session, info lines.
 //!
-//! One thread reads the input and obeys; another, the worker, loads networks
-//! and thinks; a third writes what both have to say, so that a client that does
+//! One thread reads the input and another obeys; a third, the worker, loads networks
+//! and thinks; a fourth writes what there is to say, so that a client that does
 //! not read is still heard. A command never waits for the worker, and the worker's job holds
 //! copies of all that it depends on. Hence what happens during a search:
 //!
@@ -13,8 +13,9 @@
 //!   `bestmove`. Where the first would not end by itself (`infinite`, or
 //!   pondering) it is stopped. `stop` stops both. (Stockfish does not read on
 //!   in this case, and Lc0 leaves out the first `bestmove`.)
-//! - `quit` and the end of the input stop it. Its `bestmove` is waited for, for
-//!   a second at most, the count of `go perft` for two, a network that loads for ten.
+//! - `quit`, the end of the input and an output that is closed stop it. Its `bestmove` is
+//!   waited for, for a second at most, the count of `go perft` for two, a network that
+//!   loads for ten.
 //! - Behind 256 searches that wait, input is read on when one has ended.
 //!
 //! Every `go` is answered by one `bestmove`. It is `(none)` where there is no
@@ -39,28 +40,30 @@ mod worker;
 pub use info::centipawns;
 pub use settings::Settings;
 
+use crossbeam::channel::{Sender, bounded, select_biased};
 use output::Output;
 use session::{Rest, Session};
 use std::io::{self, BufRead, Read, Write};
 use std::sync::Arc;
+use std::thread;
 use worker::{Engine, Factory};
 
 /// Longer lines are passed over, so that no input fills the memory. The longest
 /// game of chess takes a twentieth.
 const LONGEST_LINE: u64 = 1 << 20;
 
-/// Speaks UCI until `quit` or the end of `input`. `settings` hold until the
-/// client sets others.
+/// Speaks UCI until `quit`, the end of `input` or the first line that `output` does not
+/// take. `settings` hold until the client sets others.
 ///
 /// Made to be the last thing that a process does: where a search does not heed
 /// its stop within a second (one evaluation may take longer on a slow device), or a network is still
 /// loading after ten, this function ends the process, successfully, instead of
-/// returning.
+/// returning. Where `input` has not ended, a thread of its own still waits for it.
 ///
 /// # Errors
 /// If input or output break, or no thread can be had.
 pub fn serve(
-    input: impl BufRead,
+    input: impl BufRead + Send + 'static,
     output: impl Write + Send + 'static,
     settings: Settings,
 ) -> io::Result<()> {
@@ -72,31 +75,60 @@ pub fn serve(
 
 fn serve_with(
     factory: impl Factory,
-    mut input: impl BufRead,
+    input: impl BufRead + Send + 'static,
     output: impl Write + Send + 'static,
     settings: Settings,
 ) -> io::Result<Rest> {
     let output = Arc::new(Output::new(output)?);
     let mut session = Session::start(output.clone(), factory, settings)?;
-    let mut line = Vec::new();
-    let mut read = Ok(true);
-    while !output.is_broken() {
-        read = read_line(&mut input, &mut line);
-        if !matches!(read, Ok(true)) {
-            break;
-        }
-        if line.len() as u64 > LONGEST_LINE {
-            output.info_string("a line of more than a megabyte is ignored");
-        } else if session
-            .handle(String::from_utf8_lossy(&line).trim_end())
-            .is_break()
-        {
-            break;
+    // Nothing is read ahead of what waits to be obeyed but one line.
+    let (sender, lines) = bounded(0);
+    thread::Builder::new()
+        .name("input".to_owned())
+        .spawn(move || read_lines(input, &sender))?;
+    let mut read = Ok(());
+    loop {
+        let next = select_biased! {
+            recv(output.broken()) -> _ => break,
+            recv(lines) -> next => next,
+        };
+        match next {
+            Ok(Ok(line)) if line.len() as u64 > LONGEST_LINE => {
+                output.info_string("a line of more than a megabyte is ignored");
+            }
+            Ok(Ok(line)) => {
+                let line = String::from_utf8_lossy(&line);
+                if session.handle(line.trim_end()).is_break() {
+                    break;
+                }
+            }
+            Ok(Err(error)) => {
+                read = Err(error);
+                break;
+            }
+            // The input has ended.
+            Err(_) => break,
         }
     }
     match session.end()? {
-        Rest::Reached => read.map(|_| Rest::Reached),
+        Rest::Reached => read.map(|()| Rest::Reached),
         Rest::Missed => Ok(Rest::Missed),
+    }
+}
+
+/// Hands on lines until the input ends, fails or is no longer wanted.
+fn read_lines(mut input: impl BufRead, lines: &Sender<io::Result<Vec<u8>>>) {
+    loop {
+        let mut line = Vec::new();
+        let read = match read_line(&mut input, &mut line) {
+            Ok(true) => Ok(line),
+            Ok(false) => return,
+            Err(error) => Err(error),
+        };
+        let failed = read.is_err();
+        if lines.send(read).is_err() || failed {
+            return;
+        }
     }
 }
 

@@ -415,6 +415,55 @@ fn a_reader_that_goes_away_is_no_error() {
     assert_eq!(errors, "");
 }
 
+/// A program that is started with redirections as the shell writes them, in which `$pipe`
+/// is a pipe whose reader is gone.
+#[cfg(unix)]
+pub(crate) fn unread(redirections: &str, program: &str) -> std::process::Command {
+    let script = format!(
+        "pipe=$(mktemp -u) && mkfifo $pipe && {{ true <$pipe & }} && exec 3>$pipe && wait && \
+         rm $pipe && exec \"$@\" {}",
+        redirections.replace("$pipe", "&3")
+    );
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &script, "sh", program]);
+    command
+}
+
+#[cfg(unix)]
+#[test]
+fn nobody_has_to_read_what_is_told() {
+    let (_folder, suite) = file("suite.epd", SUITE);
+    let suite = suite.to_str().unwrap();
+    let epd = ["epd", suite, "--backend", "uniform", "--nodes", "10"];
+    // Of a reader that is gone for either stream, or for both.
+    for (streams, arguments, prints) in [
+        ("2>&-", &epd[..], true),
+        ("2>$pipe", &epd, true),
+        (">$pipe", &epd, false),
+        (">$pipe 2>&1", &epd, false),
+        (">$pipe 2>&1", &["bench", "--nodes", "100"], false),
+        (">$pipe 2>&1", &["perft", "3"], false),
+        (">$pipe 2>&1", &["--help"], false),
+        (">$pipe 2>&1", &["puzzles", "missing.csv"], false),
+    ] {
+        let mut command = unread(streams, TESSERA);
+        command.args(arguments).env("RUST_LOG", "trace");
+        let output = command.output().unwrap();
+        let code = if arguments.contains(&"missing.csv") {
+            1
+        } else {
+            0
+        };
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{arguments:?} {streams}: {errors}"
+        );
+        assert_eq!(!output.stdout.is_empty(), prints, "{arguments:?} {streams}");
+    }
+}
+
 #[cfg(feature = "torch")]
 #[test]
 fn a_network_is_held_against_itself_in_f32() {

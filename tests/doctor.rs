@@ -46,6 +46,12 @@ fn the_libtorch_of_the_build_is_well() {
         diagnosis["libtorch"]["expected"]
     );
     assert!(diagnosis["cpu"]["threads"].as_u64().unwrap() > 0);
+    let auto = diagnosis["precision"]["auto"].as_str().unwrap();
+    let told = finding(&diagnosis, "precision")["found"].as_str().unwrap();
+    assert!(told.starts_with(&format!("auto is {auto}: ")), "{told}");
+    if diagnosis["cuda_devices"] == 0 {
+        assert_eq!(auto == "int8", diagnosis["cpu"]["int8"] == true, "{told}");
+    }
     // A machine with a driver but without libtorch's CUDA part is told so.
     let gpus = diagnosis["gpus"].as_array().map_or(0, Vec::len);
     let used = diagnosis["cuda_devices"].as_u64().unwrap();

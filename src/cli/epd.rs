@@ -6,6 +6,7 @@ use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Instant;
+use tessera::error_report::tell;
 use tessera::eval::epd::{Attempt, Summary, read, summarise};
 use tessera::eval::runner;
 
@@ -71,7 +72,7 @@ impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
         let (entries, refused) = read(&self.file)?;
         for error in &refused {
-            eprintln!("left out: {error}");
+            tell(format_args!("left out: {error}"));
         }
         let total = entries.len();
         let limit = self.limit.unwrap_or(total);

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tessera::agent::AgentKind;
 use tessera::chess::weights_near;
+use tessera::error_report::tell;
 use tessera::eval::move_match::{
     Answer, Band, Difference, Estimate, Evaluator, Interval, Position, Positions, Prediction,
     Respondent, Sampler, Score, Selection, ask, by_band, compare, list, read, score,
@@ -151,7 +152,7 @@ impl Arguments {
         let mut left_out = Vec::new();
         let positions = read(&self.file, &selection, |error| left_out.push(error))?;
         for error in &left_out {
-            eprintln!("left out: {error}");
+            tell(format_args!("left out: {error}"));
         }
         if self.list {
             return list(&positions)?.iter().try_for_each(print_json);

@@ -17,7 +17,7 @@ pub struct DeviceArguments {
     /// Device that runs the network: auto, cpu, cuda, cuda:1 or several, as in cuda:0,cuda:1
     #[arg(long, default_value_t, value_name = "DEVICE")]
     pub device: Devices,
-    /// Number format that the network runs in
+    /// Number format that the network runs in; `tessera doctor` says what auto is here, and why
     #[arg(long, value_enum, default_value_t)]
     pub precision: Precision,
 }

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
+use tessera::error_report::tell;
 use tessera::eval::puzzles::{Attempt, Half, SolveRate, Summary, read, sample, summarise};
 use tessera::eval::runner;
 
@@ -47,7 +48,7 @@ impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
         let (mut puzzles, left_out) = read(&self.file)?;
         for error in &left_out {
-            eprintln!("left out: {error}");
+            tell(format_args!("left out: {error}"));
         }
         puzzles.retain(|puzzle| self.half.is_none_or(|half| Half::of(puzzle) == half));
         if let Some(limit) = self.limit {

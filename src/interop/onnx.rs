@@ -56,11 +56,16 @@ pub enum OnnxError {
     /// The planes cannot be told from other inputs.
     #[error("the network has {0} inputs; Lc0's have one, the planes")]
     Inputs(usize),
-    /// An output that no player can do without.
+    /// Outputs that no player can do without.
     #[error(
-        "the network has no output for {0}: Lc0 calls them /output/policy, /output/wdl, /output/value and /output/mlh"
+        "the network has no output for {missing}, its outputs are {found}: Lc0 calls them /output/policy, /output/wdl, /output/value and /output/mlh"
     )]
-    NoOutput(&'static str),
+    NoOutput {
+        /// What they would say.
+        missing: &'static str,
+        /// The names of those that are there.
+        found: String,
+    },
     /// A tensor that cannot be read.
     #[error("the tensor {name} cannot be read: {source}")]
     Tensor {

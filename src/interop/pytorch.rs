@@ -60,6 +60,9 @@ pub enum CheckpointError {
     /// An entry outside of the file, or with another checksum than it had.
     #[error("its entry `{0}` is damaged: fetch it again")]
     Damaged(String),
+    /// There is no room for an entry.
+    #[error("there is not enough memory for it: {0}")]
+    OutOfMemory(std::io::Error),
     /// Saved where the highest byte comes first.
     #[error("it was saved on a big-endian machine: save it anew on another")]
     BigEndian,
@@ -82,6 +85,7 @@ impl From<ArchiveError> for CheckpointError {
             ArchiveError::Crowded(entries) => CheckpointError::Crowded(entries),
             ArchiveError::NoEntry(name) => CheckpointError::NoEntry(name),
             ArchiveError::Compressed(name) => CheckpointError::Compressed(name),
+            ArchiveError::OutOfMemory(error) => CheckpointError::OutOfMemory(error),
             ArchiveError::Damaged(name) | ArchiveError::Large(name) => {
                 CheckpointError::Damaged(name)
             }
@@ -103,8 +107,7 @@ fn open(file: &[u8]) -> Result<Archive<'_>, CheckpointError> {
         return Err(CheckpointError::Legacy);
     }
     let mut archive = Archive::open(file)?;
-    // What TorchScript has and a checkpoint has not.
-    if archive.has("constants.pkl") {
+    if !archive.is_checkpoint() {
         return Err(CheckpointError::TorchScript);
     }
     // Older versions leave it out.

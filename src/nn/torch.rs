@@ -12,7 +12,7 @@ pub(crate) mod shim;
 #[cfg(test)]
 pub(crate) mod tiny;
 
-pub use device::{DeviceError, device};
+pub use device::{DeviceError, auto_precision, device};
 pub use hash::tensor_hash;
 pub use module::{Module, Numbers, TorchError};
 pub use process::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
@@ -30,9 +30,20 @@ use check::{CheckError, Refusal};
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
+/// How a zip archive begins.
+const ZIP: [u8; 4] = *b"PK\x03\x04";
+
 /// Why a network cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
+    /// A file of another kind.
+    #[error(
+        "it is no TorchScript file: if it is a network of another program's (Lc0's weights, ONNX, a Maia-3 checkpoint), `tessera import` makes one of it"
+    )]
+    OtherFormat,
+    /// There is no room for it.
+    #[error("there is not enough memory for it: {0}")]
+    OutOfMemory(String),
     /// Not a TorchScript file, or damaged.
     #[error(
         "it is not a valid TorchScript file (truncated or corrupt?): {0}; fetch it again, or export it again with `train export`"
@@ -54,7 +65,7 @@ pub enum NetworkError {
     Hash,
     /// libtorch cannot run it here.
     #[error("libtorch cannot run it: {0}")]
-    Torch(#[from] TorchError),
+    Torch(#[source] TorchError),
     /// An output has another shape than the contract states.
     #[error("its output `{name}` has the shape {found:?} in place of {expected:?}")]
     Output {
@@ -70,9 +81,21 @@ pub enum NetworkError {
     Device(#[from] DeviceError),
 }
 
+impl From<TorchError> for NetworkError {
+    fn from(error: TorchError) -> NetworkError {
+        match error.is_out_of_memory() {
+            true => NetworkError::OutOfMemory(error.to_string()),
+            false => NetworkError::Torch(error),
+        }
+    }
+}
+
 impl From<CheckError> for NetworkError {
     fn from(error: CheckError) -> NetworkError {
         match error {
+            CheckError::Archive(ArchiveError::OutOfMemory(error)) => {
+                NetworkError::OutOfMemory(error.to_string())
+            }
             CheckError::Archive(error) => NetworkError::NotTorchScript(error.to_string()),
             CheckError::Refused(refusal) => NetworkError::Refused(refusal),
         }
@@ -88,6 +111,9 @@ impl From<CheckError> for NetworkError {
 /// that no network of ours has.
 pub fn open(file: &[u8], policy: CodePolicy) -> Result<(Module, Metadata), NetworkError> {
     process::prepare();
+    if !file.starts_with(&ZIP) || Archive::open(file).is_ok_and(|archive| archive.is_checkpoint()) {
+        return Err(NetworkError::OtherFormat);
+    }
     let (module, recorded) = match policy {
         CodePolicy::Checked => {
             let checked = check::check(file)?;
@@ -96,7 +122,10 @@ pub fn open(file: &[u8], policy: CodePolicy) -> Result<(Module, Metadata), Netwo
         CodePolicy::Allowed => (Module::load(file), recorded(file)),
     };
     let recorded = recorded.map(|json| Metadata::parse(&json)).transpose()?;
-    let module = module.map_err(|error| NetworkError::NotTorchScript(error.to_string()))?;
+    let module = module.map_err(|error| match error.is_out_of_memory() {
+        true => NetworkError::OutOfMemory(error.to_string()),
+        false => NetworkError::NotTorchScript(error.to_string()),
+    })?;
     let metadata = match recorded {
         Some(metadata) => metadata,
         // Version 1 of the contract.

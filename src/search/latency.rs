@@ -40,11 +40,6 @@ impl Latency {
         }
     }
 
-    /// What a batch of one is expected to take.
-    pub(crate) fn of_one(&self) -> Duration {
-        Duration::from_secs_f32(load(&self.least) * CAUTION)
-    }
-
     /// The largest batch, up to `wanted`, that should be done within `left`.
     pub(crate) fn affordable(&self, left: Duration, wanted: usize) -> usize {
         let left = left.as_secs_f32() / CAUTION - load(&self.least);

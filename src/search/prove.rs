@@ -140,12 +140,12 @@ impl ProofNumbers {
 /// A prover of mates, with its table.
 ///
 /// ```
-/// use shakmaty::{Color, Position};
+/// use shakmaty::{CastlingMode, Color};
 /// use tessera::chess::Game;
-/// use tessera::search::{Attack, Prover, Goal};
+/// use tessera::search::{Attack, Goal, Prover};
 ///
 /// // Smothered: Qg8+ Rxg8, Nf7 mate.
-/// let game = Game::from_fen("5r1k/6pp/7N/8/8/1Q6/8/6K1 w - - 0 1", Default::default())?;
+/// let game = Game::from_fen("5r1k/6pp/7N/8/8/1Q6/8/6K1 w - - 0 1", CastlingMode::Standard)?;
 /// let mut prover = Prover::new(1 << 20);
 /// let goal = Goal { max_plies: 3, ..Goal::new(Color::White, Attack::Checks, 1000) };
 /// let found = prover.prove(game.position(), &goal);

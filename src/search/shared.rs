@@ -5,13 +5,14 @@ use super::latency::Latency;
 use super::mates::MateSearch;
 use super::rescaling::Rescaling;
 use super::root::Root;
-use super::sync::{AtomicBool, AtomicU64, Mutex, RwLock};
+use super::sync::{AtomicBool, AtomicU64, Mutex, RwLock, sleep};
 use super::tree::Tree;
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError, Value};
 use crate::play::Control;
 use crate::tablebase::Verdict;
 use shakmaty::{MoveList, Position};
+use std::sync::LazyLock;
 use std::sync::atomic::{self, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,12 @@ const LEAST_BATCH: usize = 4;
 
 /// How long a batch may take where visits are not counted: a `stop` waits for it.
 const LONGEST_BATCH: Duration = Duration::from_millis(500);
+
+/// How long a thread rests that found no leaf for itself, …
+const REST: Duration = Duration::from_micros(50);
+/// … while no more than so many do.
+static CORES: LazyLock<u32> =
+    LazyLock::new(|| std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32));
 
 /// One search, seen by its threads.
 pub(crate) struct Shared<'a> {
@@ -50,13 +57,12 @@ pub(crate) struct Shared<'a> {
     /// Whether the size of batches goes by the visits alone, without a clock: so the
     /// same search of so many visits finds the same again.
     pub(crate) repeatable: bool,
-    /// How far the root's evaluation, without which there is no move, may go
-    /// past the deadline.
-    pub(crate) grace: Duration,
     /// Held for reading by whoever is in the tree, for writing to evict.
     pub(crate) gate: RwLock<()>,
     /// Whether all threads are to end.
     pub(crate) stop: AtomicBool,
+    /// Threads that found no leaf for themselves.
+    pub(crate) resting: atomic::AtomicU32,
     pub(crate) failure: Mutex<Option<BackendError>>,
     pub(crate) progress: Progress,
     /// When the search began.
@@ -114,8 +120,10 @@ impl Shared<'_> {
         (visits.sqrt() as usize).max(LEAST_BATCH).min(self.batch)
     }
 
-    /// Leaves to gather so that the batch is done before the deadline. The answer to
-    /// a ponder hit, or to the stop after a miss, waits for the batch, on our clock.
+    /// Leaves to gather so that the batch is done before the deadline; one at least
+    /// before the root has been evaluated, without which a move would be a guess. The
+    /// answer to a ponder hit, or to the stop after a miss, waits for the batch, on our
+    /// clock.
     pub(crate) fn affordable_batch(&self) -> usize {
         let mut wanted = self.batch_size();
         if !self.repeatable {
@@ -125,9 +133,7 @@ impl Shared<'_> {
             return wanted;
         };
         let affordable = self.latency.affordable(left, wanted);
-        let rootless = self.tree.root().visits() == 0;
-        let looks = rootless && self.latency.of_one() <= left.saturating_add(self.grace);
-        if looks || self.ponders() {
+        if self.tree.root().visits() == 0 || self.ponders() {
             affordable.max(1)
         } else {
             affordable
@@ -146,6 +152,14 @@ impl Shared<'_> {
             };
             rescaling.apply(value, turn)
         })
+    }
+
+    /// Waits a moment for others to evaluate the leaves in reach; longer where more threads
+    /// do than there are cores, which are left to those that evaluate.
+    pub(crate) fn rest(&self) {
+        let resting = self.resting.fetch_add(1, Relaxed) + 1;
+        sleep(REST * resting.div_ceil(*CORES));
+        self.resting.fetch_sub(1, Relaxed);
     }
 
     /// Whether the search is to end.

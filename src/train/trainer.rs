@@ -332,3 +332,34 @@ impl Trainer {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::chessformer::ModelConfig;
+    use crate::network::maia3::Maia3Config;
+    use crate::network::{Chessformer, Maia3};
+
+    /// The table of the families says which of them are trained.
+    #[test]
+    fn families_are_trained_as_their_table_says() {
+        let table = include_str!("../network.rs");
+        let chessformer = Chessformer::new(&ModelConfig::preset("cf-1m-gab").unwrap(), Device::Cpu);
+        let maia3 = Maia3::new(&Maia3Config::preset("maia3-3m").unwrap(), Device::Cpu);
+        let families: [(&str, Box<dyn Architecture>); 2] = [
+            ("Chessformer", Box::new(chessformer.unwrap())),
+            ("Maia3", Box::new(maia3.unwrap())),
+        ];
+        for (family, model) in families {
+            let row = table
+                .lines()
+                .find(|line| line.contains(&format!("| [`{family}`] |")));
+            let trained = row.unwrap().rsplit('|').nth(1).unwrap().trim();
+            assert_eq!(
+                check_format(&*model).is_err(),
+                trained.starts_with("no"),
+                "{family}"
+            );
+        }
+    }
+}

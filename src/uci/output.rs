@@ -5,7 +5,9 @@
 //! is heard.
 
 use crate::bounded;
+use crossbeam::channel::{self, Receiver, Sender};
 use parking_lot::{Condvar, Mutex};
+use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -24,11 +26,12 @@ const MOST_UNREAD_ANSWERS: usize = 64 << 20;
 /// Writes lines and, where asked to, the log.
 pub(crate) struct Output {
     queue: Arc<Queue>,
+    /// Says nothing, and ends when nothing can be written any more.
+    broken: Receiver<Infallible>,
     /// Unread bytes at which this one waits.
     most_unread: usize,
 }
 
-#[derive(Default)]
 struct Queue {
     lines: Mutex<Lines>,
     changed: Condvar,
@@ -41,36 +44,39 @@ struct Lines {
     in_hand: usize,
     /// Why nothing can be written any more.
     failure: Option<io::Error>,
+    /// `None` from then on.
+    holds: Option<Sender<Infallible>>,
     /// The outputs that lines can come from.
     outputs: usize,
     log: Option<File>,
     start: Instant,
 }
 
-impl Default for Lines {
-    fn default() -> Lines {
-        Lines {
-            waiting: Vec::new(),
-            in_hand: 0,
-            failure: None,
-            outputs: 1,
-            log: None,
-            start: Instant::now(),
-        }
-    }
-}
-
 impl Output {
     /// # Errors
     /// If the system has no thread for it.
     pub(crate) fn new(writer: impl Write + Send + 'static) -> io::Result<Output> {
-        let queue: Arc<Queue> = Arc::default();
+        let (holds, broken) = channel::bounded(0);
+        let lines = Lines {
+            waiting: Vec::new(),
+            in_hand: 0,
+            failure: None,
+            holds: Some(holds),
+            outputs: 1,
+            log: None,
+            start: Instant::now(),
+        };
+        let queue = Arc::new(Queue {
+            lines: Mutex::new(lines),
+            changed: Condvar::new(),
+        });
         let shared = queue.clone();
         thread::Builder::new()
             .name("output".to_owned())
             .spawn(move || shared.write_to(writer))?;
         Ok(Output {
             queue,
+            broken,
             most_unread: MOST_UNREAD_ANSWERS,
         })
     }
@@ -81,6 +87,7 @@ impl Output {
         self.queue.lines.lock().outputs += 1;
         Output {
             queue: self.queue.clone(),
+            broken: self.broken.clone(),
             most_unread: MOST_UNREAD,
         }
     }
@@ -147,9 +154,15 @@ impl Output {
         Ok(())
     }
 
-    /// Whether the other side is gone.
+    /// Says nothing, and ends when nothing can be written any more: the other side is
+    /// gone, or the disk is full.
+    pub(crate) fn broken(&self) -> &Receiver<Infallible> {
+        &self.broken
+    }
+
+    /// Whether nothing can be written any more.
     pub(crate) fn is_broken(&self) -> bool {
-        self.queue.lines.lock().failure.is_some()
+        self.queue.lines.lock().holds.is_none()
     }
 }
 
@@ -180,6 +193,7 @@ impl Queue {
             if let Err(error) = written {
                 lines.waiting.clear();
                 lines.failure.get_or_insert(error);
+                lines.holds = None;
             }
             self.changed.notify_all();
         }
@@ -195,7 +209,7 @@ impl Lines {
     fn add(&mut self, line: &str) {
         self.note('<', line);
         // What cannot be written is not kept.
-        if self.failure.is_none() {
+        if self.holds.is_some() {
             self.waiting.extend_from_slice(line.as_bytes());
             self.waiting.push(b'\n');
         }

@@ -12,6 +12,7 @@ use super::task::{Job, Kind, Search, Setup, Task, Work};
 use super::worker::{Factory, READY, Worker};
 use super::{display, info};
 use crate::chess::Game;
+use crate::error_report::one_line;
 use crossbeam::channel::{Sender, unbounded};
 use shakmaty::{CastlingMode, EnPassantMode, Position};
 use std::io;
@@ -176,22 +177,26 @@ impl Session {
     }
 
     /// Ends what is going on, as `quit` and the end of the input do: at once,
-    /// but for the moment that it takes to answer what was asked.
+    /// but for the moment that it takes to answer what was asked. What can no longer be
+    /// answered is not waited for.
     ///
     /// # Errors
     /// If the output broke and the worker is at rest.
     pub(crate) fn end(self) -> io::Result<Rest> {
         let now = Instant::now();
+        let is_heard = !self.output.is_broken();
         let mut deadline = now + SEARCH_GRACE;
         for task in &self.tasks {
             match task.kind {
                 Kind::Search { .. } => task.control.stop(),
+                _ if !is_heard => task.control.stop(),
                 Kind::Perft => deadline = deadline.max(now + PERFT_GRACE),
                 Kind::Ready => deadline = deadline.max(now + LOADING_GRACE),
             }
         }
         for task in &self.tasks {
-            if matches!(task.kind, Kind::Search { .. })
+            if is_heard
+                && matches!(task.kind, Kind::Search { .. })
                 && task.wait_for_loading(deadline.max(now + LOADING_GRACE))
             {
                 deadline = deadline.max(Instant::now() + SEARCH_GRACE);
@@ -255,8 +260,10 @@ impl Session {
             return;
         }
         if let Err(error) = self.output.set_log(settings.log_file.as_deref()) {
-            self.output
-                .info_string(&format!("the log file cannot be opened: {error}"));
+            self.output.info_string(&format!(
+                "the log file cannot be opened: {}",
+                one_line(&error)
+            ));
             settings.log_file = before;
         }
     }

@@ -7,6 +7,7 @@ use super::task::{Job, Search, Setup, Task, Work};
 use crate::agent::{AgentKind, ConfigurableAgent};
 use crate::chess::Game;
 use crate::chess::perft::divide;
+use crate::error_report::one_line;
 use crate::nn::{Backend, BackendOptions, DeviceChoice, LoadError, Loader, NetworkOptions};
 use crate::panics;
 use crate::play::{Limits, Report};
@@ -114,7 +115,7 @@ impl<F: Factory> Worker<F> {
         match work {
             Work::Ready(setup) => {
                 if let Err(error) = self.prepare(setup, &Limits::default()) {
-                    self.output.info_string(&error.to_string());
+                    self.output.info_string(&one_line(&error));
                 }
                 READY.to_owned()
             }
@@ -161,7 +162,7 @@ impl<F: Factory> Worker<F> {
                 self.think(search, &settings, task)
             }
             Err(error) => {
-                self.output.info_string(&error.to_string());
+                self.output.info_string(&one_line(&error));
                 control.hold_back(&search.limits);
                 info::NO_MOVE.to_owned()
             }
@@ -247,9 +248,10 @@ impl<F: Factory> Worker<F> {
             if self.missing.as_ref() != Some(network) {
                 match self.seat(setup, &settings) {
                     Ok(()) => return Ok(settings),
-                    Err(error) => self
-                        .output
-                        .info_string(&format!("{error}; the network of Net plays in its place")),
+                    Err(error) => self.output.info_string(&format!(
+                        "{}; the network of Net plays in its place",
+                        one_line(&error)
+                    )),
                 }
                 self.missing = Some(network.clone());
             }
@@ -356,7 +358,7 @@ impl<F: Factory> Worker<F> {
         if tablebase.path() != self.tablebase.path() {
             let inventory = tablebase.inventory();
             for problem in &inventory.problems {
-                self.output.info_string(&problem.to_string());
+                self.output.info_string(&one_line(problem));
             }
             if !tablebase.path().is_empty() {
                 self.output.info_string(&inventory.to_string());

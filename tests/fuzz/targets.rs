@@ -45,6 +45,7 @@ fn read_uci(input: &[u8]) {
         ..Settings::default()
     };
     settings.set_hash(1);
+    let input = std::io::Cursor::new(input.to_vec());
     uci::serve(input, std::io::sink(), settings).unwrap();
 }
 

@@ -14,7 +14,7 @@ use shakmaty::{CastlingMode, Position};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::LazyLock;
 use std::sync::atomic::{self, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tessera::chess::Game;
 use tessera::nn::{Backend, BackendError, Batch, Evaluations, Properties, Uniform};
 use tessera::play::{Control, Limits};
@@ -116,9 +116,9 @@ fn search(number: u32, fate: Fate, between: impl Fn()) -> Ended {
         rescaling: None,
         batch: 4,
         repeatable: true,
-        grace: Duration::ZERO,
         gate: RwLock::new(()),
         stop: AtomicBool::new(false),
+        resting: atomic::AtomicU32::new(0),
         failure: Mutex::new(None),
         progress: Progress::default(),
         began: Instant::now(),

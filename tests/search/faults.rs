@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
-use tessera::agent::AgentKind;
-use tessera::chess::Game;
+use tessera::agent::{AgentKind, HIGHEST_LEVEL};
+use tessera::chess::{Game, Ratings};
 use tessera::encode::policy_index;
 use tessera::nn::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 use tessera::play::{Agent, Control, Limits, Report};
@@ -124,31 +124,63 @@ fn a_failure_is_preceded_by_what_was_found() {
     assert!(last.expect("a report").nodes > 10);
 }
 
+/// Limits that leave no time, or next to none.
+fn hurried() -> Vec<Limits> {
+    let clock = |time: Option<u64>, move_time: Option<u64>, nodes| Limits {
+        time: time.map(MS),
+        move_time: move_time.map(MS),
+        nodes,
+        ..Limits::default()
+    };
+    vec![
+        clock(None, Some(100), None),
+        clock(None, Some(1), None),
+        clock(None, Some(0), None),
+        clock(Some(50), None, None),
+        clock(Some(1), None, None),
+        clock(Some(0), None, None),
+        clock(Some(0), Some(0), None),
+        clock(Some(0), Some(1000), Some(100)),
+        Limits {
+            increment: MS(1000),
+            moves_to_go: Some(1),
+            ..clock(Some(0), None, None)
+        },
+    ]
+}
+
 #[test]
-fn a_fixed_time_is_enough_for_one_evaluation() {
+fn every_go_evaluates_at_least_once() {
     let backend = Scripted::new(|_, moves| {
         let last = moves.len() - 1;
-        let logits = (0..moves.len()).map(|number| if number == last { 5.0 } else { 0.0 });
+        let logits = (0..moves.len()).map(|number| if number == last { 99.0 } else { 0.0 });
         (Value::default(), logits.collect())
     });
     let backend = backend.delayed(MS(30)).shared();
-    for threads in [1, 3] {
-        let parameters = Parameters {
-            threads,
-            ..parameters()
-        };
-        let mut agent = AgentKind::Mcts.build(backend.clone(), &parameters);
-        let game = game("startpos", "");
-        for time in [100, 1, 0] {
-            agent.new_game();
-            let limits = Limits {
-                move_time: Some(MS(time)),
-                ..Limits::default()
+    let mut game = game("startpos", "");
+    game.set_ratings(Ratings {
+        white: Some(HIGHEST_LEVEL),
+        black: None,
+    });
+    let last = game.position().legal_moves().last().copied();
+    for kind in [
+        AgentKind::Mcts,
+        AgentKind::Policy,
+        AgentKind::Value,
+        AgentKind::Human,
+    ] {
+        for threads in [1, 3] {
+            let parameters = Parameters {
+                threads,
+                ..parameters()
             };
-            let choice = choose(&mut *agent, &game, &limits);
-            let legal = game.position().legal_moves();
-            assert_eq!(choice.best, legal.last().copied(), "{time}");
-            assert!(choice.report.nodes >= 1, "{time}");
+            let mut agent = kind.build(backend.clone(), &parameters);
+            for limits in hurried() {
+                agent.new_game();
+                let choice = choose(&mut *agent, &game, &limits);
+                assert_eq!(choice.best, last, "{kind:?}: {limits:?}");
+                assert!(choice.report.nodes >= 1, "{kind:?}: {limits:?}");
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::search::backends::{Scripted, hashed, uniform};
 use crate::search::{choose, game, uci};
+use cpu_time::ProcessTime;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -325,4 +326,19 @@ fn interruptions_leave_the_tree_whole() {
         assert!(visits < choice.report.nodes.max(1));
         game.play(best);
     }
+}
+
+/// However many threads wait for each other, the processor is left to those that search.
+#[test]
+fn a_thousand_threads_leave_each_other_time() {
+    let mut agent = mcts(hashed().delayed(MS(1)), 1024);
+    let limits = Limits {
+        nodes: Some(2000),
+        ..Limits::default()
+    };
+    let before = ProcessTime::now();
+    let choice = choose(&mut *agent, &Game::default(), &limits);
+    let taken = before.elapsed();
+    assert_eq!(choice.report.nodes, 2000);
+    assert!(taken < MS(4000), "{taken:?}");
 }

@@ -169,6 +169,21 @@ fn a_full_disk_leaves_whole_checkpoints() {
     assert_eq!(metrics(folder, "saved"), metrics(folder, "whole"));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_run_that_nobody_watches_goes_on() {
+    let workplace = workplace(10);
+    let folder = workplace.path();
+    let mut unwatched = crate::cli::unread(">$pipe 2>&1", env!("CARGO_BIN_EXE_train"));
+    unwatched
+        .args(["run", "--config", "tiny.toml", "-o", "run"])
+        .args(["--device", "cpu", "--threads", "1"])
+        .env("RUST_LOG", "trace")
+        .current_dir(folder);
+    assert!(unwatched.status().unwrap().success());
+    assert!(checkpoint(folder, "run", 10).is_file());
+}
+
 #[test]
 fn a_loss_that_stays_no_number_ends_the_run() {
     let workplace = workplace(30);

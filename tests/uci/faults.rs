@@ -1,9 +1,9 @@
 //! What must not hang the engine, nor fill its memory.
 
 use crate::uci::{Engine, command, resident};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -39,6 +39,54 @@ fn quit_is_heard_from_a_client_that_does_not_read() {
         });
         assert!(ends_within(&mut child, Duration::from_secs(15)));
     }
+}
+
+#[test]
+fn who_cannot_be_told_is_not_waited_for() {
+    for (commands, answer) in [
+        ("", "isready\n"),
+        ("go infinite\n", ""),
+        ("go infinite\n", "isready\n"),
+        ("go ponder wtime 1000 btime 1000\n", "d\n"),
+        ("go perft 11\n", "isready\n"),
+        ("setoption name Agent value human\ngo infinite\n", "uci\n"),
+    ] {
+        let mut child = command().spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let output = child.stdout.take().unwrap();
+        write!(
+            input,
+            "setoption name Backend value random\nisready\n{commands}"
+        )
+        .unwrap();
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        // The output is closed, the input stays open.
+        thread::sleep(Duration::from_millis(200));
+        let _ = input.write_all(answer.as_bytes());
+        let end = ends_within(&mut child, Duration::from_secs(15));
+        assert!(end, "{commands:?}, {answer:?}");
+        assert!(child.wait().unwrap().success(), "{commands:?}, {answer:?}");
+        drop(input);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_told_of() {
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let mut child = command()
+        .stdout(full.unwrap())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"uci\n").unwrap();
+    assert!(ends_within(&mut child, Duration::from_secs(15)));
+    let output = child.wait_with_output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.starts_with("error: No space left"), "{errors}");
 }
 
 #[test]

@@ -12,6 +12,7 @@
 use crate::play::{Limits, MoveStatistics};
 use crate::search::Parameters;
 use crate::tablebase::Tablebase;
+use std::time::Duration;
 
 /// The highest rating that the policy alone plays. Up to here its mistakes are as large
 /// as those of people (`bench/human-mistakes`).
@@ -48,10 +49,14 @@ impl Effort {
         })
     }
 
-    /// The search's limits within those of the question: its clock holds as well.
+    /// The search's limits within those of the question: its clock holds as well, but
+    /// for analyses, which have none.
     pub(super) fn limits(self, limits: &Limits) -> Limits {
+        let clock = |time: Option<Duration>| time.filter(|_| !limits.infinite);
         Limits {
             nodes: Some(self.visits.min(limits.nodes.unwrap_or(u64::MAX))),
+            time: clock(limits.time),
+            move_time: clock(limits.move_time),
             infinite: false,
             ponder: false,
             ..limits.clone()
@@ -120,6 +125,23 @@ mod tests {
         let lambda = |rating| Effort::of(Some(rating)).map(|effort| effort.lambda);
         assert_eq!(lambda(POLICY_REACH + 1), Some(100.0));
         assert_eq!(lambda(POLICY_REACH + 400), Some(0.25));
+    }
+
+    #[test]
+    fn no_clock_holds_up_an_analysis() {
+        let limits = Limits {
+            time: Some(Duration::ZERO),
+            move_time: Some(Duration::ZERO),
+            ..Limits::default()
+        };
+        let effort = Effort::of(Some(2000)).unwrap();
+        assert_eq!(effort.limits(&limits).time, Some(Duration::ZERO));
+        let analysis = Limits {
+            infinite: true,
+            ..limits
+        };
+        let of_search = effort.limits(&analysis);
+        assert_eq!((of_search.time, of_search.move_time), (None, None));
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub fn show_warnings() {
         .with_ansi(io::stderr().is_terminal())
         .without_time()
         .with_target(false)
+        // They would be told on standard error, which panics where it is closed.
+        .log_internal_errors(false)
         .init();
 }
 
@@ -32,6 +34,8 @@ struct AboveBars;
 
 impl Write for AboveBars {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // A terminal that is gone would make `suspend` panic.
+        BARS.clear()?;
         BARS.suspend(|| io::stderr().write(bytes))
     }
 

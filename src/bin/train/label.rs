@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tessera::data::pgn::Journal;
 use tessera::engine::{EngineCommand, Limit};
+use tessera::error_report::tell;
 use tessera::label::{
     Adjudication, DrawRule, Event, GameSource, LabelSummary, Labelling, Play, ResignRule,
     SampledGames,
@@ -246,7 +247,7 @@ fn observe(event: Event, progress: &ProgressBar, positions: &AtomicU64, clock: I
             progress.set_message(format!("{judged} positions, {rate:.1}/s"));
         }
         Event::Finished => progress.inc(1),
-        Event::Trouble(line) => progress.suspend(|| eprintln!("{line}")),
+        Event::Trouble(line) => progress.suspend(|| tell(line)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `train` turns games into networks.
 
 // Which panics where its output is closed.
-#![deny(clippy::print_stdout)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod ablate;
 mod console;

@@ -18,6 +18,7 @@ use tessera::data::record::Record;
 use tessera::data::shard::{Block, Header, SAMPLES_PER_BLOCK, ShardWriter};
 use tessera::data::v6::Chunks;
 use tessera::data::{Contents, Curve};
+use tessera::error_report::tell;
 use tessera::eval::positions;
 use tessera::label::Teaching;
 use tessera::overwrite;
@@ -416,7 +417,8 @@ impl Packing {
         }
         self.counts.read += 1;
         self.counts.skipped += 1;
-        self.progress.suspend(|| eprintln!("skipped {fault}"));
+        self.progress
+            .suspend(|| tell(format_args!("skipped {fault}")));
         Ok(())
     }
 
@@ -469,7 +471,7 @@ fn held_out(files: &[PathBuf]) -> anyhow::Result<HeldOut> {
     for file in files {
         let (games, refused) = positions::read(file)?;
         for error in refused {
-            eprintln!("--without does not leave out: {error}");
+            tell(format_args!("--without does not leave out: {error}"));
         }
         keys.extend(games.iter().map(|game| game.current().key));
     }

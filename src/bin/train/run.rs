@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tch::Device;
+use tessera::error_report::tell;
 use tessera::nn::CodeArguments;
 use tessera::train::{
     Launch, Override, Progress, RunOptions, Summary, TrainConfig, Trainer, World,
@@ -160,14 +161,14 @@ fn train_together(
     if !is_first {
         return Ok(trainer.run(options, &mut |_| {})?);
     }
-    eprintln!("{size} processes train together");
+    tell(format_args!("{size} processes train together"));
     train(&config.name, &mut trainer, options)
 }
 
 /// Trains with a progress bar, or with lines if there is no terminal.
 pub fn train(name: &str, trainer: &mut Trainer, options: &RunOptions) -> anyhow::Result<Summary> {
     let size = trainer.model().size();
-    eprintln!(
+    tell(format_args!(
         "{name}: {} parameters, {} multiply-accumulates; {:?}, step {} of {}, into {}",
         size.parameters,
         size.macs,
@@ -175,7 +176,7 @@ pub fn train(name: &str, trainer: &mut Trainer, options: &RunOptions) -> anyhow:
         trainer.step(),
         trainer.steps(),
         options.folder.display(),
-    );
+    ));
     let template = "{wide_bar} {pos}/{len} steps, {eta} left, {msg}";
     let bar = console::bar(trainer.steps(), template)?;
     bar.set_position(trainer.step());
@@ -221,7 +222,9 @@ impl Display {
         if self.bar.is_hidden() && is_worth_a_line {
             let left = indicatif::HumanDuration(self.bar.eta());
             let (step, steps) = (progress.step, progress.steps);
-            eprintln!("step {step} of {steps}: {message}, {left} left");
+            tell(format_args!(
+                "step {step} of {steps}: {message}, {left} left"
+            ));
             self.last_line = Some(Instant::now());
         }
         self.bar.set_message(message);

@@ -10,6 +10,7 @@ use serde::Serialize;
 use tessera::data::label::{EvalRefersTo, TargetRules};
 use tessera::data::statistics::{BARS, Fault, Findings, PIECE_BAR, RATING_BAR, Survey};
 use tessera::data::{Contents, Curve};
+use tessera::error_report::tell;
 
 /// Arguments of `train stats`.
 #[derive(Args)]
@@ -58,7 +59,7 @@ impl Stats {
             if self.strict {
                 return Err(fault);
             }
-            progress.suspend(|| eprintln!("skipped {fault}"));
+            progress.suspend(|| tell(format_args!("skipped {fault}")));
             Ok(())
         };
         for path in &self.files {

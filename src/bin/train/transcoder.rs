@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use tessera::chess::Game;
 use tessera::data::pgn;
 use tessera::data::replay::main_line;
+use tessera::error_report::tell;
 use tessera::eval::puzzles::{self, Half};
 use tessera::explain::{FitSettings, LabelledGame, TranscoderAbout, fit, predict_themes};
 use tessera::network::{self, Network};
@@ -80,7 +81,9 @@ impl Transcoder {
             seed: self.seed,
         };
         let mut transcoder = fit(&network, &positions, &held_out, &settings, |step, error| {
-            eprintln!("step {step}: error {error:.4} of the variance");
+            tell(format_args!(
+                "step {step}: error {error:.4} of the variance"
+            ));
         })?;
         if let Some(puzzles) = &puzzles {
             transcoder.about.themes = predict_themes(&transcoder, &network, puzzles)?;
@@ -176,7 +179,7 @@ fn spread(game: &Game) -> impl Iterator<Item = Game> {
 fn labelled(path: &Path) -> anyhow::Result<Vec<LabelledGame>> {
     let (puzzles, left_out) = puzzles::read(path)?;
     for error in &left_out {
-        eprintln!("left out: {error}");
+        tell(format_args!("left out: {error}"));
     }
     let labelled = puzzles.into_iter().map(|puzzle| {
         let selects = Half::of(&puzzle) == Half::Select;

@@ -2,14 +2,16 @@
 
 use crate::cli::options::NetworkArguments;
 use crate::cli::output::{print, print_json};
+use clap::ValueEnum;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 use tessera::chess::Game;
-use tessera::nn::torch::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
-use tessera::nn::{self, BackendKind, Batch, Evaluations, LoadError, Metadata};
+use tessera::error_report::one_line;
+use tessera::nn::torch::{CudaStatus, Environment, LIBTORCH_VERSION, auto_precision, environment};
+use tessera::nn::{self, BackendKind, Batch, Evaluations, LoadError, Metadata, Precision};
 
 /// NVIDIA's first driver for CUDA 13, which libtorch's build is of.
 const OLDEST_DRIVER: u32 = 580;
@@ -61,12 +63,16 @@ impl Arguments {
         let gpus = gpus();
         let code = self.network.on.code.policy();
         let card = nn::describe(self.network.net.as_deref(), code);
-        let findings = [
+        // Where the device is not there, the network does not run, and says why.
+        let auto = auto_precision(self.network.on.device.first()).ok();
+        let mut findings = vec![
             libtorch(&environment.libtorch),
             processor(&environment),
             cuda(&environment.cuda, gpus.as_deref()),
-            network(self.network.net.as_deref(), &card, || self.evaluate()),
         ];
+        findings.extend(auto.map(|(auto, why)| precision(auto, why)));
+        let net = self.network.net.as_deref();
+        findings.push(network(net, &card, || self.evaluate()));
         let wrong = findings.iter().filter(|finding| !finding.ok).count();
         if self.json {
             print_json(&serde_json::json!({
@@ -84,6 +90,9 @@ impl Arguments {
                     _ => 0,
                 },
                 "gpus": gpus,
+                "precision": auto.map(|(auto, why)| {
+                    serde_json::json!({ "auto": word(auto), "why": why })
+                }),
                 "network": card.ok(),
             }))?;
         } else {
@@ -130,6 +139,16 @@ fn libtorch(found: &str) -> Finding {
             "unset LIBTORCH, then run `tools/tessera`, which fetches libtorch and builds anew",
         ),
     }
+}
+
+/// What the precision `auto` is.
+fn precision(auto: Precision, why: &str) -> Finding {
+    Finding::good("precision", format!("auto is {}: {why}", word(auto)))
+}
+
+fn word(precision: Precision) -> String {
+    let value = precision.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// What a processor lacks is no fault of the installation.
@@ -253,7 +272,7 @@ fn network(
         Err(error) => {
             return Finding::bad(
                 subject,
-                error.to_string(),
+                one_line(error),
                 "leave out --net to use the network built into the program",
             );
         }

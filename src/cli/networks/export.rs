@@ -4,6 +4,7 @@
 use crate::cli::output::print;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
+use tessera::error_report::tell;
 use tessera::interop::lc0::Lc0Encoding;
 use tessera::interop::{self, ExchangeError};
 use tessera::nn::CodeArguments;
@@ -57,7 +58,9 @@ impl Lc0Arguments {
             false => match interop::to_lc0(&file, code, self.encoding) {
                 Ok(weights) => Some(weights),
                 Err(ExchangeError::Lc0(reason)) => {
-                    eprintln!("{reason}: writing ONNX, which Lc0's ONNX backends play");
+                    tell(format_args!(
+                        "{reason}: writing ONNX, which Lc0's ONNX backends play"
+                    ));
                     None
                 }
                 Err(error) => return Err(failed(&self.input, error)),

@@ -124,10 +124,13 @@ fn outputs(
         return Ok(metadata.outputs().map(plain).collect());
     }
     let found = |name: &Option<String>| name.clone().filter(|name| is_there(name));
+    let value = (found(&interface.wdl), found(&interface.value));
+    let Some(policy) = found(&interface.policy).filter(|_| value != (None, None)) else {
+        return Err(no_output(graph, interface));
+    };
     let mut outputs = Vec::new();
-    let policy = found(&interface.policy).ok_or(OnnxError::NoOutput("policy"))?;
     outputs.push(output("policy", &policy, OutputForm::Plain));
-    match (found(&interface.wdl), found(&interface.value)) {
+    match value {
         (Some(wdl), _) => outputs.push(match logits(nodes, &wdl) {
             Some(logits) => output("wdl", &logits, OutputForm::Plain),
             None => output("wdl", &wdl, OutputForm::Probabilities),
@@ -136,12 +139,36 @@ fn outputs(
             outputs.push(output("wdl", &value, OutputForm::Result));
             outputs.push(output("q", &value, OutputForm::Plain));
         }
-        (None, None) => return Err(OnnxError::NoOutput("wdl or value")),
+        (None, None) => {}
     }
     if let Some(moves_left) = found(&interface.moves_left) {
         outputs.push(output("moves_left", &moves_left, OutputForm::Plain));
     }
     Ok(outputs)
+}
+
+/// What is missing of a graph without all the outputs that a player needs. An output of
+/// another name is not missing, if all that it lacks is Lc0's name.
+fn no_output(graph: &GraphProto, interface: &Interface) -> OnnxError {
+    let names: Vec<&str> = graph.output.iter().map(|output| &*output.name).collect();
+    let has = |name: &Option<String>, plain: &str| {
+        names
+            .iter()
+            .any(|&other| other == plain || Some(other) == name.as_deref())
+    };
+    let has_policy = has(&interface.policy, "policy");
+    let has_value = has(&interface.wdl, "wdl") || has(&interface.value, "value");
+    OnnxError::NoOutput {
+        missing: match (has_policy, has_value) {
+            (true, false) => "the value (wdl or value)",
+            (false, true) => "the policy",
+            _ => "the policy and the value (wdl or value)",
+        },
+        found: match names.is_empty() {
+            true => "none".to_owned(),
+            false => names.join(", "),
+        },
+    }
 }
 
 /// What the probabilities of this name are the softmax of, if they are.

@@ -294,8 +294,37 @@ mod tests {
             }];
         });
         assert!(message.contains("weights.bin"), "{message}");
-        let message = error(|model| graph(model).output.clear());
-        assert!(message.contains("/output/policy"), "{message}");
+        let value = "no output for the value (wdl or value), its outputs are";
+        for (names, missing) in [
+            (&[POLICY][..], value),
+            (&["policy"], value),
+            (
+                &[WDL],
+                "no output for the policy, its outputs are /output/wdl:",
+            ),
+            (
+                &["value"],
+                "no output for the policy, its outputs are value:",
+            ),
+            (
+                &["a", "b"],
+                "the policy and the value (wdl or value), its outputs are a, b:",
+            ),
+            (&[], "its outputs are none:"),
+        ] {
+            let message = error(|model| {
+                let outputs = &mut graph(model).output;
+                outputs.truncate(names.len());
+                for (output, name) in outputs.iter_mut().zip(names) {
+                    (*name).clone_into(&mut output.name);
+                }
+            });
+            assert!(message.contains(missing), "{names:?}: {message}");
+            assert!(
+                message.contains("Lc0 calls them /output/policy"),
+                "{message}"
+            );
+        }
         let message = error(|model| model.opset_import[0].version = 99);
         assert!(message.contains("99"), "{message}");
         let message = error(|model| {

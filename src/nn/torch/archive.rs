@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::io::{Cursor, Read};
+use std::io::{self, Cursor, ErrorKind, Read};
 use zip::result::ZipError;
 use zip::{CompressionMethod, ZipArchive};
 
@@ -34,6 +34,9 @@ pub(crate) enum ArchiveError {
     /// An entry is longer than any of its name.
     #[error("its entry `{0}` is larger than any of a network's")]
     Large(String),
+    /// There is no room for an entry.
+    #[error("there is not enough memory for it: {0}")]
+    OutOfMemory(io::Error),
 }
 
 /// An archive whose entries lie in one folder.
@@ -73,6 +76,11 @@ impl<'a> Archive<'a> {
     pub fn has(&self, name: &str) -> bool {
         let path = self.path(name);
         self.zip.file_names().any(|other| other == path)
+    }
+
+    /// Whether it is one of `torch.save`'s: TorchScript brings its constants along.
+    pub fn is_checkpoint(&self) -> bool {
+        !self.has("constants.pkl")
     }
 
     /// The names of all entries: those of the folder without it. Of several entries
@@ -136,7 +144,10 @@ impl<'a> Archive<'a> {
         entry
             .take(most as u64 + 1)
             .read_to_end(&mut bytes)
-            .map_err(|_| ArchiveError::Damaged(name.to_owned()))?;
+            .map_err(|error| match error.kind() {
+                ErrorKind::OutOfMemory => ArchiveError::OutOfMemory(error),
+                _ => ArchiveError::Damaged(name.to_owned()),
+            })?;
         match bytes.len() > most {
             true => Err(ArchiveError::Large(name.to_owned())),
             false => Ok(bytes),

@@ -79,6 +79,32 @@ pub(super) fn resolve(
     Ok((device, numbers))
 }
 
+/// The format that [`Precision::Auto`] stands for on this machine, and why it does.
+///
+/// # Errors
+/// [`DeviceError`], as for [`device`].
+pub fn auto_precision(choice: DeviceChoice) -> Result<(Precision, &'static str), DeviceError> {
+    let (device, numbers) = resolve(choice, Precision::Auto)?;
+    let features = &process::prepare().cpu_features;
+    let has_amx = features.iter().any(|feature| feature == "amx_bf16");
+    Ok(match (device, numbers.kind) {
+        (Device::Cuda(_), _) => (Precision::Fp16, "CUDA devices are fastest in it"),
+        _ if numbers.int8 => (
+            Precision::Int8,
+            "the processor multiplies bytes faster than other numbers, without AMX",
+        ),
+        (_, Kind::BFloat16) if has_amx => (
+            Precision::Bf16,
+            "the processor has AMX, which is faster in it than in int8",
+        ),
+        (_, Kind::BFloat16) => (
+            Precision::Bf16,
+            "the processor computes in it, and has no kernels in int8",
+        ),
+        _ => (Precision::F32, "the processor has kernels in nothing else"),
+    })
+}
+
 fn fastest_on_cpu() -> Numbers {
     let process = process::prepare();
     match fused::int8() {
@@ -91,6 +117,22 @@ fn fastest_on_cpu() -> Numbers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_auto_stands_for_is_what_runs() {
+        for sets in 0..=fused::ALL_SETS {
+            fused::without_fastest(sets, || {
+                let (precision, why) = auto_precision(DeviceChoice::Cpu).unwrap();
+                assert_eq!(
+                    resolve(DeviceChoice::Cpu, precision),
+                    resolve(DeviceChoice::Cpu, Precision::Auto),
+                    "{precision:?}: {why}"
+                );
+            });
+        }
+        let missing = DeviceChoice::Cuda(usize::MAX);
+        assert!(auto_precision(missing).is_err());
+    }
 
     #[test]
     fn a_device_that_is_not_there_is_refused_with_the_remedy() {

@@ -360,3 +360,6 @@ fn outputs<const N: usize>(make: impl FnOnce(*mut *mut RawTensor) -> *mut c_char
         outputs.map(|tensor: *mut RawTensor| Tensor::from_ptr(tensor.cast()))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,15 @@ use tch::{Device, Kind, Tensor};
 #[error("{0}")]
 pub struct TorchError(String);
 
+impl TorchError {
+    /// Whether it comes of a lack of memory, on the processor's side or on a device.
+    #[must_use]
+    pub fn is_out_of_memory(&self) -> bool {
+        const SIGNS: [&str; 3] = ["bad_alloc", "can't allocate memory", "out of memory"];
+        SIGNS.iter().any(|sign| self.0.contains(sign))
+    }
+}
+
 impl From<tch::TchError> for TorchError {
     fn from(error: tch::TchError) -> TorchError {
         TorchError(gist(&error.to_string()).to_owned())
@@ -404,6 +413,22 @@ mod tests {
                 out[0].is_nan() && out[2].is_finite() && out[3].is_finite(),
                 "{out:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_lack_of_memory_is_known_on_every_device() {
+        for (message, expected) in [
+            ("std::bad_alloc", true),
+            ("CUDA out of memory. Tried to allocate 20.00 GiB.", true),
+            (
+                "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory",
+                true,
+            ),
+            ("PytorchStreamReader failed reading zip archive", false),
+        ] {
+            let error = TorchError(message.to_owned());
+            assert_eq!(error.is_out_of_memory(), expected, "{message}");
         }
     }
 

@@ -11,12 +11,54 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
+#ifdef __linux__
+#include <climits>
+#include <cstdio>
+#include <fcntl.h>
+#include <unistd.h>
+#endif
 
 using tessera::guarded;
 
 namespace {
 std::atomic<bool> mkl_asked{false};
+
+// Sanitizers are not up yet where this begins.
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+// The MKL inside libtorch asks for the working folder as it is loaded, and ends the
+// process where that was deleted. So the process stands elsewhere meanwhile: what is in
+// the program's `.preinit_array` comes before all of its libraries, its constructors come
+// after them.
+int lost_folder = -1;
+
+void leave_lost_folder() {
+  char folder[PATH_MAX];
+  if (getcwd(folder, sizeof folder) == nullptr) {
+    lost_folder = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (lost_folder >= 0 && chdir("/") != 0) {
+      close(lost_folder);
+      lost_folder = -1;
+    }
+  }
 }
+
+__attribute__((section(".preinit_array"), used)) void (*const before_libraries)() =
+    leave_lost_folder;
+
+__attribute__((constructor)) void return_to_lost_folder() {
+  if (lost_folder >= 0) {
+    // Relative paths would lead elsewhere, not to what they name.
+    if (fchdir(lost_folder) != 0) {
+      std::perror("cannot return to the working folder");
+      _exit(1);
+    }
+    close(lost_folder);
+  }
+}
+
+#endif
+}  // namespace
 
 extern "C" {
 

@@ -251,6 +251,55 @@ def forward(self, x):
 }
 
 #[test]
+fn networks_of_other_programs_are_to_be_imported() {
+    let checkpoint = {
+        let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        let options = zip::write::FileOptions::default();
+        let options = options.compression_method(zip::CompressionMethod::Stored);
+        zip.start_file("maia3/data.pkl", options).unwrap();
+        zip.finish().unwrap().into_inner()
+    };
+    for policy in [CodePolicy::Checked, CodePolicy::Allowed] {
+        for file in [
+            &b"\x1f\x8b\x08 .pb.gz"[..],
+            b"\x0d\xc0\x01\x0b\x00 .pb",
+            b"\x08\x08 ONNX",
+            b"\x80\x02 a pickle",
+            &checkpoint,
+            b"",
+        ] {
+            let error = open(file, policy).unwrap_err().to_string();
+            assert!(error.contains("`tessera import`"), "{error}");
+        }
+        // What is not whole is.
+        let whole = tiny::network(&tiny::honest_metadata("wdl"));
+        let error = open(&whole[..whole.len() - 100], policy).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("truncated or corrupt"), "{error}");
+    }
+}
+
+#[test]
+fn a_lack_of_memory_is_told_as_such() {
+    let greedy = |numbers: &str| {
+        let forward = format!("def forward(self, x): return torch.empty([{numbers}]), x");
+        let mut module = Module::create("Greedy").unwrap();
+        module.define(&forward).unwrap();
+        NetworkError::from(module.forward(&Tensor::from(1i64)).unwrap_err())
+    };
+    let unpacked = ArchiveError::OutOfMemory(std::io::ErrorKind::OutOfMemory.into());
+    for error in [greedy("1 << 50"), CheckError::Archive(unpacked).into()] {
+        let told = error.to_string();
+        assert!(matches!(error, NetworkError::OutOfMemory(_)), "{told}");
+        assert!(
+            told.starts_with("there is not enough memory for it: "),
+            "{told}"
+        );
+    }
+    assert!(matches!(greedy("-1"), NetworkError::Torch(_)));
+}
+
+#[test]
 fn a_network_that_breaks_its_word_is_refused() {
     let refused = |file: &[u8]| {
         let (device, precision) = (DeviceChoice::Cpu, Precision::F32);
@@ -313,7 +362,10 @@ proptest! {
 
     #[test]
     fn noise_is_no_network(noise in proptest::collection::vec(any::<u8>(), 0..4096)) {
-        prop_assert!(matches!(open(&noise, CodePolicy::Checked), Err(NetworkError::NotTorchScript(_))));
+        let refused = |file: &[u8]| open(file, CodePolicy::Checked).unwrap_err();
+        prop_assert!(matches!(refused(&noise), NetworkError::OtherFormat));
+        let zip = [&ZIP[..], &noise].concat();
+        prop_assert!(matches!(refused(&zip), NetworkError::NotTorchScript(_)));
     }
 }
 

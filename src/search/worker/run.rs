@@ -2,12 +2,8 @@
 
 use super::SearchWorker;
 use crate::search::shared::Shared;
-use crate::search::sync::sleep;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
-
-/// How long a thread waits that found no leaf for itself.
-const IDLE: Duration = Duration::from_micros(50);
+use std::time::Instant;
 
 /// Stops a search when its thread panics: the other threads would otherwise go on
 /// for ever, and be waited for.
@@ -61,8 +57,7 @@ impl SearchWorker<'_> {
             } else if shared.remaining.load(Relaxed) == 0 {
                 break;
             } else if gathered.visits == 0 {
-                // Every leaf in reach is being evaluated by others.
-                sleep(IDLE);
+                shared.rest();
             }
         }
         self.release_memory();

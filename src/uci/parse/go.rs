@@ -92,9 +92,10 @@ impl Go {
 
     /// The limits for a player of `turn`, whose legal `searchmoves` are given.
     ///
-    /// A clock that leaves out the mover's own time is taken to have run out,
-    /// and limits none of which could be read to be the least there are:
-    /// answering too soon costs less than not at all.
+    /// A side whose clock is not given has none. Where there is no other limit either,
+    /// the opponent's clock stands in for it, since both mostly play by the same; and
+    /// limits none of which could be read are the least there are: answering too soon
+    /// costs less than not at all.
     pub(crate) fn limits(&self, turn: Color, search_moves: Vec<Move>) -> Limits {
         let white = (self.white_time, self.white_increment);
         let black = (self.black_time, self.black_increment);
@@ -102,22 +103,21 @@ impl Go {
             Color::White => (white, black),
             Color::Black => (black, white),
         };
-        let clock = self.white_time.is_some() || self.black_time.is_some();
-        let limited = clock
-            || self.infinite
-            || self.ponder
+        let limited = self.infinite
             || self.move_time.is_some()
             || self.nodes.is_some()
             || self.depth.is_some()
             || self.mate.is_some();
+        let time = time.or(opponent_time.filter(|_| !limited));
+        let guessed = self.unreadable && !limited && !self.ponder && time.is_none();
         Limits {
-            time: time.or(clock.then_some(Duration::ZERO)),
+            time,
             opponent_time,
             increment: increment.unwrap_or_default(),
             opponent_increment: opponent_increment.unwrap_or_default(),
             moves_to_go: self.moves_to_go,
             move_time: self.move_time,
-            nodes: self.nodes.or((self.unreadable && !limited).then_some(1)),
+            nodes: self.nodes.or(guessed.then_some(1)),
             depth: self.depth,
             mate: self.mate,
             infinite: self.infinite,
@@ -264,15 +264,30 @@ mod tests {
         }
         let line = "go wtime btime 500";
         assert_eq!(parse(line).warnings.len(), 1);
-        assert_eq!(limits(line).time, Some(ms(0)));
+        assert_eq!(limits(line).time, Some(ms(500)));
         assert_eq!(limits(line).opponent_time, Some(ms(500)));
         assert_eq!(limits("go depth x movetime 5").nodes, None);
     }
 
     #[test]
-    fn a_clock_without_the_movers_time_has_run_out() {
-        assert_eq!(limits("go btime 500").time, Some(ms(0)));
-        assert!(ends_by_itself(&limits("go btime 500")));
+    fn a_side_without_a_clock_plays_by_the_other_limits() {
+        for (line, time) in [
+            ("go btime 500", Some(500)),
+            ("go btime 500 binc 10 movestogo 3", Some(500)),
+            ("go ponder btime 500", Some(500)),
+            ("go wtime 0 btime 500", Some(0)),
+            ("go btime 500 nodes 10", None),
+            ("go btime 500 movetime 10", None),
+            ("go btime 500 depth 3", None),
+            ("go btime 500 mate 3", None),
+            ("go btime 500 infinite", None),
+        ] {
+            let limits = limits(line);
+            assert_eq!(limits.time, time.map(ms), "{line}");
+            assert_eq!(limits.opponent_time, Some(ms(500)), "{line}");
+            assert_eq!(ends_by_itself(&limits), !limits.infinite, "{line}");
+        }
+        assert_eq!(limits("go winc 500").time, None);
         assert_eq!(limits("go").time, None);
         assert!(!ends_by_itself(&limits("go")));
         assert!(!ends_by_itself(&limits("go infinite nodes 5")));

@@ -152,13 +152,13 @@ char* tessera_fused_nadam(const at::Tensor* const* vectors, const double* consta
   return tessera::guarded([&] {
     const int64_t count = vectors[0]->numel();
     for (int i = 0; i < 4; ++i) {
-      TORCH_CHECK(vectors[i]->is_contiguous() && vectors[i]->numel() == count &&
-                      vectors[i]->scalar_type() == at::kFloat,
+      TORCH_CHECK(vectors[i]->is_cpu() && vectors[i]->is_contiguous() &&
+                      vectors[i]->numel() == count && vectors[i]->scalar_type() == at::kFloat,
                   "not a vector of the optimizer's");
     }
     const auto constant = [&](int i) { return static_cast<float>(constants[i]); };
     const auto place = [&](int i) { return vectors[i]->mutable_data_ptr<float>(); };
-    tessera::fused::kernels(at::kFloat)->nadam(
+    tessera::fused::kernels_for(at::kFloat).nadam(
         {count, place(0), place(1), place(2), place(3), constant(0), constant(1),
          constant(2), constant(3), constant(4), constant(5), constant(6)});
   });

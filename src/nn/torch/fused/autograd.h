@@ -19,6 +19,13 @@ namespace tessera::fused {
 // tokens in int8 where `quantised`.
 const Kernels* kernels(at::ScalarType type, bool quantised = false);
 
+// The same for who cannot do without.
+inline const Kernels& kernels_for(at::ScalarType type, bool quantised = false) {
+  const Kernels* run = kernels(type, quantised);
+  TORCH_CHECK(run != nullptr, "no kernels for tokens of ", type);
+  return *run;
+}
+
 // Threads that may share the work on so many boards here.
 int64_t workers_for(int64_t boards);
 
@@ -45,7 +52,7 @@ void on_boards(const Kernels& run, int64_t boards, const Work& work) {
 
 template <typename Work>
 void on_boards(at::ScalarType type, int64_t boards, const Work& work) {
-  on_boards(*kernels(type), boards, work);
+  on_boards(kernels_for(type), boards, work);
 }
 
 // Sums of the gradients of parameters, by worker and joined in order.

@@ -2,6 +2,7 @@
 // the features that it reads, which have no gradient.
 #include "../shim.h"
 #include "autograd.h"
+#include "expected.h"
 
 using at::Tensor;
 using tessera::guarded;
@@ -14,6 +15,19 @@ namespace {
 struct EmbeddingFunction : torch::autograd::Function<EmbeddingFunction> {
   // What is saved for backward: the inputs, then what forward computed.
   enum Saved { kFeatures, kWeight, kBias, kMultiply, kAdd, kInputs, kProjected = kInputs };
+
+  // Whether the inputs, which are contiguous, fit together.
+  static void check(const variable_list& saved) {
+    TORCH_CHECK(saved[kWeight].dim() == 2, "weights of no embedding");
+    const int64_t width = saved[kWeight].size(0), inputs = saved[kWeight].size(1);
+    TORCH_CHECK(whole({width, inputs}), "widths that have no kernels");
+    const at::ScalarType type = saved[kFeatures].scalar_type();
+    expect(saved[kFeatures], type, {saved[kFeatures].size(0), kSquares, inputs});
+    expect(saved[kWeight], type, {width, inputs});
+    expect(saved[kBias], type, {width});
+    expect(saved[kMultiply], type, {kSquares, width});
+    expect(saved[kAdd], type, {kSquares, width});
+  }
 
   static Embedding layer(const variable_list& saved) {
     const int64_t width = saved[kWeight].size(0), inputs = saved[kWeight].size(1);
@@ -32,6 +46,7 @@ struct EmbeddingFunction : torch::autograd::Function<EmbeddingFunction> {
   static Tensor forward(AutogradContext* context, at::TensorList inputs) {
     const at::AutoDispatchBelowAutograd below;
     variable_list saved = contiguous(inputs);
+    check(saved);
     const Tensor features = saved[kFeatures];
     const int64_t boards = features.size(0), width = saved[kWeight].size(0);
     saved.push_back(like(features, {boards * kSquares, width}));
@@ -53,7 +68,7 @@ struct EmbeddingFunction : torch::autograd::Function<EmbeddingFunction> {
     const int64_t width = embedding.width, workers = workers_for(embedding.boards);
     const Sums sums(workers, {width * embedding.inputs, width, kSquares * width,
                               kSquares * width});
-    const Kernels& run = *kernels(type);
+    const Kernels& run = kernels_for(type);
     share(embedding.boards, workers, [&](int64_t worker, int64_t first, int64_t last) {
       const auto to = sums.of(worker);
       run.embedding_backward(embedding, {data(gradient)}, {to[0], to[1], to[2], to[3]}, first,
@@ -81,10 +96,16 @@ char* tessera_fused_inputs(const Tensor* rows, const Tensor* attacks, int64_t wi
     using namespace tessera::fused;
     const Tensor words = rows->contiguous();
     const Tensor counts = attacks == nullptr ? Tensor() : attacks->contiguous();
-    const int64_t boards = words.size(0), more = counts.defined() ? counts.size(2) : 0;
+    TORCH_CHECK(words.is_cpu() && words.scalar_type() == at::kLong && words.dim() == 2,
+                "rows of ", words.sizes());
+    const int64_t boards = words.size(0);
+    const int64_t more = counts.defined() && counts.dim() == 3 ? counts.size(2) : 0;
+    if (counts.defined()) {
+      expect(counts, at::kByte, {boards, kSquares, more});
+    }
     TORCH_CHECK(words.size(1) >= kBoards + kScalars && kBoards + kScalars + 2 + more <= width,
                 "rows too short, or features too few");
-    Tensor features = at::empty({boards, kSquares, width}, like->options());
+    Tensor features = at::empty({boards, kSquares, width}, like->scalar_type());
     const Inputs inputs{words.size(1),
                         width,
                         static_cast<const uint64_t*>(words.const_data_ptr()),

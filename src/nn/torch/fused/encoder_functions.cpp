@@ -3,6 +3,7 @@
 // and in exported networks the same is composed of libtorch's operators.
 #include "../shim.h"
 #include "autograd.h"
+#include "expected.h"
 
 using at::Tensor;
 using tessera::guarded;
@@ -82,6 +83,30 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     return attention;
   }
 
+  // Whether the inputs, which are contiguous, fit together.
+  static void check(const variable_list& saved, int64_t heads) {
+    TORCH_CHECK(saved[kOutput].dim() == 2, "weights of no attention");
+    const int64_t width = saved[kOutput].size(0);
+    TORCH_CHECK(heads > 0 && are_heads(heads, width / heads, width) &&
+                    whole({width, width / heads}),
+                "widths that have no kernels");
+    const at::ScalarType type = saved[kX].scalar_type();
+    expect_tokens(saved[kX], type, width);
+    expect(saved[kQueryKey], type, {2 * width, width});
+    expect(saved[kValue], type, {width, width});
+    expect(saved[kOutput], type, {width, width});
+    expect(saved[kOutputBias], type, {width});
+    expect_gab(&saved[kCompress], type, width, heads);
+    expect(saved[kNormWeight], type, {width});
+    if (saved[kNormBias].defined()) {
+      expect(saved[kNormBias], type, {width});
+    }
+    if (saved[kAttacks].defined() || saved[kWorth].defined()) {
+      expect_attacks(saved[kAttacks], saved[kWorth], type,
+                     saved[kX].numel() / (kSquares * width), heads);
+    }
+  }
+
   static Tensor worth_of(const variable_list& saved) {
     return saved[kWorth].defined() ? saved[kWorth].to(at::kFloat).contiguous() : Tensor();
   }
@@ -101,6 +126,7 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     saved.push_back(attacks.value_or(Tensor()));
     saved.push_back(worth.value_or(Tensor()));
     saved = contiguous(saved);
+    check(saved, heads);
     const Tensor x = saved[kX];
     const int64_t width = x.size(-1), tokens = x.numel() / width;
     const int64_t boards = tokens / kSquares;
@@ -136,7 +162,7 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
                   width, gab.hidden * kSquares * gab.compress, gab.hidden, asked * gab.hidden,
                   asked, gab.generated * kPairs, gab.hidden, gab.hidden, asked, asked});
     const AttentionGradients gradients{data(gradient), of_x.mutable_data_ptr()};
-    const Kernels& run = *kernels(type);
+    const Kernels& run = kernels_for(type);
     share(attention.boards, workers, [&](int64_t worker, int64_t first, int64_t last) {
       const auto to = sums.of(worker);
       run.attention_backward(attention, gradients,
@@ -197,6 +223,23 @@ struct FeedForwardFunction : torch::autograd::Function<FeedForwardFunction> {
     kSaved,
   };
 
+  // As of attention.
+  static void check(const variable_list& saved) {
+    TORCH_CHECK(saved[kWiden].dim() == 2, "weights of no feed-forward");
+    const int64_t hidden = saved[kWiden].size(0), width = saved[kWiden].size(1);
+    TORCH_CHECK(whole({hidden, width}), "widths that have no kernels");
+    const at::ScalarType type = saved[kX].scalar_type();
+    expect_tokens(saved[kX], type, width);
+    expect(saved[kWiden], type, {hidden, width});
+    expect(saved[kWidenBias], type, {hidden});
+    expect(saved[kNarrow], type, {width, hidden});
+    expect(saved[kNarrowBias], type, {width});
+    expect(saved[kNormWeight], type, {width});
+    if (saved[kNormBias].defined()) {
+      expect(saved[kNormBias], type, {width});
+    }
+  }
+
   static FeedForward block(AutogradContext* context, const variable_list& saved) {
     const Tensor& x = saved[kX];
     const int64_t width = x.size(-1);
@@ -225,6 +268,7 @@ struct FeedForwardFunction : torch::autograd::Function<FeedForwardFunction> {
     variable_list saved = {x,           widen,       widen_bias, narrow,
                            narrow_bias, norm_weight, norm_bias.value_or(Tensor())};
     saved = contiguous(saved);
+    check(saved);
     const int64_t width = x.size(-1), tokens = x.numel() / width;
     const int64_t boards = tokens / kSquares;
     saved.push_back(like(x, {tokens, widen.size(0)}));
@@ -252,7 +296,7 @@ struct FeedForwardFunction : torch::autograd::Function<FeedForwardFunction> {
     const Sums sums(workers,
                     {hidden * width, hidden, width * hidden, width, width, width});
     const FeedForwardGradients gradients{data(gradient), of_x.mutable_data_ptr()};
-    const Kernels& run = *kernels(type);
+    const Kernels& run = kernels_for(type);
     share(feed_forward.boards, workers, [&](int64_t worker, int64_t first, int64_t last) {
       const auto to = sums.of(worker);
       run.feed_forward_backward(feed_forward, gradients,

@@ -2,6 +2,7 @@
 // encoder_functions.cpp.
 #include "../shim.h"
 #include "autograd.h"
+#include "expected.h"
 
 using at::Tensor;
 using tessera::guarded;
@@ -12,6 +13,23 @@ namespace tessera::fused {
 namespace {
 
 struct DenseFunction : torch::autograd::Function<DenseFunction> {
+  // Whether the inputs, which are contiguous, fit together.
+  static void check(const variable_list& inputs) {
+    TORCH_CHECK(inputs.size() >= 3 && inputs.size() <= 1 + 2 * kMostLayers,
+                "no layers of tokens, or too many");
+    const Tensor& x = inputs[0];
+    const at::ScalarType type = x.scalar_type();
+    const int64_t width = x.dim() > 0 ? x.size(-1) : 0;
+    TORCH_CHECK(whole({width}), "widths that have no kernels");
+    expect_tokens(x, type, width);
+    for (size_t layer = 1; layer < inputs.size(); layer += 2) {
+      const Tensor &weight = inputs[layer], &bias = inputs[layer + 1];
+      TORCH_CHECK(weight.dim() == 2, "weights of no dense layer");
+      expect(weight, type, {weight.size(0), width});
+      expect(bias, type, {weight.size(0)});
+    }
+  }
+
   // Saved are x, then weight and bias of each layer, then what they made of x
   // before mish.
   static DenseLayers layers(const variable_list& saved) {
@@ -37,9 +55,9 @@ struct DenseFunction : torch::autograd::Function<DenseFunction> {
     const at::AutoDispatchBelowAutograd below;
     variable_list saved = contiguous(inputs);
     const Tensor x = saved[0];
+    check(saved);
     saved.emplace_back();
     DenseLayers run = layers(saved);
-    TORCH_CHECK(run.count <= kMostLayers, "too many layers of the same tokens");
     saved.back() = like(x, {run.boards * kSquares, run.joint});
     run.kept = saved.back().mutable_data_ptr();
     variable_list outputs;
@@ -47,7 +65,7 @@ struct DenseFunction : torch::autograd::Function<DenseFunction> {
       outputs.push_back(like(x, {run.boards, kSquares, run.outputs[layer]}));
       run.y[layer] = outputs.back().mutable_data_ptr();
     }
-    const Kernels& with = *kernels(x.scalar_type());
+    const Kernels& with = kernels_for(x.scalar_type());
     share(run.boards, workers_for(run.boards), [&](int64_t, int64_t first, int64_t last) {
       with.dense(run, first, last);
     });
@@ -69,7 +87,7 @@ struct DenseFunction : torch::autograd::Function<DenseFunction> {
     }
     const int64_t workers = workers_for(run.boards);
     const Sums sums(workers, {run.joint * run.width, run.joint});
-    const Kernels& with = *kernels(type);
+    const Kernels& with = kernels_for(type);
     share(run.boards, workers, [&](int64_t worker, int64_t first, int64_t last) {
       const auto to = sums.of(worker);
       with.dense_backward(run, gradients, {to[0], to[1]}, first, last);
@@ -93,6 +111,23 @@ struct PolicyFunction : torch::autograd::Function<PolicyFunction> {
   enum Saved { kX, kQuery, kQueryBias, kKey, kKeyBias, kPromotion, kPlaces, kInputs,
                kProjected = kInputs, kSaved };
 
+  // Whether the inputs, which are contiguous, fit together.
+  static void check(const variable_list& saved) {
+    TORCH_CHECK(saved[kQuery].dim() == 2, "weights of no policy");
+    const int64_t width = saved[kQuery].size(0);
+    TORCH_CHECK(whole({width}), "widths that have no kernels");
+    const at::ScalarType type = saved[kX].scalar_type();
+    expect_tokens(saved[kX], type, width);
+    for (const Saved weight : {kQuery, kKey}) {
+      expect(saved[weight], type, {width, width});
+    }
+    for (const Saved bias : {kQueryBias, kKeyBias}) {
+      expect(saved[bias], type, {width});
+    }
+    expect(saved[kPromotion], type, {kPromotions, width});
+    TORCH_CHECK(are_places(saved[kPlaces]), "a policy of other moves");
+  }
+
   static Policy head(const variable_list& saved) {
     const Tensor& x = saved[kX];
     const int64_t width = x.size(-1);
@@ -112,9 +147,8 @@ struct PolicyFunction : torch::autograd::Function<PolicyFunction> {
   static Tensor forward(AutogradContext* context, at::TensorList inputs) {
     const at::AutoDispatchBelowAutograd below;
     variable_list saved = contiguous(inputs);
+    check(saved);
     const Tensor x = saved[kX];
-    TORCH_CHECK(saved[kPlaces].numel() == kPolicy && saved[kPromotion].size(0) == kPromotions,
-                "a policy of other moves");
     const int64_t width = x.size(-1), tokens = x.numel() / width;
     saved.push_back(like(x, {tokens, 2 * width}));
     Policy policy = head(saved);
@@ -137,7 +171,7 @@ struct PolicyFunction : torch::autograd::Function<PolicyFunction> {
     const int64_t width = policy.width, workers = workers_for(policy.boards);
     const Sums sums(workers, {2 * width * width, width, width, kPromotions * width});
     const PolicyGradients gradients{gradient.const_data_ptr<float>(), of_x.mutable_data_ptr()};
-    const Kernels& run = *kernels(type);
+    const Kernels& run = kernels_for(type);
     share(policy.boards, workers, [&](int64_t worker, int64_t first, int64_t last) {
       const auto to = sums.of(worker);
       run.policy_backward(policy, gradients, {to[0], to[1], to[2], to[3]}, first, last);

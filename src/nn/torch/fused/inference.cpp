@@ -13,12 +13,6 @@ using torch::jit::Match;
 namespace tessera::fused {
 namespace {
 
-// Whether heads share a width evenly. Sizes of the weights bound what a file says: a product
-// of its own numbers could wrap.
-bool are_heads(int64_t heads, int64_t head_width, int64_t width) {
-  return heads > 0 && width % heads == 0 && head_width == width / heads;
-}
-
 // Gains of residuals are folded into the weights by whoever froze the network.
 NormEnd norm_of(const Tensor& weight, const Tensor& bias, double epsilon) {
   return {1.0f, static_cast<float>(epsilon), true, data(weight), data(bias)};
@@ -49,39 +43,25 @@ enum AttentionWeight {
 // width], the shape of queries and keys; the generator is by pair, [4096, generated].
 Attention attention_of(const std::vector<Tensor>& w, at::IntArrayRef split,
                        double gab_epsilon, double epsilon) {
-  TORCH_CHECK(w.size() == kAttentionWeights && split.size() == 5 &&
-                  w[kQueryKey].dim() == 2 && w[kSquareWeight].dim() == 2 &&
-                  w[kSummary].dim() == 2 && w[kGenerator].dim() == 2,
+  TORCH_CHECK(w.size() == kAttentionWeights && split.size() == 5 && w[kQueryKey].dim() == 2,
               "weights of no attention");
   Attention block{};
   block.heads = split[3];
   block.head_width = split[4];
-  const int64_t compress = w[kSquareWeight].size(0), hidden = w[kSummary].size(0);
-  const int64_t generated = w[kGenerator].size(1);
   const int64_t width = w[kQueryKey].size(1);
   TORCH_CHECK(are_heads(block.heads, block.head_width, width) &&
-                  whole({width, block.head_width, hidden, generated}),
+                  whole({width, block.head_width}),
               "widths that have no kernels");
-  const int64_t asked = block.heads * generated;
   const at::ScalarType type = w[kQueryKey].scalar_type();
   expect(w[kQueryKey], type, {2 * width, width});
   expect(w[kValue], type, {width, width});
-  expect(w[kSquareWeight], type, {compress, width});
-  expect(w[kSummary], type, {hidden, kSquares * compress});
-  for (const int weight : {kSummaryBias, kSummaryNormWeight, kSummaryNormBias}) {
-    expect(w[weight], type, {hidden});
-  }
-  expect(w[kHeads], type, {asked, hidden});
-  for (const int weight : {kHeadsBias, kHeadsNormWeight, kHeadsNormBias}) {
-    expect(w[weight], type, {asked});
-  }
-  expect(w[kGenerator], type, {kPairs, generated});
+  expect_gab(&w[kSquareWeight], type, width, block.heads);
   expect(w[kOutput], type, {width, width});
   for (const int weight : {kOutputBias, kNormWeight, kNormBias}) {
     expect(w[weight], type, {width});
   }
   block.width = width;
-  block.joint = 3 * width + round_up_32(compress);
+  block.joint = 3 * width + round_up_32(w[kSquareWeight].size(0));
   block.norm = norm_of(w[kNormWeight], w[kNormBias], epsilon);
   block.gab = gab_of(&w[kSquareWeight], gab_epsilon);
   block.query_key = data(w[kQueryKey]);
@@ -117,10 +97,7 @@ Tensor attention(const Tensor& tokens, const std::optional<Tensor>& more,
   const Tensor pairs = attacks ? attacks->contiguous() : Tensor();
   const Tensor worths = worth ? worth->contiguous() : Tensor();
   if (attacks) {
-    TORCH_CHECK(worth && pairs.is_cpu() && pairs.scalar_type() == at::kLong &&
-                    pairs.numel() == block.boards * 2 * kSquares && worths.is_cpu() &&
-                    worths.scalar_type() == at::kFloat && worths.numel() == 2 * block.heads,
-                "attacks of other boards");
+    expect_attacks(pairs, worths, at::kFloat, block.boards, block.heads);
     block.attacks = static_cast<const uint64_t*>(data(pairs));
     block.worth = worths.const_data_ptr<float>();
   }

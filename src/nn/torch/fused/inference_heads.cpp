@@ -73,18 +73,6 @@ std::vector<Tensor> dense_mish(const Tensor& tokens, const std::vector<Tensor>& 
   return outputs;
 }
 
-// Whether these are where the moves' logits stand.
-bool are_places(const Tensor& places) {
-  if (!places.is_cpu() || places.scalar_type() != at::kLong ||
-      places.sizes() != at::IntArrayRef{kPolicy}) {
-    return false;
-  }
-  const Tensor all = places.contiguous();
-  const auto* first = all.const_data_ptr<int64_t>();
-  return std::all_of(first, first + kPolicy,
-                     [](int64_t place) { return place >= 0 && place < kPlaces; });
-}
-
 // The head of these weights, which are contiguous.
 Policy policy_of(const std::vector<Tensor>& w) {
   TORCH_CHECK(w.size() == 5, "weights of no policy");

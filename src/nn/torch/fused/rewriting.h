@@ -2,6 +2,7 @@
 #pragma once
 
 #include "autograd.h"
+#include "expected.h"
 #include "inference.h"
 
 #include <torch/csrc/jit/ir/constants.h>
@@ -26,28 +27,7 @@ inline const Kernels& kernels_of(const at::Tensor& tokens, bool quantised,
   const bool fits = std::all_of(inputs.begin(), inputs.end(), [](int64_t width) {
     return width % kQuantisedMultiple == 0 && width <= kQuantisedMost;
   });
-  const Kernels* run = kernels(tokens.scalar_type(), quantised && fits);
-  TORCH_CHECK(run != nullptr, "no kernels for tokens of ", tokens.scalar_type());
-  return *run;
-}
-
-// Whether kernels take these widths.
-inline bool whole(std::initializer_list<int64_t> widths) {
-  return std::all_of(widths.begin(), widths.end(),
-                     [](int64_t width) { return width > 0 && width % 32 == 0; });
-}
-
-// Kernels walk through memory by the sizes that they are told.
-inline void expect(const at::Tensor& tensor, at::ScalarType type, at::IntArrayRef sizes) {
-  TORCH_CHECK(tensor.is_cpu() && tensor.scalar_type() == type && tensor.sizes() == sizes,
-              "a tensor of ", tensor.sizes(), " in place of ", sizes);
-}
-
-// The same of the tokens of boards, of which there may be any number.
-inline void expect_tokens(const at::Tensor& tokens, at::ScalarType type, int64_t width) {
-  TORCH_CHECK(tokens.is_cpu() && tokens.scalar_type() == type && tokens.dim() > 0 &&
-                  tokens.size(-1) == width && tokens.numel() % (kSquares * width) == 0,
-              "tokens of ", tokens.sizes());
+  return kernels_for(tokens.scalar_type(), quantised && fits);
 }
 
 // Packs the weights of a block by one of Kernels' functions, when a network is frozen.

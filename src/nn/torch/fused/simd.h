@@ -150,15 +150,20 @@ TESSERA_INLINE Mish mish(Vector x) {
   return {x * (t * inverse), t * inverse + x * bend};
 }
 
-// Memory that kernels take piece by piece.
+// Memory of so many bytes that kernels take piece by piece.
 class Arena {
  public:
-  explicit Arena(void* memory) : memory_(static_cast<char*>(memory)) {}
+  Arena(void* memory, size_t size) : memory_(static_cast<char*>(memory)), size_(size) {}
 
+  // What is reckoned up beforehand is enough, or the reckoning is wrong.
   template <typename T>
   T* take(int64_t count) {
+    const size_t wanted = bytes<T>(count);
+    if (wanted > size_ - used_) {
+      throw std::bad_alloc();
+    }
     char* place = memory_ + used_;
-    used_ += bytes<T>(count);
+    used_ += wanted;
     return reinterpret_cast<T*>(place);
   }
 
@@ -169,13 +174,13 @@ class Arena {
 
  protected:
   char* memory_;
-  size_t used_ = 0;
+  size_t size_, used_ = 0;
 };
 
 // Memory that lasts as long as the thread.
 class Scratch : public Arena {
  public:
-  Scratch() : Arena(nullptr) {}
+  Scratch() : Arena(nullptr, 0) {}
   ~Scratch() { std::free(memory_); }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
@@ -194,9 +199,6 @@ class Scratch : public Arena {
     }
     size_ = bytes;
   }
-
- private:
-  size_t size_ = 0;
 };
 
 // Scratch that the weights of a block take: none where they are packed beforehand.
@@ -209,7 +211,7 @@ TESSERA_INLINE size_t bytes_for(const Block& block) {
 template <typename Weights, typename Block>
 TESSERA_INLINE Weights weights_of(const Block& block, Scratch& scratch) {
   if (block.packed != nullptr) {
-    Arena there(const_cast<void*>(block.packed));
+    Arena there(const_cast<void*>(block.packed), Weights::bytes(block));
     return Weights(block, there);
   }
   Weights weights(block, scratch);
@@ -220,11 +222,12 @@ TESSERA_INLINE Weights weights_of(const Block& block, Scratch& scratch) {
 // Packs the weights of a block into `out` unless that is null; the bytes that it takes.
 template <typename Weights, typename Block>
 int64_t pack(const Block& block, void* out) {
+  const size_t bytes = Weights::bytes(block);
   if (out != nullptr) {
-    Arena there(out);
+    Arena there(out, bytes);
     Weights(block, there).pack(block);
   }
-  return static_cast<int64_t>(Weights::bytes(block));
+  return static_cast<int64_t>(bytes);
 }
 
 }  // namespace tessera::TESSERA_ISA

@@ -1,0 +1,82 @@
+// What operators ask of their tensors before kernels read them.
+#pragma once
+
+#include "blocks.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+
+namespace tessera::fused {
+
+// Whether kernels take these widths.
+inline bool whole(std::initializer_list<int64_t> widths) {
+  return std::all_of(widths.begin(), widths.end(),
+                     [](int64_t width) { return width > 0 && width % 32 == 0; });
+}
+
+// Whether heads share a width evenly. Sizes of the weights bound what a file says: a product
+// of its own numbers could wrap.
+inline bool are_heads(int64_t heads, int64_t head_width, int64_t width) {
+  return heads > 0 && width % heads == 0 && head_width == width / heads;
+}
+
+// Kernels walk through memory by the sizes that they are told.
+inline void expect(const at::Tensor& tensor, at::ScalarType type, at::IntArrayRef sizes) {
+  TORCH_CHECK(tensor.defined() && tensor.is_cpu() && tensor.scalar_type() == type &&
+                  tensor.sizes() == sizes,
+              "a tensor of ", tensor.sizes(), " in place of ", sizes);
+}
+
+// The same of the tokens of boards, of which there may be any number.
+inline void expect_tokens(const at::Tensor& tokens, at::ScalarType type, int64_t width) {
+  TORCH_CHECK(tokens.is_cpu() && tokens.scalar_type() == type && tokens.dim() > 0 &&
+                  tokens.size(-1) == width && tokens.numel() % (kSquares * width) == 0,
+              "tokens of ", tokens.sizes());
+}
+
+// The same of the ten weights of a generator of biases, in the order of `gab_of`, for so
+// many heads of so many tokens' width.
+inline void expect_gab(const at::Tensor* weights, at::ScalarType type, int64_t width,
+                       int64_t heads) {
+  const at::Tensor &squares = weights[0], &summary = weights[1], &generator = weights[9];
+  TORCH_CHECK(squares.dim() == 2 && summary.dim() == 2 && generator.dim() == 2,
+              "weights of no generator of biases");
+  const int64_t compress = squares.size(0), hidden = summary.size(0);
+  const int64_t generated = generator.size(1), asked = heads * generated;
+  TORCH_CHECK(compress > 0 && whole({hidden, generated}), "widths that have no kernels");
+  expect(squares, type, {compress, width});
+  expect(summary, type, {hidden, kSquares * compress});
+  for (int weight = 2; weight < 5; ++weight) {
+    expect(weights[weight], type, {hidden});
+  }
+  expect(weights[5], type, {asked, hidden});
+  for (int weight = 6; weight < 9; ++weight) {
+    expect(weights[weight], type, {asked});
+  }
+  expect(generator, type, {kPairs, generated});
+}
+
+// The same of bitboards of attacks, and of what they are worth to each head.
+inline void expect_attacks(const at::Tensor& attacks, const at::Tensor& worth,
+                           at::ScalarType type, int64_t boards, int64_t heads) {
+  TORCH_CHECK(attacks.defined() && worth.defined() && attacks.is_cpu() &&
+                  attacks.scalar_type() == at::kLong &&
+                  attacks.numel() == boards * 2 * kSquares && worth.is_cpu() &&
+                  worth.scalar_type() == type && worth.numel() == 2 * heads,
+              "attacks of other boards");
+}
+
+// Whether these are where the moves' logits stand.
+inline bool are_places(const at::Tensor& places) {
+  if (!places.is_cpu() || places.scalar_type() != at::kLong ||
+      places.sizes() != at::IntArrayRef{kPolicy}) {
+    return false;
+  }
+  const at::Tensor all = places.contiguous();
+  const auto* first = all.const_data_ptr<int64_t>();
+  return std::all_of(first, first + kPolicy,
+                     [](int64_t place) { return place >= 0 && place < kPlaces; });
+}
+
+}  // namespace tessera::fused

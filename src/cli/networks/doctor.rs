@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 use tessera::chess::Game;
 use tessera::nn::torch::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
-use tessera::nn::{self, BackendKind, Batch, Evaluations, LoadError, Metadata};
+use tessera::nn::{self, BackendKind, Batch, Evaluations, Format, LoadError, Metadata};
 
 /// NVIDIA's first driver for CUDA 13, which libtorch's build is of.
 const OLDEST_DRIVER: u32 = 580;
@@ -55,17 +55,24 @@ impl Finding {
     }
 }
 
+/// How a network evaluates a position.
+struct Evaluation {
+    format: Option<Format>,
+    milliseconds: f64,
+}
+
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
         let environment = environment();
         let gpus = gpus();
-        let code = self.network.on.code.policy();
+        let code = self.network.on.place.code.policy();
         let card = nn::describe(self.network.net.as_deref(), code);
+        let evaluation = self.evaluate();
         let findings = [
             libtorch(&environment.libtorch),
             processor(&environment),
             cuda(&environment.cuda, gpus.as_deref()),
-            network(self.network.net.as_deref(), &card, || self.evaluate()),
+            network(self.network.net.as_deref(), &card, &evaluation),
         ];
         let wrong = findings.iter().filter(|finding| !finding.ok).count();
         if self.json {
@@ -85,6 +92,7 @@ impl Arguments {
                 },
                 "gpus": gpus,
                 "network": card.ok(),
+                "format": evaluation.ok().map(|evaluation| evaluation.format),
             }))?;
         } else {
             print(&describe(&findings)?)?;
@@ -96,15 +104,19 @@ impl Arguments {
         }
     }
 
-    /// Milliseconds of one evaluation of the initial position.
-    fn evaluate(&self) -> anyhow::Result<f64> {
+    /// Evaluates the initial position.
+    fn evaluate(&self) -> anyhow::Result<Evaluation> {
         let backend = nn::load(&self.network.options(BackendKind::Torch, 1))?;
         let game = Game::default();
         let mut batch = Batch::default();
         batch.push(&game, &[], backend.properties().input);
         let start = Instant::now();
         backend.evaluate(&batch, &mut Evaluations::default())?;
-        Ok(start.elapsed().as_secs_f64() * 1e3)
+        let milliseconds = start.elapsed().as_secs_f64() * 1e3;
+        Ok(Evaluation {
+            format: backend.properties().format.clone(),
+            milliseconds,
+        })
     }
 }
 
@@ -238,7 +250,7 @@ fn parse_gpus(csv: &str) -> Vec<Gpu> {
 fn network(
     file: Option<&Path>,
     card: &Result<Metadata, LoadError>,
-    evaluate: impl FnOnce() -> anyhow::Result<f64>,
+    evaluation: &anyhow::Result<Evaluation>,
 ) -> Finding {
     let subject = "network";
     let card = match card {
@@ -266,11 +278,17 @@ fn network(
         card.licence,
         card.outputs().collect::<Vec<_>>().join(" "),
     );
-    match evaluate() {
-        Ok(milliseconds) => Finding::good(
-            subject,
-            format!("{summary}; one evaluation takes {milliseconds:.1} ms"),
-        ),
+    match evaluation {
+        Ok(Evaluation {
+            format,
+            milliseconds,
+        }) => {
+            let format = format
+                .as_ref()
+                .map_or(String::new(), |format| format!("runs in {format}, "));
+            let speed = format!("{format}one evaluation takes {milliseconds:.1} ms");
+            Finding::good(subject, format!("{summary}; {speed}"))
+        }
         Err(error) => Finding::bad(
             subject,
             format!("{summary}; it does not run: {error:#}"),

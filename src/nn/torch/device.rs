@@ -46,11 +46,17 @@ pub fn device(choice: DeviceChoice) -> Result<Device, DeviceError> {
     resolve(choice, Precision::F32).map(|(device, _)| device)
 }
 
-/// The device and format that are meant, on this machine.
+/// Whether a device is there and computes in a format.
+pub(crate) fn has_format(choice: DeviceChoice, precision: Precision) -> bool {
+    resolve(choice, precision).is_ok()
+}
+
+/// The device that is meant on this machine, and the formats that are: never none, of
+/// several the preferred one first.
 pub(super) fn resolve(
     choice: DeviceChoice,
     precision: Precision,
-) -> Result<(Device, Numbers), DeviceError> {
+) -> Result<(Device, Vec<Numbers>), DeviceError> {
     let device = match (choice, process::cuda_status()) {
         (DeviceChoice::Cpu, _) => Device::Cpu,
         (DeviceChoice::Auto, CudaStatus::Devices(_)) => Device::Cuda(0),
@@ -74,23 +80,50 @@ pub(super) fn resolve(
         (Precision::Int8, Device::Cuda(_)) => return Err(DeviceError::Int8OnCuda),
         (Precision::Fp16, _) => return Err(DeviceError::Fp16OnCpu),
         (Precision::Int8, _) => fused::int8().ok_or(DeviceError::NoInt8)?.numbers,
-        (Precision::Auto, _) => fastest_on_cpu(),
+        (Precision::Auto, _) => return Ok((device, formats_of_cpu())),
     };
-    Ok((device, numbers))
+    Ok((device, vec![numbers]))
 }
 
-fn fastest_on_cpu() -> Numbers {
-    let process = process::prepare();
-    match fused::int8() {
-        Some(int8) if int8.is_fastest => int8.numbers,
-        _ if process.cpu_bf16 => Kind::BFloat16.into(),
-        _ => Kind::Float.into(),
+/// The formats that may be the fastest on this processor, in the order of what they
+/// promise for a Chessformer: AMX multiplies bf16 faster than anything multiplies bytes.
+fn formats_of_cpu() -> Vec<Numbers> {
+    let bf16 = process::prepare().cpu_bf16.then(|| Kind::BFloat16.into());
+    let mut formats: Vec<Numbers> = bf16.into_iter().chain([Kind::Float.into()]).collect();
+    if let Some(int8) = fused::int8() {
+        formats.insert(usize::from(!int8.is_preferred), int8.numbers);
     }
+    formats
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_formats_to_choose_from_are_those_the_processor_computes_in() {
+        if matches!(process::cuda_status(), CudaStatus::Devices(_)) {
+            let (_, formats) = resolve(DeviceChoice::Cuda(0), Precision::Auto).unwrap();
+            assert_eq!(formats, [Kind::Half.into()]);
+        }
+        for sets in 0..=fused::ALL_SETS {
+            let (formats, int8) = fused::without_fastest(sets, || {
+                let (_, formats) = resolve(DeviceChoice::Cpu, Precision::Auto).unwrap();
+                (formats, fused::int8())
+            });
+            let has = |kind: Kind| formats.contains(&kind.into());
+            assert!(has(Kind::Float) && !has(Kind::Half), "{formats:?}");
+            assert_eq!(has(Kind::BFloat16), process::prepare().cpu_bf16);
+            let Some(int8) = int8 else {
+                assert!(formats.iter().all(|numbers| !numbers.int8));
+                continue;
+            };
+            // A tie goes to int8, but with AMX to bf16.
+            assert!(formats.contains(&int8.numbers));
+            assert_eq!(formats[0] == int8.numbers, int8.is_preferred);
+            assert!(formats[0].int8 || formats[0].kind == Kind::BFloat16);
+        }
+    }
 
     #[test]
     fn a_device_that_is_not_there_is_refused_with_the_remedy() {
@@ -113,7 +146,7 @@ mod tests {
         );
         assert_eq!(
             resolve(DeviceChoice::Cpu, Precision::F32),
-            Ok((Device::Cpu, Kind::Float.into()))
+            Ok((Device::Cpu, vec![Kind::Float.into()]))
         );
     }
 }

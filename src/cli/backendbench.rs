@@ -158,10 +158,11 @@ impl Arguments {
     fn load_each(&self) -> anyhow::Result<Vec<Arc<dyn Backend>>> {
         let mut backends = Vec::new();
         for wanted in nn::formats(self.place.device.first()) {
-            let backend = self.load(wanted)?;
-            // What has no layers for int8 runs in another format.
-            if precision(&*backend) == Some(wanted) {
-                backends.push(backend);
+            match self.load(wanted) {
+                // What has no layers for int8 runs in another format.
+                Ok(backend) if precision(&*backend) != Some(wanted) => {}
+                Ok(backend) => backends.push(backend),
+                Err(error) => tracing::warn!("not in {wanted}: {error}"),
             }
         }
         ensure!(!backends.is_empty(), "--precision all is for networks");

@@ -23,9 +23,9 @@ use tessera::nn::torch::ExportPrecision;
 /// Batch sizes: what a search asks for early, and what is recommended.
 const BATCHES: [usize; 2] = [8, 32];
 /// Turns of each batch size.
-const TURNS: usize = 5;
+const TURNS: usize = 9;
 /// Seconds of a turn.
-const SECONDS: &str = "0.3";
+const SECONDS: &str = "0.2";
 /// The formats in the order of the columns.
 const FORMATS: [&str; 3] = ["f32", "bf16", "int8"];
 /// What is kept from libraries, and by which settings.

@@ -21,6 +21,7 @@ pub mod graph;
 mod layers;
 pub mod lc0;
 pub mod maia3;
+pub mod merge;
 mod outputs;
 mod parameters;
 mod size;

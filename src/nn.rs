@@ -7,6 +7,7 @@
 mod cache;
 mod cross_check;
 mod device;
+mod format;
 mod load;
 pub mod metadata;
 #[cfg(feature = "torch")]
@@ -23,6 +24,7 @@ mod uniform;
 pub use cache::Cache;
 pub use cross_check::{CrossCheck, Differences};
 pub use device::{DeviceChoice, Devices, ParseDeviceError, Precision};
+pub use format::{Format, Speed};
 pub use load::{
     BackendKind, BackendOptions, BuiltIn, CodeArguments, CodePolicy, LoadError, Loader,
     NetworkOptions, load, load_for_many,
@@ -30,7 +32,7 @@ pub use load::{
 pub use metadata::{
     CONTRACT, ContractError, Encoder, FORWARD, Metadata, Method, SEARCH_VALUES, TensorSpec,
 };
-pub use network::NetworkError;
+pub use network::{NetworkError, formats};
 #[cfg(feature = "torch")]
 pub use network::{describe, load_network, read_network};
 pub use random::Random;
@@ -229,6 +231,8 @@ pub struct Properties {
     pub recommended_batch: usize,
     /// Threads that should call [`Backend::evaluate`] at once to keep it busy.
     pub recommended_threads: usize,
+    /// The format that its network runs in; `None` without a network.
+    pub format: Option<Format>,
 }
 
 /// Why an evaluation failed.

@@ -46,11 +46,15 @@ fn the_libtorch_of_the_build_is_well() {
         diagnosis["libtorch"]["expected"]
     );
     assert!(diagnosis["cpu"]["threads"].as_u64().unwrap() > 0);
-    let auto = diagnosis["precision"]["auto"].as_str().unwrap();
-    let told = finding(&diagnosis, "precision")["found"].as_str().unwrap();
-    assert!(told.starts_with(&format!("auto is {auto}: ")), "{told}");
-    if diagnosis["cuda_devices"] == 0 {
-        assert_eq!(auto == "int8", diagnosis["cpu"]["int8"] == true, "{told}");
+    let format = diagnosis["format"]["precision"].as_str().unwrap();
+    let told = finding(&diagnosis, "network")["found"].as_str().unwrap();
+    assert!(told.contains(&format!("runs in {format}")), "{told}");
+    let speeds = diagnosis["format"]["speeds"].as_array().unwrap();
+    assert_ne!(speeds.len(), 1);
+    for speed in speeds {
+        let rate = speed["evaluations_per_second"].as_f64().unwrap();
+        let precision = speed["precision"].as_str().unwrap();
+        assert!(told.contains(&format!("{precision} {rate:.0}")), "{told}");
     }
     // A machine with a driver but without libtorch's CUDA part is told so.
     let gpus = diagnosis["gpus"].as_array().map_or(0, Vec::len);

@@ -161,14 +161,12 @@ fn difference(found: &[f32], expected: &[f32]) -> f32 {
 
 /// What the engine computes, one output after another.
 fn evaluate(file: &[u8], inputs: &[Input]) -> Vec<f32> {
-    let backend = TorchBackend::new(
-        file,
-        CodePolicy::Checked,
-        DeviceChoice::Cpu,
-        Precision::F32,
-        1,
-    )
-    .unwrap();
+    evaluate_in(Precision::F32, file, inputs)
+}
+
+fn evaluate_in(precision: Precision, file: &[u8], inputs: &[Input]) -> Vec<f32> {
+    let (policy, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
+    let backend = TorchBackend::new(file, policy, device, precision, 1).unwrap();
     let outputs = backend.forward(inputs).unwrap();
     let floats = |output: &Tensor| Vec::<f32>::try_from(output.flatten(0, -1)).unwrap();
     outputs.iter().flat_map(floats).collect()
@@ -344,6 +342,9 @@ fn what_was_written_reads_back_the_same() {
         let read = imported(&network, folder.path());
         let off = difference(&evaluate(&read, &inputs()), &expected);
         assert!(off < 1e-4, "{name} is off by {off}");
+        let rounded = evaluate_in(Precision::Bf16, &read, &inputs());
+        let off = difference(&rounded, &expected);
+        assert!(off < 0.3, "{name} is off by {off} in bf16");
         // Out again and in again.
         let again = onnx::read(&to_onnx(&read, CodePolicy::Checked, ExportPrecision::F32).unwrap())
             .unwrap();

@@ -49,6 +49,8 @@ mod network_code;
 #[cfg(feature = "torch")]
 mod nn;
 #[cfg(feature = "torch")]
+mod precision;
+#[cfg(feature = "torch")]
 mod reading;
 #[cfg(feature = "torch")]
 mod selfplay;

@@ -9,6 +9,8 @@ mod exact;
 mod families;
 #[path = "train/kept.rs"]
 mod kept;
+#[path = "train/merging.rs"]
+mod merging;
 #[path = "train/ratings.rs"]
 mod ratings;
 #[path = "train/recovery.rs"]

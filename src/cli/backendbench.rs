@@ -1,11 +1,17 @@
 //! `tessera backendbench`: the speed of a network.
 
-use super::options::NetworkArguments;
+use super::options::PlaceArguments;
 use super::output::{print, print_json};
+use anyhow::ensure;
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
+use serde::Serialize;
 use serde_json::json;
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
-use tessera::eval::throughput::{measure, positions};
-use tessera::nn::{self, BackendKind};
+use tessera::eval::throughput::{Throughput, measure, positions};
+use tessera::nn::{self, Backend, BackendKind, BackendOptions, Precision, Properties};
 
 /// Different positions evaluated in turn; more than any batch holds.
 const POSITIONS: usize = 4096;
@@ -13,8 +19,14 @@ const POSITIONS: usize = 4096;
 /// Measure a network's evaluations a second by batch size
 #[derive(clap::Args)]
 pub struct Arguments {
+    /// The network's file; without it, the network built into the program
+    #[arg(long, value_name = "FILE")]
+    net: Option<PathBuf>,
     #[command(flatten)]
-    network: NetworkArguments,
+    place: PlaceArguments,
+    /// Number format that the network runs in; `all` compares those that it can run in
+    #[arg(long, value_enum, default_value_t)]
+    precision: Formats,
     /// What evaluates positions
     #[arg(long, value_enum, default_value_t)]
     backend: BackendKind,
@@ -42,44 +54,146 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
+/// The formats that are measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Formats {
+    One(Precision),
+    All,
+}
+
+impl Default for Formats {
+    fn default() -> Formats {
+        Formats::One(Precision::default())
+    }
+}
+
+impl ValueEnum for Formats {
+    fn value_variants<'a>() -> &'a [Formats] {
+        static VARIANTS: LazyLock<Vec<Formats>> = LazyLock::new(|| {
+            let each = Precision::value_variants().iter().copied();
+            each.map(Formats::One).chain([Formats::All]).collect()
+        });
+        &VARIANTS
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Formats::One(precision) => precision.to_possible_value(),
+            Formats::All => Some(PossibleValue::new("all").help("Each that the network runs in")),
+        }
+    }
+}
+
+/// The speed in a format, `None` without a network.
+#[derive(Serialize)]
+struct Measured {
+    precision: Option<Precision>,
+    #[serde(flatten)]
+    throughput: Throughput,
+}
+
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
-        // No cache: it would answer in the network's place.
-        let threads = usize::from(self.threads);
-        let backend = nn::load(&self.network.options(self.backend, threads))?;
-        let properties = backend.properties();
-        let threads = match threads {
+        // Of all formats, the one that is chosen is told of.
+        let chosen = self.load(match self.precision {
+            Formats::One(precision) => precision,
+            Formats::All => Precision::Auto,
+        })?;
+        let backends = match self.precision {
+            Formats::One(_) => vec![chosen.clone()],
+            Formats::All => self.load_each()?,
+        };
+        let properties = chosen.properties();
+        let threads = match self.threads {
             0 => properties.recommended_threads,
-            threads => threads,
+            threads => usize::from(threads),
         };
         let positions = positions(POSITIONS, properties.input);
         let time = Duration::from_secs_f64(self.seconds);
         if !self.json {
-            let name = &properties.name;
-            print(&format!(
-                "{name}, {threads} threads\nbatch  evaluations/s  ms/call\n"
-            ))?;
+            print(&self.heading(&*chosen, &backends, threads))?;
         }
         let mut results = Vec::new();
         for &size in &self.batch {
-            let result = measure(&*backend, &positions, size as usize, threads, time)?;
-            if !self.json {
-                let rate = result.evaluations_per_second;
-                print(&format!(
-                    "{size:5}  {rate:13.0}  {:7.2}\n",
-                    result.milliseconds
-                ))?;
+            let mut row = format!("{size:5}");
+            for backend in &backends {
+                let throughput = measure(&**backend, &positions, size as usize, threads, time)?;
+                row.push_str(&format!("  {:13.0}", throughput.evaluations_per_second));
+                if self.precision != Formats::All {
+                    row.push_str(&format!("  {:7.2}", throughput.milliseconds));
+                }
+                results.push(Measured {
+                    precision: precision(&**backend),
+                    throughput,
+                });
             }
-            results.push(result);
+            if !self.json {
+                print(&format!("{row}\n"))?;
+            }
         }
         if self.json {
             print_json(&json!({
                 "network": properties.name,
-                "device": self.network.on.device.to_string(),
+                "device": self.place.device.to_string(),
                 "threads": threads,
+                "format": properties.format,
                 "results": results,
             }))?;
         }
         Ok(())
     }
+
+    fn load(&self, precision: Precision) -> Result<Arc<dyn Backend>, nn::LoadError> {
+        nn::load(&BackendOptions {
+            kind: self.backend,
+            network: self.place.network(self.net.clone(), precision),
+            threads: usize::from(self.threads),
+            // It would answer in the network's place.
+            cache: 0,
+            ..BackendOptions::default()
+        })
+    }
+
+    /// The network in each format that it runs in.
+    fn load_each(&self) -> anyhow::Result<Vec<Arc<dyn Backend>>> {
+        let mut backends = Vec::new();
+        for wanted in nn::formats(self.place.device.first()) {
+            match self.load(wanted) {
+                // What has no layers for int8 runs in another format.
+                Ok(backend) if precision(&*backend) != Some(wanted) => {}
+                Ok(backend) => backends.push(backend),
+                Err(error) => tracing::warn!("not in {wanted}: {error}"),
+            }
+        }
+        ensure!(!backends.is_empty(), "--precision all is for networks");
+        Ok(backends)
+    }
+
+    /// What stands above the rows.
+    fn heading(&self, chosen: &dyn Backend, all: &[Arc<dyn Backend>], threads: usize) -> String {
+        let Properties { name, format, .. } = chosen.properties();
+        let format = format.as_ref();
+        match self.precision {
+            Formats::One(_) => {
+                let format = format.map_or(String::new(), |format| format!(" in {format}"));
+                format!("{name}{format}, {threads} threads\nbatch  evaluations/s  ms/call\n")
+            }
+            Formats::All => {
+                let auto = format.map_or(Precision::Auto, |format| format.precision);
+                let precisions = all.iter().filter_map(|backend| precision(&**backend));
+                let columns =
+                    precisions.map(|precision| format!("  {:>13}", precision.to_string()));
+                let columns: String = columns.collect();
+                format!(
+                    "{name}, {threads} threads, evaluations/s; auto takes {auto}\nbatch{columns}\n"
+                )
+            }
+        }
+    }
+}
+
+/// The format that a backend's network runs in.
+fn precision(backend: &dyn Backend) -> Option<Precision> {
+    let format = backend.properties().format.as_ref();
+    format.map(|format| format.precision)
 }

@@ -9,14 +9,34 @@ use tessera::chess::Game;
 use tessera::nn::{BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision};
 use tessera::uci::Settings;
 
-/// How networks are run.
+/// Where networks are run.
 #[derive(Args, Clone, Debug)]
-pub struct DeviceArguments {
+pub struct PlaceArguments {
     #[command(flatten)]
     pub code: CodeArguments,
     /// Device that runs the network: auto, cpu, cuda, cuda:1 or several, as in cuda:0,cuda:1
     #[arg(long, default_value_t, value_name = "DEVICE")]
     pub device: Devices,
+}
+
+impl PlaceArguments {
+    /// The options of a network in a format; `None` is the one built into the program.
+    pub fn network(&self, net: Option<PathBuf>, precision: Precision) -> NetworkOptions {
+        NetworkOptions {
+            net,
+            code: self.code.policy(),
+            devices: self.device.clone(),
+            precision,
+            ..NetworkOptions::default()
+        }
+    }
+}
+
+/// How networks are run.
+#[derive(Args, Clone, Debug)]
+pub struct DeviceArguments {
+    #[command(flatten)]
+    pub place: PlaceArguments,
     /// Number format that the network runs in; `tessera doctor` says what auto is here, and why
     #[arg(long, value_enum, default_value_t)]
     pub precision: Precision,
@@ -25,13 +45,7 @@ pub struct DeviceArguments {
 impl DeviceArguments {
     /// The options of a network; `None` is the one built into the program.
     pub fn network(&self, net: Option<PathBuf>) -> NetworkOptions {
-        NetworkOptions {
-            net,
-            code: self.code.policy(),
-            devices: self.device.clone(),
-            precision: self.precision,
-            ..NetworkOptions::default()
-        }
+        self.place.network(net, self.precision)
     }
 }
 

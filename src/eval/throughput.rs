@@ -179,6 +179,7 @@ mod tests {
                     reads_ratings: false,
                     recommended_batch: 1,
                     recommended_threads: 1,
+                    format: None,
                 },
                 calls: AtomicUsize::new(0),
                 fails_after,

@@ -1,5 +1,7 @@
 //! Where a network is computed, and in which floating-point format.
 
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
@@ -114,10 +116,11 @@ impl FromStr for Devices {
 }
 
 /// The format a network is computed in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Precision {
-    /// fp16 on CUDA; on the CPU the fastest: bf16 with AMX, int8 where networks have kernels
-    /// for it, else f32.
+    /// fp16 on CUDA; on the CPU the one that the network is fastest in, by a measurement that
+    /// is made once. Of those that are about as fast it is bf16 with AMX, else int8, else bf16.
     #[default]
     Auto,
     /// 32-bit floating point.
@@ -127,8 +130,16 @@ pub enum Precision {
     /// IEEE half precision; CUDA only.
     Fp16,
     /// Dense layers of Chessformers in 8-bit integers, everything else in bf16 where the CPU
-    /// computes in it, else in f32; CPU only.
+    /// computes in it, else in f32; CPU only. Networks without such layers run in that format.
     Int8,
+}
+
+/// As users write it.
+impl fmt::Display for Precision {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        let value = self.to_possible_value();
+        formatter.write_str(value.as_ref().map_or("", |value| value.get_name()))
+    }
 }
 
 #[cfg(test)]

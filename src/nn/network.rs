@@ -3,9 +3,10 @@
 use super::torch::{self, TorchBackend};
 use super::{
     Backend, BackendOptions, BuiltIn, CodePolicy, DeviceChoice, LoadError, Metadata,
-    NetworkOptions, Service,
+    NetworkOptions, Precision, Service,
 };
 use crate::bounded;
+use clap::ValueEnum;
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
@@ -72,6 +73,15 @@ impl Networks {
         let last = self.0.last();
         last.map_or(1, |network| network.properties().recommended_batch)
     }
+}
+
+/// The formats that a device computes in, by [`Precision`]'s order; none where the device
+/// is not there.
+#[must_use]
+pub fn formats(device: DeviceChoice) -> Vec<Precision> {
+    let all = Precision::value_variants().iter().copied();
+    all.filter(|&precision| precision != Precision::Auto && torch::has_format(device, precision))
+        .collect()
 }
 
 /// Loads a network, on the first of the devices, without anything around it.

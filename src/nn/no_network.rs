@@ -1,6 +1,6 @@
 //! The place of `network.rs` in a program that is built without libtorch.
 
-use super::{Backend, BackendOptions, LoadError, NetworkOptions};
+use super::{Backend, BackendOptions, DeviceChoice, LoadError, NetworkOptions, Precision};
 use std::sync::Arc;
 
 /// Why a network cannot be used.
@@ -11,6 +11,12 @@ pub enum NetworkError {
         "this program was built without libtorch (feature `torch`): set Backend to random or uniform"
     )]
     NoTorch,
+}
+
+/// None: there are no networks.
+#[must_use]
+pub fn formats(_: DeviceChoice) -> Vec<Precision> {
+    Vec::new()
 }
 
 /// There are none.

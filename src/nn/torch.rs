@@ -1,8 +1,10 @@
 //! Networks through libtorch.
 
+mod answers;
 mod archive;
 pub mod check;
 mod device;
+mod fastest;
 pub(crate) mod fused;
 mod hash;
 mod module;
@@ -12,17 +14,18 @@ pub(crate) mod shim;
 #[cfg(test)]
 pub(crate) mod tiny;
 
-pub use device::{DeviceError, auto_precision, device};
+pub use device::{DeviceError, device};
 pub use hash::tensor_hash;
 pub use module::{Module, Numbers, TorchError};
 pub use process::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
 pub use script::{ExportPrecision, Script, ScriptError};
 
 pub(crate) use archive::{Archive, ArchiveError};
+pub(crate) use device::has_format;
 
 use super::{
-    Backend, BackendError, Batch, CodePolicy, ContractError, DeviceChoice, Evaluations, Metadata,
-    Precision, Properties, Value, softmax,
+    Backend, BackendError, Batch, CodePolicy, ContractError, DeviceChoice, Evaluations, Format,
+    Metadata, Precision, Properties, Value, softmax,
 };
 use crate::chess::Game;
 use crate::encode::{BOARDS, Input, POLICY_SIZE, SCALARS, WIDTH};
@@ -217,7 +220,7 @@ impl TorchBackend {
         precision: Precision,
         threads: usize,
     ) -> Result<TorchBackend, NetworkError> {
-        let (device, numbers) = device::resolve(device, precision)?;
+        let (device, formats) = device::resolve(device, precision)?;
         let (module, metadata) = open(file, policy)?;
         metadata.require("a player", &["policy", "wdl"])?;
         if device == Device::Cpu {
@@ -226,33 +229,62 @@ impl TorchBackend {
         // The fuser compiles CUDA kernels at run time, anew for many a batch
         // size, with a library of its own to install.
         tch::jit::set_tensor_expr_fuser_enabled(false);
+        let freeze = |module, numbers| TorchBackend::freeze(module, &metadata, device, numbers);
+        let backend = match formats[..] {
+            [numbers] => freeze(module, numbers)?,
+            _ => {
+                // The same tensors may come with other code.
+                let network = format!("{}-{:08x}", metadata.hash, crc32fast::hash(file));
+                fastest::choose(&module, &network, &formats, freeze)?
+            }
+        };
+        Ok(backend.with_threads(threads))
+    }
+
+    /// Makes a module ready on a device, in a format.
+    fn freeze(
+        module: Module,
+        metadata: &Metadata,
+        device: Device,
+        numbers: Numbers,
+    ) -> Result<TorchBackend, NetworkError> {
         let (recommended_batch, largest, callers) = match device {
             Device::Cpu => (CPU_BATCH, CPU_LARGEST, process::threads()),
             _ => (CUDA_BATCH, CUDA_LARGEST, CUDA_THREADS),
         };
-        let heads = Heads::new(&metadata);
-        let format = metadata.format().unwrap_or_default();
+        let heads = Heads::new(metadata);
+        let module = module.freeze(device, numbers)?;
+        let numbers = Numbers {
+            int8: numbers.int8 && module.multiplies_in_int8()?,
+            ..numbers
+        };
         let backend = TorchBackend {
-            module: Arc::new(module.freeze(device, numbers)?),
+            module: Arc::new(module),
             properties: Properties {
                 name: metadata.name.clone(),
-                input: Some(format),
+                input: Some(metadata.format().unwrap_or_default()),
                 has_moves_left: heads.moves_left.is_some(),
                 has_error: heads.error.is_some(),
                 reads_ratings: metadata.encoder.reads_ratings(),
                 recommended_batch,
                 recommended_threads: callers,
+                format: Some(Format::from(Precision::from(numbers))),
             },
             heads,
             words: words(&metadata.encoder.scalars),
-            metadata,
+            metadata: metadata.clone(),
             device,
             numbers,
             largest,
             optimism: 0.0,
         };
         backend.warm_up()?;
-        Ok(backend.with_threads(threads))
+        Ok(backend)
+    }
+
+    fn with_format(mut self, format: Format) -> TorchBackend {
+        self.properties.format = Some(format);
+        self
     }
 
     /// Recommends so many threads; 0 leaves the recommendation as it is.
@@ -284,7 +316,7 @@ impl TorchBackend {
         self.device
     }
 
-    /// What the network is computed in.
+    /// What the network is computed in; in int8 only if it has layers for it.
     #[must_use]
     pub fn numbers(&self) -> Numbers {
         self.numbers

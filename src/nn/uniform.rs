@@ -49,6 +49,7 @@ pub(super) fn without_network(name: &str) -> Properties {
         reads_ratings: false,
         recommended_batch: BATCH,
         recommended_threads: 1,
+        format: None,
     }
 }
 

@@ -22,6 +22,7 @@ fn hashed() -> Hashed {
         reads_ratings: false,
         recommended_batch: 1,
         recommended_threads: 1,
+        format: None,
     })
 }
 

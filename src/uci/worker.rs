@@ -325,10 +325,13 @@ impl<F: Factory> Worker<F> {
         let begun = Instant::now();
         let backend = self.factory.load(options)?;
         if !has_network {
+            let properties = backend.properties();
+            let format = properties.format.as_ref();
             self.output.info_string(&format!(
-                "{} loaded in {:.1} s",
-                backend.properties().name,
-                begun.elapsed().as_secs_f64()
+                "{} loaded in {:.1} s{}",
+                properties.name,
+                begun.elapsed().as_secs_f64(),
+                format.map_or(String::new(), |format| format!(", runs in {format}"))
             ));
         }
         if let Some(player) = &mut self.player {

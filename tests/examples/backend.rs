@@ -22,6 +22,7 @@ impl Default for Material {
             reads_ratings: false,
             recommended_batch: 8,
             recommended_threads: 1,
+            format: None,
         })
     }
 }

@@ -39,6 +39,7 @@ impl Scripted {
                 reads_ratings: false,
                 recommended_batch: 16,
                 recommended_threads: 1,
+                format: None,
             },
             script: Box::new(script),
             by_turn: None,

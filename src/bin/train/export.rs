@@ -1,12 +1,11 @@
 //! `train export`: writes a run's network as the TorchScript file that the engine
 //! loads.
 
-use anyhow::{Context, ensure};
+use super::source;
+use anyhow::ensure;
 use clap::Args;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
-use tch::Device;
-use tessera::network::{self, About, Network, Output};
 use tessera::nn::CodeArguments;
 use tessera::nn::torch::ExportPrecision;
 use tessera::overwrite;
@@ -49,12 +48,7 @@ impl Export {
     /// Writes the network.
     pub fn run(self) -> anyhow::Result<()> {
         overwrite::refuse(&self.output, Checkpoint::files(&self.source)?)?;
-        let is_network = self.source.extension().is_some_and(|it| it == "pt");
-        let mut network = if is_network {
-            self.network()?
-        } else {
-            self.checkpoint()?
-        };
+        let mut network = source::open(&self.source, self.code, self.last)?;
         let about = &mut network.about;
         if let Some(note) = self.note {
             about.training["note"] = note.into();
@@ -84,52 +78,5 @@ impl Export {
             metadata.hash,
         )?;
         Ok(())
-    }
-
-    fn checkpoint(&self) -> anyhow::Result<Network> {
-        let checkpoint = Checkpoint::read(&self.source)?;
-        let state = checkpoint.state;
-        let sources = &state.config.data;
-        let data: Vec<_> = sources
-            .shards
-            .iter()
-            .chain(&sources.chunks)
-            .filter_map(|source| source.path.file_stem())
-            .map(|name| name.to_string_lossy().into_owned())
-            .collect();
-        let flat = match self.last {
-            true => checkpoint.parameters,
-            false => checkpoint.average,
-        };
-        let architecture = state.config.architecture()?.build(Device::Cpu)?;
-        let has_q = architecture.has(Output::Q);
-        let about = About {
-            search_value: if has_q { "q" } else { "wdl" }.to_owned(),
-            licence: "GPL-3.0-or-later".to_owned(),
-            training: serde_json::json!({
-                "steps": state.step,
-                "samples": state.earlier_samples + state.samples,
-                "seconds": state.seconds.round(),
-                "batch": state.config.batch,
-                "data": data,
-                "optimizer": state.config.optimizer.kind,
-                "peak_rate": state.config.schedule.peak,
-                "averaged": !self.last,
-                "note": "",
-            }),
-            name: state.config.name,
-        };
-        Ok(Network::new(architecture, &flat, about))
-    }
-
-    fn network(&self) -> anyhow::Result<Network> {
-        ensure!(
-            !self.last,
-            "--last is for runs: a network file has one set of weights"
-        );
-        let path = self.source.display();
-        let file = std::fs::read(&self.source).with_context(|| format!("cannot read {path}"))?;
-        network::open(&file, self.code.policy())
-            .with_context(|| format!("{path} cannot be exported again"))
     }
 }

@@ -11,11 +11,13 @@ mod eval;
 mod export;
 mod games;
 mod label;
+mod merge;
 mod pack;
 mod policies;
 mod report;
 mod run;
 mod selfplay;
+mod source;
 mod stats;
 mod transcoder;
 
@@ -57,6 +59,8 @@ enum Command {
     Eval(eval::Eval),
     /// Export a run's network as the TorchScript file that the engine loads.
     Export(export::Export),
+    /// Average the weights of several networks into one.
+    Merge(merge::Merge),
     /// Write an HTML page that compares runs.
     Report(report::Report),
     /// Train variants of one configuration and compare them.
@@ -76,6 +80,7 @@ fn main() -> ExitCode {
         Command::Run(run) => run.run(),
         Command::Eval(eval) => eval.run(),
         Command::Export(export) => export.run(),
+        Command::Merge(merge) => merge.run(),
         Command::Report(report) => report.run(),
         Command::Ablate(ablate) => ablate.run(),
         Command::Transcoder(transcoder) => transcoder.run(),

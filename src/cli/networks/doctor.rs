@@ -2,7 +2,6 @@
 
 use crate::cli::options::NetworkArguments;
 use crate::cli::output::{print, print_json};
-use clap::ValueEnum;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
@@ -10,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 use tessera::chess::Game;
 use tessera::error_report::one_line;
-use tessera::nn::torch::{CudaStatus, Environment, LIBTORCH_VERSION, auto_precision, environment};
-use tessera::nn::{self, BackendKind, Batch, Evaluations, LoadError, Metadata, Precision};
+use tessera::nn::torch::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
+use tessera::nn::{self, BackendKind, Batch, Evaluations, Format, LoadError, Metadata};
 
 /// NVIDIA's first driver for CUDA 13, which libtorch's build is of.
 const OLDEST_DRIVER: u32 = 580;
@@ -57,22 +56,25 @@ impl Finding {
     }
 }
 
+/// How a network evaluates a position.
+struct Evaluation {
+    format: Option<Format>,
+    milliseconds: f64,
+}
+
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
         let environment = environment();
         let gpus = gpus();
-        let code = self.network.on.code.policy();
+        let code = self.network.on.place.code.policy();
         let card = nn::describe(self.network.net.as_deref(), code);
-        // Where the device is not there, the network does not run, and says why.
-        let auto = auto_precision(self.network.on.device.first()).ok();
-        let mut findings = vec![
+        let evaluation = self.evaluate();
+        let findings = [
             libtorch(&environment.libtorch),
             processor(&environment),
             cuda(&environment.cuda, gpus.as_deref()),
+            network(self.network.net.as_deref(), &card, &evaluation),
         ];
-        findings.extend(auto.map(|(auto, why)| precision(auto, why)));
-        let net = self.network.net.as_deref();
-        findings.push(network(net, &card, || self.evaluate()));
         let wrong = findings.iter().filter(|finding| !finding.ok).count();
         if self.json {
             print_json(&serde_json::json!({
@@ -90,10 +92,8 @@ impl Arguments {
                     _ => 0,
                 },
                 "gpus": gpus,
-                "precision": auto.map(|(auto, why)| {
-                    serde_json::json!({ "auto": word(auto), "why": why })
-                }),
                 "network": card.ok(),
+                "format": evaluation.ok().map(|evaluation| evaluation.format),
             }))?;
         } else {
             print(&describe(&findings)?)?;
@@ -105,15 +105,19 @@ impl Arguments {
         }
     }
 
-    /// Milliseconds of one evaluation of the initial position.
-    fn evaluate(&self) -> anyhow::Result<f64> {
+    /// Evaluates the initial position.
+    fn evaluate(&self) -> anyhow::Result<Evaluation> {
         let backend = nn::load(&self.network.options(BackendKind::Torch, 1))?;
         let game = Game::default();
         let mut batch = Batch::default();
         batch.push(&game, &[], backend.properties().input);
         let start = Instant::now();
         backend.evaluate(&batch, &mut Evaluations::default())?;
-        Ok(start.elapsed().as_secs_f64() * 1e3)
+        let milliseconds = start.elapsed().as_secs_f64() * 1e3;
+        Ok(Evaluation {
+            format: backend.properties().format.clone(),
+            milliseconds,
+        })
     }
 }
 
@@ -139,16 +143,6 @@ fn libtorch(found: &str) -> Finding {
             "unset LIBTORCH, then run `tools/tessera`, which fetches libtorch and builds anew",
         ),
     }
-}
-
-/// What the precision `auto` is.
-fn precision(auto: Precision, why: &str) -> Finding {
-    Finding::good("precision", format!("auto is {}: {why}", word(auto)))
-}
-
-fn word(precision: Precision) -> String {
-    let value = precision.to_possible_value();
-    value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// What a processor lacks is no fault of the installation.
@@ -257,7 +251,7 @@ fn parse_gpus(csv: &str) -> Vec<Gpu> {
 fn network(
     file: Option<&Path>,
     card: &Result<Metadata, LoadError>,
-    evaluate: impl FnOnce() -> anyhow::Result<f64>,
+    evaluation: &anyhow::Result<Evaluation>,
 ) -> Finding {
     let subject = "network";
     let card = match card {
@@ -285,11 +279,17 @@ fn network(
         card.licence,
         card.outputs().collect::<Vec<_>>().join(" "),
     );
-    match evaluate() {
-        Ok(milliseconds) => Finding::good(
-            subject,
-            format!("{summary}; one evaluation takes {milliseconds:.1} ms"),
-        ),
+    match evaluation {
+        Ok(Evaluation {
+            format,
+            milliseconds,
+        }) => {
+            let format = format
+                .as_ref()
+                .map_or(String::new(), |format| format!("runs in {format}, "));
+            let speed = format!("{format}one evaluation takes {milliseconds:.1} ms");
+            Finding::good(subject, format!("{summary}; {speed}"))
+        }
         Err(error) => Finding::bad(
             subject,
             format!("{summary}; it does not run: {error:#}"),

@@ -270,6 +270,8 @@ fn frozen_networks_come_near_in_int8() {
         let evaluate = |numbers: Numbers| {
             let module = Module::load(&file).unwrap();
             let module = module.freeze(Device::Cpu, numbers).unwrap();
+            let does = module.multiplies_in_int8().unwrap();
+            assert_eq!(does, numbers.int8 && case.width % 64 == 0, "{}", case.name);
             module.forward(&rows).unwrap()
         };
         let exact = fused::without_fastest(ALL_SETS, || evaluate(Kind::Float.into()));

@@ -46,11 +46,17 @@ pub fn device(choice: DeviceChoice) -> Result<Device, DeviceError> {
     resolve(choice, Precision::F32).map(|(device, _)| device)
 }
 
-/// The device and format that are meant, on this machine.
+/// Whether a device is there and computes in a format.
+pub(crate) fn has_format(choice: DeviceChoice, precision: Precision) -> bool {
+    resolve(choice, precision).is_ok()
+}
+
+/// The device that is meant on this machine, and the formats that are: never none, of
+/// several the preferred one first.
 pub(super) fn resolve(
     choice: DeviceChoice,
     precision: Precision,
-) -> Result<(Device, Numbers), DeviceError> {
+) -> Result<(Device, Vec<Numbers>), DeviceError> {
     let device = match (choice, process::cuda_status()) {
         (DeviceChoice::Cpu, _) => Device::Cpu,
         (DeviceChoice::Auto, CudaStatus::Devices(_)) => Device::Cuda(0),
@@ -74,44 +80,20 @@ pub(super) fn resolve(
         (Precision::Int8, Device::Cuda(_)) => return Err(DeviceError::Int8OnCuda),
         (Precision::Fp16, _) => return Err(DeviceError::Fp16OnCpu),
         (Precision::Int8, _) => fused::int8().ok_or(DeviceError::NoInt8)?.numbers,
-        (Precision::Auto, _) => fastest_on_cpu(),
+        (Precision::Auto, _) => return Ok((device, formats_of_cpu())),
     };
-    Ok((device, numbers))
+    Ok((device, vec![numbers]))
 }
 
-/// The format that [`Precision::Auto`] stands for on this machine, and why it does.
-///
-/// # Errors
-/// [`DeviceError`], as for [`device`].
-pub fn auto_precision(choice: DeviceChoice) -> Result<(Precision, &'static str), DeviceError> {
-    let (device, numbers) = resolve(choice, Precision::Auto)?;
-    let features = &process::prepare().cpu_features;
-    let has_amx = features.iter().any(|feature| feature == "amx_bf16");
-    Ok(match (device, numbers.kind) {
-        (Device::Cuda(_), _) => (Precision::Fp16, "CUDA devices are fastest in it"),
-        _ if numbers.int8 => (
-            Precision::Int8,
-            "the processor multiplies bytes faster than other numbers, without AMX",
-        ),
-        (_, Kind::BFloat16) if has_amx => (
-            Precision::Bf16,
-            "the processor has AMX, which is faster in it than in int8",
-        ),
-        (_, Kind::BFloat16) => (
-            Precision::Bf16,
-            "the processor computes in it, and has no kernels in int8",
-        ),
-        _ => (Precision::F32, "the processor has kernels in nothing else"),
-    })
-}
-
-fn fastest_on_cpu() -> Numbers {
-    let process = process::prepare();
-    match fused::int8() {
-        Some(int8) if int8.is_fastest => int8.numbers,
-        _ if process.cpu_bf16 => Kind::BFloat16.into(),
-        _ => Kind::Float.into(),
+/// The formats that may be the fastest on this processor, in the order of what they
+/// promise for a Chessformer: AMX multiplies bf16 faster than anything multiplies bytes.
+fn formats_of_cpu() -> Vec<Numbers> {
+    let bf16 = process::prepare().cpu_bf16.then(|| Kind::BFloat16.into());
+    let mut formats: Vec<Numbers> = bf16.into_iter().chain([Kind::Float.into()]).collect();
+    if let Some(int8) = fused::int8() {
+        formats.insert(usize::from(!int8.is_preferred), int8.numbers);
     }
+    formats
 }
 
 #[cfg(test)]
@@ -119,19 +101,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_auto_stands_for_is_what_runs() {
-        for sets in 0..=fused::ALL_SETS {
-            fused::without_fastest(sets, || {
-                let (precision, why) = auto_precision(DeviceChoice::Cpu).unwrap();
-                assert_eq!(
-                    resolve(DeviceChoice::Cpu, precision),
-                    resolve(DeviceChoice::Cpu, Precision::Auto),
-                    "{precision:?}: {why}"
-                );
-            });
+    fn the_formats_to_choose_from_are_those_the_processor_computes_in() {
+        if matches!(process::cuda_status(), CudaStatus::Devices(_)) {
+            let (_, formats) = resolve(DeviceChoice::Cuda(0), Precision::Auto).unwrap();
+            assert_eq!(formats, [Kind::Half.into()]);
         }
-        let missing = DeviceChoice::Cuda(usize::MAX);
-        assert!(auto_precision(missing).is_err());
+        for sets in 0..=fused::ALL_SETS {
+            let (formats, int8) = fused::without_fastest(sets, || {
+                let (_, formats) = resolve(DeviceChoice::Cpu, Precision::Auto).unwrap();
+                (formats, fused::int8())
+            });
+            let has = |kind: Kind| formats.contains(&kind.into());
+            assert!(has(Kind::Float) && !has(Kind::Half), "{formats:?}");
+            assert_eq!(has(Kind::BFloat16), process::prepare().cpu_bf16);
+            let Some(int8) = int8 else {
+                assert!(formats.iter().all(|numbers| !numbers.int8));
+                continue;
+            };
+            // A tie goes to int8, but with AMX to bf16.
+            assert!(formats.contains(&int8.numbers));
+            assert_eq!(formats[0] == int8.numbers, int8.is_preferred);
+            assert!(formats[0].int8 || formats[0].kind == Kind::BFloat16);
+        }
     }
 
     #[test]
@@ -155,7 +146,7 @@ mod tests {
         );
         assert_eq!(
             resolve(DeviceChoice::Cpu, Precision::F32),
-            Ok((Device::Cpu, Kind::Float.into()))
+            Ok((Device::Cpu, vec![Kind::Float.into()]))
         );
     }
 }

@@ -24,18 +24,18 @@ pub(crate) fn is_available(like: &Tensor, widths: &[i64]) -> bool {
 /// How dense layers multiply in int8 here.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Int8 {
-    /// Whether nothing else is faster.
-    pub is_fastest: bool,
+    /// Whether no other kernels promise to be faster.
+    pub is_preferred: bool,
     /// What networks are computed in then.
     pub numbers: Numbers,
 }
 
 /// The processor's kernels with dense layers in int8, if it has any.
 pub(crate) fn int8() -> Option<Int8> {
-    let (mut is_fastest, mut is_bf16) = (false, false);
-    let has_kernels = shim::tessera_fused_int8(&mut is_fastest, &mut is_bf16);
+    let (mut is_preferred, mut is_bf16) = (false, false);
+    let has_kernels = shim::tessera_fused_int8(&mut is_preferred, &mut is_bf16);
     has_kernels.then_some(Int8 {
-        is_fastest,
+        is_preferred,
         numbers: Numbers {
             kind: if is_bf16 { Kind::BFloat16 } else { Kind::Float },
             int8: true,

@@ -98,6 +98,11 @@ char* tessera_module_load(const char* data, size_t size, Module** out) {
   });
 }
 
+// A copy that shares nothing with the module.
+char* tessera_module_copy(const Module* module, Module** out) {
+  return guarded([&] { *out = new Module(module->deepcopy()); });
+}
+
 void tessera_module_free(Module* module) { delete module; }
 
 char* tessera_module_save(const Module* module, const char* path) {
@@ -173,6 +178,13 @@ char* tessera_module_freeze(Module* module, int device, int scalar_type, bool qu
       tessera::fuse(module->get_method("forward").graph(),
                     {floating[scalar_type], quantised});
     }
+  });
+}
+
+// Whether any layer of a frozen module multiplies in int8.
+char* tessera_module_int8(const Module* module, bool* out) {
+  return guarded([&] {
+    *out = tessera::fused::multiplies_in_int8(*module->get_method("forward").graph());
   });
 }
 

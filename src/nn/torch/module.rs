@@ -3,6 +3,7 @@
 
 use super::fused;
 use super::shim::{self, take_text};
+use crate::nn::Precision;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
 use std::ptr::{self, NonNull};
@@ -41,6 +42,22 @@ pub struct Numbers {
 impl From<Kind> for Numbers {
     fn from(kind: Kind) -> Numbers {
         Numbers { kind, int8: false }
+    }
+}
+
+impl From<Numbers> for Precision {
+    fn from(numbers: Numbers) -> Precision {
+        match numbers {
+            Numbers { int8: true, .. } => Precision::Int8,
+            Numbers {
+                kind: Kind::BFloat16,
+                ..
+            } => Precision::Bf16,
+            Numbers {
+                kind: Kind::Half, ..
+            } => Precision::Fp16,
+            Numbers { .. } => Precision::F32,
+        }
     }
 }
 
@@ -92,6 +109,17 @@ impl Module {
             let first = message.split(". ").next().unwrap_or_default();
             TorchError(first.to_owned())
         })?;
+        owned(module)
+    }
+
+    /// A copy that shares nothing with the module.
+    ///
+    /// # Errors
+    /// [`TorchError`] if there is no memory for it.
+    pub fn copy(&self) -> Result<Module, TorchError> {
+        let mut module = ptr::null_mut();
+        // SAFETY: the module is valid, and the place is for the call.
+        check(unsafe { shim::tessera_module_copy(self.0.as_ptr(), &raw mut module) })?;
         owned(module)
     }
 
@@ -203,6 +231,17 @@ impl Module {
         // SAFETY: the module is valid and nobody else sees it.
         check(unsafe { shim::tessera_module_freeze(self.0.as_ptr(), device, kind, int8) })?;
         Ok(self)
+    }
+
+    /// Whether any layer of a frozen module multiplies in int8.
+    ///
+    /// # Errors
+    /// [`TorchError`] if it has no `forward`.
+    pub fn multiplies_in_int8(&self) -> Result<bool, TorchError> {
+        let mut does = false;
+        // SAFETY: the module is valid.
+        check(unsafe { shim::tessera_module_int8(self.0.as_ptr(), &mut does) })?;
+        Ok(does)
     }
 
     /// The graph of `forward` as libtorch prints it.

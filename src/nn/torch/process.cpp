@@ -93,6 +93,17 @@ char* tessera_torch_configuration(char** out) {
   return guarded([&] { *out = tessera::text(at::show_config()); });
 }
 
+// The processor's name, and the instruction sets that libtorch chooses its kernels by.
+char* tessera_cpu_name(char** out) {
+  return guarded([&] {
+    const auto capabilities = at::cpu::get_cpu_capabilities();
+    const auto name = capabilities.find("cpu_name");
+    const bool is_known = name != capabilities.end() && name->second.isString();
+    *out = tessera::text((is_known ? name->second.toStringRef() + ", " : "") +
+                         at::get_cpu_capability());
+  });
+}
+
 // The processor's features that are there, one a line.
 char* tessera_cpu_features(char** out) {
   return guarded([&] {

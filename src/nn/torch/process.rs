@@ -3,6 +3,7 @@
 
 use super::fused;
 use super::shim::{self, take_text};
+use sha2::{Digest, Sha256};
 use std::ptr;
 use std::sync::LazyLock;
 use tch::{Cuda, Device, Kind, Tensor};
@@ -21,8 +22,8 @@ pub struct Environment {
     pub cpu_features: Vec<String>,
     /// Whether the processor computes in bf16, so that networks on it do.
     pub cpu_bf16: bool,
-    /// Whether dense layers of Chessformers multiply in int8, unless another precision is
-    /// asked for.
+    /// Whether dense layers of Chessformers multiply in int8 unless another format is
+    /// asked for, or is found faster.
     pub cpu_int8: bool,
     /// Whether libtorch's MKL has been told to use its fast kernels on
     /// processors that are not Intel's; only on x86-64 Linux.
@@ -56,7 +57,7 @@ pub fn environment() -> Environment {
     Environment {
         libtorch: version(&text(shim::tessera_torch_configuration)),
         cpu_bf16: process.cpu_bf16,
-        cpu_int8: fused::int8().is_some_and(|int8| int8.is_fastest),
+        cpu_int8: fused::int8().is_some_and(|int8| int8.is_preferred),
         cpu_features: process.cpu_features.clone(),
         mkl_fast_kernels: shim::tessera_mkl_asked(),
         memory_kept: process.memory_kept,
@@ -68,6 +69,28 @@ pub fn environment() -> Environment {
 /// Threads this process may run at once, as affinity and control groups have it.
 pub(super) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Settings of libtorch's libraries that keep them from instruction sets.
+const MASKS: [&str; 3] = [
+    "ONEDNN_MAX_CPU_ISA",
+    "DNNL_MAX_CPU_ISA",
+    "MKL_ENABLE_INSTRUCTIONS",
+];
+
+/// What the speed of networks depends on here: the processor's name, and a hash of its
+/// features, of what keeps from using them, and of the program.
+pub(super) fn processor() -> String {
+    let name = text(shim::tessera_cpu_name);
+    let commit = option_env!("TESSERA_COMMIT").unwrap_or_default();
+    let mut words: Vec<String> = [env!("CARGO_PKG_VERSION"), commit, LIBTORCH_VERSION]
+        .map(str::to_owned)
+        .into();
+    words.extend_from_slice(&prepare().cpu_features);
+    words.extend(MASKS.map(|mask| format!("{mask}={:?}", std::env::var_os(mask))));
+    let hash = Sha256::digest(words.join("\n"));
+    let digits = hash[..8].iter().map(|byte| format!("{byte:02x}"));
+    format!("{name}, {}", digits.collect::<String>())
 }
 
 /// What [`prepare`] did and found.

@@ -35,6 +35,7 @@ unsafe extern "C" {
         size: usize,
         out: *mut *mut Module,
     ) -> *mut c_char;
+    pub(super) fn tessera_module_copy(module: *const Module, out: *mut *mut Module) -> *mut c_char;
     pub(super) fn tessera_module_free(module: *mut Module);
     pub(super) fn tessera_module_save(module: *const Module, path: *const c_char) -> *mut c_char;
     pub(super) fn tessera_module_define(module: *mut Module, source: *const c_char) -> *mut c_char;
@@ -60,6 +61,7 @@ unsafe extern "C" {
         scalar_type: c_int,
         int8: bool,
     ) -> *mut c_char;
+    pub(super) fn tessera_module_int8(module: *const Module, out: &mut bool) -> *mut c_char;
     #[cfg(test)]
     pub(super) fn tessera_module_graph(module: *const Module, out: *mut *mut c_char)
     -> *mut c_char;
@@ -138,6 +140,7 @@ unsafe extern "C" {
     pub(super) safe fn tessera_keep_memory() -> bool;
     pub(super) fn tessera_replace_kernels() -> *mut c_char;
     pub(super) fn tessera_torch_configuration(out: *mut *mut c_char) -> *mut c_char;
+    pub(super) fn tessera_cpu_name(out: *mut *mut c_char) -> *mut c_char;
     pub(super) fn tessera_cpu_features(out: *mut *mut c_char) -> *mut c_char;
 }
 

@@ -66,6 +66,77 @@ fn bf16_comes_near_f32() {
     assert!(difference > 0.0 && difference < 0.02, "{difference}");
 }
 
+/// The network has no layers for int8, whose place the format takes that all else is in.
+#[test]
+fn networks_run_in_a_format_that_they_have() {
+    let batch = positions(20, true);
+    let exact = evaluate(&backend("wdl", Precision::F32), &batch);
+    let of = |backend: &TorchBackend| backend.properties().format.clone().unwrap();
+    let chosen = backend("wdl", Precision::Auto);
+    let format = of(&chosen);
+    let tried: Vec<Precision> = format.speeds.iter().map(|speed| speed.precision).collect();
+    let expected: &[Precision] = match process::prepare().cpu_bf16 {
+        true => &[Precision::Bf16, Precision::F32],
+        false => &[],
+    };
+    assert_eq!(tried, expected);
+    assert!(
+        format
+            .speeds
+            .iter()
+            .all(|speed| speed.evaluations_per_second > 0.0)
+    );
+    assert_eq!(Precision::from(chosen.numbers()), format.precision);
+    assert!(difference(&exact, &evaluate(&chosen, &batch)) < 0.02);
+    // A process does not change its mind.
+    assert_eq!(of(&backend("wdl", Precision::Auto)), format);
+    if let Some(int8) = fused::int8() {
+        let asked = backend("wdl", Precision::Int8);
+        assert_eq!(asked.numbers(), int8.numbers.kind.into());
+        assert_eq!(of(&asked), Precision::from(asked.numbers()).into());
+    }
+}
+
+/// There are no determinants in bf16.
+#[test]
+fn a_format_that_fails_is_not_chosen() {
+    // At once, or on batches larger than those of the warm-up.
+    for batch in [0, 2] {
+        let forward = format!(
+            "
+def forward(self, x):
+    b = x.size(0)
+    p = torch.zeros([b, 1858], dtype=self.heads.dtype) + {batch}
+    if b > {batch}:
+        p = p + torch.det(self.heads[:2, :2])
+    return p, p[:, :3], p[:, 0], p[:, 0], p[:, 0]
+"
+        );
+        let file = tiny::file(&forward, Some(&tiny::honest_metadata("wdl")));
+        let new = |precision| {
+            TorchBackend::new(&file, CodePolicy::Allowed, DeviceChoice::Cpu, precision, 0)
+        };
+        let in_bf16 = new(Precision::Bf16);
+        let inputs = vec![Input::encode(&Game::default()); 3];
+        assert!(
+            in_bf16
+                .and_then(|backend| backend.forward(&inputs))
+                .is_err()
+        );
+        let chosen = new(Precision::Auto).unwrap();
+        assert_eq!(chosen.numbers(), Kind::Float.into(), "{batch}");
+        chosen.forward(&inputs).unwrap();
+    }
+    // What is always wrong is told of.
+    let wrong = tiny::file(
+        "def forward(self, x): return x",
+        Some(&tiny::honest_metadata("wdl")),
+    );
+    let (device, auto) = (DeviceChoice::Cpu, Precision::Auto);
+    let error = TorchBackend::new(&wrong, CodePolicy::Allowed, device, auto, 0).unwrap_err();
+    assert!(matches!(error, NetworkError::Output { .. }), "{error}");
+}
+
 #[test]
 fn values_are_probabilities_and_follow_the_search_value() {
     let batch = positions(40, true);

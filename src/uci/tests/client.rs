@@ -91,6 +91,7 @@ impl Factory for Script {
                     reads_ratings: false,
                     recommended_batch: 1,
                     recommended_threads: 1,
+                    format: None,
                 },
                 self.0.clone(),
             ))),

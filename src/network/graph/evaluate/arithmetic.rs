@@ -114,9 +114,12 @@ impl Evaluation<'_> {
                 }
             }
             "Cast" => match self.int("to", 0)? {
-                kind if WIDE.contains(&kind) => x.f_to_kind(Kind::Float)?,
+                // Numbers that are to be exact here, as in norms.
+                kind if WIDE.contains(&kind) && x.is_floating_point() => {
+                    x.f_to_kind(Kind::Float)?
+                }
                 // Whatever the network is run in.
-                kind if NARROW.contains(&kind) => x.f_type_as(self.planes)?,
+                kind if is_float(kind) => x.f_type_as(self.planes)?,
                 kind => return text(format!("it casts numbers to the data type {kind}")),
             },
             _ => {

@@ -6,6 +6,8 @@
 #include <torch/csrc/jit/passes/subgraph_rewrite.h>
 #include <torch/library.h>
 
+#include <map>
+
 using at::Tensor;
 using torch::jit::Graph;
 using torch::jit::Match;
@@ -341,7 +343,37 @@ bool is_attention(const Match& match, const Constants::Names& names) {
                                {"norm_bias", {width}}});
 }
 
+// The first tensor of a list that is constant; undefined for all else.
+Tensor first_of(const torch::jit::Value* list) {
+  if (list->node()->kind() == c10::prim::ListConstruct && !list->node()->inputs().empty()) {
+    return tensor_of(list->node()->input(0));
+  }
+  const auto constant = torch::jit::toIValue(list);
+  const bool is_list = constant && constant->isTensorList() && !constant->toTensorList().empty();
+  return is_list ? constant->toTensorVector().front() : Tensor();
+}
+
 }  // namespace
+
+bool multiplies_in_int8(const Graph& graph) {
+  // Operators whose last input says so, and where their weights are.
+  static const std::map<c10::Symbol, size_t> operators = {
+      {c10::Symbol::fromQualString("tessera::attention"), 4},
+      {c10::Symbol::fromQualString("tessera::feed_forward"), 1},
+      {c10::Symbol::fromQualString("tessera::dense_mish"), 1},
+      {c10::Symbol::fromQualString("tessera::policy"), 1},
+  };
+  const auto does = [](const torch::jit::Node* node) {
+    const auto found = operators.find(node->kind());
+    if (found == operators.end() || torch::jit::toIValue(node->inputs().back()) != true) {
+      return false;
+    }
+    const Ints first = weight_sizes(first_of(node->input(found->second)));
+    const bool is_pair = node->kind() == c10::Symbol::fromQualString("tessera::feed_forward");
+    return first.size() == 2 && fit_int8({first[1], is_pair ? first[0] : first[1]});
+  };
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), does);
+}
 
 void fuse_encoder(const std::shared_ptr<Graph>& graph, const Numbers& numbers) {
   if (!has_kernels(numbers)) {

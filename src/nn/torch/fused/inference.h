@@ -25,4 +25,8 @@ void fuse_inputs(const std::shared_ptr<torch::jit::Graph>& graph, const Numbers&
 // `fuse_encoder`.
 void fuse_heads(const std::shared_ptr<torch::jit::Graph>& graph, const Numbers& numbers);
 
+// Whether any layer of a graph that was rewritten multiplies in int8: networks may have
+// none, or none of a width that kernels take.
+bool multiplies_in_int8(const torch::jit::Graph& graph);
+
 }  // namespace tessera::fused

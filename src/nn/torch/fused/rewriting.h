@@ -21,13 +21,17 @@ inline bool has_kernels(const Numbers& numbers) {
          kernels(numbers.type, numbers.quantised) != nullptr;
 }
 
+// Whether layers with these inputs can multiply in int8.
+inline bool fit_int8(at::IntArrayRef inputs) {
+  return std::all_of(inputs.begin(), inputs.end(), [](int64_t width) {
+    return width % kQuantisedMultiple == 0 && width <= kQuantisedMost;
+  });
+}
+
 // The kernels for tokens like these. In int8 layers multiply whose `inputs` allow it.
 inline const Kernels& kernels_of(const at::Tensor& tokens, bool quantised,
                                  std::initializer_list<int64_t> inputs) {
-  const bool fits = std::all_of(inputs.begin(), inputs.end(), [](int64_t width) {
-    return width % kQuantisedMultiple == 0 && width <= kQuantisedMost;
-  });
-  return kernels_for(tokens.scalar_type(), quantised && fits);
+  return kernels_for(tokens.scalar_type(), quantised && fit_int8(inputs));
 }
 
 // Packs the weights of a block by one of Kernels' functions, when a network is frozen.

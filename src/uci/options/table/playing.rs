@@ -169,9 +169,9 @@ pub(super) const ENTRIES: &[Entry] = &[
             set: |settings, value| choose(&mut settings.backend.network.precision, value),
         },
         help: "Format that the network runs in. `auto` takes `fp16` on CUDA. On a CPU it takes what \
-               is fastest: `bf16` with AMX, else `int8` with AVX2, else `f32`; `tessera doctor` \
-               says which of them here, and why. `int8` computes the \
-               dense layers of Chessformers in 8-bit integers and everything else in `bf16` or \
+               this network is fastest in here, of `int8`, `bf16` and `f32`: it measures that once \
+               and keeps the answer; `tessera doctor` says which it is, and why. `int8` computes \
+               the dense layers of Chessformers in 8-bit integers and everything else in `bf16` or \
                `f32`, whichever the processor prefers.",
     },
     Entry {

@@ -1,0 +1,82 @@
+//! `train merge`: one network whose weights are the mean of several networks'.
+
+use super::source;
+use anyhow::ensure;
+use clap::Args;
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+use tessera::network::merge::{Part, merge};
+use tessera::nn::CodeArguments;
+use tessera::nn::torch::ExportPrecision;
+use tessera::overwrite;
+use tessera::train::Checkpoint;
+
+/// Arguments of `train merge`.
+#[derive(Args)]
+pub struct Merge {
+    /// Two or more of one architecture: checkpoints, runs' folders for their newest
+    /// ones, or network files (.pt).
+    #[arg(value_name = "RUN", required = true, num_args = 2..)]
+    sources: Vec<PathBuf>,
+    #[command(flatten)]
+    code: CodeArguments,
+    /// The network to write.
+    #[arg(short, long, value_name = "OUT.pt")]
+    output: PathBuf,
+    /// The share of each in the mean, in their order, as in 2,1,1; by default all count
+    /// alike.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "WEIGHTS",
+        allow_negative_numbers = true
+    )]
+    weights: Option<Vec<f64>>,
+    /// The network's name; by default its file's.
+    #[arg(long)]
+    name: Option<String>,
+    /// Floating-point format in which parameters are stored.
+    #[arg(long, value_enum, default_value_t)]
+    precision: ExportPrecision,
+    /// Take the last weights of runs, not their averages.
+    #[arg(long)]
+    last: bool,
+}
+
+impl Merge {
+    /// Writes the network.
+    pub fn run(self) -> anyhow::Result<()> {
+        let count = self.sources.len();
+        let weights = self.weights.unwrap_or_else(|| vec![1.0; count]);
+        let given = weights.len();
+        ensure!(
+            given == count,
+            "--weights names {given} for {count} networks"
+        );
+        for source in &self.sources {
+            overwrite::refuse(&self.output, Checkpoint::files(source)?)?;
+        }
+        let parts = self.sources.iter().zip(weights).map(|(source, weight)| {
+            Ok(Part {
+                source: source.display().to_string(),
+                network: source::open(source, self.code, self.last)?,
+                weight,
+            })
+        });
+        let parts = parts.collect::<anyhow::Result<_>>()?;
+        let stem = self.output.file_stem().unwrap_or_default();
+        let name = self
+            .name
+            .unwrap_or_else(|| stem.to_string_lossy().into_owned());
+        let metadata = merge(name, parts)?.write(self.precision, &self.output)?;
+        writeln!(
+            stdout(),
+            "{}: {}, the mean of {count} networks, {} parameters, sha256 {}",
+            self.output.display(),
+            metadata.name,
+            metadata.parameters,
+            metadata.hash,
+        )?;
+        Ok(())
+    }
+}

@@ -1,0 +1,193 @@
+//! The format that a network runs in: measured once, and kept.
+
+// What has AVX2 has formats to choose from.
+#![cfg(target_arch = "x86_64")]
+
+use crate::interop_lc0::plain;
+use assert_cmd::Command;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use tessera::nn::torch::ExportPrecision;
+
+/// A network in a folder, which is also the user's own.
+struct Workplace {
+    folder: TempDir,
+    net: PathBuf,
+}
+
+impl Workplace {
+    fn new() -> Workplace {
+        let folder = tempfile::tempdir().unwrap();
+        let net = folder.path().join("net.pt");
+        plain::write(&net, ExportPrecision::Fp16);
+        Workplace { folder, net }
+    }
+
+    fn tessera(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tessera"));
+        let home = self.folder.path();
+        for variable in ["HOME", "LOCALAPPDATA"] {
+            command.env(variable, home);
+        }
+        command.env("XDG_CACHE_HOME", home.join("cache"));
+        command.args(arguments);
+        command
+    }
+
+    /// What `doctor` says of the format that the network runs in.
+    fn format(&self, mut doctor: Command) -> Value {
+        let output = doctor.arg("--net").arg(&self.net).arg("--json").output();
+        let text = String::from_utf8(output.unwrap().stdout).unwrap();
+        let mut said: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        let format = said["format"].take();
+        assert!(format["precision"].is_string(), "{text}");
+        format
+    }
+
+    /// The file that the choice is kept in.
+    fn kept(&self) -> PathBuf {
+        let folders = ["cache", "Library/Caches", "."];
+        let files = folders.map(|folder| {
+            self.folder
+                .path()
+                .join(folder)
+                .join("tessera/precision.json")
+        });
+        files.into_iter().find(|file| file.exists()).unwrap()
+    }
+}
+
+fn said(mut command: Command) -> String {
+    let output = command.assert().success();
+    String::from_utf8(output.get_output().stdout.clone()).unwrap()
+}
+
+#[test]
+fn what_was_measured_is_kept_and_said() {
+    let place = Workplace::new();
+    let measured = place.format(place.tessera(&["doctor"]));
+    let speeds = measured["speeds"].as_array().unwrap();
+    assert!(speeds.len() > 1, "{measured}");
+    for speed in speeds {
+        assert!(speed["evaluations_per_second"].as_f64() > Some(0.0));
+    }
+    let file = place.kept();
+    let text = fs::read_to_string(&file).unwrap();
+    assert_eq!(place.format(place.tessera(&["doctor"])), measured);
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+
+    // Another answer is believed.
+    let mut answers: Value = serde_json::from_str(&text).unwrap();
+    let other = match measured["precision"] == "f32" {
+        true => "int8",
+        false => "f32",
+    };
+    answers[0]["format"]["precision"] = other.into();
+    fs::write(&file, answers.to_string()).unwrap();
+    assert_eq!(place.format(place.tessera(&["doctor"]))["precision"], other);
+    let mut engine = place.tessera(&[]);
+    let net = place.net.display();
+    engine.write_stdin(format!("setoption name Net value {net}\nisready\nquit\n"));
+    let lines = said(engine);
+    let expected = format!(" s, runs in {other} (evaluations/s: ");
+    assert!(lines.contains(&expected), "{lines}");
+
+    // What is measured on another processor says nothing of this one.
+    answers[0]["processor"] = "AMD K6".into();
+    fs::write(&file, answers.to_string()).unwrap();
+    place.format(place.tessera(&["doctor"]));
+    let answers: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(answers.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_cache_that_is_broken_or_cannot_be_written_fails_no_load() {
+    let place = Workplace::new();
+    let format = |doctor| place.format(doctor);
+    format(place.tessera(&["doctor"]));
+    let file = place.kept();
+    let whole = fs::read_to_string(&file).unwrap();
+    for broken in ["", "no JSON", &whole[..whole.len() / 2], "[{}]"] {
+        fs::write(&file, broken).unwrap();
+        format(place.tessera(&["doctor"]));
+        let written: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        assert_eq!(written.as_array().unwrap().len(), 1, "{broken}");
+    }
+    // A folder has the file's name, then a file the folder's.
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    format(place.tessera(&["doctor"]));
+    let folder = file.parent().unwrap();
+    fs::remove_dir_all(folder).unwrap();
+    fs::write(folder, "no folder").unwrap();
+    format(place.tessera(&["doctor"]));
+    assert_eq!(fs::read_to_string(folder).unwrap(), "no folder");
+    // Nobody's home.
+    let mut homeless = place.tessera(&["doctor"]);
+    for variable in ["HOME", "LOCALAPPDATA", "XDG_CACHE_HOME"] {
+        homeless.env(variable, Path::new("/no such folder"));
+    }
+    format(homeless);
+}
+
+#[test]
+fn backendbench_compares_the_formats_that_a_network_runs_in() {
+    let place = Workplace::new();
+    let net = place.net.to_str().unwrap();
+    let bench = [
+        "backendbench",
+        "--net",
+        net,
+        "--device",
+        "cpu",
+        "--threads",
+        "1",
+    ];
+    let short = ["--batch", "2,3", "--seconds", "0", "--precision"];
+    let run = |precision: &str, more: &[&str]| {
+        said(place.tessera(&[&bench[..], &short, &[precision], more].concat()))
+    };
+    let json = |precision: &str| -> Value {
+        serde_json::from_str(run(precision, &["--json"]).lines().last().unwrap()).unwrap()
+    };
+    let all = json("all");
+    let rows = all["results"].as_array().unwrap();
+    let formats: Vec<_> = rows
+        .iter()
+        .map(|row| (&row["batch"], &row["precision"]))
+        .collect();
+    let expected = [2, 3].map(|batch| ["f32", "bf16", "int8"].map(|it| (batch.into(), it.into())));
+    let expected: Vec<(Value, Value)> = expected.into_iter().flatten().collect();
+    assert_eq!(
+        formats,
+        expected.iter().map(|(a, b)| (a, b)).collect::<Vec<_>>()
+    );
+    let table = run("all", &[]);
+    let auto = all["format"]["precision"].as_str().unwrap();
+    assert!(
+        table.contains(&format!("auto takes {auto}\nbatch")),
+        "{table}"
+    );
+    assert_eq!(table.lines().count(), 4);
+    let one = json("bf16");
+    assert_eq!(one["format"]["precision"], "bf16");
+    assert!(
+        one["results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|row| row["precision"] == "bf16")
+    );
+    assert!(run("bf16", &[]).starts_with("plain in bf16, 1 threads\n"));
+    // Without a network there is nothing to compare.
+    let mut uniform =
+        place.tessera(&["backendbench", "--backend", "uniform", "--precision", "all"]);
+    let output = uniform.assert().failure();
+    let errors = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+    assert!(
+        errors.contains("--precision all is for networks"),
+        "{errors}"
+    );
+}

@@ -262,7 +262,7 @@ mod tests {
         ] {
             let message = error.unwrap().to_string();
             assert!(
-                message.contains("text.pt") && message.contains("train export"),
+                message.contains("text.pt") && message.contains("tessera import"),
                 "{message}"
             );
             assert!(!message.contains('\n'), "{message}");

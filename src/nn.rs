@@ -30,7 +30,7 @@ pub use load::{
     NetworkOptions, load, load_for_many,
 };
 pub use metadata::{
-    CONTRACT, ContractError, Encoder, FORWARD, Metadata, Method, SEARCH_VALUES, TensorSpec,
+    CONTRACT, ContractError, EncoderSpec, FORWARD, Metadata, Method, SEARCH_VALUES, TensorSpec,
 };
 pub use network::{NetworkError, formats};
 #[cfg(feature = "torch")]
@@ -42,7 +42,7 @@ pub use torch::tensor_hash;
 pub use uniform::Uniform;
 
 use crate::chess::{Game, Ratings};
-use crate::encode::{Input, InputFormat, Transform, policy_index};
+use crate::encode::{Encoder, Input, Unencodable, policy_index};
 use shakmaty::{Move, Position};
 use std::sync::Arc;
 
@@ -51,26 +51,64 @@ use std::sync::Arc;
 pub struct Batch {
     keys: Vec<u64>,
     inputs: Vec<Input>,
+    sequences: Sequences,
     moves: Vec<u16>,
     ends: Vec<usize>,
 }
 
+/// Games as tokens, for networks that read moves.
+#[derive(Clone, Debug, Default)]
+struct Sequences {
+    tokens: Vec<u16>,
+    ends: Vec<usize>,
+    ratings: Vec<Ratings>,
+}
+
 impl Batch {
     /// Appends the game's current position. `moves` are its legal moves in any
-    /// order that the player likes. `format` is [`Properties::input`] of the
+    /// order that the player likes. `encoder` is [`Properties::encoder`] of the
     /// backend that will evaluate the batch.
-    pub fn push(&mut self, game: &Game, moves: &[Move], format: Option<InputFormat>) {
+    ///
+    /// # Errors
+    /// [`BackendError::Unencodable`] if the backend cannot be asked about this game; then
+    /// nothing is appended.
+    pub fn push(
+        &mut self,
+        game: &Game,
+        moves: &[Move],
+        encoder: &Encoder,
+    ) -> Result<(), BackendError> {
         let turn = game.position().turn();
-        self.keys.push(evaluation_key(game));
-        let transform = format.map_or_else(Transform::default, |format| {
-            let (input, transform) = format.encode(game);
-            self.inputs.push(input);
-            transform
-        });
         let indices = moves.iter().map(|&mv| policy_index(mv, turn));
-        self.moves
-            .extend(indices.map(|index| transform.index(index)));
+        match encoder {
+            Encoder::Nothing => self.moves.extend(indices),
+            Encoder::Rows(format) => {
+                let (input, transform) = format.encode(game);
+                self.inputs.push(input);
+                let indices = indices.map(|index| transform.index(index));
+                self.moves.extend(indices);
+            }
+            Encoder::Moves(encoder) => {
+                let Sequences {
+                    tokens,
+                    ends,
+                    ratings,
+                } = &mut self.sequences;
+                encoder.encode(game, tokens)?;
+                ends.push(tokens.len());
+                ratings.push(game.ratings());
+                let vocabulary = &encoder.vocabulary;
+                // Nothing is learned of the filling: such a move is the least likely.
+                let token = |&mv: &Move| vocabulary.token(game.position(), mv);
+                let tokens = moves
+                    .iter()
+                    .map(|mv| token(mv).unwrap_or_else(|| vocabulary.padding()));
+                self.moves.extend(tokens);
+            }
+        }
+        self.keys.push(encoder.key(game));
         self.ends.push(self.moves.len());
+        Ok(())
     }
 
     /// Appends position `index` of another batch.
@@ -78,6 +116,11 @@ impl Batch {
         self.keys.push(other.keys[index]);
         if let Some(&input) = other.inputs.get(index) {
             self.inputs.push(input);
+        }
+        if let Some((tokens, ratings)) = other.sequence(index) {
+            self.sequences.tokens.extend_from_slice(tokens);
+            self.sequences.ends.push(self.sequences.tokens.len());
+            self.sequences.ratings.push(ratings);
         }
         self.moves.extend_from_slice(other.moves(index));
         self.ends.push(self.moves.len());
@@ -99,6 +142,9 @@ impl Batch {
     pub fn clear(&mut self) {
         self.keys.clear();
         self.inputs.clear();
+        self.sequences.tokens.clear();
+        self.sequences.ends.clear();
+        self.sequences.ratings.clear();
         self.moves.clear();
         self.ends.clear();
     }
@@ -109,33 +155,31 @@ impl Batch {
         &self.keys
     }
 
-    /// The encoded positions; empty if the batch was gathered without encoding.
+    /// The rows of [`Encoder::Rows`]; empty with other encoders.
     #[must_use]
     pub fn inputs(&self) -> &[Input] {
         &self.inputs
     }
 
-    /// Policy indices of the moves of position `index`.
+    /// The tokens of position `index` and the players' ratings, with
+    /// [`Encoder::Moves`].
+    #[must_use]
+    pub fn sequence(&self, index: usize) -> Option<(&[u16], Ratings)> {
+        let Sequences {
+            tokens,
+            ends,
+            ratings,
+        } = &self.sequences;
+        let &ratings = ratings.get(index)?;
+        Some((&tokens[span(ends, index)], ratings))
+    }
+
+    /// Policy indices of the moves of position `index`; with [`Encoder::Moves`] their
+    /// tokens.
     #[must_use]
     pub fn moves(&self, index: usize) -> &[u16] {
         &self.moves[span(&self.ends, index)]
     }
-}
-
-/// The key under which a search and the evaluation cache know a position. It covers
-/// the position, whether it is a repetition, the players' ratings, and the plies of
-/// the 50-move rule: in steps of eight, and exactly from 64 on. Earlier history is
-/// left out, as in Lc0's cache (CacheHistoryLength 0).
-#[must_use]
-pub fn evaluation_key(game: &Game) -> u64 {
-    let rule50 = u64::from(game.rule50());
-    let rule50 = if rule50 < 64 { rule50 / 8 } else { rule50 };
-    let repeated = u64::from(game.current().repetitions > 0);
-    let Ratings { white, black } = game.ratings();
-    let [white, black] = [white, black].map(|rating| u64::from(rating.unwrap_or(0)));
-    let salt =
-        (white << 32 | black << 16 | rule50 << 1 | repeated).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    game.current().key ^ salt
 }
 
 fn span(ends: &[usize], index: usize) -> std::ops::Range<usize> {
@@ -218,9 +262,8 @@ impl Evaluations {
 pub struct Properties {
     /// Name for people: the network's, or `uniform` and the like.
     pub name: String,
-    /// Encoding of [`Batch::inputs`]; `None` if the backend reads no inputs, so
-    /// that players need not encode.
-    pub input: Option<InputFormat>,
+    /// What it is told of a game.
+    pub encoder: Encoder,
     /// Whether it predicts [`Value::moves_left`].
     pub has_moves_left: bool,
     /// Whether it predicts [`Value::error`].
@@ -238,6 +281,9 @@ pub struct Properties {
 /// Why an evaluation failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BackendError {
+    /// The network reads what this game does not have.
+    #[error("the network cannot be asked: {0}")]
+    Unencodable(#[from] Unencodable),
     /// libtorch refused: out of memory, a device that has gone, and the like.
     #[error("the network could not be evaluated: {0}")]
     Torch(String),
@@ -263,7 +309,7 @@ pub enum BackendError {
 /// let game = Game::default();
 /// let moves = game.position().legal_moves();
 /// let mut batch = Batch::default();
-/// batch.push(&game, &moves, backend.properties().input);
+/// batch.push(&game, &moves, &backend.properties().encoder)?;
 /// let mut evaluations = Evaluations::default();
 /// backend.evaluate(&batch, &mut evaluations)?;
 /// assert_eq!(evaluations.logits(0).len(), 20);
@@ -315,17 +361,21 @@ pub fn softmax(logits: &mut [f32], temperature: f32) {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::encode::InputFormat;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// A game that takes the first, second, third … legal move in turn, and the
     /// positions it comes through.
     pub(crate) fn positions(count: usize, encode: bool) -> Batch {
-        let format = encode.then_some(InputFormat::Classical);
+        let encoder = match encode {
+            true => Encoder::Rows(InputFormat::Classical),
+            false => Encoder::Nothing,
+        };
         let mut batch = Batch::default();
         let mut game = Game::default();
         for ply in 0..count {
             let moves = game.position().legal_moves();
-            batch.push(&game, &moves, format);
+            batch.push(&game, &moves, &encoder).unwrap();
             match moves.get(ply % moves.len().max(1)) {
                 Some(&mv) => game.play(mv),
                 None => game = Game::default(),

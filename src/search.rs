@@ -327,7 +327,7 @@ impl Search {
     /// best: positions that somebody made up have up to 270.
     fn keep_likeliest(&self, game: &Game, moves: &mut MoveList) -> Result<(), BackendError> {
         let mut batch = Batch::default();
-        batch.push(game, moves, self.backend.properties().input);
+        batch.push(game, moves, &self.backend.properties().encoder)?;
         let mut evaluations = Evaluations::default();
         self.backend.evaluate(&batch, &mut evaluations)?;
         let mate = mate_in_one(game.position(), moves);

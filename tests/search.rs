@@ -12,6 +12,8 @@ mod limits;
 mod mates;
 #[path = "search/mcts.rs"]
 mod mcts;
+#[path = "search/move_readers.rs"]
+mod move_readers;
 #[path = "search/one_ply.rs"]
 mod one_ply;
 #[path = "search/pondering.rs"]

@@ -42,14 +42,14 @@ pub(super) fn priors(
     backend: &dyn Backend,
     positions: &[Candidates<'_>],
 ) -> Result<(Vec<Priors>, Vec<Value>), AgentError> {
-    let format = backend.properties().input;
+    let encoder = &backend.properties().encoder;
     let mut batch = Batch::default();
     let legal: Vec<_> = positions
         .iter()
         .map(|position| position.game.position().legal_moves())
         .collect();
     for (position, legal) in positions.iter().zip(&legal) {
-        batch.push(position.game, legal, format);
+        batch.push(position.game, legal, encoder)?;
     }
     let mut evaluations = Evaluations::default();
     backend.evaluate(&batch, &mut evaluations)?;

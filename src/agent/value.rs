@@ -3,7 +3,8 @@
 use super::immediate::Candidates;
 use super::policy::{Priors, priors};
 use crate::chess::{Ending, Game};
-use crate::encode::InputFormat;
+use crate::encode::Encoder;
+use crate::nn::BackendError;
 use crate::nn::{Backend, Batch, Evaluations, Value};
 use crate::play::{AgentError, Choice, Line, MoveStatistics, Report, Score};
 use crate::search::Parameters;
@@ -51,9 +52,10 @@ pub(super) fn answer(
         .zip(priors)
         .map(|(position, priors)| {
             let least = least_prior(&priors, lines);
-            gather(position.game, priors, least, &mut batch, properties.input)
+            let encoder = &properties.encoder;
+            gather(position.game, priors, least, &mut batch, encoder)
         })
-        .collect();
+        .collect::<Result<_, _>>()?;
     let mut evaluations = Evaluations::default();
     if !batch.is_empty() {
         backend.evaluate(&batch, &mut evaluations)?;
@@ -120,8 +122,8 @@ fn gather(
     priors: Priors,
     least: f32,
     batch: &mut Batch,
-    format: Option<InputFormat>,
-) -> Vec<Candidate> {
+    encoder: &Encoder,
+) -> Result<Vec<Candidate>, BackendError> {
     let mut game = game.clone();
     let mut candidates = Vec::with_capacity(priors.len());
     for (mv, prior) in priors {
@@ -131,7 +133,7 @@ fn gather(
             // A prior that is no number keeps its move.
             None if prior < least => None,
             None => {
-                batch.push(&game, &game.position().legal_moves(), format);
+                batch.push(&game, &game.position().legal_moves(), encoder)?;
                 Some(Outcome::Asked {
                     index: batch.len() - 1,
                     drawable: can_be_repeated(&mut game),
@@ -141,7 +143,7 @@ fn gather(
         candidates.extend(outcome.map(|outcome| Candidate { mv, prior, outcome }));
         game.undo();
     }
-    candidates
+    Ok(candidates)
 }
 
 /// The choice among the candidates of one position.

@@ -108,7 +108,7 @@ impl Arguments {
             0 => properties.recommended_threads,
             threads => usize::from(threads),
         };
-        let positions = positions(POSITIONS, properties.input);
+        let positions = positions(POSITIONS, &properties.encoder)?;
         let time = Duration::from_secs_f64(self.seconds);
         if !self.json {
             print(&self.heading(&*chosen, &backends, threads))?;

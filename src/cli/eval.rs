@@ -71,7 +71,7 @@ impl Evaluated {
         });
         let moves = game.position().legal_moves();
         let mut batch = Batch::default();
-        batch.push(game, &moves, backend.properties().input);
+        batch.push(game, &moves, &backend.properties().encoder)?;
         let mut evaluations = Evaluations::default();
         backend.evaluate(&batch, &mut evaluations)?;
         let mut probabilities = evaluations.logits(0).to_vec();

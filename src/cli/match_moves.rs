@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tessera::agent::AgentKind;
 use tessera::chess::weights_near;
+use tessera::encode::Encoder;
 use tessera::error_report::tell;
 use tessera::eval::move_match::{
     Answer, Band, Difference, Estimate, Evaluator, Interval, Position, Positions, Prediction,
@@ -287,9 +288,9 @@ impl Arguments {
         let agent = || AgentKind::Human.build(backend.clone(), &parameters);
         let properties = backend.properties();
         // A short search gathers a position or few at a time: many fill the batches.
-        let count = match properties.input {
-            Some(_) => properties.recommended_batch,
-            None => properties.recommended_threads,
+        let count = match properties.encoder {
+            Encoder::Nothing => properties.recommended_threads,
+            _ => properties.recommended_batch,
         };
         let agents = (0..count.max(1)).map(|_| Sampler(agent())).collect();
         answers(agents, positions, |_| true)

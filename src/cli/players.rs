@@ -6,6 +6,7 @@ use serde::Serialize;
 use shakmaty::Position;
 use std::sync::Arc;
 use tessera::agent::AgentKind;
+use tessera::encode::Encoder;
 use tessera::eval::runner::{Player, Task};
 use tessera::nn::{self, Backend, BackendKind};
 use tessera::play::Limits;
@@ -68,7 +69,7 @@ impl PlayerArguments {
         }
         let backend = nn::load(&settings.backend)?;
         let properties = backend.properties();
-        let gathered = match searches && properties.input.is_some() {
+        let gathered = match searches && properties.encoder != Encoder::Nothing {
             true => properties.recommended_batch / BATCH_SHARE,
             // Nothing is gained by batches that several players fill.
             false => 0,

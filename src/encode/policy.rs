@@ -149,6 +149,12 @@ pub fn from_square_to_square(index: usize) -> Option<(usize, usize, Option<Role>
     Some((from.into(), to.into(), promotion))
 }
 
+/// The number, below 1,792, of a pair of squares that a queen or a knight could travel.
+pub(super) fn pair_index(from: Square, to: Square) -> Option<u16> {
+    let index = TABLES.index[usize::from(from)][usize::from(to)];
+    (index != NONE).then_some(index)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

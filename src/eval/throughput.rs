@@ -1,7 +1,7 @@
 //! A backend's speed: evaluations a second at a batch size.
 
 use crate::chess::Game;
-use crate::encode::InputFormat;
+use crate::encode::Encoder;
 use crate::nn::{Backend, BackendError, Batch, Evaluations};
 use crate::scoped_threads::join;
 use crossbeam::channel::{Receiver, Sender, bounded};
@@ -24,9 +24,11 @@ const LONGEST_PLAYOUT: usize = 120;
 const WARM_UP: usize = 3;
 
 /// Positions from random playouts, the same ones every time, with all legal
-/// moves. `format` as in [`Batch::push`].
-#[must_use]
-pub fn positions(count: usize, format: Option<InputFormat>) -> Batch {
+/// moves. `encoder` as in [`Batch::push`].
+///
+/// # Errors
+/// [`BackendError::Unencodable`] if a network reads games that are shorter.
+pub fn positions(count: usize, encoder: &Encoder) -> Result<Batch, BackendError> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
     let mut batch = Batch::default();
     let mut game = Game::default();
@@ -36,14 +38,14 @@ pub fn positions(count: usize, format: Option<InputFormat>) -> Batch {
             Some(&mv) if game.plies().len() <= LONGEST_PLAYOUT && game.ending().is_none() => {
                 // Neighbours are much alike; one in four is taken.
                 if random.random_ratio(1, 4) {
-                    batch.push(&game, &moves, format);
+                    batch.push(&game, &moves, encoder)?;
                 }
                 game.play(mv);
             }
             _ => game = Game::default(),
         }
     }
-    batch
+    Ok(batch)
 }
 
 /// The speed at one batch size.
@@ -147,18 +149,24 @@ pub fn measure(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encode::InputFormat;
     use crate::nn::{Properties, Value};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
     fn the_positions_repeat_and_differ_from_one_another() {
-        let first = positions(300, Some(InputFormat::Classical));
-        let again = positions(300, Some(InputFormat::Classical));
+        let first = positions(300, &Encoder::Rows(InputFormat::Classical)).unwrap();
+        let again = positions(300, &Encoder::Rows(InputFormat::Classical)).unwrap();
         assert_eq!(first.keys(), again.keys());
         assert_eq!(first.inputs(), again.inputs());
         let distinct: std::collections::HashSet<_> = first.keys().iter().collect();
         assert!(distinct.len() > 280, "{}", distinct.len());
-        assert!(positions(10, None).inputs().is_empty());
+        assert!(
+            positions(10, &Encoder::Nothing)
+                .unwrap()
+                .inputs()
+                .is_empty()
+        );
     }
 
     /// Takes a millisecond a call and fails when it is told to.
@@ -173,7 +181,7 @@ mod tests {
             Slow {
                 properties: Properties {
                     name: "slow".to_owned(),
-                    input: None,
+                    encoder: Encoder::Nothing,
                     has_moves_left: false,
                     has_error: false,
                     reads_ratings: false,
@@ -208,7 +216,7 @@ mod tests {
     #[test]
     fn speed_counts_every_thread_and_every_position() {
         let slow = Slow::new(usize::MAX);
-        let positions = positions(16, None);
+        let positions = positions(16, &Encoder::Nothing).unwrap();
         let time = Duration::from_millis(60);
         let one = measure(&slow, &positions, 1, 1, time).unwrap();
         let many = measure(&slow, &positions, 32, 2, time).unwrap();
@@ -219,7 +227,7 @@ mod tests {
 
     #[test]
     fn failures_end_the_measurement() {
-        let positions = positions(4, None);
+        let positions = positions(4, &Encoder::Nothing).unwrap();
         for fails_after in [0, 4, 9] {
             let slow = Slow::new(fails_after);
             let time = Duration::from_secs(60);

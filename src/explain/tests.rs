@@ -122,7 +122,9 @@ fn settings() -> Settings {
 fn by_backend(backend: &TorchBackend, game: &Game) -> (f32, Vec<f32>) {
     let moves = game.position().legal_moves();
     let mut batch = Batch::default();
-    batch.push(game, &moves, backend.properties().input);
+    batch
+        .push(game, &moves, &backend.properties().encoder)
+        .unwrap();
     let mut evaluations = Evaluations::default();
     backend.evaluate(&batch, &mut evaluations).unwrap();
     let mut policy = evaluations.logits(0).to_vec();

@@ -217,13 +217,13 @@ impl<'a> Sampler<'a> {
             .map(|game| &players[game.mover()])
             .collect();
         for backend in &self.backends {
-            let format = backend.properties().input;
+            let encoder = &backend.properties().encoder;
             self.batch.clear();
             let mut asked = Vec::new();
             let games = self.in_flight.iter_mut().zip(&movers);
             for (game, mover) in games.filter(|(_, mover)| Arc::ptr_eq(&mover.backend, backend)) {
                 let legal = game.game.position().legal_moves();
-                self.batch.push(&game.game, &legal, format);
+                self.batch.push(&game.game, &legal, encoder)?;
                 asked.push((game, mover.temperature, legal));
             }
             if asked.is_empty() {
@@ -275,6 +275,7 @@ fn sample(legal: &[Move], logits: &[f32], temperature: f32, random: &mut impl Rn
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encode::Encoder;
     use crate::nn::tests::Counting;
     use crate::nn::{Properties, Random, Uniform, Value};
     use std::collections::BTreeMap;
@@ -400,7 +401,7 @@ mod tests {
             let start = Game::default();
             let legal = start.position().legal_moves();
             let mut batch = Batch::default();
-            batch.push(&start, &legal, None);
+            batch.push(&start, &legal, &Encoder::Nothing).unwrap();
             let mut evaluations = Evaluations::default();
             backend.evaluate(&batch, &mut evaluations).unwrap();
             let mut expected = evaluations.logits(0).to_vec();

@@ -117,7 +117,7 @@ impl Teaching {
                 let rating = turn.fold_wb(ratings.white, ratings.black);
                 let teacher = self.draw(rating, &mut random);
                 let lesson = &mut lessons[teacher];
-                lesson.ask(&self.teachers[teacher], &game, [taught.len() - 1, ply], mv);
+                lesson.ask(&self.teachers[teacher], &game, [taught.len() - 1, ply], mv)?;
                 if lesson.questions.len() >= BATCH {
                     self.hear(teacher, lesson, &mut taught)?;
                 }
@@ -192,11 +192,17 @@ struct Lesson {
 
 impl Lesson {
     /// Adds a game's last position, where `played` was played.
-    fn ask(&mut self, teacher: &PolicyPlayer, game: &Game, place: [usize; 2], played: Move) {
+    fn ask(
+        &mut self,
+        teacher: &PolicyPlayer,
+        game: &Game,
+        place: [usize; 2],
+        played: Move,
+    ) -> Result<(), BackendError> {
         let position = game.position();
         let moves = position.legal_moves();
         self.batch
-            .push(game, &moves, teacher.backend.properties().input);
+            .push(game, &moves, &teacher.backend.properties().encoder)?;
         let legal = Legal::of(&moves, position.turn());
         let ordinal = |mv: Move| legal.ordinal(policy_index(mv, position.turn())) as u8;
         self.questions.push(Question {
@@ -204,6 +210,7 @@ impl Lesson {
             played: ordinal(played),
             ordinals: moves.iter().map(|&mv| ordinal(mv)).collect(),
         });
+        Ok(())
     }
 }
 
@@ -260,6 +267,7 @@ mod tests {
     use crate::data::pgn::parse_game;
     use crate::data::replay::{VariationWeight, replay};
     use crate::data::sample::{Policy, Sample};
+    use crate::encode::Encoder;
     use crate::nn::Random;
     use std::sync::Arc;
 
@@ -312,7 +320,7 @@ mod tests {
             game.truncate(plies);
             let moves = game.position().legal_moves();
             let (mut batch, mut evaluations) = (Batch::default(), Evaluations::default());
-            batch.push(&game, &moves, None);
+            batch.push(&game, &moves, &Encoder::Nothing).unwrap();
             teacher.backend.evaluate(&batch, &mut evaluations).unwrap();
             let mut policy = evaluations.logits(0).to_vec();
             softmax(&mut policy, teacher.temperature);

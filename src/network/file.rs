@@ -7,7 +7,7 @@ use super::outputs::Outputs;
 use super::parameters::{Parameter, Weights};
 use super::taps::Tap;
 use crate::encode::HISTORY;
-use crate::nn::metadata::{CONTRACT, Encoder, FORWARD, Method, TensorSpec};
+use crate::nn::metadata::{CONTRACT, EncoderSpec, FORWARD, Method, TensorSpec};
 use crate::nn::torch::{self, ExportPrecision, NetworkError, Script, ScriptError};
 use crate::nn::{CodePolicy, Metadata};
 use serde_json::Value;
@@ -203,7 +203,7 @@ impl Network {
         architecture["macs_total"] = size.macs_total.into();
         architecture["precision"] = serde_json::to_value(precision).expect("plain data");
         let scalars = interface.scalars.into_iter().map(str::to_owned);
-        let encoder = Encoder::planes(interface.format, HISTORY as u32, scalars.collect());
+        let encoder = EncoderSpec::planes(interface.format, HISTORY as u32, scalars.collect());
         let outputs = interface.outputs.iter();
         let outputs = outputs.map(|output| TensorSpec::of_output(output.name()));
         let forward = Method {

@@ -193,6 +193,7 @@ fn by_policy_index(moves: &[u16]) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::chess::Game;
+    use crate::encode::Encoder;
     use crate::nn::Random;
     use crate::nn::tests::{Counting, assert_same, positions};
     use proptest::prelude::*;
@@ -219,14 +220,14 @@ mod tests {
         let mut moves = game.position().legal_moves();
         for _ in 0..3 {
             let mut batch = Batch::default();
-            batch.push(&game, &moves, None);
+            batch.push(&game, &moves, &Encoder::Nothing).unwrap();
             assert_same(&cache, &Random::new(1), &batch);
             moves.rotate_left(7);
         }
         assert_eq!(cache.inner.positions(), 1);
         // Another number of moves is a miss.
         let mut batch = Batch::default();
-        batch.push(&game, &moves[..3], None);
+        batch.push(&game, &moves[..3], &Encoder::Nothing).unwrap();
         assert_same(&cache, &Random::new(1), &batch);
         assert_eq!(cache.inner.positions(), 2);
     }
@@ -248,7 +249,7 @@ mod tests {
                     game = Game::default();
                     continue;
                 }
-                batch.push(&game, &moves, None);
+                batch.push(&game, &moves, &Encoder::Nothing).unwrap();
                 game.play(moves[(round * 31 + ply * 17) % moves.len()]);
             }
             assert_same(&cache, &Random::new(1), &batch);

@@ -36,7 +36,7 @@ pub struct Metadata {
     /// Its family and sizes, as `crate::network` builds it from them.
     pub architecture: serde_json::Value,
     /// How positions become inputs.
-    pub encoder: Encoder,
+    pub encoder: EncoderSpec,
     /// What it computes, by the names of the module's methods.
     ///
     /// [`FORWARD`] takes rows and returns a tuple. The outputs known of it are
@@ -63,7 +63,7 @@ pub struct Metadata {
 
 /// How positions become inputs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Encoder {
+pub struct EncoderSpec {
     /// The encoder: [`PLANES`].
     pub kind: String,
     /// How boards are encoded, [`InputFormat::number`].
@@ -77,7 +77,7 @@ pub struct Encoder {
     pub scalars: Vec<String>,
 }
 
-impl Encoder {
+impl EncoderSpec {
     /// Whether the mover's rating is among the inputs.
     #[must_use]
     pub fn reads_ratings(&self) -> bool {
@@ -86,8 +86,8 @@ impl Encoder {
 
     /// The encoder of bitboards and scalars.
     #[must_use]
-    pub fn planes(format: u32, history: u32, scalars: Vec<String>) -> Encoder {
-        Encoder {
+    pub fn planes(format: u32, history: u32, scalars: Vec<String>) -> EncoderSpec {
+        EncoderSpec {
             kind: PLANES.to_owned(),
             format,
             history,
@@ -279,7 +279,7 @@ pub(crate) mod tests {
     pub(crate) fn metadata(outputs: &[&str], search_value: &str) -> Metadata {
         let scalars = SCALARS.map(str::to_owned).to_vec();
         let format = InputFormat::Classical.number();
-        let encoder = Encoder::planes(format, HISTORY as u32, scalars);
+        let encoder = EncoderSpec::planes(format, HISTORY as u32, scalars);
         let outputs = outputs.iter().map(|name| TensorSpec::of_output(name));
         let forward = Method {
             inputs: vec![encoder.rows()],

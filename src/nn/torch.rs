@@ -28,7 +28,7 @@ use super::{
     Metadata, Precision, Properties, Value, softmax,
 };
 use crate::chess::Game;
-use crate::encode::{BOARDS, Input, POLICY_SIZE, SCALARS, WIDTH};
+use crate::encode::{BOARDS, Encoder, Input, POLICY_SIZE, SCALARS, WIDTH};
 use check::{CheckError, Refusal};
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
@@ -262,7 +262,7 @@ impl TorchBackend {
             module: Arc::new(module),
             properties: Properties {
                 name: metadata.name.clone(),
-                input: Some(metadata.format().unwrap_or_default()),
+                encoder: Encoder::Rows(metadata.format().unwrap_or_default()),
                 has_moves_left: heads.moves_left.is_some(),
                 has_error: heads.error.is_some(),
                 reads_ratings: metadata.encoder.reads_ratings(),

@@ -1,6 +1,7 @@
 //! The uniform backend: every position is even, every move equally likely.
 
 use super::{Backend, BackendError, Batch, Evaluations, Properties, Value};
+use crate::encode::Encoder;
 
 /// Finds every position even and every move alike: `q` and `d` are 0 (half the
 /// games won, half lost), all logits 0.
@@ -43,7 +44,7 @@ const BATCH: usize = 1024;
 pub(super) fn without_network(name: &str) -> Properties {
     Properties {
         name: name.to_owned(),
-        input: None,
+        encoder: Encoder::Nothing,
         has_moves_left: false,
         has_error: false,
         reads_ratings: false,

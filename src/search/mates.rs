@@ -45,7 +45,7 @@ const LEAF: u64 = 100;
 /// Bytes of a leaf's table, enough for so many nodes.
 const LEAF_TABLE: usize = 1 << 17;
 /// Longest mate that a leaf takes: nodes are shared by paths whose 50-move clocks
-/// differ, by less than 8 below 64 (see [`crate::nn::evaluation_key`]).
+/// differ, by less than 8 below 64 (see [`crate::encode::Encoder::key`]).
 const LEAF_PLIES: u32 = 32;
 
 /// What is proven of a root move.

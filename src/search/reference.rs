@@ -6,6 +6,7 @@ use super::header::Outcome;
 use super::tree::Tree;
 use super::{Parameters, Search, prior};
 use crate::chess::{Game, mate_in_one};
+use crate::encode::Encoder;
 use crate::nn::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 use crate::play::{Control, Limits};
 use shakmaty::{CastlingMode, Move, Position};
@@ -16,7 +17,7 @@ struct Hashed(Properties);
 fn hashed() -> Hashed {
     Hashed(Properties {
         name: "hashed".to_owned(),
-        input: None,
+        encoder: Encoder::Nothing,
         has_moves_left: false,
         has_error: false,
         reads_ratings: false,
@@ -92,7 +93,7 @@ impl Plain {
         }
         let moves = game.position().legal_moves();
         let (mut batch, mut evaluations) = (Batch::default(), Evaluations::default());
-        batch.push(game, &moves, None);
+        batch.push(game, &moves, &Encoder::Nothing).unwrap();
         hashed().evaluate(&batch, &mut evaluations).unwrap();
         let arena = Arena::new(1);
         let logits = evaluations.logits(0);

@@ -20,8 +20,8 @@ use super::tree::{Full, MAX_IN_FLIGHT, Tree};
 use super::value::weight;
 use super::{Parameters, shared::Shared};
 use crate::chess::{CLAIMABLE_RULE50, Game, mate_in_one};
-use crate::encode::InputFormat;
-use crate::nn::{BackendError, Batch, Evaluations, Value, evaluation_key};
+use crate::encode::Encoder;
+use crate::nn::{BackendError, Batch, Evaluations, Value};
 use branch::{Branch, Selected};
 use shakmaty::{Move, Position};
 use std::borrow::Cow;
@@ -38,7 +38,9 @@ pub(crate) struct SearchWorker<'a> {
     tree: &'a Tree,
     parameters: &'a Parameters,
     game: Game,
-    format: Option<InputFormat>,
+    encoder: &'a Encoder,
+    /// Why the backend cannot be asked about a leaf.
+    refusal: Option<BackendError>,
     /// Whether the backend tells how long games last.
     has_length: bool,
     nodes: Span,
@@ -73,7 +75,8 @@ impl<'a> SearchWorker<'a> {
             tree: shared.tree,
             parameters: shared.parameters,
             game: shared.game.clone(),
-            format: shared.backend.properties().input,
+            encoder: &shared.backend.properties().encoder,
+            refusal: None,
             has_length: shared.backend.properties().has_moves_left,
             nodes: Span::default(),
             blocks: Span::default(),
@@ -141,6 +144,9 @@ impl<'a> SearchWorker<'a> {
 
     /// Evaluates the batch.
     pub(crate) fn evaluate(&mut self) -> Result<(), BackendError> {
+        if let Some(refusal) = self.refusal.take() {
+            return Err(refusal);
+        }
         if self.batch.is_empty() {
             return Ok(());
         }
@@ -230,7 +236,7 @@ impl<'a> SearchWorker<'a> {
         }
         if self.path.len() == 1 {
             let shared = self.shared;
-            return self.leaf(&shared.root_moves, visits);
+            return self.leaf(node, &shared.root_moves, visits);
         }
         let position = self.game.position();
         let moves = position.legal_moves();
@@ -241,7 +247,7 @@ impl<'a> SearchWorker<'a> {
             // A network may think nothing of the move that mates.
             (false, _) if mate_in_one(position, &moves).is_some() => (Outcome::Win, 1),
             (false, _) => match self.parameters.tablebase.probe(position) {
-                None => return self.leaf(&moves, visits),
+                None => return self.leaf(node, &moves, visits),
                 Some(verdict) => {
                     self.shared.progress.hit_tablebase(1);
                     (verdict.into(), OUT_OF_SIGHT)
@@ -254,9 +260,13 @@ impl<'a> SearchWorker<'a> {
     }
 
     /// One visit evaluates the leaf, the others come for nothing.
-    fn leaf(&mut self, moves: &[Move], visits: u32) {
+    fn leaf(&mut self, node: Node<'a>, moves: &[Move], visits: u32) {
         let slot = self.batch.len();
-        self.batch.push(&self.game, moves, self.format);
+        if let Err(refusal) = self.batch.push(&self.game, moves, self.encoder) {
+            node.update(|header| Some(header.with_stage(Stage::New)));
+            self.refusal = Some(refusal);
+            return self.add_pick(visits, LeafKind::Collision);
+        }
         self.add_pick(1, LeafKind::Unevaluated { slot });
         if visits > 1 {
             self.add_pick(visits - 1, LeafKind::Collision);
@@ -278,7 +288,7 @@ impl<'a> SearchWorker<'a> {
 
     /// The key of the position as a node.
     fn key(&self) -> u64 {
-        let key = evaluation_key(&self.game);
+        let key = self.encoder.key(&self.game);
         // What WDL tables say holds just after a capture or pawn move only.
         let wdl_holds =
             self.game.rule50() == 0 && self.parameters.tablebase.covers(self.game.position());

@@ -24,7 +24,7 @@ impl Evaluation {
     pub(super) fn new(backend: &dyn Backend, game: &Game) -> Result<Evaluation, BackendError> {
         let moves = game.position().legal_moves().to_vec();
         let mut batch = Batch::default();
-        batch.push(game, &moves, backend.properties().input);
+        batch.push(game, &moves, &backend.properties().encoder)?;
         let mut evaluations = Evaluations::default();
         backend.evaluate(&batch, &mut evaluations)?;
         Ok(Evaluation {

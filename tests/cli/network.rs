@@ -5,7 +5,7 @@ use std::path::Path;
 use tch::{Device, Kind, Tensor};
 use tessera::encode::{HISTORY, InputFormat, POLICY_SIZE, SCALARS};
 use tessera::nn::torch::Module;
-use tessera::nn::{CONTRACT, Encoder, FORWARD, Metadata, Method, TensorSpec, tensor_hash};
+use tessera::nn::{CONTRACT, EncoderSpec, FORWARD, Metadata, Method, TensorSpec, tensor_hash};
 
 const SOURCE: &str = "
 def forward(self, x):
@@ -25,7 +25,7 @@ pub fn write(path: &Path, favourite: usize, wdl: [f32; 3]) {
     }
     let scalars = SCALARS.map(str::to_owned).to_vec();
     let format = InputFormat::Classical.number();
-    let encoder = Encoder::planes(format, HISTORY as u32, scalars);
+    let encoder = EncoderSpec::planes(format, HISTORY as u32, scalars);
     let forward = Method {
         inputs: vec![encoder.rows()],
         outputs: ["policy", "wdl"].map(TensorSpec::of_output).to_vec(),

@@ -4,7 +4,7 @@
 use shakmaty::CastlingMode;
 use std::sync::Arc;
 use tessera::chess::Game;
-use tessera::encode::{Input, InputFormat};
+use tessera::encode::{Encoder, Input, InputFormat};
 use tessera::nn::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 use tessera::play::{Choice, Control, Limits};
 use tessera::search::{Parameters, Search};
@@ -16,7 +16,7 @@ impl Default for Material {
     fn default() -> Material {
         Material(Properties {
             name: "material".to_owned(),
-            input: Some(InputFormat::Classical),
+            encoder: Encoder::Rows(InputFormat::Classical),
             has_moves_left: false,
             has_error: false,
             reads_ratings: false,

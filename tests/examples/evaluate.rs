@@ -20,7 +20,7 @@ fn main() -> anyhow::Result<()> {
 pub fn evaluate(backend: &dyn Backend, game: &Game) -> Result<String, BackendError> {
     let moves = game.position().legal_moves();
     let mut batch = Batch::default();
-    batch.push(game, &moves, backend.properties().input);
+    batch.push(game, &moves, &backend.properties().encoder)?;
     let mut evaluations = Evaluations::default();
     backend.evaluate(&batch, &mut evaluations)?;
 

@@ -68,7 +68,9 @@ fn the_engine_plays_what_the_network_computes() {
         let mut batch = Batch::default();
         for game in games {
             let moves = game.position().legal_moves();
-            batch.push(game, &moves, backend.properties().input);
+            batch
+                .push(game, &moves, &backend.properties().encoder)
+                .unwrap();
         }
         let mut found = Evaluations::default();
         backend.evaluate(&batch, &mut found).unwrap();
@@ -121,7 +123,9 @@ fn the_human_agent_plays_by_the_policy_of_the_ratings() {
     for (game, choice) in games.iter().zip(choices) {
         let moves = game.position().legal_moves();
         let mut batch = Batch::default();
-        batch.push(game, &moves, backend.properties().input);
+        batch
+            .push(game, &moves, &backend.properties().encoder)
+            .unwrap();
         let mut found = Evaluations::default();
         backend.evaluate(&batch, &mut found).unwrap();
         let logits = found.logits(0);
@@ -174,7 +178,9 @@ fn half_the_bytes_are_nearly_as_good() {
     let game = &rated_games(1)[0];
     let moves = game.position().legal_moves();
     let mut batch = Batch::default();
-    batch.push(game, &moves, backend.properties().input);
+    batch
+        .push(game, &moves, &backend.properties().encoder)
+        .unwrap();
     let mut found = Evaluations::default();
     backend.evaluate(&batch, &mut found).unwrap();
     let policy = &network.forward(Positions::Rows(&rows(std::slice::from_ref(game))))[0];

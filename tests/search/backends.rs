@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tessera::encode::InputFormat;
+use tessera::encode::{Encoder, InputFormat, MoveEncoder, Vocabulary};
 use tessera::nn::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 
 /// What a scripted backend says of a position: its value and, by policy index,
@@ -33,7 +33,7 @@ impl Scripted {
         Scripted {
             properties: Properties {
                 name: "scripted".to_owned(),
-                input: None,
+                encoder: Encoder::Nothing,
                 has_moves_left: false,
                 has_error: false,
                 reads_ratings: false,
@@ -56,9 +56,18 @@ impl Scripted {
         script: impl Fn(Color, &[u16]) -> (Value, Vec<f32>) + Send + Sync + 'static,
     ) -> Scripted {
         let mut scripted = Scripted::new(|_, moves| (Value::default(), vec![0.0; moves.len()]));
-        scripted.properties.input = Some(InputFormat::Classical);
+        scripted.properties.encoder = Encoder::Rows(InputFormat::Classical);
         scripted.by_turn = Some(Box::new(script));
         scripted
+    }
+
+    /// Reads games move by move, so many tokens of them.
+    pub fn reading_moves(mut self, context: usize) -> Scripted {
+        self.properties.encoder = Encoder::Moves(MoveEncoder {
+            vocabulary: Arc::new(Vocabulary::Uci),
+            context,
+        });
+        self
     }
 
     /// Every call takes this long.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 use tessera::data::pgn::Journal;
+use tessera::encode::Encoder;
 use tessera::nn::{
     self, BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision,
 };
@@ -118,7 +119,7 @@ impl SelfPlayCommand {
         let settings = self.settings()?;
         let backend = nn::load_for_many(&settings.backend)?;
         let properties = backend.properties();
-        let at_once = match properties.input.is_some() {
+        let at_once = match properties.encoder != Encoder::Nothing {
             true => properties.recommended_batch * properties.recommended_threads,
             // Without a network, batches gain nothing.
             false => std::thread::available_parallelism().map_or(1, usize::from),
@@ -198,6 +199,8 @@ impl SelfPlayCommand {
         };
         let before = settings.clone();
         settings.parameters.hash = HASH;
+        // Networks learn visits: none is made but for a move's worth.
+        settings.parameters.root_first_visits = 0;
         for (name, value) in &self.options {
             settings.set(name, value).context("--set")?;
         }

@@ -110,7 +110,7 @@ impl Arguments {
         let backend = nn::load(&self.network.options(BackendKind::Torch, 1))?;
         let game = Game::default();
         let mut batch = Batch::default();
-        batch.push(&game, &[], backend.properties().input);
+        batch.push(&game, &[], &backend.properties().encoder)?;
         let start = Instant::now();
         backend.evaluate(&batch, &mut Evaluations::default())?;
         let milliseconds = start.elapsed().as_secs_f64() * 1e3;

@@ -104,7 +104,7 @@ impl Respondent for Evaluator<'_> {
         let (mut batch, mut evaluations) = (Batch::default(), Evaluations::default());
         for game in games {
             let legal = game.position().legal_moves();
-            batch.push(game, &legal, self.0.properties().input);
+            batch.push(game, &legal, &self.0.properties().encoder)?;
         }
         self.0.evaluate(&batch, &mut evaluations)?;
         let response = |index| {
@@ -241,6 +241,7 @@ mod tests {
     use super::super::positions::tests::{ALL, positions};
     use super::*;
     use crate::agent::AgentKind;
+    use crate::encode::Encoder;
     use crate::nn::{Random, Uniform};
     use crate::search::Parameters;
     use std::sync::Arc;
@@ -264,7 +265,7 @@ mod tests {
             game.truncate(position.ply + 1);
             let legal = game.position().legal_moves();
             let (mut batch, mut out) = (Batch::default(), Evaluations::default());
-            batch.push(&game, &legal, None);
+            batch.push(&game, &legal, &Encoder::Nothing).unwrap();
             backend.evaluate(&batch, &mut out).unwrap();
             let mut policy = out.logits(0).to_vec();
             softmax(&mut policy, 1.0);

@@ -1,7 +1,7 @@
 //! Network files of contract version 1: one row of words in, a tuple of named
 //! outputs, all of it read by `meta()`.
 
-use super::{CONTRACT, Encoder, FORWARD, Metadata, Method, TensorSpec};
+use super::{CONTRACT, EncoderSpec, FORWARD, Metadata, Method, TensorSpec};
 use serde::Deserialize;
 
 /// The metadata of version 1.
@@ -23,7 +23,7 @@ pub(super) struct Version1 {
 
 impl From<Version1> for Metadata {
     fn from(old: Version1) -> Metadata {
-        let encoder = Encoder::planes(old.input_format, old.history, old.scalars);
+        let encoder = EncoderSpec::planes(old.input_format, old.history, old.scalars);
         let outputs = old.outputs.iter().map(|name| TensorSpec::of_output(name));
         let forward = Method {
             inputs: vec![encoder.rows()],

@@ -6,6 +6,7 @@ use super::super::settings::Settings;
 use super::super::worker::Factory;
 use crate::agent::{AgentKind, ConfigurableAgent};
 use crate::chess::Game;
+use crate::encode::Encoder;
 use crate::nn::{Backend, BackendError, BackendOptions, Batch, Evaluations, LoadError, Properties};
 use crate::play::{
     Agent, AgentError, Choice, Control, Limits, Line, MoveStatistics, Report, Score,
@@ -85,7 +86,7 @@ impl Factory for Script {
             _ => Ok(Arc::new(Nothing(
                 Properties {
                     name: "nothing".to_owned(),
-                    input: None,
+                    encoder: Encoder::Nothing,
                     has_moves_left: false,
                     has_error: false,
                     reads_ratings: false,

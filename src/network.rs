@@ -13,10 +13,12 @@
 
 mod architecture;
 pub(crate) mod bitboards;
+mod blocks;
 mod build;
 pub mod chessformer;
 mod encoder;
 mod file;
+pub mod gpt;
 pub mod graph;
 mod layers;
 pub mod lc0;
@@ -29,9 +31,11 @@ mod taps;
 
 pub(crate) use architecture::PLANES;
 pub use architecture::{Architecture, ArchitectureConfig, Interface, Positions};
+pub use blocks::KvCache;
 pub use build::ArchitectureError;
 pub use chessformer::Chessformer;
 pub use file::{About, Network, OpenError, WeightsError, architecture, open};
+pub use gpt::Gpt;
 pub use graph::Graph;
 pub use layers::Activation;
 pub use lc0::Lc0;

@@ -55,9 +55,6 @@ pub struct Parameters {
     pub root_fpu_strategy: Option<FpuStrategy>,
     /// The value that goes with it (Lc0: FpuValueAtRoot).
     pub root_fpu_value: f32,
-    /// Visits of the root after which each of its moves gets a first visit, however
-    /// little the policy thinks of it; 0 leaves that to exploration.
-    pub root_first_visits: u32,
     /// How much exploration grows with the spread of the values found below a
     /// node, 0 not at all (KataGo: cpuctUtilityStdevScale).
     pub cpuct_spread: f32,
@@ -153,7 +150,6 @@ impl Default for Parameters {
             fpu_value: 0.33,
             root_fpu_strategy: None,
             root_fpu_value: 1.0,
-            root_first_visits: 100,
             cpuct_spread: 0.0,
             draw_score: 0.0,
             contempt: Contempt::default(),

@@ -86,7 +86,7 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
     let own = root.statistics();
     let value = -own.q as f32;
     // An urgency above the position's own value is a hope, and no news.
-    let urgency = first_play_urgency(shared.parameters, true, 0, value, visited_policy).min(value);
+    let urgency = first_play_urgency(shared.parameters, true, value, visited_policy).min(value);
     let unvisited = Statistics {
         visits: 0,
         q: urgency.clamp(own.d as f32 - 1.0, 1.0 - own.d as f32).into(),

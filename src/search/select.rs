@@ -59,18 +59,13 @@ pub(crate) fn exploration(parameters: &Parameters, at_root: bool, visits: u32, s
 
 /// First-play urgency: what a move without visits is taken to be worth. By
 /// default that is below the position's own value, the more, the more policy has
-/// been tried. A root with `visits` to spare tries every move: a sacrifice that the
-/// policy has never seen may win.
+/// been tried.
 pub(crate) fn first_play_urgency(
     parameters: &Parameters,
     at_root: bool,
-    visits: u32,
     own: f32,
     visited_policy: f32,
 ) -> f32 {
-    if at_root && (1..=visits).contains(&parameters.root_first_visits) {
-        return 1.0;
-    }
     let (strategy, value) = match parameters.root_fpu_strategy.filter(|_| at_root) {
         None => (parameters.fpu_strategy, parameters.fpu_value),
         Some(strategy) => (strategy, parameters.root_fpu_value),
@@ -284,24 +279,8 @@ mod tests {
         assert!((explored(0.4) - 1.0).abs() < 1e-3);
         assert!((explored(0.8) - 1.85).abs() < 1e-3 && explored(0.1) < 0.4);
         for at_root in [false, true] {
-            let fpu = first_play_urgency(&parameters, at_root, 99, 0.1, 0.25);
+            let fpu = first_play_urgency(&parameters, at_root, 0.1, 0.25);
             assert!((fpu - (0.1 - 0.33 * 0.5)).abs() < 1e-6);
-        }
-    }
-
-    #[test]
-    fn a_root_with_visits_to_spare_tries_every_move() {
-        let urgency = |first_visits, at_root, visits| {
-            let parameters = Parameters {
-                root_first_visits: first_visits,
-                ..Parameters::default()
-            };
-            first_play_urgency(&parameters, at_root, visits, 0.1, 0.25)
-        };
-        assert_eq!(urgency(100, true, 100), 1.0);
-        for (first_visits, at_root, visits) in [(100, true, 99), (100, false, 500), (0, true, 500)]
-        {
-            assert!(urgency(first_visits, at_root, visits) < 0.1);
         }
     }
 
@@ -318,7 +297,7 @@ mod tests {
         let both = |parameters: &Parameters, at_root| {
             (
                 exploration(parameters, at_root, 101, 0.0),
-                first_play_urgency(parameters, at_root, 50, 0.1, 0.25),
+                first_play_urgency(parameters, at_root, 0.1, 0.25),
             )
         };
         assert_eq!(both(&set, true), both(&plain, false));

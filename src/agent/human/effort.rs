@@ -98,9 +98,8 @@ pub(super) fn parameters(parameters: &Parameters) -> Parameters {
         noise_epsilon: 0.0,
         gumbel_moves: 0,
         temperature: 0.0,
-        // People miss mates, and moves that they have never seen.
+        // People miss mates.
         mate_search: false,
-        root_first_visits: 0,
         tablebase: Tablebase::default(),
         ..parameters.clone()
     }

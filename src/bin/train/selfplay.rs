@@ -199,8 +199,6 @@ impl SelfPlayCommand {
         };
         let before = settings.clone();
         settings.parameters.hash = HASH;
-        // Networks learn visits: none is made but for a move's worth.
-        settings.parameters.root_first_visits = 0;
         for (name, value) in &self.options {
             settings.set(name, value).context("--set")?;
         }

@@ -49,7 +49,6 @@ impl<'a> SearchWorker<'a> {
         let at_root = self.path.len() == 1;
         let scale = exploration(self.parameters, at_root, own.visits, own.spread as f32);
         let own_turn = self.path.len() % 2 == 1;
-        let before = own.visits;
         let utility = Utility::new(self.parameters, &own, own_turn, self.has_length);
         let mut visited_policy = 0.0;
         let mut losing = 0;
@@ -97,7 +96,7 @@ impl<'a> SearchWorker<'a> {
             return Selected::Proven;
         }
         let own = utility.of_node(&own);
-        let fpu = first_play_urgency(self.parameters, at_root, before, own, visited_policy);
+        let fpu = first_play_urgency(self.parameters, at_root, own, visited_policy);
         for &number in &self.unvisited {
             let candidate = &mut self.candidates[number];
             candidate.q = fpu;

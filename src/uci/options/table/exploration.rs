@@ -139,15 +139,4 @@ pub(super) const ENTRIES: &[Entry] = &[
         },
         help: "`FpuValue` at the root, unless `FpuStrategyAtRoot` is `same`.",
     },
-    Entry {
-        name: "RootFirstVisits",
-        kind: Kind::Spin {
-            min: 0,
-            max: 1_000_000,
-            get: |settings| settings.parameters.root_first_visits.into(),
-            set: |settings, value| settings.parameters.root_first_visits = value as u32,
-        },
-        help: "Visits of the root after which each root move gets a first visit, however unlikely \
-               it is. 0 leaves that to exploration.",
-    },
 ];

@@ -1,0 +1,11 @@
+//! Blocks over runs of tokens [B, T, width], of whatever the tokens stand for.
+
+mod attention;
+mod kv_cache;
+mod mlp;
+mod rotary;
+
+pub(super) use attention::SelfAttention;
+pub use kv_cache::KvCache;
+pub(super) use mlp::Mlp;
+pub(super) use rotary::Rotary;

@@ -1,0 +1,63 @@
+//! The feed-forward network of a layer.
+
+use crate::network::layers::Linear;
+use crate::network::parameters::{Builder, Dense, Weights};
+use crate::network::size::Part;
+use tch::Tensor;
+
+/// Two dense layers over each token.
+#[derive(Debug)]
+pub(in crate::network) enum Mlp {
+    /// One half of the hidden features gates the other (Shazeer 2020).
+    SwiGlu {
+        /// The gates, then what they let through.
+        widen: Linear,
+        narrow: Linear,
+    },
+    /// With the error function, as GPT-2.
+    Gelu { widen: Linear, narrow: Linear },
+}
+
+impl Mlp {
+    /// Adds the parameters of gated layers, whose output starts smaller by `gain`; for
+    /// each of `tokens` that they are applied to.
+    pub fn swiglu(builder: &mut Builder, [width, hidden]: [i64; 2], tokens: i64, gain: f64) -> Mlp {
+        let [widen, narrow] = build(builder, [width, 2 * hidden], [hidden, width], tokens, gain);
+        Mlp::SwiGlu { widen, narrow }
+    }
+
+    /// The same of layers without gates.
+    pub fn gelu(builder: &mut Builder, [width, hidden]: [i64; 2], tokens: i64, gain: f64) -> Mlp {
+        let [widen, narrow] = build(builder, [width, hidden], [hidden, width], tokens, gain);
+        Mlp::Gelu { widen, narrow }
+    }
+
+    pub fn forward(&self, weights: &Weights, x: &Tensor) -> Tensor {
+        match self {
+            Mlp::SwiGlu { widen, narrow } => {
+                let halves = widen.forward(weights, x).chunk(2, -1);
+                narrow.forward(weights, &(halves[0].silu() * &halves[1]))
+            }
+            Mlp::Gelu { widen, narrow } => {
+                narrow.forward(weights, &widen.forward(weights, x).gelu("none"))
+            }
+        }
+    }
+}
+
+fn build(
+    builder: &mut Builder,
+    widen: [i64; 2],
+    narrow: [i64; 2],
+    tokens: i64,
+    gain: f64,
+) -> [Linear; 2] {
+    let dense = |[input, output]: [i64; 2]| Dense {
+        rows: tokens,
+        ..Dense::per_token(input, output).without_bias()
+    };
+    [
+        builder.linear("widen", dense(widen), Part::Main),
+        builder.linear("narrow", dense(narrow).with_gain(gain), Part::Main),
+    ]
+}

@@ -1,0 +1,300 @@
+//! A GPT over moves: it reads a game as its moves, and says which comes next and how the
+//! game will end.
+//!
+//! A decoder-only transformer with norms before its blocks (GPT-2; with root mean square
+//! norms, rotations and gates as LLaMA). Players' ratings are two interpolated vectors each,
+//! as Allie has them (Zhang et al. 2024), and the result can be asked for.
+
+pub mod config;
+mod embedding;
+#[cfg(test)]
+mod tests;
+
+pub use config::{GptConfig, GptConfigError};
+
+use super::blocks::{KvCache, Mlp, Rotary, SelfAttention};
+use super::layers::{Linear, Norm};
+use super::parameters::{Builder, Dense, Initial, Parameter, Slot, Weights, initialise};
+use super::size::{Part, Size};
+use crate::encode::Vocabulary;
+use config::{MlpKind, NormKind, PositionKind};
+use embedding::{Conditions, TokenEmbedding};
+use std::sync::Arc;
+use tch::{Device, Kind, Tensor};
+
+/// What norms add to variances: PyTorch's default for centred ones.
+const NORM_EPSILON: f64 = 1e-5;
+/// Standard deviation of the embeddings of positions at the start, as in GPT-2.
+const POSITION_DEVIATION: f64 = 0.02;
+
+/// The structure of a GPT over moves.
+#[derive(Debug)]
+pub struct Gpt {
+    config: GptConfig,
+    vocabulary: Arc<Vocabulary>,
+    parameters: Vec<Parameter>,
+    size: Size,
+    tokens: TokenEmbedding,
+    conditions: Conditions,
+    positions: Positions,
+    layers: Vec<Layer>,
+    norm: Norm,
+    head: Option<Linear>,
+    outcome: Option<Linear>,
+}
+
+#[derive(Debug)]
+enum Positions {
+    Rotary(Rotary),
+    /// [context, width]
+    Learned(Slot),
+}
+
+/// Adds attention, then a feed-forward network, each of normed tokens.
+#[derive(Debug)]
+struct Layer {
+    attention_norm: Norm,
+    attention: SelfAttention,
+    mlp_norm: Norm,
+    mlp: Mlp,
+}
+
+/// Games as a network reads them: B rows of T tokens. A row may hold several games one
+/// after the other.
+#[derive(Debug)]
+pub struct Games {
+    /// Tokens, i64 [B, T].
+    pub tokens: Tensor,
+    /// Each token's place in its game from 0, i64 [B, T].
+    pub positions: Tensor,
+    /// Ratings of White and Black, 0 where unknown, f32 [B, T, 2] or [B, 1, 2].
+    pub ratings: Tensor,
+    /// What the result is to be: 0 anything, 1 White wins, 2 a draw, 3 Black wins; i64
+    /// [B, T] or [B, 1].
+    pub results: Tensor,
+    /// Which of S tokens each may see, bool [B, 1, T, S]; without it all before it.
+    pub mask: Option<Tensor>,
+}
+
+/// What follows each token.
+#[derive(Debug)]
+pub struct Next {
+    /// Logits of the next token, [B, T, vocabulary].
+    pub tokens: Tensor,
+    /// Logits of how the game ends, [B, T, 3]: White wins, a draw, Black wins.
+    pub outcome: Option<Tensor>,
+}
+
+impl Games {
+    /// Rows that hold one game each from its start, without filling: tokens i64 [B, T],
+    /// nothing known of players and result.
+    #[must_use]
+    pub fn of_tokens(tokens: Tensor) -> Games {
+        let device = tokens.device();
+        let (rows, columns) = tokens.size2().expect("rows of tokens");
+        let positions = Tensor::arange(columns, (Kind::Int64, device));
+        Games {
+            positions: positions.expand([rows, columns], false),
+            ratings: Tensor::zeros([rows, 1, 2], (Kind::Float, device)),
+            results: Tensor::zeros([rows, 1], (Kind::Int64, device)),
+            tokens,
+            mask: None,
+        }
+    }
+}
+
+impl Gpt {
+    /// Builds the structure that `config` describes, for weights on `device`.
+    ///
+    /// # Errors
+    /// [`GptConfigError`] if the sizes do not fit each other.
+    pub fn new(config: &GptConfig, device: Device) -> Result<Gpt, GptConfigError> {
+        let vocabulary = config.check()?;
+        let mut builder = Builder::default();
+        let GptConfig { width, context, .. } = *config;
+        let tokens = TokenEmbedding::build(&mut builder, &vocabulary, width, device);
+        let conditions = Conditions::build(&mut builder, width);
+        let positions = match config.positions {
+            PositionKind::Rotary => Positions::Rotary(Rotary::new(width / config.heads, device)),
+            PositionKind::Learned => Positions::Learned(builder.add(
+                "positions",
+                &[context, width],
+                Initial::Normal(POSITION_DEVIATION),
+            )),
+        };
+        let layers = (0..config.layers).map(|number| {
+            builder.scope(format!("layers.{number}"), |builder| {
+                Layer::build(builder, config)
+            })
+        });
+        let layers = layers.collect();
+        let norm = norm(&mut builder, "norm", config);
+        let dense = |output| Dense {
+            rows: 1,
+            ..Dense::per_token(width, output).without_bias()
+        };
+        let moves = vocabulary.len() as i64;
+        let head = (!config.tied).then(|| builder.linear("head", dense(moves), Part::Main));
+        if config.tied {
+            builder.count(Part::Main, width * moves);
+        }
+        let outcome = config
+            .outcome
+            .then(|| builder.linear("outcome", dense(3), Part::Other));
+        let (parameters, size) = builder.finish();
+        Ok(Gpt {
+            config: config.clone(),
+            vocabulary: Arc::new(vocabulary),
+            parameters,
+            size,
+            tokens,
+            conditions,
+            positions,
+            layers,
+            norm,
+            head,
+            outcome,
+        })
+    }
+
+    /// What it was built from.
+    #[must_use]
+    pub fn model(&self) -> &GptConfig {
+        &self.config
+    }
+
+    /// Its tokens.
+    #[must_use]
+    pub fn vocabulary(&self) -> &Arc<Vocabulary> {
+        &self.vocabulary
+    }
+
+    /// Its parameters, in the order of its weights.
+    #[must_use]
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    /// The tensors besides the parameters that the forward pass reads, by name.
+    #[must_use]
+    pub fn buffers(&self) -> Vec<(String, Tensor)> {
+        let parts = self.tokens.parts().map(|parts| ("move_parts", parts));
+        let speeds = match &self.positions {
+            Positions::Rotary(rotary) => Some(("rotary_speeds", rotary.speeds())),
+            Positions::Learned(_) => None,
+        };
+        let named = |(name, tensor): (&str, &Tensor)| (name.to_owned(), tensor.shallow_clone());
+        parts.into_iter().chain(speeds).map(named).collect()
+    }
+
+    /// How large it is, a token.
+    #[must_use]
+    pub fn size(&self) -> Size {
+        self.size
+    }
+
+    /// Fresh parameters, end to end in one f32 vector on the CPU; decided by libtorch's
+    /// seed alone.
+    #[must_use]
+    pub fn initial_weights(&self) -> Tensor {
+        initialise(&self.parameters)
+    }
+
+    /// A cache for so many games, of the type and on the device of `weights`.
+    #[must_use]
+    pub fn cache(&self, weights: &Weights, games: i64) -> KvCache {
+        let GptConfig {
+            heads,
+            width,
+            context,
+            ..
+        } = self.config;
+        let options = (weights.kind(), weights.tensors()[0].device());
+        KvCache::new(
+            self.layers.len(),
+            [games, heads, context, width / heads],
+            options,
+        )
+    }
+
+    /// Features [B, T, width] of each token. With a cache the rows go on where it ends.
+    #[must_use]
+    pub fn features(
+        &self,
+        weights: &Weights,
+        games: &Games,
+        mut cache: Option<&mut KvCache>,
+    ) -> Tensor {
+        let table = self.tokens.table(weights);
+        let mut x = Tensor::embedding(&table, &games.tokens, -1, false, false)
+            + self.conditions.of(weights, &games.ratings, &games.results);
+        let rotations = match &self.positions {
+            Positions::Rotary(rotary) => Some(rotary.at(&games.positions, x.kind())),
+            Positions::Learned(slot) => {
+                x = x + Tensor::embedding(&weights[*slot], &games.positions, -1, false, false);
+                None
+            }
+        };
+        for (number, layer) in self.layers.iter().enumerate() {
+            let normed = layer.attention_norm.forward(weights, &x);
+            let cache = cache.as_deref_mut().map(|cache| (cache, number));
+            let seen = layer.attention.forward(
+                weights,
+                &normed,
+                rotations.as_ref(),
+                games.mask.as_ref(),
+                cache,
+            );
+            x = x + seen;
+            let normed = layer.mlp_norm.forward(weights, &x);
+            x = x + layer.mlp.forward(weights, &normed);
+        }
+        if let Some(cache) = cache {
+            cache.grow(games.tokens.size()[1]);
+        }
+        self.norm.forward(weights, &x)
+    }
+
+    /// What follows tokens with these features.
+    #[must_use]
+    pub fn next(&self, weights: &Weights, features: &Tensor) -> Next {
+        Next {
+            tokens: match &self.head {
+                Some(head) => head.forward(weights, features),
+                None => features.linear(&self.tokens.table(weights), None::<&Tensor>),
+            },
+            outcome: self
+                .outcome
+                .as_ref()
+                .map(|outcome| outcome.forward(weights, features)),
+        }
+    }
+}
+
+impl Layer {
+    fn build(builder: &mut Builder, config: &GptConfig) -> Layer {
+        let sizes = [config.width, config.feed_forward];
+        // As many blocks add to a token: together they start no larger than one.
+        let gain = 1.0 / (2.0 * config.layers as f64).sqrt();
+        Layer {
+            attention_norm: norm(builder, "attention_norm", config),
+            attention: builder.scope("attention", |builder| {
+                SelfAttention::build(builder, config.width, config.heads, 1, gain)
+            }),
+            mlp_norm: norm(builder, "mlp_norm", config),
+            mlp: builder.scope("mlp", |builder| match config.mlp {
+                MlpKind::SwiGlu => Mlp::swiglu(builder, sizes, 1, gain),
+                MlpKind::Gelu => Mlp::gelu(builder, sizes, 1, gain),
+            }),
+        }
+    }
+}
+
+fn norm(builder: &mut Builder, name: &str, config: &GptConfig) -> Norm {
+    builder.norm(
+        name,
+        config.width,
+        config.norm == NormKind::Layer,
+        NORM_EPSILON,
+    )
+}

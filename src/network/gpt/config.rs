@@ -1,0 +1,184 @@
+//! The sizes of a GPT over moves.
+
+use crate::encode::Vocabulary;
+use serde::{Deserialize, Serialize};
+
+/// Sizes beyond which no network goes, so that products of sizes fit.
+const LARGEST: i64 = 1 << 16;
+const DEEPEST: i64 = 1 << 10;
+
+/// The sizes of a GPT over moves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GptConfig {
+    /// What its tokens are.
+    #[serde(default)]
+    pub vocabulary: VocabularyConfig,
+    /// Layers.
+    pub layers: i64,
+    /// Width of a token.
+    pub width: i64,
+    /// Attention heads; they divide the width.
+    pub heads: i64,
+    /// Hidden features of a layer's feed-forward network.
+    pub feed_forward: i64,
+    /// Most tokens that it reads, the start of the game included.
+    #[serde(default = "default_context")]
+    pub context: i64,
+    /// The norm before each block.
+    #[serde(default)]
+    pub norm: NormKind,
+    /// How tokens know where they stand.
+    #[serde(default)]
+    pub positions: PositionKind,
+    /// The feed-forward network.
+    #[serde(default)]
+    pub mlp: MlpKind,
+    /// Whether moves are told apart by what they are embedded as, in place of a layer of
+    /// its own.
+    #[serde(default)]
+    pub tied: bool,
+    /// Whether it tells at each ply how the game will end.
+    #[serde(default = "default_outcome")]
+    pub outcome: bool,
+}
+
+fn default_context() -> i64 {
+    512
+}
+
+fn default_outcome() -> bool {
+    true
+}
+
+/// What tokens are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum VocabularyConfig {
+    /// The moves that UCI can write: a token is embedded as the sum of the squares it goes
+    /// from and to, and of what a pawn becomes.
+    #[default]
+    Uci,
+    /// These moves in standard algebraic notation.
+    San(Vec<String>),
+}
+
+/// The norm before each block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NormKind {
+    /// Root mean square, without bias.
+    #[default]
+    Rms,
+    /// Centred, with a bias, as GPT-2.
+    Layer,
+}
+
+/// How tokens know where they stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PositionKind {
+    /// By rotation of queries and keys.
+    #[default]
+    Rotary,
+    /// By an embedding of each position, as GPT-2.
+    Learned,
+}
+
+/// The feed-forward network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MlpKind {
+    /// Gated.
+    #[default]
+    SwiGlu,
+    /// As GPT-2.
+    Gelu,
+}
+
+/// Why sizes make no GPT.
+#[derive(Debug, thiserror::Error)]
+pub enum GptConfigError {
+    /// A size is out of range.
+    #[error("its {field} is {value}, but must be in {least}…{most}")]
+    OutOfRange {
+        /// The field of [`GptConfig`].
+        field: &'static str,
+        /// Its value.
+        value: i64,
+        /// The least it may be.
+        least: i64,
+        /// The most it may be.
+        most: i64,
+    },
+    /// Heads do not share the width evenly.
+    #[error("its width ({width}) is no even multiple of its heads ({heads})")]
+    Heads {
+        /// Width of a token.
+        width: i64,
+        /// Attention heads.
+        heads: i64,
+    },
+    /// The moves are no vocabulary.
+    #[error(transparent)]
+    Vocabulary(#[from] crate::encode::VocabularyError),
+}
+
+/// About the size of the published GPT-Chess, whose base model has 75 million parameters:
+/// GPT-2's blocks.
+pub const PRESETS: [&str; 1] = ["gpt-75m"];
+
+impl GptConfig {
+    /// The sizes of that name.
+    #[must_use]
+    pub fn preset(name: &str) -> Option<GptConfig> {
+        (name == "gpt-75m").then(|| GptConfig {
+            vocabulary: VocabularyConfig::Uci,
+            layers: 10,
+            width: 768,
+            heads: 12,
+            feed_forward: 3072,
+            context: 512,
+            norm: NormKind::Layer,
+            positions: PositionKind::Learned,
+            mlp: MlpKind::Gelu,
+            tied: false,
+            outcome: false,
+        })
+    }
+
+    /// Checks that there can be a network of these sizes; its vocabulary.
+    ///
+    /// # Errors
+    /// [`GptConfigError`] naming the field.
+    pub fn check(&self) -> Result<Vocabulary, GptConfigError> {
+        let sizes = [
+            ("layers", self.layers, 1, DEEPEST),
+            ("width", self.width, 1, LARGEST),
+            ("heads", self.heads, 1, LARGEST),
+            ("feed_forward", self.feed_forward, 1, LARGEST),
+            ("context", self.context, 2, LARGEST),
+        ];
+        for (field, value, least, most) in sizes {
+            if !(least..=most).contains(&value) {
+                return Err(GptConfigError::OutOfRange {
+                    field,
+                    value,
+                    least,
+                    most,
+                });
+            }
+        }
+        // Rotation turns features in pairs.
+        if self.width % (2 * self.heads) != 0 {
+            return Err(GptConfigError::Heads {
+                width: self.width,
+                heads: self.heads,
+            });
+        }
+        Ok(match &self.vocabulary {
+            VocabularyConfig::Uci => Vocabulary::Uci,
+            VocabularyConfig::San(moves) => Vocabulary::san(moves.iter().cloned())?,
+        })
+    }
+}

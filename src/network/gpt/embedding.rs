@@ -1,0 +1,133 @@
+//! What tokens and players become before the first layer.
+
+use super::Vocabulary;
+use crate::encode::{GameEnd, UCI_MOVES, uci_parts};
+use crate::network::parameters::{Builder, Initial, Slot, Weights};
+use tch::{Device, Kind, Tensor};
+
+/// Standard deviation of embeddings at the start, as in GPT-2.
+const DEVIATION: f64 = 0.02;
+/// Tokens that are no moves.
+const OTHERS: i64 = 2 + GameEnd::ALL.len() as i64;
+/// Ratings between which players are told apart; those beyond count as these.
+const RATINGS: [f64; 2] = [500.0, 3000.0];
+
+/// The embedding of tokens.
+#[derive(Debug)]
+pub(super) enum TokenEmbedding {
+    /// Each has a vector of its own.
+    Whole(Slot),
+    /// A move is the sum of its squares and of what a pawn becomes.
+    Parts {
+        from: Slot,
+        to: Slot,
+        promotion: Slot,
+        others: Slot,
+        /// i64 [3, 1968]: the parts of each move.
+        parts: Tensor,
+    },
+}
+
+impl TokenEmbedding {
+    pub fn build(
+        builder: &mut Builder,
+        vocabulary: &Vocabulary,
+        width: i64,
+        device: Device,
+    ) -> TokenEmbedding {
+        builder.scope("embedding", |builder| {
+            let mut add =
+                |name: &str, rows| builder.add(name, &[rows, width], Initial::Normal(DEVIATION));
+            match vocabulary {
+                Vocabulary::San(_) => TokenEmbedding::Whole(add("weight", vocabulary.len() as i64)),
+                Vocabulary::Uci => TokenEmbedding::Parts {
+                    from: add("from", 64),
+                    to: add("to", 64),
+                    promotion: add("promotion", 5),
+                    others: add("others", OTHERS),
+                    parts: uci_table().to_device(device),
+                },
+            }
+        })
+    }
+
+    /// The vectors of all tokens, [vocabulary, width].
+    pub fn table(&self, weights: &Weights) -> Tensor {
+        match self {
+            TokenEmbedding::Whole(slot) => weights[*slot].shallow_clone(),
+            TokenEmbedding::Parts {
+                from,
+                to,
+                promotion,
+                others,
+                parts,
+            } => {
+                let part = |slot: Slot, row| weights[slot].index_select(0, &parts.select(0, row));
+                let moves = part(*from, 0) + part(*to, 1) + part(*promotion, 2);
+                Tensor::cat(&[&moves, &weights[*others]], 0)
+            }
+        }
+    }
+
+    /// The parts of moves, for a network file.
+    pub fn parts(&self) -> Option<&Tensor> {
+        match self {
+            TokenEmbedding::Whole(_) => None,
+            TokenEmbedding::Parts { parts, .. } => Some(parts),
+        }
+    }
+}
+
+fn uci_table() -> Tensor {
+    let moves = (0..UCI_MOVES as u16).filter_map(uci_parts);
+    let rows: Vec<i64> = moves
+        .flat_map(|(from, to, promotion)| [from as i64, to as i64, promotion as i64])
+        .collect();
+    Tensor::from_slice(&rows)
+        .view([-1, 3])
+        .transpose(0, 1)
+        .contiguous()
+}
+
+/// What is known of a game besides its moves: added to every token.
+#[derive(Debug)]
+pub(super) struct Conditions {
+    /// Of White and of Black: vectors [3, width] of a low rating, of a high one, and of
+    /// an unknown one.
+    ratings: [Slot; 2],
+    /// [4, width]: the result is unknown, White wins, a draw, Black wins.
+    result: Slot,
+}
+
+impl Conditions {
+    pub fn build(builder: &mut Builder, width: i64) -> Conditions {
+        builder.scope("conditions", |builder| {
+            let mut add =
+                |name, rows| builder.add(name, &[rows, width], Initial::Normal(DEVIATION));
+            Conditions {
+                ratings: [add("white", 3), add("black", 3)],
+                result: add("result", 4),
+            }
+        })
+    }
+
+    /// The vectors [B, T, width] of players rated f32 [B, T, 2], 0 where that is unknown,
+    /// and of results i64 [B, T]. T may be 1 for all tokens.
+    pub fn of(&self, weights: &Weights, ratings: &Tensor, results: &Tensor) -> Tensor {
+        let [low, high] = RATINGS;
+        let kind = weights.kind();
+        let share = (ratings - low) / (high - low);
+        let share = share.clamp(0.0, 1.0);
+        let known = ratings.gt(0.0).to_kind(Kind::Float);
+        let of_player = |player: usize| {
+            let pick = |tensor: &Tensor| tensor.select(-1, player as i64);
+            let (share, known) = (pick(&share), pick(&known));
+            // How much of each of the three vectors.
+            let mixture = [(1.0 - &share) * &known, &share * &known, 1.0 - &known];
+            let mixture = Tensor::stack(&mixture, -1).to_kind(kind);
+            mixture.matmul(&weights[self.ratings[player]])
+        };
+        let result = Tensor::embedding(&weights[self.result], results, -1, false, false);
+        of_player(0) + of_player(1) + result
+    }
+}

@@ -1,0 +1,221 @@
+use super::config::VocabularyConfig;
+use super::*;
+
+fn config() -> GptConfig {
+    GptConfig {
+        vocabulary: VocabularyConfig::Uci,
+        layers: 3,
+        width: 32,
+        heads: 4,
+        feed_forward: 48,
+        context: 64,
+        norm: NormKind::Rms,
+        positions: PositionKind::Rotary,
+        mlp: MlpKind::SwiGlu,
+        tied: false,
+        outcome: true,
+    }
+}
+
+/// As GPT-2 has it, over the moves of one opening.
+fn published() -> GptConfig {
+    GptConfig {
+        vocabulary: VocabularyConfig::San(["e4", "e5", "Nf3"].map(str::to_owned).into()),
+        norm: NormKind::Layer,
+        positions: PositionKind::Learned,
+        mlp: MlpKind::Gelu,
+        tied: true,
+        outcome: false,
+        ..config()
+    }
+}
+
+/// The structure with weights that are large enough to tell everything apart.
+fn build(config: &GptConfig) -> (Gpt, Weights) {
+    tch::manual_seed(4);
+    let gpt = Gpt::new(config, Device::Cpu).unwrap();
+    let flat = gpt.initial_weights();
+    let flat = &flat + Tensor::randn_like(&flat) * 0.2;
+    let weights = Weights::from_flat(&flat, gpt.parameters());
+    (gpt, weights)
+}
+
+/// Rows of tokens, the same ones every time.
+fn tokens(gpt: &Gpt, rows: i64, columns: i64) -> Tensor {
+    let vocabulary = gpt.vocabulary();
+    let tokens = Tensor::arange(rows * columns, (Kind::Int64, Device::Cpu))
+        .square()
+        .remainder(vocabulary.len() as i64)
+        .view([rows, columns]);
+    let _ = tokens.narrow(1, 0, 1).fill_(i64::from(vocabulary.start()));
+    tokens
+}
+
+fn logits(gpt: &Gpt, weights: &Weights, games: &Games) -> Tensor {
+    gpt.next(weights, &gpt.features(weights, games, None))
+        .tokens
+}
+
+fn assert_close(one: &Tensor, other: &Tensor) {
+    assert_eq!(one.size(), other.size());
+    let off = (one - other).abs().max().double_value(&[]);
+    assert!(off < 1e-4, "{off}");
+}
+
+#[test]
+fn what_is_cached_says_the_same_as_all_anew() {
+    for config in [config(), published()] {
+        let (gpt, weights) = build(&config);
+        let _guard = tch::no_grad_guard();
+        let games = Games::of_tokens(tokens(&gpt, 2, 12));
+        let whole = logits(&gpt, &weights, &games);
+        let mut cache = gpt.cache(&weights, 2);
+        // Tokens from..to of the games, after those in the cache.
+        let go_on = |cache: &mut KvCache, from: i64, to: i64| {
+            let count = to - from;
+            let part = Games {
+                tokens: games.tokens.narrow(1, from, count),
+                positions: games.positions.narrow(1, from, count),
+                ratings: games.ratings.shallow_clone(),
+                results: games.results.shallow_clone(),
+                mask: Some(Tensor::ones([2, 1, count, to], (Kind::Bool, Device::Cpu)).tril(from)),
+            };
+            let said = gpt.next(&weights, &gpt.features(&weights, &part, Some(cache)));
+            assert_close(&said.tokens, &whole.narrow(1, from, count));
+        };
+        go_on(&mut cache, 0, 5);
+        for from in 5..12 {
+            go_on(&mut cache, from, from + 1);
+        }
+        assert_eq!((cache.len(), cache.capacity()), (12, 64));
+        // Moves are taken back, and played again.
+        cache.truncate(3);
+        go_on(&mut cache, 3, 9);
+        cache.truncate(8);
+        go_on(&mut cache, 8, 9);
+        // Games leave.
+        cache.truncate(0);
+        assert!(cache.is_empty());
+        cache.select(&Tensor::from_slice(&[1i64]));
+        let second = Games::of_tokens(games.tokens.narrow(0, 1, 1));
+        let said = gpt.features(&weights, &second, Some(&mut cache));
+        assert_close(&gpt.next(&weights, &said).tokens, &whole.narrow(0, 1, 1));
+    }
+}
+
+#[test]
+fn the_past_is_all_that_counts() {
+    for config in [config(), published()] {
+        let (gpt, weights) = build(&config);
+        let all = tokens(&gpt, 1, 10);
+        let whole = logits(&gpt, &weights, &Games::of_tokens(all.shallow_clone()));
+        let begun = logits(&gpt, &weights, &Games::of_tokens(all.narrow(1, 0, 6)));
+        assert_close(&begun, &whole.narrow(1, 0, 6));
+        let _ = all.narrow(1, 2, 1).fill_(0);
+        let other = logits(&gpt, &weights, &Games::of_tokens(all));
+        assert_close(&other.narrow(1, 0, 2), &whole.narrow(1, 0, 2));
+        let later = (other - whole).narrow(1, 2, 8).abs().amax([0, 2], false);
+        assert!(later.min().double_value(&[]) > 1e-3);
+    }
+}
+
+#[test]
+fn players_and_the_wanted_result_count_and_what_is_unknown_does_not_move() {
+    let (gpt, weights) = build(&config());
+    let said = |ratings: [f32; 2], result: i64| {
+        let games = Games {
+            ratings: Tensor::from_slice(&ratings).view([1, 1, 2]),
+            results: Tensor::from_slice(&[result]).view([1, 1]),
+            ..Games::of_tokens(tokens(&gpt, 1, 6))
+        };
+        logits(&gpt, &weights, &games)
+    };
+    let unknown = said([0.0, 0.0], 0);
+    let differs = |other: Tensor| (other - &unknown).abs().max().double_value(&[]) > 1e-3;
+    for (ratings, result) in [
+        ([1500.0, 0.0], 0),
+        ([0.0, 1500.0], 0),
+        ([2200.0, 2200.0], 0),
+        ([0.0, 0.0], 1),
+        ([0.0, 0.0], 3),
+    ] {
+        assert!(differs(said(ratings, result)), "{ratings:?} {result}");
+    }
+    // Between two ratings lies what is between their vectors; beyond the last nothing.
+    assert_close(&said([3000.0, 500.0], 0), &said([3900.0, 100.0], 0));
+}
+
+#[test]
+fn one_move_is_embedded_by_its_parts() {
+    let (gpt, weights) = build(&config());
+    let table = gpt.tokens.table(&weights);
+    assert_eq!(table.size(), [gpt.vocabulary().len() as i64, 32]);
+    let vector = |mv: &str| {
+        let token = (0..1968).find(|&token| gpt.vocabulary().text(token).as_deref() == Some(mv));
+        table.get(i64::from(token.unwrap()))
+    };
+    // What two moves share stands in both.
+    let [one, other] = ["b1", "f1"].map(|from| vector(&format!("{from}d2")));
+    let [three, four] = ["b1", "f1"].map(|from| vector(&format!("{from}e1")));
+    assert_close(&(one - other), &(three - four));
+    let [queen, knight] = ["q", "n"].map(|piece| vector(&format!("a7a8{piece}")));
+    let [over, there] = ["q", "n"].map(|piece| vector(&format!("b2c1{piece}")));
+    assert_close(&(queen - knight), &(over - there));
+}
+
+#[test]
+fn gradients_reach_every_parameter() {
+    for config in [config(), published()] {
+        let gpt = Gpt::new(&config, Device::Cpu).unwrap();
+        tch::manual_seed(4);
+        let flat = gpt.initial_weights().set_requires_grad(true);
+        let weights = Weights::from_flat(&flat, gpt.parameters());
+        let games = Games {
+            ratings: Tensor::from_slice(&[1500f32, 0.0, 0.0, 1800.0]).view([2, 1, 2]),
+            results: Tensor::from_slice(&[1i64, 0]).view([2, 1]),
+            ..Games::of_tokens(tokens(&gpt, 2, 60))
+        };
+        let next = gpt.next(&weights, &gpt.features(&weights, &games, None));
+        let mut loss = next.tokens.square().sum(Kind::Float);
+        if let Some(outcome) = next.outcome {
+            loss = loss + outcome.square().sum(Kind::Float);
+        }
+        loss.backward();
+        let gradients = Weights::from_flat(&flat.grad(), gpt.parameters());
+        for (parameter, gradient) in gpt.parameters().iter().zip(gradients.tensors()) {
+            let size = gradient.abs().max().double_value(&[]);
+            assert!(size > 0.0, "{}", parameter.name);
+        }
+    }
+}
+
+#[test]
+fn its_size_is_counted() {
+    let (gpt, _) = build(&config());
+    let counted: i64 = gpt.parameters().iter().map(Parameter::count).sum();
+    assert_eq!(gpt.size().parameters, counted);
+    // A token: four square matrices, three of the gated network, in each of three
+    // layers, and the head.
+    let macs = 3 * (4 * 32 * 32 + 3 * 32 * 48) + 32 * gpt.vocabulary().len() as i64;
+    assert_eq!(gpt.size().macs, macs);
+    let preset = GptConfig::preset("gpt-75m").unwrap();
+    let large = Gpt::new(&preset, Device::Cpu).unwrap();
+    let millions = large.size().parameters as f64 / 1e6;
+    assert!((72.0..77.0).contains(&millions), "{millions}");
+}
+
+#[test]
+fn sizes_that_make_no_network_are_named() {
+    let broken = |change: fn(&mut GptConfig)| {
+        let mut config = config();
+        change(&mut config);
+        Gpt::new(&config, Device::Cpu).unwrap_err().to_string()
+    };
+    assert!(broken(|it| it.layers = 0).contains("layers is 0"));
+    assert!(broken(|it| it.context = 1 << 40).contains("context"));
+    assert!(broken(|it| it.heads = 32).contains("width (32)"));
+    let twice = broken(|it| {
+        it.vocabulary = VocabularyConfig::San(vec!["e4".to_owned(), "e4".to_owned()]);
+    });
+    assert!(twice.contains("`e4` is in the vocabulary twice"), "{twice}");
+}

@@ -37,6 +37,6 @@ pub use layers::Activation;
 pub use lc0::Lc0;
 pub use maia3::Maia3;
 pub use outputs::{Output, OutputSet, Outputs};
-pub use parameters::{Initial, Parameter, Weights};
+pub use parameters::{Initial, Parameter, ParameterGroup, Weights};
 pub use size::Size;
 pub use taps::{Addition, Tap, Taps};

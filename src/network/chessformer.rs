@@ -100,7 +100,7 @@ impl Chessformer {
             builder.count_macs(attacks::MACS);
         }
         let embedding = Embedding::build(&mut builder, config, gains);
-        let (attack_bias, layers) = builder.scope("encoder", |builder| {
+        let encoder = |builder: &mut Builder| {
             let attack_bias = config
                 .attack_bias
                 .then(|| AttackBias::build(builder, config.heads));
@@ -123,8 +123,9 @@ impl Chessformer {
                 })
                 .collect();
             (attack_bias, layers)
-        });
-        let (policy_embedding, policies) = builder.scope("policy", |builder| {
+        };
+        let (attack_bias, layers) = builder.hidden(|builder| builder.scope("encoder", encoder));
+        let policies = |builder: &mut Builder| {
             let embedding = builder.linear("embedding", Dense::per_token(width, width), Part::Main);
             let vanilla = PolicyHead::build(builder, "vanilla", config, Part::Main);
             let mut other = |is_wanted: bool, name| {
@@ -133,7 +134,9 @@ impl Chessformer {
             let soft = other(config.soft_policy, "soft");
             let optimistic = other(config.optimistic_policy, "optimistic");
             (embedding, (vanilla, soft, optimistic))
-        });
+        };
+        let (policy_embedding, policies) =
+            builder.hidden(|builder| builder.scope("policy", policies));
         let (policy, policy_soft, policy_optimistic) = policies;
         let (result, q, short_term) = builder.scope("value", |builder| {
             let result = ResultHead::build(builder, config);

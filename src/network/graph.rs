@@ -12,7 +12,7 @@ use super::architecture::{Architecture, ArchitectureConfig, Interface, Positions
 use super::bitboards;
 use super::lc0::{READ, planes};
 use super::outputs::{Output, OutputSet, Outputs};
-use super::parameters::{Initial, Parameter, Weights};
+use super::parameters::{Initial, Parameter, ParameterGroup, Weights};
 use super::size::Size;
 use super::taps::Tap;
 use crate::encode::{InputFormat, POLICY_SIZE, SCALARS};
@@ -95,6 +95,7 @@ impl Graph {
                     name,
                     shape: tensor.size(),
                     initial: Initial::Zeros,
+                    group: ParameterGroup::Other,
                 });
                 weights.push(tensor.to_kind(Kind::Float));
             } else {

@@ -113,10 +113,13 @@ impl Maia3 {
         let project = build_projection(&mut builder, config);
         let shape = [64 * 64, config.gab.generator];
         let deviation = (2.0 / (64 * 64 + config.gab.generator) as f64).sqrt();
-        let generator = builder.add("gab_shared_weight", &shape, Initial::Normal(deviation));
+        let initial = Initial::Normal(deviation);
+        let generator = builder.add_matrix("gab_shared_weight", &shape, initial, true);
         let layers = (0..config.layers).map(|number| {
-            builder.scope(format!("transformer.layers.{number}"), |builder| {
-                build_layer(builder, config, generator)
+            builder.hidden(|builder| {
+                builder.scope(format!("transformer.layers.{number}"), |builder| {
+                    build_layer(builder, config, generator)
+                })
             })
         });
         let layers = layers.collect();
@@ -135,10 +138,10 @@ impl Maia3 {
         let square = Dense::per_token(width, hidden).without_bias();
         let promotion = Dense {
             rows: 8,
-            ..Dense::per_token(hidden, PROMOTIONS).without_bias()
+            ..Dense::per_token(hidden, PROMOTIONS).without_bias().outer()
         };
-        let square_from = builder.linear("proj_sq_from", square, Part::Main);
-        let square_to = builder.linear("proj_sq_to", square, Part::Main);
+        let [square_from, square_to] = ["proj_sq_from", "proj_sq_to"]
+            .map(|name| builder.hidden(|builder| builder.linear(name, square, Part::Main)));
         let promotion = builder.linear("promo_bias_proj", promotion, Part::Other);
         builder.count_macs(64 * 64 * hidden);
         let (parameters, size) = builder.finish();
@@ -219,10 +222,11 @@ fn build_layer(builder: &mut Builder, config: &Maia3Config, generator: Slot) -> 
     let (width, heads) = (config.width, config.heads);
     let (projection, output, gab) = builder.scope("self_attn", |builder| {
         let deviation = (2.0 / (4 * width) as f64).sqrt();
-        let joint = builder.add(
+        let joint = builder.add_matrix(
             "mha.in_proj_weight",
             &[3 * width, width],
             Initial::Normal(deviation),
+            false,
         );
         builder.count(Part::Main, 64 * 3 * width * width);
         let square = Dense::per_token(width, width).without_bias();

@@ -4,8 +4,8 @@ use super::checkpoint::CheckpointError;
 use super::config::ConfigError;
 use super::distributed::GroupError;
 use super::guard::Trouble;
+use super::objective::TeacherError;
 use super::start::StartError;
-use super::teacher::TeacherError;
 use crate::data::loader::LoaderError;
 use std::path::PathBuf;
 

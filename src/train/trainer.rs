@@ -3,6 +3,7 @@
 mod rank;
 mod replicas;
 mod run;
+mod task;
 mod validation;
 
 use super::checkpoint::{Checkpoint, State};
@@ -11,6 +12,7 @@ use super::config::{ConfigError, TrainConfig};
 use super::distributed::{GroupError, World};
 use super::error::TrainError;
 use super::guard::Guard;
+use super::objective::{Objective, Term};
 use super::optimizer::{Memory, Optimizer};
 use super::parts::parts;
 use super::start::{Start, StartError, first_weights};
@@ -25,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use task::Task;
 use tch::{Device, Kind, Tensor};
 
 /// Options of a run besides its configuration.
@@ -41,6 +44,10 @@ pub struct RunOptions {
     pub stop: Arc<AtomicBool>,
 }
 
+/// The mean of each loss and accuracy, by its name in the metrics; `None` where no
+/// sample has its target. The first is the loss that a run is watched by.
+pub type Measurements = Vec<(&'static str, Option<f64>)>;
+
 /// Progress of a run.
 #[derive(Clone, Debug)]
 pub struct Progress {
@@ -52,10 +59,10 @@ pub struct Progress {
     pub samples: u64,
     /// Samples a second, averaged since the last report.
     pub samples_per_second: f64,
-    /// Average policy loss since the last report.
-    pub policy_loss: f64,
-    /// Policy accuracy of the validation that just ended, if one did.
-    pub validation_accuracy: Option<f64>,
+    /// Averages since the last report.
+    pub trained: Measurements,
+    /// Those of the validation that just ended, if one did.
+    pub validated: Option<Measurements>,
 }
 
 /// Result of a run.
@@ -86,6 +93,9 @@ pub struct Trainer {
     config: TrainConfig,
     device: Device,
     model: Box<dyn Architecture>,
+    /// The family's part.
+    task: Arc<dyn Task>,
+    terms: Vec<Term>,
     /// f32 `[parameters]`.
     parameters: Tensor,
     /// f32 `[parameters]`.
@@ -126,6 +136,8 @@ impl Trainer {
             .map_err(ConfigError::from)?;
         check_format(&*model)?;
         let start = start(&*model)?;
+        let task = task::of(&*model);
+        let terms = task.terms(config);
         let parameters = start.weights.to_device(device);
         Ok(Trainer {
             world: Arc::new(World::alone()),
@@ -145,7 +157,9 @@ impl Trainer {
             earlier_samples: start.samples,
             seconds: 0.0,
             cursor: Cursor::default(),
-            window: Window::new(device),
+            window: Window::new(terms.len(), device),
+            task,
+            terms,
             guard: Guard::default(),
             rollbacks: 0,
         })
@@ -206,7 +220,7 @@ impl Trainer {
             // The usual loss is another one now.
             false => Guard::default(),
         };
-        self.window = Window::resume(sums, state.window, self.device);
+        self.window = self.window.resume(sums, state.window);
         self.rollbacks = state.rollbacks;
     }
 
@@ -262,9 +276,9 @@ impl Trainer {
     }
 
     /// One training step.
-    fn train_step(
+    fn train_step<O: Objective>(
         &mut self,
-        replicas: &mut Replicas,
+        replicas: &mut Replicas<O>,
         batch: Batch,
         watch: &mut Stopwatch,
     ) -> Result<(), TrainError> {
@@ -282,7 +296,10 @@ impl Trainer {
     }
 
     /// Updates the parameters and their average; returns the gradient's norm.
-    fn optimizer_step(&mut self, replicas: &mut Replicas) -> Result<Tensor, GroupError> {
+    fn optimizer_step<O: Objective>(
+        &mut self,
+        replicas: &mut Replicas<O>,
+    ) -> Result<Tensor, GroupError> {
         let _guard = tch::no_grad_guard();
         let gradient = replicas.gradient(&self.world)?;
         let rate = self.config.schedule.rate(self.step, self.config.steps);

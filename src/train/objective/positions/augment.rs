@@ -1,8 +1,8 @@
 //! Data augmentation: left–right mirroring.
 
-use super::config::AugmentConfig;
 use crate::data::loader::Batch;
 use crate::encode::mirrored_index;
+use crate::train::config::AugmentConfig;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -51,7 +51,7 @@ fn mirror(batch: &mut Batch, chosen: &[bool]) {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(in crate::train) mod tests {
     use super::*;
     use crate::chess::Game;
     use crate::data::Legal;

@@ -1,10 +1,10 @@
 //! Distillation: the outputs of another network as targets.
 
-use super::config::DistillationConfig;
 use super::tensors::Targets;
 use crate::encode::{InputFormat, POLICY_SIZE};
 use crate::nn::CodePolicy;
 use crate::nn::torch::{self, Module, NetworkError, TorchError};
+use crate::train::config::DistillationConfig;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};

@@ -14,7 +14,7 @@ use super::losses::{Losses, TermWeights};
 use super::objective::Objective;
 use super::prepared_batch::PreparedBatch;
 use super::stopwatch::{Phase, Stopwatch};
-use crate::data::loader::Batch;
+use crate::data::loader::BatchOf;
 use crate::network::{Parameter, Weights};
 use tch::{Device, Kind, Tensor};
 
@@ -39,6 +39,11 @@ impl<O: Objective> Learner<O> {
         }
     }
 
+    /// As [`Objective::examples`].
+    pub fn examples(&self, config: &TrainConfig) -> O::Examples {
+        self.objective.examples(config)
+    }
+
     /// The network's parameters.
     pub fn parameters(&self) -> &[Parameter] {
         self.objective.parameters()
@@ -48,7 +53,10 @@ impl<O: Objective> Learner<O> {
     ///
     /// # Errors
     /// As [`Objective::prepare`].
-    pub fn prepare(&self, batch: Batch) -> Result<PreparedBatch<O::Samples>, TrainError> {
+    pub fn prepare(
+        &self,
+        batch: BatchOf<O::Examples>,
+    ) -> Result<PreparedBatch<O::Samples>, TrainError> {
         let (samples, loss_weights) = self.objective.prepare(batch)?;
         Ok(PreparedBatch::new(samples, loss_weights))
     }

@@ -12,7 +12,8 @@ pub use positions::TeacherError;
 use super::config::TrainConfig;
 use super::distributed::{GroupError, World};
 use super::error::TrainError;
-use crate::data::loader::Batch;
+use crate::data::examples::Examples;
+use crate::data::loader::BatchOf;
 use crate::network::{Parameter, Weights};
 use serde_json::{Map, Value};
 use std::fmt::Debug;
@@ -29,6 +30,8 @@ pub(super) struct Term {
 
 /// What training minimises, with the network that it is measured on.
 pub(super) trait Objective: Debug + Send + Sized + 'static {
+    /// What it learns from.
+    type Examples: Examples;
     /// B examples on the device.
     type Samples: Narrow + Debug + Send;
     /// What the network computes of them.
@@ -59,6 +62,9 @@ pub(super) trait Objective: Debug + Send + Sized + 'static {
     /// [`TrainError`] if the network cannot be built.
     fn replica(&self) -> Result<Self, TrainError>;
 
+    /// What is drawn out of the games, with the settings of this run.
+    fn examples(&self, config: &TrainConfig) -> Self::Examples;
+
     /// The network's parameters.
     fn parameters(&self) -> &[Parameter];
 
@@ -67,7 +73,10 @@ pub(super) trait Objective: Debug + Send + Sized + 'static {
     ///
     /// # Errors
     /// [`TrainError`] if a teacher cannot be evaluated.
-    fn prepare(&self, batch: Batch) -> Result<(Self::Samples, Tensor), TrainError>;
+    fn prepare(
+        &self,
+        batch: BatchOf<Self::Examples>,
+    ) -> Result<(Self::Samples, Tensor), TrainError>;
 
     /// The network's outputs, through which gradients can flow.
     fn forward(&self, weights: &Weights, samples: &Self::Samples) -> Self::Outputs;

@@ -19,7 +19,7 @@ use super::start::{Start, StartError, first_weights};
 use super::stopwatch::{Phase, Stopwatch};
 use super::threads::Threads;
 use super::window::Window;
-use crate::data::loader::{Batch, Cursor};
+use crate::data::loader::{BatchOf, Cursor};
 use crate::encode::InputFormat;
 use crate::network::Architecture;
 use replicas::Replicas;
@@ -279,7 +279,7 @@ impl Trainer {
     fn train_step<O: Objective>(
         &mut self,
         replicas: &mut Replicas<O>,
-        batch: Batch,
+        batch: BatchOf<O::Examples>,
         watch: &mut Stopwatch,
     ) -> Result<(), TrainError> {
         let (global_batch, next) = (batch.global_batch, batch.next);

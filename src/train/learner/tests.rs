@@ -12,15 +12,17 @@ use crate::train::objective::{Positions, positions};
 /// Samples that lack a target here and there.
 pub(in crate::train) fn batch() -> Batch {
     let mut batch = positions::batch();
-    for row in 0..batch.len() {
-        batch.result[row] = row as i64 % 4 - 1;
-        batch.weight[row] = 0.5 + (row % 3) as f32 * 0.25;
-        batch.q[row] = (row as f32).sin();
+    let count = batch.len();
+    let columns = &mut batch.columns;
+    for row in 0..count {
+        columns.result[row] = row as i64 % 4 - 1;
+        columns.weight[row] = 0.5 + (row % 3) as f32 * 0.25;
+        columns.q[row] = (row as f32).sin();
         if row % 5 < 2 {
-            batch.short_term[row] = f32::NAN;
+            columns.short_term[row] = f32::NAN;
         }
         if row > 30 {
-            batch.moves_left[row] = f32::NAN;
+            columns.moves_left[row] = f32::NAN;
         }
     }
     batch

@@ -13,7 +13,9 @@ pub(in crate::train) use augment::tests::batch;
 pub use teacher::TeacherError;
 
 use super::{Narrow, Objective, Term};
+use crate::data::examples;
 use crate::data::loader::Batch;
+use crate::encode::InputFormat;
 use crate::network::{
     Architecture, ArchitectureConfig, Output, OutputSet, Outputs, Parameter, Tap, Weights,
 };
@@ -59,6 +61,7 @@ impl Narrow for PositionSamples {
 }
 
 impl Objective for Positions {
+    type Examples = examples::Positions;
     type Samples = PositionSamples;
     type Outputs = Outputs;
     type Diagnostics = Calibration;
@@ -108,13 +111,20 @@ impl Objective for Positions {
         })
     }
 
+    fn examples(&self, config: &TrainConfig) -> examples::Positions {
+        examples::Positions {
+            format: InputFormat::Classical,
+            variations: config.data.variations(),
+        }
+    }
+
     fn parameters(&self) -> &[Parameter] {
         self.model.parameters()
     }
 
     fn prepare(&self, mut batch: Batch) -> Result<(PositionSamples, Tensor), TrainError> {
         self.augment.apply(&mut batch);
-        let (rows, targets) = upload(&batch, self.device);
+        let (rows, targets) = upload(&batch.columns, self.device);
         let teacher = self.teacher.as_ref();
         let teacher = teacher.map(|teacher| teacher.evaluate(&rows, &targets));
         let teacher = teacher.transpose()?;

@@ -6,7 +6,7 @@
 //! the same number of replicas, and up to rounding with another number. A GPU, and
 //! each of several processes, has one replica.
 
-use crate::data::loader::Batch;
+use crate::data::loader::BatchOf;
 use crate::train::config::TrainConfig;
 use crate::train::distributed::{Buckets, GroupError, World};
 use crate::train::error::TrainError;
@@ -72,6 +72,11 @@ impl<O: Objective> Replicas<O> {
         })
     }
 
+    /// What the replicas learn from.
+    pub fn examples(&self, config: &TrainConfig) -> O::Examples {
+        self.replicas[0].learner.examples(config)
+    }
+
     /// The threads, one for each replica.
     pub fn threads(&self) -> &Threads {
         &self.threads
@@ -84,7 +89,7 @@ impl<O: Objective> Replicas<O> {
     /// [`TrainError`] if the teacher fails or another process is gone.
     pub fn backward(
         &mut self,
-        batch: Batch,
+        batch: BatchOf<O::Examples>,
         world: &World,
         watch: &mut Stopwatch,
     ) -> Result<StepLosses, TrainError> {
@@ -168,6 +173,7 @@ fn total<'a>(mut tensors: impl Iterator<Item = &'a Tensor>) -> Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::loader::Batch;
     use crate::train::learner::tests::{batch, config, parameters};
     use crate::train::objective::Positions;
 

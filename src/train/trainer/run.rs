@@ -141,6 +141,7 @@ impl Trainer {
         session: &mut Session<O>,
     ) -> Result<Result<(), Trouble>, TrainError> {
         let mut batches = Loader::for_rank(
+            session.replicas.examples(&self.config),
             &self.config.data,
             Split::Train,
             self.config.batch,

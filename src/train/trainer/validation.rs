@@ -35,6 +35,7 @@ impl Trainer {
             (0..threads.count()).map(learner).collect();
         let mut learners = learners?;
         let batches = Loader::for_rank(
+            learners[0].examples(&self.config),
             &self.config.data,
             Split::Validation,
             self.config.batch,

@@ -7,8 +7,8 @@
 //! | family | what it is | trained here |
 //! |---|---|---|
 //! | [`Chessformer`] | ours: transformers over 64 tokens | yes |
-//! | [`Lc0`] | Lc0's residual towers and attention bodies | goes on from an imported network in input format 1 |
-//! | [`Maia3`] | Maia-3's transformers, which read ratings | no: they read positions as training data do not hold them |
+//! | [`Lc0`] | Lc0's residual towers and attention bodies | goes on from an imported network, in every input format |
+//! | [`Maia3`] | Maia-3's transformers, which read ratings | goes on from an imported network |
 //! | [`Graph`] | any ONNX graph of the field's operators | no: it is played as it is |
 
 mod architecture;

@@ -15,10 +15,10 @@ pub enum TrainError {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The network reads positions in another way than they come in training.
+    /// The network reads positions in a way that is not known here.
     #[error(
-        "the network reads positions in input format {0}, and training data come in format 1: \
-         it can be played and converted, but not trained or measured here"
+        "the network reads positions in input format {0}, which is not known: it cannot be \
+         trained or measured here"
     )]
     Format(u32),
     /// The data cannot be loaded.

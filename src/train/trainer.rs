@@ -20,7 +20,6 @@ use super::stopwatch::{Phase, Stopwatch};
 use super::threads::Threads;
 use super::window::Window;
 use crate::data::loader::{BatchOf, Cursor};
-use crate::encode::InputFormat;
 use crate::network::Architecture;
 use replicas::Replicas;
 use std::path::{Path, PathBuf};
@@ -78,16 +77,6 @@ pub struct Summary {
     pub checkpoint: PathBuf,
 }
 
-/// Positions come from the loader as the networks of [`InputFormat::is_classical`]
-/// read them.
-fn check_format(model: &dyn Architecture) -> Result<(), TrainError> {
-    let format = model.interface().format;
-    match InputFormat::from_number(format).is_some_and(InputFormat::is_classical) {
-        true => Ok(()),
-        false => Err(TrainError::Format(format)),
-    }
-}
-
 /// A network being trained.
 pub struct Trainer {
     config: TrainConfig,
@@ -134,7 +123,6 @@ impl Trainer {
             .architecture()?
             .build(device)
             .map_err(ConfigError::from)?;
-        check_format(&*model)?;
         let start = start(&*model)?;
         let task = task::of(&*model);
         let terms = task.terms(config);
@@ -347,36 +335,5 @@ impl Trainer {
             memory: self.optimizer.memory(),
             sums,
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::network::chessformer::ModelConfig;
-    use crate::network::maia3::Maia3Config;
-    use crate::network::{Chessformer, Maia3};
-
-    /// The table of the families says which of them are trained.
-    #[test]
-    fn families_are_trained_as_their_table_says() {
-        let table = include_str!("../network.rs");
-        let chessformer = Chessformer::new(&ModelConfig::preset("cf-1m-gab").unwrap(), Device::Cpu);
-        let maia3 = Maia3::new(&Maia3Config::preset("maia3-3m").unwrap(), Device::Cpu);
-        let families: [(&str, Box<dyn Architecture>); 2] = [
-            ("Chessformer", Box::new(chessformer.unwrap())),
-            ("Maia3", Box::new(maia3.unwrap())),
-        ];
-        for (family, model) in families {
-            let row = table
-                .lines()
-                .find(|line| line.contains(&format!("| [`{family}`] |")));
-            let trained = row.unwrap().rsplit('|').nth(1).unwrap().trim();
-            assert_eq!(
-                check_format(&*model).is_err(),
-                trained.starts_with("no"),
-                "{family}"
-            );
-        }
     }
 }

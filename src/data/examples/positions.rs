@@ -256,7 +256,11 @@ mod tests {
             };
             searched.push(v6::Searched {
                 input: sample.input,
-                policy: vec![(target, 1.0)],
+                policy: sample
+                    .legal
+                    .iter()
+                    .map(|index| (index, f32::from(u8::from(index == target))))
+                    .collect(),
                 root: v6::Expectation::default(),
                 best: v6::Expectation::default(),
                 played: v6::Expectation::default(),

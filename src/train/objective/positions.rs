@@ -1,6 +1,7 @@
 //! The objective of networks that evaluate positions: policy, values and moves left.
 //!
-//! A batch is augmented by mirroring and evaluated by the teacher if there is one.
+//! A batch is augmented by mirroring and evaluated by the teacher if there is one. Its
+//! rows are in the input format of the network, which the teacher must share.
 
 mod augment;
 mod calibration;
@@ -15,7 +16,7 @@ pub use teacher::TeacherError;
 use super::{Narrow, Objective, Term};
 use crate::data::examples;
 use crate::data::loader::Batch;
-use crate::encode::InputFormat;
+use crate::encode::{BOARDS, InputFormat, SCALARS};
 use crate::network::{
     Architecture, ArchitectureConfig, Output, OutputSet, Outputs, Parameter, Tap, Weights,
 };
@@ -33,6 +34,11 @@ pub(in crate::train) struct Positions {
     architecture: ArchitectureConfig,
     model: Box<dyn Architecture>,
     device: Device,
+    /// How positions are encoded.
+    format: InputFormat,
+    /// Indices of the words of a row that the network reads, i64; `None` if they are
+    /// the first ones.
+    words: Option<Tensor>,
     /// The outputs that the network is to compute.
     wanted: OutputSet,
     softening: Softening,
@@ -40,10 +46,21 @@ pub(in crate::train) struct Positions {
     teacher: Option<Teacher>,
 }
 
+/// The words of a row behind the bitboards and these scalars; `None` if they are the
+/// first ones, for a network does not look beyond its own.
+fn words_of(scalars: &[&str]) -> Option<Vec<i64>> {
+    let place = |scalar: &&str| SCALARS.iter().position(|name| name == scalar);
+    (!SCALARS.starts_with(scalars)).then(|| {
+        let scalars = scalars.iter().filter_map(place);
+        let words = (0..BOARDS).chain(scalars.map(|place| BOARDS + place));
+        words.map(|word| word as i64).collect()
+    })
+}
+
 /// B positions on the device.
 #[derive(Debug)]
 pub(in crate::train) struct PositionSamples {
-    /// i64 [B, WIDTH].
+    /// What the network reads of them, i64 [B, words].
     rows: Tensor,
     targets: Targets,
     teacher: Option<TeacherOutputs>,
@@ -71,13 +88,18 @@ impl Objective for Positions {
     }
 
     fn new(config: &TrainConfig, device: Device) -> Result<Positions, TrainError> {
+        let plain = Positions::for_validation(config, device)?;
         let kind = config.precision.kind();
-        let teacher = config.distillation.as_ref();
-        let teacher = teacher.map(|teacher| Teacher::load(teacher, config.code, device, kind));
+        let load = |teacher| Teacher::load(teacher, config.code, plain.format, device, kind);
+        let teacher = config.distillation.as_ref().map(load).transpose()?;
         Ok(Positions {
-            augment: config.augment.clone(),
-            teacher: teacher.transpose()?,
-            ..Positions::for_validation(config, device)?
+            augment: match plain.format.is_canonical() {
+                // Mirror images have the same row.
+                true => AugmentConfig::default(),
+                false => config.augment.clone(),
+            },
+            teacher,
+            ..plain
         })
     }
 
@@ -89,7 +111,12 @@ impl Objective for Positions {
             _ => true,
         };
         let outputs = Output::ALL.into_iter().filter(|&it| model.has(it));
+        let interface = model.interface();
+        let format = InputFormat::from_number(interface.format);
+        let words = words_of(&interface.scalars);
         Ok(Positions {
+            format: format.ok_or(TrainError::Format(interface.format))?,
+            words: words.map(|words| Tensor::from_slice(&words).to_device(device)),
             wanted: outputs.filter(is_wanted).collect(),
             architecture,
             model,
@@ -105,6 +132,7 @@ impl Objective for Positions {
         Ok(Positions {
             architecture: self.architecture.clone(),
             model: model.map_err(ConfigError::from)?,
+            words: self.words.as_ref().map(Tensor::shallow_clone),
             augment: self.augment.clone(),
             teacher: self.teacher.as_ref().map(Teacher::share),
             ..*self
@@ -113,7 +141,7 @@ impl Objective for Positions {
 
     fn examples(&self, config: &TrainConfig) -> examples::Positions {
         examples::Positions {
-            format: InputFormat::Classical,
+            format: self.format,
             variations: config.data.variations(),
         }
     }
@@ -130,7 +158,10 @@ impl Objective for Positions {
         let teacher = teacher.transpose()?;
         let loss_weights = loss_weights(&targets, teacher.as_ref(), self.wanted);
         let samples = PositionSamples {
-            rows,
+            rows: match &self.words {
+                Some(words) => rows.index_select(1, words),
+                None => rows,
+            },
             targets,
             teacher,
         };

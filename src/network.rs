@@ -1,7 +1,7 @@
 //! Families of networks behind one seam.
 //!
-//! A family is an [`Architecture`]: parameters, a forward pass in tch, an
-//! interface. A [`Network`] is one with its weights: [`open`] takes it out of a
+//! A family is an [`Architecture`]: parameters and a forward pass in tch; those that
+//! evaluate single positions, so far all, are [`Evaluator`]s too. A [`Network`] is one with its weights: [`open`] takes it out of a
 //! network file, eager and differentiable, [`Network::write`] puts it into one.
 //!
 //! | family | what it is | trained here |
@@ -13,9 +13,10 @@
 
 mod architecture;
 pub(crate) mod bitboards;
-mod build;
 pub mod chessformer;
 mod encoder;
+mod evaluator;
+mod family;
 mod file;
 pub mod graph;
 mod layers;
@@ -27,11 +28,12 @@ mod parameters;
 mod size;
 mod taps;
 
-pub(crate) use architecture::PLANES;
-pub use architecture::{Architecture, ArchitectureConfig, Interface, Positions};
-pub use build::ArchitectureError;
+pub use architecture::{Architecture, NotAnEvaluator};
 pub use chessformer::Chessformer;
-pub use file::{About, Network, OpenError, WeightsError, architecture, open};
+pub(crate) use evaluator::PLANES;
+pub use evaluator::{Evaluator, Interface, Positions};
+pub use family::{ArchitectureConfig, ArchitectureError};
+pub use file::{About, Network, OpenError, WeightsError, architecture, open, open_any};
 pub use graph::Graph;
 pub use layers::Activation;
 pub use lc0::Lc0;

@@ -22,9 +22,11 @@ pub use grow::{GrowError, grow};
 pub use heads::bucket_of;
 pub(crate) use heads::{MOVES_LEFT_FEATURES, MOVES_LEFT_SCALE, policy_gather};
 
-use super::architecture::{Architecture, ArchitectureConfig, Interface, Positions};
+use super::architecture::{Architecture, NotAnEvaluator};
 use super::bitboards;
 use super::encoder::{AttackLogits, Board, EncoderLayer, displacements, encode, without_head};
+use super::evaluator::{Evaluator, Interface, Positions};
+use super::family::ArchitectureConfig;
 use super::layers::{Linear, dense_mish};
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Dense, Parameter, Weights};
@@ -230,19 +232,6 @@ impl Architecture for Chessformer {
         }
     }
 
-    fn interface(&self) -> Interface {
-        let exported = Output::ALL[..8].iter().copied();
-        Interface {
-            format: InputFormat::Classical.number(),
-            scalars: match self.config.elo {
-                true => SCALARS.to_vec(),
-                false => SCALARS[..UNRATED_SCALARS].to_vec(),
-            },
-            outputs: exported.filter(|&output| self.has(output)).collect(),
-            planes: Interface::lc0_planes(),
-        }
-    }
-
     fn parameters(&self) -> &[Parameter] {
         &self.parameters
     }
@@ -270,6 +259,25 @@ impl Architecture for Chessformer {
 
     fn size(&self) -> Size {
         self.size
+    }
+
+    fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
+        Ok(self)
+    }
+}
+
+impl Evaluator for Chessformer {
+    fn interface(&self) -> Interface {
+        let exported = Output::ALL[..8].iter().copied();
+        Interface {
+            format: InputFormat::Classical.number(),
+            scalars: match self.config.elo {
+                true => SCALARS.to_vec(),
+                false => SCALARS[..UNRATED_SCALARS].to_vec(),
+            },
+            outputs: exported.filter(|&output| self.has(output)).collect(),
+            planes: Interface::lc0_planes(),
+        }
     }
 
     fn has(&self, output: Output) -> bool {

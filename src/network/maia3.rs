@@ -21,12 +21,14 @@ mod policy;
 pub(crate) use config::PIECES;
 pub use config::{GabConfig, Maia3Config, Maia3ConfigError, PRESETS};
 
-use super::architecture::{Architecture, ArchitectureConfig, Interface, PLANES, Positions};
+use super::architecture::{Architecture, NotAnEvaluator};
 use super::bitboards;
 use super::encoder::{
     Attention, Board, EncoderLayer, FeedForward, Gab, PositionEncoding, Projection, encode,
     without_head,
 };
+use super::evaluator::{Evaluator, Interface, PLANES, Positions};
+use super::family::ArchitectureConfig;
 use super::layers::{Activation, Linear, Norm};
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Dense, Initial, Parameter, Slot, Weights};
@@ -291,20 +293,6 @@ impl Architecture for Maia3 {
         }
     }
 
-    fn interface(&self) -> Interface {
-        Interface {
-            format: InputFormat::Maia3.number(),
-            scalars: SCALARS.to_vec(),
-            outputs: vec![Output::Policy, Output::Wdl],
-            // The bitboards of a row bit by bit.
-            planes: vec![
-                (PLANES, vec![BOARDS as i64, 8, 8]),
-                (SCALARS[0], vec![]),
-                (SCALARS[1], vec![]),
-            ],
-        }
-    }
-
     fn parameters(&self) -> &[Parameter] {
         &self.parameters
     }
@@ -323,6 +311,26 @@ impl Architecture for Maia3 {
 
     fn size(&self) -> Size {
         self.size
+    }
+
+    fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
+        Ok(self)
+    }
+}
+
+impl Evaluator for Maia3 {
+    fn interface(&self) -> Interface {
+        Interface {
+            format: InputFormat::Maia3.number(),
+            scalars: SCALARS.to_vec(),
+            outputs: vec![Output::Policy, Output::Wdl],
+            // The bitboards of a row bit by bit.
+            planes: vec![
+                (PLANES, vec![BOARDS as i64, 8, 8]),
+                (SCALARS[0], vec![]),
+                (SCALARS[1], vec![]),
+            ],
+        }
     }
 
     fn has(&self, output: Output) -> bool {

@@ -7,6 +7,7 @@ use super::guard::Trouble;
 use super::objective::TeacherError;
 use super::start::StartError;
 use crate::data::loader::LoaderError;
+use crate::network::NotAnEvaluator;
 use std::path::PathBuf;
 
 /// Why training stopped.
@@ -15,6 +16,9 @@ pub enum TrainError {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The network does not evaluate positions.
+    #[error(transparent)]
+    NotAnEvaluator(#[from] NotAnEvaluator),
     /// The network reads positions in a way that is not known here.
     #[error(
         "the network reads positions in input format {0}, which is not known: it cannot be \

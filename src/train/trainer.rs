@@ -124,7 +124,7 @@ impl Trainer {
             .build(device)
             .map_err(ConfigError::from)?;
         let start = start(&*model)?;
-        let task = task::of(&*model);
+        let task = task::of(&model.config());
         let terms = task.terms(config);
         let parameters = start.weights.to_device(device);
         Ok(Trainer {

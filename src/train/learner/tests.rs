@@ -3,7 +3,7 @@
 use super::*;
 use crate::data::loader::Batch;
 use crate::network::chessformer::ModelConfig;
-use crate::network::{About, Architecture, Chessformer, Network};
+use crate::network::{About, Architecture, Chessformer, Evaluator, Network};
 use crate::nn::torch::ExportPrecision;
 use crate::train::config::DistillationConfig;
 use crate::train::distributed::World;
@@ -48,7 +48,7 @@ fn leaves(model: &dyn Architecture, parameters: &Tensor) -> Buckets {
     Buckets::new(parameters, model.parameters(), &World::alone()).unwrap()
 }
 
-fn model(config: &ModelConfig) -> Box<dyn Architecture> {
+fn model(config: &ModelConfig) -> Box<dyn Evaluator> {
     Box::new(Chessformer::new(config, Device::Cpu).unwrap())
 }
 

@@ -18,7 +18,7 @@ use crate::data::examples;
 use crate::data::loader::Batch;
 use crate::encode::{BOARDS, InputFormat, SCALARS};
 use crate::network::{
-    Architecture, ArchitectureConfig, Output, OutputSet, Outputs, Parameter, Tap, Weights,
+    ArchitectureConfig, Evaluator, Output, OutputSet, Outputs, Parameter, Tap, Weights,
 };
 use crate::train::config::{AugmentConfig, ConfigError, TrainConfig};
 use crate::train::error::TrainError;
@@ -32,7 +32,7 @@ use tensors::{Targets, upload};
 #[derive(Debug)]
 pub(in crate::train) struct Positions {
     architecture: ArchitectureConfig,
-    model: Box<dyn Architecture>,
+    model: Box<dyn Evaluator>,
     device: Device,
     /// How positions are encoded.
     format: InputFormat,
@@ -44,6 +44,15 @@ pub(in crate::train) struct Positions {
     softening: Softening,
     augment: AugmentConfig,
     teacher: Option<Teacher>,
+}
+
+/// The network's structure, for weights on `device`.
+fn build(
+    architecture: &ArchitectureConfig,
+    device: Device,
+) -> Result<Box<dyn Evaluator>, TrainError> {
+    let architecture = architecture.build(device).map_err(ConfigError::from)?;
+    Ok(architecture.into_evaluator()?)
 }
 
 /// The words of a row behind the bitboards and these scalars; `None` if they are the
@@ -105,7 +114,7 @@ impl Objective for Positions {
 
     fn for_validation(config: &TrainConfig, device: Device) -> Result<Positions, TrainError> {
         let architecture = config.architecture()?;
-        let model = architecture.build(device).map_err(ConfigError::from)?;
+        let model = build(&architecture, device)?;
         let is_wanted = |output: &Output| match output {
             Output::PolicySoft => config.loss.policy_soft > 0.0,
             _ => true,
@@ -128,10 +137,9 @@ impl Objective for Positions {
     }
 
     fn replica(&self) -> Result<Positions, TrainError> {
-        let model = self.architecture.build(self.device);
         Ok(Positions {
             architecture: self.architecture.clone(),
-            model: model.map_err(ConfigError::from)?,
+            model: build(&self.architecture, self.device)?,
             words: self.words.as_ref().map(Tensor::shallow_clone),
             augment: self.augment.clone(),
             teacher: self.teacher.as_ref().map(Teacher::share),

@@ -17,6 +17,7 @@ use tessera::data::record::Record;
 use tessera::data::replay::{VariationWeight, replay};
 use tessera::data::shard::{Block, Header, Shard, ShardWriter};
 use tessera::data::v6::{Chunks, V6Error};
+use tessera::encode::InputFormat;
 
 /// How long each rate is measured.
 const TIME: Duration = Duration::from_secs(4);
@@ -120,7 +121,8 @@ fn shards(path: &Path) {
             samples.clear();
             for record in shard.read(0).expect("a sound block") {
                 let keep = |sample| samples.push(sample);
-                replay(&record, &RULES, weights, |_| true, keep).expect("a game");
+                let format = InputFormat::Classical;
+                replay(format, &record, &RULES, weights, |_| true, keep).expect("a game");
             }
             samples.len()
         },

@@ -115,6 +115,9 @@ fn body(folder: &TempDir) -> Named {
     });
     let config: ArchitectureConfig = serde_json::from_value(config).expect("an architecture");
     let architecture = config.build(Device::Cpu).expect("sizes that fit");
+    let architecture = architecture
+        .into_evaluator()
+        .expect("a network of positions");
     tch::manual_seed(1);
     let weights = architecture.initial_weights();
     let about = About {

@@ -1,22 +1,23 @@
 //! Families of networks behind one seam.
 //!
-//! A family is an [`Architecture`]: parameters, a forward pass in tch, an
-//! interface. A [`Network`] is one with its weights: [`open`] takes it out of a
+//! A family is an [`Architecture`]: parameters and a forward pass in tch; those that
+//! evaluate single positions, so far all, are [`Evaluator`]s too. A [`Network`] is one with its weights: [`open`] takes it out of a
 //! network file, eager and differentiable, [`Network::write`] puts it into one.
 //!
 //! | family | what it is | trained here |
 //! |---|---|---|
 //! | [`Chessformer`] | ours: transformers over 64 tokens | yes |
-//! | [`Lc0`] | Lc0's residual towers and attention bodies | goes on from an imported network in input format 1 |
-//! | [`Maia3`] | Maia-3's transformers, which read ratings | no: they read positions as training data do not hold them |
+//! | [`Lc0`] | Lc0's residual towers and attention bodies | goes on from an imported network, in every input format |
+//! | [`Maia3`] | Maia-3's transformers, which read ratings | goes on from an imported network |
 //! | [`Graph`] | any ONNX graph of the field's operators | no: it is played as it is |
 
 mod architecture;
 pub(crate) mod bitboards;
 mod blocks;
-mod build;
 pub mod chessformer;
 mod encoder;
+mod evaluator;
+mod family;
 mod file;
 pub mod gpt;
 pub mod graph;
@@ -29,18 +30,19 @@ mod parameters;
 mod size;
 mod taps;
 
-pub(crate) use architecture::PLANES;
-pub use architecture::{Architecture, ArchitectureConfig, Interface, Positions};
+pub use architecture::{Architecture, NotAnEvaluator};
 pub use blocks::KvCache;
-pub use build::ArchitectureError;
 pub use chessformer::Chessformer;
-pub use file::{About, Network, OpenError, WeightsError, architecture, open};
+pub(crate) use evaluator::PLANES;
+pub use evaluator::{Evaluator, Interface, Positions};
+pub use family::{ArchitectureConfig, ArchitectureError};
+pub use file::{About, Network, OpenError, WeightsError, architecture, open, open_any};
 pub use gpt::Gpt;
 pub use graph::Graph;
 pub use layers::Activation;
 pub use lc0::Lc0;
 pub use maia3::Maia3;
 pub use outputs::{Output, OutputSet, Outputs};
-pub use parameters::{Initial, Parameter, Weights};
+pub use parameters::{Initial, Parameter, ParameterGroup, Weights};
 pub use size::Size;
 pub use taps::{Addition, Tap, Taps};

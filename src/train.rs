@@ -8,8 +8,6 @@
 //! optimizer step is a dozen operations at any depth of the network.
 
 mod ablation;
-mod augment;
-mod calibration;
 mod checkpoint;
 mod checkpoint_folder;
 mod config;
@@ -17,7 +15,8 @@ mod distributed;
 mod error;
 mod guard;
 mod history;
-mod loss;
+mod learner;
+mod losses;
 mod metrics;
 mod objective;
 mod optimizer;
@@ -29,8 +28,6 @@ mod report;
 mod schedule;
 mod start;
 mod stopwatch;
-mod teacher;
-mod tensors;
 mod threads;
 mod trainer;
 mod window;
@@ -46,10 +43,10 @@ pub use distributed::{GroupError, Launch, LaunchError, World};
 pub use error::TrainError;
 pub use guard::Trouble;
 pub use history::{History, HistoryError};
+pub use objective::TeacherError;
 pub use report::{report, write_report};
 pub use start::StartError;
-pub use teacher::TeacherError;
-pub use trainer::{Progress, RunOptions, Summary, Trainer};
+pub use trainer::{Measurements, Progress, RunOptions, Summary, Trainer};
 
 #[cfg(test)]
 mod tests {

@@ -19,7 +19,7 @@ use tessera::data::v6::{
     V7_RECORD_SIZE, game_records, write_chunk,
 };
 use tessera::data::{Curve, Legal, Policy, Sample, Wdl};
-use tessera::encode::{Input, policy_index, policy_move};
+use tessera::encode::{Input, InputFormat, policy_index, policy_move};
 
 /// The games of a test file with values that a search might have had.
 fn games(name: &str) -> Vec<Vec<V6Record>> {
@@ -116,7 +116,10 @@ fn epoch(sampling: &Sampling, split: Split, epoch: u64) -> Vec<(Input, u32)> {
     let mut samples = Vec::new();
     for batch in load(sampling, split, 1, start) {
         let batch = batch.unwrap();
-        samples.push((batch.inputs[0], batch.moves_left[0].to_bits()));
+        samples.push((
+            batch.columns.inputs[0],
+            batch.columns.moves_left[0].to_bits(),
+        ));
         if batch.next.epoch > epoch && split == Split::Train {
             break;
         }
@@ -165,7 +168,7 @@ fn links_to_folders_are_followed_but_not_in_circles() {
 fn every_position_resumes() {
     let root = tempfile::tempdir().unwrap();
     let sampling = sampling(&folder_of_chunks(root.path()));
-    let words = |batch: &Batch| batch.input_words().to_vec();
+    let words = |batch: &Batch| batch.columns.input_words().to_vec();
     let batches: Vec<Batch> = load(&sampling, Split::Train, 32, Cursor::default())
         .map(Result::unwrap)
         .take_while(|batch| batch.next.epoch < 2)
@@ -416,7 +419,15 @@ fn packed_chunks_give_the_chunks_samples() {
         for record in shard.read(block).unwrap() {
             let rules = &shard.header().rules;
             let keep = |sample| packed.push(sample);
-            replay(&record, rules, weights, |_| true, keep).unwrap();
+            replay(
+                InputFormat::Classical,
+                &record,
+                rules,
+                weights,
+                |_| true,
+                keep,
+            )
+            .unwrap();
         }
     }
     let chunks = Chunks::open(&folder).unwrap();
@@ -472,7 +483,15 @@ fn ratings_reach_the_samples() {
         let expected = sample.input.turn().fold_wb([white, black], [black, white]);
         assert_eq!(sample.input.ratings(), expected);
     };
-    replay(&record, &rules, weights, |_| true, check).unwrap();
+    replay(
+        InputFormat::Classical,
+        &record,
+        &rules,
+        weights,
+        |_| true,
+        check,
+    )
+    .unwrap();
 }
 
 proptest! {

@@ -69,16 +69,20 @@ fn sampling(folder: &Path) -> Sampling {
 fn contents(batch: &Batch) -> (Vec<i64>, Vec<i64>, Vec<u32>) {
     let mut floats = Vec::new();
     for column in [
-        &batch.policy.probability,
-        &batch.q,
-        &batch.short_term,
-        &batch.moves_left,
-        &batch.weight,
+        &batch.columns.policy.probability,
+        &batch.columns.q,
+        &batch.columns.short_term,
+        &batch.columns.moves_left,
+        &batch.columns.weight,
     ] {
         floats.extend(column.iter().map(|value| value.to_bits()));
     }
-    let integers = [&batch.policy.row, &batch.policy.index, &batch.result];
-    let words = [batch.input_words(), batch.legal_words()].concat();
+    let integers = [
+        &batch.columns.policy.row,
+        &batch.columns.policy.index,
+        &batch.columns.result,
+    ];
+    let words = [batch.columns.input_words(), batch.columns.legal_words()].concat();
     (
         words,
         integers.into_iter().flatten().copied().collect(),
@@ -136,7 +140,7 @@ fn a_focus_draws_what_surprises_and_little_of_the_rest() {
         let values: Vec<f32> = loader
             .map(Result::unwrap)
             .take_while(|batch| batch.next.epoch == 0 || split == Split::Validation)
-            .map(|batch| batch.q[0].abs())
+            .map(|batch| batch.columns.q[0].abs())
             .collect();
         let known = values.iter().filter(|value| value.is_finite());
         let mean = known.clone().sum::<f32>() / known.count() as f32;
@@ -174,8 +178,14 @@ fn an_epoch_holds_every_training_sample_once_and_another_order_next_time() {
             .take_while(|batch| batch.next.epoch <= epoch)
         {
             first.get_or_insert_with(|| contents(&batch));
-            for (row, &index) in batch.policy.row.iter().zip(&batch.policy.index) {
-                let input = batch.inputs[*row as usize];
+            for (row, &index) in batch
+                .columns
+                .policy
+                .row
+                .iter()
+                .zip(&batch.columns.policy.index)
+            {
+                let input = batch.columns.inputs[*row as usize];
                 *counts.entry((*input.words(), index)).or_insert(0) += 1;
             }
         }
@@ -247,7 +257,7 @@ fn samples_of_a_game_are_spread_over_the_epoch() {
                 break;
             }
             samples += 1;
-            if let [Some(rating), _] = batch.inputs[0].ratings() {
+            if let [Some(rating), _] = batch.columns.inputs[0].ratings() {
                 let game = u32::from(rating);
                 *by_group.entry((batch.next.group, game)).or_default() += 1;
                 *by_game.entry(game).or_default() += 1;
@@ -303,7 +313,7 @@ fn validation_begins_with_samples_of_every_source() {
         let mut loader =
             Loader::new(sampling, Split::Validation, size, Cursor::default(), 2).unwrap();
         let batch = loader.next().unwrap().unwrap();
-        let inputs = batch.inputs.iter();
+        let inputs = batch.columns.inputs.iter();
         inputs
             .map(|input| bytemuck::cast_slice(input.words()).to_vec())
             .collect()
@@ -335,7 +345,7 @@ fn validation_ends_and_keeps_its_order() {
         .unwrap()
         .flat_map(|batch| {
             let batch = batch.unwrap();
-            let inputs = batch.inputs.iter();
+            let inputs = batch.columns.inputs.iter();
             inputs
                 .map(|input| bytemuck::cast_slice(input.words()).to_vec())
                 .collect::<Vec<_>>()

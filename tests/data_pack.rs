@@ -100,7 +100,15 @@ fn shards_hold_the_games_and_every_sample_is_a_legal_move_of_its_position() {
         };
         let mut check = check;
         for record in &records {
-            replay(record, &shard.header().rules, weights, |_| true, &mut check).unwrap();
+            replay(
+                tessera::encode::InputFormat::Classical,
+                record,
+                &shard.header().rules,
+                weights,
+                |_| true,
+                &mut check,
+            )
+            .unwrap();
         }
         let promised: u64 = shard.blocks().iter().map(|block| block.samples).sum();
         assert_eq!(samples, promised, "{name}");

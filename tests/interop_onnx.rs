@@ -442,7 +442,7 @@ fn maia_3_keeps_its_ratings() {
     let tensors = maia3.parameters().iter().map(|parameter| {
         Tensor::randn(parameter.shape.as_slice(), (Kind::Float, Device::Cpu)) * 0.2
     });
-    let network = Network {
+    let network: Network = Network {
         weights: Weights::new(tensors.collect()),
         architecture: Box::new(maia3),
         about: About {

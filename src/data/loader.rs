@@ -1,5 +1,5 @@
-//! Shards and chunks to batches: shuffled, weighted, in an order that depends
-//! on the configuration alone and can be resumed anywhere.
+//! Shards and chunks to batches of any kind of [`Examples`]: shuffled, weighted, in an
+//! order that depends on the configuration alone and can be resumed anywhere.
 //!
 //! An epoch goes through all blocks of all sources [`Sampling::spread`] times, each
 //! time in another random order and for another slice of every game's samples.
@@ -24,10 +24,12 @@ use std::thread::JoinHandle;
 use crossbeam::channel::{Receiver, Sender, bounded};
 use serde::{Deserialize, Serialize};
 
+use super::examples::{Columns, Examples, Positions};
 use super::shard::ShardError;
 use super::v6::V6Error;
+use crate::encode::InputFormat;
 
-pub use batch::{Batch, PolicyTargets};
+pub use batch::Batch;
 use faults::Faults;
 use group::Group;
 use plan::Plan;
@@ -132,17 +134,20 @@ pub enum LoaderError {
     Threads(String),
 }
 
+/// A batch of this kind of examples.
+pub type BatchOf<E> = Batch<<E as Examples>::Columns>;
+
 /// An iterator over batches, which its own threads prepare ahead.
-pub struct Loader {
-    batches: Option<Receiver<Result<Batch, LoaderError>>>,
+pub struct Loader<E: Examples = Positions> {
+    batches: Option<Receiver<Result<BatchOf<E>, LoaderError>>>,
     workers: Vec<JoinHandle<()>>,
     samples: u64,
     faults: Arc<Faults>,
 }
 
-impl Loader {
-    /// Starts to prepare batches of `batch_size` samples from `cursor` on,
-    /// decoding on `threads` threads.
+impl Loader<Positions> {
+    /// Starts to prepare batches of `batch_size` positions in the classical format
+    /// from `cursor` on, decoding on `threads` threads.
     ///
     /// # Errors
     /// [`LoaderError`] if a source cannot be opened or a setting is out of range.
@@ -153,7 +158,12 @@ impl Loader {
         cursor: Cursor,
         threads: usize,
     ) -> Result<Loader, LoaderError> {
+        let positions = Positions {
+            format: InputFormat::Classical,
+            variations: sampling.variations(),
+        };
         Loader::for_rank(
+            positions,
             sampling,
             split,
             batch_size,
@@ -162,22 +172,25 @@ impl Loader {
             threads,
         )
     }
+}
 
-    /// The same for one rank's part of every batch; `batch_size` is that of the
-    /// whole batch.
+impl<E: Examples> Loader<E> {
+    /// Starts to prepare one rank's part of every batch of these examples;
+    /// `batch_size` is that of the whole batch.
     ///
     /// # Errors
     /// As [`Loader::new`].
     pub fn for_rank(
+        examples: E,
         sampling: &Sampling,
         split: Split,
         batch_size: usize,
         cursor: Cursor,
         shard: RankShard,
         threads: usize,
-    ) -> Result<Loader, LoaderError> {
+    ) -> Result<Loader<E>, LoaderError> {
         sampling.check(batch_size)?;
-        let plan = Plan::new(sampling.clone(), split, source::open(sampling)?);
+        let plan = Plan::new(sampling.clone(), split, source::open(sampling)?, examples);
         let faults = Arc::new(Faults::new(sampling.strict));
         let samples = plan.samples();
         if split == Split::Train && samples < batch_size as u64 {
@@ -228,14 +241,14 @@ impl Loader {
     }
 }
 
-impl Iterator for Loader {
-    type Item = Result<Batch, LoaderError>;
+impl<E: Examples> Iterator for Loader<E> {
+    type Item = Result<BatchOf<E>, LoaderError>;
 
     /// Waits for the next batch. An error is the last item.
     ///
     /// # Panics
     /// If a thread of the loader panicked.
-    fn next(&mut self) -> Option<Result<Batch, LoaderError>> {
+    fn next(&mut self) -> Option<Result<BatchOf<E>, LoaderError>> {
         if let Ok(batch) = self.batches.as_ref()?.recv() {
             return Some(batch);
         }
@@ -250,7 +263,7 @@ impl Iterator for Loader {
     }
 }
 
-impl Drop for Loader {
+impl<E: Examples> Drop for Loader<E> {
     fn drop(&mut self) {
         // Without a receiver the batcher ends, and then the decoder.
         self.batches = None;
@@ -268,12 +281,12 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
 }
 
 /// Decodes group after group until the receiver is dropped.
-fn decode(
-    plan: &Plan,
+fn decode<E: Examples>(
+    plan: &Plan<E>,
     faults: &Faults,
     pool: &rayon::ThreadPool,
     start: Cursor,
-    groups_out: &Sender<Result<Group, LoaderError>>,
+    groups_out: &Sender<Result<Group<E::Example>, LoaderError>>,
 ) {
     let mut first = start.group;
     for epoch in start.epoch.. {
@@ -296,14 +309,16 @@ fn decode(
 }
 
 /// Cuts groups into batches until the receiver is dropped.
-fn cut(
+fn cut<C: Columns>(
     split: Split,
     batch_size: usize,
     start: Cursor,
     shard: RankShard,
-    groups_in: &Receiver<Result<Group, LoaderError>>,
-    batches_out: &Sender<Result<Batch, LoaderError>>,
-) {
+    groups_in: &Receiver<Result<Group<C::Example>, LoaderError>>,
+    batches_out: &Sender<Result<Batch<C>, LoaderError>>,
+) where
+    C::Example: Send,
+{
     let mut offset = start.offset as usize;
     // Whether the epoch has given no batch so far; training must not go on so
     // for ever.
@@ -333,7 +348,7 @@ fn cut(
                 group.end()
             };
             let part = shard.part(offset..end);
-            let mut batch = Batch::gather(group.samples(part.clone()), next);
+            let mut batch = Batch::<C>::gather(group.samples(part.clone()), next);
             (batch.first, batch.global_batch) = (part.start - offset, end - offset);
             if batches_out.send(Ok(batch)).is_err() {
                 return;

@@ -3,7 +3,7 @@
 use shakmaty::{CastlingMode, Color, Move, Position};
 
 use crate::chess::{FenError, Game};
-use crate::encode::{Input, policy_index};
+use crate::encode::{Input, InputFormat, Transform, policy_index};
 
 use super::label::{Labelled, TargetRules};
 use super::legal::Legal;
@@ -66,7 +66,8 @@ pub fn main_line(record: &Record) -> Result<Game, ReplayError> {
     Ok(game)
 }
 
-/// Plays `record` through and passes its samples to `emit`, in the record's order.
+/// Plays `record` through and passes its samples to `emit`, in the record's order, as
+/// networks of the input `format` read them.
 /// `keep` filters them; it is called once for each with the sample's surprise (see
 /// [`super::label`]). Moves that lead to no sample are skipped, since generating
 /// legal moves is most of the cost.
@@ -75,6 +76,7 @@ pub fn main_line(record: &Record) -> Result<Game, ReplayError> {
 /// [`ReplayError`] if the record does not describe a game; samples before the
 /// fault have been passed on. Faults in skipped moves go unnoticed.
 pub fn replay(
+    format: InputFormat,
     record: &Record,
     rules: &TargetRules,
     variations: VariationWeight,
@@ -106,7 +108,8 @@ pub fn replay(
                     }
                     None => policy(&step, place)?,
                 };
-                emit(sample(step.game, step.legal, policy, place, variations));
+                let game = Encoded::of(step.game, format);
+                emit(game.sample(&step.legal, policy, place, variations));
             }
             Ok(())
         },
@@ -238,31 +241,65 @@ fn policy(step: &Step<'_>, place: &Labelled) -> Result<Policy, ReplayError> {
     Ok(Policy::Distribution(shares))
 }
 
-fn sample(
-    game: &Game,
-    legal: Legal,
-    policy: Policy,
-    place: &Labelled,
-    variations: VariationWeight,
-) -> Sample {
-    let label = place.label;
-    let input = Input::encode(game);
-    Sample {
-        input: match place.variation_ply {
-            // No player chose the moves of a variation.
-            Some(_) => input.without_ratings(),
-            None => input,
-        },
-        legal,
-        policy,
-        result: label.and_then(|label| label.result),
-        q: label.and_then(|label| label.q),
-        short_term: label.and_then(|label| label.short_term),
-        moves_left: label.and_then(|label| label.moves_left),
-        weight: match place.variation_ply {
-            None => 1.0,
-            Some(plies) => variations.first * variations.decay.powi(plies as i32),
-        },
+/// A position as a network reads it, and how its board was turned for that.
+struct Encoded {
+    input: Input,
+    transform: Transform,
+}
+
+impl Encoded {
+    fn of(game: &Game, format: InputFormat) -> Encoded {
+        let (input, transform) = format.encode(game);
+        Encoded { input, transform }
+    }
+
+    /// The sample of the position; moves are turned as the board is.
+    fn sample(
+        self,
+        legal: &Legal,
+        policy: Policy,
+        place: &Labelled,
+        variations: VariationWeight,
+    ) -> Sample {
+        let label = place.label;
+        let input = self.input;
+        Sample {
+            input: match place.variation_ply {
+                // No player chose the moves of a variation.
+                Some(_) => input.without_ratings(),
+                None => input,
+            },
+            legal: self.legal(legal),
+            policy: self.policy(policy),
+            result: label.and_then(|label| label.result),
+            q: label.and_then(|label| label.q),
+            short_term: label.and_then(|label| label.short_term),
+            moves_left: label.and_then(|label| label.moves_left),
+            weight: match place.variation_ply {
+                None => 1.0,
+                Some(plies) => variations.first * variations.decay.powi(plies as i32),
+            },
+        }
+    }
+
+    fn legal(&self, legal: &Legal) -> Legal {
+        match self.transform.is_identity() {
+            true => *legal,
+            false => legal.iter().map(|it| self.transform.index(it)).collect(),
+        }
+    }
+
+    fn policy(&self, policy: Policy) -> Policy {
+        match policy {
+            Policy::Unknown => Policy::Unknown,
+            Policy::Move(index) => Policy::Move(self.transform.index(index)),
+            Policy::Distribution(mut moves) => {
+                for (index, _) in &mut moves {
+                    *index = self.transform.index(*index);
+                }
+                Policy::Distribution(moves)
+            }
+        }
     }
 }
 
@@ -292,6 +329,7 @@ mod tests {
     fn samples(record: &Record) -> Result<Vec<Sample>, ReplayError> {
         let mut samples = Vec::new();
         replay(
+            InputFormat::Classical,
             record,
             &RULES,
             VARIATIONS,
@@ -355,6 +393,7 @@ mod tests {
         };
         let mut found = Vec::new();
         replay(
+            InputFormat::Classical,
             &record,
             &rules,
             VARIATIONS,
@@ -429,9 +468,14 @@ mod tests {
                 number += 1;
                 number - 1 == only
             };
-            replay(&record, &RULES, VARIATIONS, keep, |sample| {
-                found.push(sample)
-            })
+            replay(
+                InputFormat::Classical,
+                &record,
+                &RULES,
+                VARIATIONS,
+                keep,
+                |sample| found.push(sample),
+            )
             .unwrap();
             assert_eq!(found, all[only..=only], "sample {only}");
         }
@@ -479,7 +523,7 @@ mod tests {
                 alternatives: Some(0.1),
                 ..RULES
             };
-            let _ = replay(&record, &rules, VARIATIONS, |_| true, drop);
+            let _ = replay(InputFormat::Classical, &record, &rules, VARIATIONS, |_| true, drop);
         }
     }
 }

@@ -16,6 +16,7 @@ mod unpack;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::replay::ReplayError;
 use crate::encode::InputError;
 
 pub use chunk::{Chunk, Records};
@@ -64,8 +65,14 @@ pub enum V6Fault {
     #[error("the policy adds up to {0} instead of 1")]
     Sum(f32),
     /// A rescorer changed the record, which a shard cannot express.
-    #[error("the game was rescored: train on it as it is, by [[data.chunks]]")]
+    #[error(
+        "the game was rescored: it can only be trained on as it is, by [[data.chunks]] and a \
+         network of input format {FORMAT}"
+    )]
     Rescored,
+    /// One of its games cannot be played through; it is not known which.
+    #[error(transparent)]
+    Game(#[from] ReplayError),
     /// A value is not in its range.
     #[error("{name} is {value}")]
     Value {

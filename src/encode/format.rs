@@ -65,11 +65,17 @@ impl InputFormat {
         all.find(|format| format.number() == number)
     }
 
-    /// Whether rows and policy are those of [`Input::encode`], in which training
-    /// data come.
+    /// Whether rows and policy are those of [`Input::encode`].
     #[must_use]
     pub fn is_classical(self) -> bool {
         matches!(self, InputFormat::Classical | InputFormat::CastlingPlanes)
+    }
+
+    /// Whether boards that are the same game, as mirror images without castling rights
+    /// are, give the same row.
+    #[must_use]
+    pub fn is_canonical(self) -> bool {
+        !self.is_classical() && self != InputFormat::Maia3
     }
 
     /// The game's current position with what the network sees of its past, and

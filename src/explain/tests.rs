@@ -5,7 +5,7 @@ use crate::network::lc0::{
     ValueHeadConfig,
 };
 use crate::network::maia3::Maia3Config;
-use crate::network::{About, Activation, Architecture, Chessformer, Lc0, Maia3, Weights};
+use crate::network::{self, About, Activation, Chessformer, Lc0, Maia3, Weights};
 use crate::nn::torch::{ExportPrecision, TorchBackend};
 use crate::nn::{Backend, Batch, CodePolicy, DeviceChoice, Evaluations, Precision, softmax};
 use base64::Engine;
@@ -18,7 +18,7 @@ use tch::Device;
 /// Black to move, with castling rights and a pinned knight.
 const FEN: &str = "r3k2r/pp3ppp/2n5/1B1pP3/3P4/2N2N2/P4PPP/R3K2R b KQkq - 1 12";
 
-fn chessformer(position: PositionConfig, elo: bool) -> Box<dyn Architecture> {
+fn chessformer(position: PositionConfig, elo: bool) -> Box<dyn network::Evaluator> {
     let mut config = ModelConfig::preset("cf-1m-gab").unwrap();
     (config.layers, config.width, config.heads) = (2, 32, 4);
     (config.attacks, config.attack_bias) = (!elo, !elo);
@@ -28,7 +28,7 @@ fn chessformer(position: PositionConfig, elo: bool) -> Box<dyn Architecture> {
 }
 
 /// A tower that sees every board in a canonical orientation.
-fn tower() -> Box<dyn Architecture> {
+fn tower() -> Box<dyn network::Evaluator> {
     let value = ValueHeadConfig {
         features: 4,
         hidden: 8,
@@ -60,13 +60,13 @@ fn tower() -> Box<dyn Architecture> {
     Box::new(Lc0::new(&config, HeadChoice::default(), Device::Cpu).unwrap())
 }
 
-fn maia3() -> Box<dyn Architecture> {
+fn maia3() -> Box<dyn network::Evaluator> {
     let mut config = Maia3Config::preset("maia3-3m").unwrap();
     (config.layers, config.width, config.heads) = (2, 32, 2);
     Box::new(Maia3::new(&config, Device::Cpu).unwrap())
 }
 
-fn network(architecture: Box<dyn Architecture>) -> Network {
+fn network(architecture: Box<dyn network::Evaluator>) -> Network {
     tch::manual_seed(3);
     let flat = architecture.initial_weights();
     let flat = &flat + flat.randn_like() * 0.05;

@@ -267,7 +267,7 @@ mod tests {
     use crate::data::pgn::parse_game;
     use crate::data::replay::{VariationWeight, replay};
     use crate::data::sample::{Policy, Sample};
-    use crate::encode::Encoder;
+    use crate::encode::{Encoder, InputFormat};
     use crate::nn::Random;
     use std::sync::Arc;
 
@@ -306,7 +306,9 @@ mod tests {
             decay: 1.0,
         };
         let mut samples = Vec::new();
-        replay(record, &rules, weight, |_| true, |it| samples.push(it)).unwrap();
+        let format = InputFormat::Classical;
+        let emit = |it| samples.push(it);
+        replay(format, record, &rules, weight, |_| true, emit).unwrap();
         samples
     }
 

@@ -1,33 +1,23 @@
 //! The seam between families of networks and all who use them.
 
-use super::bitboards;
-use super::chessformer::config::ModelConfig;
-use super::graph::config::GraphConfig;
-use super::lc0::choice::HeadChoice;
-use super::lc0::config::Lc0Config;
-use super::lc0::planes::planes;
-use super::maia3::config::Maia3Config;
-use super::outputs::{Output, OutputSet, Outputs};
-use super::parameters::{Parameter, Weights, initialise};
+use super::evaluator::Evaluator;
+use super::family::ArchitectureConfig;
+use super::parameters::{Parameter, initialise};
 use super::size::Size;
-use super::taps::Tap;
-use crate::encode::{BOARDS, InputFormat};
-use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::fmt::Debug;
-use tch::{Kind, Tensor};
+use tch::Tensor;
 
-/// The structure of a network: all of it but its tensors, which are [`Weights`].
+/// The structure of a network of any family: all of it but its tensors, which are
+/// [`Weights`](super::Weights).
 ///
 /// Structure without tensors lets training keep all parameters in one flat
 /// vector, and lets an export run the same forward pass over the parameters of a
-/// TorchScript module.
+/// TorchScript module. What the network reads and computes is each kind's own:
+/// see [`Evaluator`].
 pub trait Architecture: Any + Debug + Send {
     /// What it is built from.
     fn config(&self) -> ArchitectureConfig;
-
-    /// What it reads and what it computes.
-    fn interface(&self) -> Interface;
 
     /// Its parameters, in the order of its weights.
     fn parameters(&self) -> &[Parameter];
@@ -39,148 +29,22 @@ pub trait Architecture: Any + Debug + Send {
     /// How large it is.
     fn size(&self) -> Size;
 
-    /// Whether it can compute an output, be it exported or for training only.
-    fn has(&self, output: Output) -> bool;
+    /// The same as what evaluates positions.
+    ///
+    /// # Errors
+    /// [`NotAnEvaluator`] if it does not.
+    fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
+        Err(NotAnEvaluator(self.config().family()))
+    }
 
     /// Fresh parameters, end to end in one f32 vector on the CPU; decided by
     /// libtorch's seed alone.
     fn initial_weights(&self) -> Tensor {
         initialise(self.parameters())
     }
-
-    /// Evaluates positions: those of the `wanted` outputs that it has, and maybe
-    /// others. `tap` collects what is inside.
-    fn forward(
-        &self,
-        weights: &Weights,
-        positions: Positions,
-        wanted: OutputSet,
-        tap: &Tap,
-    ) -> Outputs;
-
-    /// Reads the outputs off the tokens of these positions, [B, 64, width]: those
-    /// after the last layer, or after an earlier one.
-    fn read(
-        &self,
-        weights: &Weights,
-        tokens: &Tensor,
-        positions: Positions,
-        wanted: OutputSet,
-    ) -> Outputs;
-
-    /// Weights in which one attention head adds nothing to the tokens; `None` if there
-    /// is no such head. Layers and heads count from 0.
-    fn without_head(&self, _weights: &Weights, _layer: usize, _head: usize) -> Option<Weights> {
-        None
-    }
 }
 
-/// B positions, in one of the two ways that a forward pass reads them.
-#[derive(Clone, Copy, Debug)]
-pub enum Positions<'a> {
-    /// Rows of words i64 [B, 104 + scalars], as [`crate::encode::Input`] lays them
-    /// out in the network's format; words beyond its scalars are not looked at.
-    Rows(&'a Tensor),
-    /// What [`Interface::planes`] lists. Of a Chessformer that reads ratings they may
-    /// be followed by those of the mover and of the opponent, f32 `[B]`.
-    Planes(&'a [Tensor]),
-}
-
-/// What a network reads and what it computes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interface {
-    /// How the boards of a row are encoded:
-    /// [`InputFormat::number`](crate::encode::InputFormat::number).
-    pub format: u32,
-    /// The words of a row after the bitboards, of [`crate::encode::SCALARS`].
-    pub scalars: Vec<&'static str>,
-    /// The outputs of an exported network, in order.
-    pub outputs: Vec<Output>,
-    /// What the network reads in place of rows where it is exported to other
-    /// programs: names and the shape of a position, all f32.
-    pub planes: Vec<(&'static str, Vec<i64>)>,
-}
-
-impl Interface {
-    /// Planes as Lc0 fills them in the network's format.
-    #[must_use]
-    pub fn lc0_planes() -> Vec<(&'static str, Vec<i64>)> {
-        vec![(PLANES, vec![112, 8, 8])]
-    }
-
-    /// What [`Positions::Planes`] holds of rows i64 [B, 104 + scalars]: planes f32
-    /// [B, n, 8, 8], and the ratings of both players if the network reads them.
-    #[must_use]
-    pub fn planes_of(&self, rows: &Tensor) -> Vec<Tensor> {
-        let like = Tensor::from(0f32);
-        let shifts = bitboards::shifts();
-        let planes = match InputFormat::from_number(self.format) {
-            Some(InputFormat::Maia3) => {
-                bitboards::squares(&rows.narrow(1, 0, BOARDS as i64), &shifts, &like)
-            }
-            _ => planes(rows, &shifts, self.format, &like),
-        };
-        let planes = planes.transpose(1, 2).unflatten(2, [8, 8]);
-        let ratings = ["self_elo", "opponent_elo"].into_iter().filter_map(|name| {
-            let place = self.scalars.iter().position(|&scalar| scalar == name)?;
-            let rating = rows.select(1, (BOARDS + place) as i64);
-            Some(rating.to_kind(Kind::Float))
-        });
-        [planes].into_iter().chain(ratings).collect()
-    }
-}
-
-/// The name of the planes in ONNX: Lc0's.
-pub(crate) const PLANES: &str = "/input/planes";
-
-/// An architecture as files and configurations state it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "family", rename_all = "lowercase")]
-pub enum ArchitectureConfig {
-    /// [`Chessformer`](super::Chessformer).
-    Chessformer {
-        /// Its sizes.
-        model: ModelConfig,
-    },
-    /// [`Lc0`](super::Lc0).
-    Lc0 {
-        /// Its parts and their sizes.
-        model: Lc0Config,
-        /// The heads that are played.
-        #[serde(flatten)]
-        heads: HeadChoice,
-    },
-    /// [`Maia3`](super::Maia3).
-    Maia3 {
-        /// Its sizes.
-        model: Maia3Config,
-    },
-    /// [`Graph`](super::Graph).
-    Onnx {
-        /// Its operators.
-        model: GraphConfig,
-    },
-}
-
-impl ArchitectureConfig {
-    /// The name of the family, as network files state it.
-    #[must_use]
-    pub fn family(&self) -> &'static str {
-        match self {
-            ArchitectureConfig::Chessformer { .. } => "chessformer",
-            ArchitectureConfig::Lc0 { .. } => "lc0",
-            ArchitectureConfig::Maia3 { .. } => "maia3",
-            ArchitectureConfig::Onnx { .. } => "onnx",
-        }
-    }
-
-    /// How many layers it has: each brings tensors of its own.
-    pub(super) fn layers(&self) -> i64 {
-        match self {
-            ArchitectureConfig::Chessformer { model } => model.layers,
-            ArchitectureConfig::Lc0 { model, .. } => model.layers(),
-            ArchitectureConfig::Maia3 { model } => model.layers,
-            ArchitectureConfig::Onnx { .. } => 0,
-        }
-    }
-}
+/// The family of a network that evaluates no single positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("networks of the family {0} do not evaluate single positions")]
+pub struct NotAnEvaluator(pub &'static str);

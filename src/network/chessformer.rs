@@ -22,9 +22,11 @@ pub use grow::{GrowError, grow};
 pub use heads::bucket_of;
 pub(crate) use heads::{MOVES_LEFT_FEATURES, MOVES_LEFT_SCALE, policy_gather};
 
-use super::architecture::{Architecture, ArchitectureConfig, Interface, Positions};
+use super::architecture::{Architecture, NotAnEvaluator};
 use super::bitboards;
 use super::encoder::{AttackLogits, Board, EncoderLayer, displacements, encode, without_head};
+use super::evaluator::{Evaluator, Interface, Positions};
+use super::family::ArchitectureConfig;
 use super::layers::{Linear, dense_mish};
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Dense, Parameter, Weights};
@@ -100,7 +102,7 @@ impl Chessformer {
             builder.count_macs(attacks::MACS);
         }
         let embedding = Embedding::build(&mut builder, config, gains);
-        let (attack_bias, layers) = builder.scope("encoder", |builder| {
+        let encoder = |builder: &mut Builder| {
             let attack_bias = config
                 .attack_bias
                 .then(|| AttackBias::build(builder, config.heads));
@@ -123,8 +125,9 @@ impl Chessformer {
                 })
                 .collect();
             (attack_bias, layers)
-        });
-        let (policy_embedding, policies) = builder.scope("policy", |builder| {
+        };
+        let (attack_bias, layers) = builder.hidden(|builder| builder.scope("encoder", encoder));
+        let policies = |builder: &mut Builder| {
             let embedding = builder.linear("embedding", Dense::per_token(width, width), Part::Main);
             let vanilla = PolicyHead::build(builder, "vanilla", config, Part::Main);
             let mut other = |is_wanted: bool, name| {
@@ -133,7 +136,9 @@ impl Chessformer {
             let soft = other(config.soft_policy, "soft");
             let optimistic = other(config.optimistic_policy, "optimistic");
             (embedding, (vanilla, soft, optimistic))
-        });
+        };
+        let (policy_embedding, policies) =
+            builder.hidden(|builder| builder.scope("policy", policies));
         let (policy, policy_soft, policy_optimistic) = policies;
         let (result, q, short_term) = builder.scope("value", |builder| {
             let result = ResultHead::build(builder, config);
@@ -227,19 +232,6 @@ impl Architecture for Chessformer {
         }
     }
 
-    fn interface(&self) -> Interface {
-        let exported = Output::ALL[..8].iter().copied();
-        Interface {
-            format: InputFormat::Classical.number(),
-            scalars: match self.config.elo {
-                true => SCALARS.to_vec(),
-                false => SCALARS[..UNRATED_SCALARS].to_vec(),
-            },
-            outputs: exported.filter(|&output| self.has(output)).collect(),
-            planes: Interface::lc0_planes(),
-        }
-    }
-
     fn parameters(&self) -> &[Parameter] {
         &self.parameters
     }
@@ -267,6 +259,25 @@ impl Architecture for Chessformer {
 
     fn size(&self) -> Size {
         self.size
+    }
+
+    fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
+        Ok(self)
+    }
+}
+
+impl Evaluator for Chessformer {
+    fn interface(&self) -> Interface {
+        let exported = Output::ALL[..8].iter().copied();
+        Interface {
+            format: InputFormat::Classical.number(),
+            scalars: match self.config.elo {
+                true => SCALARS.to_vec(),
+                false => SCALARS[..UNRATED_SCALARS].to_vec(),
+            },
+            outputs: exported.filter(|&output| self.has(output)).collect(),
+            planes: Interface::lc0_planes(),
+        }
     }
 
     fn has(&self, output: Output) -> bool {

@@ -1,7 +1,8 @@
 //! Networks with their weights, and the network files that hold them.
 
-use super::architecture::{Architecture, ArchitectureConfig, Positions};
-use super::build::ArchitectureError;
+use super::architecture::{Architecture, NotAnEvaluator};
+use super::evaluator::{Evaluator, Positions};
+use super::family::{ArchitectureConfig, ArchitectureError};
 use super::graph::{Graph, GraphError};
 use super::outputs::Outputs;
 use super::parameters::{Parameter, Weights};
@@ -15,11 +16,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tch::{Device, Kind, Tensor};
 
-/// A network: its structure, its tensors, and what is known of it.
+/// A network: its structure, its tensors, and what is known of it. Unless another kind
+/// is named, it evaluates positions.
 #[derive(Debug)]
-pub struct Network {
+pub struct Network<A: Architecture + ?Sized = dyn Evaluator> {
     /// Its structure.
-    pub architecture: Box<dyn Architecture>,
+    pub architecture: Box<A>,
     /// Its parameters, f32 on the CPU.
     pub weights: Weights,
     /// What is known of it.
@@ -75,19 +77,34 @@ pub enum OpenError {
     /// Its graph cannot be run.
     #[error(transparent)]
     Graph(#[from] GraphError),
+    /// It is of a family that evaluates no positions.
+    #[error(transparent)]
+    NotAnEvaluator(#[from] NotAnEvaluator),
 }
 
 /// Sizes that files state are below this, so that they may be multiplied.
 const LARGEST_SIZE: u64 = 1 << 24;
 
-/// Takes a network out of a network file, which may bring code as the policy says.
+/// Takes a network that evaluates positions out of a network file, which may bring code
+/// as the policy says.
 ///
 /// # Errors
-/// [`OpenError`] if the file is no network file, or not of a family known here.
+/// [`OpenError`] if the file is no network file, or of a family that is not known here
+/// or does something else.
 pub fn open(file: &[u8], policy: CodePolicy) -> Result<Network, OpenError> {
     let (module, metadata) = torch::open(file, policy)?;
     let tensors = module.tensors().map_err(NetworkError::from)?;
     Network::from_tensors(&metadata, tensors)
+}
+
+/// The same for a network of any family.
+///
+/// # Errors
+/// [`OpenError`] if the file is no network file, or not of a family known here.
+pub fn open_any(file: &[u8], policy: CodePolicy) -> Result<Network<dyn Architecture>, OpenError> {
+    let (module, metadata) = torch::open(file, policy)?;
+    let tensors = module.tensors().map_err(NetworkError::from)?;
+    any_from_tensors(&metadata, tensors)
 }
 
 /// The architecture that a network file states.
@@ -98,14 +115,54 @@ pub fn open(file: &[u8], policy: CodePolicy) -> Result<Network, OpenError> {
 pub fn architecture(file: &[u8]) -> Result<ArchitectureConfig, OpenError> {
     match torch::metadata(file)? {
         Some(metadata) => described(&metadata.architecture),
-        None => Ok(open(file, CodePolicy::Checked)?.architecture.config()),
+        None => Ok(open_any(file, CodePolicy::Checked)?.architecture.config()),
+    }
+}
+
+/// A network of any family from the metadata and the tensors of its file.
+fn any_from_tensors(
+    metadata: &Metadata,
+    tensors: impl IntoIterator<Item = (String, Tensor)>,
+) -> Result<Network<dyn Architecture>, OpenError> {
+    let tensors: Vec<(String, Tensor)> = tensors.into_iter().collect();
+    let config = described(&metadata.architecture)?;
+    if usize::try_from(config.layers()).is_ok_and(|layers| layers > tensors.len()) {
+        let missing = format!("tensors of {} layers", config.layers());
+        return Err(WeightsError::Missing(missing).into());
+    }
+    let (architecture, weights): (Box<dyn Architecture>, Weights) = match config {
+        ArchitectureConfig::Onnx { model } => {
+            let (graph, weights) = Graph::from_tensors(model, tensors)?;
+            (Box::new(graph), weights)
+        }
+        config => {
+            let architecture = config.build(Device::Cpu)?;
+            let weights = Weights::take(architecture.parameters(), tensors)?;
+            (architecture, weights)
+        }
+    };
+    Ok(Network {
+        architecture,
+        weights,
+        about: About::of(metadata),
+    })
+}
+
+impl<A: Architecture + ?Sized> Network<A> {
+    /// Its parameters by name.
+    #[must_use]
+    pub fn parameters(&self) -> Vec<(String, Tensor)> {
+        let names = self.architecture.parameters().iter();
+        let names = names.map(|parameter| parameter.name.clone());
+        let tensors = self.weights.tensors().iter().map(Tensor::shallow_clone);
+        names.zip(tensors).collect()
     }
 }
 
 impl Network {
     /// A network with parameters `flat`, f32 end to end.
     #[must_use]
-    pub fn new(architecture: Box<dyn Architecture>, flat: &Tensor, about: About) -> Network {
+    pub fn new(architecture: Box<dyn Evaluator>, flat: &Tensor, about: About) -> Network {
         let flat = flat.detach().to_device(Device::Cpu).to_kind(Kind::Float);
         Network {
             weights: Weights::from_flat(&flat, architecture.parameters()),
@@ -122,23 +179,8 @@ impl Network {
         metadata: &Metadata,
         tensors: impl IntoIterator<Item = (String, Tensor)>,
     ) -> Result<Network, OpenError> {
-        let tensors: Vec<(String, Tensor)> = tensors.into_iter().collect();
-        let config = described(&metadata.architecture)?;
-        if usize::try_from(config.layers()).is_ok_and(|layers| layers > tensors.len()) {
-            let missing = format!("tensors of {} layers", config.layers());
-            return Err(WeightsError::Missing(missing).into());
-        }
-        let (architecture, weights): (Box<dyn Architecture>, Weights) = match config {
-            ArchitectureConfig::Onnx { model } => {
-                let (graph, weights) = Graph::from_tensors(model, tensors)?;
-                (Box::new(graph), weights)
-            }
-            config => {
-                let architecture = config.build(Device::Cpu)?;
-                let weights = Weights::take(architecture.parameters(), tensors)?;
-                (architecture, weights)
-            }
-        };
+        let network = any_from_tensors(metadata, tensors)?;
+        let architecture = network.architecture.into_evaluator()?;
         let outputs = architecture.interface().outputs;
         if !outputs
             .iter()
@@ -150,18 +192,9 @@ impl Network {
         }
         Ok(Network {
             architecture,
-            weights,
-            about: About::of(metadata),
+            weights: network.weights,
+            about: network.about,
         })
-    }
-
-    /// Its parameters by name.
-    #[must_use]
-    pub fn parameters(&self) -> Vec<(String, Tensor)> {
-        let names = self.architecture.parameters().iter();
-        let names = names.map(|parameter| parameter.name.clone());
-        let tensors = self.weights.tensors().iter().map(Tensor::shallow_clone);
-        names.zip(tensors).collect()
     }
 
     /// Its structure as that of a family, if it is of that family.
@@ -240,11 +273,7 @@ impl About {
 }
 
 /// The exported outputs of a network.
-fn evaluate(
-    architecture: &dyn Architecture,
-    weights: &Weights,
-    positions: Positions,
-) -> Vec<Tensor> {
+fn evaluate(architecture: &dyn Evaluator, weights: &Weights, positions: Positions) -> Vec<Tensor> {
     let outputs = architecture.interface().outputs;
     let wanted = outputs.iter().copied().collect();
     let mut evaluated: Outputs = architecture.forward(weights, positions, wanted, &Tap::default());

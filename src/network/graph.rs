@@ -8,11 +8,13 @@ mod evaluate;
 pub use config::{Attribute, GraphConfig, NodeConfig, OutputConfig, OutputForm};
 pub use evaluate::NodeError;
 
-use super::architecture::{Architecture, ArchitectureConfig, Interface, Positions};
+use super::architecture::{Architecture, NotAnEvaluator};
 use super::bitboards;
+use super::evaluator::{Evaluator, Interface, Positions};
+use super::family::ArchitectureConfig;
 use super::lc0::{READ, planes};
 use super::outputs::{Output, OutputSet, Outputs};
-use super::parameters::{Initial, Parameter, Weights};
+use super::parameters::{Initial, Parameter, ParameterGroup, Weights};
 use super::size::Size;
 use super::taps::Tap;
 use crate::encode::{InputFormat, POLICY_SIZE, SCALARS};
@@ -95,6 +97,7 @@ impl Graph {
                     name,
                     shape: tensor.size(),
                     initial: Initial::Zeros,
+                    group: ParameterGroup::Other,
                 });
                 weights.push(tensor.to_kind(Kind::Float));
             } else {
@@ -175,15 +178,6 @@ impl Architecture for Graph {
         }
     }
 
-    fn interface(&self) -> Interface {
-        Interface {
-            format: self.config.input_format,
-            scalars: SCALARS[..READ].to_vec(),
-            outputs: self.outputs.clone(),
-            planes: Interface::lc0_planes(),
-        }
-    }
-
     fn parameters(&self) -> &[Parameter] {
         &self.parameters
     }
@@ -196,6 +190,21 @@ impl Architecture for Graph {
 
     fn size(&self) -> Size {
         self.size
+    }
+
+    fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
+        Ok(self)
+    }
+}
+
+impl Evaluator for Graph {
+    fn interface(&self) -> Interface {
+        Interface {
+            format: self.config.input_format,
+            scalars: SCALARS[..READ].to_vec(),
+            outputs: self.outputs.clone(),
+            planes: Interface::lc0_planes(),
+        }
     }
 
     fn has(&self, output: Output) -> bool {

@@ -98,11 +98,17 @@ impl Builder {
             bias,
             gain,
             rows,
+            is_outer,
         } = dense;
         self.count(part, rows * input * output);
         let deviation = gain * (2.0 / (input + output) as f64).sqrt();
         self.scope(name, |builder| Linear {
-            weight: builder.add("weight", &[output, input], Initial::Normal(deviation)),
+            weight: builder.add_matrix(
+                "weight",
+                &[output, input],
+                Initial::Normal(deviation),
+                is_outer,
+            ),
             bias: bias.then(|| builder.add("bias", &[output], Initial::Zeros)),
         })
     }

@@ -19,10 +19,12 @@ pub use config::{
 };
 pub(super) use planes::{READ, planes};
 
-use super::architecture::{Architecture, ArchitectureConfig, Interface, Positions};
+use super::architecture::{Architecture, NotAnEvaluator};
 use super::bitboards;
 use super::chessformer::policy_gather;
 use super::encoder::without_head;
+use super::evaluator::{Evaluator, Interface, Positions};
+use super::family::ArchitectureConfig;
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Parameter, Weights};
 use super::size::Size;
@@ -158,15 +160,6 @@ impl Architecture for Lc0 {
         }
     }
 
-    fn interface(&self) -> Interface {
-        Interface {
-            format: self.config.input_format,
-            scalars: SCALARS[..READ].to_vec(),
-            outputs: self.outputs.clone(),
-            planes: Interface::lc0_planes(),
-        }
-    }
-
     fn parameters(&self) -> &[Parameter] {
         &self.parameters
     }
@@ -187,6 +180,21 @@ impl Architecture for Lc0 {
 
     fn size(&self) -> Size {
         self.size
+    }
+
+    fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
+        Ok(self)
+    }
+}
+
+impl Evaluator for Lc0 {
+    fn interface(&self) -> Interface {
+        Interface {
+            format: self.config.input_format,
+            scalars: SCALARS[..READ].to_vec(),
+            outputs: self.outputs.clone(),
+            planes: Interface::lc0_planes(),
+        }
     }
 
     fn has(&self, output: Output) -> bool {

@@ -21,12 +21,14 @@ mod policy;
 pub(crate) use config::PIECES;
 pub use config::{GabConfig, Maia3Config, Maia3ConfigError, PRESETS};
 
-use super::architecture::{Architecture, ArchitectureConfig, Interface, PLANES, Positions};
+use super::architecture::{Architecture, NotAnEvaluator};
 use super::bitboards;
 use super::encoder::{
     Attention, Board, EncoderLayer, FeedForward, Gab, PositionEncoding, Projection, encode,
     without_head,
 };
+use super::evaluator::{Evaluator, Interface, PLANES, Positions};
+use super::family::ArchitectureConfig;
 use super::layers::{Activation, Linear, Norm};
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Dense, Initial, Parameter, Slot, Weights};
@@ -113,10 +115,13 @@ impl Maia3 {
         let project = build_projection(&mut builder, config);
         let shape = [64 * 64, config.gab.generator];
         let deviation = (2.0 / (64 * 64 + config.gab.generator) as f64).sqrt();
-        let generator = builder.add("gab_shared_weight", &shape, Initial::Normal(deviation));
+        let initial = Initial::Normal(deviation);
+        let generator = builder.add_matrix("gab_shared_weight", &shape, initial, true);
         let layers = (0..config.layers).map(|number| {
-            builder.scope(format!("transformer.layers.{number}"), |builder| {
-                build_layer(builder, config, generator)
+            builder.hidden(|builder| {
+                builder.scope(format!("transformer.layers.{number}"), |builder| {
+                    build_layer(builder, config, generator)
+                })
             })
         });
         let layers = layers.collect();
@@ -135,10 +140,10 @@ impl Maia3 {
         let square = Dense::per_token(width, hidden).without_bias();
         let promotion = Dense {
             rows: 8,
-            ..Dense::per_token(hidden, PROMOTIONS).without_bias()
+            ..Dense::per_token(hidden, PROMOTIONS).without_bias().outer()
         };
-        let square_from = builder.linear("proj_sq_from", square, Part::Main);
-        let square_to = builder.linear("proj_sq_to", square, Part::Main);
+        let [square_from, square_to] = ["proj_sq_from", "proj_sq_to"]
+            .map(|name| builder.hidden(|builder| builder.linear(name, square, Part::Main)));
         let promotion = builder.linear("promo_bias_proj", promotion, Part::Other);
         builder.count_macs(64 * 64 * hidden);
         let (parameters, size) = builder.finish();
@@ -219,10 +224,11 @@ fn build_layer(builder: &mut Builder, config: &Maia3Config, generator: Slot) -> 
     let (width, heads) = (config.width, config.heads);
     let (projection, output, gab) = builder.scope("self_attn", |builder| {
         let deviation = (2.0 / (4 * width) as f64).sqrt();
-        let joint = builder.add(
+        let joint = builder.add_matrix(
             "mha.in_proj_weight",
             &[3 * width, width],
             Initial::Normal(deviation),
+            false,
         );
         builder.count(Part::Main, 64 * 3 * width * width);
         let square = Dense::per_token(width, width).without_bias();
@@ -287,20 +293,6 @@ impl Architecture for Maia3 {
         }
     }
 
-    fn interface(&self) -> Interface {
-        Interface {
-            format: InputFormat::Maia3.number(),
-            scalars: SCALARS.to_vec(),
-            outputs: vec![Output::Policy, Output::Wdl],
-            // The bitboards of a row bit by bit.
-            planes: vec![
-                (PLANES, vec![BOARDS as i64, 8, 8]),
-                (SCALARS[0], vec![]),
-                (SCALARS[1], vec![]),
-            ],
-        }
-    }
-
     fn parameters(&self) -> &[Parameter] {
         &self.parameters
     }
@@ -319,6 +311,26 @@ impl Architecture for Maia3 {
 
     fn size(&self) -> Size {
         self.size
+    }
+
+    fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
+        Ok(self)
+    }
+}
+
+impl Evaluator for Maia3 {
+    fn interface(&self) -> Interface {
+        Interface {
+            format: InputFormat::Maia3.number(),
+            scalars: SCALARS.to_vec(),
+            outputs: vec![Output::Policy, Output::Wdl],
+            // The bitboards of a row bit by bit.
+            planes: vec![
+                (PLANES, vec![BOARDS as i64, 8, 8]),
+                (SCALARS[0], vec![]),
+                (SCALARS[1], vec![]),
+            ],
+        }
     }
 
     fn has(&self, output: Output) -> bool {

@@ -18,6 +18,20 @@ pub enum Initial {
     Around(Vec<f32>, f64),
 }
 
+/// What an optimizer does with a parameter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ParameterGroup {
+    /// A matrix between hidden features: Muon and SOAP are made for these. Its
+    /// weights decay.
+    Hidden,
+    /// A matrix that reads inputs or gives outputs: NAdam moves it. Its weights decay.
+    Outer,
+    /// Any other, as biases, gains, embeddings and convolutions: NAdam moves it, and
+    /// it does not decay.
+    #[default]
+    Other,
+}
+
 /// One parameter of a network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
@@ -27,6 +41,8 @@ pub struct Parameter {
     pub shape: Vec<i64>,
     /// How it starts.
     pub initial: Initial,
+    /// What an optimizer does with it.
+    pub group: ParameterGroup,
 }
 
 impl Parameter {
@@ -45,6 +61,8 @@ pub(super) struct Slot(usize);
 #[derive(Debug, Default)]
 pub(super) struct Builder {
     path: Vec<String>,
+    /// Whether the matrices of dense layers are between hidden features.
+    is_hidden: bool,
     parameters: Vec<Parameter>,
     size: Size,
 }
@@ -62,8 +80,42 @@ impl Builder {
         built
     }
 
-    /// Adds one parameter.
+    /// Runs `build`, all of whose dense layers are between hidden features, but for
+    /// those of [`Dense::outer`].
+    pub fn hidden<T>(&mut self, build: impl FnOnce(&mut Builder) -> T) -> T {
+        let before = std::mem::replace(&mut self.is_hidden, true);
+        let built = build(self);
+        self.is_hidden = before;
+        built
+    }
+
+    /// Adds one parameter that is no matrix of a dense layer.
     pub fn add(&mut self, name: &str, shape: &[i64], initial: Initial) -> Slot {
+        self.add_to(ParameterGroup::Other, name, shape, initial)
+    }
+
+    /// Adds the matrix of a dense layer; `is_outer` as in [`Dense`].
+    pub fn add_matrix(
+        &mut self,
+        name: &str,
+        shape: &[i64],
+        initial: Initial,
+        is_outer: bool,
+    ) -> Slot {
+        let group = match self.is_hidden && !is_outer {
+            true => ParameterGroup::Hidden,
+            false => ParameterGroup::Outer,
+        };
+        self.add_to(group, name, shape, initial)
+    }
+
+    fn add_to(
+        &mut self,
+        group: ParameterGroup,
+        name: &str,
+        shape: &[i64],
+        initial: Initial,
+    ) -> Slot {
         let parameter = Parameter {
             name: match self.path.is_empty() {
                 true => name.to_owned(),
@@ -71,6 +123,7 @@ impl Builder {
             },
             shape: shape.to_vec(),
             initial,
+            group,
         };
         self.size.parameters += parameter.count();
         self.parameters.push(parameter);
@@ -101,6 +154,8 @@ pub(super) struct Dense {
     pub bias: bool,
     pub gain: f64,
     pub rows: i64,
+    /// Whether it reads inputs or gives outputs, wherever it stands.
+    pub is_outer: bool,
 }
 
 impl Dense {
@@ -112,6 +167,7 @@ impl Dense {
             bias: true,
             gain: 1.0,
             rows: 64,
+            is_outer: false,
         }
     }
 
@@ -126,6 +182,13 @@ impl Dense {
     pub fn without_bias(self) -> Dense {
         Dense {
             bias: false,
+            ..self
+        }
+    }
+
+    pub fn outer(self) -> Dense {
+        Dense {
+            is_outer: true,
             ..self
         }
     }
@@ -203,4 +266,63 @@ pub(super) fn initialise(parameters: &[Parameter]) -> Tensor {
         })
         .collect();
     Tensor::cat(&parts, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::chessformer::ModelConfig;
+    use crate::network::maia3::Maia3Config;
+    use crate::network::{Architecture, Chessformer, Maia3};
+
+    /// Runs in progress go on as they began: their optimizers found these by name.
+    #[test]
+    fn hidden_matrices_of_a_chessformer_are_those_of_its_encoder_and_policies() {
+        for preset in ["cf-1m-gab", "cf-6m-shaw"] {
+            let mut config = ModelConfig::preset(preset).unwrap();
+            (config.optimistic_policy, config.attacks) = (true, true);
+            let model = Chessformer::new(&config, Device::Cpu).unwrap();
+            for parameter in model.parameters() {
+                let Parameter { name, group, .. } = parameter;
+                let starts = ["encoder.", "policy."].map(|start| name.starts_with(start));
+                let outer = ["promotion", "generator"].map(|part| name.contains(part));
+                let expected = match name.ends_with(".weight") && parameter.shape.len() == 2 {
+                    true if starts.contains(&true) && !outer.contains(&true) => {
+                        ParameterGroup::Hidden
+                    }
+                    true => ParameterGroup::Outer,
+                    false => ParameterGroup::Other,
+                };
+                assert_eq!(*group, expected, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn maia3s_parameters_are_grouped_whatever_they_are_called() {
+        let model = Maia3::new(&Maia3Config::preset("maia3-3m").unwrap(), Device::Cpu).unwrap();
+        let group = |name: &str| {
+            let mut parameters = model.parameters().iter();
+            parameters.find(|it| it.name == name).unwrap().group
+        };
+        for (name, expected) in [
+            ("elo_embedding_low.weight", ParameterGroup::Other),
+            ("token_projection.weight", ParameterGroup::Outer),
+            ("gab_shared_weight", ParameterGroup::Outer),
+            (
+                "transformer.layers.0.self_attn.mha.in_proj_weight",
+                ParameterGroup::Hidden,
+            ),
+            (
+                "transformer.layers.1.linear2.weight",
+                ParameterGroup::Hidden,
+            ),
+            ("transformer.layers.1.linear2.bias", ParameterGroup::Other),
+            ("proj_sq_to.weight", ParameterGroup::Hidden),
+            ("promo_bias_proj.weight", ParameterGroup::Outer),
+            ("fc_value.weight", ParameterGroup::Outer),
+        ] {
+            assert_eq!(group(name), expected, "{name}");
+        }
+    }
 }

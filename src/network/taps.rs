@@ -131,7 +131,7 @@ mod tests {
     };
     use crate::network::maia3::Maia3Config;
     use crate::network::{
-        About, Activation, Architecture, Chessformer, Lc0, Maia3, Network, Output, OutputSet,
+        About, Activation, Chessformer, Evaluator, Lc0, Maia3, Network, Output, OutputSet,
         Positions, Weights,
     };
     use crate::nn::torch::ExportPrecision;
@@ -140,7 +140,7 @@ mod tests {
 
     const LAYERS: usize = 2;
 
-    fn chessformer(position: PositionConfig) -> Box<dyn Architecture> {
+    fn chessformer(position: PositionConfig) -> Box<dyn Evaluator> {
         let mut config = ModelConfig::preset("cf-1m-gab").unwrap();
         (config.layers, config.width) = (LAYERS as i64, 32);
         config.attack_bias = true;
@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    fn lc0() -> Box<dyn Architecture> {
+    fn lc0() -> Box<dyn Evaluator> {
         let head = PolicyHeadConfig::Attention {
             embedding: None,
             encoder: None,
@@ -201,7 +201,7 @@ mod tests {
         Box::new(Lc0::new(&config, HeadChoice::default(), Device::Cpu).unwrap())
     }
 
-    fn maia3() -> Box<dyn Architecture> {
+    fn maia3() -> Box<dyn Evaluator> {
         let mut config = Maia3Config::preset("maia3-3m").unwrap();
         (config.layers, config.width, config.heads) = (LAYERS as i64, 32, 2);
         Box::new(Maia3::new(&config, Device::Cpu).unwrap())
@@ -220,7 +220,7 @@ mod tests {
     }
 
     /// Weights none of which is zero.
-    fn weights(architecture: &dyn Architecture) -> Weights {
+    fn weights(architecture: &dyn Evaluator) -> Weights {
         tch::manual_seed(4);
         let flat = architecture.initial_weights();
         let flat = &flat + flat.randn_like() * 0.05;

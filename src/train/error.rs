@@ -4,9 +4,10 @@ use super::checkpoint::CheckpointError;
 use super::config::ConfigError;
 use super::distributed::GroupError;
 use super::guard::Trouble;
+use super::objective::TeacherError;
 use super::start::StartError;
-use super::teacher::TeacherError;
 use crate::data::loader::LoaderError;
+use crate::network::NotAnEvaluator;
 use std::path::PathBuf;
 
 /// Why training stopped.
@@ -15,10 +16,13 @@ pub enum TrainError {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The network reads positions in another way than they come in training.
+    /// The network does not evaluate positions.
+    #[error(transparent)]
+    NotAnEvaluator(#[from] NotAnEvaluator),
+    /// The network reads positions in a way that is not known here.
     #[error(
-        "the network reads positions in input format {0}, and training data come in format 1: \
-         it can be played and converted, but not trained or measured here"
+        "the network reads positions in input format {0}, which is not known: it cannot be \
+         trained or measured here"
     )]
     Format(u32),
     /// The data cannot be loaded.

@@ -1,14 +1,13 @@
 //! Metrics of a run.
 //!
 //! `metrics.jsonl` holds one JSON object a line: `split` (`train`, `validation`
-//! or `event`), `step`, and the measurements, each loss under its name if a
+//! or `event`), `step`, and the measurements, each term under its name if a
 //! sample had its target.
 
 mod appended;
 mod events;
 
-use super::loss::NAMES;
-use super::window::Averages;
+use super::objective::Term;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
@@ -72,11 +71,11 @@ impl Metrics {
     }
 }
 
-/// The losses by name, without those that had no target.
-pub(super) fn named(averages: &Averages) -> Map<String, Value> {
-    let pairs = NAMES.iter().zip(averages);
+/// The terms by name, without those that had no target.
+pub(super) fn named(terms: &[Term], averages: &[Option<f64>]) -> Map<String, Value> {
+    let pairs = terms.iter().zip(averages);
     pairs
-        .filter_map(|(name, average)| Some(((*name).to_owned(), json!((*average)?))))
+        .filter_map(|(term, average)| Some((term.name.to_owned(), json!((*average)?))))
         .collect()
 }
 
@@ -109,12 +108,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         let mut metrics = Metrics::open(folder, 0).unwrap();
-        let averages = vec![Some(1.5); NAMES.len()];
+        let terms = ["policy", "q"].map(|name| Term { name, weight: 1.0 });
         for step in [10, 20, 30] {
-            metrics.write("train", step, named(&averages));
+            metrics.write("train", step, named(&terms, &[Some(1.5); 2]));
         }
         metrics.rewind(20).unwrap();
-        metrics.write("validation", 20, named(&vec![None; NAMES.len()]));
+        metrics.write("validation", 20, named(&terms, &[None; 2]));
         assert_eq!(steps(folder), [10, 20, 20]);
         let text = std::fs::read_to_string(folder.join(FILE)).unwrap();
         assert!(text.lines().next().unwrap().contains("\"policy\":1.5"));

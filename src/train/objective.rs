@@ -1,148 +1,108 @@
-//! The training objective: from a batch to the gradient of its losses.
+//! What a family of networks learns, and from what.
 //!
-//! A batch becomes a [`PreparedBatch`] on the device: augmented by mirroring,
-//! evaluated by the teacher if there is one, with each sample's weight in each
-//! loss. It goes through the network in one or several micro-batches. Every loss is
-//! divided by [`PreparedBatch::target_weight`], the total weight of the samples of
-//! the whole batch that have its target. So the micro-batches' gradients add up to
-//! the gradient of the whole batch. The same holds for replicas and processes, once
-//! `target_weight` has been summed over them.
+//! An [`Objective`] draws its own kind of examples out of the games, and measures its
+//! terms, losses and accuracies, of each. All the rest of training is the same for
+//! every family, and knows terms by their names alone.
 
-use super::config::{AugmentConfig, TrainConfig};
-use super::distributed::Buckets;
-use super::loss::{Losses, TermWeights, loss_weights, losses};
-use super::prepared_batch::PreparedBatch;
-use super::stopwatch::{Phase, Stopwatch};
-use super::teacher::{Teacher, TeacherError};
-use super::tensors::upload;
-use crate::data::loader::Batch;
-use crate::network::{Architecture, Output, OutputSet, Outputs, Positions, Tap, Weights};
-use tch::{Device, Kind, Tensor};
+pub(super) mod positions;
 
-/// What training minimises, for a network of this architecture.
-#[derive(Debug)]
-pub(super) struct Objective {
-    model: Box<dyn Architecture>,
-    device: Device,
-    kind: Kind,
-    /// The outputs that the network is to compute.
-    wanted: OutputSet,
-    weights: TermWeights,
-    label_smoothing: f64,
-    /// Micro-batches of a batch.
-    accumulate: i64,
-    augment: AugmentConfig,
-    teacher: Option<Teacher>,
+pub(super) use positions::Positions;
+pub use positions::TeacherError;
+
+use super::config::TrainConfig;
+use super::distributed::{GroupError, World};
+use super::error::TrainError;
+use crate::data::examples::Examples;
+use crate::data::loader::BatchOf;
+use crate::network::{Parameter, Weights};
+use serde_json::{Map, Value};
+use std::fmt::Debug;
+use tch::{Device, Tensor};
+
+/// A loss or an accuracy, of which training reports the mean.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Term {
+    /// Its name in the metrics. Those of accuracies end in `accuracy`.
+    pub name: &'static str,
+    /// Its weight in the total loss; 0 of an accuracy.
+    pub weight: f64,
 }
 
-impl Objective {
-    /// The objective of a run, with augmentation and the teacher if there is one.
-    pub fn new(
-        config: &TrainConfig,
-        model: Box<dyn Architecture>,
-        device: Device,
-        teacher: Option<Teacher>,
-    ) -> Objective {
-        Objective {
-            augment: config.augment.clone(),
-            teacher,
-            ..Objective::for_validation(config, model, device)
-        }
-    }
+/// What training minimises, with the network that it is measured on.
+pub(super) trait Objective: Debug + Send + Sized + 'static {
+    /// What it learns from.
+    type Examples: Examples;
+    /// B examples on the device.
+    type Samples: Narrow + Debug + Send;
+    /// What the network computes of them.
+    type Outputs: Send;
+    /// What a validation measures besides the terms.
+    type Diagnostics: Diagnostics<Self>;
 
-    /// The objective of a validation: without augmentation and teacher.
-    pub fn for_validation(
-        config: &TrainConfig,
-        model: Box<dyn Architecture>,
-        device: Device,
-    ) -> Objective {
-        let is_wanted = |output: &Output| match output {
-            Output::PolicySoft => config.loss.policy_soft > 0.0,
-            _ => true,
-        };
-        let outputs = Output::ALL.into_iter().filter(|&it| model.has(it));
-        Objective {
-            device,
-            kind: config.precision.kind(),
-            wanted: outputs.filter(is_wanted).collect(),
-            weights: TermWeights::new(&config.loss, config.distillation.as_ref(), device),
-            label_smoothing: config.loss.label_smoothing,
-            accumulate: config.accumulate as i64,
-            augment: AugmentConfig::default(),
-            teacher: None,
-            model,
-        }
-    }
+    /// The terms, in the order of [`Objective::values`]. The first is the loss that
+    /// progress is shown by.
+    fn terms(config: &TrainConfig) -> Vec<Term>;
 
-    /// Moves a batch to the device with everything that its losses need.
+    /// The objective of a run.
     ///
     /// # Errors
-    /// [`TeacherError`] if the teacher cannot be evaluated.
-    pub fn prepare(&self, mut batch: Batch) -> Result<PreparedBatch, TeacherError> {
-        self.augment.apply(&mut batch);
-        let (rows, targets) = upload(&batch, self.device);
-        let teacher = self.teacher.as_ref();
-        let teacher = teacher.map(|teacher| teacher.evaluate(&rows, &targets));
-        let teacher = teacher.transpose()?;
-        let loss_weights = loss_weights(&targets, teacher.as_ref(), self.wanted);
-        let sum = |weights: &Tensor| weights.sum_dim_intlist([1i64].as_slice(), false, Kind::Float);
-        Ok(PreparedBatch {
-            target_weight: sum(&loss_weights),
-            target_count: sum(&loss_weights.gt(0.0)),
-            rows,
-            targets,
-            teacher,
-            loss_weights,
-        })
-    }
+    /// [`TrainError`] if the network cannot be built, or what else it needs not be
+    /// loaded.
+    fn new(config: &TrainConfig, device: Device) -> Result<Self, TrainError>;
 
-    /// Adds the gradient of the batch's total loss to that of the `leaves`, which
-    /// sum it over the processes as it is completed.
-    pub fn backward(
+    /// The objective of a validation: examples as they are, no teacher.
+    ///
+    /// # Errors
+    /// [`TrainError`] if the network cannot be built.
+    fn for_validation(config: &TrainConfig, device: Device) -> Result<Self, TrainError>;
+
+    /// The same objective for another thread.
+    ///
+    /// # Errors
+    /// [`TrainError`] if the network cannot be built.
+    fn replica(&self) -> Result<Self, TrainError>;
+
+    /// What is drawn out of the games, with the settings of this run.
+    fn examples(&self, config: &TrainConfig) -> Self::Examples;
+
+    /// The network's parameters.
+    fn parameters(&self) -> &[Parameter];
+
+    /// Moves a batch to the device with everything that the terms need. Besides, the
+    /// weight of each sample in each term, f32 [L, B]; 0 without the target.
+    ///
+    /// # Errors
+    /// [`TrainError`] if a teacher cannot be evaluated.
+    fn prepare(
         &self,
-        leaves: &Buckets,
-        batch: &PreparedBatch,
-        watch: &mut Stopwatch,
-    ) -> Losses {
-        let count = batch.rows.size()[0];
-        let size = (count + self.accumulate - 1) / self.accumulate;
-        let mut all: Option<Losses> = None;
-        for start in (0..count).step_by(size as usize) {
-            let micro_batch = batch.narrow(start, size.min(count - start));
-            let weights = leaves.weights(self.kind, self.model.parameters());
-            let (_, losses) = self.losses(&weights, &micro_batch);
-            watch.mark(Phase::Forward);
-            if start + size >= count {
-                leaves.arm();
-            }
-            losses.total.backward();
-            watch.mark(Phase::Backward);
-            let losses = losses.detached();
-            all = Some(match all {
-                Some(before) => before.plus(&losses),
-                None => losses,
-            });
-        }
-        all.expect("a batch is never empty")
-    }
+        batch: BatchOf<Self::Examples>,
+    ) -> Result<(Self::Samples, Tensor), TrainError>;
 
-    /// The network's outputs and losses with `parameters`, f32 `[parameters]`,
-    /// without a gradient.
-    pub fn evaluate(&self, parameters: &Tensor, batch: &PreparedBatch) -> (Outputs, Losses) {
-        let weights = Weights::from_flat(&parameters.to_kind(self.kind), self.model.parameters());
-        self.losses(&weights, batch)
-    }
+    /// The network's outputs, through which gradients can flow.
+    fn forward(&self, weights: &Weights, samples: &Self::Samples) -> Self::Outputs;
 
-    /// The network's outputs and their losses, through which gradients can flow.
-    fn losses(&self, weights: &Weights, batch: &PreparedBatch) -> (Outputs, Losses) {
-        let rows = Positions::Rows(&batch.rows);
-        let outputs = self
-            .model
-            .forward(weights, rows, self.wanted, &Tap::default());
-        let losses = losses(&outputs, batch, &self.weights, self.label_smoothing);
-        (outputs, losses)
-    }
+    /// Each term of each sample, L tensors f32 `[B]`; whatever where the sample's
+    /// weight is 0.
+    fn values(&self, outputs: &Self::Outputs, samples: &Self::Samples) -> Vec<Tensor>;
 }
 
-#[cfg(test)]
-pub(super) mod tests;
+/// Samples side by side, of which a micro-batch takes some.
+pub(super) trait Narrow {
+    /// Those of `count` samples from `start` on.
+    fn narrow(&self, start: i64, count: i64) -> Self;
+}
+
+/// What a validation measures besides the terms.
+pub(super) trait Diagnostics<O: Objective> {
+    /// Nothing seen so far.
+    fn new(device: Device) -> Self;
+
+    /// Adds a part of a batch.
+    fn add(&mut self, outputs: &O::Outputs, samples: &O::Samples);
+
+    /// What was measured, over all processes, as fields of the metrics.
+    ///
+    /// # Errors
+    /// [`GroupError`] if another process is gone.
+    fn finish(&self, world: &World) -> Result<Map<String, Value>, GroupError>;
+}

@@ -2,8 +2,9 @@
 //!
 //! An optimizer is a list of rules. The first, NAdam or plain gradient descent,
 //! computes every parameter's step. The second, if there is one, replaces the steps
-//! of the matrices of the encoder and the policy. Clipping and freezing come before
-//! the rules, weight decay after them.
+//! of the hidden matrices. Which they are, each network says of its own parameters:
+//! [`ParameterGroup`](crate::network::ParameterGroup). Clipping and freezing come
+//! before the rules, weight decay after them.
 
 mod masks;
 mod matrices;

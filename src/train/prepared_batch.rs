@@ -1,37 +1,47 @@
 //! A batch on the device.
 
-use super::teacher::TeacherOutputs;
-use super::tensors::Targets;
-use tch::Tensor;
+use super::objective::Narrow;
+use tch::{Kind, Tensor};
 
 /// A batch on the device with everything that its losses need.
 #[derive(Debug)]
-pub(super) struct PreparedBatch {
-    /// i64 [B, WIDTH].
-    pub rows: Tensor,
-    pub targets: Targets,
-    pub teacher: Option<TeacherOutputs>,
-    /// Weight of each sample in each loss, f32 [L, B]; 0 without the target.
+pub(super) struct PreparedBatch<S> {
+    /// The samples.
+    pub samples: S,
+    /// Weight of each sample in each term, f32 [L, B]; 0 without the target.
     pub loss_weights: Tensor,
-    /// Total weight of the samples that have each loss's target, f32 [L]: the
-    /// divisor of the loss's sum. It covers this batch alone until it is summed
+    /// Total weight of the samples that have each term's target, f32 `[L]`: the
+    /// divisor of the term's sum. It covers this batch alone until it is summed
     /// over replicas and processes.
     pub target_weight: Tensor,
-    /// Number of samples that have each loss's target, f32 [L].
+    /// Number of samples that have each term's target, f32 `[L]`.
     pub target_count: Tensor,
 }
 
-impl PreparedBatch {
+impl<S> PreparedBatch<S> {
+    /// A batch whose samples have these weights, f32 [L, B].
+    pub fn new(samples: S, loss_weights: Tensor) -> PreparedBatch<S> {
+        let sum = |weights: &Tensor| weights.sum_dim_intlist([1i64].as_slice(), false, Kind::Float);
+        PreparedBatch {
+            samples,
+            target_weight: sum(&loss_weights),
+            target_count: sum(&loss_weights.gt(0.0)),
+            loss_weights,
+        }
+    }
+
+    /// How many samples it has.
+    pub fn len(&self) -> i64 {
+        self.loss_weights.size()[1]
+    }
+}
+
+impl<S: Narrow> PreparedBatch<S> {
     /// A micro-batch, whose losses are still divided by the target weights of the
     /// whole batch.
-    pub fn narrow(&self, start: i64, count: i64) -> PreparedBatch {
+    pub fn narrow(&self, start: i64, count: i64) -> PreparedBatch<S> {
         PreparedBatch {
-            rows: self.rows.narrow(0, start, count),
-            targets: self.targets.narrow(start, count),
-            teacher: self
-                .teacher
-                .as_ref()
-                .map(|teacher| teacher.narrow(start, count)),
+            samples: self.samples.narrow(start, count),
             loss_weights: self.loss_weights.narrow(1, start, count),
             target_weight: self.target_weight.shallow_clone(),
             target_count: self.target_count.shallow_clone(),

@@ -145,7 +145,7 @@ fn network(path: &Path, policy: CodePolicy) -> Result<Trained, StartError> {
         path: path.to_owned(),
         source,
     })?;
-    let network = network::open(&file, policy).map_err(|source| StartError::Network {
+    let network = network::open_any(&file, policy).map_err(|source| StartError::Network {
         path: path.to_owned(),
         source,
     })?;

@@ -3,6 +3,7 @@
 mod rank;
 mod replicas;
 mod run;
+mod task;
 mod validation;
 
 use super::checkpoint::{Checkpoint, State};
@@ -11,20 +12,21 @@ use super::config::{ConfigError, TrainConfig};
 use super::distributed::{GroupError, World};
 use super::error::TrainError;
 use super::guard::Guard;
+use super::objective::{Objective, Term};
 use super::optimizer::{Memory, Optimizer};
 use super::parts::parts;
 use super::start::{Start, StartError, first_weights};
 use super::stopwatch::{Phase, Stopwatch};
 use super::threads::Threads;
 use super::window::Window;
-use crate::data::loader::{Batch, Cursor};
-use crate::encode::InputFormat;
+use crate::data::loader::{BatchOf, Cursor};
 use crate::network::Architecture;
 use replicas::Replicas;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use task::Task;
 use tch::{Device, Kind, Tensor};
 
 /// Options of a run besides its configuration.
@@ -41,6 +43,10 @@ pub struct RunOptions {
     pub stop: Arc<AtomicBool>,
 }
 
+/// The mean of each loss and accuracy, by its name in the metrics; `None` where no
+/// sample has its target. The first is the loss that a run is watched by.
+pub type Measurements = Vec<(&'static str, Option<f64>)>;
+
 /// Progress of a run.
 #[derive(Clone, Debug)]
 pub struct Progress {
@@ -52,10 +58,10 @@ pub struct Progress {
     pub samples: u64,
     /// Samples a second, averaged since the last report.
     pub samples_per_second: f64,
-    /// Average policy loss since the last report.
-    pub policy_loss: f64,
-    /// Policy accuracy of the validation that just ended, if one did.
-    pub validation_accuracy: Option<f64>,
+    /// Averages since the last report.
+    pub trained: Measurements,
+    /// Those of the validation that just ended, if one did.
+    pub validated: Option<Measurements>,
 }
 
 /// Result of a run.
@@ -71,21 +77,14 @@ pub struct Summary {
     pub checkpoint: PathBuf,
 }
 
-/// Positions come from the loader as the networks of [`InputFormat::is_classical`]
-/// read them.
-fn check_format(model: &dyn Architecture) -> Result<(), TrainError> {
-    let format = model.interface().format;
-    match InputFormat::from_number(format).is_some_and(InputFormat::is_classical) {
-        true => Ok(()),
-        false => Err(TrainError::Format(format)),
-    }
-}
-
 /// A network being trained.
 pub struct Trainer {
     config: TrainConfig,
     device: Device,
     model: Box<dyn Architecture>,
+    /// The family's part.
+    task: Arc<dyn Task>,
+    terms: Vec<Term>,
     /// f32 `[parameters]`.
     parameters: Tensor,
     /// f32 `[parameters]`.
@@ -124,8 +123,9 @@ impl Trainer {
             .architecture()?
             .build(device)
             .map_err(ConfigError::from)?;
-        check_format(&*model)?;
         let start = start(&*model)?;
+        let task = task::of(&model.config());
+        let terms = task.terms(config);
         let parameters = start.weights.to_device(device);
         Ok(Trainer {
             world: Arc::new(World::alone()),
@@ -145,7 +145,9 @@ impl Trainer {
             earlier_samples: start.samples,
             seconds: 0.0,
             cursor: Cursor::default(),
-            window: Window::new(device),
+            window: Window::new(terms.len(), device),
+            task,
+            terms,
             guard: Guard::default(),
             rollbacks: 0,
         })
@@ -206,7 +208,7 @@ impl Trainer {
             // The usual loss is another one now.
             false => Guard::default(),
         };
-        self.window = Window::resume(sums, state.window, self.device);
+        self.window = self.window.resume(sums, state.window);
         self.rollbacks = state.rollbacks;
     }
 
@@ -262,10 +264,10 @@ impl Trainer {
     }
 
     /// One training step.
-    fn train_step(
+    fn train_step<O: Objective>(
         &mut self,
-        replicas: &mut Replicas,
-        batch: Batch,
+        replicas: &mut Replicas<O>,
+        batch: BatchOf<O::Examples>,
         watch: &mut Stopwatch,
     ) -> Result<(), TrainError> {
         let (global_batch, next) = (batch.global_batch, batch.next);
@@ -282,7 +284,10 @@ impl Trainer {
     }
 
     /// Updates the parameters and their average; returns the gradient's norm.
-    fn optimizer_step(&mut self, replicas: &mut Replicas) -> Result<Tensor, GroupError> {
+    fn optimizer_step<O: Objective>(
+        &mut self,
+        replicas: &mut Replicas<O>,
+    ) -> Result<Tensor, GroupError> {
         let _guard = tch::no_grad_guard();
         let gradient = replicas.gradient(&self.world)?;
         let rate = self.config.schedule.rate(self.step, self.config.steps);
@@ -330,36 +335,5 @@ impl Trainer {
             memory: self.optimizer.memory(),
             sums,
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::network::chessformer::ModelConfig;
-    use crate::network::maia3::Maia3Config;
-    use crate::network::{Chessformer, Maia3};
-
-    /// The table of the families says which of them are trained.
-    #[test]
-    fn families_are_trained_as_their_table_says() {
-        let table = include_str!("../network.rs");
-        let chessformer = Chessformer::new(&ModelConfig::preset("cf-1m-gab").unwrap(), Device::Cpu);
-        let maia3 = Maia3::new(&Maia3Config::preset("maia3-3m").unwrap(), Device::Cpu);
-        let families: [(&str, Box<dyn Architecture>); 2] = [
-            ("Chessformer", Box::new(chessformer.unwrap())),
-            ("Maia3", Box::new(maia3.unwrap())),
-        ];
-        for (family, model) in families {
-            let row = table
-                .lines()
-                .find(|line| line.contains(&format!("| [`{family}`] |")));
-            let trained = row.unwrap().rsplit('|').nth(1).unwrap().trim();
-            assert_eq!(
-                check_format(&*model).is_err(),
-                trained.starts_with("no"),
-                "{family}"
-            );
-        }
     }
 }

@@ -1,20 +1,21 @@
 //! Sums of losses and gradient norms since the last line of the metrics.
 
 use super::distributed::{GroupError, World};
-use super::loss::{Losses, NAMES};
+use super::losses::Losses;
 use std::time::{Duration, Instant};
 use tch::{Device, Kind, Tensor};
 
-/// Means of the losses, in the order of [`NAMES`]; `None` where no sample has the
-/// target.
+/// The mean of each term; `None` where no sample has its target.
 pub(super) type Averages = Vec<Option<f64>>;
 
 /// Sums on the device, so that steps need not wait for it.
 #[derive(Debug)]
 pub(super) struct Window {
-    /// f32 [3 · L + 2], of this process: the weighted sum of each loss, its target
+    /// f32 [3 · L + 2], of this process: the weighted sum of each term, its target
     /// weight, its target count; then the total loss and the gradient norm.
     sums: Tensor,
+    /// L, how many terms there are.
+    terms: usize,
     steps: u64,
     samples: usize,
     started: Instant,
@@ -26,9 +27,9 @@ pub(super) struct Window {
 /// The means over a window.
 #[derive(Debug)]
 pub(super) struct Measured {
-    /// Mean of each loss over the samples that have its target.
+    /// Mean of each term over the samples that have its target.
     pub averages: Averages,
-    /// For each loss, the number of samples that have its target.
+    /// For each term, the number of samples that have its target.
     pub target_counts: Vec<f64>,
     /// Mean of the weighted sum of losses.
     pub loss: f64,
@@ -43,10 +44,12 @@ pub(super) struct Measured {
 }
 
 impl Window {
-    pub fn new(device: Device) -> Window {
-        let count = 3 * NAMES.len() + 2;
+    /// An empty window for so many terms.
+    pub fn new(terms: usize, device: Device) -> Window {
+        let count = 3 * terms + 2;
         Window {
             sums: Tensor::zeros([count as i64], (Kind::Float, device)),
+            terms,
             steps: 0,
             samples: 0,
             started: Instant::now(),
@@ -55,15 +58,16 @@ impl Window {
         }
     }
 
-    /// Resumes the window of a checkpoint.
-    pub fn resume(sums: &Tensor, (steps, samples): (u64, usize), device: Device) -> Window {
-        let fresh = Window::new(device);
+    /// The window of a checkpoint, for as many terms as this one; an empty one if it
+    /// was of others.
+    pub fn resume(&self, sums: &Tensor, (steps, samples): (u64, usize)) -> Window {
+        let fresh = Window::new(self.terms, self.sums.device());
         if sums.size() != fresh.sums.size() {
             return fresh;
         }
         Window {
             // A copy, for the sums grow in place.
-            sums: sums.to_device(device).copy(),
+            sums: sums.to_device(self.sums.device()).copy(),
             steps,
             samples,
             inherited: (steps, samples),
@@ -132,7 +136,7 @@ impl Window {
     pub fn close(&mut self, world: &World) -> Result<Measured, GroupError> {
         let sums = self.fetch(world)?;
         let (loss, norm) = self.means(&sums);
-        let mut parts = sums.chunks(NAMES.len());
+        let mut parts = sums.chunks(self.terms);
         let mut part = || parts.next().expect("three parts and more");
         let (weighted, target_weights, target_counts) = (part(), part(), part());
         let seconds = self.started.elapsed().saturating_sub(self.paused);
@@ -149,7 +153,7 @@ impl Window {
             seconds,
             steps: self.steps - self.inherited.0,
         };
-        *self = Window::new(self.sums.device());
+        *self = Window::new(self.terms, self.sums.device());
         Ok(measured)
     }
 }
@@ -158,8 +162,10 @@ impl Window {
 mod tests {
     use super::*;
 
+    const TERMS: usize = 16;
+
     fn all(value: f64) -> Tensor {
-        Tensor::full([NAMES.len() as i64], value, (Kind::Float, Device::Cpu))
+        Tensor::full([TERMS as i64], value, (Kind::Float, Device::Cpu))
     }
 
     fn losses(total: f64, sum: f64) -> Losses {
@@ -172,19 +178,20 @@ mod tests {
     #[test]
     fn averages_are_over_the_samples_with_the_target() {
         let alone = World::alone();
-        let mut window = Window::new(Device::Cpu);
+        let mut window = Window::new(TERMS, Device::Cpu);
         window.add(&losses(1.0, 3.0), (&all(3.0), &all(6.0)), &2f32.into());
         window.count(8);
         window.add(&losses(5.0, 5.0), (&all(1.0), &all(2.0)), &4f32.into());
         window.count(8);
         let (sums, counts) = window.state(&alone).unwrap();
-        for mut window in [window, Window::resume(&sums, counts, Device::Cpu)] {
+        let resumed = window.resume(&sums, counts);
+        for mut window in [window, resumed] {
             let measured = window.close(&alone).unwrap();
-            assert_eq!(measured.averages, vec![Some(2.0); NAMES.len()]);
-            assert_eq!(measured.target_counts, vec![8.0; NAMES.len()]);
+            assert_eq!(measured.averages, vec![Some(2.0); TERMS]);
+            assert_eq!(measured.target_counts, vec![8.0; TERMS]);
             assert_eq!((measured.loss, measured.norm), (3.0, 3.0));
             let empty = window.close(&alone).unwrap();
-            assert_eq!(empty.averages, vec![None; NAMES.len()]);
+            assert_eq!(empty.averages, vec![None; TERMS]);
         }
     }
 }

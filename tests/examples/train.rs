@@ -58,10 +58,9 @@ shards = [{{ path = {shard:?} }}]
     };
     let mut trainer = Trainer::open(&config, &options, Device::Cpu)?;
     Ok(trainer.run(&options, &mut |progress| {
-        println!(
-            "step {}: policy loss {:.3}",
-            progress.step, progress.policy_loss
-        );
+        let (name, loss) = progress.trained[0];
+        let loss = loss.unwrap_or(f64::NAN);
+        println!("step {}: {name} loss {loss:.3}", progress.step);
     })?)
 }
 

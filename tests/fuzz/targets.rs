@@ -10,6 +10,7 @@ use tessera::data::record::Record;
 use tessera::data::replay::{VariationWeight, main_line, replay};
 use tessera::data::shard::Shard;
 use tessera::data::v6::{Chunk, V6Error};
+use tessera::encode::InputFormat;
 use tessera::eval::{epd, perft, puzzles};
 use tessera::nn::{BackendKind, BackendOptions};
 use tessera::uci::{self, Settings};
@@ -112,7 +113,14 @@ fn give_samples(record: &Record, rules: &TargetRules) {
         first: 0.5,
         decay: 0.9,
     };
-    let _ = replay(record, rules, variations, |_| true, |_| ());
+    let _ = replay(
+        InputFormat::Classical,
+        record,
+        rules,
+        variations,
+        |_| true,
+        |_| (),
+    );
 }
 
 /// The samples of a chunk.

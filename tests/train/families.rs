@@ -4,8 +4,11 @@ use super::workplace::{metrics, succeed, train, workplace};
 use crate::interop_lc0::generate::{BODY, Shape, TOWER, generate};
 use std::fs;
 use std::path::Path;
+use tch::Device;
 use tessera::interop::lc0;
 use tessera::network::lc0::HeadChoice;
+use tessera::network::maia3::Maia3Config;
+use tessera::network::{About, Architecture, Maia3, Network};
 use tessera::nn::torch::ExportPrecision;
 
 /// Writes a network of Lc0's with random weights as a network file.
@@ -23,12 +26,47 @@ fn configure(folder: &Path) {
     fs::write(folder.join("net.toml"), config).unwrap();
 }
 
+/// Writes a small network of Maia-3's with random weights as a network file.
+fn import_maia3(path: &Path) {
+    let mut config = Maia3Config::preset("maia3-3m").unwrap();
+    (config.layers, config.width, config.heads) = (2, 32, 2);
+    (config.feed_forward, config.hidden) = (32, 32);
+    let model = Maia3::new(&config, Device::Cpu).unwrap();
+    tch::manual_seed(1);
+    let flat = model.initial_weights();
+    let about = About {
+        name: "maia3".to_owned(),
+        search_value: "wdl".to_owned(),
+        training: serde_json::Value::Null,
+        licence: "GPL-3.0-or-later".to_owned(),
+    };
+    let network = Network::new(Box::new(model), &flat, about);
+    network.write(ExportPrecision::F32, path).unwrap();
+}
+
 #[test]
 fn imported_networks_are_measured_and_go_on_training() {
-    for shape in [&TOWER, &BODY] {
+    // Canonical boards are turned, and moves with them.
+    let canonical = Shape {
+        input_format: 4,
+        ..TOWER
+    };
+    let with_repetitions = Shape {
+        input_format: 133,
+        ..BODY
+    };
+    type Import<'a> = (&'a str, &'a dyn Fn(&Path));
+    let imports: [Import; 5] = [
+        ("lc0", &|path| import(&TOWER, path)),
+        ("lc0", &|path| import(&BODY, path)),
+        ("lc0", &|path| import(&canonical, path)),
+        ("lc0", &|path| import(&with_repetitions, path)),
+        ("maia3", &import_maia3),
+    ];
+    for (family, import) in imports {
         let workplace = workplace(30);
         let folder = workplace.path();
-        import(shape, &folder.join("net.pt"));
+        import(&folder.join("net.pt"));
         configure(folder);
         let eval = ["eval", "net.pt", "--json", "--device", "cpu"];
         let measured = succeed(train(folder).args(eval).args(["--config", "net.toml"]));
@@ -65,7 +103,7 @@ fn imported_networks_are_measured_and_go_on_training() {
             tessera::nn::CodePolicy::Checked,
         )
         .unwrap();
-        assert_eq!(metadata.architecture["family"], "lc0");
+        assert_eq!(metadata.architecture["family"], family);
     }
 }
 
@@ -73,16 +111,6 @@ fn imported_networks_are_measured_and_go_on_training() {
 fn what_cannot_be_gone_on_with_is_told() {
     let workplace = workplace(10);
     let folder = workplace.path();
-    let canonical = Shape {
-        input_format: 4,
-        ..TOWER
-    };
-    import(&canonical, &folder.join("net.pt"));
-    configure(folder);
-    let words = ["run", "--config", "net.toml", "-o", "on", "--device", "cpu"];
-    let refused = train(folder).args(words).output().unwrap();
-    let message = String::from_utf8_lossy(&refused.stderr);
-    assert!(message.contains("input format 4"), "{message}");
     // A Chessformer does not grow out of a tower.
     import(&TOWER, &folder.join("net.pt"));
     let words = [
@@ -101,4 +129,18 @@ fn what_cannot_be_gone_on_with_is_told() {
         .unwrap();
     let message = String::from_utf8_lossy(&refused.stderr);
     assert!(message.contains("family lc0"), "{message}");
+    // A teacher sees the rows of the network that it teaches.
+    let canonical = Shape {
+        input_format: 4,
+        ..TOWER
+    };
+    import(&canonical, &folder.join("net.pt"));
+    let refused = train(folder)
+        .args(words)
+        .args(["--set", "distillation.net=net.pt"])
+        .output()
+        .unwrap();
+    let message = String::from_utf8_lossy(&refused.stderr);
+    let told = "input format 4, and the network that is trained in format 1";
+    assert!(message.contains(told), "{message}");
 }

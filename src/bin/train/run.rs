@@ -204,21 +204,26 @@ impl Display {
     }
 
     fn show(&mut self, progress: &Progress) {
-        self.accuracy = progress.validation_accuracy.or(self.accuracy);
+        let validated = progress.validated.iter().flatten();
+        let accuracy = validated
+            .copied()
+            .find(|(name, _)| name.ends_with("accuracy"));
+        self.accuracy = accuracy.and_then(|(_, share)| share).or(self.accuracy);
         let validated = self.accuracy.map_or(String::new(), |accuracy| {
             format!(", validation accuracy {:.2} %", accuracy * 100.0)
         });
+        let (name, loss) = progress.trained.first().copied().unwrap_or_default();
         let message = format!(
-            "{:.0} positions/s, {} seen, policy loss {:.4}{validated}",
+            "{:.0} positions/s, {} seen, {name} loss {:.4}{validated}",
             progress.samples_per_second,
             HumanCount(progress.samples),
-            progress.policy_loss,
+            loss.unwrap_or(f64::NAN),
         );
         self.bar.set_position(progress.step);
         let is_late = self
             .last_line
             .is_none_or(|last| last.elapsed() >= BETWEEN_LINES);
-        let is_worth_a_line = is_late || progress.validation_accuracy.is_some();
+        let is_worth_a_line = is_late || progress.validated.is_some();
         if self.bar.is_hidden() && is_worth_a_line {
             let left = indicatif::HumanDuration(self.bar.eta());
             let (step, steps) = (progress.step, progress.steps);

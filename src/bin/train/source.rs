@@ -40,7 +40,11 @@ fn checkpoint(source: &Path, last: bool) -> anyhow::Result<Network> {
         true => checkpoint.parameters,
         false => checkpoint.average,
     };
-    let architecture = state.config.architecture()?.build(Device::Cpu)?;
+    let architecture = state
+        .config
+        .architecture()?
+        .build(Device::Cpu)?
+        .into_evaluator()?;
     let has_q = architecture.has(Output::Q);
     let about = About {
         search_value: if has_q { "q" } else { "wdl" }.to_owned(),

@@ -6,15 +6,15 @@ use rand::Rng;
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
 
-use crate::data::sample::Sample;
+use crate::data::examples::Examples;
 
 use super::faults::Faults;
 use super::plan::{BlockId, Plan, Purpose};
 use super::{Cursor, LoaderError};
 
 /// The decoded samples of one group.
-pub(super) struct Group {
-    blocks: Vec<Vec<Sample>>,
+pub(super) struct Group<S> {
+    blocks: Vec<Vec<S>>,
     /// Block and index in it of every sample, in the shuffled order. The samples
     /// themselves, a kilobyte each, are not moved.
     order: Vec<(u32, u32)>,
@@ -23,17 +23,17 @@ pub(super) struct Group {
     is_last: bool,
 }
 
-impl Group {
+impl<S: Send> Group<S> {
     /// Decodes `blocks` on the threads of the current pool. The order of the
     /// samples does not depend on which thread is done first.
-    pub(super) fn decode(
-        plan: &Plan,
+    pub(super) fn decode<E: Examples<Example = S>>(
+        plan: &Plan<E>,
         faults: &Faults,
         epoch: u64,
         number: u64,
         is_last: bool,
         blocks: &[BlockId],
-    ) -> Result<Group, LoaderError> {
+    ) -> Result<Group<S>, LoaderError> {
         plan.announce(blocks);
         // Threads take the blocks one by one, in the order of the announcement.
         let mut decoded = (0..)
@@ -42,7 +42,7 @@ impl Group {
             .map(|(place, &block)| Ok((place, decode_block(plan, faults, epoch, block)?)))
             .collect::<Result<Vec<(usize, _)>, LoaderError>>()?;
         decoded.sort_unstable_by_key(|&(place, _)| place);
-        let blocks: Vec<Vec<Sample>> = decoded.into_iter().map(|(_, samples)| samples).collect();
+        let blocks: Vec<Vec<S>> = decoded.into_iter().map(|(_, samples)| samples).collect();
         let mut order: Vec<(u32, u32)> = (0..)
             .zip(&blocks)
             .flat_map(|(block, samples)| (0..samples.len() as u32).map(move |at| (block, at)))
@@ -67,7 +67,7 @@ impl Group {
     }
 
     /// The samples at some places of the group's order.
-    pub(super) fn samples(&self, places: Range<usize>) -> impl ExactSizeIterator<Item = &Sample> {
+    pub(super) fn samples(&self, places: Range<usize>) -> impl ExactSizeIterator<Item = &S> {
         let order = &self.order[places];
         order
             .iter()
@@ -102,12 +102,12 @@ impl Group {
 
 /// The samples of a block that belong to the split and the slice and are drawn
 /// this epoch.
-fn decode_block(
-    plan: &Plan,
+fn decode_block<E: Examples>(
+    plan: &Plan<E>,
     faults: &Faults,
     epoch: u64,
     id: BlockId,
-) -> Result<Vec<Sample>, LoaderError> {
+) -> Result<Vec<E::Example>, LoaderError> {
     let share = plan.share(id);
     let place = [id.source, id.block, id.pass].map(u64::from);
     // All slices use the same stream, so that each sample is in exactly one.
@@ -120,7 +120,7 @@ fn decode_block(
     let mut samples = Vec::with_capacity(expected + expected / 16);
     plan.source(id).decode(
         id.block as usize,
-        plan.sampling.variations(),
+        plan.examples(),
         |game| plan.admits(game),
         |surprise| {
             let share = share * focus.map_or(1.0, |focus| focus.share(surprise));

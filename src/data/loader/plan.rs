@@ -5,6 +5,7 @@ use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use sha2::{Digest, Sha256};
 
+use crate::data::examples::Examples;
 use crate::data::held_out::is_held_out;
 
 use super::source::OpenSource;
@@ -34,19 +35,30 @@ pub(super) struct BlockId {
 }
 
 /// The open sources and the order in which an epoch visits them.
-pub(super) struct Plan {
-    pub(super) sampling: Sampling,
+pub(super) struct Plan<E> {
+    sampling: Sampling,
+    examples: E,
     sources: Vec<OpenSource>,
     split: Split,
 }
 
-impl Plan {
-    pub(super) fn new(sampling: Sampling, split: Split, sources: Vec<OpenSource>) -> Plan {
+impl<E: Examples> Plan<E> {
+    pub(super) fn new(
+        sampling: Sampling,
+        split: Split,
+        sources: Vec<OpenSource>,
+        examples: E,
+    ) -> Plan<E> {
         Plan {
             sampling,
+            examples,
             sources,
             split,
         }
+    }
+
+    pub(super) fn examples(&self) -> &E {
+        &self.examples
     }
 
     pub(super) fn split(&self) -> Split {
@@ -166,6 +178,7 @@ impl Plan {
             (None, Split::Train) => 1.0 - self.sampling.validation,
             (None, Split::Validation) => self.sampling.validation,
         };
-        source.samples(block) * of_split * self.share(id) / f64::from(self.slices())
+        let examples = source.expected(block, &self.examples);
+        examples * of_split * self.share(id) / f64::from(self.slices())
     }
 }

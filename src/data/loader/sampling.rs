@@ -118,7 +118,9 @@ impl Sampling {
         plain(self) == plain(other)
     }
 
-    pub(super) fn variations(&self) -> VariationWeight {
+    /// How much the positions of variations count.
+    #[must_use]
+    pub fn variations(&self) -> VariationWeight {
         VariationWeight {
             first: self.variation_weight,
             decay: self.variation_decay,

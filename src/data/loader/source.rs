@@ -1,7 +1,6 @@
 //! Open shards and chunks, as blocks that any thread can decode in any order.
 
-use crate::data::replay::{VariationWeight, replay};
-use crate::data::sample::Sample;
+use crate::data::examples::Examples;
 use crate::data::shard::{Shard, ShardError};
 use crate::data::v6::{Chunks, V6Error, V6Fault};
 use std::io::ErrorKind;
@@ -55,11 +54,15 @@ impl OpenSource {
         }
     }
 
-    /// About the number of samples of a block, of both splits.
-    pub(super) fn samples(&self, block: usize) -> f64 {
+    /// About how many examples a block has, of both splits.
+    pub(super) fn expected(&self, block: usize, examples: &impl Examples) -> f64 {
         match &self.data {
-            Data::Shard(shard) => shard.blocks()[block].samples as f64,
-            Data::Chunks { mean, .. } => *mean,
+            Data::Shard(shard) => {
+                let entry = &shard.blocks()[block];
+                examples.expected(entry.games as f64, entry.samples as f64)
+            }
+            // Lc0 writes every game into a chunk of its own.
+            Data::Chunks { mean, .. } => examples.expected(1.0, *mean),
         }
     }
 
@@ -79,24 +82,24 @@ impl OpenSource {
         }
     }
 
-    /// Decodes a block and passes its samples to `emit`: those of the games that
+    /// Decodes a block and passes its examples to `emit`: those of the games that
     /// `admits` accepts by the hash of their moves, filtered by `keep`, which is
-    /// given each sample's surprise. Unusable records go to `bad`, whose error
+    /// given each example's surprise. Unusable records go to `bad`, whose error
     /// ends the decoding.
-    pub(super) fn decode(
+    pub(super) fn decode<E: Examples>(
         &self,
         block: usize,
-        variations: VariationWeight,
+        examples: &E,
         admits: impl Fn(u64) -> bool,
         mut keep: impl FnMut(Option<f32>) -> bool,
-        mut emit: impl FnMut(Sample),
+        mut emit: impl FnMut(E::Example),
         mut bad: impl FnMut(LoaderError) -> Result<(), LoaderError>,
     ) -> Result<(), LoaderError> {
         let shard = match &self.data {
             Data::Shard(shard) => shard,
             Data::Chunks { chunks, .. } => {
                 return match chunks.read(block) {
-                    Ok(chunk) => chunk.samples(keep, emit, |error| bad(error.into())),
+                    Ok(chunk) => examples.of_chunk(&chunk, keep, emit, |error| bad(error.into())),
                     // The file cannot be read at all.
                     Err(error) if is_io_error(&error) => Err(error.into()),
                     Err(error) => bad(error.into()),
@@ -114,7 +117,7 @@ impl OpenSource {
                 continue;
             }
             let rules = &shard.header().rules;
-            if let Err(source) = replay(record, rules, variations, &mut keep, &mut emit) {
+            if let Err(source) = examples.of_record(record, rules, &mut keep, &mut emit) {
                 let error = ShardError::Replay {
                     path: shard.path().to_owned(),
                     block,

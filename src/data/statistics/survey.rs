@@ -17,7 +17,7 @@ use crate::data::replay::{ReplayError, VariationWeight, replay};
 use crate::data::sample::Sample;
 use crate::data::shard::{Shard, ShardError};
 use crate::data::v6::{Chunk, Chunks, V6Error};
-use crate::encode::{BOARDS, PLANES_PER_BOARD};
+use crate::encode::{BOARDS, InputFormat, PLANES_PER_BOARD};
 
 use super::Statistics;
 
@@ -253,7 +253,14 @@ impl Part {
         self.statistics.add_game(record.result, record.ratings);
         self.games.push(record.hash());
         let add = |sample: Sample| self.add(&sample, hasher);
-        replay(record, rules, WEIGHTLESS, |_| true, add)
+        replay(
+            InputFormat::Classical,
+            record,
+            rules,
+            WEIGHTLESS,
+            |_| true,
+            add,
+        )
     }
 
     fn add_chunk(

@@ -33,7 +33,7 @@ pub(super) fn recognise(network: &Network) -> Option<Network> {
         Some((parameter.name.clone(), tensor))
     });
     let tensors = tensors.collect::<Option<Vec<_>>>()?;
-    let found = Network {
+    let found: Network = Network {
         weights: Weights::take(architecture.parameters(), tensors).ok()?,
         architecture: Box::new(architecture),
         about: network.about.clone(),

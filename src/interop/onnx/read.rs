@@ -7,7 +7,7 @@ use super::{leela2onnx, tensor};
 use crate::interop::lc0::schema::Net;
 use crate::interop::lc0::{Lc0Error, container};
 use crate::network::graph::GraphConfig;
-use crate::network::{About, Architecture, Graph, Network};
+use crate::network::{About, Architecture, Evaluator, Graph, Network};
 use prost::Message;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,7 +6,7 @@ use super::{Chessformer, ModelConfig, PositionConfig};
 use crate::chess::Game;
 use crate::encode::{Input, WIDTH};
 use crate::network::{
-    About, Architecture, Network, Output, OutputSet, Outputs, Positions, Tap, Weights,
+    About, Architecture, Evaluator, Network, Output, OutputSet, Outputs, Positions, Tap, Weights,
 };
 use crate::nn::torch::fused::{self, ALL_SETS};
 use crate::nn::torch::{ExportPrecision, Module, Numbers};

@@ -60,7 +60,9 @@ impl PolicyHead {
             let square = Dense::per_token(width, width);
             let promotion = Dense {
                 rows: 8,
-                ..Dense::per_token(width, PROMOTIONS.len() as i64).without_bias()
+                ..Dense::per_token(width, PROMOTIONS.len() as i64)
+                    .without_bias()
+                    .outer()
             };
             PolicyHead {
                 width,

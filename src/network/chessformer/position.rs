@@ -130,7 +130,7 @@ pub(super) fn build_generator(builder: &mut Builder, wide: i64) -> Slot {
         }
     }
     let initial = Initial::Around(values, deviation);
-    builder.add("gab_generator.weight", &[64 * 64, wide], initial)
+    builder.add_matrix("gab_generator.weight", &[64 * 64, wide], initial, true)
 }
 
 /// What the heads of a layer ask of the generator on every board: one of

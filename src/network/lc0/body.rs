@@ -101,7 +101,7 @@ impl Body {
             let shape = [64 * 64, smolgen.generator];
             let deviation = (2.0 / (64 * 64 + smolgen.generator) as f64).sqrt();
             builder.count_macs(encoder.layers * encoder.heads * shape[0] * shape[1]);
-            builder.add("smolgen.weight", &shape, Initial::Normal(deviation))
+            builder.add_matrix("smolgen.weight", &shape, Initial::Normal(deviation), true)
         });
         builder.count_macs(encoder.layers * 2 * 64 * 64 * encoder.attention);
         Body {
@@ -251,7 +251,7 @@ pub(super) fn build_encoder(
         }
     };
     (0..config.layers)
-        .map(|number| builder.scope(format!("encoder.{number}"), layer))
+        .map(|number| builder.hidden(|builder| builder.scope(format!("encoder.{number}"), layer)))
         .collect()
 }
 

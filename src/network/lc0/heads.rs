@@ -127,7 +127,7 @@ struct Summary {
 impl Heads {
     /// `generator` are the weights that the body's smolgens share.
     pub fn build(builder: &mut Builder, config: &Lc0Config, generator: Option<Slot>) -> Heads {
-        let policies = builder.scope("policy", |builder| {
+        let policies = |builder: &mut Builder| {
             let shared = config.policy.embedding.map(|embedding| {
                 let dense = Dense::per_token(config.width(), embedding);
                 (builder.linear("embedding", dense, Part::Main), embedding)
@@ -143,7 +143,8 @@ impl Heads {
                 (name, policy)
             };
             heads.map(build).collect()
-        });
+        };
+        let policies = builder.hidden(|builder| builder.scope("policy", policies));
         let values = builder.scope("value", |builder| {
             let heads = config.value.iter();
             let build = |(&name, head): (&ValueHead, &ValueHeadConfig)| {
@@ -237,7 +238,7 @@ impl Policy {
                 let promotion = Dense {
                     // The squares of the last rank.
                     rows: 8,
-                    ..Dense::per_token(attention, 4).without_bias()
+                    ..Dense::per_token(attention, 4).without_bias().outer()
                 };
                 Policy::Attention {
                     activation,

@@ -217,13 +217,14 @@ impl Sums {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::Initial;
+    use crate::network::{Initial, ParameterGroup};
 
     fn parameters(counts: &[i64]) -> Vec<Parameter> {
         let parameter = |&count: &i64| Parameter {
             name: "x".to_owned(),
             shape: vec![count],
             initial: Initial::Zeros,
+            group: ParameterGroup::Other,
         };
         counts.iter().map(parameter).collect()
     }

@@ -1,7 +1,7 @@
 //! Processes that are threads, over loopback.
 
 use super::{Agreement, Buckets, GroupError, Launch, World};
-use crate::network::{Initial, Parameter};
+use crate::network::{Initial, Parameter, ParameterGroup};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread;
@@ -153,6 +153,7 @@ fn parameters() -> Vec<Parameter> {
             name: "x".to_owned(),
             shape: vec![count],
             initial: Initial::Zeros,
+            group: ParameterGroup::Other,
         })
         .into()
 }

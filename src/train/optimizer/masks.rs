@@ -2,8 +2,7 @@
 
 use super::super::config::OptimizerConfig;
 use super::super::pattern::matches;
-use super::matrices::is_matrix;
-use crate::network::Parameter;
+use crate::network::{Parameter, ParameterGroup};
 use tch::{Device, Kind, Tensor};
 
 /// One value for each parameter, repeated over its numbers, f64 `[parameters]` on the CPU.
@@ -27,8 +26,10 @@ pub(super) fn decay(config: &OptimizerConfig, parameters: &[Parameter]) -> Optio
             .find(|rule| matches(&rule.pattern, &parameter.name));
         match rule {
             Some(rule) => rule.weight_decay,
-            None if is_matrix(parameter) => config.weight_decay,
-            None => 0.0,
+            None => match parameter.group {
+                ParameterGroup::Hidden | ParameterGroup::Outer => config.weight_decay,
+                ParameterGroup::Other => 0.0,
+            },
         }
     };
     let any = parameters.iter().any(|parameter| of(parameter) != 0.0);

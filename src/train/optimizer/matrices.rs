@@ -1,6 +1,6 @@
 //! The matrices that Muon and SOAP move, as stacks of one shape each.
 
-use crate::network::Parameter;
+use crate::network::{Parameter, ParameterGroup};
 use tch::Tensor;
 
 /// Matrices of one shape, whose steps are computed together.
@@ -12,13 +12,15 @@ pub(super) struct MatrixGroup {
 }
 
 impl MatrixGroup {
-    /// The matrices between tokens and tokens. Both methods are made for hidden
+    /// The matrices of [`ParameterGroup::Hidden`]. Both methods are made for hidden
     /// layers; first and last ones keep NAdam.
     pub fn all(parameters: &[Parameter]) -> Vec<MatrixGroup> {
         let mut groups: Vec<MatrixGroup> = Vec::new();
         let mut offset = 0;
         for parameter in parameters {
-            if let ([rows, columns], true) = (parameter.shape.as_slice(), is_hidden(parameter)) {
+            if let ([rows, columns], ParameterGroup::Hidden) =
+                (parameter.shape.as_slice(), parameter.group)
+            {
                 let shape = [*rows, *columns];
                 match groups.iter_mut().find(|group| group.shape == shape) {
                     Some(group) => group.offsets.push(offset),
@@ -66,17 +68,4 @@ impl MatrixGroup {
             slice.copy_(&matrix.reshape([count]));
         }
     }
-}
-
-/// Whether a parameter is the matrix of a dense layer.
-pub(super) fn is_matrix(parameter: &Parameter) -> bool {
-    parameter.name.ends_with(".weight") && parameter.shape.len() == 2
-}
-
-fn is_hidden(parameter: &Parameter) -> bool {
-    let hidden = ["encoder.", "policy."];
-    let outer = ["promotion", "generator"];
-    is_matrix(parameter)
-        && hidden.iter().any(|start| parameter.name.starts_with(start))
-        && !outer.iter().any(|part| parameter.name.contains(part))
 }

@@ -3,7 +3,7 @@
 use super::super::config::DecayRule;
 use super::muon::newton_schulz;
 use super::*;
-use crate::network::{Initial, Weights};
+use crate::network::{Initial, ParameterGroup, Weights};
 use crate::nn::torch::fused;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,11 +12,17 @@ use tch::Kind;
 const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
 const EXACT: (Kind, Device) = (Kind::Double, Device::Cpu);
 
+/// Matrices of an encoder are hidden, other ones are not.
 fn parameter(name: &str, shape: &[i64]) -> Parameter {
     Parameter {
         name: name.to_owned(),
         shape: shape.to_vec(),
         initial: Initial::Zeros,
+        group: match shape {
+            [_, _] if name.starts_with("encoder.") => ParameterGroup::Hidden,
+            [_, _] => ParameterGroup::Outer,
+            _ => ParameterGroup::Other,
+        },
     }
 }
 

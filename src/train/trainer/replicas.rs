@@ -6,31 +6,30 @@
 //! the same number of replicas, and up to rounding with another number. A GPU, and
 //! each of several processes, has one replica.
 
-use crate::data::loader::Batch;
-use crate::train::config::{ConfigError, TrainConfig};
+use crate::data::loader::BatchOf;
+use crate::train::config::TrainConfig;
 use crate::train::distributed::{Buckets, GroupError, World};
 use crate::train::error::TrainError;
-use crate::train::loss::Losses;
+use crate::train::learner::Learner;
+use crate::train::losses::Losses;
 use crate::train::objective::Objective;
 use crate::train::parts::parts;
-use crate::train::prepared_batch::PreparedBatch;
 use crate::train::stopwatch::{Phase, Stopwatch};
-use crate::train::teacher::{Teacher, TeacherError};
 use crate::train::threads::Threads;
 use tch::{Device, Tensor};
 
 /// All replicas of a process.
 #[derive(Debug)]
-pub(super) struct Replicas {
-    replicas: Vec<Replica>,
+pub(super) struct Replicas<O> {
+    replicas: Vec<Replica<O>>,
     threads: Threads,
 }
 
 /// One replica. It shares no tensor with other replicas, only the parameters'
 /// memory.
 #[derive(Debug)]
-struct Replica {
-    objective: Objective,
+struct Replica<O> {
+    learner: Learner<O>,
     leaves: Buckets,
 }
 
@@ -38,44 +37,44 @@ struct Replica {
 #[derive(Debug)]
 pub(super) struct StepLosses {
     pub losses: Losses,
-    /// Total weight of the samples that have each loss's target, f32 [L].
+    /// Total weight of the samples that have each term's target, f32 `[L]`.
     pub target_weight: Tensor,
-    /// Number of samples that have each loss's target, f32 [L].
+    /// Number of samples that have each term's target, f32 `[L]`.
     pub target_count: Tensor,
 }
 
-impl Replicas {
+impl<O: Objective> Replicas<O> {
     /// One replica for each of the threads, all over `parameters`, f32
     /// `[parameters]`.
     ///
     /// # Errors
-    /// [`TrainError::Teacher`] if the teacher cannot be loaded,
-    /// [`TrainError::Group`] if libtorch refuses.
+    /// Those of the objective, as [`TrainError::Teacher`] if a teacher cannot be
+    /// loaded; [`TrainError::Group`] if libtorch refuses.
     pub fn new(
         config: &TrainConfig,
         parameters: &Tensor,
         world: &World,
         device: Device,
         threads: Threads,
-    ) -> Result<Replicas, TrainError> {
-        let architecture = config.architecture()?;
-        let teacher = config.distillation.as_ref();
-        let kind = config.precision.kind();
-        let teacher = teacher.map(|teacher| Teacher::load(teacher, config.code, device, kind));
-        let teacher = teacher.transpose()?;
+    ) -> Result<Replicas<O>, TrainError> {
+        let first = O::new(config, device)?;
         let replica = |_| {
-            let model = architecture.build(device).map_err(ConfigError::from)?;
-            let leaves = Buckets::new(parameters, model.parameters(), world)?;
-            let teacher = teacher.as_ref().map(Teacher::share);
-            let objective = Objective::new(config, model, device, teacher);
-            Ok(Replica { objective, leaves })
+            let objective = first.replica()?;
+            let leaves = Buckets::new(parameters, objective.parameters(), world)?;
+            let learner = Learner::new(config, objective, device);
+            Ok(Replica { learner, leaves })
         };
-        let replicas: Result<Vec<Replica>, TrainError> =
+        let replicas: Result<Vec<Replica<O>>, TrainError> =
             (0..threads.count()).map(replica).collect();
         Ok(Replicas {
             replicas: replicas?,
             threads,
         })
+    }
+
+    /// What the replicas learn from.
+    pub fn examples(&self, config: &TrainConfig) -> O::Examples {
+        self.replicas[0].learner.examples(config)
     }
 
     /// The threads, one for each replica.
@@ -90,7 +89,7 @@ impl Replicas {
     /// [`TrainError`] if the teacher fails or another process is gone.
     pub fn backward(
         &mut self,
-        batch: Batch,
+        batch: BatchOf<O::Examples>,
         world: &World,
         watch: &mut Stopwatch,
     ) -> Result<StepLosses, TrainError> {
@@ -98,10 +97,10 @@ impl Replicas {
         let items = self.replicas.iter_mut().zip(parts).collect();
         let prepared = self
             .threads
-            .map(items, |(replica, part)| replica.objective.prepare(part));
+            .map(items, |(replica, part)| replica.learner.prepare(part));
         let mut prepared = prepared
             .into_iter()
-            .collect::<Result<Vec<PreparedBatch>, TeacherError>>()?;
+            .collect::<Result<Vec<_>, TrainError>>()?;
         watch.mark(Phase::Prepare);
 
         let target_weight = total(prepared.iter().map(|part| &part.target_weight));
@@ -122,7 +121,7 @@ impl Replicas {
             .zip(watches)
             .collect();
         let losses = self.threads.map(items, |((replica, part), watch)| {
-            replica.objective.backward(&replica.leaves, &part, watch)
+            replica.learner.backward(&replica.leaves, &part, watch)
         });
         watch.mark(Phase::Backward);
         let losses = losses.into_iter();
@@ -174,10 +173,12 @@ fn total<'a>(mut tensors: impl Iterator<Item = &'a Tensor>) -> Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::train::objective::tests::{batch, config, parameters};
+    use crate::data::loader::Batch;
+    use crate::train::learner::tests::{batch, config, parameters};
+    use crate::train::objective::Positions;
 
     struct Fixture {
-        replicas: Replicas,
+        replicas: Replicas<Positions>,
         parameters: Tensor,
     }
 

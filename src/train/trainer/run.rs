@@ -9,8 +9,8 @@ use crate::train::checkpoint_folder::CHECKPOINTS;
 use crate::train::distributed::{Agreement, GroupError};
 use crate::train::error::TrainError;
 use crate::train::guard::Trouble;
-use crate::train::loss::POLICY_ACCURACY;
 use crate::train::metrics::named;
+use crate::train::objective::Objective;
 use crate::train::recorder::Recorder;
 use crate::train::stopwatch::{Phase, Stopwatch};
 use crate::train::window::Measured;
@@ -21,19 +21,19 @@ use std::time::Instant;
 use tch::Kind;
 
 /// A call of [`Trainer::run`].
-struct Session<'a> {
+struct Session<'a, O> {
     options: &'a RunOptions,
     /// Only the first process has one.
     recorder: Option<Recorder>,
     stop: Agreement<'a>,
-    replicas: Replicas,
+    replicas: Replicas<O>,
     report: &'a mut dyn FnMut(&Progress),
     started: Instant,
     /// Seconds of training in earlier sessions.
     earlier: f64,
 }
 
-impl Session<'_> {
+impl<O> Session<'_, O> {
     /// Whether this process wants to stop after this step.
     fn is_over(&self) -> bool {
         let time = self.options.time;
@@ -71,6 +71,15 @@ impl Trainer {
         options: &RunOptions,
         report: &mut dyn FnMut(&Progress),
     ) -> Result<Summary, TrainError> {
+        Arc::clone(&self.task).run(self, options, report)
+    }
+
+    /// [`Trainer::run`] with this objective.
+    pub(super) fn run_with<O: Objective>(
+        &mut self,
+        options: &RunOptions,
+        report: &mut dyn FnMut(&Progress),
+    ) -> Result<Summary, TrainError> {
         let world = Arc::clone(&self.world);
         let recorder = world
             .is_first()
@@ -79,7 +88,7 @@ impl Trainer {
             options,
             recorder: recorder.transpose()?,
             stop: Agreement::new(&world),
-            replicas: Replicas::new(
+            replicas: Replicas::<O>::new(
                 &self.config,
                 &self.parameters,
                 &world,
@@ -97,7 +106,7 @@ impl Trainer {
         outcome
     }
 
-    fn train(&mut self, session: &mut Session) -> Result<Summary, TrainError> {
+    fn train<O: Objective>(&mut self, session: &mut Session<O>) -> Result<Summary, TrainError> {
         if self.step == 0 {
             // The first rollback needs a checkpoint.
             session.write(&self.checkpoint()?)?;
@@ -127,8 +136,12 @@ impl Trainer {
     }
 
     /// Trains until the session is over or training becomes unstable.
-    fn advance(&mut self, session: &mut Session) -> Result<Result<(), Trouble>, TrainError> {
+    fn advance<O: Objective>(
+        &mut self,
+        session: &mut Session<O>,
+    ) -> Result<Result<(), Trouble>, TrainError> {
         let mut batches = Loader::for_rank(
+            session.replicas.examples(&self.config),
             &self.config.data,
             Split::Train,
             self.config.batch,
@@ -182,25 +195,24 @@ impl Trainer {
     }
 
     /// Writes the metrics of a step and reports to the caller.
-    fn log(
+    fn log<O: Objective>(
         &mut self,
-        session: &mut Session,
+        session: &mut Session<O>,
         measured: &Measured,
         watch: &mut Stopwatch,
         validates: bool,
     ) -> Result<(), TrainError> {
         let fields = self.fields(measured, watch);
         session.line("train", self.step, fields);
-        let mut validation_accuracy = None;
+        let mut validated = None;
         if validates {
             let started = Instant::now();
             let threads = session.replicas.threads();
-            let validation = self.validate(session.options.threads, threads)?;
-            let mut fields = named(&validation.averages);
-            let calibration = Value::Object(validation.calibration);
-            fields.insert("calibration".to_owned(), calibration);
+            let validation = self.validate::<O>(session.options.threads, threads)?;
+            let mut fields = named(&self.terms, &validation.averages);
+            fields.extend(validation.diagnostics);
             session.line("validation", self.step, fields);
-            validation_accuracy = validation.averages[POLICY_ACCURACY];
+            validated = Some(self.by_name(&validation.averages));
             self.window.pause(started.elapsed());
         }
         (session.report)(&Progress {
@@ -208,8 +220,8 @@ impl Trainer {
             steps: self.config.steps,
             samples: self.samples,
             samples_per_second: measured.speed,
-            policy_loss: measured.averages[0].unwrap_or(f64::NAN),
-            validation_accuracy,
+            trained: self.by_name(&measured.averages),
+            validated,
         });
         Ok(())
     }
@@ -218,8 +230,8 @@ impl Trainer {
     fn fields(&self, measured: &Measured, watch: &mut Stopwatch) -> Map<String, Value> {
         let parts = watch.close(measured.seconds, measured.steps);
         let rate = self.config.schedule.rate(self.step - 1, self.config.steps);
-        let target_counts: Map<String, Value> =
-            named(&measured.target_counts.iter().copied().map(Some).collect());
+        let target_counts: Vec<_> = measured.target_counts.iter().copied().map(Some).collect();
+        let target_counts = named(&self.terms, &target_counts);
         let memory = memory_stats::memory_stats().map(|memory| memory.physical_mem);
         let more = json!({
             "loss": measured.loss,
@@ -232,7 +244,7 @@ impl Trainer {
             "time": parts,
             "memory": memory,
         });
-        let mut fields = named(&measured.averages);
+        let mut fields = named(&self.terms, &measured.averages);
         if let Value::Object(more) = more {
             fields.extend(more);
         }
@@ -258,7 +270,11 @@ impl Trainer {
 
     /// Rolls back to the last checkpoint and continues from there with the batches
     /// that follow the bad ones.
-    fn roll_back(&mut self, session: &mut Session, trouble: Trouble) -> Result<(), TrainError> {
+    fn roll_back<O>(
+        &mut self,
+        session: &mut Session<O>,
+        trouble: Trouble,
+    ) -> Result<(), TrainError> {
         let (step, cursor) = (self.step, self.cursor);
         if let Some(recorder) = &session.recorder {
             self.load_checkpoint(&recorder.newest()?);

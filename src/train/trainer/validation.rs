@@ -1,13 +1,10 @@
-//! Validation: losses of the averaged weights on the validation games.
+//! Validation: terms of the averaged weights on the validation games.
 
-use super::Trainer;
+use super::{Measurements, Trainer};
 use crate::data::loader::{Cursor, Loader, Split};
-use crate::train::calibration::Calibration;
-use crate::train::config::ConfigError;
 use crate::train::error::TrainError;
-use crate::train::loss::NAMES;
-use crate::train::objective::Objective;
-use crate::train::teacher::TeacherError;
+use crate::train::learner::Learner;
+use crate::train::objective::{Diagnostics, Objective};
 use crate::train::threads::Threads;
 use crate::train::window::{Averages, Window};
 use serde_json::{Map, Value};
@@ -15,29 +12,30 @@ use serde_json::{Map, Value};
 /// Result of a validation.
 pub(super) struct Validation {
     pub averages: Averages,
-    pub calibration: Map<String, Value>,
+    /// What the objective measures besides.
+    pub diagnostics: Map<String, Value>,
 }
 
 impl Trainer {
     /// Evaluates the averaged weights on the validation games. `decoders` threads
     /// decode; each of the `threads` evaluates its part of every batch.
-    pub(super) fn validate(
+    pub(super) fn validate<O: Objective>(
         &self,
         decoders: usize,
         threads: &Threads,
     ) -> Result<Validation, TrainError> {
         let _guard = tch::no_grad_guard();
-        let mut window = Window::new(self.device);
-        let mut calibration = Calibration::new(self.device);
-        let objective = |_| {
-            let model = self.model.config().build(self.device);
-            let model = model.map_err(ConfigError::from)?;
-            Ok(Objective::for_validation(&self.config, model, self.device))
+        let mut window = Window::new(self.terms.len(), self.device);
+        let mut diagnostics = O::Diagnostics::new(self.device);
+        let learner = |_| {
+            let objective = O::for_validation(&self.config, self.device)?;
+            Ok(Learner::new(&self.config, objective, self.device))
         };
-        let objectives: Result<Vec<Objective>, TrainError> =
-            (0..threads.count()).map(objective).collect();
-        let mut objectives = objectives?;
+        let learners: Result<Vec<Learner<O>>, TrainError> =
+            (0..threads.count()).map(learner).collect();
+        let mut learners = learners?;
         let batches = Loader::for_rank(
+            learners[0].examples(&self.config),
             &self.config.data,
             Split::Validation,
             self.config.batch,
@@ -50,18 +48,17 @@ impl Trainer {
             window.count(batch.global_batch);
             let parts = batch.split(threads.count()).into_iter();
             let parts = parts.filter(|part| !part.is_empty());
-            let items = objectives.iter_mut().zip(parts);
-            let items =
-                items.map(|(objective, part)| (objective, part, self.average.shallow_clone()));
-            let measured = threads.map(items.collect(), |(objective, part, average)| {
+            let items = learners.iter_mut().zip(parts);
+            let items = items.map(|(learner, part)| (learner, part, self.average.shallow_clone()));
+            let measured = threads.map(items.collect(), |(learner, part, average)| {
                 let _guard = tch::no_grad_guard();
-                let prepared = objective.prepare(part)?;
-                let (outputs, losses) = objective.evaluate(&average, &prepared);
-                Ok::<_, TeacherError>((prepared, outputs, losses))
+                let prepared = learner.prepare(part)?;
+                let (outputs, losses) = learner.evaluate(&average, &prepared);
+                Ok::<_, TrainError>((prepared, outputs, losses))
             });
             for part in measured {
                 let (prepared, outputs, losses) = part?;
-                calibration.add(&outputs, &prepared.targets);
+                diagnostics.add(&outputs, &prepared.samples);
                 let targets = (&prepared.target_weight, &prepared.target_count);
                 window.add(&losses, targets, &losses.total);
             }
@@ -71,17 +68,31 @@ impl Trainer {
         }
         Ok(Validation {
             averages: window.close(&self.world)?.averages,
-            calibration: calibration.finish(&self.world)?,
+            diagnostics: diagnostics.finish(&self.world)?,
         })
     }
 
-    /// Validates as a run does: the mean of each loss by name, `None` where no
-    /// sample has its target.
+    /// Validates as a run does: the mean of each loss and accuracy by name, `None`
+    /// where no sample has its target.
     ///
     /// # Errors
     /// [`TrainError`] if the data cannot be read.
-    pub fn evaluate(&self, threads: usize) -> Result<Vec<(&'static str, Option<f64>)>, TrainError> {
-        let validation = self.validate(threads, &self.threads(threads)?)?;
-        Ok(NAMES.into_iter().zip(validation.averages).collect())
+    pub fn evaluate(&self, threads: usize) -> Result<Measurements, TrainError> {
+        self.task.evaluate(self, threads)
+    }
+
+    /// [`Trainer::evaluate`] with this objective.
+    pub(super) fn evaluate_with<O: Objective>(
+        &self,
+        threads: usize,
+    ) -> Result<Measurements, TrainError> {
+        let validation = self.validate::<O>(threads, &self.threads(threads)?)?;
+        Ok(self.by_name(&validation.averages))
+    }
+
+    /// What was measured of each term, by name.
+    pub(super) fn by_name(&self, averages: &Averages) -> Measurements {
+        let names = self.terms.iter().map(|term| term.name);
+        names.zip(averages.iter().copied()).collect()
     }
 }

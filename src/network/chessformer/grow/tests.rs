@@ -4,7 +4,7 @@ use super::*;
 use crate::chess::{Game, Ratings};
 use crate::encode::{Input, WIDTH};
 use crate::network::chessformer::{EmbeddingConfig, NormKind, PositionConfig};
-use crate::network::{Architecture, Chessformer, Output, OutputSet, Positions, Tap};
+use crate::network::{Architecture, Chessformer, Evaluator, Output, OutputSet, Positions, Tap};
 use shakmaty::Position;
 use tch::Device;
 

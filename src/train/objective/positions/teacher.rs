@@ -1,10 +1,10 @@
 //! Distillation: the outputs of another network as targets.
 
-use super::config::DistillationConfig;
 use super::tensors::Targets;
 use crate::encode::{InputFormat, POLICY_SIZE};
 use crate::nn::CodePolicy;
 use crate::nn::torch::{self, Module, NetworkError, TorchError};
+use crate::train::config::DistillationConfig;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
@@ -28,15 +28,18 @@ pub enum TeacherError {
         /// What is wrong with it.
         source: NetworkError,
     },
-    /// It reads positions in another input format than training data have.
+    /// It reads positions in another input format than the network that it teaches.
     #[error(
-        "cannot learn from {path}: it reads positions in input format {format}, and training data come in format 1"
+        "cannot learn from {path}: it reads positions in input format {format}, and the network that is \
+         trained in format {expected}"
     )]
     Format {
         /// The file.
         path: PathBuf,
         /// The format that it reads.
         format: u32,
+        /// The format that the network reads.
+        expected: u32,
     },
     /// libtorch failed to evaluate the teacher.
     #[error("the teacher could not be evaluated: {0}")]
@@ -67,10 +70,12 @@ pub(super) struct TeacherOutputs {
 }
 
 impl Teacher {
-    /// Loads the teacher, whose file may bring code as the policy says, to compute in `kind` on `device`.
+    /// Loads the teacher of a network that reads the `format`. Its file may bring code
+    /// as the policy says; it computes in `kind` on `device`.
     pub fn load(
         config: &DistillationConfig,
         policy: CodePolicy,
+        format: InputFormat,
         device: Device,
         kind: Kind,
     ) -> Result<Teacher, TeacherError> {
@@ -85,9 +90,15 @@ impl Teacher {
             Ok(opened) => opened,
             Err(source) => return Err(TeacherError::Network { path, source }),
         };
-        if !metadata.format().is_some_and(InputFormat::is_classical) {
-            let format = metadata.encoder.format;
-            return Err(TeacherError::Format { path, format });
+        // The rows of the classical formats are the same.
+        let is_same =
+            |own: InputFormat| own == format || own.is_classical() && format.is_classical();
+        if !metadata.format().is_some_and(is_same) {
+            return Err(TeacherError::Format {
+                path,
+                format: metadata.encoder.format,
+                expected: format.number(),
+            });
         }
         let words = torch::words(&metadata.encoder.scalars).map(|words| {
             let words: Vec<i64> = words.into_iter().map(|word| word as i64).collect();

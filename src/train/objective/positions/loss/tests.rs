@@ -2,6 +2,9 @@
 
 use super::*;
 use crate::encode::POLICY_SIZE;
+use crate::train::losses::{Losses, TermWeights};
+use crate::train::prepared_batch::PreparedBatch;
+use tch::Device;
 
 const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
 /// Rows of a policy: the first few entries, the rest as said.
@@ -51,29 +54,42 @@ fn outputs() -> Outputs {
     .collect()
 }
 
-fn batch(teacher: Option<TeacherOutputs>) -> PreparedBatch {
+fn batch(teacher: Option<TeacherOutputs>) -> PreparedBatch<PositionSamples> {
     let targets = targets();
     let loss_weights = loss_weights(&targets, teacher.as_ref(), OutputSet::all());
-    PreparedBatch {
+    let samples = PositionSamples {
         rows: Tensor::zeros([3, 111], (Kind::Int64, Device::Cpu)),
-        target_weight: sum(&loss_weights),
-        target_count: sum(&loss_weights.gt(0.0)),
-        loss_weights,
         targets,
         teacher,
-    }
+    };
+    PreparedBatch::new(samples, loss_weights)
 }
 
-fn measure(batch: &PreparedBatch, weights: &LossWeights) -> (Losses, Vec<f64>) {
-    let weights = TermWeights::new(weights, None, Device::Cpu);
-    let losses = losses(&outputs(), batch, &weights, 0.0);
+fn losses(
+    outputs: &Outputs,
+    batch: &PreparedBatch<PositionSamples>,
+    loss: &LossWeights,
+    teacher: Option<&DistillationConfig>,
+) -> Losses {
+    let weights = TermWeights::new(&terms(loss, teacher), Device::Cpu);
+    let values = values(outputs, &batch.samples, Softening::of(loss, teacher));
+    Losses::of(values, &weights, batch)
+}
+
+fn measure(batch: &PreparedBatch<PositionSamples>, weights: &LossWeights) -> (Losses, Vec<f64>) {
+    let losses = losses(&outputs(), batch, weights, None);
     let averages = &losses.sums / batch.target_weight.clamp_min(1e-6);
     let averages = Vec::try_from(averages.to_kind(Kind::Double)).unwrap();
     (losses, averages)
 }
 
+/// A term's place among all.
+fn place(name: &str) -> usize {
+    ROWS.iter().position(|row| row.name == name).unwrap()
+}
+
 fn at(values: &[f64], name: &str) -> f64 {
-    values[NAMES.iter().position(|known| *known == name).unwrap()]
+    values[place(name)]
 }
 
 #[test]
@@ -186,7 +202,6 @@ fn a_teacher_who_agrees_teaches_nothing_more() {
         moves_left: 0.0,
         ..LossWeights::default()
     };
-    let weights = TermWeights::new(&silent, Some(&config), Device::Cpu);
     let agreed = TeacherOutputs {
         policy: targets()
             .masked(&(outputs.policy().detach() / 2.0))
@@ -195,16 +210,13 @@ fn a_teacher_who_agrees_teaches_nothing_more() {
         q: outputs.get(Output::Q).map(Tensor::copy),
     };
     let learned = batch(Some(agreed));
-    let found = losses(&outputs, &learned, &weights, 0.0);
+    let found = losses(&outputs, &learned, &silent, Some(&config));
     found.total.backward();
     for logits in [outputs.policy(), outputs.wdl()] {
         assert!(logits.grad().abs().max().double_value(&[]) < 1e-7);
     }
     // Every sample has teacher targets, by its weight.
-    let place = NAMES
-        .iter()
-        .position(|name| *name == "teacher_policy")
-        .unwrap();
+    let place = place("teacher_policy");
     assert_eq!(learned.target_weight.double_value(&[place as i64]), 4.0);
     let expected = (3f64.ln() + 2f64.ln()) / 4.0 * 4.0 + 3f64.ln();
     assert!((found.total.double_value(&[]) - expected).abs() < 1e-5);
@@ -218,10 +230,9 @@ fn what_a_network_lacks_costs_nothing() {
         outputs.take(output);
     }
     let mut batch = batch(None);
-    batch.loss_weights = loss_weights(&batch.targets, None, kept.into_iter().collect());
+    batch.loss_weights = loss_weights(&batch.samples.targets, None, kept.into_iter().collect());
     batch.target_weight = sum(&batch.loss_weights);
-    let weights = TermWeights::new(&LossWeights::default(), None, Device::Cpu);
-    let found = losses(&outputs, &batch, &weights, 0.0);
+    let found = losses(&outputs, &batch, &LossWeights::default(), None);
     let (two, three) = (2f64.ln(), 3f64.ln());
     let expected = f64::midpoint(two, three) + three;
     assert!((found.total.double_value(&[]) - expected).abs() < 1e-5);

@@ -1,6 +1,6 @@
 //! Batches as tensors on the device that trains.
 
-use crate::data::loader::Batch;
+use crate::data::examples::{Columns, PositionColumns};
 use crate::encode::{POLICY_SIZE, WIDTH};
 use tch::{Device, Kind, Tensor};
 
@@ -48,7 +48,7 @@ impl Targets {
 }
 
 /// Rows i64 [B, WIDTH] and their targets.
-pub(super) fn upload(batch: &Batch, device: Device) -> (Tensor, Targets) {
+pub(super) fn upload(batch: &PositionColumns, device: Device) -> (Tensor, Targets) {
     let count = batch.len() as i64;
     let send = |tensor: Tensor| match device {
         // From pinned memory the copy is asynchronous.

@@ -1,8 +1,9 @@
 //! Data augmentation: left–right mirroring.
 
-use super::config::AugmentConfig;
+use crate::data::examples::PositionColumns;
 use crate::data::loader::Batch;
 use crate::encode::mirrored_index;
+use crate::train::config::AugmentConfig;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -28,16 +29,17 @@ impl AugmentConfig {
             random.random::<f64>();
         }
         let chosen: Vec<bool> = batch
+            .columns
             .inputs
             .iter()
             .map(|input| random.random::<f64>() < self.mirror && input.is_without_castling())
             .collect();
-        mirror(batch, &chosen);
+        mirror(&mut batch.columns, &chosen);
     }
 }
 
 /// Mirrors the chosen samples.
-fn mirror(batch: &mut Batch, chosen: &[bool]) {
+fn mirror(batch: &mut PositionColumns, chosen: &[bool]) {
     for (row, _) in chosen.iter().enumerate().filter(|(_, chosen)| **chosen) {
         batch.inputs[row] = batch.inputs[row].mirrored();
         batch.legal[row] = batch.legal[row].iter().map(mirrored_index).collect();
@@ -51,11 +53,12 @@ fn mirror(batch: &mut Batch, chosen: &[bool]) {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(in crate::train) mod tests {
     use super::*;
     use crate::chess::Game;
     use crate::data::Legal;
-    use crate::data::loader::{Cursor, PolicyTargets};
+    use crate::data::examples::PolicyTargets;
+    use crate::data::loader::Cursor;
     use crate::encode::{Input, policy_index};
     use shakmaty::{CastlingMode, Position as _};
 
@@ -75,7 +78,7 @@ pub(super) mod tests {
             let moves = game.position().legal_moves();
             (Legal::of(&moves, turn), policy_index(moves[0], turn))
         };
-        Batch {
+        let columns = PositionColumns {
             inputs: games.iter().map(Input::encode).collect(),
             legal: games.iter().map(|game| moves(game).0).collect(),
             policy: PolicyTargets {
@@ -88,6 +91,9 @@ pub(super) mod tests {
             short_term: vec![0.5; count],
             moves_left: vec![20.0; count],
             weight: vec![1.0; count],
+        };
+        Batch {
+            columns,
             next: Cursor::default(),
             global_batch: count,
             first: 0,
@@ -95,8 +101,8 @@ pub(super) mod tests {
     }
 
     fn parts(batch: &Batch) -> (Vec<Input>, Vec<Legal>, Vec<i64>) {
-        let index = batch.policy.index.clone();
-        (batch.inputs.clone(), batch.legal.clone(), index)
+        let columns = batch.columns.clone();
+        (columns.inputs, columns.legal, columns.policy.index)
     }
 
     #[test]
@@ -108,13 +114,16 @@ pub(super) mod tests {
             seed: 0,
         };
         all.apply(&mut mirrored);
-        assert_eq!(mirrored.inputs[0], plain.inputs[0], "castling is a right");
+        assert_eq!(
+            mirrored.columns.inputs[0], plain.columns.inputs[0],
+            "castling is a right"
+        );
         for row in 1..plain.len() {
-            assert_ne!(mirrored.inputs[row], plain.inputs[row]);
-            let position = mirrored.inputs[row].position().unwrap();
+            assert_ne!(mirrored.columns.inputs[row], plain.columns.inputs[row]);
+            let position = mirrored.columns.inputs[row].position().unwrap();
             let legal = Legal::of(&position.legal_moves(), position.turn());
-            assert_eq!(mirrored.legal[row], legal);
-            assert!(legal.contains(mirrored.policy.index[row] as u16));
+            assert_eq!(mirrored.columns.legal[row], legal);
+            assert!(legal.contains(mirrored.columns.policy.index[row] as u16));
         }
         all.apply(&mut mirrored);
         assert_eq!(parts(&mirrored), parts(&plain));
@@ -135,7 +144,7 @@ pub(super) mod tests {
         let moved = with(1, 7)
             .0
             .iter()
-            .zip(&plain.inputs)
+            .zip(&plain.columns.inputs)
             .filter(|(a, b)| a != b)
             .count();
         assert!((8..=32).contains(&moved), "{moved} of 40");

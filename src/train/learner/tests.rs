@@ -3,25 +3,26 @@
 use super::*;
 use crate::data::loader::Batch;
 use crate::network::chessformer::ModelConfig;
-use crate::network::{About, Chessformer, Network};
-use crate::nn::CodePolicy;
+use crate::network::{About, Architecture, Chessformer, Evaluator, Network};
 use crate::nn::torch::ExportPrecision;
-use crate::train::augment::tests::batch as positions;
 use crate::train::config::DistillationConfig;
 use crate::train::distributed::World;
+use crate::train::objective::{Positions, positions};
 
 /// Samples that lack a target here and there.
 pub(in crate::train) fn batch() -> Batch {
-    let mut batch = positions();
-    for row in 0..batch.len() {
-        batch.result[row] = row as i64 % 4 - 1;
-        batch.weight[row] = 0.5 + (row % 3) as f32 * 0.25;
-        batch.q[row] = (row as f32).sin();
+    let mut batch = positions::batch();
+    let count = batch.len();
+    let columns = &mut batch.columns;
+    for row in 0..count {
+        columns.result[row] = row as i64 % 4 - 1;
+        columns.weight[row] = 0.5 + (row % 3) as f32 * 0.25;
+        columns.q[row] = (row as f32).sin();
         if row % 5 < 2 {
-            batch.short_term[row] = f32::NAN;
+            columns.short_term[row] = f32::NAN;
         }
         if row > 30 {
-            batch.moves_left[row] = f32::NAN;
+            columns.moves_left[row] = f32::NAN;
         }
     }
     batch
@@ -47,17 +48,24 @@ fn leaves(model: &dyn Architecture, parameters: &Tensor) -> Buckets {
     Buckets::new(parameters, model.parameters(), &World::alone()).unwrap()
 }
 
-fn model(config: &ModelConfig) -> Box<dyn Architecture> {
+fn model(config: &ModelConfig) -> Box<dyn Evaluator> {
     Box::new(Chessformer::new(config, Device::Cpu).unwrap())
 }
 
-fn gradient(config: &TrainConfig, batches: &[PreparedBatch]) -> (Tensor, f64) {
+type Prepared = PreparedBatch<<Positions as Objective>::Samples>;
+
+fn learner(config: &TrainConfig) -> Learner<Positions> {
+    let objective = Positions::for_validation(config, Device::Cpu).unwrap();
+    Learner::new(config, objective, Device::Cpu)
+}
+
+fn gradient(config: &TrainConfig, batches: &[Prepared]) -> (Tensor, f64) {
     let model = model(config.model.as_ref().unwrap());
     let mut leaves = leaves(&*model, &parameters(&*model));
-    let objective = Objective::for_validation(config, model, Device::Cpu);
+    let learner = learner(config);
     let mut watch = Stopwatch::new(Device::Cpu);
     let totals = batches.iter().map(|batch| {
-        objective
+        learner
             .backward(&leaves, batch, &mut watch)
             .total
             .double_value(&[])
@@ -67,11 +75,8 @@ fn gradient(config: &TrainConfig, batches: &[PreparedBatch]) -> (Tensor, f64) {
     (gradient.shallow_clone(), total)
 }
 
-fn prepare(config: &TrainConfig, batch: Batch) -> PreparedBatch {
-    let model = model(config.model.as_ref().unwrap());
-    Objective::for_validation(config, model, Device::Cpu)
-        .prepare(batch)
-        .unwrap()
+fn prepare(config: &TrainConfig, batch: Batch) -> Prepared {
+    learner(config).prepare(batch).unwrap()
 }
 
 fn assert_same((left, left_total): &(Tensor, f64), (right, right_total): &(Tensor, f64)) {
@@ -135,20 +140,17 @@ fn a_student_comes_to_agree_with_its_teacher() {
     });
     let mut parameters = parameters(&*model);
     let mut leaves = leaves(&*model, &parameters);
-    let load = |config: &DistillationConfig| {
-        Teacher::load(config, CodePolicy::Checked, Device::Cpu, Kind::Float)
-    };
-    let teacher = load(taught.distillation.as_ref().unwrap()).unwrap();
-    let objective = Objective::new(&taught, model, Device::Cpu, Some(teacher));
-    let prepared = objective.prepare(batch()).unwrap();
+    let objective = Positions::new(&taught, Device::Cpu).unwrap();
+    let learner = Learner::new(&taught, objective, Device::Cpu);
+    let prepared = learner.prepare(batch()).unwrap();
     let losses = |parameters: &Tensor| -> Vec<f32> {
-        let (_, losses) = objective.evaluate(parameters, &prepared);
+        let (_, losses) = learner.evaluate(parameters, &prepared);
         Vec::try_from((losses.sums / &prepared.target_weight).narrow(0, 11, 3)).unwrap()
     };
     let before = losses(&parameters);
     let mut watch = Stopwatch::new(Device::Cpu);
     for _ in 0..15 {
-        objective.backward(&leaves, &prepared, &mut watch);
+        learner.backward(&leaves, &prepared, &mut watch);
         let _guard = tch::no_grad_guard();
         parameters -= leaves.gradient(&World::alone()).unwrap().sign() * 0.002;
         leaves.zero();
@@ -162,10 +164,9 @@ fn a_student_comes_to_agree_with_its_teacher() {
         "{before:?} {after:?}"
     );
 
-    let missing = DistillationConfig {
-        net: "nothing.pt".into(),
-        ..taught.distillation.unwrap()
-    };
-    let error = load(&missing).unwrap_err();
+    let mut teacher = taught.distillation.unwrap();
+    teacher.net = "nothing.pt".into();
+    taught.distillation = Some(teacher);
+    let error = Positions::new(&taught, Device::Cpu).unwrap_err();
     assert!(error.to_string().contains("nothing.pt"), "{error}");
 }

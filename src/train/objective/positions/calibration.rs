@@ -1,8 +1,9 @@
 //! Calibration of the value heads: the reliability diagram.
 
-use super::distributed::{GroupError, World};
-use super::tensors::Targets;
+use super::{PositionSamples, Positions};
 use crate::network::{Output, Outputs};
+use crate::train::distributed::{GroupError, World};
+use crate::train::objective::Diagnostics;
 use serde_json::{Map, Value, json};
 use tch::{Device, Kind, Tensor};
 
@@ -14,13 +15,13 @@ const NAMES: [&str; 4] = ["win", "draw", "loss", "q"];
 
 /// Sums by prediction and bin, on the device.
 #[derive(Debug)]
-pub(super) struct Calibration {
+pub(in crate::train) struct Calibration {
     /// f32 [4 · bins, 3]: weight, weighted prediction, weighted truth.
     sums: Tensor,
 }
 
-impl Calibration {
-    pub fn new(device: Device) -> Calibration {
+impl Diagnostics<Positions> for Calibration {
+    fn new(device: Device) -> Calibration {
         let shape = [NAMES.len() as i64 * BINS, 3];
         Calibration {
             sums: Tensor::zeros(shape, (Kind::Float, device)),
@@ -29,7 +30,8 @@ impl Calibration {
 
     /// Adds a batch: predicted probabilities with the results, and predicted q with
     /// the data's q, each where the data has the target.
-    pub fn add(&mut self, outputs: &Outputs, targets: &Targets) {
+    fn add(&mut self, outputs: &Outputs, samples: &PositionSamples) {
+        let targets = &samples.targets;
         let results = outputs.wdl().softmax(-1, Kind::Float);
         let known = targets.result.ge(0).to_kind(Kind::Float) * &targets.weight;
         for result in 0..3 {
@@ -47,6 +49,39 @@ impl Calibration {
         self.sort(3, &share, &predicted, &truth, &known);
     }
 
+    /// As `calibration`, for each prediction its bins, from low to high: the weight of
+    /// the samples in it, the mean prediction and the mean truth; `null` for an empty
+    /// bin. Predictions without any target are left out.
+    fn finish(&self, world: &World) -> Result<Map<String, Value>, GroupError> {
+        world.sum(&self.sums, "summing what was predicted")?;
+        let sums = self.sums.to_device(Device::Cpu).reshape([-1]);
+        let sums: Vec<f32> = Vec::try_from(sums).expect("a vector of floats");
+        let bins = |sums: &[f32]| -> Vec<Value> {
+            sums.chunks(3)
+                .map(|sums| (f64::from(sums[0]), f64::from(sums[1]), f64::from(sums[2])))
+                .map(|(weight, predicted, truth)| {
+                    if weight > 0.0 {
+                        json!([weight, predicted / weight, truth / weight])
+                    } else {
+                        Value::Null
+                    }
+                })
+                .collect()
+        };
+        let named: Map<String, Value> = NAMES
+            .iter()
+            .zip(sums.chunks(3 * BINS as usize))
+            .map(|(name, sums)| ((*name).to_owned(), bins(sums)))
+            .filter(|(_, bins)| bins.iter().any(|bin| !bin.is_null()))
+            .map(|(name, bins)| (name, Value::Array(bins)))
+            .collect();
+        Ok([("calibration".to_owned(), Value::Object(named))]
+            .into_iter()
+            .collect())
+    }
+}
+
+impl Calibration {
     /// Sorts predictions into bins by `share` in 0…1; all f32 `[B]`.
     fn sort(
         &mut self,
@@ -63,37 +98,6 @@ impl Calibration {
         let columns = [weight.shallow_clone(), predicted * weight, truth * weight];
         let _ = self.sums.index_add_(0, &bin, &Tensor::stack(&columns, 1));
     }
-
-    /// For each prediction its bins, from low to high: the weight of the samples in
-    /// it, the mean prediction and the mean truth; `null` for an empty bin.
-    /// Predictions without any target are left out.
-    ///
-    /// # Errors
-    /// [`GroupError`] if another process is gone.
-    pub fn finish(&self, world: &World) -> Result<Map<String, Value>, GroupError> {
-        world.sum(&self.sums, "summing what was predicted")?;
-        let sums = self.sums.to_device(Device::Cpu).reshape([-1]);
-        let sums: Vec<f32> = Vec::try_from(sums).expect("a vector of floats");
-        let bins = |sums: &[f32]| -> Vec<Value> {
-            sums.chunks(3)
-                .map(|sums| (f64::from(sums[0]), f64::from(sums[1]), f64::from(sums[2])))
-                .map(|(weight, predicted, truth)| {
-                    if weight > 0.0 {
-                        json!([weight, predicted / weight, truth / weight])
-                    } else {
-                        Value::Null
-                    }
-                })
-                .collect()
-        };
-        let named = NAMES
-            .iter()
-            .zip(sums.chunks(3 * BINS as usize))
-            .map(|(name, sums)| ((*name).to_owned(), bins(sums)))
-            .filter(|(_, bins)| bins.iter().any(|bin| !bin.is_null()))
-            .map(|(name, bins)| (name, Value::Array(bins)));
-        Ok(named.collect())
-    }
 }
 
 #[cfg(test)]
@@ -108,6 +112,7 @@ mod tests {
         let (truth, weight) = (floats([1.0, 0.0, 1.0]), floats([1.0, 1.0, 0.5]));
         calibration.sort(0, &predicted, &predicted, &truth, &weight);
         let found = calibration.finish(&World::alone()).unwrap();
+        let found = found["calibration"].as_object().unwrap();
         assert_eq!(found.keys().collect::<Vec<_>>(), ["win"]);
         let bins = found["win"].as_array().unwrap();
         let filled: Vec<usize> = (0..bins.len())

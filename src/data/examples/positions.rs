@@ -1,0 +1,302 @@
+//! Positions with their targets, each an example of its own.
+
+use super::{Columns, Examples, of_games};
+use crate::data::label::TargetRules;
+use crate::data::legal::Legal;
+use crate::data::record::Record;
+use crate::data::replay::{ReplayError, VariationWeight, replay};
+use crate::data::sample::{Policy, Sample, Wdl};
+use crate::data::v6::{Chunk, V6Error};
+use crate::encode::{Input, InputFormat};
+use std::ops::Range;
+
+/// Positions as networks of an input format read them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Positions {
+    /// The format. Moves are turned as the boards are.
+    pub format: InputFormat,
+    /// How much the positions of variations count.
+    pub variations: VariationWeight,
+}
+
+impl Examples for Positions {
+    type Example = Sample;
+    type Columns = PositionColumns;
+
+    fn expected(&self, _games: f64, positions: f64) -> f64 {
+        positions
+    }
+
+    fn of_record(
+        &self,
+        record: &Record,
+        rules: &TargetRules,
+        keep: impl FnMut(Option<f32>) -> bool,
+        emit: impl FnMut(Sample),
+    ) -> Result<(), ReplayError> {
+        replay(self.format, record, rules, self.variations, keep, emit)
+    }
+
+    /// Records of chunks are in the classical format: they are read as they are by
+    /// networks of it, and by others after their games have been played through.
+    fn of_chunk<X>(
+        &self,
+        chunk: &Chunk,
+        keep: impl FnMut(Option<f32>) -> bool,
+        emit: impl FnMut(Sample),
+        bad: impl FnMut(V6Error) -> Result<(), X>,
+    ) -> Result<(), X> {
+        match self.format.is_classical() {
+            true => chunk.samples(keep, emit, bad),
+            false => of_games(self, chunk, keep, emit, bad),
+        }
+    }
+}
+
+/// Policy targets as a sparse matrix [B, 1858] in coordinates: entry `i` is
+/// `probability[i]` at (`row[i]`, `index[i]`). Rows ascend; a row without
+/// entries has no policy target, one with a single entry is one-hot.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PolicyTargets {
+    /// The sample in the batch.
+    pub row: Vec<i64>,
+    /// The policy index.
+    pub index: Vec<i64>,
+    /// The target probability.
+    pub probability: Vec<f32>,
+}
+
+/// B positions as columns, everything from the mover's view.
+#[derive(Clone, Debug, Default)]
+pub struct PositionColumns {
+    /// The positions with the players' ratings; as tensor [B, WIDTH] of i64, see
+    /// [`PositionColumns::input_words`].
+    pub inputs: Vec<Input>,
+    /// The legal moves; as tensor [B, 30] of i64, see
+    /// [`PositionColumns::legal_words`].
+    pub legal: Vec<Legal>,
+    /// The policy targets.
+    pub policy: PolicyTargets,
+    /// The game's result: 0 win, 1 draw, 2 loss, −1 where it is no target.
+    pub result: Vec<i64>,
+    /// Value W − L in −1…1; NaN where it is no target.
+    pub q: Vec<f32>,
+    /// Short-term value in −1…1; NaN where it is no target.
+    pub short_term: Vec<f32>,
+    /// Plies to the end of the game; NaN where it is no target.
+    pub moves_left: Vec<f32>,
+    /// How much each sample counts.
+    pub weight: Vec<f32>,
+}
+
+impl PositionColumns {
+    /// The inputs' words, row after row.
+    #[must_use]
+    pub fn input_words(&self) -> &[i64] {
+        bytemuck::cast_slice(&self.inputs)
+    }
+
+    /// The words of the sets of legal moves, row after row: index `i` is bit
+    /// `i % 64`, counted from the lowest, of a row's word `i / 64`.
+    #[must_use]
+    pub fn legal_words(&self) -> &[i64] {
+        bytemuck::cast_slice(&self.legal)
+    }
+}
+
+impl Columns for PositionColumns {
+    type Example = Sample;
+
+    fn with_capacity(count: usize) -> PositionColumns {
+        PositionColumns {
+            inputs: Vec::with_capacity(count),
+            legal: Vec::with_capacity(count),
+            policy: PolicyTargets::default(),
+            result: Vec::with_capacity(count),
+            q: Vec::with_capacity(count),
+            short_term: Vec::with_capacity(count),
+            moves_left: Vec::with_capacity(count),
+            weight: Vec::with_capacity(count),
+        }
+    }
+
+    fn push(&mut self, sample: &Sample) {
+        let row = self.inputs.len() as i64;
+        let mut target = |index: u16, probability| {
+            self.policy.row.push(row);
+            self.policy.index.push(index.into());
+            self.policy.probability.push(probability);
+        };
+        match &sample.policy {
+            Policy::Unknown => {}
+            Policy::Move(index) => target(*index, 1.0),
+            Policy::Distribution(moves) => {
+                for &(index, probability) in moves {
+                    target(index, probability);
+                }
+            }
+        }
+        self.inputs.push(sample.input);
+        self.legal.push(sample.legal);
+        self.result.push(match sample.result {
+            Some(Wdl::Win) => 0,
+            Some(Wdl::Draw) => 1,
+            Some(Wdl::Loss) => 2,
+            None => -1,
+        });
+        self.q.push(sample.q.unwrap_or(f32::NAN));
+        self.short_term.push(sample.short_term.unwrap_or(f32::NAN));
+        self.moves_left.push(sample.moves_left.unwrap_or(f32::NAN));
+        self.weight.push(sample.weight);
+    }
+
+    fn len(&self) -> usize {
+        self.inputs.len()
+    }
+
+    fn part(&self, places: Range<usize>) -> PositionColumns {
+        let rows = &self.policy.row;
+        let entry = |place: usize| rows.partition_point(|&row| row < place as i64);
+        let entries = entry(places.start)..entry(places.end);
+        let own_row = |row: &i64| row - places.start as i64;
+        PositionColumns {
+            inputs: self.inputs[places.clone()].to_vec(),
+            legal: self.legal[places.clone()].to_vec(),
+            policy: PolicyTargets {
+                row: rows[entries.clone()].iter().map(own_row).collect(),
+                index: self.policy.index[entries.clone()].to_vec(),
+                probability: self.policy.probability[entries].to_vec(),
+            },
+            result: self.result[places.clone()].to_vec(),
+            q: self.q[places.clone()].to_vec(),
+            short_term: self.short_term[places.clone()].to_vec(),
+            moves_left: self.moves_left[places.clone()].to_vec(),
+            weight: self.weight[places].to_vec(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::label::EvalRefersTo;
+    use crate::data::pgn::parse_game;
+    use crate::data::replay::main_line;
+    use crate::data::{Curve, v6};
+    use shakmaty::Position;
+    use std::convert::Infallible;
+
+    /// A game that soon has no castling rights and then no pawns, so that canonical
+    /// boards are turned in every way; with a pawn taken en passant.
+    const GAME: &str = "[Result \"1/2-1/2\"]\n[FEN \"4k3/3p4/8/4P3/8/8/8/R3K2R w KQ - 0 1\"]\n\n\
+        1. Rd1 d5 2. exd6 Kf8 3. Kf2 Kg7 4. d7 Kf6 5. d8=N Ke5 6. Rh3 Kf4 7. Ra3 Ke5 8. Ra8 Kf5 \
+        9. Ke3 Kg6 10. Rc1 Kh7 11. Kd4 Kg7 12. Kc5 Kf8 1/2-1/2";
+
+    const RULES: TargetRules = TargetRules {
+        evals: Some(EvalRefersTo::MovePlayed),
+        played: true,
+        noise: false,
+        curve: Curve::Lichess,
+        alternatives: None,
+    };
+
+    fn positions(format: InputFormat) -> Positions {
+        Positions {
+            format,
+            variations: VariationWeight {
+                first: 1.0,
+                decay: 1.0,
+            },
+        }
+    }
+
+    fn of_record(format: InputFormat, record: &Record) -> Vec<Sample> {
+        let mut samples = Vec::new();
+        let emit = |sample| samples.push(sample);
+        let played = positions(format).of_record(record, &RULES, |_| true, emit);
+        played.unwrap();
+        samples
+    }
+
+    #[test]
+    fn every_format_has_its_own_rows_and_moves_turned_like_them() {
+        let record = parse_game(GAME.as_bytes()).unwrap();
+        let mut turned = 0;
+        for format in InputFormat::ALL {
+            let mut game = main_line(&record).unwrap();
+            let samples = of_record(format, &record);
+            assert_eq!(samples.len(), record.nodes.len());
+            for sample in samples.iter().rev() {
+                game.undo();
+                let (input, transform) = format.encode(&game);
+                turned += usize::from(!transform.is_identity());
+                assert_eq!(sample.input, input, "{format:?}");
+                // The row is a position of its own, which has these moves.
+                let seen = input.position().unwrap();
+                let legal = Legal::of(&seen.legal_moves(), seen.turn());
+                assert_eq!(sample.legal, legal, "{format:?}");
+                let Policy::Move(target) = sample.policy else {
+                    panic!("a target each");
+                };
+                assert!(legal.contains(target), "{format:?}");
+            }
+        }
+        assert!(turned > 30, "{turned}");
+    }
+
+    #[test]
+    fn chunks_give_the_rows_of_every_format() {
+        let record = parse_game(GAME.as_bytes()).unwrap();
+        let mut game = main_line(&record).unwrap();
+        let mut searched: Vec<v6::Searched> = Vec::new();
+        for sample in of_record(InputFormat::Classical, &record).into_iter().rev() {
+            game.undo();
+            let Policy::Move(target) = sample.policy else {
+                panic!("a target each");
+            };
+            searched.push(v6::Searched {
+                input: sample.input,
+                policy: sample
+                    .legal
+                    .iter()
+                    .map(|index| (index, f32::from(u8::from(index == target))))
+                    .collect(),
+                root: v6::Expectation::default(),
+                best: v6::Expectation::default(),
+                played: v6::Expectation::default(),
+                network: None,
+                visits: 1,
+                best_index: target,
+                played_index: target,
+                is_proven: false,
+                policy_divergence: 0.0,
+            });
+        }
+        searched.reverse();
+        let ending = v6::Ending {
+            result: Some(Wdl::Draw),
+            ..v6::Ending::default()
+        };
+        let bytes: Vec<u8> = v6::game_records(&searched, &ending)
+            .iter()
+            .flat_map(|record| bytemuck::bytes_of(record).to_vec())
+            .collect();
+        let chunk = Chunk::new("game".into(), &bytes);
+        for format in InputFormat::ALL {
+            let mut found = Vec::new();
+            let read = positions(format).of_chunk(
+                &chunk,
+                |_| true,
+                |sample: Sample| found.push(sample),
+                |error| -> Result<(), Infallible> { panic!("{error}") },
+            );
+            let Ok(()) = read;
+            let expected = of_record(format, &record);
+            assert_eq!(found.len(), expected.len());
+            for (found, expected) in found.iter().zip(&expected) {
+                assert_eq!(found.input, expected.input, "{format:?}");
+                assert_eq!(found.legal, expected.legal, "{format:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Networks that evaluate single positions, and what they read and compute.
+
+use super::architecture::Architecture;
+use super::bitboards;
+use super::lc0::planes::planes;
+use super::outputs::{Output, OutputSet, Outputs};
+use super::parameters::Weights;
+use super::taps::Tap;
+use crate::encode::{BOARDS, InputFormat};
+use tch::{Kind, Tensor};
+
+/// An architecture that evaluates positions, each by itself. It is what searches,
+/// explanations and exports need.
+pub trait Evaluator: Architecture {
+    /// What it reads and what it computes.
+    fn interface(&self) -> Interface;
+
+    /// Whether it can compute an output, be it exported or for training only.
+    fn has(&self, output: Output) -> bool;
+
+    /// Evaluates positions: those of the `wanted` outputs that it has, and maybe
+    /// others. `tap` collects what is inside.
+    fn forward(
+        &self,
+        weights: &Weights,
+        positions: Positions,
+        wanted: OutputSet,
+        tap: &Tap,
+    ) -> Outputs;
+
+    /// Reads the outputs off the tokens of these positions, [B, 64, width]: those
+    /// after the last layer, or after an earlier one.
+    fn read(
+        &self,
+        weights: &Weights,
+        tokens: &Tensor,
+        positions: Positions,
+        wanted: OutputSet,
+    ) -> Outputs;
+
+    /// Weights in which one attention head adds nothing to the tokens; `None` if there
+    /// is no such head. Layers and heads count from 0.
+    fn without_head(&self, _weights: &Weights, _layer: usize, _head: usize) -> Option<Weights> {
+        None
+    }
+}
+
+/// B positions, in one of the two ways that a forward pass reads them.
+#[derive(Clone, Copy, Debug)]
+pub enum Positions<'a> {
+    /// Rows of words i64 [B, 104 + scalars], as [`crate::encode::Input`] lays them
+    /// out in the network's format; words beyond its scalars are not looked at.
+    Rows(&'a Tensor),
+    /// What [`Interface::planes`] lists. Of a Chessformer that reads ratings they may
+    /// be followed by those of the mover and of the opponent, f32 `[B]`.
+    Planes(&'a [Tensor]),
+}
+
+/// What a network reads and what it computes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// How the boards of a row are encoded:
+    /// [`InputFormat::number`](crate::encode::InputFormat::number).
+    pub format: u32,
+    /// The words of a row after the bitboards, of [`crate::encode::SCALARS`].
+    pub scalars: Vec<&'static str>,
+    /// The outputs of an exported network, in order.
+    pub outputs: Vec<Output>,
+    /// What the network reads in place of rows where it is exported to other
+    /// programs: names and the shape of a position, all f32.
+    pub planes: Vec<(&'static str, Vec<i64>)>,
+}
+
+impl Interface {
+    /// Planes as Lc0 fills them in the network's format.
+    #[must_use]
+    pub fn lc0_planes() -> Vec<(&'static str, Vec<i64>)> {
+        vec![(PLANES, vec![112, 8, 8])]
+    }
+
+    /// What [`Positions::Planes`] holds of rows i64 [B, 104 + scalars]: planes f32
+    /// [B, n, 8, 8], and the ratings of both players if the network reads them.
+    #[must_use]
+    pub fn planes_of(&self, rows: &Tensor) -> Vec<Tensor> {
+        let like = Tensor::from(0f32);
+        let shifts = bitboards::shifts();
+        let planes = match InputFormat::from_number(self.format) {
+            Some(InputFormat::Maia3) => {
+                bitboards::squares(&rows.narrow(1, 0, BOARDS as i64), &shifts, &like)
+            }
+            _ => planes(rows, &shifts, self.format, &like),
+        };
+        let planes = planes.transpose(1, 2).unflatten(2, [8, 8]);
+        let ratings = ["self_elo", "opponent_elo"].into_iter().filter_map(|name| {
+            let place = self.scalars.iter().position(|&scalar| scalar == name)?;
+            let rating = rows.select(1, (BOARDS + place) as i64);
+            Some(rating.to_kind(Kind::Float))
+        });
+        [planes].into_iter().chain(ratings).collect()
+    }
+}
+
+/// The name of the planes in ONNX: Lc0's.
+pub(crate) const PLANES: &str = "/input/planes";

@@ -1,0 +1,98 @@
+//! The families, each in one place: as files and configurations state them, and from
+//! there to their structure.
+
+use super::architecture::Architecture;
+use super::chessformer::config::ModelConfig;
+use super::chessformer::{self, Chessformer};
+use super::graph::config::GraphConfig;
+use super::lc0::choice::HeadChoice;
+use super::lc0::config::Lc0Config;
+use super::lc0::{Lc0, Lc0ConfigError};
+use super::maia3::config::Maia3Config;
+use super::maia3::{Maia3, Maia3ConfigError};
+use serde::{Deserialize, Serialize};
+use tch::Device;
+
+/// An architecture as files and configurations state it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "family", rename_all = "lowercase")]
+pub enum ArchitectureConfig {
+    /// [`Chessformer`](super::Chessformer).
+    Chessformer {
+        /// Its sizes.
+        model: ModelConfig,
+    },
+    /// [`Lc0`](super::Lc0).
+    Lc0 {
+        /// Its parts and their sizes.
+        model: Lc0Config,
+        /// The heads that are played.
+        #[serde(flatten)]
+        heads: HeadChoice,
+    },
+    /// [`Maia3`](super::Maia3).
+    Maia3 {
+        /// Its sizes.
+        model: Maia3Config,
+    },
+    /// [`Graph`](super::Graph).
+    Onnx {
+        /// Its operators.
+        model: GraphConfig,
+    },
+}
+
+impl ArchitectureConfig {
+    /// The name of the family, as network files state it.
+    #[must_use]
+    pub fn family(&self) -> &'static str {
+        match self {
+            ArchitectureConfig::Chessformer { .. } => "chessformer",
+            ArchitectureConfig::Lc0 { .. } => "lc0",
+            ArchitectureConfig::Maia3 { .. } => "maia3",
+            ArchitectureConfig::Onnx { .. } => "onnx",
+        }
+    }
+
+    /// How many layers it has: each brings tensors of its own.
+    pub(super) fn layers(&self) -> i64 {
+        match self {
+            ArchitectureConfig::Chessformer { model } => model.layers,
+            ArchitectureConfig::Lc0 { model, .. } => model.layers(),
+            ArchitectureConfig::Maia3 { model } => model.layers,
+            ArchitectureConfig::Onnx { .. } => 0,
+        }
+    }
+
+    /// Builds the structure, for weights on `device`.
+    ///
+    /// # Errors
+    /// [`ArchitectureError`] if the sizes do not fit each other, or it is a graph.
+    pub fn build(&self, device: Device) -> Result<Box<dyn Architecture>, ArchitectureError> {
+        Ok(match self {
+            ArchitectureConfig::Chessformer { model } => Box::new(Chessformer::new(model, device)?),
+            ArchitectureConfig::Lc0 { model, heads } => Box::new(Lc0::new(model, *heads, device)?),
+            ArchitectureConfig::Maia3 { model } => Box::new(Maia3::new(model, device)?),
+            ArchitectureConfig::Onnx { .. } => return Err(ArchitectureError::Graph),
+        })
+    }
+}
+
+/// Why an architecture cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchitectureError {
+    /// A Chessformer's sizes do not fit each other.
+    #[error(transparent)]
+    Chessformer(#[from] chessformer::ConfigError),
+    /// The parts of a network of Lc0's do not fit each other.
+    #[error(transparent)]
+    Lc0(#[from] Lc0ConfigError),
+    /// The sizes of a Maia-3 network do not fit each other.
+    #[error(transparent)]
+    Maia3(#[from] Maia3ConfigError),
+    /// A graph is more than its configuration.
+    #[error(
+        "it is an ONNX graph of no family known here: such networks can be played, but not trained"
+    )]
+    Graph,
+}

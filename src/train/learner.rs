@@ -1,0 +1,115 @@
+//! From a batch to the gradient of its losses.
+//!
+//! A batch becomes a [`PreparedBatch`] on the device, with each sample's weight in
+//! each term of the [`Objective`]. It goes through the network in one or several
+//! micro-batches. Every term is divided by [`PreparedBatch::target_weight`], the total
+//! weight of the samples of the whole batch that have its target. So the
+//! micro-batches' gradients add up to the gradient of the whole batch. The same holds
+//! for replicas and processes, once `target_weight` has been summed over them.
+
+use super::config::TrainConfig;
+use super::distributed::Buckets;
+use super::error::TrainError;
+use super::losses::{Losses, TermWeights};
+use super::objective::Objective;
+use super::prepared_batch::PreparedBatch;
+use super::stopwatch::{Phase, Stopwatch};
+use crate::data::loader::BatchOf;
+use crate::network::{Parameter, Weights};
+use tch::{Device, Kind, Tensor};
+
+/// An objective, and how its gradient is computed.
+#[derive(Debug)]
+pub(super) struct Learner<O> {
+    objective: O,
+    /// The type that the network computes in.
+    kind: Kind,
+    weights: TermWeights,
+    /// Micro-batches of a batch.
+    accumulate: i64,
+}
+
+impl<O: Objective> Learner<O> {
+    pub fn new(config: &TrainConfig, objective: O, device: Device) -> Learner<O> {
+        Learner {
+            objective,
+            kind: config.precision.kind(),
+            weights: TermWeights::new(&O::terms(config), device),
+            accumulate: config.accumulate as i64,
+        }
+    }
+
+    /// As [`Objective::examples`].
+    pub fn examples(&self, config: &TrainConfig) -> O::Examples {
+        self.objective.examples(config)
+    }
+
+    /// The network's parameters.
+    pub fn parameters(&self) -> &[Parameter] {
+        self.objective.parameters()
+    }
+
+    /// Moves a batch to the device with everything that its losses need.
+    ///
+    /// # Errors
+    /// As [`Objective::prepare`].
+    pub fn prepare(
+        &self,
+        batch: BatchOf<O::Examples>,
+    ) -> Result<PreparedBatch<O::Samples>, TrainError> {
+        let (samples, loss_weights) = self.objective.prepare(batch)?;
+        Ok(PreparedBatch::new(samples, loss_weights))
+    }
+
+    /// Adds the gradient of the batch's total loss to that of the `leaves`, which
+    /// sum it over the processes as it is completed.
+    pub fn backward(
+        &self,
+        leaves: &Buckets,
+        batch: &PreparedBatch<O::Samples>,
+        watch: &mut Stopwatch,
+    ) -> Losses {
+        let count = batch.len();
+        let size = (count + self.accumulate - 1) / self.accumulate;
+        let mut all: Option<Losses> = None;
+        for start in (0..count).step_by(size as usize) {
+            let micro_batch = batch.narrow(start, size.min(count - start));
+            let weights = leaves.weights(self.kind, self.parameters());
+            let (_, losses) = self.losses(&weights, &micro_batch);
+            watch.mark(Phase::Forward);
+            if start + size >= count {
+                leaves.arm();
+            }
+            losses.total.backward();
+            watch.mark(Phase::Backward);
+            let losses = losses.detached();
+            all = Some(match all {
+                Some(before) => before.plus(&losses),
+                None => losses,
+            });
+        }
+        all.expect("a batch is never empty")
+    }
+
+    /// The network's outputs and losses with `parameters`, f32 `[parameters]`,
+    /// without a gradient.
+    pub fn evaluate(
+        &self,
+        parameters: &Tensor,
+        batch: &PreparedBatch<O::Samples>,
+    ) -> (O::Outputs, Losses) {
+        let weights = Weights::from_flat(&parameters.to_kind(self.kind), self.parameters());
+        self.losses(&weights, batch)
+    }
+
+    /// The network's outputs and their losses, through which gradients can flow.
+    fn losses(&self, weights: &Weights, batch: &PreparedBatch<O::Samples>) -> (O::Outputs, Losses) {
+        let outputs = self.objective.forward(weights, &batch.samples);
+        let values = self.objective.values(&outputs, &batch.samples);
+        let losses = Losses::of(values, &self.weights, batch);
+        (outputs, losses)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,188 @@
+//! The objective of networks that evaluate positions: policy, values and moves left.
+//!
+//! A batch is augmented by mirroring and evaluated by the teacher if there is one. Its
+//! rows are in the input format of the network, which the teacher must share.
+
+mod augment;
+mod calibration;
+mod loss;
+mod teacher;
+mod tensors;
+
+#[cfg(test)]
+pub(in crate::train) use augment::tests::batch;
+pub use teacher::TeacherError;
+
+use super::{Narrow, Objective, Term};
+use crate::data::examples;
+use crate::data::loader::Batch;
+use crate::encode::{BOARDS, InputFormat, SCALARS};
+use crate::network::{
+    ArchitectureConfig, Evaluator, Output, OutputSet, Outputs, Parameter, Tap, Weights,
+};
+use crate::train::config::{AugmentConfig, ConfigError, TrainConfig};
+use crate::train::error::TrainError;
+use calibration::Calibration;
+use loss::{Softening, loss_weights, terms, values};
+use tch::{Device, Tensor};
+use teacher::{Teacher, TeacherOutputs};
+use tensors::{Targets, upload};
+
+/// What a network that evaluates positions learns.
+#[derive(Debug)]
+pub(in crate::train) struct Positions {
+    architecture: ArchitectureConfig,
+    model: Box<dyn Evaluator>,
+    device: Device,
+    /// How positions are encoded.
+    format: InputFormat,
+    /// Indices of the words of a row that the network reads, i64; `None` if they are
+    /// the first ones.
+    words: Option<Tensor>,
+    /// The outputs that the network is to compute.
+    wanted: OutputSet,
+    softening: Softening,
+    augment: AugmentConfig,
+    teacher: Option<Teacher>,
+}
+
+/// The network's structure, for weights on `device`.
+fn build(
+    architecture: &ArchitectureConfig,
+    device: Device,
+) -> Result<Box<dyn Evaluator>, TrainError> {
+    let architecture = architecture.build(device).map_err(ConfigError::from)?;
+    Ok(architecture.into_evaluator()?)
+}
+
+/// The words of a row behind the bitboards and these scalars; `None` if they are the
+/// first ones, for a network does not look beyond its own.
+fn words_of(scalars: &[&str]) -> Option<Vec<i64>> {
+    let place = |scalar: &&str| SCALARS.iter().position(|name| name == scalar);
+    (!SCALARS.starts_with(scalars)).then(|| {
+        let scalars = scalars.iter().filter_map(place);
+        let words = (0..BOARDS).chain(scalars.map(|place| BOARDS + place));
+        words.map(|word| word as i64).collect()
+    })
+}
+
+/// B positions on the device.
+#[derive(Debug)]
+pub(in crate::train) struct PositionSamples {
+    /// What the network reads of them, i64 [B, words].
+    rows: Tensor,
+    targets: Targets,
+    teacher: Option<TeacherOutputs>,
+}
+
+impl Narrow for PositionSamples {
+    fn narrow(&self, start: i64, count: i64) -> PositionSamples {
+        let teacher = self.teacher.as_ref();
+        PositionSamples {
+            rows: self.rows.narrow(0, start, count),
+            targets: self.targets.narrow(start, count),
+            teacher: teacher.map(|teacher| teacher.narrow(start, count)),
+        }
+    }
+}
+
+impl Objective for Positions {
+    type Examples = examples::Positions;
+    type Samples = PositionSamples;
+    type Outputs = Outputs;
+    type Diagnostics = Calibration;
+
+    fn terms(config: &TrainConfig) -> Vec<Term> {
+        terms(&config.loss, config.distillation.as_ref())
+    }
+
+    fn new(config: &TrainConfig, device: Device) -> Result<Positions, TrainError> {
+        let plain = Positions::for_validation(config, device)?;
+        let kind = config.precision.kind();
+        let load = |teacher| Teacher::load(teacher, config.code, plain.format, device, kind);
+        let teacher = config.distillation.as_ref().map(load).transpose()?;
+        Ok(Positions {
+            augment: match plain.format.is_canonical() {
+                // Mirror images have the same row.
+                true => AugmentConfig::default(),
+                false => config.augment.clone(),
+            },
+            teacher,
+            ..plain
+        })
+    }
+
+    fn for_validation(config: &TrainConfig, device: Device) -> Result<Positions, TrainError> {
+        let architecture = config.architecture()?;
+        let model = build(&architecture, device)?;
+        let is_wanted = |output: &Output| match output {
+            Output::PolicySoft => config.loss.policy_soft > 0.0,
+            _ => true,
+        };
+        let outputs = Output::ALL.into_iter().filter(|&it| model.has(it));
+        let interface = model.interface();
+        let format = InputFormat::from_number(interface.format);
+        let words = words_of(&interface.scalars);
+        Ok(Positions {
+            format: format.ok_or(TrainError::Format(interface.format))?,
+            words: words.map(|words| Tensor::from_slice(&words).to_device(device)),
+            wanted: outputs.filter(is_wanted).collect(),
+            architecture,
+            model,
+            device,
+            softening: Softening::of(&config.loss, config.distillation.as_ref()),
+            augment: AugmentConfig::default(),
+            teacher: None,
+        })
+    }
+
+    fn replica(&self) -> Result<Positions, TrainError> {
+        Ok(Positions {
+            architecture: self.architecture.clone(),
+            model: build(&self.architecture, self.device)?,
+            words: self.words.as_ref().map(Tensor::shallow_clone),
+            augment: self.augment.clone(),
+            teacher: self.teacher.as_ref().map(Teacher::share),
+            ..*self
+        })
+    }
+
+    fn examples(&self, config: &TrainConfig) -> examples::Positions {
+        examples::Positions {
+            format: self.format,
+            variations: config.data.variations(),
+        }
+    }
+
+    fn parameters(&self) -> &[Parameter] {
+        self.model.parameters()
+    }
+
+    fn prepare(&self, mut batch: Batch) -> Result<(PositionSamples, Tensor), TrainError> {
+        self.augment.apply(&mut batch);
+        let (rows, targets) = upload(&batch.columns, self.device);
+        let teacher = self.teacher.as_ref();
+        let teacher = teacher.map(|teacher| teacher.evaluate(&rows, &targets));
+        let teacher = teacher.transpose()?;
+        let loss_weights = loss_weights(&targets, teacher.as_ref(), self.wanted);
+        let samples = PositionSamples {
+            rows: match &self.words {
+                Some(words) => rows.index_select(1, words),
+                None => rows,
+            },
+            targets,
+            teacher,
+        };
+        Ok((samples, loss_weights))
+    }
+
+    fn forward(&self, weights: &Weights, samples: &PositionSamples) -> Outputs {
+        let rows = crate::network::Positions::Rows(&samples.rows);
+        self.model
+            .forward(weights, rows, self.wanted, &Tap::default())
+    }
+
+    fn values(&self, outputs: &Outputs, samples: &PositionSamples) -> Vec<Tensor> {
+        values(outputs, samples, self.softening)
+    }
+}

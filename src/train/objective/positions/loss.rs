@@ -1,0 +1,408 @@
+//! The losses of the paper's appendix, Lc0's moves left, KataGo's optimistic
+//! policy, and distillation from a teacher.
+
+use super::PositionSamples;
+use super::teacher::TeacherOutputs;
+use super::tensors::Targets;
+use crate::network::chessformer::bucket_of;
+use crate::network::{Output, OutputSet, Outputs};
+use crate::train::config::{DistillationConfig, LossWeights};
+use crate::train::objective::Term;
+use tch::{Kind, Reduction, Tensor};
+
+/// Temperature of the softened policy.
+const SOFT_TEMPERATURE: f64 = 4.0;
+
+/// Unit of the moves-left loss, in plies.
+const MOVES_LEFT_UNIT: f64 = 20.0;
+
+/// Error, in plies, from which the moves-left loss grows in a straight line.
+const MOVES_LEFT_DELTA: f64 = 10.0;
+
+/// The optimistic policy weights samples by sigmoid(3 · (z − 1.5)), as KataGo does:
+/// z is how many predicted standard deviations the short-term value exceeded its
+/// prediction by. This is the number of deviations at which the weight is one half.
+const OPTIMISM_DEVIATIONS: f64 = 1.5;
+
+/// Steepness of that sigmoid.
+const OPTIMISM_SHARPNESS: f64 = 3.0;
+
+/// Least variance of the short-term value: below it, noise of a hundredth would
+/// count as a surprise.
+const OPTIMISM_VARIANCE: f64 = 1e-4;
+
+/// A term: all that tells it from the others.
+struct Row {
+    name: &'static str,
+    /// The network's output that it is of.
+    output: Output,
+    /// Its weight in the total; 0 of an accuracy.
+    weight: fn(&LossWeights, Option<&DistillationConfig>) -> f64,
+    /// The weight of each sample that has its target, f32 `[B]`.
+    known: fn(&Known) -> &Tensor,
+    /// Its value for each sample, f32 `[B]`; `None` where what it needs is not there.
+    value: fn(&Reading) -> Option<Tensor>,
+}
+
+/// All terms.
+const ROWS: [Row; 16] = [
+    Row {
+        name: "policy",
+        output: Output::Policy,
+        weight: |loss, _| loss.policy,
+        known: |known| &known.policy,
+        value: |it| {
+            let target = smoothed(it.targets, it.softening.labels);
+            Some(cross_entropy(&it.logits, &target))
+        },
+    },
+    Row {
+        name: "policy_soft",
+        output: Output::PolicySoft,
+        weight: |loss, _| loss.policy_soft,
+        known: |known| &known.several,
+        value: |it| {
+            let soft = it.outputs.get(Output::PolicySoft)?;
+            let flattened = it.targets.policy.pow_tensor_scalar(1.0 / SOFT_TEMPERATURE);
+            let target = &flattened / sum(&flattened).unsqueeze(1).clamp_min(1e-6);
+            Some(cross_entropy(&it.targets.masked(soft), &target))
+        },
+    },
+    Row {
+        name: "policy_optimistic",
+        output: Output::PolicyOptimistic,
+        weight: |loss, _| loss.policy_optimistic,
+        known: |known| &known.surprising,
+        value: |it| {
+            let optimistic = it.outputs.get(Output::PolicyOptimistic)?;
+            let loss = cross_entropy(&it.targets.masked(optimistic), &it.targets.policy);
+            let target = it.targets.short_term.nan_to_num(0.0, None, None);
+            Some(loss * surprise(it.outputs, &target)?)
+        },
+    },
+    Row {
+        name: "result",
+        output: Output::Wdl,
+        weight: |loss, _| loss.result,
+        known: |known| &known.result,
+        value: |it| Some(classification(it.outputs.wdl(), &it.result)),
+    },
+    Row {
+        name: "q",
+        output: Output::Q,
+        weight: |loss, _| loss.q,
+        known: |known| &known.q,
+        value: |it| it.q.scalar.as_ref().map(Tensor::shallow_clone),
+    },
+    Row {
+        name: "q_categorical",
+        output: Output::QCategorical,
+        weight: |loss, _| loss.q_categorical,
+        known: |known| &known.q,
+        value: |it| it.q.categorical.as_ref().map(Tensor::shallow_clone),
+    },
+    Row {
+        name: "q_error",
+        output: Output::QError,
+        weight: |loss, _| loss.q_error,
+        known: |known| &known.q,
+        value: |it| it.q.error.as_ref().map(Tensor::shallow_clone),
+    },
+    Row {
+        name: "short_term",
+        output: Output::ShortTerm,
+        weight: |loss, _| loss.short_term,
+        known: |known| &known.short_term,
+        value: |it| it.short_term.scalar.as_ref().map(Tensor::shallow_clone),
+    },
+    Row {
+        name: "short_term_categorical",
+        output: Output::ShortTermCategorical,
+        weight: |loss, _| loss.short_term_categorical,
+        known: |known| &known.short_term,
+        value: |it| {
+            it.short_term
+                .categorical
+                .as_ref()
+                .map(Tensor::shallow_clone)
+        },
+    },
+    Row {
+        name: "short_term_error",
+        output: Output::ShortTermError,
+        weight: |loss, _| loss.short_term_error,
+        known: |known| &known.short_term,
+        value: |it| it.short_term.error.as_ref().map(Tensor::shallow_clone),
+    },
+    Row {
+        name: "moves_left",
+        output: Output::MovesLeft,
+        weight: |loss, _| loss.moves_left,
+        known: |known| &known.moves_left,
+        value: |it| {
+            let plies = it.outputs.get(Output::MovesLeft)?;
+            Some(moves_left(plies, &it.targets.moves_left))
+        },
+    },
+    Row {
+        name: "teacher_policy",
+        output: Output::Policy,
+        // Gradients of softened logits are smaller by the temperature's square.
+        weight: |_, teacher| {
+            teacher.map_or(0.0, |teacher| teacher.policy * teacher.temperature.powi(2))
+        },
+        known: |known| &known.teacher,
+        value: |it| {
+            let teacher = it.teacher?;
+            let cooled = &it.logits / it.softening.temperature;
+            Some(cross_entropy(&cooled, &teacher.policy))
+        },
+    },
+    Row {
+        name: "teacher_result",
+        output: Output::Wdl,
+        weight: |_, teacher| teacher.map_or(0.0, |teacher| teacher.result),
+        known: |known| &known.teacher,
+        value: |it| Some(cross_entropy(it.outputs.wdl(), &it.teacher?.wdl)),
+    },
+    Row {
+        name: "teacher_q",
+        output: Output::Q,
+        weight: |_, teacher| teacher.map_or(0.0, |teacher| teacher.q),
+        known: |known| &known.teacher_q,
+        value: |it| {
+            let target = it.teacher?.q.as_ref()?;
+            Some((it.outputs.get(Output::Q)? - target).square())
+        },
+    },
+    Row {
+        name: "policy_accuracy",
+        output: Output::Policy,
+        weight: |_, _| 0.0,
+        known: |known| &known.policy,
+        value: |it| Some(is_right(&it.logits, &it.targets.policy.argmax(-1, false))),
+    },
+    Row {
+        name: "result_accuracy",
+        output: Output::Wdl,
+        weight: |_, _| 0.0,
+        known: |known| &known.result,
+        value: |it| Some(is_right(it.outputs.wdl(), &it.result)),
+    },
+];
+
+/// The terms, with their weights in the total.
+pub(super) fn terms(loss: &LossWeights, teacher: Option<&DistillationConfig>) -> Vec<Term> {
+    let term = |row: &Row| Term {
+        name: row.name,
+        weight: (row.weight)(loss, teacher),
+    };
+    ROWS.iter().map(term).collect()
+}
+
+/// How targets and logits are softened.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Softening {
+    /// Share of the policy's target that is spread evenly over all legal moves.
+    labels: f64,
+    /// Temperature at which the policy is compared with the teacher's.
+    temperature: f64,
+}
+
+impl Softening {
+    pub fn of(loss: &LossWeights, teacher: Option<&DistillationConfig>) -> Softening {
+        Softening {
+            labels: loss.label_smoothing,
+            temperature: teacher.map_or(1.0, |teacher| teacher.temperature),
+        }
+    }
+}
+
+/// The weight of each sample where it has a target, 0 elsewhere, f32 `[B]` each.
+struct Known {
+    policy: Tensor,
+    /// Policies of several moves: a temperature cannot soften a single one.
+    several: Tensor,
+    /// Policies of positions whose short-term value was good.
+    surprising: Tensor,
+    result: Tensor,
+    q: Tensor,
+    short_term: Tensor,
+    moves_left: Tensor,
+    teacher: Tensor,
+    teacher_q: Tensor,
+}
+
+impl Known {
+    fn of(targets: &Targets, teacher: Option<&TeacherOutputs>) -> Known {
+        let weight = &targets.weight;
+        let where_true = |condition: &Tensor| weight * condition.to_kind(Kind::Float);
+        let known = |target: &Tensor| where_true(&target.isnan().logical_not());
+        let given = |is_given: bool| match is_given {
+            true => weight.shallow_clone(),
+            false => weight.zeros_like(),
+        };
+        let policy = where_true(&sum(&targets.policy).gt(0.5));
+        let several = sum(&targets.policy.gt(0.0)).gt(1.5).to_kind(Kind::Float);
+        let short_term = known(&targets.short_term);
+        Known {
+            several: &policy * several,
+            surprising: &policy * short_term.gt(0.0).to_kind(Kind::Float),
+            policy,
+            result: where_true(&targets.result.ge(0)),
+            q: known(&targets.q),
+            short_term,
+            moves_left: known(&targets.moves_left),
+            teacher: given(teacher.is_some()),
+            teacher_q: given(teacher.is_some_and(|teacher| teacher.q.is_some())),
+        }
+    }
+}
+
+/// The weight of each sample in each term, f32 [16, B]: the sample's weight, or 0
+/// where it lacks the target or the network lacks the output.
+pub(super) fn loss_weights(
+    targets: &Targets,
+    teacher: Option<&TeacherOutputs>,
+    outputs: OutputSet,
+) -> Tensor {
+    let known = Known::of(targets, teacher);
+    let none = targets.weight.zeros_like();
+    let rows = ROWS.iter().map(|row| match outputs.contains(row.output) {
+        true => (row.known)(&known),
+        false => &none,
+    });
+    Tensor::stack(&rows.collect::<Vec<_>>(), 0)
+}
+
+/// A batch with what was computed of it, and what several terms are read off.
+struct Reading<'a> {
+    outputs: &'a Outputs,
+    targets: &'a Targets,
+    teacher: Option<&'a TeacherOutputs>,
+    softening: Softening,
+    /// Of the policy, without those of illegal moves.
+    logits: Tensor,
+    /// The result's class, of samples without one the first.
+    result: Tensor,
+    q: Reward,
+    short_term: Reward,
+}
+
+/// Each term of each sample, 16 tensors f32 `[B]`.
+pub(super) fn values(
+    outputs: &Outputs,
+    samples: &PositionSamples,
+    softening: Softening,
+) -> Vec<Tensor> {
+    let targets = &samples.targets;
+    let reading = Reading {
+        logits: targets.masked(outputs.policy()),
+        q: Reward::of(
+            outputs,
+            [Output::Q, Output::QCategorical, Output::QError],
+            &targets.q,
+        ),
+        short_term: Reward::of(
+            outputs,
+            [
+                Output::ShortTerm,
+                Output::ShortTermCategorical,
+                Output::ShortTermError,
+            ],
+            &targets.short_term,
+        ),
+        result: targets.result.clamp_min(0),
+        outputs,
+        targets,
+        teacher: samples.teacher.as_ref(),
+        softening,
+    };
+    let value = |row: &Row| (row.value)(&reading).unwrap_or_else(|| targets.weight.zeros_like());
+    ROWS.iter().map(value).collect()
+}
+
+/// Sums along the last dimension, f32.
+fn sum(tensor: &Tensor) -> Tensor {
+    tensor.sum_dim_intlist([-1i64].as_slice(), false, Kind::Float)
+}
+
+/// Of probabilities [B, n] and logits [B, n], `[B]`.
+fn cross_entropy(logits: &Tensor, target: &Tensor) -> Tensor {
+    -sum(&(target * logits.log_softmax(-1, None::<Kind>)))
+}
+
+/// Cross-entropy of logits [B, n] with classes i64 `[B]`.
+fn classification(logits: &Tensor, class: &Tensor) -> Tensor {
+    logits.cross_entropy_loss::<Tensor>(class, None, Reduction::None, -100, 0.0)
+}
+
+/// The policy's target with a share of it spread over all legal moves.
+fn smoothed(targets: &Targets, share: f64) -> Tensor {
+    if share == 0.0 {
+        return targets.policy.shallow_clone();
+    }
+    let legal = targets.legal.to_kind(Kind::Float);
+    let even = &legal / sum(&legal).unsqueeze(1).clamp_min(1.0);
+    &targets.policy * (1.0 - share) + even * share
+}
+
+/// Weights of the optimistic policy's loss: how far the short-term value exceeded
+/// its prediction, from 0 to 1. None of a network without that prediction and its
+/// error.
+fn surprise(outputs: &Outputs, short_term: &Tensor) -> Option<Tensor> {
+    let predicted = outputs.get(Output::ShortTerm)?.detach();
+    let error = outputs.get(Output::ShortTermError)?.detach();
+    let deviation = (error + OPTIMISM_VARIANCE).sqrt();
+    let deviations = (short_term - predicted) / deviation;
+    Some(((deviations - OPTIMISM_DEVIATIONS) * OPTIMISM_SHARPNESS).sigmoid())
+}
+
+/// Huber loss of plies, some of which are NaN.
+fn moves_left(plies: &Tensor, target: &Tensor) -> Tensor {
+    let target = target.nan_to_num(0.0, None, None);
+    (plies / MOVES_LEFT_UNIT).huber_loss(
+        &(target / MOVES_LEFT_UNIT),
+        Reduction::None,
+        MOVES_LEFT_DELTA / MOVES_LEFT_UNIT,
+    )
+}
+
+/// The losses of a reward head's outputs, where the network has them.
+struct Reward {
+    /// Of the reward itself.
+    scalar: Option<Tensor>,
+    /// Of its bucket.
+    categorical: Option<Tensor>,
+    /// Of its expected error.
+    error: Option<Tensor>,
+}
+
+impl Reward {
+    /// Of these outputs, for a target that may be NaN.
+    fn of(outputs: &Outputs, names: [Output; 3], target: &Tensor) -> Reward {
+        let target = target.nan_to_num(0.0, None, None);
+        let [scalar, categorical, error] = names.map(|output| outputs.get(output));
+        let squared = scalar.map(|scalar| (scalar - &target).square());
+        Reward {
+            categorical: categorical.map(|logits| {
+                let bucket = bucket_of(&target, logits.size()[1]);
+                classification(logits, &bucket)
+            }),
+            // The prediction must not be bent to make its error predictable.
+            error: error
+                .zip(squared.as_ref())
+                .map(|(error, squared)| (error - squared.detach()).square()),
+            scalar: squared,
+        }
+    }
+}
+
+/// 1 where the largest logit of [B, n] is that of the class i64 `[B]`, else 0.
+fn is_right(logits: &Tensor, class: &Tensor) -> Tensor {
+    let chosen = logits.argmax(-1, false);
+    chosen.eq_tensor(class).to_kind(Kind::Float)
+}
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@
 //! | [`Chessformer`] | ours: transformers over 64 tokens | yes |
 //! | [`Lc0`] | Lc0's residual towers and attention bodies | goes on from an imported network, in every input format |
 //! | [`Maia3`] | Maia-3's transformers, which read ratings | goes on from an imported network |
+//! | [`Gpt`] | transformers over the moves of games | yes |
 //! | [`Graph`] | any ONNX graph of the field's operators | no: it is played as it is |
 
 mod architecture;

@@ -1,11 +1,13 @@
 //! What a family of networks trains on: examples, drawn out of games.
 //!
 //! The loader decides which games and blocks come when. What an example is, how many
-//! a game gives and how they lie side by side in a batch, [`Examples`] decide. One
-//! kind so far: [`Positions`], of which a network sees one at a time.
+//! a game gives and how they lie side by side in a batch, [`Examples`] decide:
+//! [`Positions`], of which a network sees one at a time, or whole [`Games`].
 
+mod games;
 mod positions;
 
+pub use games::{GameColumns, GameTokens, Games};
 pub use positions::{PolicyTargets, PositionColumns, Positions};
 
 use super::Curve;

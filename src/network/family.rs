@@ -4,6 +4,7 @@
 use super::architecture::Architecture;
 use super::chessformer::config::ModelConfig;
 use super::chessformer::{self, Chessformer};
+use super::gpt::{Gpt, GptConfig, GptConfigError};
 use super::graph::config::GraphConfig;
 use super::lc0::choice::HeadChoice;
 use super::lc0::config::Lc0Config;
@@ -35,6 +36,11 @@ pub enum ArchitectureConfig {
         /// Its sizes.
         model: Maia3Config,
     },
+    /// [`Gpt`](super::Gpt).
+    Gpt {
+        /// Its sizes.
+        model: GptConfig,
+    },
     /// [`Graph`](super::Graph).
     Onnx {
         /// Its operators.
@@ -50,6 +56,7 @@ impl ArchitectureConfig {
             ArchitectureConfig::Chessformer { .. } => "chessformer",
             ArchitectureConfig::Lc0 { .. } => "lc0",
             ArchitectureConfig::Maia3 { .. } => "maia3",
+            ArchitectureConfig::Gpt { .. } => "gpt",
             ArchitectureConfig::Onnx { .. } => "onnx",
         }
     }
@@ -60,6 +67,7 @@ impl ArchitectureConfig {
             ArchitectureConfig::Chessformer { model } => model.layers,
             ArchitectureConfig::Lc0 { model, .. } => model.layers(),
             ArchitectureConfig::Maia3 { model } => model.layers,
+            ArchitectureConfig::Gpt { model } => model.layers,
             ArchitectureConfig::Onnx { .. } => 0,
         }
     }
@@ -73,6 +81,7 @@ impl ArchitectureConfig {
             ArchitectureConfig::Chessformer { model } => Box::new(Chessformer::new(model, device)?),
             ArchitectureConfig::Lc0 { model, heads } => Box::new(Lc0::new(model, *heads, device)?),
             ArchitectureConfig::Maia3 { model } => Box::new(Maia3::new(model, device)?),
+            ArchitectureConfig::Gpt { model } => Box::new(Gpt::new(model, device)?),
             ArchitectureConfig::Onnx { .. } => return Err(ArchitectureError::Graph),
         })
     }
@@ -90,6 +99,9 @@ pub enum ArchitectureError {
     /// The sizes of a Maia-3 network do not fit each other.
     #[error(transparent)]
     Maia3(#[from] Maia3ConfigError),
+    /// The sizes of a GPT do not fit each other.
+    #[error(transparent)]
+    Gpt(#[from] GptConfigError),
     /// A graph is more than its configuration.
     #[error(
         "it is an ONNX graph of no family known here: such networks can be played, but not trained"

@@ -12,9 +12,11 @@ mod tests;
 
 pub use config::{GptConfig, GptConfigError};
 
+use super::architecture::Architecture;
 use super::blocks::{KvCache, Mlp, Rotary, SelfAttention};
+use super::family::ArchitectureConfig;
 use super::layers::{Linear, Norm};
-use super::parameters::{Builder, Dense, Initial, Parameter, Slot, Weights, initialise};
+use super::parameters::{Builder, Dense, Initial, Parameter, Slot, Weights};
 use super::size::{Part, Size};
 use crate::encode::Vocabulary;
 use config::{MlpKind, NormKind, PositionKind};
@@ -124,7 +126,7 @@ impl Gpt {
         };
         let layers = (0..config.layers).map(|number| {
             builder.scope(format!("layers.{number}"), |builder| {
-                Layer::build(builder, config)
+                builder.hidden(|builder| Layer::build(builder, config))
             })
         });
         let layers = layers.collect();
@@ -167,37 +169,6 @@ impl Gpt {
     #[must_use]
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         &self.vocabulary
-    }
-
-    /// Its parameters, in the order of its weights.
-    #[must_use]
-    pub fn parameters(&self) -> &[Parameter] {
-        &self.parameters
-    }
-
-    /// The tensors besides the parameters that the forward pass reads, by name.
-    #[must_use]
-    pub fn buffers(&self) -> Vec<(String, Tensor)> {
-        let parts = self.tokens.parts().map(|parts| ("move_parts", parts));
-        let speeds = match &self.positions {
-            Positions::Rotary(rotary) => Some(("rotary_speeds", rotary.speeds())),
-            Positions::Learned(_) => None,
-        };
-        let named = |(name, tensor): (&str, &Tensor)| (name.to_owned(), tensor.shallow_clone());
-        parts.into_iter().chain(speeds).map(named).collect()
-    }
-
-    /// How large it is, a token.
-    #[must_use]
-    pub fn size(&self) -> Size {
-        self.size
-    }
-
-    /// Fresh parameters, end to end in one f32 vector on the CPU; decided by libtorch's
-    /// seed alone.
-    #[must_use]
-    pub fn initial_weights(&self) -> Tensor {
-        initialise(&self.parameters)
     }
 
     /// A cache for so many games, of the type and on the device of `weights`.
@@ -268,6 +239,33 @@ impl Gpt {
                 .as_ref()
                 .map(|outcome| outcome.forward(weights, features)),
         }
+    }
+}
+
+impl Architecture for Gpt {
+    fn config(&self) -> ArchitectureConfig {
+        ArchitectureConfig::Gpt {
+            model: self.config.clone(),
+        }
+    }
+
+    fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    fn buffers(&self) -> Vec<(String, Tensor)> {
+        let parts = self.tokens.parts().map(|parts| ("move_parts", parts));
+        let speeds = match &self.positions {
+            Positions::Rotary(rotary) => Some(("rotary_speeds", rotary.speeds())),
+            Positions::Learned(_) => None,
+        };
+        let named = |(name, tensor): (&str, &Tensor)| (name.to_owned(), tensor.shallow_clone());
+        parts.into_iter().chain(speeds).map(named).collect()
+    }
+
+    /// That of a token.
+    fn size(&self) -> Size {
+        self.size
     }
 }
 

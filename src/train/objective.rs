@@ -4,8 +4,10 @@
 //! terms, losses and accuracies, of each. All the rest of training is the same for
 //! every family, and knows terms by their names alone.
 
+mod games;
 pub(super) mod positions;
 
+pub(super) use games::Games;
 pub(super) use positions::Positions;
 pub use positions::TeacherError;
 
@@ -13,8 +15,10 @@ use super::config::TrainConfig;
 use super::distributed::{GroupError, World};
 use super::error::TrainError;
 use crate::data::examples::Examples;
-use crate::data::loader::BatchOf;
+use crate::data::loader::{Batch, BatchOf};
 use crate::network::{Parameter, Weights};
+use rand::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::{Map, Value};
 use std::fmt::Debug;
 use tch::{Device, Tensor};
@@ -84,6 +88,20 @@ pub(super) trait Objective: Debug + Send + Sized + 'static {
     /// Each term of each sample, L tensors f32 `[B]`; whatever where the sample's
     /// weight is 0.
     fn values(&self, outputs: &Self::Outputs, samples: &Self::Samples) -> Vec<Tensor>;
+}
+
+/// Random numbers that depend on the seed and on the batch's place in the order of
+/// samples alone.
+fn random_of<C>(seed: u64, batch: &Batch<C>) -> Xoshiro256PlusPlus {
+    let next = batch.next;
+    let place = [next.epoch, next.group, next.offset];
+    let seed = place.into_iter().fold(seed, |seed, part| {
+        // Multiplying by an odd number loses nothing, and rotating mixes.
+        (seed ^ part)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(29)
+    });
+    Xoshiro256PlusPlus::seed_from_u64(seed)
 }
 
 /// Samples side by side, of which a micro-batch takes some.

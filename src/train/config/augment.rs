@@ -9,6 +9,11 @@ pub struct AugmentConfig {
     /// Share of the positions without castling rights to mirror left to right, with
     /// their moves. Without castling the mirrored game has the same rules. In 0…1.
     pub mirror: f64,
-    /// Seed of the random choice.
+    /// Of networks that read whole games: the share of games whose ratings are hidden, so
+    /// that the network also plays without them. In 0…1.
+    pub hide_ratings: f64,
+    /// The same of results, which a game can be asked for. In 0…1.
+    pub hide_result: f64,
+    /// Seed of the random choices.
     pub seed: u64,
 }

@@ -184,6 +184,8 @@ impl TrainConfig {
         let mut values = vec![
             below_one("loss.label_smoothing", self.loss.label_smoothing),
             share("augment.mirror", self.augment.mirror),
+            share("augment.hide_ratings", self.augment.hide_ratings),
+            share("augment.hide_result", self.augment.hide_result),
             below_one("optimizer.beta1", optimizer.beta1),
             below_one("optimizer.beta2", optimizer.beta2),
             below_one("optimizer.muon_momentum", optimizer.muon_momentum),

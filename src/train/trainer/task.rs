@@ -4,7 +4,7 @@ use super::{Measurements, Progress, RunOptions, Summary, Trainer};
 use crate::network::ArchitectureConfig;
 use crate::train::config::TrainConfig;
 use crate::train::error::TrainError;
-use crate::train::objective::{Objective, Positions, Term};
+use crate::train::objective::{Games, Objective, Positions, Term};
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -29,6 +29,7 @@ pub(super) trait Task: Debug + Send + Sync {
 /// The task of a family: here its objective is chosen, once.
 pub(super) fn of(architecture: &ArchitectureConfig) -> Arc<dyn Task> {
     match architecture {
+        ArchitectureConfig::Gpt { .. } => Arc::new(Of::<Games>(PhantomData)),
         ArchitectureConfig::Chessformer { .. }
         | ArchitectureConfig::Lc0 { .. }
         | ArchitectureConfig::Maia3 { .. }

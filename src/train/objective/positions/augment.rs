@@ -4,8 +4,8 @@ use crate::data::examples::PositionColumns;
 use crate::data::loader::Batch;
 use crate::encode::mirrored_index;
 use crate::train::config::AugmentConfig;
-use rand::{Rng, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
+use crate::train::objective::random_of;
+use rand::Rng;
 
 impl AugmentConfig {
     /// Mirrors some of the batch's positions without castling rights, their
@@ -15,15 +15,7 @@ impl AugmentConfig {
         if self.mirror <= 0.0 {
             return;
         }
-        let next = batch.next;
-        let place = [next.epoch, next.group, next.offset];
-        let seed = place.into_iter().fold(self.seed, |seed, part| {
-            // Multiplying by an odd number loses nothing, and rotating mixes.
-            (seed ^ part)
-                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-                .rotate_left(29)
-        });
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut random = random_of(self.seed, batch);
         // The draws of the samples of other ranks and replicas.
         for _ in 0..batch.first {
             random.random::<f64>();

@@ -1,0 +1,279 @@
+//! The objective of networks that read whole games: the next token, and how the game ends.
+//!
+//! Games of a batch are laid out from the longest to the shortest and filled up to the
+//! longest of each micro-batch: hardly any filling is computed, and no game sees another.
+
+mod legality;
+
+use super::{Narrow, Objective, Term, random_of};
+use crate::data::examples::{self, GameColumns, GameTokens};
+use crate::data::loader::Batch;
+use crate::data::sample::Wdl;
+use crate::encode::Vocabulary;
+use crate::network::gpt::{Gpt, GptConfig, Next};
+use crate::network::{Architecture, ArchitectureConfig, Parameter, Weights, gpt};
+use crate::train::config::{AugmentConfig, ConfigError, TrainConfig};
+use crate::train::error::TrainError;
+use legality::Legality;
+use rand::Rng;
+use std::sync::Arc;
+use tch::{Device, Kind, Reduction, Tensor};
+
+/// What is not learned: libtorch's default.
+const IGNORED: i64 = -100;
+
+/// What a network that reads whole games learns.
+#[derive(Debug)]
+pub(in crate::train) struct Games {
+    config: GptConfig,
+    model: Gpt,
+    device: Device,
+    augment: AugmentConfig,
+}
+
+/// B games on the device, from the longest to the shortest. T is the number of tokens
+/// that are read of the longest.
+#[derive(Debug)]
+pub(in crate::train) struct GameSamples {
+    /// What is read, i64 [B, T], filled up.
+    tokens: Tensor,
+    /// What follows each, i64 [B, T]; [`IGNORED`] where the filling begins.
+    next: Tensor,
+    /// The result, i64 `[B]`: 0 White wins, 1 a draw, 2 Black wins; [`IGNORED`] where it
+    /// is unknown.
+    result: Tensor,
+    /// Ratings of White and Black, f32 [B, 1, 2]; 0 where unknown or hidden.
+    ratings: Tensor,
+    /// The result that is asked for, i64 [B, 1], as [`gpt::Games::results`].
+    wanted: Tensor,
+    /// Tokens that are read of each game.
+    lengths: Vec<i64>,
+    /// What tokens stand for.
+    vocabulary: Arc<Vocabulary>,
+}
+
+impl Narrow for GameSamples {
+    fn narrow(&self, start: i64, count: i64) -> GameSamples {
+        let lengths = self.lengths[start as usize..][..count as usize].to_vec();
+        let longest = lengths.first().copied().unwrap_or(0);
+        let part = |tensor: &Tensor| tensor.narrow(0, start, count);
+        GameSamples {
+            tokens: part(&self.tokens).narrow(1, 0, longest),
+            next: part(&self.next).narrow(1, 0, longest),
+            result: part(&self.result),
+            ratings: part(&self.ratings),
+            wanted: part(&self.wanted),
+            lengths,
+            vocabulary: Arc::clone(&self.vocabulary),
+        }
+    }
+}
+
+/// The terms, in their order.
+const TERMS: [&str; 3] = ["policy", "result", "policy_accuracy"];
+
+impl Games {
+    /// Whether each game's ratings, and its result, are hidden. It depends on the seed
+    /// and on the game's place in the order of samples alone.
+    fn hidden(&self, batch: &Batch<GameColumns>) -> Vec<[bool; 2]> {
+        let AugmentConfig {
+            hide_ratings,
+            hide_result,
+            seed,
+            ..
+        } = self.augment;
+        let mut random = random_of(seed, batch);
+        let mut draw = || [hide_ratings, hide_result].map(|share| random.random::<f64>() < share);
+        // The draws of the games of other ranks and replicas.
+        for _ in 0..batch.first {
+            draw();
+        }
+        (0..batch.len()).map(|_| draw()).collect()
+    }
+
+    /// The games on the device, with what is known of them but for what is hidden.
+    fn upload(&self, mut games: Vec<(GameTokens, [bool; 2])>) -> GameSamples {
+        games.sort_by_key(|(game, _)| std::cmp::Reverse(game.tokens.len()));
+        let count = games.len() as i64;
+        let lengths: Vec<i64> = games
+            .iter()
+            .map(|(game, _)| game.tokens.len() as i64 - 1)
+            .collect();
+        let longest = lengths.first().copied().unwrap_or(0);
+        let padding = i64::from(self.model.vocabulary().padding());
+        let filled = |tokens: &[u16], filling: i64| -> Vec<i64> {
+            let tokens = tokens.iter().map(|&token| i64::from(token));
+            let filling = std::iter::repeat(filling);
+            tokens.chain(filling).take(longest as usize).collect()
+        };
+        let rows = |row: &dyn Fn(&[u16]) -> Vec<i64>| {
+            let rows: Vec<i64> = games
+                .iter()
+                .flat_map(|(game, _)| row(&game.tokens))
+                .collect();
+            Tensor::from_slice(&rows)
+                .view([count, longest])
+                .to_device(self.device)
+        };
+        let result = |game: &GameTokens| match game.result {
+            Some(Wdl::Win) => 0,
+            Some(Wdl::Draw) => 1,
+            Some(Wdl::Loss) => 2,
+            None => IGNORED,
+        };
+        let results: Vec<i64> = games.iter().map(|(game, _)| result(game)).collect();
+        let wanted = games.iter().zip(&results);
+        let wanted: Vec<i64> = wanted
+            .map(
+                |((_, [_, hidden]), &result)| match *hidden || result == IGNORED {
+                    true => 0,
+                    false => result + 1,
+                },
+            )
+            .collect();
+        let ratings: Vec<f32> = games
+            .iter()
+            .flat_map(|(game, [hidden, _])| {
+                game.ratings
+                    .map(|rating| if *hidden { 0.0 } else { f32::from(rating) })
+            })
+            .collect();
+        GameSamples {
+            tokens: rows(&|tokens| filled(&tokens[..tokens.len() - 1], padding)),
+            next: rows(&|tokens| filled(&tokens[1..], IGNORED)),
+            result: Tensor::from_slice(&results).to_device(self.device),
+            ratings: Tensor::from_slice(&ratings)
+                .view([count, 1, 2])
+                .to_device(self.device),
+            wanted: Tensor::from_slice(&wanted)
+                .view([count, 1])
+                .to_device(self.device),
+            lengths,
+            vocabulary: Arc::clone(self.model.vocabulary()),
+        }
+    }
+}
+
+/// The GPT that a configuration describes.
+fn config_of(config: &TrainConfig) -> Result<GptConfig, TrainError> {
+    match config.architecture()? {
+        ArchitectureConfig::Gpt { model } => Ok(model),
+        other => unreachable!("the objective of a {}", other.family()),
+    }
+}
+
+fn build(config: &GptConfig, device: Device) -> Result<Gpt, TrainError> {
+    let built = Gpt::new(config, device).map_err(crate::network::ArchitectureError::from);
+    Ok(built.map_err(ConfigError::from)?)
+}
+
+impl Objective for Games {
+    type Examples = examples::Games;
+    type Samples = GameSamples;
+    type Outputs = Next;
+    type Diagnostics = Legality;
+
+    fn terms(config: &TrainConfig) -> Vec<Term> {
+        let weights = [config.loss.policy, config.loss.result, 0.0];
+        let terms = TERMS.into_iter().zip(weights);
+        terms.map(|(name, weight)| Term { name, weight }).collect()
+    }
+
+    fn new(config: &TrainConfig, device: Device) -> Result<Games, TrainError> {
+        Ok(Games {
+            augment: config.augment.clone(),
+            ..Games::for_validation(config, device)?
+        })
+    }
+
+    /// Ratings are known, results are not: the network is to foretell them.
+    fn for_validation(config: &TrainConfig, device: Device) -> Result<Games, TrainError> {
+        let config = config_of(config)?;
+        Ok(Games {
+            model: build(&config, device)?,
+            config,
+            device,
+            augment: AugmentConfig {
+                hide_result: 1.0,
+                ..AugmentConfig::default()
+            },
+        })
+    }
+
+    fn replica(&self) -> Result<Games, TrainError> {
+        Ok(Games {
+            config: self.config.clone(),
+            model: build(&self.config, self.device)?,
+            augment: self.augment.clone(),
+            ..*self
+        })
+    }
+
+    fn examples(&self, _config: &TrainConfig) -> examples::Games {
+        examples::Games {
+            vocabulary: self.model.vocabulary().clone(),
+            context: self.config.context as usize,
+        }
+    }
+
+    fn parameters(&self) -> &[Parameter] {
+        self.model.parameters()
+    }
+
+    /// A term's weight is the number of tokens that have its target: means are those of
+    /// tokens, whatever the games' lengths.
+    fn prepare(&self, batch: Batch<GameColumns>) -> Result<(GameSamples, Tensor), TrainError> {
+        let hidden = self.hidden(&batch);
+        let samples = self.upload(batch.columns.games.into_iter().zip(hidden).collect());
+        let lengths: Vec<f32> = samples.lengths.iter().map(|&it| it as f32).collect();
+        let lengths = Tensor::from_slice(&lengths).to_device(self.device);
+        // Where the result is told there is nothing to foretell.
+        let open = samples.result.ge(0) * samples.wanted.squeeze_dim(1).eq(0);
+        let results = match self.config.outcome {
+            true => &lengths * open,
+            false => lengths.zeros_like(),
+        };
+        let weights = Tensor::stack(&[&lengths, &results, &lengths], 0);
+        Ok((samples, weights))
+    }
+
+    fn forward(&self, weights: &Weights, samples: &GameSamples) -> Next {
+        let games = gpt::Games {
+            ratings: samples.ratings.shallow_clone(),
+            results: samples.wanted.shallow_clone(),
+            ..gpt::Games::of_tokens(samples.tokens.shallow_clone())
+        };
+        let features = self.model.features(weights, &games, None);
+        self.model.next(weights, &features)
+    }
+
+    fn values(&self, outputs: &Next, samples: &GameSamples) -> Vec<Tensor> {
+        let learned = samples.next.ge(0).to_kind(Kind::Float);
+        let lengths = learned.sum_dim_intlist([1i64].as_slice(), false, Kind::Float);
+        let mean = |of_tokens: Tensor| {
+            let sum = (of_tokens * &learned).sum_dim_intlist([1i64].as_slice(), false, Kind::Float);
+            sum / &lengths
+        };
+        let logits = outputs.tokens.to_kind(Kind::Float);
+        let policy = mean(classification(&logits, &samples.next));
+        let hits = logits.argmax(-1, false).eq_tensor(&samples.next);
+        let result = match &outputs.outcome {
+            Some(outcome) => {
+                let target = samples.result.unsqueeze(1).expand_as(&samples.next);
+                mean(classification(&outcome.to_kind(Kind::Float), &target))
+            }
+            None => lengths.zeros_like(),
+        };
+        vec![policy, result, mean(hits.to_kind(Kind::Float))]
+    }
+}
+
+/// Cross-entropy [B, T] of logits [B, T, classes]; 0 where nothing is to be learned.
+fn classification(logits: &Tensor, class: &Tensor) -> Tensor {
+    logits
+        .transpose(1, 2)
+        .cross_entropy_loss::<Tensor>(class, None, Reduction::None, IGNORED, 0.0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -148,7 +148,7 @@ mod tests {
     }
 
     fn examples(games: &Games, pgn: &str) -> Vec<GameTokens> {
-        let record = parse_game(pgn).unwrap();
+        let record = parse_game(pgn.as_bytes()).unwrap();
         let mut found = Vec::new();
         games
             .of_record(&record, &RULES, |_| true, |game| found.push(game))

@@ -104,6 +104,7 @@ pub(in crate::train) mod tests {
         let all = AugmentConfig {
             mirror: 1.0,
             seed: 0,
+            ..AugmentConfig::default()
         };
         all.apply(&mut mirrored);
         assert_eq!(
@@ -126,7 +127,12 @@ pub(in crate::train) mod tests {
         let with = |seed, offset| {
             let mut batch = batch();
             batch.next.offset = offset;
-            AugmentConfig { mirror: 0.5, seed }.apply(&mut batch);
+            AugmentConfig {
+                mirror: 0.5,
+                seed,
+                ..AugmentConfig::default()
+            }
+            .apply(&mut batch);
             parts(&batch)
         };
         assert_eq!(with(1, 7), with(1, 7));

@@ -10,7 +10,7 @@ use tch::{Device, Kind, Tensor};
 use tessera::interop::lc0;
 use tessera::network::graph::{Attribute, GraphConfig, NodeConfig, OutputConfig, OutputForm};
 use tessera::network::lc0::{HeadChoice, PolicyHead, ValueHead};
-use tessera::network::{About, Architecture, Chessformer, Evaluator, Graph, Maia3, Network};
+use tessera::network::{About, Chessformer, Evaluator, Graph, Maia3, Network};
 use tessera::nn::CodePolicy;
 use tessera::nn::torch::check::{ARGUMENTS, OPERATORS};
 use tessera::nn::torch::{ExportPrecision, open};

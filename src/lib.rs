@@ -22,8 +22,8 @@
 //! | [`search`] | PUCT: tree, selection, batched gathering, backup, stopping, time; knows [`nn::Backend`], never torch |
 //! | [`agent`] | the agents that can be chosen: `mcts` (a search), `policy`, `value`, `human` |
 //! | [`uci`] | parsing, the option table, the session, info lines |
-//! | [`data`] | training records: PGN, Lc0 chunks, packed shards; sampling and statistics |
-//! | [`train`] | losses, optimizer, schedules, checkpoints, metrics |
+//! | [`data`] | training records: PGN, Lc0 chunks, packed shards; the examples drawn out of them, sampling and statistics |
+//! | [`train`] | objectives, optimizer, schedules, checkpoints, metrics |
 //! | [`eval`] | measuring players and networks: puzzles, test suites, people's moves, the bench |
 //! | [`explain`] | what a network sees in a position: attention, attribution, heads; as data, as a page and as pictures |
 //! | [`engine`] | other programs that play: UCI engines as child processes |

@@ -1,5 +1,11 @@
-//! Training networks: losses, optimizers, schedules, checkpoints and the loop
+//! Training networks: objectives, optimizers, schedules, checkpoints and the loop
 //! that ties them together.
+//!
+//! What a family learns is its objective: which examples it draws out of the games,
+//! what it measures of them, and by which names. All else is one for every family. A
+//! new one brings an [`Architecture`](crate::network::Architecture) with its entry in
+//! `network/family.rs`, [`Examples`](crate::data::examples::Examples), an objective,
+//! and a line in `trainer/task.rs`, where the objective is chosen.
 //!
 //! All parameters of a network are in one flat f32 vector, and so are gradient,
 //! moments and averages. A step casts the vector to the type that the network

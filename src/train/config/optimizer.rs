@@ -10,9 +10,9 @@ pub enum OptimizerKind {
     /// paper's.
     #[default]
     Nadam,
-    /// Orthogonalised momentum (Jordan et al. 2024) for the matrices of the
-    /// encoder and the policy, NAdam for the rest; matrices' steps are scaled to
-    /// Adam's size (Liu et al. 2025), so that one learning rate serves both.
+    /// Orthogonalised momentum (Jordan et al. 2024) for the matrices between hidden
+    /// features, NAdam for the rest; matrices' steps are scaled to Adam's size (Liu et
+    /// al. 2025), so that one learning rate serves both.
     Muon,
     /// Adam in the eigenbasis of Shampoo's preconditioner (Vyas et al. 2024) for
     /// the same matrices, NAdam for the rest. Its steps are of Adam's size.

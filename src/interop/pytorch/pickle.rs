@@ -216,7 +216,7 @@ mod tests {
             b"P1\n.",
         ] {
             let told = error(operation);
-            assert!(told.contains("its operation 0x"), "{told}");
+            assert!(told.contains("unsupported opcode 0x"), "{told}");
         }
         let long = [b"c", "m".repeat(1000).as_bytes(), b"\nn\n."].concat();
         assert!(error(&long).len() < 300);

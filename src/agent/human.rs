@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 /// The lowest rating that is offered as a level: that of the weakest players whose games
 /// are learned from.
 pub const LOWEST_LEVEL: u16 = 600;
-/// The highest: the last that won its match with the level 200 below (`bench/README.md`).
+/// The highest: the last that won its match with the level 200 below (`bench/people.md`).
 pub const HIGHEST_LEVEL: u16 = 2400;
 /// The temperature at which people are imitated where [`Parameters::temperature`] is
 /// 0: the policy's own.

@@ -10,7 +10,7 @@ pub struct Ratings {
 }
 
 /// The spread of [`weights_near`] at which the ensemble of Maia's ten networks foretells
-/// people best, or nearly so: 200 to 300 rating points (bench/README.md).
+/// people best, or nearly so: 200 to 300 rating points (bench/people.md).
 pub const RATING_SPREAD: u32 = 200;
 
 /// How much each of several players' opinion counts for someone of a `rating`: a

@@ -19,14 +19,14 @@ use std::path::Path;
 pub enum ExchangeError {
     /// None of those we know.
     #[error(
-        "it is neither a network of the engine's (.pt) nor weights of Lc0's (.pb.gz), a Maia-3 checkpoint (.pt) or ONNX"
+        "not a known network file: neither the engine's (.pt), nor Lc0's weights (.pb.gz), a Maia-3 checkpoint (.pt) or ONNX"
     )]
     Unknown,
-    /// Nothing to be done.
-    #[error("it is a network of the engine's already: name it in the option Net")]
+    /// There is nothing to import.
+    #[error("already a network of the engine: name it in the option Net")]
     Native,
-    /// Asked to write what is no network of the engine's.
-    #[error("it is no network of the engine's: `tessera import` makes one of it")]
+    /// Another program's network, where one of the engine's has to be.
+    #[error("another program's network: `tessera import` converts it")]
     Foreign,
     /// A network of the engine's that cannot be used.
     #[error(transparent)]
@@ -177,7 +177,7 @@ pub fn to_onnx(
     Ok(onnx::write(&network, &metadata, precision)?)
 }
 
-/// Of what is no network of the engine's it is said what to do.
+/// Refuses other files, each with its reason.
 fn expect_own(file: &[u8]) -> Result<(), ExchangeError> {
     match FileKind::of(file) {
         None => Err(ExchangeError::Unknown),

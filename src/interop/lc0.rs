@@ -35,7 +35,7 @@ pub enum Lc0Error {
     #[error("the compressed file is damaged: {0}")]
     Gzip(std::io::Error),
     /// The file is a bomb, or no network.
-    #[error("the file inflates to more than {bound} bytes, which no network does")]
+    #[error("the file inflates to more than {bound} bytes")]
     TooLarge {
         /// Bytes after which reading was given up.
         bound: u64,
@@ -50,7 +50,7 @@ pub enum Lc0Error {
     #[error("the weights file is damaged: it ends early")]
     Truncated,
     /// A flood of empty messages.
-    #[error("the weights file has more layers than any network")]
+    #[error("the weights file has too many layers")]
     TooManyLayers,
     /// The file holds a model in ONNX instead of weights.
     #[error("the weights file holds an ONNX model, no weights of Lc0's own")]

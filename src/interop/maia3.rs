@@ -38,12 +38,12 @@ pub enum Maia3Error {
     #[error("its parameter `{0}` holds numbers that are not finite")]
     NotFinite(String),
     /// Built otherwise than the published networks.
-    #[error("it has {0}, which no published Maia-3 network has and this program cannot evaluate")]
+    #[error("unsupported Maia-3 network: it has {0}")]
     Unsupported(String),
     /// The sizes do not fit each other.
     #[error(transparent)]
     Config(#[from] Maia3ConfigError),
     /// More parameters than the file has room for: they are one another's.
-    #[error("its parameters share their memory as no network's do")]
+    #[error("its parameters share their memory")]
     Shared,
 }

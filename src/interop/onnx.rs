@@ -48,7 +48,7 @@ pub enum OnnxError {
     #[error("version {0} of ONNX's operators is not supported; 7 to 24 are")]
     OperatorSet(i64),
     /// A flood of messages.
-    #[error("the file has more parts than any network")]
+    #[error("the file has too many parts")]
     TooManyFields,
     /// A graph in which a name is not clear.
     #[error("two nodes of the graph make {0}")]

@@ -49,7 +49,7 @@ pub enum CheckpointError {
     #[error("its zip directory is damaged ({0}): fetch it again")]
     Directory(String),
     /// More entries than any checkpoint has.
-    #[error("its zip directory has {0} entries, more than any checkpoint")]
+    #[error("its zip directory has too many entries: {0}")]
     Crowded(u64),
     /// An entry that has to be there is not.
     #[error("it has no entry `{0}`: it is no PyTorch checkpoint, or not all of one")]

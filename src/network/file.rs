@@ -286,7 +286,7 @@ fn evaluate(architecture: &dyn Evaluator, weights: &Weights, positions: Position
 /// The architecture that metadata state.
 fn described(architecture: &Value) -> Result<ArchitectureConfig, OpenError> {
     if architecture["family"] != "onnx" && !is_plausible(&architecture["model"]) {
-        let what = "it names sizes that no network has";
+        let what = "its sizes are out of bounds";
         return Err(OpenError::Description(what.to_owned()));
     }
     serde_json::from_value(architecture.clone())

@@ -41,7 +41,7 @@ const ZIP: [u8; 4] = *b"PK\x03\x04";
 pub enum NetworkError {
     /// A file of another kind.
     #[error(
-        "it is no TorchScript file: if it is a network of another program's (Lc0's weights, ONNX, a Maia-3 checkpoint), `tessera import` makes one of it"
+        "it is no TorchScript file: `tessera import` converts networks of other programs (Lc0's weights, ONNX, Maia-3 checkpoints)"
     )]
     OtherFormat,
     /// There is no room for it.
@@ -52,8 +52,8 @@ pub enum NetworkError {
         "it is not a valid TorchScript file (truncated or corrupt?): {0}; fetch it again, or export it again with `train export`"
     )]
     NotTorchScript(String),
-    /// It brings what no network of ours has, and may do anything.
-    #[error("{0}: allow it by the option AllowNetworkCode (--allow-code) if you trust the file")]
+    /// Its code might do anything: our exporters do not write it.
+    #[error("{0}; AllowNetworkCode (--allow-code) runs it anyway: only if you trust the file")]
     Refused(#[from] Refusal),
     /// A TorchScript file of another program.
     #[error(
@@ -111,7 +111,7 @@ impl From<CheckError> for NetworkError {
 ///
 /// # Errors
 /// [`NetworkError`] if it is not a network of this engine, is damaged, or brings code
-/// that no network of ours has.
+/// that our exporters do not write.
 pub fn open(file: &[u8], policy: CodePolicy) -> Result<(Module, Metadata), NetworkError> {
     process::prepare();
     if !file.starts_with(&ZIP) || Archive::open(file).is_ok_and(|archive| archive.is_checkpoint()) {

@@ -28,17 +28,17 @@ const LONGEST_NAME: usize = 80;
 #[derive(Debug, thiserror::Error)]
 pub enum PickleError {
     /// More bytes than the descriptions of tensors need.
-    #[error("it has {0} bytes, more than any description of tensors")]
+    #[error("it is too large: {0} bytes")]
     TooLarge(usize),
     /// It ends before it said so.
     #[error("it ends too early")]
     Truncated,
     /// An operation that no dictionary of tensors needs.
-    #[error("its operation 0x{0:02x} is none that a dictionary of tensors needs")]
+    #[error("unsupported opcode 0x{0:02x} in its pickle")]
     Operation(u8),
     /// A callable or class that no dictionary of tensors needs. It was not run.
     #[error(
-        "it asks to run `{0}`, which no dictionary of tensors needs and was not run: save `model.state_dict()` alone, if you trust the file"
+        "unsupported global `{0}`, which was not run: save `model.state_dict()` alone, if you trust the file"
     )]
     Global(String),
     /// An operation finds something else than it works on.
@@ -216,7 +216,7 @@ mod tests {
             b"P1\n.",
         ] {
             let told = error(operation);
-            assert!(told.contains("its operation 0x"), "{told}");
+            assert!(told.contains("unsupported opcode 0x"), "{told}");
         }
         let long = [b"c", "m".repeat(1000).as_bytes(), b"\nn\n."].concat();
         assert!(error(&long).len() < 300);
@@ -291,7 +291,7 @@ mod tests {
             assert_eq!(Pickle::read(&bomb).is_ok(), sense);
         }
         let told = error(&repeat(b"N", MOST_BYTES + 1));
-        assert!(told.contains("more than any description"), "{told}");
+        assert!(told.contains("too large"), "{told}");
     }
 
     proptest! {

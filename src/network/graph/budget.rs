@@ -20,7 +20,7 @@ pub(super) struct Budget {
 
 /// A refusal.
 #[derive(Debug, thiserror::Error)]
-#[error("it would take more memory or time than any network does")]
+#[error("it needs too much memory or time")]
 pub(super) struct Exhausted;
 
 impl Budget {

@@ -14,13 +14,13 @@ const MOST_ENTRIES: u64 = u16::MAX as u64;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ArchiveError {
     /// It has no directory at its end.
-    #[error("it is no zip archive, or not all of one")]
+    #[error("not a zip archive")]
     NotZip,
     /// The directory makes no sense.
     #[error("its zip directory is damaged ({0})")]
     Directory(String),
     /// More entries than any network has.
-    #[error("its zip directory has {0} entries, more than any network")]
+    #[error("its zip directory has too many entries: {0}")]
     Crowded(u64),
     /// An entry that has to be there is not.
     #[error("it has no entry `{0}`")]
@@ -32,7 +32,7 @@ pub(crate) enum ArchiveError {
     #[error("its entry `{0}` is damaged")]
     Damaged(String),
     /// An entry is longer than any of its name.
-    #[error("its entry `{0}` is larger than any of a network's")]
+    #[error("its entry `{0}` is too large")]
     Large(String),
     /// There is no room for an entry.
     #[error("there is not enough memory for it: {0}")]

@@ -1,4 +1,4 @@
-//! What a network file may bring, checked before anything of it runs.
+//! Checks a network file before anything of it runs.
 //!
 //! A TorchScript file is a program: `torch::jit::load` runs the `__setstate__` of its
 //! classes, and `meta` and `forward` are code of the file. libtorch trusts files: its
@@ -54,74 +54,74 @@ const VERSIONS: [&str; 2] = ["version", ".data/version"];
 /// The record of the order of bytes.
 const BYTE_ORDER: &str = "byteorder";
 
-/// What of a file no network of ours has.
+/// Why a network file is refused: our exporters do not write this.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// A record.
-    #[error("its archive has the record `{0}`, which no network of ours has")]
+    /// A record of another name.
+    #[error("unexpected record `{0}` in its archive")]
     Record(String),
-    /// Of which of them is read, readers may think differently.
-    #[error("its archive has several records of one name")]
+    /// Parsers disagree about duplicate names.
+    #[error("duplicate record names in its archive")]
     Duplicate,
     /// A record that is long once it is unpacked.
-    #[error("its record `{0}` is larger than any network of ours has it")]
+    #[error("record `{0}` is too large")]
     Large(String),
     /// A record of numbers that is compressed, or any by a foreign method.
-    #[error("its record `{0}` is compressed, as no network of ours has it")]
+    #[error("record `{0}` is compressed")]
     Compressed(String),
     /// A record's contents.
-    #[error("its record `{0}` is not as networks of ours have it")]
+    #[error("record `{0}` has unexpected contents")]
     Contents(&'static str),
     /// A byte that is no part of the code that exporters write.
-    #[error("its code has the character 0x{0:02x}, which no network of ours has")]
+    #[error("unexpected character 0x{0:02x} in its code")]
     Character(u8),
     /// Brackets or objects.
-    #[error("it nests more than {0} deep, as no network of ours does")]
+    #[error("nested more than {0} deep")]
     Nested(usize),
     /// Calls.
-    #[error("its code has more than {0} calls, more than any network of ours")]
+    #[error("more than {0} calls in its code")]
     Long(usize),
     /// A keyword or builtin.
-    #[error("its code has the word `{0}`, which no network of ours needs")]
+    #[error("unsupported keyword `{0}` in its code")]
     Word(String),
-    /// A call of what is not among [`OPERATORS`].
-    #[error("its code calls `{0}`, which no network of ours needs")]
+    /// A call of an operator that is not among [`OPERATORS`].
+    #[error("unsupported operator `{0}`")]
     Call(String),
     /// An argument that is not among [`ARGUMENTS`].
-    #[error("its code names the argument `{0}`, which no network of ours does")]
+    #[error("unsupported argument `{0}` in its code")]
     Argument(String),
     /// A method.
-    #[error("its code defines the method `{0}`, which no network of ours has")]
+    #[error("unsupported method `{0}`")]
     Method(String),
     /// A line of any other form.
-    #[error("its code has the line `{0}`, which no network of ours has")]
+    #[error("unsupported line `{0}` in its code")]
     Line(String),
     /// A callable or class that a pickle names.
-    #[error("its pickle names `{0}`, which no network of ours needs")]
+    #[error("unsupported global `{0}` in its pickle")]
     Global(String),
     /// An operation of a pickle.
-    #[error("its pickle has the operation 0x{0:02x}, which no network of ours needs")]
+    #[error("unsupported opcode 0x{0:02x} in its pickle")]
     Operation(u8),
     /// A pickle that does not fit together.
-    #[error("its pickle makes no sense as a network at byte {0}")]
+    #[error("malformed pickle at byte {0}")]
     Senseless(usize),
     /// A tensor.
-    #[error("its pickle has a tensor that lies outside of its storage")]
+    #[error("a tensor lies outside of its storage")]
     Bounds,
     /// An object without the attributes that its class declares.
-    #[error("its pickle has an object of `{0}` with other attributes than its code declares")]
+    #[error("an object of `{0}` has other attributes than its class declares")]
     Attributes(String),
     /// A storage of another size than its record.
-    #[error("its record `data/{0}` is not of the size that its pickle states")]
+    #[error("record `data/{0}` has another size than its pickle states")]
     Storage(String),
 }
 
 /// Why a file is not loaded.
 #[derive(Debug)]
 pub(super) enum CheckError {
-    /// It is no archive of a network, or damaged.
+    /// Not a network's archive, or damaged.
     Archive(ArchiveError),
-    /// It brings what no network of ours has.
+    /// Our exporters do not write this.
     Refused(Refusal),
 }
 
@@ -152,7 +152,7 @@ pub(super) struct Checked {
 /// Checks a network file.
 ///
 /// # Errors
-/// [`CheckError`] if it is damaged, or brings what no network of ours has.
+/// [`CheckError`] if it is damaged, or our exporters do not write what it holds.
 pub(super) fn check(file: &[u8]) -> Result<Checked, CheckError> {
     let mut archive = Archive::open(file)?;
     let names = archive.names();

@@ -28,8 +28,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.cpuct_base,
             set: |settings, value| settings.parameters.cpuct_base = value,
         },
-        help: "Visits at which exploration begins to grow: cpuct is `CPuct` + `CPuctFactor` · \
-               ln((N + `CPuctBase`) / `CPuctBase`) at a node with N visits.",
+        help: "Visits at which exploration begins to grow.",
     },
     Entry {
         name: "CPuctFactor",
@@ -39,7 +38,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.cpuct_factor,
             set: |settings, value| settings.parameters.cpuct_factor = value,
         },
-        help: "Growth of exploration with the logarithm of the visits, see `CPuctBase`.",
+        help: "Growth of exploration with the logarithm of the visits.",
     },
     Entry {
         name: "RootHasOwnCpuctParams",
@@ -87,8 +86,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.cpuct_spread,
             set: |settings, value| settings.parameters.cpuct_spread = value,
         },
-        help: "Scales exploration by the standard deviation of the values found below a node; 0 \
-               switches it off. KataGo's dynamic cpuct, 0.85 there.",
+        help: "Scales exploration by the standard deviation of the values below a node; 0 \
+               switches it off. KataGo's value is 0.85.",
     },
     Entry {
         name: "FpuStrategy",
@@ -97,8 +96,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| name(settings.parameters.fpu_strategy),
             set: |settings, value| choose(&mut settings.parameters.fpu_strategy, value),
         },
-        help: "First-play urgency, the value assumed for an unvisited move: `reduction` lowers the \
-               parent's value, `absolute` sets a value. As in Lc0.",
+        help: "The value assumed for an unvisited move: the parent's, lowered (`reduction`), or \
+               a fixed one (`absolute`).",
     },
     Entry {
         name: "FpuValue",
@@ -108,8 +107,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.fpu_value,
             set: |settings, value| settings.parameters.fpu_value = value,
         },
-        help: "With `reduction`, the parent's value is lowered by this, times the square root of \
-               the policy mass already visited. With `absolute`, this is the value itself.",
+        help: "How far `reduction` lowers the parent's value, or the value of `absolute`.",
     },
     Entry {
         name: "FpuStrategyAtRoot",
@@ -126,8 +124,7 @@ pub(super) const ENTRIES: &[Entry] = &[
                 settings.parameters.root_fpu_strategy = FpuStrategy::from_str(value, true).ok();
             },
         },
-        help: "`FpuStrategy` at the root; `same` uses the two options above, as in Lc0. `absolute` \
-               with the value 1 visits every root move early.",
+        help: "`FpuStrategy` at the root; `same` uses the two options above.",
     },
     Entry {
         name: "FpuValueAtRoot",

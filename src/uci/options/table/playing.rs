@@ -31,8 +31,7 @@ pub(super) const ENTRIES: &[Entry] = &[
                 Ok(())
             },
         },
-        help: "The network: a TorchScript file, loaded on `isready`. `<built-in>` is the network \
-               inside the program. Load only files you trust.",
+        help: "The network: a TorchScript file, or `<built-in>`. Load only files you trust.",
     },
     Entry {
         name: "AllowNetworkCode",
@@ -42,8 +41,8 @@ pub(super) const ENTRIES: &[Entry] = &[
                 settings.backend.network.code = CodePolicy::allowed_if(value);
             },
         },
-        help: "Loads a network file whatever code it brings, which may then do anything. Without \
-               it, files are refused whose code is not like that of the engine's exporters.",
+        help: "Loads network files whatever code they bring, which may then do anything. \
+               Without it, only files like those of the engine's exporters load.",
     },
     Entry {
         name: "Agent",
@@ -52,11 +51,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| name(settings.agent),
             set: |settings, value| choose(&mut settings.agent, value),
         },
-        help: "Chooses the move. `mcts` searches a tree. `policy` plays the move with the highest \
-               prior (one evaluation, whatever the clock). `value` looks one ply ahead at the \
-               policy's candidates and plays the one with the best value, weighed with its prior. \
-               `human` samples its move as people of the rating `SelfElo` play, with the network \
-               of `HumanNet` unless `Net` names one.",
+        help: "Chooses the move: by a search (`mcts`), the network's first choice (`policy`), \
+               one ply ahead (`value`), or as people play (`human`).",
     },
     Entry {
         name: "UCI_LimitStrength",
@@ -64,8 +60,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.limit_strength,
             set: |settings, value| settings.limit_strength = value,
         },
-        help: "Plays like people of the rating `UCI_Elo`, whatever `Agent` is, from the next move \
-               on. Analysis stays as it is: `MultiPV` above 1, `go infinite`, `UCI_AnalyseMode`.",
+        help: "Plays like people of the rating `UCI_Elo`, whatever `Agent` is. Analysis keeps \
+               its full strength.",
     },
     Entry {
         name: "UCI_Elo",
@@ -75,9 +71,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.elo.into(),
             set: |settings, value| settings.elo = value as u16,
         },
-        help: "That rating, on the scale of the people whose games the network has learned: \
-               Lichess's. The opponent counts as equal unless `UCI_Opponent` says otherwise. \
-               Levels of 1200 and less are about alike, as those people are.",
+        help: "Playing strength as a rating of Lichess. Below 1200, levels play about alike.",
     },
     Entry {
         name: "UCI_Opponent",
@@ -100,9 +94,8 @@ pub(super) const ENTRIES: &[Entry] = &[
                 Ok(())
             },
         },
-        help: "The network that plays like people, loaded once it is needed. `<built-in>` is \
-               tessera-human inside the program; where that is missing, the network of `Net` \
-               plays.",
+        help: "The network that plays like people. `<built-in>` is tessera-human or, where that \
+               is missing, the network of `Net`.",
     },
     Entry {
         name: "HumanTime",
@@ -110,9 +103,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.human_time,
             set: |settings, value| settings.parameters.human_time = value,
         },
-        help: "The agent `human` takes the time that a person might take, where there is a clock: \
-               longer over moves that offer a choice, at most a tenth of the clock. The curve is \
-               not fitted to games of people.",
+        help: "The agent `human` takes the time that a person might take, at most a tenth of \
+               the clock.",
     },
     Entry {
         name: "Backend",
@@ -121,9 +113,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| name(settings.backend.kind),
             set: |settings, value| choose(&mut settings.backend.kind, value),
         },
-        help: "Evaluates positions: `torch` runs the network; `check` also compares it with the \
-               network in f32 on the CPU and logs the largest differences; `uniform` and `random` \
-               need no network and serve for measuring and testing.",
+        help: "Evaluates positions: `torch` runs the network, `check` also compares it with \
+               itself in f32. `uniform` and `random` need no network.",
     },
     Entry {
         name: "SelfElo",
@@ -133,8 +124,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.self_elo.into(),
             set: |settings, value| settings.self_elo = value as u16,
         },
-        help: "Rating of the players the engine imitates. Only networks that take ratings use it: \
-               those trained with `model.elo`, and Maia-3's. The agent `human` imitates best.",
+        help: "Rating of the players the engine imitates. Only networks that take ratings use \
+               it.",
     },
     Entry {
         name: "OppoElo",
@@ -157,9 +148,8 @@ pub(super) const ENTRIES: &[Entry] = &[
                 Ok(())
             },
         },
-        help: "Where the network runs: `auto` (CUDA if there is a device, else the CPU), `cpu`, \
-               `cuda`, `cuda:1` for another device, or several that share the work, as in \
-               `cuda:0,cuda:1`.",
+        help: "Where the network runs: `auto` (CUDA if there is a device), `cpu`, `cuda`, \
+               `cuda:1`, or several, as in `cuda:0,cuda:1`.",
     },
     Entry {
         name: "Precision",
@@ -168,11 +158,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| name(settings.backend.network.precision),
             set: |settings, value| choose(&mut settings.backend.network.precision, value),
         },
-        help: "Format that the network runs in. `auto` takes `fp16` on CUDA. On a CPU it takes what \
-               this network is fastest in here, of `int8`, `bf16` and `f32`: it measures that once \
-               and keeps the answer; `tessera doctor` says which it is, and why. `int8` computes \
-               the dense layers of Chessformers in 8-bit integers and everything else in `bf16` or \
-               `f32`, whichever the processor prefers.",
+        help: "Format that the network runs in. `auto` takes the fastest here, and `tessera \
+               doctor` says which that is.",
     },
     Entry {
         name: "Threads",
@@ -219,8 +206,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.chess960,
             set: |settings, value| settings.chess960 = value,
         },
-        help: "Writes castling as king takes rook, as Chess960 does. The engine reads both \
-               notations, and Chess960 positions, without this option too.",
+        help: "Writes castling as king takes rook. Both notations, and Chess960 positions, are \
+               read without it too.",
     },
     Entry {
         name: "UCI_ShowWDL",
@@ -267,9 +254,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.minibatch as u64,
             set: |settings, value| settings.parameters.minibatch = value as usize,
         },
-        help: "Largest number of positions that a thread gathers for one evaluation; 0 takes what \
-               the backend recommends. Small trees use smaller batches, of the square root of the \
-               root's visits.",
+        help: "Most positions that a thread gathers for one evaluation; 0 takes what the \
+               backend recommends.",
     },
     Entry {
         name: "Seed",

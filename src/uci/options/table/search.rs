@@ -21,9 +21,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.backend.optimism,
             set: |settings, value| settings.backend.optimism = value,
         },
-        help: "Share of the optimistic policy in the priors. It favours moves that may turn out \
-               better than they look (KataGo's optimistic policy). Only networks with that output \
-               have one.",
+        help: "Share of the optimistic policy in the priors, if the network has one. It favours \
+               moves that may turn out better than they look.",
     },
     Entry {
         name: "SmartPruningFactor",
@@ -122,9 +121,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| u64::from(settings.parameters.gumbel_moves),
             set: |settings, value| settings.parameters.gumbel_moves = value as u32,
         },
-        help: "Number of root moves that share the visits by Gumbel selection and sequential \
-               halving, under `go nodes`; 0 uses PUCT at the root. For searches of few visits \
-               (Danihelka et al. 2022).",
+        help: "Root moves that share the visits by Gumbel selection, under `go nodes`; 0 uses \
+               PUCT at the root.",
     },
     Entry {
         name: "GumbelScale",
@@ -144,8 +142,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.temperature,
             set: |settings, value| settings.parameters.temperature = value,
         },
-        help: "Temperature at which the move is sampled, by visits (`mcts`) or by priors \
-               (`policy`, `human`); 0 plays the best move, and with `human` means 1.",
+        help: "Temperature at which the move is sampled. 0 plays the best move, but with \
+               `human` means 1.",
     },
     Entry {
         name: "TopP",
@@ -155,8 +153,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.top_p,
             set: |settings, value| settings.parameters.top_p = value,
         },
-        help: "The agents `policy` and `human` draw only from the likeliest moves that together \
-               have this probability, after the temperature; 1 leaves no move out.",
+        help: "`policy` and `human` draw only from the likeliest moves that together have this \
+               probability; 1 leaves no move out.",
     },
     Entry {
         name: "SyzygyPath",
@@ -167,8 +165,8 @@ pub(super) const ENTRIES: &[Entry] = &[
                 Ok(())
             },
         },
-        help: "Folders of Syzygy endgame tablebases (`.rtbw`, and `.rtbz` if there are any), \
-               separated by `;` on Windows and `:` elsewhere. Loaded on `isready`.",
+        help: "Folders of Syzygy endgame tablebases, separated by `;` on Windows and `:` \
+               elsewhere. Loaded on `isready`.",
     },
     Entry {
         name: "Syzygy50MoveRule",

@@ -24,9 +24,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.contempt.elo,
             set: |settings, value| settings.parameters.contempt.elo = value,
         },
-        help: "Elo by which the opponent is assumed to be weaker. Higher values favour positions \
-               that are still open and avoid draws. Lc0's contempt; values beyond 420 need \
-               `WDLCalibrationElo`.",
+        help: "Elo by which the opponent is assumed to be weaker: higher values avoid draws. \
+               Beyond 420 it needs `WDLCalibrationElo`.",
     },
     Entry {
         name: "ContemptMode",
@@ -35,8 +34,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| name(settings.parameters.contempt.mode),
             set: |settings, value| choose(&mut settings.parameters.contempt.mode, value),
         },
-        help: "The side that `Contempt` assumes to be stronger: the side to move except under `go \
-               infinite` (`play`), always White, always Black, or neither (`disable`).",
+        help: "The side that `Contempt` assumes to be stronger: the side to move (`play`), \
+               White, Black, or neither (`disable`).",
     },
     Entry {
         name: "WDLContemptAttenuation",
@@ -57,8 +56,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.contempt.calibration_elo,
             set: |settings, value| settings.parameters.contempt.calibration_elo = value,
         },
-        help: "Rescales the probabilities of win, draw and loss to a player of this Elo, against \
-               an opponent who is weaker by `Contempt`; 0 switches it off. Lc0's WDL rescaling.",
+        help: "Rescales the probabilities of win, draw and loss to a player of this Elo; 0 \
+               switches it off.",
     },
     Entry {
         name: "WDLDrawRateTarget",
@@ -102,8 +101,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             set: |settings, value| settings.parameters.moves_left_max_effect = value,
         },
         help: "Largest effect of the expected game length on a move's value: the winner prefers \
-               shorter games, the loser longer ones. 0 switches it off, as does a network that \
-               predicts no length. Lc0's default is 0.0345.",
+               shorter games. 0 switches it off.",
     },
     Entry {
         name: "MovesLeftThreshold",
@@ -164,7 +162,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.parameters.uncertainty_coefficient,
             set: |settings, value| settings.parameters.uncertainty_coefficient = value,
         },
-        help: "Weights evaluations by predicted error: c / (error + c / 8), with this c; 0 weights \
-               all alike. KataGo's uncertainty weighting, 0.25 there.",
+        help: "Weights evaluations by predicted error; 0 weights all alike. KataGo's value is \
+               0.25.",
     },
 ];

@@ -36,7 +36,7 @@ fn what_no_exporter_writes_is_refused() {
         // that is no number, more sizes than strides, a broadcast.
         (&b"K\x08tQ"[..], &b"K\x07tQ"[..], "outside of its storage"),
         (b"(K\x03K\x01t", b"(K\x04K\x01t", "outside of its storage"),
-        (b"K\x02(", b"J\xff\xff\xff\xff(", "makes no sense"),
+        (b"K\x02(", b"J\xff\xff\xff\xff(", "malformed pickle"),
         (b"(K\x03K\x01t", b"(K\x03t", "outside of its storage"),
         (b"(K\x02K\x03t", b"(K\x09K\x03t", "outside of its storage"),
         (
@@ -71,25 +71,25 @@ fn what_no_exporter_writes_is_refused() {
             "torch.classes",
         ),
         (b"metaq\x0a", b"mateq\x0a", "`Network`"),
-        (b"X\x01\x00\x00\x00xub", b"K\x01ub", "makes no sense"),
+        (b"X\x01\x00\x00\x00xub", b"K\x01ub", "malformed pickle"),
         // A key without a value, which libtorch would read behind its stack.
-        (b"X\x01\x00\x00\x00xub", b"ub", "makes no sense"),
+        (b"X\x01\x00\x00\x00xub", b"ub", "malformed pickle"),
         // What is remembered far away takes memory up to there.
-        (b"q\x05", b"r\xff\xff\xff\x7f", "makes no sense"),
-        (b"q\x05", b"q\x07", "makes no sense"),
+        (b"q\x05", b"r\xff\xff\xff\x7f", "malformed pickle"),
+        (b"q\x05", b"q\x07", "malformed pickle"),
         (
             b"X\x03\x00\x00\x00cpu",
             b"X\x04\x00\x00\x00cuda",
-            "makes no sense",
+            "malformed pickle",
         ),
         (
             b"X\x01\x00\x00\x007",
             b"X\x04\x00\x00\x00../7",
-            "makes no sense",
+            "malformed pickle",
         ),
-        (b"ub.", b"ub", "makes no sense"),
-        (b"ub.", b"u.", "makes no sense"),
-        (b"ub.", b"ub..", "makes no sense"),
+        (b"ub.", b"ub", "malformed pickle"),
+        (b"ub.", b"u.", "malformed pickle"),
+        (b"ub.", b"ub..", "malformed pickle"),
         (b"}(", b"]q\x01(", "0x5d"),
     ] {
         let refusal = read(&changed(from, to), &classes())

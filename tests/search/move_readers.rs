@@ -52,8 +52,8 @@ fn two_ways_to_a_position_are_two_games() {
     };
     let (positions, games) = (evaluated(false), evaluated(true));
     // All but mates and repetitions are evaluated.
-    assert!(games as u64 > NODES * 9 / 10, "{games}");
-    assert!(positions < games * 9 / 10, "{positions} of {games}");
+    assert!(games as u64 > NODES - 20, "{games}");
+    assert!(positions < games - 50, "{positions} of {games}");
 }
 
 #[test]

@@ -189,7 +189,6 @@ impl Gpt {
     }
 
     /// Features [B, T, width] of each token. With a cache the rows go on where it ends.
-    #[must_use]
     pub fn features(
         &self,
         weights: &Weights,
@@ -202,7 +201,7 @@ impl Gpt {
         let rotations = match &self.positions {
             Positions::Rotary(rotary) => Some(rotary.at(&games.positions, x.kind())),
             Positions::Learned(slot) => {
-                x = x + Tensor::embedding(&weights[*slot], &games.positions, -1, false, false);
+                x = &x + Tensor::embedding(&weights[*slot], &games.positions, -1, false, false);
                 None
             }
         };
@@ -216,9 +215,9 @@ impl Gpt {
                 games.mask.as_ref(),
                 cache,
             );
-            x = x + seen;
+            x = &x + seen;
             let normed = layer.mlp_norm.forward(weights, &x);
-            x = x + layer.mlp.forward(weights, &normed);
+            x = &x + layer.mlp.forward(weights, &normed);
         }
         if let Some(cache) = cache {
             cache.grow(games.tokens.size()[1]);

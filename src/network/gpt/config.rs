@@ -132,7 +132,7 @@ impl GptConfig {
     /// The sizes of that name.
     #[must_use]
     pub fn preset(name: &str) -> Option<GptConfig> {
-        (name == "gpt-75m").then(|| GptConfig {
+        (name == "gpt-75m").then_some(GptConfig {
             vocabulary: VocabularyConfig::Uci,
             layers: 10,
             width: 768,

@@ -178,7 +178,7 @@ fn gradients_reach_every_parameter() {
         let next = gpt.next(&weights, &gpt.features(&weights, &games, None));
         let mut loss = next.tokens.square().sum(Kind::Float);
         if let Some(outcome) = next.outcome {
-            loss = loss + outcome.square().sum(Kind::Float);
+            loss = &loss + outcome.square().sum(Kind::Float);
         }
         loss.backward();
         let gradients = Weights::from_flat(&flat.grad(), gpt.parameters());

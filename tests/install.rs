@@ -71,30 +71,32 @@ fn commands_say_what_is_wrong_with_paths_in_a_deleted_folder() {
     let tessera = env!("CARGO_BIN_EXE_tessera");
     let fine = in_a_deleted_folder(tessera, &["perft", "2"], "");
     assert!(fine.status.success());
-    let mut wrong = vec![
+    let measuring = [
         (
             tessera,
             vec!["puzzles", "puzzles.csv", "--backend", "random"],
         ),
         (tessera, vec!["epd", "suite.epd", "--backend", "random"]),
     ];
+    #[cfg(not(feature = "torch"))]
+    let with_networks = [];
     #[cfg(feature = "torch")]
-    {
+    let with_networks = {
         let train = env!("CARGO_BIN_EXE_train");
         let fine = in_a_deleted_folder(train, &["describe", "--preset", "cf-1m-gab"], "");
         let complained = String::from_utf8_lossy(&fine.stderr);
         assert!(fine.status.success(), "{complained}");
         let games = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/games/master-games.pgn");
-        wrong.extend([
+        [
             (tessera, vec!["describe", "net.pt"]),
             (tessera, vec!["import", "net.pb.gz", "-o", "net.pt"]),
             (train, vec!["stats", "games.pgn"]),
             (train, vec!["pack", "games.pgn", "-o", "games.shard"]),
             (train, vec!["pack", games, "--played", "-o", "games.shard"]),
             (train, vec!["run", "--config", "run.toml", "-o", "run"]),
-        ]);
-    }
-    for (program, arguments) in wrong {
+        ]
+    };
+    for (program, arguments) in measuring.into_iter().chain(with_networks) {
         let output = in_a_deleted_folder(program, &arguments, "");
         let errors = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {errors}");

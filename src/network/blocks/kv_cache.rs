@@ -54,7 +54,7 @@ impl KvCache {
         self.length = self.length.min(length.max(0));
     }
 
-    /// Keeps these runs, i64 [runs], in this order.
+    /// Keeps the runs of these numbers, i64 `[B]`, in this order.
     pub fn select(&mut self, runs: &Tensor) {
         for tensor in self.layers.iter_mut().flatten() {
             *tensor = tensor.index_select(0, runs);

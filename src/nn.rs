@@ -97,13 +97,12 @@ impl Batch {
                 encoder.encode(game, tokens)?;
                 ends.push(tokens.len());
                 ratings.push(game.ratings());
-                let vocabulary = &encoder.vocabulary;
-                // Nothing is learned of the filling: such a move is the least likely.
-                let token = |&mv: &Move| vocabulary.token(game.position(), mv);
-                let tokens = moves
-                    .iter()
-                    .map(|mv| token(mv).unwrap_or_else(|| vocabulary.padding()));
-                self.moves.extend(tokens);
+                let (vocabulary, position) = (&encoder.vocabulary, game.position());
+                // Nothing is learned of the filling, which stands for moves without a token.
+                let token = |&mv| vocabulary.token(position, mv);
+                let tokens = moves.iter().map(token);
+                let padding = vocabulary.padding();
+                self.moves.extend(tokens.map(|it| it.unwrap_or(padding)));
             }
         }
         self.keys.push(encoder.key(game));

@@ -7,6 +7,8 @@ mod ablation;
 mod exact;
 #[path = "train/families.rs"]
 mod families;
+#[path = "train/games.rs"]
+mod games;
 #[path = "train/kept.rs"]
 mod kept;
 #[path = "train/merging.rs"]

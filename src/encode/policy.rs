@@ -12,7 +12,8 @@ use std::sync::LazyLock;
 /// Entries of the policy vector.
 pub const POLICY_SIZE: usize = 1858;
 
-const PAIRS: usize = 1792;
+/// Pairs of squares that a queen or a knight could travel.
+pub(super) const PAIRS: usize = 1792;
 const NONE: u16 = u16::MAX;
 const PROMOTIONS: [Role; 3] = [Role::Queen, Role::Rook, Role::Bishop];
 

@@ -3,6 +3,7 @@
 //! First the moves, then the start of a game, its ends, and the filling that nothing is
 //! learned of.
 
+use super::policy::{PAIRS, from_square_to_square, pair_index};
 use shakmaty::san::SanPlus;
 use shakmaty::uci::UciMove;
 use shakmaty::{CastlingMode, Chess, Color, Move, Role, Square};
@@ -12,7 +13,6 @@ use std::collections::HashMap;
 /// and four promotions for each of the 44 steps of a pawn onto its last rank.
 pub const UCI_MOVES: usize = PAIRS + 2 * PROMOTIONS;
 
-const PAIRS: usize = 1792;
 /// Promotions of a colour.
 const PROMOTIONS: usize = 22 * ROLES.len();
 const ROLES: [Role; 4] = [Role::Queen, Role::Rook, Role::Bishop, Role::Knight];
@@ -140,15 +140,6 @@ impl Vocabulary {
         Ok(Vocabulary::San(SanMoves { texts, numbers }))
     }
 
-    /// Its moves in standard algebraic notation, by number; `None` if it is UCI's.
-    #[must_use]
-    pub fn san_moves(&self) -> Option<&[String]> {
-        match self {
-            Vocabulary::Uci => None,
-            Vocabulary::San(san) => Some(&san.texts),
-        }
-    }
-
     /// How many moves it has: their tokens are the numbers below.
     #[must_use]
     pub fn moves(&self) -> usize {
@@ -160,14 +151,8 @@ impl Vocabulary {
 
     /// How many tokens it has.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.moves() + 2 + GameEnd::ALL.len()
-    }
-
-    /// Never: it has tokens besides moves.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        false
     }
 
     /// The token of the start of a game.
@@ -185,7 +170,7 @@ impl Vocabulary {
     /// The token of what nothing is learned of.
     #[must_use]
     pub fn padding(&self) -> u16 {
-        self.len() as u16 - 1
+        self.size() as u16 - 1
     }
 
     /// What a token stands for; `None` if there is no such token.
@@ -265,7 +250,7 @@ fn uci_number(mv: Move) -> Option<u16> {
         return None;
     };
     let Some(promotion) = promotion else {
-        return super::policy::pair_index(from, to);
+        return pair_index(from, to);
     };
     let role = ROLES.iter().position(|&role| role == promotion)?;
     let step = 2 * usize::from(from.file()) + usize::from(to.file());
@@ -277,7 +262,7 @@ fn uci_number(mv: Move) -> Option<u16> {
 fn uci_move(number: u16) -> Option<UciMove> {
     let number = usize::from(number);
     let Some(promotion) = number.checked_sub(PAIRS) else {
-        let (from, to, _) = super::policy::from_square_to_square(number)?;
+        let (from, to, _) = from_square_to_square(number)?;
         return Some(UciMove::Normal {
             from: Square::new(from as u32),
             to: Square::new(to as u32),
@@ -374,7 +359,7 @@ mod tests {
                 assert_eq!(GameEnd::new(end.winner(), end.is_mate()), end);
             }
             assert_eq!(vocabulary.read(vocabulary.padding()), Some(Token::Padding));
-            assert_eq!(vocabulary.read(vocabulary.len() as u16), None);
+            assert_eq!(vocabulary.read(vocabulary.size() as u16), None);
             assert_eq!(vocabulary.text(start), None);
         }
     }

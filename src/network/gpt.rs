@@ -61,10 +61,9 @@ struct Layer {
     mlp: Mlp,
 }
 
-/// Games as a network reads them: B rows of T tokens. A row may hold several games one
-/// after the other.
+/// B rows of T tokens as a network reads them.
 #[derive(Debug)]
-pub struct Games {
+pub struct Sequences {
     /// Tokens, i64 [B, T].
     pub tokens: Tensor,
     /// Each token's place in its game from 0, i64 [B, T].
@@ -74,7 +73,8 @@ pub struct Games {
     /// What the result is to be: 0 anything, 1 White wins, 2 a draw, 3 Black wins; i64
     /// [B, T] or [B, 1].
     pub results: Tensor,
-    /// Which of S tokens each may see, bool [B, 1, T, S]; without it all before it.
+    /// Which of S tokens each may see, those in a cache first, bool [B, 1, T, S]; without it
+    /// itself and all before it.
     pub mask: Option<Tensor>,
 }
 
@@ -87,15 +87,15 @@ pub struct Next {
     pub outcome: Option<Tensor>,
 }
 
-impl Games {
+impl Sequences {
     /// Rows that hold one game each from its start, without filling: tokens i64 [B, T],
     /// nothing known of players and result.
     #[must_use]
-    pub fn of_tokens(tokens: Tensor) -> Games {
+    pub fn of_tokens(tokens: Tensor) -> Sequences {
         let device = tokens.device();
         let (rows, columns) = tokens.size2().expect("rows of tokens");
         let positions = Tensor::arange(columns, (Kind::Int64, device));
-        Games {
+        Sequences {
             positions: positions.expand([rows, columns], false),
             ratings: Tensor::zeros([rows, 1, 2], (Kind::Float, device)),
             results: Tensor::zeros([rows, 1], (Kind::Int64, device)),
@@ -135,7 +135,7 @@ impl Gpt {
             rows: 1,
             ..Dense::per_token(width, output).without_bias()
         };
-        let moves = vocabulary.len() as i64;
+        let moves = vocabulary.size() as i64;
         let head = (!config.tied).then(|| builder.linear("head", dense(moves), Part::Main));
         if config.tied {
             builder.count(Part::Main, width * moves);
@@ -189,38 +189,50 @@ impl Gpt {
     }
 
     /// Features [B, T, width] of each token. With a cache the rows go on where it ends.
+    ///
+    /// # Panics
+    /// If the cache has no room for them.
     pub fn features(
         &self,
         weights: &Weights,
-        games: &Games,
+        sequences: &Sequences,
         mut cache: Option<&mut KvCache>,
     ) -> Tensor {
         let table = self.tokens.table(weights);
-        let mut x = Tensor::embedding(&table, &games.tokens, -1, false, false)
-            + self.conditions.of(weights, &games.ratings, &games.results);
+        let mut x = Tensor::embedding(&table, &sequences.tokens, -1, false, false)
+            + self
+                .conditions
+                .of(weights, &sequences.ratings, &sequences.results);
         let rotations = match &self.positions {
-            Positions::Rotary(rotary) => Some(rotary.at(&games.positions, x.kind())),
+            Positions::Rotary(rotary) => Some(rotary.at(&sequences.positions, x.kind())),
             Positions::Learned(slot) => {
-                x = &x + Tensor::embedding(&weights[*slot], &games.positions, -1, false, false);
+                x = &x + Tensor::embedding(&weights[*slot], &sequences.positions, -1, false, false);
                 None
+            }
+        };
+        let mask = match (&sequences.mask, cache.as_deref().map_or(0, KvCache::len)) {
+            (Some(mask), _) => Some(mask.shallow_clone()),
+            (None, 0) => None,
+            // New tokens see all that are cached, and the new ones before them.
+            (None, past) => {
+                let new = sequences.tokens.size()[1];
+                let all = Tensor::ones([new, past + new], (Kind::Bool, x.device()));
+                Some(all.tril(past))
             }
         };
         for (number, layer) in self.layers.iter().enumerate() {
             let normed = layer.attention_norm.forward(weights, &x);
             let cache = cache.as_deref_mut().map(|cache| (cache, number));
-            let seen = layer.attention.forward(
-                weights,
-                &normed,
-                rotations.as_ref(),
-                games.mask.as_ref(),
-                cache,
-            );
+            let seen =
+                layer
+                    .attention
+                    .forward(weights, &normed, rotations.as_ref(), mask.as_ref(), cache);
             x = &x + seen;
             let normed = layer.mlp_norm.forward(weights, &x);
             x = &x + layer.mlp.forward(weights, &normed);
         }
         if let Some(cache) = cache {
-            cache.grow(games.tokens.size()[1]);
+            cache.grow(sequences.tokens.size()[1]);
         }
         self.norm.forward(weights, &x)
     }
@@ -276,12 +288,12 @@ impl Layer {
         Layer {
             attention_norm: norm(builder, "attention_norm", config),
             attention: builder.scope("attention", |builder| {
-                SelfAttention::build(builder, config.width, config.heads, 1, gain)
+                SelfAttention::build(builder, config.width, config.heads, config.context, gain)
             }),
             mlp_norm: norm(builder, "mlp_norm", config),
             mlp: builder.scope("mlp", |builder| match config.mlp {
-                MlpKind::SwiGlu => Mlp::swiglu(builder, sizes, 1, gain),
-                MlpKind::Gelu => Mlp::gelu(builder, sizes, 1, gain),
+                MlpKind::SwiGlu => Mlp::swiglu(builder, sizes, gain),
+                MlpKind::Gelu => Mlp::gelu(builder, sizes, gain),
             }),
         }
     }

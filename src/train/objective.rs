@@ -11,7 +11,7 @@ pub(super) use games::Games;
 pub(super) use positions::Positions;
 pub use positions::TeacherError;
 
-use super::config::TrainConfig;
+use super::config::{ConfigError, TrainConfig};
 use super::distributed::{GroupError, World};
 use super::error::TrainError;
 use crate::data::examples::Examples;
@@ -88,6 +88,14 @@ pub(super) trait Objective: Debug + Send + Sized + 'static {
     /// Each term of each sample, L tensors f32 `[B]`; whatever where the sample's
     /// weight is 0.
     fn values(&self, outputs: &Self::Outputs, samples: &Self::Samples) -> Vec<Tensor>;
+}
+
+/// A key that means nothing to this network, but to those that read `what`.
+fn not_for(key: &str, what: &str) -> ConfigError {
+    ConfigError::Key {
+        key: key.to_owned(),
+        reason: format!("is for networks that read {what}"),
+    }
 }
 
 /// Random numbers that depend on the seed and on the batch's place in the order of

@@ -214,7 +214,7 @@ impl Display {
         });
         let (name, loss) = progress.trained.first().copied().unwrap_or_default();
         let message = format!(
-            "{:.0} positions/s, {} seen, {name} loss {:.4}{validated}",
+            "{:.0} samples/s, {} seen, {name} loss {:.4}{validated}",
             progress.samples_per_second,
             HumanCount(progress.samples),
             loss.unwrap_or(f64::NAN),

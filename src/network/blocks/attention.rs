@@ -19,20 +19,21 @@ pub(in crate::network) struct SelfAttention {
 }
 
 impl SelfAttention {
-    /// Adds the block's parameters, whose output starts smaller by `gain`; for each of
-    /// `tokens` that it is applied to, which look at half as many.
+    /// Adds the block's parameters, whose output starts smaller by `gain`. Counts are those
+    /// of a token in a full run of `context`, where it sees half of the others.
     pub fn build(
         builder: &mut Builder,
         width: i64,
         heads: i64,
-        tokens: i64,
+        context: i64,
         gain: f64,
     ) -> SelfAttention {
         let dense = |output| Dense {
-            rows: tokens,
+            rows: 1,
             ..Dense::per_token(width, output).without_bias()
         };
-        builder.count_macs(tokens * tokens * width);
+        // Two products with each token that is seen.
+        builder.count_macs(context * width);
         SelfAttention {
             heads,
             head_width: width / heads,
@@ -41,8 +42,9 @@ impl SelfAttention {
         }
     }
 
-    /// What each token learns of those that it sees. `mask`, bool [B, 1, T, S], says which
-    /// of S tokens each may see; without one all before it. `cache` holds the keys and
+    /// What each token learns of those that it sees. `mask`, bool, of [B, 1, T, S] or
+    /// less, says which of S tokens each may see; without one there are no earlier tokens, and
+    /// each sees those before it. `cache` holds the keys and
     /// values of this layer's earlier tokens and takes those of the new ones.
     pub fn forward(
         &self,

@@ -19,16 +19,15 @@ pub(in crate::network) enum Mlp {
 }
 
 impl Mlp {
-    /// Adds the parameters of gated layers, whose output starts smaller by `gain`; for
-    /// each of `tokens` that they are applied to.
-    pub fn swiglu(builder: &mut Builder, [width, hidden]: [i64; 2], tokens: i64, gain: f64) -> Mlp {
-        let [widen, narrow] = build(builder, [width, 2 * hidden], [hidden, width], tokens, gain);
+    /// Adds the parameters of gated layers, whose output starts smaller by `gain`.
+    pub fn swiglu(builder: &mut Builder, [width, hidden]: [i64; 2], gain: f64) -> Mlp {
+        let [widen, narrow] = build(builder, [width, 2 * hidden], [hidden, width], gain);
         Mlp::SwiGlu { widen, narrow }
     }
 
     /// The same of layers without gates.
-    pub fn gelu(builder: &mut Builder, [width, hidden]: [i64; 2], tokens: i64, gain: f64) -> Mlp {
-        let [widen, narrow] = build(builder, [width, hidden], [hidden, width], tokens, gain);
+    pub fn gelu(builder: &mut Builder, [width, hidden]: [i64; 2], gain: f64) -> Mlp {
+        let [widen, narrow] = build(builder, [width, hidden], [hidden, width], gain);
         Mlp::Gelu { widen, narrow }
     }
 
@@ -45,15 +44,9 @@ impl Mlp {
     }
 }
 
-fn build(
-    builder: &mut Builder,
-    widen: [i64; 2],
-    narrow: [i64; 2],
-    tokens: i64,
-    gain: f64,
-) -> [Linear; 2] {
+fn build(builder: &mut Builder, widen: [i64; 2], narrow: [i64; 2], gain: f64) -> [Linear; 2] {
     let dense = |[input, output]: [i64; 2]| Dense {
-        rows: tokens,
+        rows: 1,
         ..Dense::per_token(input, output).without_bias()
     };
     [

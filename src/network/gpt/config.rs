@@ -124,29 +124,7 @@ pub enum GptConfigError {
     Vocabulary(#[from] crate::encode::VocabularyError),
 }
 
-/// About the size of the published GPT-Chess, whose base model has 75 million parameters:
-/// GPT-2's blocks.
-pub const PRESETS: [&str; 1] = ["gpt-75m"];
-
 impl GptConfig {
-    /// The sizes of that name.
-    #[must_use]
-    pub fn preset(name: &str) -> Option<GptConfig> {
-        (name == "gpt-75m").then_some(GptConfig {
-            vocabulary: VocabularyConfig::Uci,
-            layers: 10,
-            width: 768,
-            heads: 12,
-            feed_forward: 3072,
-            context: 512,
-            norm: NormKind::Layer,
-            positions: PositionKind::Learned,
-            mlp: MlpKind::Gelu,
-            tied: false,
-            outcome: false,
-        })
-    }
-
     /// Checks that there can be a network of these sizes; its vocabulary.
     ///
     /// # Errors

@@ -39,7 +39,9 @@ impl TokenEmbedding {
             let mut add =
                 |name: &str, rows| builder.add(name, &[rows, width], Initial::Normal(DEVIATION));
             match vocabulary {
-                Vocabulary::San(_) => TokenEmbedding::Whole(add("weight", vocabulary.len() as i64)),
+                Vocabulary::San(_) => {
+                    TokenEmbedding::Whole(add("weight", vocabulary.size() as i64))
+                }
                 Vocabulary::Uci => TokenEmbedding::Parts {
                     from: add("from", 64),
                     to: add("to", 64),

@@ -5,7 +5,7 @@
 
 mod legality;
 
-use super::{Narrow, Objective, Term, random_of};
+use super::{Narrow, Objective, Term, not_for, random_of};
 use crate::data::examples::{self, GameColumns, GameTokens};
 use crate::data::loader::Batch;
 use crate::data::sample::Wdl;
@@ -44,7 +44,7 @@ pub(in crate::train) struct GameSamples {
     result: Tensor,
     /// Ratings of White and Black, f32 [B, 1, 2]; 0 where unknown or hidden.
     ratings: Tensor,
-    /// The result that is asked for, i64 [B, 1], as [`gpt::Games::results`].
+    /// The result that is asked for, i64 [B, 1], as [`gpt::Sequences::results`].
     wanted: Tensor,
     /// Tokens that are read of each game.
     lengths: Vec<i64>,
@@ -180,6 +180,12 @@ impl Objective for Games {
     }
 
     fn new(config: &TrainConfig, device: Device) -> Result<Games, TrainError> {
+        if config.augment.mirror > 0.0 {
+            return Err(not_for("augment.mirror", "positions").into());
+        }
+        if config.distillation.is_some() {
+            return Err(not_for("distillation", "positions").into());
+        }
         Ok(Games {
             augment: config.augment.clone(),
             ..Games::for_validation(config, device)?
@@ -238,10 +244,10 @@ impl Objective for Games {
     }
 
     fn forward(&self, weights: &Weights, samples: &GameSamples) -> Next {
-        let games = gpt::Games {
+        let games = gpt::Sequences {
             ratings: samples.ratings.shallow_clone(),
             results: samples.wanted.shallow_clone(),
-            ..gpt::Games::of_tokens(samples.tokens.shallow_clone())
+            ..gpt::Sequences::of_tokens(samples.tokens.shallow_clone())
         };
         let features = self.model.features(weights, &games, None);
         self.model.next(weights, &features)

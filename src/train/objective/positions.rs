@@ -13,7 +13,7 @@ mod tensors;
 pub(in crate::train) use augment::tests::batch;
 pub use teacher::TeacherError;
 
-use super::{Narrow, Objective, Term};
+use super::{Narrow, Objective, Term, not_for};
 use crate::data::examples;
 use crate::data::loader::Batch;
 use crate::encode::{BOARDS, InputFormat, SCALARS};
@@ -97,6 +97,19 @@ impl Objective for Positions {
     }
 
     fn new(config: &TrainConfig, device: Device) -> Result<Positions, TrainError> {
+        let AugmentConfig {
+            hide_ratings,
+            hide_result,
+            ..
+        } = config.augment;
+        for (key, share) in [
+            ("augment.hide_ratings", hide_ratings),
+            ("augment.hide_result", hide_result),
+        ] {
+            if share > 0.0 {
+                return Err(not_for(key, "whole games").into());
+            }
+        }
         let plain = Positions::for_validation(config, device)?;
         let kind = config.precision.kind();
         let load = |teacher| Teacher::load(teacher, config.code, plain.format, device, kind);

@@ -78,6 +78,10 @@ mod tests {
         let maia3 = ArchitectureConfig::Maia3 {
             model: Maia3Config::preset("maia3-3m").unwrap(),
         };
+        let gpt = toml::from_str(
+            "family = \"gpt\"\n[model]\nlayers = 1\nwidth = 8\nheads = 1\nfeed_forward = 8",
+        )
+        .unwrap();
         let graph = ArchitectureConfig::Onnx {
             model: GraphConfig {
                 operator_set: 17,
@@ -91,6 +95,7 @@ mod tests {
         for (family, architecture) in [
             ("Chessformer", chessformer),
             ("Maia3", maia3),
+            ("Gpt", gpt),
             ("Graph", graph),
         ] {
             let config = "name = \"x\"\nsteps = 1\nbatch = 1\npreset = \"cf-1m-gab\"\n[data]";

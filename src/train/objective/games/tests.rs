@@ -128,7 +128,7 @@ fn what_is_right_costs_nothing() {
             2,
         ))
         .unwrap();
-    let classes = Vocabulary::Uci.len() as i64;
+    let classes = Vocabulary::Uci.size() as i64;
     let sure = |target: &Tensor, classes: i64| target.clamp_min(0).one_hot(classes) * 50.0;
     let outcome = samples.result.unsqueeze(1).expand_as(&samples.next);
     let outputs = Next {

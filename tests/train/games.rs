@@ -1,0 +1,106 @@
+//! Networks that read whole games.
+
+use super::workplace::{fail, metrics, succeed, train, workplace};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// The workplace's configuration for a GPT in place of its network.
+fn configure(folder: &Path) {
+    let config = fs::read_to_string(folder.join("tiny.toml")).unwrap();
+    let (before, rest) = config.split_once("[model]").unwrap();
+    let after = &rest[rest.find("\n[").unwrap()..];
+    let model = "layers = 2\nwidth = 32\nheads = 2\nfeed_forward = 32\ncontext = 48";
+    let network = format!("[network]\nfamily = \"gpt\"\n[network.model]\n{model}\n");
+    let augment = "\n[augment]\nhide_result = 0.5\n";
+    // A run of fewer steps learns at the same rates.
+    let shape = "warmup = 5\nshape = { kind = \"stable\", decay = 0.0 }";
+    let config = format!("{before}{network}{after}{augment}")
+        .replace("batch = 64", "batch = 16")
+        .replace("warmup = 5", shape);
+    fs::write(folder.join("gpt.toml"), config).unwrap();
+}
+
+fn run(folder: &Path, output: &str, settings: &[&str]) -> std::process::Command {
+    let mut command = train(folder);
+    command.args(["run", "--config", "gpt.toml", "-o", output]);
+    command.args(["--device", "cpu", "--threads", "1"]);
+    for setting in settings {
+        command.args(["--set", setting]);
+    }
+    command
+}
+
+#[test]
+fn a_gpt_learns_games_and_goes_on_exactly() {
+    let workplace = workplace(30);
+    let folder = workplace.path();
+    configure(folder);
+    succeed(&mut run(folder, "whole", &[]));
+    let whole = metrics(folder, "whole");
+    let steps = |lines: &[Value]| -> Vec<Value> {
+        let lines = lines.iter().filter(|line| line["split"] == "train");
+        lines.cloned().collect()
+    };
+    let trained = steps(&whole).into_iter();
+    let trained: Vec<f64> = trained
+        .map(|line| line["policy"].as_f64().unwrap())
+        .collect();
+    assert_eq!(trained.len(), 30);
+    // 1,975 tokens at first, each as likely as the others.
+    assert!((trained[0] - 1975f64.ln()).abs() < 0.3, "{trained:?}");
+    assert!(trained[29] < trained[0] - 1.0, "{trained:?}");
+    let mut validations = whole.iter().filter(|line| line["split"] == "validation");
+    let last = validations.next_back().unwrap();
+    assert!(last["result"].as_f64().unwrap() > 0.0);
+    let legality = &last["legality"];
+    let shares = legality["by_ply"].as_array().unwrap();
+    for share in shares[..2].iter().chain([&legality["all"]]) {
+        assert!((0.0..=1.0).contains(&share.as_f64().unwrap()), "{legality}");
+    }
+    // Of 48 tokens the context has, the last is in the third row.
+    assert!(shares[3..].iter().all(Value::is_null), "{legality}");
+
+    succeed(&mut run(folder, "parts", &["steps=15"]));
+    succeed(&mut run(folder, "parts", &[]));
+    assert_eq!(steps(&metrics(folder, "parts")), steps(&whole));
+    assert_eq!(metrics(folder, "parts").last(), whole.last());
+    succeed(train(folder).args(["report", "whole", "-o", "report.html"]));
+    let page = fs::read_to_string(folder.join("report.html")).unwrap();
+    assert!(page.contains("policy") && page.contains("result"));
+    let told = fail(train(folder).args(["export", "whole", "-o", "gpt.pt"]));
+    assert!(told.contains("family gpt do not evaluate"), "{told}");
+}
+
+#[test]
+fn what_is_for_other_networks_is_refused_by_its_key() {
+    let workplace = workplace(1);
+    let folder = workplace.path();
+    configure(folder);
+    let told = fail(&mut run(folder, "run", &["augment.mirror=0.5"]));
+    assert!(
+        told.contains("augment.mirror: is for networks that read positions"),
+        "{told}"
+    );
+    let told = fail(&mut run(folder, "run", &["distillation.net=\"net.pt\""]));
+    assert!(
+        told.contains("distillation: is for networks that read positions"),
+        "{told}"
+    );
+    let hidden = [
+        "run",
+        "--config",
+        "tiny.toml",
+        "--set",
+        "augment.hide_ratings=0.5",
+    ];
+    let told = fail(
+        train(folder)
+            .args(hidden)
+            .args(["-o", "run", "--device", "cpu"]),
+    );
+    assert!(
+        told.contains("augment.hide_ratings: is for networks that read whole games"),
+        "{told}"
+    );
+}

@@ -30,7 +30,8 @@ pub use load::{
     NetworkOptions, load, load_for_many,
 };
 pub use metadata::{
-    CONTRACT, ContractError, EncoderSpec, FORWARD, Metadata, Method, SEARCH_VALUES, TensorSpec,
+    CONTRACT, ContractError, EncoderSpec, FORWARD, Metadata, Method, PlanesSpec, SEARCH_VALUES,
+    STEP, TensorSpec,
 };
 pub use network::{NetworkError, formats};
 #[cfg(feature = "torch")]

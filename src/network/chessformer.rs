@@ -25,11 +25,12 @@ pub(crate) use heads::{MOVES_LEFT_FEATURES, MOVES_LEFT_SCALE, policy_gather};
 use super::architecture::{Architecture, NotAnEvaluator};
 use super::bitboards;
 use super::encoder::{AttackLogits, Board, EncoderLayer, displacements, encode, without_head};
-use super::evaluator::{Evaluator, Interface, Positions};
+use super::evaluator::{self, Evaluator, Interface, Positions};
 use super::family::ArchitectureConfig;
 use super::layers::{Linear, dense_mish};
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Dense, Parameter, Weights};
+use super::program::Program;
 use super::size::{Part, Size};
 use super::taps::Tap;
 use crate::encode::{InputFormat, RATINGS, SCALARS};
@@ -263,6 +264,10 @@ impl Architecture for Chessformer {
 
     fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
         Ok(self)
+    }
+
+    fn program(&self) -> Program<'_> {
+        evaluator::program(self)
     }
 }
 

@@ -7,16 +7,18 @@
 
 pub mod config;
 mod embedding;
+mod program;
 #[cfg(test)]
 mod tests;
 
 pub use config::{GptConfig, GptConfigError};
 
 use super::architecture::Architecture;
-use super::blocks::{KvCache, Mlp, Rotary, SelfAttention};
+use super::blocks::{KeyValues, KvCache, Mlp, Rotary, Seen, SelfAttention};
 use super::family::ArchitectureConfig;
 use super::layers::{Linear, Norm};
 use super::parameters::{Builder, Dense, Initial, Parameter, Slot, Weights};
+use super::program::Program;
 use super::size::{Part, Size};
 use crate::encode::Vocabulary;
 use config::{MlpKind, NormKind, PositionKind};
@@ -93,10 +95,10 @@ impl Sequences {
     #[must_use]
     pub fn of_tokens(tokens: Tensor) -> Sequences {
         let device = tokens.device();
-        let (rows, columns) = tokens.size2().expect("rows of tokens");
-        let positions = Tensor::arange(columns, (Kind::Int64, device));
+        let rows = tokens.size()[0];
         Sequences {
-            positions: positions.expand([rows, columns], false),
+            // Counted, so that a trace does so for games of any length.
+            positions: tokens.ones_like().cumsum(1, Kind::Int64) - 1,
             ratings: Tensor::zeros([rows, 1, 2], (Kind::Float, device)),
             results: Tensor::zeros([rows, 1], (Kind::Int64, device)),
             tokens,
@@ -192,11 +194,22 @@ impl Gpt {
     ///
     /// # Panics
     /// If the cache has no room for them.
+    #[must_use]
     pub fn features(
         &self,
         weights: &Weights,
         sequences: &Sequences,
-        mut cache: Option<&mut KvCache>,
+        cache: Option<&mut KvCache>,
+    ) -> Tensor {
+        let past = cache.map(|cache| cache as &mut dyn KeyValues);
+        self.read(weights, sequences, past)
+    }
+
+    fn read(
+        &self,
+        weights: &Weights,
+        sequences: &Sequences,
+        mut past: Option<&mut dyn KeyValues>,
     ) -> Tensor {
         let table = self.tokens.table(weights);
         let mut x = Tensor::embedding(&table, &sequences.tokens, -1, false, false)
@@ -210,29 +223,30 @@ impl Gpt {
                 None
             }
         };
-        let mask = match (&sequences.mask, cache.as_deref().map_or(0, KvCache::len)) {
-            (Some(mask), _) => Some(mask.shallow_clone()),
-            (None, 0) => None,
+        let new = sequences.tokens.size()[1];
+        let seen = match (&sequences.mask, past.as_ref().map_or(0, |past| past.past())) {
+            (Some(mask), _) => Seen::These(mask.shallow_clone()),
+            (None, 0) => Seen::Before,
+            (None, _) if new == 1 => Seen::All,
             // New tokens see all that are cached, and the new ones before them.
             (None, past) => {
-                let new = sequences.tokens.size()[1];
                 let all = Tensor::ones([new, past + new], (Kind::Bool, x.device()));
-                Some(all.tril(past))
+                Seen::These(all.tril(past))
             }
         };
         for (number, layer) in self.layers.iter().enumerate() {
             let normed = layer.attention_norm.forward(weights, &x);
-            let cache = cache.as_deref_mut().map(|cache| (cache, number));
-            let seen =
+            let past = past.as_deref_mut().map(|past| (past as _, number));
+            let learned =
                 layer
                     .attention
-                    .forward(weights, &normed, rotations.as_ref(), mask.as_ref(), cache);
-            x = &x + seen;
+                    .forward(weights, &normed, rotations.as_ref(), &seen, past);
+            x = &x + learned;
             let normed = layer.mlp_norm.forward(weights, &x);
             x = &x + layer.mlp.forward(weights, &normed);
         }
-        if let Some(cache) = cache {
-            cache.grow(sequences.tokens.size()[1]);
+        if let Some(past) = past {
+            past.grow(new);
         }
         self.norm.forward(weights, &x)
     }
@@ -277,6 +291,10 @@ impl Architecture for Gpt {
     /// That of a token.
     fn size(&self) -> Size {
         self.size
+    }
+
+    fn program(&self) -> Program<'_> {
+        program::program(self)
     }
 }
 

@@ -23,10 +23,11 @@ use super::architecture::{Architecture, NotAnEvaluator};
 use super::bitboards;
 use super::chessformer::policy_gather;
 use super::encoder::without_head;
-use super::evaluator::{Evaluator, Interface, Positions};
+use super::evaluator::{self, Evaluator, Interface, Positions};
 use super::family::ArchitectureConfig;
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Parameter, Weights};
+use super::program::Program;
 use super::size::Size;
 use super::taps::Tap;
 use crate::encode::{POLICY_SIZE, SCALARS, from_square_to_square};
@@ -184,6 +185,10 @@ impl Architecture for Lc0 {
 
     fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
         Ok(self)
+    }
+
+    fn program(&self) -> Program<'_> {
+        evaluator::program(self)
     }
 }
 

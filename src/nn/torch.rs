@@ -18,7 +18,7 @@ pub use device::{DeviceError, device};
 pub use hash::tensor_hash;
 pub use module::{Module, Numbers, TorchError};
 pub use process::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
-pub use script::{ExportPrecision, Script, ScriptError};
+pub use script::{ExportPrecision, Run, Script, ScriptError, TracedMethod};
 
 pub(crate) use archive::{Archive, ArchiveError};
 pub(crate) use device::has_format;
@@ -252,6 +252,7 @@ impl TorchBackend {
             Device::Cpu => (CPU_BATCH, CPU_LARGEST, process::threads()),
             _ => (CUDA_BATCH, CUDA_LARGEST, CUDA_THREADS),
         };
+        let planes = metadata.planes()?;
         let heads = Heads::new(metadata);
         let module = module.freeze(device, numbers)?;
         let numbers = Numbers {
@@ -265,13 +266,13 @@ impl TorchBackend {
                 encoder: Encoder::Rows(metadata.format().unwrap_or_default()),
                 has_moves_left: heads.moves_left.is_some(),
                 has_error: heads.error.is_some(),
-                reads_ratings: metadata.encoder.reads_ratings(),
+                reads_ratings: planes.reads_ratings(),
                 recommended_batch,
                 recommended_threads: callers,
                 format: Some(Format::from(Precision::from(numbers))),
             },
             heads,
-            words: words(&metadata.encoder.scalars),
+            words: words(&planes.scalars),
             metadata: metadata.clone(),
             device,
             numbers,

@@ -162,7 +162,10 @@ fn a_network_learns_what_players_of_a_rating_play() {
         tessera::nn::CodePolicy::Checked,
     )
     .unwrap();
-    assert_eq!(metadata.encoder.scalars[7..], ["self_elo", "opponent_elo"]);
+    assert_eq!(
+        metadata.planes().unwrap().scalars[7..],
+        ["self_elo", "opponent_elo"]
+    );
     let (weak, strong, unknown) = (1100, 2300, 0);
     let mut engine = Engine::start(folder);
     engine.set("Agent", "policy");

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tessera::label::PolicyPlayer;
 use tessera::nn::{
-    self, Backend, BackendOptions, CodeArguments, Devices, Metadata, NetworkOptions, Precision,
+    self, Backend, BackendOptions, CodeArguments, Devices, Metadata, NetworkOptions, PlanesSpec,
+    Precision,
 };
 
 /// Digits of a network's hash that tell it from others of its name.
@@ -69,13 +70,7 @@ impl PolicyArguments {
             }
             let (metadata, backend) = &networks[&policy.net];
             let file = policy.net.display();
-            if policy.rating.is_none()
-                && metadata
-                    .encoder
-                    .scalars
-                    .iter()
-                    .any(|name| name == "self_elo")
-            {
+            if policy.rating.is_none() && metadata.planes().is_ok_and(PlanesSpec::reads_ratings) {
                 bail!("{file} imitates players of a given rating: write {file},elo=1500");
             }
             players.push(PolicyPlayer {

@@ -60,15 +60,27 @@ impl KvCache {
             *tensor = tensor.index_select(0, runs);
         }
     }
+}
+
+/// Keys and values of earlier tokens, which new ones are added to.
+pub(in crate::network) trait KeyValues {
+    /// Tokens of each run before the new ones.
+    fn past(&self) -> i64;
 
     /// Appends the new tokens' keys and values [B, heads, n, head width] to a layer's;
-    /// all of them. The new ones count once [`grow`](KvCache::grow) says so.
-    pub(super) fn extend(
-        &mut self,
-        layer: usize,
-        key: &Tensor,
-        value: &Tensor,
-    ) -> (Tensor, Tensor) {
+    /// all of them. The new ones count as earlier ones once [`KeyValues::grow`] says so.
+    fn extend(&mut self, layer: usize, key: &Tensor, value: &Tensor) -> (Tensor, Tensor);
+
+    /// So many new tokens are in all layers.
+    fn grow(&mut self, new: i64);
+}
+
+impl KeyValues for KvCache {
+    fn past(&self) -> i64 {
+        self.length
+    }
+
+    fn extend(&mut self, layer: usize, key: &Tensor, value: &Tensor) -> (Tensor, Tensor) {
         let new = key.size()[2];
         let kept = |held: &Tensor, new_ones: &Tensor| {
             held.narrow(2, self.length, new).copy_(new_ones);
@@ -78,8 +90,7 @@ impl KvCache {
         (kept(keys, key), kept(values, value))
     }
 
-    /// So many new tokens are in all layers.
-    pub(in crate::network) fn grow(&mut self, new: i64) {
+    fn grow(&mut self, new: i64) {
         self.length += new;
     }
 }

@@ -17,10 +17,21 @@ pub(crate) struct RawTensor {
 /// Receives a tensor to own and its name to read.
 type VisitTensor = unsafe extern "C" fn(*mut c_void, *const c_char, *mut RawTensor);
 
-/// Runs a forward pass over the rows and puts as many new tensors as asked for
-/// into the slots; returns 0 unless it fails.
-pub(super) type Forward =
-    unsafe extern "C" fn(*mut c_void, *mut RawTensor, *mut *mut RawTensor, usize) -> c_int;
+/// A method to trace: its name, the names of its arguments and examples of them.
+#[repr(C)]
+pub(super) struct Method {
+    pub name: *const c_char,
+    pub arguments: *const *const c_char,
+    pub examples: *const *const RawTensor,
+    pub inputs: usize,
+    pub outputs: usize,
+    pub context: *mut c_void,
+}
+
+/// Runs the method of a context over its inputs and puts as many new tensors as it
+/// returns into the slots; returns 0 unless it fails.
+pub(super) type Run =
+    unsafe extern "C" fn(*mut c_void, *const *mut RawTensor, *mut *mut RawTensor) -> c_int;
 
 /// Looks up the attacks on boards: rows [boards, row width], zeros [boards, 64, 22] and
 /// [boards, 2, 64] to fill in.
@@ -79,10 +90,9 @@ unsafe extern "C" {
         buffers: usize,
         metadata: *const c_char,
         record: *const c_char,
-        example: *const RawTensor,
-        forward: Forward,
-        context: *mut c_void,
-        outputs: usize,
+        methods: *const Method,
+        method_count: usize,
+        run: Run,
         scalar_type: c_int,
         path: *const c_char,
     ) -> *mut c_char;

@@ -90,17 +90,24 @@ impl Teacher {
             Ok(opened) => opened,
             Err(source) => return Err(TeacherError::Network { path, source }),
         };
+        let planes = match metadata.planes() {
+            Ok(planes) => planes.clone(),
+            Err(error) => {
+                let source = error.into();
+                return Err(TeacherError::Network { path, source });
+            }
+        };
         // The rows of the classical formats are the same.
         let is_same =
             |own: InputFormat| own == format || own.is_classical() && format.is_classical();
         if !metadata.format().is_some_and(is_same) {
             return Err(TeacherError::Format {
                 path,
-                format: metadata.encoder.format,
+                format: planes.format,
                 expected: format.number(),
             });
         }
-        let words = torch::words(&metadata.encoder.scalars).map(|words| {
+        let words = torch::words(&planes.scalars).map(|words| {
             let words: Vec<i64> = words.into_iter().map(|word| word as i64).collect();
             Tensor::from_slice(&words).to_device(device)
         });

@@ -7,7 +7,7 @@
 mod human;
 mod immediate;
 mod policy;
-mod sampling;
+pub(crate) mod sampling;
 mod value;
 
 use crate::nn::Backend;

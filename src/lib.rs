@@ -29,6 +29,7 @@
 //! | [`engine`] | other programs that play: UCI engines as child processes |
 //! | [`openings`] | where games begin: books and random moves |
 //! | [`label`] | training data by other engines: games they play, positions they judge |
+//! | [`generate`] | games that a GPT over moves writes |
 //! | [`selfplay`] | training data by our own engine: games against itself |
 //! | [`overwrite`] | refuses outputs that are inputs |
 //! | [`version`] | what `--version` says |
@@ -60,6 +61,8 @@ pub mod error_report;
 pub mod eval;
 #[cfg(feature = "torch")]
 pub mod explain;
+#[cfg(feature = "torch")]
+pub mod generate;
 pub mod guide;
 #[cfg(feature = "torch")]
 pub mod interop;

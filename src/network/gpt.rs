@@ -6,12 +6,14 @@
 //! as Allie has them (Zhang et al. 2024), and the result can be asked for.
 
 pub mod config;
+mod decoder;
 mod embedding;
 mod program;
 #[cfg(test)]
 mod tests;
 
 pub use config::{GptConfig, GptConfigError};
+pub use decoder::{Conditions, Decoder};
 
 use super::architecture::Architecture;
 use super::blocks::{KeyValues, KvCache, Mlp, Rotary, Seen, SelfAttention};
@@ -20,9 +22,9 @@ use super::layers::{Linear, Norm};
 use super::parameters::{Builder, Dense, Initial, Parameter, Slot, Weights};
 use super::program::Program;
 use super::size::{Part, Size};
-use crate::encode::Vocabulary;
+use crate::encode::{MoveEncoder, Vocabulary};
 use config::{MlpKind, NormKind, PositionKind};
-use embedding::{Conditions, TokenEmbedding};
+use embedding::{ConditionEmbedding, TokenEmbedding};
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
@@ -39,7 +41,7 @@ pub struct Gpt {
     parameters: Vec<Parameter>,
     size: Size,
     tokens: TokenEmbedding,
-    conditions: Conditions,
+    conditions: ConditionEmbedding,
     positions: Positions,
     layers: Vec<Layer>,
     norm: Norm,
@@ -117,7 +119,7 @@ impl Gpt {
         let mut builder = Builder::default();
         let GptConfig { width, context, .. } = *config;
         let tokens = TokenEmbedding::build(&mut builder, &vocabulary, width, device);
-        let conditions = Conditions::build(&mut builder, width);
+        let conditions = ConditionEmbedding::build(&mut builder, width);
         let positions = match config.positions {
             PositionKind::Rotary => Positions::Rotary(Rotary::new(width / config.heads, device)),
             PositionKind::Learned => Positions::Learned(builder.add(
@@ -167,33 +169,35 @@ impl Gpt {
         &self.config
     }
 
+    /// How games become what it reads.
+    #[must_use]
+    pub fn encoder(&self) -> MoveEncoder {
+        MoveEncoder {
+            vocabulary: Arc::clone(&self.vocabulary),
+            context: self.config.context as usize,
+        }
+    }
+
     /// Its tokens.
     #[must_use]
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         &self.vocabulary
     }
 
-    /// A cache for so many games, of the type and on the device of `weights`.
+    /// A cache for so many games, of the type and on the device of `weights`, with room
+    /// for so many tokens at first.
     #[must_use]
-    pub fn cache(&self, weights: &Weights, games: i64) -> KvCache {
-        let GptConfig {
-            heads,
-            width,
-            context,
-            ..
-        } = self.config;
+    pub fn cache(&self, weights: &Weights, games: i64, tokens: i64) -> KvCache {
+        let GptConfig { heads, width, .. } = self.config;
         let options = (weights.kind(), weights.tensors()[0].device());
         KvCache::new(
             self.layers.len(),
-            [games, heads, context, width / heads],
+            [games, heads, tokens, width / heads],
             options,
         )
     }
 
     /// Features [B, T, width] of each token. With a cache the rows go on where it ends.
-    ///
-    /// # Panics
-    /// If the cache has no room for them.
     #[must_use]
     pub fn features(
         &self,
@@ -202,17 +206,18 @@ impl Gpt {
         cache: Option<&mut KvCache>,
     ) -> Tensor {
         let past = cache.map(|cache| cache as &mut dyn KeyValues);
-        self.read(weights, sequences, past)
+        self.read(weights, &self.tokens.table(weights), sequences, past)
     }
 
+    /// The same with the vectors of all tokens at hand.
     fn read(
         &self,
         weights: &Weights,
+        table: &Tensor,
         sequences: &Sequences,
         mut past: Option<&mut dyn KeyValues>,
     ) -> Tensor {
-        let table = self.tokens.table(weights);
-        let mut x = Tensor::embedding(&table, &sequences.tokens, -1, false, false)
+        let mut x = Tensor::embedding(table, &sequences.tokens, -1, false, false)
             + self
                 .conditions
                 .of(weights, &sequences.ratings, &sequences.results);

@@ -234,6 +234,17 @@ impl Weights {
         Weights(tensors)
     }
 
+    /// The same in another type and on another device.
+    #[must_use]
+    pub fn to(&self, kind: Kind, device: Device) -> Weights {
+        let tensors = self.0.iter();
+        Weights(
+            tensors
+                .map(|tensor| tensor.to_device(device).to_kind(kind))
+                .collect(),
+        )
+    }
+
     /// The type that the network computes in.
     #[must_use]
     pub fn kind(&self) -> Kind {

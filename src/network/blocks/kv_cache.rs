@@ -10,11 +10,10 @@ pub struct KvCache {
     layers: Vec<[Tensor; 2]>,
     /// Tokens that all layers hold.
     length: i64,
-    capacity: i64,
 }
 
 impl KvCache {
-    /// Room for `runs` runs of up to `capacity` tokens.
+    /// Room for `runs` runs of `capacity` tokens at first; it grows with them.
     #[must_use]
     pub fn new(
         layers: usize,
@@ -27,7 +26,6 @@ impl KvCache {
                 .take(layers)
                 .collect(),
             length: 0,
-            capacity,
         }
     }
 
@@ -41,12 +39,6 @@ impl KvCache {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.length == 0
-    }
-
-    /// Most tokens of a run.
-    #[must_use]
-    pub fn capacity(&self) -> i64 {
-        self.capacity
     }
 
     /// Forgets all tokens but the first so many: moves that were taken back.
@@ -81,12 +73,20 @@ impl KeyValues for KvCache {
     }
 
     fn extend(&mut self, layer: usize, key: &Tensor, value: &Tensor) -> (Tensor, Tensor) {
-        let new = key.size()[2];
-        let kept = |held: &Tensor, new_ones: &Tensor| {
-            held.narrow(2, self.length, new).copy_(new_ones);
-            held.narrow(2, 0, self.length + new)
+        let (length, new) = (self.length, key.size()[2]);
+        let kept = |held: &mut Tensor, new_ones: &Tensor| {
+            let capacity = held.size()[2];
+            if length + new > capacity {
+                let mut size = held.size();
+                size[2] = (length + new).max(2 * capacity);
+                let larger = Tensor::zeros(size, (held.kind(), held.device()));
+                larger.narrow(2, 0, capacity).copy_(held);
+                *held = larger;
+            }
+            held.narrow(2, length, new).copy_(new_ones);
+            held.narrow(2, 0, length + new)
         };
-        let [keys, values] = &self.layers[layer];
+        let [keys, values] = &mut self.layers[layer];
         (kept(keys, key), kept(values, value))
     }
 

@@ -46,7 +46,7 @@ fn forward(gpt: &Gpt) -> TracedMethod<'_> {
                 results: results.shallow_clone(),
                 ..Sequences::of_tokens(tokens.shallow_clone())
             };
-            let features = gpt.read(&weights, &sequences, None);
+            let features = gpt.features(&weights, &sequences, None);
             returned(gpt.next(&weights, &features))
         }),
     }
@@ -106,7 +106,8 @@ fn step(gpt: &Gpt) -> TracedMethod<'_> {
                 earlier: [keys.unbind(0), values.unbind(0)],
                 all: [Vec::new(), Vec::new()],
             };
-            let features = gpt.read(&weights, &sequences, Some(&mut earlier));
+            let table = gpt.tokens.table(&weights);
+            let features = gpt.read(&weights, &table, &sequences, Some(&mut earlier));
             let all = earlier.all.map(|layers| Tensor::stack(&layers, 0));
             let mut outputs = returned(gpt.next(&weights, &features));
             outputs.extend(all);

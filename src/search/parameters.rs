@@ -1,6 +1,6 @@
 //! What steers the search.
 
-use super::Contempt;
+use super::wdl::contempt::Contempt;
 use crate::tablebase::Tablebase;
 use clap::ValueEnum;
 

@@ -1,18 +1,18 @@
 //! Where the visits that reach a node go on to.
 
 use super::SearchWorker;
-use crate::search::arena::Index;
-use crate::search::edges::Unvisited;
-use crate::search::gumbel::Gumbel;
-use crate::search::header::Outcome;
-use crate::search::node::Node;
-use crate::search::packed::pack_move;
-use crate::search::prior::{self, Rank};
-use crate::search::select::{Candidate, exploration, first_play_urgency, share_out};
-use crate::search::standing::contenders;
+use crate::search::descent::select::{Candidate, exploration, first_play_urgency, share_out};
+use crate::search::descent::unvisited::Unvisited;
+use crate::search::descent::utility::Utility;
+use crate::search::root::gumbel::Gumbel;
+use crate::search::root::gumbel::contenders;
 use crate::search::tree::Full;
-use crate::search::utility::Utility;
-use crate::search::value::edge_value;
+use crate::search::tree::arena::Index;
+use crate::search::tree::header::Outcome;
+use crate::search::tree::node::Node;
+use crate::search::tree::packed::pack_move;
+use crate::search::tree::prior::{self, Rank};
+use crate::search::tree::value::edge_value;
 use shakmaty::{MoveList, Position};
 
 /// Visits on their way along an edge.

@@ -1,14 +1,14 @@
 //! How mates that were proven beside the tree come into it.
 
 use super::SearchWorker;
-use crate::search::arena::Index;
-use crate::search::header::{Outcome, Stage};
+use crate::search::descent::picks::{LeafKind, Step};
 use crate::search::mates::MateSearch;
-use crate::search::node::Node;
-use crate::search::packed::pack_move;
-use crate::search::picks::{LeafKind, Step};
-use crate::search::prior::Rank;
 use crate::search::tree::Full;
+use crate::search::tree::arena::Index;
+use crate::search::tree::header::{Outcome, Stage};
+use crate::search::tree::node::Node;
+use crate::search::tree::packed::pack_move;
+use crate::search::tree::prior::Rank;
 use shakmaty::Position;
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -145,25 +145,7 @@ impl Search {
     /// Goes by these parameters from now on. The tree is kept unless it would
     /// have grown otherwise, or in other memory.
     pub fn adjust(&mut self, parameters: &Parameters) {
-        let grown = |parameters: &Parameters| Parameters {
-            threads: 0,
-            multi_pv: 0,
-            move_overhead: 0,
-            seed: 0,
-            minibatch: 0,
-            max_collisions: 0,
-            out_of_order: 0.0,
-            smart_pruning: 0.0,
-            temperature: 0.0,
-            top_p: 0.0,
-            human_time: false,
-            contempt: Contempt {
-                objectivity: 0.0,
-                ..parameters.contempt.clone()
-            },
-            ..parameters.clone()
-        };
-        if grown(&self.parameters) == grown(parameters) {
+        if self.parameters.grows_like(parameters) {
             self.parameters = parameters.clone();
             self.count_threads();
         } else {

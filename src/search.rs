@@ -18,12 +18,16 @@
 //! | `root` | noise, temperature, Gumbel selection; tree reuse |
 //! | `clock` | what evaluations take, and how much of the clock a move may |
 //! | `shared` | the state that the threads of one search have in common |
+//! | `environment` | what is searched: the rules of chess, the backend's evaluations |
 //! | `descent` | a visit: PUCT and what it maximises, descent, backup |
 //! | `report` | lines, scores and statistics; the first plies of the tree |
 //! | `stopper`, `helpers` | stop conditions and when to report; the threads |
 
 mod clock;
 mod descent;
+#[cfg(test)]
+mod dream;
+mod environment;
 mod helpers;
 mod mates;
 mod numeric;
@@ -55,6 +59,7 @@ use crate::tablebase::RootMoves;
 use clock::latency::Latency;
 use clock::time::TimeBudget;
 use descent::worker::SearchWorker;
+use environment::Rules;
 use helpers::Helpers;
 use mates::{MateSearch, claimable};
 use rand_xoshiro::rand_core::RngCore;
@@ -248,10 +253,10 @@ impl Search {
             helpers.filter(|_| shared.remaining.load(Relaxed) > shared.batch_size() as u64);
         let searched = catch_unwind(AssertUnwindSafe(|| match helpers {
             Some(helpers) => helpers.beside(
-                &|| SearchWorker::new(&shared).run(|| shared.stopped()),
-                || SearchWorker::new(&shared).run(|| stopper.check()),
+                &|| SearchWorker::new(&shared, Rules::new(&shared)).run(|| shared.stopped()),
+                || SearchWorker::new(&shared, Rules::new(&shared)).run(|| stopper.check()),
             ),
-            None => SearchWorker::new(&shared).run(|| stopper.check()),
+            None => SearchWorker::new(&shared, Rules::new(&shared)).run(|| stopper.check()),
         }));
         let failure = shared.failure.lock().take();
         let broke_off = searched.is_err() || failure.is_some();

@@ -25,6 +25,7 @@ mod search {
 
     mod clock;
     mod descent;
+    mod environment;
     mod mates;
     mod numeric;
     mod root;

@@ -2,6 +2,7 @@
 
 use super::clock::latency::Latency;
 use super::descent::worker::SearchWorker;
+use super::environment::Rules;
 use super::root::Root;
 use super::shared::{Progress, Shared};
 use super::sync::{AtomicBool, AtomicU64, Mutex, RwLock};
@@ -126,9 +127,9 @@ fn search(number: u32, fate: Fate, between: impl Fn()) -> Ended {
         ponder_time: None,
         remaining: AtomicU64::new(VISITS),
     };
-    let helper = || SearchWorker::new(&shared).run(|| shared.stopped());
+    let helper = || SearchWorker::new(&shared, Rules::new(&shared)).run(|| shared.stopped());
     let caller = || {
-        SearchWorker::new(&shared).run(|| {
+        SearchWorker::new(&shared, Rules::new(&shared)).run(|| {
             between();
             shared.stopped()
         });

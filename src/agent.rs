@@ -6,14 +6,16 @@
 
 mod human;
 mod immediate;
+mod options;
 mod policy;
 pub(crate) mod sampling;
 mod value;
 
 use crate::nn::Backend;
 use crate::play::Agent;
-use crate::search::{Parameters, Search};
+use crate::search::Search;
 pub use human::{HIGHEST_LEVEL, LOWEST_LEVEL};
+pub use options::Options;
 
 use human::HumanAgent;
 use immediate::ImmediateAgent;
@@ -21,9 +23,9 @@ use std::sync::Arc;
 
 /// An agent whose options can change between moves.
 pub trait ConfigurableAgent: Agent {
-    /// Plays by these parameters from now on. It keeps what it knows as far as
-    /// that stays true.
-    fn adjust(&mut self, parameters: &Parameters);
+    /// Plays by these options from now on. It keeps what it knows as far as that
+    /// stays true.
+    fn adjust(&mut self, options: &Options);
 
     /// Asks `backend` from now on, which evaluates every position as the one before
     /// it did.
@@ -31,8 +33,8 @@ pub trait ConfigurableAgent: Agent {
 }
 
 impl ConfigurableAgent for Search {
-    fn adjust(&mut self, parameters: &Parameters) {
-        Search::adjust(self, parameters);
+    fn adjust(&mut self, options: &Options) {
+        Search::adjust(self, &options.search);
     }
 
     fn set_backend(&mut self, backend: Arc<dyn Backend>) {
@@ -58,23 +60,17 @@ pub enum AgentKind {
 impl AgentKind {
     /// The agent, thinking with `backend`.
     #[must_use]
-    pub fn build(
-        self,
-        backend: Arc<dyn Backend>,
-        parameters: &Parameters,
-    ) -> Box<dyn ConfigurableAgent> {
+    pub fn build(self, backend: Arc<dyn Backend>, options: &Options) -> Box<dyn ConfigurableAgent> {
         match self {
-            AgentKind::Mcts => Box::new(Search::new(backend, parameters)),
-            AgentKind::Policy => {
-                Box::new(ImmediateAgent::new(policy::answer, 1, backend, parameters))
-            }
+            AgentKind::Mcts => Box::new(Search::new(backend, &options.search)),
+            AgentKind::Policy => Box::new(ImmediateAgent::new(policy::answer, 1, backend, options)),
             AgentKind::Value => Box::new(ImmediateAgent::new(
                 value::answer,
                 value::EVALUATIONS,
                 backend,
-                parameters,
+                options,
             )),
-            AgentKind::Human => Box::new(HumanAgent::new(backend, parameters)),
+            AgentKind::Human => Box::new(HumanAgent::new(backend, options)),
         }
     }
 

@@ -21,6 +21,7 @@
 //! | [`play`] | the contract of players: limits, control, reports, choice, [`play::Agent`] |
 //! | [`search`] | PUCT: tree, selection, batched gathering, backup, stopping, time; knows [`nn::Backend`], never torch |
 //! | [`agent`] | the agents that can be chosen: `mcts` (a search), `policy`, `value`, `human` |
+//! | [`player`] | a network, its agent and their options, kept from move to move; what [`uci`] answers with |
 //! | [`uci`] | parsing, the option table, the session, info lines |
 //! | [`data`] | training records: PGN, Lc0 chunks, packed shards; the examples drawn out of them, sampling and statistics |
 //! | [`train`] | objectives, optimizer, schedules, checkpoints, metrics |
@@ -77,6 +78,7 @@ mod packed;
 mod page;
 mod panics;
 pub mod play;
+pub mod player;
 mod scoped_threads;
 pub mod search;
 pub mod selfplay;

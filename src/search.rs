@@ -6,65 +6,49 @@
 //! proven upwards: a claimed mate is a mate. So is what a tablebase says, which
 //! is no mate.
 //!
+//! Ground floor first: a part uses those above it.
+//!
 //! | part | holds |
 //! |---|---|
-//! | `sync` | what threads share memory by, for loom to take its place |
-//! | `arena`, `prior`, `packed` | memory: words, priors and moves in few bits |
-//! | `node`, `header`, `block`, `edge`, `edges`, `table` | positions, what they own, the moves between them, where all that lies |
-//! | `tree`, `value` | the tree, the values of its nodes |
-//! | `evict`, `reclaim` | eviction, and the memory that it frees |
-//! | `select`, `utility`, `worker`, `picks`, `backup` | a visit: PUCT and what it maximises, descent, backup |
-//! | `contempt`, `rescaling` | what the network's results come to between players of given strength |
+//! | `sync`, `numeric` | what threads share memory by, for loom to take its place; logarithms alike on every machine |
+//! | `wdl` | what the network's results come to between players of given strength |
+//! | `parameters` | what steers the search |
+//! | `tree` | memory, positions, the moves between them, their values and order of choice, eviction |
 //! | `prove`, `mates` | proofs of forced mates beside the tree |
-//! | `root`, `gumbel`, `root_history` | the root: noise, temperature, Gumbel selection; tree reuse |
-//! | `shared`, `helpers`, `latency`, `time`, `stopper` | a search: state of all threads, the threads, time management, stop conditions |
-//! | `standing`, `report`, `outline` | the order of choice; lines, scores and statistics; the first plies of the tree |
+//! | `root` | noise, temperature, Gumbel selection; tree reuse |
+//! | `clock` | what evaluations take, and how much of the clock a move may |
+//! | `shared` | the state that the threads of one search have in common |
+//! | `environment` | what is searched: the rules of chess, the backend's evaluations |
+//! | `descent` | a visit: PUCT and what it maximises, descent, backup |
+//! | `report` | lines, scores and statistics; the first plies of the tree |
+//! | `stopper`, `helpers` | stop conditions and when to report; the threads |
 
-mod arena;
-mod backup;
-mod block;
-mod contempt;
-mod edge;
-mod edges;
-mod evict;
-mod gumbel;
-mod header;
+mod clock;
+mod descent;
+#[cfg(test)]
+mod dream;
+mod environment;
 mod helpers;
-mod latency;
 mod mates;
-mod node;
 mod numeric;
-mod outline;
-mod packed;
 mod parameters;
-mod picks;
-mod prior;
 mod prove;
-mod reclaim;
 #[cfg(test)]
 mod reference;
 mod report;
-mod rescaling;
 mod root;
-mod root_history;
-mod select;
 mod shared;
-mod standing;
 mod stopper;
 mod sync;
-mod table;
-mod time;
 mod tree;
-mod utility;
-mod value;
-mod worker;
+mod wdl;
 
-pub use contempt::{Contempt, ContemptMode};
-pub(crate) use gumbel::{Contender, improved_policy};
-pub use outline::{Outline, OutlineLimits, OutlineMove};
 pub use parameters::{FpuStrategy, Parameters};
 pub use prove::{Attack, Goal, MAX_MATE_PLIES, ProofNumbers, Prover};
+pub use report::outline::{Outline, OutlineLimits, OutlineMove};
 pub(crate) use root::generator;
+pub(crate) use root::gumbel::{Contender, improved_policy};
+pub use wdl::contempt::{Contempt, ContemptMode};
 
 use crate::chess::{Game, mate_in_one};
 use crate::nn::{Backend, BackendError, Batch, Evaluations};
@@ -72,28 +56,30 @@ use crate::play::{
     Agent, AgentError, Choice, Control, Limits, MoveStatistics, Report, Score, allowed_moves,
 };
 use crate::tablebase::RootMoves;
-use gumbel::Gumbel;
-use header::{Outcome, Stage};
+use clock::latency::Latency;
+use clock::time::TimeBudget;
+use descent::worker::SearchWorker;
+use environment::Rules;
 use helpers::Helpers;
-use latency::Latency;
 use mates::{MateSearch, claimable};
 use rand_xoshiro::rand_core::RngCore;
-use rescaling::Rescaling;
+use root::gumbel::{Gumbel, contenders};
+use root::history::{RootHistory, plies_since};
 use root::{Root, needs_fresh_root};
-use root_history::{RootHistory, plies_since};
 use shakmaty::{Move, MoveList, Position};
 use shared::{MAX_VISITS, Progress, Shared};
-use standing::{best_edge, edge_statistics};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{self, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use stopper::Stopper;
 use sync::{AtomicBool, AtomicU64, Mutex, RwLock};
-use time::TimeBudget;
+use tree::header::{Outcome, Stage};
+use tree::move_order::{best_edge, edge_statistics};
+use tree::prior::MAX_MOVES;
+use tree::value::weight;
 use tree::{MAX_IN_FLIGHT, Tree};
-use value::weight;
-use worker::SearchWorker;
+use wdl::rescaling::Rescaling;
 
 /// Most leaves a thread gathers before it evaluates them.
 const MAX_BATCH: usize = 1024;
@@ -164,25 +150,7 @@ impl Search {
     /// Goes by these parameters from now on. The tree is kept unless it would
     /// have grown otherwise, or in other memory.
     pub fn adjust(&mut self, parameters: &Parameters) {
-        let grown = |parameters: &Parameters| Parameters {
-            threads: 0,
-            multi_pv: 0,
-            move_overhead: 0,
-            seed: 0,
-            minibatch: 0,
-            max_collisions: 0,
-            out_of_order: 0.0,
-            smart_pruning: 0.0,
-            temperature: 0.0,
-            top_p: 0.0,
-            human_time: false,
-            contempt: Contempt {
-                objectivity: 0.0,
-                ..parameters.contempt.clone()
-            },
-            ..parameters.clone()
-        };
-        if grown(&self.parameters) == grown(parameters) {
+        if self.parameters.grows_like(parameters) {
             self.parameters = parameters.clone();
             self.count_threads();
         } else {
@@ -257,7 +225,7 @@ impl Search {
         if let Some(known) = &known {
             root_moves.retain(|mv| known.moves.contains(mv));
         }
-        if root_moves.len() > prior::MAX_MOVES {
+        if root_moves.len() > MAX_MOVES {
             self.keep_likeliest(game, &mut root_moves)?;
         }
         let restricted = root_moves.len() < game.position().legal_moves().len();
@@ -285,10 +253,10 @@ impl Search {
             helpers.filter(|_| shared.remaining.load(Relaxed) > shared.batch_size() as u64);
         let searched = catch_unwind(AssertUnwindSafe(|| match helpers {
             Some(helpers) => helpers.beside(
-                &|| SearchWorker::new(&shared).run(|| shared.stopped()),
-                || SearchWorker::new(&shared).run(|| stopper.check()),
+                &|| SearchWorker::new(&shared, Rules::new(&shared)).run(|| shared.stopped()),
+                || SearchWorker::new(&shared, Rules::new(&shared)).run(|| stopper.check()),
             ),
-            None => SearchWorker::new(&shared).run(|| stopper.check()),
+            None => SearchWorker::new(&shared, Rules::new(&shared)).run(|| stopper.check()),
         }));
         let failure = shared.failure.lock().take();
         let broke_off = searched.is_err() || failure.is_some();
@@ -338,7 +306,7 @@ impl Search {
             .map(|(&mv, &logit)| (Some(mv) == mate, logit, mv))
             .collect();
         likeliest.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)));
-        likeliest.truncate(prior::MAX_MOVES);
+        likeliest.truncate(MAX_MOVES);
         moves.retain(|mv| likeliest.iter().any(|likely| likely.2 == *mv));
         Ok(())
     }
@@ -419,7 +387,7 @@ impl Search {
         if header.outcome() != Outcome::Unknown || header.stage() != Stage::Expanded {
             return None;
         }
-        let contenders = standing::contenders(&self.tree, root);
+        let contenders = contenders(&self.tree, root);
         let own = -self.tree.block(header).own().q as f32;
         let choice = gumbel.choice(&contenders, own)?;
         moves.get(usize::from(contenders[choice].number)).copied()

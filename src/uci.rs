@@ -40,13 +40,13 @@ mod worker;
 pub use info::centipawns;
 pub use settings::Settings;
 
+use crate::player::{EngineFactory, Factory};
 use crossbeam::channel::{Sender, bounded, select_biased};
 use output::Output;
 use session::{Rest, Session};
 use std::io::{self, BufRead, Read, Write};
 use std::sync::Arc;
 use std::thread;
-use worker::{Engine, Factory};
 
 /// Longer lines are passed over, so that no input fills the memory. The longest
 /// game of chess takes a twentieth.
@@ -67,7 +67,7 @@ pub fn serve(
     output: impl Write + Send + 'static,
     settings: Settings,
 ) -> io::Result<()> {
-    match serve_with(Engine::default(), input, output, settings)? {
+    match serve_with(EngineFactory::default(), input, output, settings)? {
         Rest::Reached => Ok(()),
         Rest::Missed => leave(),
     }

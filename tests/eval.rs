@@ -3,12 +3,11 @@
 use shakmaty::Position;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tessera::agent::AgentKind;
+use tessera::agent::{AgentKind, Options};
 use tessera::eval::runner::{self, Player, Task};
 use tessera::eval::{epd, puzzles};
 use tessera::nn::Uniform;
 use tessera::play::{Choice, Limits};
-use tessera::search::Parameters;
 
 fn shared(name: &str) -> Option<PathBuf> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -81,7 +80,7 @@ fn looking_one_move_ahead_finds_every_mate_in_one() {
     assert!(attempts.len() > 500, "{}", attempts.len());
     let backend = Arc::new(Uniform::default());
     let player = Player {
-        agent: AgentKind::Value.build(backend, &Parameters::default()),
+        agent: AgentKind::Value.build(backend, &Options::default()),
         limits: Limits::default(),
     };
     let attempts = runner::run(attempts, vec![player], &|_| {}).unwrap();

@@ -93,6 +93,59 @@ fn every_module_uses_only_those_above_it_in_the_map() {
     assert!(count > 100, "{count}");
 }
 
+/// The parts of the search in the order of their table, those of a row alike.
+fn parts_of_the_search(search: &str) -> Vec<Vec<&str>> {
+    let rows = search
+        .lines()
+        .filter_map(|line| line.strip_prefix("//! | `"));
+    let names = rows.filter_map(|row| row.split_once(" |"));
+    names
+        .map(|(names, _)| names.split(',').map(|name| name.trim_matches([' ', '`'])))
+        .map(Iterator::collect)
+        .collect()
+}
+
+#[test]
+fn every_part_of_the_search_uses_only_those_above_it() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let search = fs::read_to_string(src.join("search.rs")).unwrap();
+    let parts = parts_of_the_search(&search);
+    let floor = |part: &str| parts.iter().position(|row| row.contains(&part));
+    for line in search.lines() {
+        if let Some(part) = line.strip_prefix("mod ") {
+            let part = part.trim_end_matches(';');
+            let is_test = ["dream", "reference"].contains(&part);
+            assert!(is_test || floor(part).is_some(), "{part}");
+        }
+    }
+    let folder = src.join("search");
+    let mut count = 0;
+    for file in files(&folder) {
+        let inside = file.strip_prefix(&folder).unwrap().with_extension("");
+        let part = inside.iter().next().unwrap().to_str().unwrap();
+        let text = fs::read_to_string(&file).unwrap();
+        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+        let code: Vec<_> = code
+            .lines()
+            .map(|l| l.split("//").next().unwrap())
+            .collect();
+        let mut code = code.join("\n").replace("crate::search::", "part::");
+        if inside.iter().count() == 1 {
+            code = code.replace("super::", "part::");
+        }
+        let code = code.replace("crate::", "").replace("part::", "crate::");
+        for other in used(&code) {
+            let (Some(other_floor), Some(own)) = (floor(&other), floor(part)) else {
+                continue;
+            };
+            let is_above = other_floor < own || other == part;
+            assert!(is_above, "{part} uses {other}, in {}", file.display());
+            count += 1;
+        }
+    }
+    assert!(count > 50, "{count}");
+}
+
 #[test]
 fn uses_are_found_alone_and_in_groups() {
     let code = "use crate::{a::{b, c}, d}; fn f() { crate::g::h() }";

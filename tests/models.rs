@@ -13,39 +13,26 @@
 #[allow(unused)]
 #[path = "../src/search"]
 mod search {
-    pub(crate) use tessera::search::{FpuStrategy, Parameters};
+    pub(crate) mod parameters {
+        pub(crate) use tessera::search::{FpuStrategy, Parameters};
+    }
     mod prove {
         pub(crate) use tessera::search::{Attack, Goal, MAX_MATE_PLIES, ProofNumbers, Prover};
     }
+    pub(crate) mod wdl {
+        pub(crate) mod rescaling;
+    }
 
-    mod arena;
-    mod backup;
-    mod block;
-    mod edge;
-    mod edges;
-    mod evict;
-    mod gumbel;
-    mod header;
-    mod latency;
+    mod clock;
+    mod descent;
+    mod environment;
     mod mates;
-    mod node;
     mod numeric;
-    mod packed;
-    mod picks;
-    mod prior;
-    mod reclaim;
-    mod rescaling;
     mod root;
-    mod select;
     mod shared;
-    mod standing;
     #[path = "../../tests/models/sync.rs"]
     mod sync;
-    mod table;
     mod tree;
-    mod utility;
-    mod value;
-    mod worker;
 
     #[path = "../../tests/models/edges.rs"]
     pub(crate) mod edge_models;

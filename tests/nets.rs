@@ -174,7 +174,7 @@ fn player(kind: BackendKind) -> Box<dyn ConfigurableAgent> {
         hash: 16,
         ..Parameters::default()
     };
-    AgentKind::Mcts.build(backend, &parameters)
+    AgentKind::Mcts.build(backend, &parameters.clone().into())
 }
 
 /// Points of the player who has White.

@@ -9,14 +9,14 @@
 mod effort;
 mod pace;
 
-use super::ConfigurableAgent;
 use super::immediate::Candidates;
 use super::policy::{lay_out, line, priors};
 use super::sampling::sample;
+use super::{ConfigurableAgent, Options};
 use crate::chess::Game;
 use crate::nn::Backend;
 use crate::play::{Agent, AgentError, Choice, Control, Limits, Question, Report};
-use crate::search::{Parameters, Search};
+use crate::search::Search;
 use effort::Effort;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -29,25 +29,25 @@ use std::time::{Duration, Instant};
 pub const LOWEST_LEVEL: u16 = 600;
 /// The highest: the last that won its match with the level 200 below (`bench/people.md`).
 pub const HIGHEST_LEVEL: u16 = 2400;
-/// The temperature at which people are imitated where [`Parameters::temperature`] is
+/// The temperature at which people are imitated where [`Parameters::temperature`](crate::search::Parameters::temperature) is
 /// 0: the policy's own.
 const TEMPERATURE: f32 = 1.0;
 
 /// The agent.
 pub(super) struct HumanAgent {
     backend: Arc<dyn Backend>,
-    parameters: Parameters,
-    /// The seed of the game at hand, where [`Parameters::seed`] is 0.
+    options: Options,
+    /// The seed of the game at hand, where [`Parameters::seed`](crate::search::Parameters::seed) is 0.
     game_seed: u64,
     /// The search of high levels, once there was one.
     search: Option<Search>,
 }
 
 impl HumanAgent {
-    pub(super) fn new(backend: Arc<dyn Backend>, parameters: &Parameters) -> HumanAgent {
+    pub(super) fn new(backend: Arc<dyn Backend>, options: &Options) -> HumanAgent {
         HumanAgent {
             backend,
-            parameters: parameters.clone(),
+            options: options.clone(),
             game_seed: rand::random(),
             search: None,
         }
@@ -56,7 +56,7 @@ impl HumanAgent {
     /// The random numbers for one position: a seed that is set answers it alike
     /// every time.
     fn random(&self, game: &Game) -> Xoshiro256PlusPlus {
-        let seed = match self.parameters.seed {
+        let seed = match self.options.search.seed {
             0 => self.game_seed,
             seed => seed,
         };
@@ -72,7 +72,10 @@ impl HumanAgent {
         control: &Control,
     ) -> Result<Choice, AgentError> {
         let search = self.search.get_or_insert_with(|| {
-            Search::new(self.backend.clone(), &effort::parameters(&self.parameters))
+            Search::new(
+                self.backend.clone(),
+                &effort::parameters(&self.options.search),
+            )
         });
         // A level is the same after every opening: nothing is left over.
         search.clear();
@@ -85,15 +88,15 @@ impl HumanAgent {
     /// Samples the move by the priors. It is the one that is reported; several lines
     /// are those of the likeliest moves.
     fn sampled(&self, game: &Game, mut choice: Choice) -> Choice {
-        let temperature = match self.parameters.temperature {
+        let temperature = match self.options.search.temperature {
             0.0 => TEMPERATURE,
             temperature => temperature,
         };
         let priors: Vec<f32> = choice.statistics.iter().map(|of| of.prior).collect();
         let random = &mut self.random(game);
-        if let Some(place) = sample(&priors, temperature, self.parameters.top_p, random) {
+        if let Some(place) = sample(&priors, temperature, self.options.top_p, random) {
             let sampled = &choice.statistics[place];
-            choice.report.lines = match self.parameters.multi_pv {
+            choice.report.lines = match self.options.search.multi_pv {
                 0 | 1 => vec![line(sampled)],
                 lines => choice.statistics.iter().take(lines).map(line).collect(),
             };
@@ -109,7 +112,7 @@ impl HumanAgent {
         // The numbers after those of the move.
         let mut random = self.random(question.game);
         random.jump();
-        let overhead = Duration::from_millis(self.parameters.move_overhead);
+        let overhead = Duration::from_millis(self.options.search.move_overhead);
         let rating = rating(question.game);
         let time = pace::thinking_time(&question.limits, overhead, rating, priors, &mut random);
         if let Some(time) = time {
@@ -154,7 +157,7 @@ impl Agent for HumanAgent {
             report(&choice.report);
         }
         control.hold_back(&question.limits);
-        if self.parameters.human_time && choice.best.is_some() {
+        if self.options.human_time && choice.best.is_some() {
             self.wait(&question, &choice, began, control);
         }
         Ok(choice)
@@ -183,7 +186,7 @@ impl Agent for HumanAgent {
         for (((place, candidates), priors), value) in
             places.into_iter().zip(&open).zip(priors).zip(values)
         {
-            let choice = lay_out(value, self.parameters.multi_pv, priors);
+            let choice = lay_out(value, self.options.search.multi_pv, priors);
             choices[place] = self.sampled(candidates.game, choice);
         }
         Ok(choices)
@@ -195,8 +198,8 @@ impl Agent for HumanAgent {
 }
 
 impl ConfigurableAgent for HumanAgent {
-    fn adjust(&mut self, parameters: &Parameters) {
-        self.parameters = parameters.clone();
+    fn adjust(&mut self, options: &Options) {
+        self.options = options.clone();
         self.search = None;
     }
 

@@ -1,11 +1,10 @@
 //! Agents that answer without a search. They take as long as they take, whatever
 //! the clock says, and answer many positions in one batch.
 
-use super::ConfigurableAgent;
+use super::{ConfigurableAgent, Options};
 use crate::chess::Game;
 use crate::nn::Backend;
 use crate::play::{Agent, AgentError, Choice, Control, Limits, Question, Report};
-use crate::search::Parameters;
 use crate::tablebase::RootMoves;
 use shakmaty::MoveList;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ pub(super) struct Candidates<'a> {
 
 /// Chooses a move in each position.
 pub(super) type Answer =
-    fn(&dyn Backend, &Parameters, &[Candidates<'_>]) -> Result<Vec<Choice>, AgentError>;
+    fn(&dyn Backend, &Options, &[Candidates<'_>]) -> Result<Vec<Choice>, AgentError>;
 
 /// An agent that chooses by an [`Answer`].
 pub(super) struct ImmediateAgent {
@@ -27,7 +26,7 @@ pub(super) struct ImmediateAgent {
     /// Evaluations that a usual position takes.
     evaluations: usize,
     backend: Arc<dyn Backend>,
-    parameters: Parameters,
+    options: Options,
 }
 
 impl ImmediateAgent {
@@ -35,13 +34,13 @@ impl ImmediateAgent {
         answer: Answer,
         evaluations: usize,
         backend: Arc<dyn Backend>,
-        parameters: &Parameters,
+        options: &Options,
     ) -> ImmediateAgent {
         ImmediateAgent {
             answer,
             evaluations,
             backend,
-            parameters: parameters.clone(),
+            options: options.clone(),
         }
     }
 
@@ -49,7 +48,7 @@ impl ImmediateAgent {
     fn candidates<'a>(&self, question: &Question<'a>) -> (Candidates<'a>, Option<RootMoves>) {
         let game = question.game;
         let mut moves = question.moves();
-        let known = self.parameters.tablebase.best_moves(game, &moves);
+        let known = self.options.search.tablebase.best_moves(game, &moves);
         if let Some(known) = &known {
             moves.retain(|mv| known.moves.contains(mv));
         }
@@ -93,7 +92,7 @@ impl Agent for ImmediateAgent {
         if open.is_empty() {
             return Ok(choices);
         }
-        let answers = (self.answer)(&*self.backend, &self.parameters, &open)?;
+        let answers = (self.answer)(&*self.backend, &self.options, &open)?;
         for ((place, known), mut choice) in places.into_iter().zip(answers) {
             if let Some(known) = known {
                 choice.report.tablebase_hits = known.hits;
@@ -113,8 +112,8 @@ impl Agent for ImmediateAgent {
 }
 
 impl ConfigurableAgent for ImmediateAgent {
-    fn adjust(&mut self, parameters: &Parameters) {
-        self.parameters = parameters.clone();
+    fn adjust(&mut self, options: &Options) {
+        self.options = options.clone();
     }
 
     fn set_backend(&mut self, backend: Arc<dyn Backend>) {
@@ -124,11 +123,10 @@ impl ConfigurableAgent for ImmediateAgent {
 
 #[cfg(test)]
 mod tests {
-    use crate::agent::AgentKind;
+    use crate::agent::{AgentKind, Options};
     use crate::chess::Game;
     use crate::nn::{Backend, Random};
     use crate::play::{Choice, Control, Limits, Question};
-    use crate::search::Parameters;
     use shakmaty::CastlingMode;
     use std::sync::Arc;
 
@@ -148,7 +146,7 @@ mod tests {
         };
         let questions: Vec<Question> = games.iter().map(question).collect();
         for kind in [AgentKind::Policy, AgentKind::Value] {
-            let mut agent = kind.build(backend.clone(), &Parameters::default());
+            let mut agent = kind.build(backend.clone(), &Options::default());
             let many = agent.choose_many(&questions).unwrap();
             assert_eq!(many.len(), games.len());
             assert_eq!(many[1], Choice::default());

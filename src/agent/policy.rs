@@ -1,31 +1,32 @@
 //! The move that the policy likes best, or at a temperature one sampled from it.
 
+use super::Options;
 use super::immediate::Candidates;
 use super::sampling::sample;
 use crate::nn::{Backend, Batch, Evaluations, Value, softmax};
 use crate::play::{AgentError, Choice, Line, MoveStatistics, Report, Score};
-use crate::search::{Parameters, generator};
+use crate::search::generator;
 use shakmaty::{Move, Position};
 use std::cmp::Ordering;
 
-/// One evaluation a position. Above 0, [`Parameters::temperature`] samples the move
-/// from the policy at that temperature, out of [`Parameters::top_p`]; the report keeps
+/// One evaluation a position. Above 0, [`Parameters::temperature`](crate::search::Parameters::temperature) samples the move
+/// from the policy at that temperature, out of [`Options::top_p`]; the report keeps
 /// the order of the priors.
 pub(super) fn answer(
     backend: &dyn Backend,
-    parameters: &Parameters,
+    options: &Options,
     positions: &[Candidates<'_>],
 ) -> Result<Vec<Choice>, AgentError> {
     let (priors, values) = priors(backend, positions)?;
-    let lines = parameters.multi_pv;
+    let lines = options.search.multi_pv;
     let choices = positions.iter().zip(priors).zip(values);
     Ok(choices
         .map(|((position, priors), value)| {
             let mut choice = lay_out(value, lines, priors);
-            if parameters.temperature > 0.0 {
-                let random = &mut generator(parameters, position.game);
+            if options.search.temperature > 0.0 {
+                let random = &mut generator(&options.search, position.game);
                 let priors: Vec<f32> = choice.statistics.iter().map(|of| of.prior).collect();
-                let place = sample(&priors, parameters.temperature, parameters.top_p, random);
+                let place = sample(&priors, options.search.temperature, options.top_p, random);
                 choice.best = place.map(|place| choice.statistics[place].mv);
             }
             choice

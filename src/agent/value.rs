@@ -1,12 +1,12 @@
 //! The most valuable of the policy's candidates: a search one ply deep.
 
+use super::Options;
 use super::immediate::Candidates;
 use super::policy::{Priors, priors};
 use crate::chess::{Ending, Game};
 use crate::encode::Encoder;
 use crate::nn::{Backend, BackendError, Batch, Evaluations, Value};
 use crate::play::{AgentError, Choice, Line, MoveStatistics, Report, Score};
-use crate::search::Parameters;
 use shakmaty::{Move, Position};
 use std::cmp::Ordering;
 
@@ -39,11 +39,11 @@ const DRAW: Value = Value {
 /// the rules, candidates or not; among equals the first move wins.
 pub(super) fn answer(
     backend: &dyn Backend,
-    parameters: &Parameters,
+    options: &Options,
     positions: &[Candidates<'_>],
 ) -> Result<Vec<Choice>, AgentError> {
     let properties = backend.properties();
-    let lines = parameters.multi_pv.max(1);
+    let lines = options.search.multi_pv.max(1);
     let (priors, _) = priors(backend, positions)?;
     let mut batch = Batch::default();
     let gathered: Vec<Vec<Candidate>> = positions

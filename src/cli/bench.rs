@@ -48,7 +48,7 @@ impl Arguments {
                 .collect::<Result<_, _>>()?,
         };
         let settings = self.search.settings(AgentKind::Mcts, self.backend, HASH)?;
-        let mut search = Search::new(nn::load(&settings.backend)?, &settings.parameters);
+        let mut search = Search::new(nn::load(&settings.backend)?, &settings.options.search);
         let limits = Limits {
             nodes: self.nodes,
             depth: self.nodes.is_none().then_some(SIGNATURE_DEPTH),

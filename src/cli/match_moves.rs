@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
-use tessera::agent::AgentKind;
+use tessera::agent::{AgentKind, Options};
 use tessera::chess::weights_near;
 use tessera::encode::Encoder;
 use tessera::error_report::tell;
@@ -281,11 +281,11 @@ impl Arguments {
         positions: &Positions,
         backend: &Arc<dyn Backend>,
     ) -> anyhow::Result<Vec<(usize, Answer)>> {
-        let parameters = Parameters {
+        let options = Options::from(Parameters {
             hash: HASH,
             ..Parameters::default()
-        };
-        let agent = || AgentKind::Human.build(backend.clone(), &parameters);
+        });
+        let agent = || AgentKind::Human.build(backend.clone(), &options);
         let properties = backend.properties();
         // A short search gathers a position or few at a time: many fill the batches.
         let count = match properties.encoder {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use tessera::agent::AgentKind;
 use tessera::chess::Game;
 use tessera::nn::{BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision};
-use tessera::uci::Settings;
+use tessera::{player, uci};
 
 /// Where networks are run.
 #[derive(Args, Clone, Debug)]
@@ -101,19 +101,17 @@ impl SearchArguments {
         agent: AgentKind,
         kind: BackendKind,
         hash: usize,
-    ) -> anyhow::Result<Settings> {
+    ) -> anyhow::Result<player::Settings> {
         let threads = usize::from(self.threads);
-        let mut settings = Settings {
-            agent,
-            backend: self.network.options(kind, threads),
-            ..Settings::default()
-        };
-        settings.set_threads(threads);
-        settings.set_hash(hash);
+        let mut settings = uci::Settings::default();
+        settings.player.agent = agent;
+        settings.player.backend = self.network.options(kind, threads);
+        settings.player.set_threads(threads);
+        settings.player.set_hash(hash);
         for (name, value) in &self.options {
             settings.set(name, value).context("--set")?;
         }
-        Ok(settings)
+        Ok(settings.player)
     }
 }
 

@@ -10,7 +10,7 @@ use tessera::encode::Encoder;
 use tessera::eval::runner::{Player, Task};
 use tessera::nn::{self, Backend, BackendKind};
 use tessera::play::Limits;
-use tessera::uci::Settings;
+use tessera::player::Settings;
 
 /// Memory of one searching player's tree, in MiB: room for a hundred thousand nodes
 /// and more.
@@ -58,7 +58,7 @@ impl PlayerArguments {
         let settings = self.search.settings(self.agent, self.backend, HASH)?;
         let mut settings = settings.answering(&Limits::default());
         let searches = settings.agent.searches();
-        settings.backend.threads = self.parallel * settings.parameters.threads;
+        settings.backend.threads = self.parallel * settings.options.search.threads;
         if !searches {
             // They do not see a position twice.
             settings.backend.cache = 0;
@@ -94,7 +94,7 @@ impl PlayerArguments {
 
     fn player(&self, backend: &Arc<dyn Backend>, settings: &Settings) -> Player {
         Player {
-            agent: settings.agent.build(backend.clone(), &settings.parameters),
+            agent: settings.agent.build(backend.clone(), &settings.options),
             limits: Limits {
                 nodes: Some(self.nodes),
                 ..Limits::default()

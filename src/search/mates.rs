@@ -6,8 +6,8 @@
 //! root, for either side, which moves force mate and which are mated. At leaves it tries
 //! checks alone. What it proves enters the tree as other proven results do.
 
-use super::header::Outcome;
 use super::prove::{Attack, Goal, MAX_MATE_PLIES, ProofNumbers, Prover};
+use super::tree::header::Outcome;
 use crate::chess::{Checks, Game};
 use crate::play::Limits;
 use shakmaty::{Chess, Color, Move, Position};

@@ -1,6 +1,6 @@
 //! What steers the search.
 
-use super::Contempt;
+use super::wdl::contempt::Contempt;
 use crate::tablebase::Tablebase;
 use clap::ValueEnum;
 
@@ -118,11 +118,6 @@ pub struct Parameters {
     /// Temperature at which the move is drawn by visits; 0 plays the best
     /// (Lc0: Temperature).
     pub temperature: f32,
-    /// Share of the policy that a move is drawn from where the policy itself is
-    /// sampled, in 0…1: the likeliest moves that together have it (nucleus sampling).
-    pub top_p: f32,
-    /// Whether the agent `human` takes the time that a person might take.
-    pub human_time: bool,
     /// Whether mates are looked for beside the tree.
     pub mate_search: bool,
     /// Endgame tablebases to look positions up in (Stockfish: SyzygyPath,
@@ -172,10 +167,32 @@ impl Default for Parameters {
             gumbel_moves: 0,
             gumbel_scale: 1.0,
             temperature: 0.0,
-            top_p: 1.0,
-            human_time: false,
             mate_search: true,
             tablebase: Tablebase::default(),
         }
+    }
+}
+
+impl Parameters {
+    /// Whether a tree that grew by `other` is one that would have grown by these, in
+    /// the same memory.
+    pub(crate) fn grows_like(&self, other: &Parameters) -> bool {
+        let same_growth = Parameters {
+            threads: self.threads,
+            multi_pv: self.multi_pv,
+            minibatch: self.minibatch,
+            move_overhead: self.move_overhead,
+            seed: self.seed,
+            max_collisions: self.max_collisions,
+            out_of_order: self.out_of_order,
+            smart_pruning: self.smart_pruning,
+            temperature: self.temperature,
+            contempt: Contempt {
+                objectivity: self.contempt.objectivity,
+                ..other.contempt.clone()
+            },
+            ..other.clone()
+        };
+        *self == same_growth
     }
 }

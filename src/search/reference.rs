@@ -1,10 +1,12 @@
 //! PUCT in its plainest form, one visit at a time, against which the search is
 //! held.
 
-use super::arena::{Arena, Index};
-use super::header::Outcome;
+use super::Search;
+use super::parameters::Parameters;
 use super::tree::Tree;
-use super::{Parameters, Search, prior};
+use super::tree::arena::{Arena, Index};
+use super::tree::header::Outcome;
+use super::tree::prior;
 use crate::chess::{Game, mate_in_one};
 use crate::encode::Encoder;
 use crate::nn::{Backend, BackendError, Batch, Evaluations, Properties, Value};

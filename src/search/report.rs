@@ -1,15 +1,17 @@
 //! What the tree says: moves in the order of choice, lines, scores.
 
-use super::arena::Index;
-use super::header::{NodeHeader, Outcome};
+pub(crate) mod outline;
+
+use super::descent::select::first_play_urgency;
 use super::mates::{LeafMates, MateSearch};
-use super::node::Statistics;
-use super::packed::unpack_move;
-use super::prior;
-use super::select::first_play_urgency;
 use super::shared::Shared;
-use super::standing::{best_edge, prior_of, visited};
-use super::value::proven_value;
+use super::tree::arena::Index;
+use super::tree::header::{NodeHeader, Outcome};
+use super::tree::move_order::{best_edge, prior_of, visited};
+use super::tree::node::Statistics;
+use super::tree::packed::unpack_move;
+use super::tree::prior;
+use super::tree::value::proven_value;
 use crate::chess::mate_in_one;
 use crate::play::{Line, MoveStatistics, Report, Score};
 use shakmaty::{Move, Position};

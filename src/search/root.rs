@@ -1,11 +1,14 @@
 //! What steers a search at its root and nowhere else: a mate at hand, the
 //! temperature and noise of self-play, Gumbel's selection.
 
-use super::Parameters;
-use super::gumbel::Gumbel;
+pub(crate) mod gumbel;
+pub(crate) mod history;
+
+use super::parameters::Parameters;
 use crate::chess::{Game, mate_in_one};
 use crate::nn::softmax;
 use crate::play::Limits;
+use gumbel::Gumbel;
 use rand::Rng;
 use rand_distr::{Distribution, Gamma};
 use rand_xoshiro::Xoshiro256PlusPlus;

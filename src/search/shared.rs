@@ -1,12 +1,12 @@
 //! What the threads of one search have in common.
 
-use super::Parameters;
-use super::latency::Latency;
+use super::clock::latency::Latency;
 use super::mates::MateSearch;
-use super::rescaling::Rescaling;
+use super::parameters::Parameters;
 use super::root::Root;
 use super::sync::{AtomicBool, AtomicU64, Mutex, RwLock, sleep};
 use super::tree::Tree;
+use super::wdl::rescaling::Rescaling;
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError, Value};
 use crate::play::Control;

@@ -2,13 +2,13 @@
 //!
 //! The thread that called the search checks them between its batches.
 
-use super::edge::Edge;
-use super::header::Outcome;
-use super::node::Node;
+use super::clock::time::{Stability, TimeBudget, is_decided};
 use super::report::report;
 use super::shared::Shared;
-use super::standing::{best_edge, edge_statistics, standing};
-use super::time::{Stability, TimeBudget, is_decided};
+use super::tree::edge::Edge;
+use super::tree::header::Outcome;
+use super::tree::move_order::{best_edge, edge_statistics, move_order};
+use super::tree::node::Node;
 use crate::play::{Limits, Report};
 use std::time::{Duration, Instant};
 
@@ -181,7 +181,7 @@ impl<'a> Stopper<'a> {
         let runner_up = tree
             .edges(root.header())
             .filter(|edge| edge.mv() != best.mv())
-            .max_by_key(|&edge| standing(tree, edge))
+            .max_by_key(|&edge| move_order(tree, edge))
             .map_or(0, Edge::visits);
         let lead = u64::from(best.visits().saturating_sub(runner_up));
         let visits = self.shared.progress.visits();

@@ -3,16 +3,37 @@
 //!
 //! With transpositions it is a graph: several edges may lead to one node, and
 //! even back to where one came from; but no descent follows a position twice.
+//!
+//! | part | holds |
+//! |---|---|
+//! | `arena`, `prior`, `packed` | memory: words, priors and moves in few bits |
+//! | `node`, `header`, `block`, `edge`, `edges`, `table` | positions, what they own, the moves between them, where all that lies |
+//! | `value`, `move_order` | the values of nodes and edges, and the order of choice among the edges |
+//! | `evict`, `reclaim` | eviction, and the memory that it frees |
 
-use super::arena::{Arena, Index, Span};
-use super::block::{self, priors};
-use super::header::{NodeHeader, Outcome, Stage};
-use super::node::{NODE, Node, Statistics};
-use super::prior::{self, Rank};
-use super::reclaim::Reclaim;
+pub(crate) mod arena;
+pub(crate) mod block;
+pub(crate) mod edge;
+pub(crate) mod edges;
+pub(crate) mod evict;
+pub(crate) mod header;
+pub(crate) mod move_order;
+pub(crate) mod node;
+pub(crate) mod packed;
+pub(crate) mod prior;
+pub(crate) mod reclaim;
+pub(crate) mod table;
+pub(crate) mod value;
+
 use super::sync::{AtomicBool, AtomicU32, Mutex, fence};
-use super::table::Table;
+use arena::{Arena, Index, Span};
+use block::priors;
+use header::{NodeHeader, Outcome, Stage};
+use node::{NODE, Node, Statistics};
+use prior::Rank;
+use reclaim::Reclaim;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use table::Table;
 
 /// Visits in flight through the root at which no thread starts more. An edge
 /// counts them in 16 bits; the other half is for what all threads start at once.
@@ -288,7 +309,7 @@ impl Tree {
     }
 
     /// What the edges prove of a node: the outcome and the plies to it, which
-    /// stay [`OUT_OF_SIGHT`](super::header::OUT_OF_SIGHT) where they are so below.
+    /// stay [`OUT_OF_SIGHT`](header::OUT_OF_SIGHT) where they are so below.
     /// Of two threads that have each proven a move at least one sees both.
     pub(crate) fn proof(&self, node: Node<'_>) -> Option<(Outcome, u8)> {
         fence(SeqCst);

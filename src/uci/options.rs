@@ -283,22 +283,31 @@ mod tests {
             ("Seed", "7"),
             ("UCI_Chess960", "True"),
         ]);
-        assert_eq!(settings.agent, AgentKind::Value);
+        assert_eq!(settings.player.agent, AgentKind::Value);
         assert_eq!(
-            (settings.parameters.hash, settings.backend.cache),
+            (
+                settings.player.options.search.hash,
+                settings.player.backend.cache
+            ),
             (750, 250)
         );
-        assert_eq!(settings.parameters.move_overhead, 35);
-        assert_eq!(settings.parameters.cpuct, 2.5);
+        assert_eq!(settings.player.options.search.move_overhead, 35);
+        assert_eq!(settings.player.options.search.cpuct, 2.5);
         assert_eq!(
-            settings.backend.network.devices,
+            settings.player.backend.network.devices,
             DeviceChoice::Cuda(1).into()
         );
         assert_eq!(
-            settings.backend.network.net,
+            settings.player.backend.network.net,
             Some(PathBuf::from("my nets/best one.pt"))
         );
-        assert_eq!((settings.backend.seed, settings.parameters.seed), (7, 7));
+        assert_eq!(
+            (
+                settings.player.backend.seed,
+                settings.player.options.search.seed
+            ),
+            (7, 7)
+        );
         assert!(settings.chess960);
         let settings = after(&[
             ("Net", "x.pt"),
@@ -306,16 +315,16 @@ mod tests {
             ("LogFile", "<empty>"),
         ]);
         assert_eq!(
-            (settings.backend.network.net, settings.log_file),
+            (settings.player.backend.network.net, settings.log_file),
             (None, None)
         );
     }
 
     #[test]
     fn analysis_thinks_to_the_end() {
-        assert!(after(&[]).search_parameters().smart_pruning > 0.0);
+        assert!(after(&[]).player.agent_options().search.smart_pruning > 0.0);
         let analysis = after(&[("UCI_AnalyseMode", "true")]);
-        assert_eq!(analysis.search_parameters().smart_pruning, 0.0);
+        assert_eq!(analysis.player.agent_options().search.smart_pruning, 0.0);
     }
 
     #[test]

@@ -8,11 +8,12 @@ use super::output::Output;
 use super::parse::go::{Go, ends_by_itself};
 use super::parse::{Command, parse};
 use super::settings::Settings;
-use super::task::{Job, Kind, Search, Setup, Task, Work};
-use super::worker::{Factory, READY, Worker};
+use super::task::{Job, Kind, SearchJob, Task, Work};
+use super::worker::{READY, Worker};
 use super::{display, info};
 use crate::chess::Game;
 use crate::error_report::one_line;
+use crate::player::{Factory, Setup};
 use crossbeam::channel::{Sender, unbounded};
 use shakmaty::{CastlingMode, EnPassantMode, Position};
 use std::io;
@@ -59,7 +60,11 @@ pub(crate) struct Session {
     jobs: Sender<Job>,
     /// What the worker has not finished, the oldest first.
     tasks: Vec<Arc<Task>>,
-    setup: Setup,
+    settings: Settings,
+    /// Games that have begun.
+    games: u64,
+    /// How often all was to be forgotten.
+    clearings: u64,
     /// Shared with the jobs it is searched in.
     game: Arc<Game>,
     debug: bool,
@@ -84,11 +89,9 @@ impl Session {
             output,
             jobs,
             tasks: Vec::new(),
-            setup: Setup {
-                settings,
-                game: 0,
-                clearing: 0,
-            },
+            settings,
+            games: 0,
+            clearings: 0,
             game: Arc::default(),
             debug: false,
         };
@@ -127,8 +130,8 @@ impl Session {
             Command::IsReady => self.ready(),
             Command::SetOption { name, value } => self.set_option(&name, value.as_deref()),
             Command::NewGame => {
-                if !self.setup.settings.analyse_mode {
-                    self.setup.game += 1;
+                if !self.settings.player.analyse_mode {
+                    self.games += 1;
                 }
             }
             Command::Position { fen, moves } => match self.game_from(fen.as_deref(), &moves) {
@@ -233,17 +236,17 @@ impl Session {
         if self.tasks.iter().any(busy) {
             self.output.line(READY);
         } else {
-            let setup = self.setup.clone();
+            let setup = self.setup();
             self.submit(Kind::Ready, Work::Ready(Box::new(setup)));
         }
     }
 
     fn set_option(&mut self, name: &str, value: Option<&str>) {
-        let before = self.setup.settings.clone();
-        match options::set(&mut self.setup.settings, name, value) {
-            Ok(Some(Button::ClearHash)) => self.setup.clearing += 1,
+        let before = self.settings.clone();
+        match options::set(&mut self.settings, name, value) {
+            Ok(Some(Button::ClearHash)) => self.clearings += 1,
             Ok(None) => {
-                if self.setup.settings.chess960 != before.chess960 {
+                if self.settings.chess960 != before.chess960 {
                     self.write_castling();
                 }
                 self.open_log(before.log_file);
@@ -255,7 +258,7 @@ impl Session {
     /// Turns to the log file that the settings name; if that cannot be opened,
     /// back to the one `before`.
     fn open_log(&mut self, before: Option<PathBuf>) {
-        let settings = &mut self.setup.settings;
+        let settings = &mut self.settings;
         if settings.log_file == before {
             return;
         }
@@ -271,7 +274,7 @@ impl Session {
     /// Has the game write castling as the settings say; without the option, as
     /// its first position needs it.
     fn write_castling(&mut self) {
-        let mode = if self.setup.settings.chess960 {
+        let mode = if self.settings.chess960 {
             CastlingMode::Chess960
         } else {
             let first = self.game.plies()[0].position.clone();
@@ -281,7 +284,7 @@ impl Session {
     }
 
     fn game_from(&self, fen: Option<&str>, moves: &[String]) -> Result<Game, String> {
-        let mode = CastlingMode::from_chess960(self.setup.settings.chess960);
+        let mode = CastlingMode::from_chess960(self.settings.chess960);
         let mut game = match fen {
             Some(fen) => Game::from_fen(fen, mode).map_err(|error| error.to_string())?,
             None => Game::new(shakmaty::Chess::default(), mode),
@@ -329,13 +332,23 @@ impl Session {
             ponders: limits.ponder,
             limited: ends_by_itself(&limits),
         };
-        let search = Search {
-            setup: self.setup.clone(),
+        let search = SearchJob {
+            setup: self.setup(),
+            settings: self.settings.clone(),
             game: self.game.clone(),
             limits,
             received: Instant::now(),
         };
         self.submit(kind, Work::Search(Box::new(search)));
+    }
+
+    /// What the player is to be like now.
+    fn setup(&self) -> Setup {
+        Setup {
+            settings: self.settings.player.clone(),
+            game: self.games,
+            clearing: self.clearings,
+        }
     }
 
     /// Makes way for what would otherwise wait for ever.

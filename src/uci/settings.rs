@@ -1,41 +1,13 @@
 //! What a user can set, typed.
 
-use crate::agent::AgentKind;
-use crate::chess::Ratings;
-use crate::nn::{BackendOptions, BuiltIn};
-use crate::play::Limits;
-use crate::search::Parameters;
-use shakmaty::Color;
+use crate::player;
 use std::path::PathBuf;
-
-/// `Hash` unless set, in MiB.
-const DEFAULT_HASH: usize = 256;
-
-/// `SelfElo`, `OppoElo` and `UCI_Elo` unless set, as in Maia-3.
-const DEFAULT_ELO: u16 = 1500;
 
 /// Everything the options of a session set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Which backend evaluates, with which network.
-    pub backend: BackendOptions,
-    /// Which player chooses.
-    pub agent: AgentKind,
-    /// What steers the search.
-    pub parameters: Parameters,
-    /// The rating that the engine plays as, with networks that ask for one.
-    pub self_elo: u16,
-    /// The rating that its opponent has for such networks.
-    pub opponent_elo: u16,
-    /// What the client says of the opponent: title, rating, kind and name.
-    pub opponent: String,
-    /// Whether to play like people of the rating `elo`.
-    pub limit_strength: bool,
-    /// That rating.
-    pub elo: u16,
-    /// The network's file that plays like people; `None` is the one built into the
-    /// program.
-    pub human_net: Option<PathBuf>,
+    /// Who plays.
+    pub player: player::Settings,
     /// Whether `bestmove` names the reply to ponder on.
     pub ponder: bool,
     /// Whether castling is written as king takes rook.
@@ -44,9 +16,6 @@ pub struct Settings {
     pub show_wdl: bool,
     /// Whether scores come with the expected length of the game.
     pub show_moves_left: bool,
-    /// Whether to analyse: to think to the end, and to keep the search tree
-    /// through `ucinewgame`.
-    pub analyse_mode: bool,
     /// Whether every root move is reported in numbers before `bestmove`.
     pub verbose_move_stats: bool,
     /// Where all that is said is written down.
@@ -55,179 +24,14 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        let mut settings = Settings {
-            backend: BackendOptions::default(),
-            agent: AgentKind::default(),
-            parameters: Parameters::default(),
-            self_elo: DEFAULT_ELO,
-            opponent_elo: DEFAULT_ELO,
-            opponent: String::new(),
-            limit_strength: false,
-            elo: DEFAULT_ELO,
-            human_net: None,
+        Settings {
+            player: player::Settings::default(),
             ponder: true,
             chess960: false,
             show_wdl: false,
             show_moves_left: false,
-            analyse_mode: false,
             verbose_move_stats: false,
             log_file: None,
-        };
-        settings.set_hash(DEFAULT_HASH);
-        settings
-    }
-}
-
-impl Settings {
-    /// What steers the search in the mode that is set.
-    #[must_use]
-    pub fn search_parameters(&self) -> Parameters {
-        let mut parameters = self.parameters.clone();
-        if self.analyse_mode {
-            parameters.smart_pruning = 0.0;
-        }
-        parameters
-    }
-
-    /// The settings of the player that answers within `limits`.
-    ///
-    /// A limit on strength puts the agent `human` in the place of the one that is set,
-    /// and `elo` in the place of both ratings. Analysis has no such limit: several
-    /// lines, `go infinite`, `UCI_AnalyseMode`. The agent plays with the network that
-    /// plays like people, unless it was chosen together with a file.
-    #[must_use]
-    pub fn answering(&self, limits: &Limits) -> Settings {
-        let mut settings = self.clone();
-        let analyses = self.parameters.multi_pv > 1 || limits.infinite || self.analyse_mode;
-        if self.limit_strength && !analyses {
-            settings.agent = AgentKind::Human;
-            settings.self_elo = self.elo;
-            settings.opponent_elo = self.elo;
-        }
-        let network = &mut settings.backend.network;
-        let is_chosen = self.agent == AgentKind::Human && network.net.is_some();
-        if settings.agent == AgentKind::Human && !is_chosen {
-            network.net.clone_from(&self.human_net);
-            network.built_in = BuiltIn::Human;
-        }
-        settings
-    }
-
-    /// The players' ratings in a game in which the engine plays `color`. What the
-    /// client says of the opponent comes before what the options say.
-    #[must_use]
-    pub fn ratings(&self, color: Color) -> Ratings {
-        // As in `GM 2800 human Gary Kasparov`; the rating may be `none`.
-        let rating = self.opponent.split_whitespace().nth(1);
-        let rating = rating.and_then(|rating| rating.parse().ok());
-        let opponent = rating.unwrap_or(self.opponent_elo);
-        let (white, black) = color.fold_wb((self.self_elo, opponent), (opponent, self.self_elo));
-        Ratings {
-            white: Some(white),
-            black: Some(black),
-        }
-    }
-
-    /// Memory of tree and remembered evaluations together, in MiB.
-    #[must_use]
-    pub fn hash(&self) -> usize {
-        self.parameters.hash + self.backend.cache
-    }
-
-    /// Shares out `hash` MiB: a quarter to remembered evaluations, the rest to
-    /// the tree. A node in the tree is worth more than an evaluation outside
-    /// of it, which only a transposition or a new game asks for again.
-    pub fn set_hash(&mut self, hash: usize) {
-        self.backend.cache = hash / 4;
-        self.parameters.hash = hash - self.backend.cache;
-    }
-
-    /// Sets the threads of the search, which are those that call the backend;
-    /// 0 leaves it to the backend.
-    pub fn set_threads(&mut self, threads: usize) {
-        self.parameters.threads = threads;
-        self.backend.threads = threads;
-    }
-
-    /// Sets the seed of everything random.
-    pub fn set_seed(&mut self, seed: u64) {
-        self.parameters.seed = seed;
-        self.backend.seed = seed;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn limited() -> Settings {
-        Settings {
-            limit_strength: true,
-            elo: 1400,
-            ..Settings::default()
-        }
-    }
-
-    #[test]
-    fn a_limit_on_strength_leaves_analysis_alone() {
-        let playing = Limits::default();
-        for agent in [AgentKind::Mcts, AgentKind::Policy, AgentKind::Human] {
-            let settings = Settings { agent, ..limited() };
-            let answering = settings.answering(&playing);
-            assert_eq!(answering.agent, AgentKind::Human);
-            let ratings = answering.ratings(Color::Black);
-            assert_eq!((ratings.white, ratings.black), (Some(1400), Some(1400)));
-            let infinite = Limits {
-                infinite: true,
-                ..Limits::default()
-            };
-            assert_eq!(settings.answering(&infinite).agent, agent);
-            let mut analysis = settings.clone();
-            analysis.analyse_mode = true;
-            assert_eq!(analysis.answering(&playing).agent, agent);
-            let mut several = settings;
-            several.parameters.multi_pv = 2;
-            assert_eq!(several.answering(&playing).agent, agent);
-        }
-        let unlimited = Settings::default();
-        assert_eq!(unlimited.answering(&playing), unlimited);
-    }
-
-    #[test]
-    fn people_are_imitated_by_their_network_or_the_one_named() {
-        let network = |settings: &Settings| {
-            let answering = settings.answering(&Limits::default());
-            let network = answering.backend.network;
-            (network.net, network.built_in)
-        };
-        let file = |name: &str| Some(PathBuf::from(name));
-        let mut settings = limited();
-        assert_eq!(network(&settings), (None, BuiltIn::Human));
-        settings.backend.network.net = file("strong.pt");
-        assert_eq!(network(&settings), (None, BuiltIn::Human));
-        settings.human_net = file("people.pt");
-        assert_eq!(network(&settings).0, file("people.pt"));
-        settings.agent = AgentKind::Human;
-        assert_eq!(network(&settings), (file("strong.pt"), BuiltIn::Main));
-        settings.limit_strength = false;
-        assert_eq!(network(&settings), (file("strong.pt"), BuiltIn::Main));
-        settings.backend.network.net = None;
-        assert_eq!(network(&settings).0, file("people.pt"));
-    }
-
-    #[test]
-    fn the_client_knows_the_opponent() {
-        for (said, expected) in [
-            ("GM 2800 human Gary Kasparov", 2800),
-            ("none 1650 computer Other Engine", 1650),
-            ("none none human Somebody", 1400),
-            ("", 1400),
-            ("FM -5 human Odd", 1400),
-        ] {
-            let mut settings = limited();
-            settings.opponent = said.to_owned();
-            let ratings = settings.answering(&Limits::default()).ratings(Color::White);
-            assert_eq!((ratings.white, ratings.black), (Some(1400), Some(expected)));
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::settings::Settings;
 use crate::chess::Game;
 use crate::play::{Control, Limits};
+use crate::player::Setup;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,23 +19,16 @@ pub(crate) enum Work {
     /// Load what `setup` wants, for `isready`.
     Ready(Box<Setup>),
     /// Choose a move, for `go`.
-    Search(Box<Search>),
+    Search(Box<SearchJob>),
     /// Count leaves, for `go perft`.
     Perft { game: Arc<Game>, depth: u32 },
 }
 
-/// What a player is to be like and what it may remember.
-#[derive(Clone)]
-pub(crate) struct Setup {
-    pub settings: Settings,
-    /// Counts games: another number, and the tree is forgotten.
-    pub game: u64,
-    /// Counts `Clear Hash`: another number, and everything is forgotten.
-    pub clearing: u64,
-}
-
-pub(crate) struct Search {
+/// A `go`, with all that it depends on.
+pub(crate) struct SearchJob {
     pub setup: Setup,
+    /// What is said, and how it is written.
+    pub settings: Settings,
     pub game: Arc<Game>,
     pub limits: Limits,
     /// When `go` arrived, which is when the clock began to run.

@@ -2,11 +2,10 @@
 //! `cargo run --release --example agent`.
 
 use shakmaty::{Move, Position};
-use tessera::agent::AgentKind;
+use tessera::agent::{AgentKind, Options};
 use tessera::chess::Game;
 use tessera::nn::{self, BackendOptions};
 use tessera::play::{Agent, AgentError, Choice, Control, Limits, Question, Report};
-use tessera::search::Parameters;
 
 /// Leaves the opponent as few moves as it can.
 pub struct Cramping;
@@ -43,7 +42,7 @@ impl Agent for Cramping {
 #[allow(dead_code, reason = "the test calls `play`")]
 fn main() -> anyhow::Result<()> {
     let backend = nn::load(&BackendOptions::default())?;
-    let mut policy = AgentKind::Policy.build(backend, &Parameters::default());
+    let mut policy = AgentKind::Policy.build(backend, &Options::default());
     let game = play(&mut Cramping, &mut *policy)?;
     println!("{:?} after {} plies", game.ending(), game.plies().len() - 1);
     Ok(())

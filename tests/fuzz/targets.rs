@@ -12,7 +12,7 @@ use tessera::data::shard::Shard;
 use tessera::data::v6::{Chunk, V6Error};
 use tessera::encode::InputFormat;
 use tessera::eval::{epd, perft, puzzles};
-use tessera::nn::{BackendKind, BackendOptions};
+use tessera::nn::BackendKind;
 use tessera::uci::{self, Settings};
 
 mod networks;
@@ -38,14 +38,9 @@ pub const TARGETS: &[(&str, Target)] = &[
 
 /// A session without a network, up to the end of the input.
 fn read_uci(input: &[u8]) {
-    let mut settings = Settings {
-        backend: BackendOptions {
-            kind: BackendKind::Uniform,
-            ..BackendOptions::default()
-        },
-        ..Settings::default()
-    };
-    settings.set_hash(1);
+    let mut settings = Settings::default();
+    settings.player.backend.kind = BackendKind::Uniform;
+    settings.player.set_hash(1);
     let input = std::io::Cursor::new(input.to_vec());
     uci::serve(input, std::io::sink(), settings).unwrap();
 }

@@ -5,7 +5,7 @@ use super::{games, random_parameters, ratings, rows, small};
 use shakmaty::Position;
 use std::fs;
 use std::sync::Arc;
-use tessera::agent::AgentKind;
+use tessera::agent::{AgentKind, Options};
 use tessera::chess::{Game, Ratings};
 use tessera::encode::{InputFormat, policy_index};
 use tessera::interop::maia3;
@@ -15,7 +15,6 @@ use tessera::nn::{
     Backend, Batch, CodePolicy, DeviceChoice, Evaluations, Metadata, Precision, softmax,
 };
 use tessera::play::{Limits, Question};
-use tessera::search::Parameters;
 
 fn network() -> Network {
     let parameters = random_parameters(&small()[1], 13);
@@ -106,11 +105,11 @@ fn the_human_agent_plays_by_the_policy_of_the_ratings() {
     let backend = TorchBackend::new(&file, CodePolicy::Checked, cpu, Precision::F32, 1).unwrap();
     assert!(backend.properties().reads_ratings);
     let backend: Arc<dyn Backend> = Arc::new(backend);
-    let parameters = Parameters {
+    let options = Options {
         top_p: 1e-6,
-        ..Parameters::default()
+        ..Options::default()
     };
-    let mut agent = AgentKind::Human.build(backend.clone(), &parameters);
+    let mut agent = AgentKind::Human.build(backend.clone(), &options);
     let mut games = rated_games(20);
     // As high as the policy alone plays.
     for (game, rating) in games.iter_mut().zip((600..=1400).step_by(20).cycle()) {

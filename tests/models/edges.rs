@@ -1,11 +1,11 @@
 //! Edges and what they lead to.
 
-use super::arena::{Index, Span};
-use super::header::Stage;
-use super::node::Statistics;
-use super::prior::Rank;
-use super::standing::visited;
 use super::tree::Tree;
+use super::tree::arena::{Index, Span};
+use super::tree::header::Stage;
+use super::tree::move_order::visited;
+use super::tree::node::Statistics;
+use super::tree::prior::Rank;
 use super::tree::testing::{expanded, grow};
 use crate::check;
 use loom::thread;

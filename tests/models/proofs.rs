@@ -1,8 +1,8 @@
 //! Proofs on their way up.
 
-use super::arena::{Index, Span};
-use super::header::Outcome;
 use super::tree::Tree;
+use super::tree::arena::{Index, Span};
+use super::tree::header::Outcome;
 use super::tree::testing::{expanded, grow};
 use crate::check;
 use loom::thread;

@@ -1,8 +1,8 @@
 //! The table of positions.
 
-use super::arena::{Index, Span};
-use super::table::Table;
 use super::tree::Tree;
+use super::tree::arena::{Index, Span};
+use super::tree::table::Table;
 use crate::check;
 use loom::thread;
 use std::sync::Arc;

@@ -1,13 +1,14 @@
 //! The threads of a search: what they find together, and that all of them end.
 
-use super::edge::Edge;
-use super::header::Stage;
-use super::latency::Latency;
+use super::clock::latency::Latency;
+use super::descent::worker::SearchWorker;
+use super::environment::Rules;
 use super::root::Root;
 use super::shared::{Progress, Shared};
 use super::sync::{AtomicBool, AtomicU64, Mutex, RwLock};
 use super::tree::Tree;
-use super::worker::SearchWorker;
+use super::tree::edge::Edge;
+use super::tree::header::Stage;
 use crate::check;
 use loom::thread;
 use shakmaty::{CastlingMode, Position};
@@ -126,9 +127,9 @@ fn search(number: u32, fate: Fate, between: impl Fn()) -> Ended {
         ponder_time: None,
         remaining: AtomicU64::new(VISITS),
     };
-    let helper = || SearchWorker::new(&shared).run(|| shared.stopped());
+    let helper = || SearchWorker::new(&shared, Rules::new(&shared)).run(|| shared.stopped());
     let caller = || {
-        SearchWorker::new(&shared).run(|| {
+        SearchWorker::new(&shared, Rules::new(&shared)).run(|| {
             between();
             shared.stopped()
         });

@@ -35,7 +35,7 @@ fn even() -> Scripted {
 }
 
 fn mcts(contempt: Contempt) -> Box<dyn ConfigurableAgent> {
-    AgentKind::Mcts.build(even().shared(), &parameters(contempt))
+    AgentKind::Mcts.build(even().shared(), &parameters(contempt).into())
 }
 
 fn nodes(nodes: u64) -> Limits {
@@ -116,10 +116,11 @@ fn the_tree_is_kept_for_the_same_side_only() {
     let mut agent = mcts(against(100.0));
     let mut game = game("startpos", "");
     let choice = choose(&mut *agent, &game, &nodes(2000));
-    agent.adjust(&parameters(Contempt {
+    let half = Contempt {
         objectivity: 0.5,
         ..against(100.0)
-    }));
+    };
+    agent.adjust(&parameters(half).into());
     let again = choose(&mut *agent, &game, &nodes(2500));
     assert_eq!(again.report.new_nodes, 500);
     game.play(choice.best.unwrap());
@@ -129,7 +130,7 @@ fn the_tree_is_kept_for_the_same_side_only() {
     game.play(next.best.unwrap());
     let other = choose(&mut *agent, &game, &nodes(2000));
     assert_eq!(other.report.new_nodes, 2000);
-    agent.adjust(&parameters(against(50.0)));
+    agent.adjust(&parameters(against(50.0)).into());
     let less = choose(&mut *agent, &game, &nodes(2000));
     assert_eq!(less.report.new_nodes, 2000);
 }

@@ -174,7 +174,7 @@ fn every_go_evaluates_at_least_once() {
                 threads,
                 ..parameters()
             };
-            let mut agent = kind.build(backend.clone(), &parameters);
+            let mut agent = kind.build(backend.clone(), &parameters.clone().into());
             for limits in hurried() {
                 agent.new_game();
                 let choice = choose(&mut *agent, &game, &limits);

@@ -21,7 +21,7 @@ fn mcts(backend: Scripted, threads: usize) -> Box<dyn ConfigurableAgent> {
         move_overhead: 10,
         ..Parameters::default()
     };
-    AgentKind::Mcts.build(backend.shared(), &parameters)
+    AgentKind::Mcts.build(backend.shared(), &parameters.clone().into())
 }
 
 /// Runs a search while `steer` acts on it from another thread.
@@ -131,7 +131,7 @@ fn a_fall_of_the_value_is_thought_about() {
         mate_search: false,
         ..Parameters::default()
     };
-    let mut agent = AgentKind::Mcts.build(backend.shared(), &parameters);
+    let mut agent = AgentKind::Mcts.build(backend.shared(), &parameters.clone().into());
     let mut game = Game::default();
     let limits = Limits {
         nodes: Some(20),
@@ -289,7 +289,7 @@ fn interruptions_leave_the_tree_whole() {
         hash: 1,
         ..Parameters::default()
     };
-    let mut agent = AgentKind::Mcts.build(hashed().shared(), &parameters);
+    let mut agent = AgentKind::Mcts.build(hashed().shared(), &parameters.clone().into());
     let mut game = Game::default();
     for round in 0..60u64 {
         if game.ending().is_some() {

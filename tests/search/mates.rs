@@ -30,7 +30,7 @@ fn nodes(nodes: u64) -> Limits {
 }
 
 fn think(game: &Game, limits: &Limits, parameters: &Parameters) -> Choice {
-    let mut agent = AgentKind::Mcts.build(hashed().shared(), parameters);
+    let mut agent = AgentKind::Mcts.build(hashed().shared(), &parameters.clone().into());
     choose(&mut *agent, game, limits)
 }
 
@@ -85,7 +85,7 @@ fn the_same_search_finds_the_same() {
     let start = "r4rk1/1bq1bppp/p3p3/1p2P3/3N4/2PB4/PP3QPP/R4RK1 w - - 0 1";
     for fen in [start, QUIET, WALK] {
         let position = game(fen, "");
-        let mut agent = AgentKind::Mcts.build(hashed().shared(), &parameters(true));
+        let mut agent = AgentKind::Mcts.build(hashed().shared(), &parameters(true).into());
         let mut again = || {
             agent.new_game();
             let choice = choose(&mut *agent, &position, &nodes(500));
@@ -127,7 +127,7 @@ fn only_the_moves_to_be_searched_mate() {
 fn a_mate_is_carried_out() {
     let mut position = game(WALK, "");
     let parameters = parameters(true);
-    let mut agent = AgentKind::Mcts.build(hashed().shared(), &parameters);
+    let mut agent = AgentKind::Mcts.build(hashed().shared(), &parameters.clone().into());
     let mut left = i32::MAX;
     while position.ending().is_none() {
         let choice = choose(&mut *agent, &position, &nodes(50));

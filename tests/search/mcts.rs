@@ -2,7 +2,7 @@
 
 use crate::search::backends::{Scripted, hashed, uniform};
 use crate::search::{choose, game, play, uci};
-use tessera::agent::{AgentKind, ConfigurableAgent};
+use tessera::agent::{AgentKind, ConfigurableAgent, Options};
 use tessera::chess::Game;
 use tessera::encode::policy_index;
 use tessera::nn::Value;
@@ -18,7 +18,7 @@ fn parameters() -> Parameters {
 }
 
 fn mcts(backend: Scripted, parameters: &Parameters) -> Box<dyn ConfigurableAgent> {
-    AgentKind::Mcts.build(backend.shared(), parameters)
+    AgentKind::Mcts.build(backend.shared(), &parameters.clone().into())
 }
 
 fn nodes(nodes: u64) -> Limits {
@@ -514,24 +514,24 @@ fn what_does_not_steer_the_tree_leaves_it() {
     let mut agent = mcts(hashed(), &parameters());
     let game = game("startpos", "");
     choose(&mut *agent, &game, &nodes(500));
-    agent.adjust(&Parameters {
+    agent.adjust(&Options::from(Parameters {
         multi_pv: 3,
         ..parameters()
-    });
+    }));
     let choice = choose(&mut *agent, &game, &nodes(600));
     assert_eq!(choice.report.lines.len(), 3);
     assert_eq!(choice.report.new_nodes, 100);
     agent.set_backend(std::sync::Arc::new(hashed()));
-    agent.adjust(&Parameters {
+    agent.adjust(&Options::from(Parameters {
         threads: 3,
         ..parameters()
-    });
+    }));
     let choice = choose(&mut *agent, &game, &nodes(700));
     assert_eq!(choice.report.new_nodes, 100);
-    agent.adjust(&Parameters {
+    agent.adjust(&Options::from(Parameters {
         cpuct: 2.5,
         ..parameters()
-    });
+    }));
     let choice = choose(&mut *agent, &game, &nodes(600));
     assert_eq!(choice.report.new_nodes, 600);
 }

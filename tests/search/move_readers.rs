@@ -42,7 +42,7 @@ fn two_ways_to_a_position_are_two_games() {
             backend = backend.reading_moves(512);
         }
         let backend = Arc::new(Cache::new(backend, 16 << 20));
-        let mut agent = AgentKind::Mcts.build(backend, &parameters());
+        let mut agent = AgentKind::Mcts.build(backend, &parameters().into());
         let start = game("startpos", "");
         let choice = choose(&mut *agent, &start, &limits());
         assert_eq!(choice.report.nodes, NODES);
@@ -66,7 +66,7 @@ fn a_position_without_its_moves_is_refused_by_every_agent() {
         AgentKind::Human,
     ] {
         let backend = hashed().reading_moves(512).shared();
-        let mut agent = kind.build(backend, &parameters());
+        let mut agent = kind.build(backend, &parameters().into());
         let start = game("startpos", "e2e4 e7e5");
         let choice = choose(&mut *agent, &start, &limits());
         assert_ne!(uci(&start, choice.best), "(none)");
@@ -85,7 +85,7 @@ fn a_position_without_its_moves_is_refused_by_every_agent() {
 #[test]
 fn a_search_that_reaches_the_longest_game_ends_with_what_it_has() {
     let backend = uniform().reading_moves(4).shared();
-    let mut agent = AgentKind::Mcts.build(backend, &parameters());
+    let mut agent = AgentKind::Mcts.build(backend, &parameters().into());
     let start = game("startpos", "e2e4");
     let mut nodes = 0;
     let error = agent

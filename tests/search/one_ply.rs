@@ -3,11 +3,10 @@
 use crate::search::backends::{Scripted, hashed, uniform};
 use crate::search::{choose, game, uci};
 use std::time::{Duration, Instant};
-use tessera::agent::AgentKind;
+use tessera::agent::{AgentKind, Options};
 use tessera::encode::policy_index;
 use tessera::nn::Value;
 use tessera::play::{Control, Limits, Score};
-use tessera::search::Parameters;
 
 /// A backend that likes every position equally, from the mover's view.
 fn content(q: f32) -> Scripted {
@@ -29,7 +28,7 @@ fn policy_plays_the_greatest_prior() {
         let logit = |&mv: &u16| if mv == index { 3.0 } else { 0.0 };
         (Value::default(), moves.iter().map(logit).collect())
     });
-    let mut agent = AgentKind::Policy.build(backend.shared(), &Parameters::default());
+    let mut agent = AgentKind::Policy.build(backend.shared(), &Options::default());
     let choice = choose(&mut *agent, &game, &Limits::default());
     assert_eq!(uci(&game, choice.best), "g1f3");
     assert_eq!(choice.statistics.len(), 20);
@@ -52,7 +51,7 @@ fn without_a_legal_move_there_is_no_choice() {
         "R5k1/5ppp/8/8/8/8/8/4K3 b - - 0 1",
     ] {
         for kind in [AgentKind::Policy, AgentKind::Value] {
-            let mut agent = kind.build(uniform().shared(), &Parameters::default());
+            let mut agent = kind.build(uniform().shared(), &Options::default());
             let choice = choose(&mut *agent, &game(fen, ""), &Limits::default());
             assert_eq!(choice.best, None);
         }
@@ -62,7 +61,7 @@ fn without_a_legal_move_there_is_no_choice() {
 #[test]
 fn value_takes_mate_in_one_over_any_evaluation() {
     let game = game("6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 0 1", "");
-    let mut agent = AgentKind::Value.build(content(-0.99).shared(), &Parameters::default());
+    let mut agent = AgentKind::Value.build(content(-0.99).shared(), &Options::default());
     let choice = choose(&mut *agent, &game, &Limits::default());
     assert_eq!(uci(&game, choice.best), "a1a8");
     assert_eq!(choice.report.lines[0].score, Score::Mate(1));
@@ -81,7 +80,7 @@ fn value_maximises_over_the_positions_that_arise() {
         };
         (value, vec![0.0; moves.len()])
     });
-    let mut agent = AgentKind::Value.build(backend.shared(), &Parameters::default());
+    let mut agent = AgentKind::Value.build(backend.shared(), &Options::default());
     let choice = choose(&mut *agent, &position, &Limits::default());
     assert_eq!(uci(&position, choice.best), "b2b4");
     assert_eq!(choice.statistics[0].q, 0.3);
@@ -94,7 +93,7 @@ fn value_stalemates_only_when_losing() {
     // Qf7 stalemates; the rest leaves the queen on.
     let position = game("7k/8/6K1/8/8/5Q2/8/8 w - - 0 1", "");
     for (theirs, stalemate) in [(-0.5, false), (0.5, true)] {
-        let mut agent = AgentKind::Value.build(content(theirs).shared(), &Parameters::default());
+        let mut agent = AgentKind::Value.build(content(theirs).shared(), &Options::default());
         let limits = Limits {
             search_moves: ["f3f7", "f3f5"]
                 .map(|mv| position.parse_move(mv).unwrap())
@@ -113,7 +112,7 @@ fn value_repeats_only_when_it_wants_a_draw() {
         "a1b1 e8e7 b1a1 e7e8 a1b1 e8e7",
     );
     for (theirs, repeats) in [(-0.4, false), (0.4, true)] {
-        let mut agent = AgentKind::Value.build(content(theirs).shared(), &Parameters::default());
+        let mut agent = AgentKind::Value.build(content(theirs).shared(), &Options::default());
         let choice = choose(&mut *agent, &position, &Limits::default());
         assert_eq!(uci(&position, choice.best) == "b1a1", repeats, "{theirs}");
     }
@@ -125,7 +124,7 @@ fn value_sees_a_claim_that_the_opponent_could_make() {
     // third time.
     let line = "a1b1 e8d7 b1a1 d7e8 a1b1 e8e7";
     let position = game("4k3/8/8/8/8/8/8/R3K3 w - - 0 1", line);
-    let mut agent = AgentKind::Value.build(content(-0.4).shared(), &Parameters::default());
+    let mut agent = AgentKind::Value.build(content(-0.4).shared(), &Options::default());
     let choice = choose(&mut *agent, &position, &Limits::default());
     let rook = choice
         .statistics
@@ -147,7 +146,7 @@ fn an_early_answer_is_kept_back_while_pondering_or_infinite() {
                 ..Limits::default()
             };
             let control = Control::default();
-            let mut agent = kind.build(hashed().shared(), &Parameters::default());
+            let mut agent = kind.build(hashed().shared(), &Options::default());
             let began = Instant::now();
             std::thread::scope(|scope| {
                 scope.spawn(|| {
@@ -169,7 +168,7 @@ fn an_early_answer_is_kept_back_while_pondering_or_infinite() {
 fn a_failing_backend_is_an_error() {
     let game = game("startpos", "");
     for kind in [AgentKind::Policy, AgentKind::Value] {
-        let mut agent = kind.build(uniform().failing(0..9).shared(), &Parameters::default());
+        let mut agent = kind.build(uniform().failing(0..9).shared(), &Options::default());
         let limits = Limits::default();
         let answer = agent.choose(&game, &limits, &Control::default(), &mut |_| {});
         assert!(answer.is_err());

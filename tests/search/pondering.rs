@@ -18,7 +18,7 @@ fn mcts() -> Box<dyn ConfigurableAgent> {
         hash: 16,
         ..Parameters::default()
     };
-    AgentKind::Mcts.build(hashed().shared(), &parameters)
+    AgentKind::Mcts.build(hashed().shared(), &parameters.clone().into())
 }
 
 fn nodes(nodes: u64) -> Limits {
@@ -144,7 +144,7 @@ fn batches_are_small_while_a_short_clock_waits() {
     // Of the short clock a move may take 4 ms, in which three positions are evaluated.
     for (clock, most) in [(25, 4), (100_000, 16)] {
         let backend = Arc::new(hashed().delayed_each(MS(1)));
-        let mut agent = AgentKind::Mcts.build(backend.clone(), &parameters);
+        let mut agent = AgentKind::Mcts.build(backend.clone(), &parameters.clone().into());
         let limits = Limits {
             time: Some(MS(clock)),
             ..Limits::default()

@@ -59,7 +59,7 @@ fn every_claimed_mate_stands_up_to_exhaustive_search() {
         nodes: Some(1500),
         ..Limits::default()
     };
-    let mut agent = AgentKind::Mcts.build(hashed().shared(), &parameters);
+    let mut agent = AgentKind::Mcts.build(hashed().shared(), &parameters.clone().into());
     let (mut wins, mut losses) = (0, 0);
     let mut random = 1u64;
     for round in 0..42 {
@@ -114,7 +114,7 @@ fn no_claim_is_shorter_than_the_shortest_mate() {
         nodes: Some(20_000),
         ..Limits::default()
     };
-    let mut agent = AgentKind::Mcts.build(uniform().shared(), &parameters);
+    let mut agent = AgentKind::Mcts.build(uniform().shared(), &parameters.clone().into());
     let (mut tried, mut found, mut checked) = (0, 0, 0);
     for line in suite.lines() {
         let Some((fen, mate)) = line.split_once(" bm #") else {

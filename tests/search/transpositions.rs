@@ -47,7 +47,7 @@ fn counting() -> (Scripted, Arc<Mutex<HashMap<u64, usize>>>) {
 
 fn search(transpositions: bool, fen: &str, nodes: u64) -> (Choice, HashMap<u64, usize>) {
     let (backend, counts) = counting();
-    let mut agent = AgentKind::Mcts.build(backend.shared(), &parameters(transpositions));
+    let mut agent = AgentKind::Mcts.build(backend.shared(), &parameters(transpositions).into());
     let choice = choose(&mut *agent, &game(fen, ""), &limits(nodes));
     let counts = counts.lock().unwrap().clone();
     (choice, counts)
@@ -96,7 +96,7 @@ fn only_the_way_that_repeats_is_drawn() {
         };
         (value, vec![0.0; moves.len()])
     });
-    let mut agent = AgentKind::Mcts.build(backend.shared(), &parameters(true));
+    let mut agent = AgentKind::Mcts.build(backend.shared(), &parameters(true).into());
     let once = "e3d3 e6d6 d3e3 d6e6 ";
     let twice = game(KINGS, &once.repeat(2));
     let choice = choose(&mut *agent, &twice, &limits(2000));
@@ -126,7 +126,8 @@ fn lines_end_where_the_game_does() {
     for moves in ["", "e3d3 e6d6 d3e3 d6e6", "e3d3 e6d6 d3e3 d6e6 e3d3 e6d6"] {
         let game = game(KINGS, moves);
         for nodes in [500, 1000, 2000, 4000] {
-            let mut agent = AgentKind::Mcts.build(counting().0.shared(), &parameters);
+            let mut agent =
+                AgentKind::Mcts.build(counting().0.shared(), &parameters.clone().into());
             let choice = choose(&mut *agent, &game, &limits(nodes));
             for line in &choice.report.lines {
                 let mut game = game.clone();

@@ -198,9 +198,9 @@ fn every_player_takes_up_tables_that_it_hears_of_later() {
     };
     let game = game("8/8/8/4k3/8/8/8/KR6 w - - 0 1");
     for kind in [AgentKind::Mcts, AgentKind::Policy, AgentKind::Value] {
-        let mut agent = kind.build(Arc::new(Random::new(1)), &without);
+        let mut agent = kind.build(Arc::new(Random::new(1)), &without.clone().into());
         for (parameters, known) in [(&with, true), (&without, false)] {
-            agent.adjust(parameters);
+            agent.adjust(&parameters.clone().into());
             let report = choose(&mut *agent, &game, &limits).report;
             assert_eq!(report.tablebase_hits > 0, known, "{kind:?}");
         }
@@ -226,7 +226,10 @@ fn every_player_wins_what_is_won() {
     assert!(won.len() > 20, "{}", won.len());
     for kind in [AgentKind::Mcts, AgentKind::Policy, AgentKind::Value] {
         for (number, (position, value)) in won.iter().enumerate() {
-            let mut agent = kind.build(Arc::new(Random::new(number as u64)), &parameters);
+            let mut agent = kind.build(
+                Arc::new(Random::new(number as u64)),
+                &parameters.clone().into(),
+            );
             // Some with time to lose, some without.
             let rule50 = if number % 2 == 0 {
                 0
@@ -277,7 +280,7 @@ fn no_player_loses_what_is_drawn() {
     for kind in [AgentKind::Mcts, AgentKind::Policy, AgentKind::Value] {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
         for (position, _) in &drawn {
-            let mut agent = kind.build(Arc::new(Random::new(2)), &parameters);
+            let mut agent = kind.build(Arc::new(Random::new(2)), &parameters.clone().into());
             let mut game = game_at(position, 0);
             while game.ending().is_none() {
                 let choice = choose(&mut *agent, &game, &limits);
@@ -320,7 +323,7 @@ fn only_moves_asked_for_are_kept() {
         ..Parameters::default()
     };
     for kind in [AgentKind::Mcts, AgentKind::Policy, AgentKind::Value] {
-        let mut agent = kind.build(Arc::new(Random::new(1)), &parameters);
+        let mut agent = kind.build(Arc::new(Random::new(1)), &parameters.clone().into());
         let choice = choose(&mut *agent, &game, &asked(&[first, second]));
         assert_eq!(choice.statistics.len(), 2, "{kind:?}");
         let choice = choose(&mut *agent, &game, &asked(&[second]));

@@ -24,7 +24,7 @@ fn mcts(tablebase: Tablebase, threads: usize) -> Box<dyn ConfigurableAgent> {
 }
 
 fn build(parameters: &Parameters) -> Box<dyn ConfigurableAgent> {
-    AgentKind::Mcts.build(Arc::new(Random::new(1)), parameters)
+    AgentKind::Mcts.build(Arc::new(Random::new(1)), &parameters.clone().into())
 }
 
 fn nodes(nodes: u64) -> Limits {

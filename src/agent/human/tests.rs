@@ -1,14 +1,16 @@
 use super::*;
 use crate::chess::Ratings;
 use crate::nn::{Random, Uniform};
+use crate::search::Parameters;
 use std::collections::HashSet;
 
-fn parameters(seed: u64) -> Parameters {
-    Parameters {
+fn options(seed: u64) -> Options {
+    let search = Parameters {
         seed,
         hash: 4,
         ..Parameters::default()
-    }
+    };
+    search.into()
 }
 
 /// A game of players of this rating.
@@ -41,19 +43,19 @@ fn play(agent: &mut HumanAgent, rating: u16, plies: usize) -> Vec<String> {
 #[test]
 fn a_seed_fixes_the_games_of_every_level() {
     for rating in [1200, 2500] {
-        let mut agent = HumanAgent::new(Arc::new(Random::new(1)), &parameters(7));
+        let mut agent = HumanAgent::new(Arc::new(Random::new(1)), &options(7));
         let first = play(&mut agent, rating, 12);
         assert_eq!(play(&mut agent, rating, 12), first, "{rating}");
-        let mut again = HumanAgent::new(Arc::new(Random::new(1)), &parameters(7));
+        let mut again = HumanAgent::new(Arc::new(Random::new(1)), &options(7));
         assert_eq!(play(&mut again, rating, 12), first, "{rating}");
-        again.adjust(&parameters(8));
+        again.adjust(&options(8));
         assert_ne!(play(&mut again, rating, 12), first, "{rating}");
     }
 }
 
 #[test]
 fn games_differ_by_themselves() {
-    let mut agent = HumanAgent::new(Arc::new(Uniform::default()), &parameters(0));
+    let mut agent = HumanAgent::new(Arc::new(Uniform::default()), &options(0));
     let games: HashSet<_> = (0..4).map(|_| play(&mut agent, 1500, 8)).collect();
     assert_eq!(games.len(), 4);
 }
@@ -62,7 +64,7 @@ fn games_differ_by_themselves() {
 fn high_levels_search_and_find_what_wins() {
     let mate = "6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 0 1";
     let mates = |rating| {
-        let mut agent = HumanAgent::new(Arc::new(Uniform::default()), &parameters(0));
+        let mut agent = HumanAgent::new(Arc::new(Uniform::default()), &options(0));
         let mut game = Game::from_fen(mate, shakmaty::CastlingMode::Standard).unwrap();
         game.set_ratings(Ratings {
             white: Some(rating),
@@ -94,7 +96,7 @@ fn it_keeps_to_the_moves_allowed() {
             white: Some(rating),
             black: None,
         });
-        let mut agent = HumanAgent::new(Arc::new(Random::new(1)), &parameters(0));
+        let mut agent = HumanAgent::new(Arc::new(Random::new(1)), &options(0));
         let limits = Limits {
             search_moves: vec![allowed],
             ..Limits::default()
@@ -107,12 +109,10 @@ fn it_keeps_to_the_moves_allowed() {
 /// How long it takes over a move of a minute's clock in which people take some
 /// seconds, stopped or told of the ponder hit after 50 ms.
 fn interrupted(ponder: bool, interrupt: fn(&Control)) -> Duration {
-    let parameters = Parameters {
-        human_time: true,
-        move_overhead: 0,
-        ..parameters(1)
-    };
-    let mut agent = HumanAgent::new(Arc::new(Uniform::default()), &parameters);
+    let mut options = options(1);
+    options.human_time = true;
+    options.search.move_overhead = 0;
+    let mut agent = HumanAgent::new(Arc::new(Uniform::default()), &options);
     let limits = Limits {
         time: Some(Duration::from_secs(600)),
         ponder,

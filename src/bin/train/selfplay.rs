@@ -17,7 +17,7 @@ use tessera::nn::{
 };
 use tessera::overwrite;
 use tessera::selfplay::{Event, GAMES, SelfPlay, SelfPlaySummary};
-use tessera::uci::Settings;
+use tessera::{player, uci};
 
 /// Memory of a game's search tree, in MiB: room for tens of thousands of visits.
 const HASH: usize = 16;
@@ -132,7 +132,7 @@ impl SelfPlayCommand {
             folder: self.output.clone(),
             games: self.games,
             concurrency: self.concurrency.map_or(at_once, usize::from),
-            parameters: settings.parameters,
+            parameters: settings.options.search,
             visits: self.visits,
             temperature: self.temperature.unwrap_or(TEMPERATURE),
             temperature_plies: self.temperature_plies,
@@ -179,8 +179,8 @@ impl SelfPlayCommand {
     }
 
     /// Search parameters and backend.
-    fn settings(&self) -> anyhow::Result<Settings> {
-        let mut settings = Settings {
+    fn settings(&self) -> anyhow::Result<player::Settings> {
+        let before = player::Settings {
             backend: BackendOptions {
                 kind: self.backend,
                 network: NetworkOptions {
@@ -195,29 +195,33 @@ impl SelfPlayCommand {
                 cache: 0,
                 seed: self.seed,
             },
-            ..Settings::default()
+            ..player::Settings::default()
         };
-        let before = settings.clone();
-        settings.parameters.hash = HASH;
+        let mut settings = uci::Settings {
+            player: before.clone(),
+            ..uci::Settings::default()
+        };
+        settings.player.options.search.hash = HASH;
         for (name, value) in &self.options {
             settings.set(name, value).context("--set")?;
         }
-        let parameters = &settings.parameters;
+        let mut settings = settings.player;
+        let parameters = &settings.options.search;
         let is_elsewhere = settings.backend != before.backend
             || settings.agent != before.agent
-            || parameters.threads != before.parameters.threads
-            || parameters.seed != before.parameters.seed
-            || parameters.temperature != before.parameters.temperature
-            || parameters.gumbel_moves != before.parameters.gumbel_moves
-            || parameters.noise_epsilon != before.parameters.noise_epsilon;
+            || parameters.threads != before.options.search.threads
+            || parameters.seed != before.options.search.seed
+            || parameters.temperature != before.options.search.temperature
+            || parameters.gumbel_moves != before.options.search.gumbel_moves
+            || parameters.noise_epsilon != before.options.search.noise_epsilon;
         if is_elsewhere {
             bail!(
                 "--set is for options of the search alone; the network, threads, seed, \
                  temperature, noise and Gumbel's selection have options of their own here"
             );
         }
-        settings.parameters.noise_epsilon = self.noise();
-        settings.parameters.gumbel_moves = self.gumbel.unwrap_or(0);
+        settings.options.search.noise_epsilon = self.noise();
+        settings.options.search.gumbel_moves = self.gumbel.unwrap_or(0);
         Ok(settings)
     }
 

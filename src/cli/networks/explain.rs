@@ -20,7 +20,7 @@ use tessera::network::{self, Network};
 use tessera::nn::torch::TorchBackend;
 use tessera::nn::{self, CodeArguments, DeviceChoice, Precision};
 use tessera::overwrite;
-use tessera::uci;
+use tessera::player;
 
 /// Show what a network sees in a position: attention, attribution, heads, on one page
 #[derive(clap::Args)]
@@ -257,7 +257,7 @@ fn ratings(elo: Option<u16>, game: &Game) -> Option<Ratings> {
             black: Some(elo),
         }),
         None if known == Ratings::default() => {
-            Some(uci::Settings::default().ratings(game.position().turn()))
+            Some(player::Settings::default().ratings(game.position().turn()))
         }
         None => None,
     }

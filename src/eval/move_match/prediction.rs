@@ -240,7 +240,7 @@ impl Waiting {
 mod tests {
     use super::super::positions::tests::{ALL, positions};
     use super::*;
-    use crate::agent::AgentKind;
+    use crate::agent::{AgentKind, Options};
     use crate::encode::Encoder;
     use crate::nn::{Random, Uniform};
     use crate::search::Parameters;
@@ -310,12 +310,12 @@ mod tests {
     fn an_agent_answers_with_the_policy_that_it_samples_from() {
         let set = positions(GAMES, &ALL);
         let backend = || -> Arc<dyn Backend> { Arc::new(Random::new(3)) };
-        let parameters = Parameters {
+        let options = Options::from(Parameters {
             seed: 1,
             ..Parameters::default()
-        };
+        });
         let ask_agents = |count| {
-            let agent = |_| Sampler(AgentKind::Human.build(backend(), &parameters));
+            let agent = |_| Sampler(AgentKind::Human.build(backend(), &options));
             ask((0..count).map(agent).collect(), &set, |_| true, |_| {}).unwrap()
         };
         let (found, alike) = (ask_agents(1), ask_agents(3));

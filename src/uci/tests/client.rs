@@ -3,15 +3,14 @@
 use super::super::output::Output;
 use super::super::session::{Rest, Session};
 use super::super::settings::Settings;
-use super::super::worker::Factory;
-use crate::agent::{AgentKind, ConfigurableAgent};
+use crate::agent::{self, AgentKind, ConfigurableAgent};
 use crate::chess::Game;
 use crate::encode::Encoder;
 use crate::nn::{Backend, BackendError, BackendOptions, Batch, Evaluations, LoadError, Properties};
 use crate::play::{
     Agent, AgentError, Choice, Control, Limits, Line, MoveStatistics, Report, Score,
 };
-use crate::search::Parameters;
+use crate::player::Factory;
 use crossbeam::channel::{Receiver, Sender, unbounded};
 use parking_lot::Mutex;
 use shakmaty::Position;
@@ -103,7 +102,7 @@ impl Factory for Script {
         &self,
         kind: AgentKind,
         _: Arc<dyn Backend>,
-        _: &Parameters,
+        _: &agent::Options,
     ) -> Box<dyn ConfigurableAgent> {
         self.0.note(format!("build {kind:?}"));
         Box::new(Player(self.0.clone()))
@@ -114,7 +113,7 @@ impl Factory for Script {
 struct Player(Journal);
 
 impl ConfigurableAgent for Player {
-    fn adjust(&mut self, _: &Parameters) {
+    fn adjust(&mut self, _: &agent::Options) {
         self.0.note("adjust");
     }
 

@@ -14,8 +14,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Decimal {
             min: 0.0,
             max: 100.0,
-            get: |settings| settings.parameters.cpuct,
-            set: |settings, value| settings.parameters.cpuct = value,
+            get: |settings| settings.player.options.search.cpuct,
+            set: |settings, value| settings.player.options.search.cpuct = value,
         },
         help: "Exploration constant of PUCT at nodes with few visits: the factor on the prior. \
                Higher values explore more.",
@@ -25,8 +25,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Decimal {
             min: 1.0,
             max: 1e9,
-            get: |settings| settings.parameters.cpuct_base,
-            set: |settings, value| settings.parameters.cpuct_base = value,
+            get: |settings| settings.player.options.search.cpuct_base,
+            set: |settings, value| settings.player.options.search.cpuct_base = value,
         },
         help: "Visits at which exploration begins to grow.",
     },
@@ -35,16 +35,16 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Decimal {
             min: 0.0,
             max: 1000.0,
-            get: |settings| settings.parameters.cpuct_factor,
-            set: |settings, value| settings.parameters.cpuct_factor = value,
+            get: |settings| settings.player.options.search.cpuct_factor,
+            set: |settings, value| settings.player.options.search.cpuct_factor = value,
         },
         help: "Growth of exploration with the logarithm of the visits.",
     },
     Entry {
         name: "RootHasOwnCpuctParams",
         kind: Kind::Check {
-            get: |settings| settings.parameters.root_has_own_cpuct,
-            set: |settings, value| settings.parameters.root_has_own_cpuct = value,
+            get: |settings| settings.player.options.search.root_has_own_cpuct,
+            set: |settings, value| settings.player.options.search.root_has_own_cpuct = value,
         },
         help: "Whether the root uses the next three options instead of the three above, as in Lc0.",
     },
@@ -53,8 +53,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Decimal {
             min: 0.0,
             max: 100.0,
-            get: |settings| settings.parameters.root_cpuct,
-            set: |settings, value| settings.parameters.root_cpuct = value,
+            get: |settings| settings.player.options.search.root_cpuct,
+            set: |settings, value| settings.player.options.search.root_cpuct = value,
         },
         help: "`CPuct` at the root, if `RootHasOwnCpuctParams` is on.",
     },
@@ -63,8 +63,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Decimal {
             min: 1.0,
             max: 1e9,
-            get: |settings| settings.parameters.root_cpuct_base,
-            set: |settings, value| settings.parameters.root_cpuct_base = value,
+            get: |settings| settings.player.options.search.root_cpuct_base,
+            set: |settings, value| settings.player.options.search.root_cpuct_base = value,
         },
         help: "`CPuctBase` at the root, if `RootHasOwnCpuctParams` is on.",
     },
@@ -73,8 +73,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Decimal {
             min: 0.0,
             max: 1000.0,
-            get: |settings| settings.parameters.root_cpuct_factor,
-            set: |settings, value| settings.parameters.root_cpuct_factor = value,
+            get: |settings| settings.player.options.search.root_cpuct_factor,
+            set: |settings, value| settings.player.options.search.root_cpuct_factor = value,
         },
         help: "`CPuctFactor` at the root, if `RootHasOwnCpuctParams` is on.",
     },
@@ -83,8 +83,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Decimal {
             min: 0.0,
             max: 10.0,
-            get: |settings| settings.parameters.cpuct_spread,
-            set: |settings, value| settings.parameters.cpuct_spread = value,
+            get: |settings| settings.player.options.search.cpuct_spread,
+            set: |settings, value| settings.player.options.search.cpuct_spread = value,
         },
         help: "Scales exploration by the standard deviation of the values below a node; 0 \
                switches it off. KataGo's value is 0.85.",
@@ -93,8 +93,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "FpuStrategy",
         kind: Kind::Combo {
             values: values_of::<FpuStrategy>,
-            get: |settings| name(settings.parameters.fpu_strategy),
-            set: |settings, value| choose(&mut settings.parameters.fpu_strategy, value),
+            get: |settings| name(settings.player.options.search.fpu_strategy),
+            set: |settings, value| choose(&mut settings.player.options.search.fpu_strategy, value),
         },
         help: "The value assumed for an unvisited move: the parent's, lowered (`reduction`), or \
                a fixed one (`absolute`).",
@@ -104,8 +104,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Decimal {
             min: -100.0,
             max: 100.0,
-            get: |settings| settings.parameters.fpu_value,
-            set: |settings, value| settings.parameters.fpu_value = value,
+            get: |settings| settings.player.options.search.fpu_value,
+            set: |settings, value| settings.player.options.search.fpu_value = value,
         },
         help: "How far `reduction` lowers the parent's value, or the value of `absolute`.",
     },
@@ -117,11 +117,12 @@ pub(super) const ENTRIES: &[Entry] = &[
                 std::iter::once(SAME.to_owned()).chain(own).collect()
             },
             get: |settings| {
-                let strategy = settings.parameters.root_fpu_strategy;
+                let strategy = settings.player.options.search.root_fpu_strategy;
                 strategy.map_or_else(|| SAME.to_owned(), name)
             },
             set: |settings, value| {
-                settings.parameters.root_fpu_strategy = FpuStrategy::from_str(value, true).ok();
+                settings.player.options.search.root_fpu_strategy =
+                    FpuStrategy::from_str(value, true).ok();
             },
         },
         help: "`FpuStrategy` at the root; `same` uses the two options above.",
@@ -131,8 +132,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Decimal {
             min: -100.0,
             max: 100.0,
-            get: |settings| settings.parameters.root_fpu_value,
-            set: |settings, value| settings.parameters.root_fpu_value = value,
+            get: |settings| settings.player.options.search.root_fpu_value,
+            set: |settings, value| settings.player.options.search.root_fpu_value = value,
         },
         help: "`FpuValue` at the root, unless `FpuStrategyAtRoot` is `same`.",
     },

@@ -25,9 +25,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "Net",
         kind: Kind::Text {
-            get: |settings| built_in_or(settings.backend.network.net.as_deref()),
+            get: |settings| built_in_or(settings.player.backend.network.net.as_deref()),
             set: |settings, value| {
-                settings.backend.network.net = named(value);
+                settings.player.backend.network.net = named(value);
                 Ok(())
             },
         },
@@ -36,9 +36,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "AllowNetworkCode",
         kind: Kind::Check {
-            get: |settings| settings.backend.network.code == CodePolicy::Allowed,
+            get: |settings| settings.player.backend.network.code == CodePolicy::Allowed,
             set: |settings, value| {
-                settings.backend.network.code = CodePolicy::allowed_if(value);
+                settings.player.backend.network.code = CodePolicy::allowed_if(value);
             },
         },
         help: "Loads network files whatever code they bring, which may then do anything. \
@@ -48,8 +48,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "Agent",
         kind: Kind::Combo {
             values: values_of::<AgentKind>,
-            get: |settings| name(settings.agent),
-            set: |settings, value| choose(&mut settings.agent, value),
+            get: |settings| name(settings.player.agent),
+            set: |settings, value| choose(&mut settings.player.agent, value),
         },
         help: "Chooses the move: by a search (`mcts`), the network's first choice (`policy`), \
                one ply ahead (`value`), or as people play (`human`).",
@@ -57,8 +57,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "UCI_LimitStrength",
         kind: Kind::Check {
-            get: |settings| settings.limit_strength,
-            set: |settings, value| settings.limit_strength = value,
+            get: |settings| settings.player.limit_strength,
+            set: |settings, value| settings.player.limit_strength = value,
         },
         help: "Plays like people of the rating `UCI_Elo`, whatever `Agent` is. Analysis keeps \
                its full strength.",
@@ -68,17 +68,17 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Spin {
             min: LOWEST_LEVEL as u64,
             max: HIGHEST_LEVEL as u64,
-            get: |settings| settings.elo.into(),
-            set: |settings, value| settings.elo = value as u16,
+            get: |settings| settings.player.elo.into(),
+            set: |settings, value| settings.player.elo = value as u16,
         },
         help: "Playing strength as a rating of Lichess. Below 1200, levels play about alike.",
     },
     Entry {
         name: "UCI_Opponent",
         kind: Kind::Text {
-            get: |settings| settings.opponent.clone(),
+            get: |settings| settings.player.opponent.clone(),
             set: |settings, value| {
-                value.clone_into(&mut settings.opponent);
+                value.clone_into(&mut settings.player.opponent);
                 Ok(())
             },
         },
@@ -88,9 +88,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "HumanNet",
         kind: Kind::Text {
-            get: |settings| built_in_or(settings.human_net.as_deref()),
+            get: |settings| built_in_or(settings.player.human_net.as_deref()),
             set: |settings, value| {
-                settings.human_net = named(value);
+                settings.player.human_net = named(value);
                 Ok(())
             },
         },
@@ -100,8 +100,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "HumanTime",
         kind: Kind::Check {
-            get: |settings| settings.parameters.human_time,
-            set: |settings, value| settings.parameters.human_time = value,
+            get: |settings| settings.player.options.human_time,
+            set: |settings, value| settings.player.options.human_time = value,
         },
         help: "The agent `human` takes the time that a person might take, at most a tenth of \
                the clock.",
@@ -110,8 +110,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "Backend",
         kind: Kind::Combo {
             values: values_of::<BackendKind>,
-            get: |settings| name(settings.backend.kind),
-            set: |settings, value| choose(&mut settings.backend.kind, value),
+            get: |settings| name(settings.player.backend.kind),
+            set: |settings, value| choose(&mut settings.player.backend.kind, value),
         },
         help: "Evaluates positions: `torch` runs the network, `check` also compares it with \
                itself in f32. `uniform` and `random` need no network.",
@@ -121,8 +121,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Spin {
             min: 0,
             max: MAX_ELO,
-            get: |settings| settings.self_elo.into(),
-            set: |settings, value| settings.self_elo = value as u16,
+            get: |settings| settings.player.self_elo.into(),
+            set: |settings, value| settings.player.self_elo = value as u16,
         },
         help: "Rating of the players the engine imitates. Only networks that take ratings use \
                it.",
@@ -132,17 +132,17 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Spin {
             min: 0,
             max: MAX_ELO,
-            get: |settings| settings.opponent_elo.into(),
-            set: |settings, value| settings.opponent_elo = value as u16,
+            get: |settings| settings.player.opponent_elo.into(),
+            set: |settings, value| settings.player.opponent_elo = value as u16,
         },
         help: "Rating of the opponent, for the same networks.",
     },
     Entry {
         name: "Device",
         kind: Kind::Text {
-            get: |settings| settings.backend.network.devices.to_string(),
+            get: |settings| settings.player.backend.network.devices.to_string(),
             set: |settings, value| {
-                settings.backend.network.devices = value.parse().map_err(
+                settings.player.backend.network.devices = value.parse().map_err(
                     |_| "auto, cpu, cuda, cuda:1 (the device's number) or cuda:0,cuda:1 (several, at most 32)",
                 )?;
                 Ok(())
@@ -155,8 +155,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "Precision",
         kind: Kind::Combo {
             values: values_of::<Precision>,
-            get: |settings| name(settings.backend.network.precision),
-            set: |settings, value| choose(&mut settings.backend.network.precision, value),
+            get: |settings| name(settings.player.backend.network.precision),
+            set: |settings, value| choose(&mut settings.player.backend.network.precision, value),
         },
         help: "Format that the network runs in. `auto` takes the fastest here, and `tessera \
                doctor` says which that is.",
@@ -166,8 +166,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Spin {
             min: 0,
             max: 1024,
-            get: |settings| settings.parameters.threads as u64,
-            set: |settings, value| settings.set_threads(value as usize),
+            get: |settings| settings.player.options.search.threads as u64,
+            set: |settings, value| settings.player.set_threads(value as usize),
         },
         help: "Search threads; 0 takes what the backend recommends.",
     },
@@ -176,8 +176,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Spin {
             min: 1,
             max: 1 << 20,
-            get: |settings| settings.hash() as u64,
-            set: |settings, value| settings.set_hash(value as usize),
+            get: |settings| settings.player.hash() as u64,
+            set: |settings, value| settings.player.set_hash(value as usize),
         },
         help: "Memory in MiB for the search tree (three quarters) and the evaluation cache (one \
                quarter).",
@@ -187,8 +187,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Spin {
             min: 1,
             max: 500,
-            get: |settings| settings.parameters.multi_pv as u64,
-            set: |settings, value| settings.parameters.multi_pv = value as usize,
+            get: |settings| settings.player.options.search.multi_pv as u64,
+            set: |settings, value| settings.player.options.search.multi_pv = value as usize,
         },
         help: "Number of best moves to report, each with its line.",
     },
@@ -229,8 +229,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "UCI_AnalyseMode",
         kind: Kind::Check {
-            get: |settings| settings.analyse_mode,
-            set: |settings, value| settings.analyse_mode = value,
+            get: |settings| settings.player.analyse_mode,
+            set: |settings, value| settings.player.analyse_mode = value,
         },
         help: "For analysis: no search ends early because its best move can no longer be \
                overtaken, and `ucinewgame` keeps the search tree.",
@@ -240,8 +240,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Spin {
             min: 0,
             max: 10_000,
-            get: |settings| settings.parameters.move_overhead,
-            set: |settings, value| settings.parameters.move_overhead = value,
+            get: |settings| settings.player.options.search.move_overhead,
+            set: |settings, value| settings.player.options.search.move_overhead = value,
         },
         help: "Milliseconds kept back on every move for delays in the client and the connection. \
                Use more over a network.",
@@ -251,8 +251,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Spin {
             min: 0,
             max: 1024,
-            get: |settings| settings.parameters.minibatch as u64,
-            set: |settings, value| settings.parameters.minibatch = value as usize,
+            get: |settings| settings.player.options.search.minibatch as u64,
+            set: |settings, value| settings.player.options.search.minibatch = value as usize,
         },
         help: "Most positions that a thread gathers for one evaluation; 0 takes what the \
                backend recommends.",
@@ -263,8 +263,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             min: 0,
             // Spin boxes of clients hold 32 bits with a sign.
             max: i32::MAX as u64,
-            get: |settings| settings.parameters.seed,
-            set: |settings, value| settings.set_seed(value),
+            get: |settings| settings.player.options.search.seed,
+            set: |settings, value| settings.player.set_seed(value),
         },
         help: "Seed of the random backend and of moves sampled at a temperature. With 0 the games of \
                the agent `human` differ.",

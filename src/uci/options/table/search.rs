@@ -8,8 +8,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Decimal {
             min: 0.01,
             max: 100.0,
-            get: |settings| settings.parameters.policy_temperature,
-            set: |settings, value| settings.parameters.policy_temperature = value,
+            get: |settings| settings.player.options.search.policy_temperature,
+            set: |settings, value| settings.player.options.search.policy_temperature = value,
         },
         help: "Softmax temperature of the policy; above 1 the search considers more moves.",
     },
@@ -18,8 +18,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Decimal {
             min: 0.0,
             max: 1.0,
-            get: |settings| settings.backend.optimism,
-            set: |settings, value| settings.backend.optimism = value,
+            get: |settings| settings.player.backend.optimism,
+            set: |settings, value| settings.player.backend.optimism = value,
         },
         help: "Share of the optimistic policy in the priors, if the network has one. It favours \
                moves that may turn out better than they look.",
@@ -29,8 +29,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Decimal {
             min: 0.0,
             max: 10.0,
-            get: |settings| settings.parameters.smart_pruning,
-            set: |settings, value| settings.parameters.smart_pruning = value,
+            get: |settings| settings.player.options.search.smart_pruning,
+            set: |settings, value| settings.player.options.search.smart_pruning = value,
         },
         help: "Ends a search on the clock early once the visits that remain, divided by this, are \
                fewer than the best move's lead. 0 always searches to the end.",
@@ -38,16 +38,16 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "MateSearch",
         kind: Kind::Check {
-            get: |settings| settings.parameters.mate_search,
-            set: |settings, value| settings.parameters.mate_search = value,
+            get: |settings| settings.player.options.search.mate_search,
+            set: |settings, value| settings.player.options.search.mate_search = value,
         },
         help: "Looks for forced mates beside the tree, at the root and at leaves.",
     },
     Entry {
         name: "TwoFoldDraws",
         kind: Kind::Check {
-            get: |settings| settings.parameters.two_fold_draws,
-            set: |settings, value| settings.parameters.two_fold_draws = value,
+            get: |settings| settings.player.options.search.two_fold_draws,
+            set: |settings, value| settings.player.options.search.two_fold_draws = value,
         },
         help: "Whether the second occurrence of a position within the search counts as a draw; \
                otherwise only the third does.",
@@ -55,8 +55,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "Transpositions",
         kind: Kind::Check {
-            get: |settings| settings.parameters.transpositions,
-            set: |settings, value| settings.parameters.transpositions = value,
+            get: |settings| settings.player.options.search.transpositions,
+            set: |settings, value| settings.player.options.search.transpositions = value,
         },
         help: "Whether a position has one node in the tree, whatever moves lead to it, so that all \
                its paths share its visits and value.",
@@ -66,8 +66,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Spin {
             min: 1,
             max: 1_000_000,
-            get: |settings| u64::from(settings.parameters.max_collisions),
-            set: |settings, value| settings.parameters.max_collisions = value as u32,
+            get: |settings| u64::from(settings.player.options.search.max_collisions),
+            set: |settings, value| settings.player.options.search.max_collisions = value as u32,
         },
         help: "Most visits for each batch that may reach a leaf already under evaluation, in a \
                large tree; smaller trees allow fewer.",
@@ -77,8 +77,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Decimal {
             min: 0.0,
             max: 100.0,
-            get: |settings| settings.parameters.out_of_order,
-            set: |settings, value| settings.parameters.out_of_order = value,
+            get: |settings| settings.player.options.search.out_of_order,
+            set: |settings, value| settings.player.options.search.out_of_order = value,
         },
         help: "Most visits for each batch to leaves whose value is already known, as a multiple of \
                the batch.",
@@ -88,8 +88,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Decimal {
             min: 0.0,
             max: 100.0,
-            get: |settings| settings.parameters.root_policy_temperature,
-            set: |settings, value| settings.parameters.root_policy_temperature = value,
+            get: |settings| settings.player.options.search.root_policy_temperature,
+            set: |settings, value| settings.player.options.search.root_policy_temperature = value,
         },
         help: "Softmax temperature of the policy at the root; 0 uses `PolicyTemperature`.",
     },
@@ -98,8 +98,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Decimal {
             min: 0.0,
             max: 1.0,
-            get: |settings| settings.parameters.noise_epsilon,
-            set: |settings, value| settings.parameters.noise_epsilon = value,
+            get: |settings| settings.player.options.search.noise_epsilon,
+            set: |settings, value| settings.player.options.search.noise_epsilon = value,
         },
         help: "Share of Dirichlet noise in the root's priors, for self-play.",
     },
@@ -108,8 +108,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Decimal {
             min: 0.001,
             max: 10000.0,
-            get: |settings| settings.parameters.noise_alpha,
-            set: |settings, value| settings.parameters.noise_alpha = value,
+            get: |settings| settings.player.options.search.noise_alpha,
+            set: |settings, value| settings.player.options.search.noise_alpha = value,
         },
         help: "Concentration of that noise: higher values make it more even.",
     },
@@ -118,8 +118,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Spin {
             min: 0,
             max: 256,
-            get: |settings| u64::from(settings.parameters.gumbel_moves),
-            set: |settings, value| settings.parameters.gumbel_moves = value as u32,
+            get: |settings| u64::from(settings.player.options.search.gumbel_moves),
+            set: |settings, value| settings.player.options.search.gumbel_moves = value as u32,
         },
         help: "Root moves that share the visits by Gumbel selection, under `go nodes`; 0 uses \
                PUCT at the root.",
@@ -129,8 +129,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Decimal {
             min: 0.0,
             max: 100.0,
-            get: |settings| settings.parameters.gumbel_scale,
-            set: |settings, value| settings.parameters.gumbel_scale = value,
+            get: |settings| settings.player.options.search.gumbel_scale,
+            set: |settings, value| settings.player.options.search.gumbel_scale = value,
         },
         help: "Weight of values against priors in Gumbel selection.",
     },
@@ -139,8 +139,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Decimal {
             min: 0.0,
             max: 100.0,
-            get: |settings| settings.parameters.temperature,
-            set: |settings, value| settings.parameters.temperature = value,
+            get: |settings| settings.player.options.search.temperature,
+            set: |settings, value| settings.player.options.search.temperature = value,
         },
         help: "Temperature at which the move is sampled. 0 plays the best move, but with \
                `human` means 1.",
@@ -150,8 +150,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Decimal {
             min: 0.01,
             max: 1.0,
-            get: |settings| settings.parameters.top_p,
-            set: |settings, value| settings.parameters.top_p = value,
+            get: |settings| settings.player.options.top_p,
+            set: |settings, value| settings.player.options.top_p = value,
         },
         help: "`policy` and `human` draw only from the likeliest moves that together have this \
                probability; 1 leaves no move out.",
@@ -159,9 +159,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "SyzygyPath",
         kind: Kind::Text {
-            get: |settings| settings.parameters.tablebase.path().to_owned(),
+            get: |settings| settings.player.options.search.tablebase.path().to_owned(),
             set: |settings, value| {
-                settings.parameters.tablebase.set_path(value);
+                settings.player.options.search.tablebase.set_path(value);
                 Ok(())
             },
         },
@@ -171,8 +171,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "Syzygy50MoveRule",
         kind: Kind::Check {
-            get: |settings| settings.parameters.tablebase.fifty_move_rule,
-            set: |settings, value| settings.parameters.tablebase.fifty_move_rule = value,
+            get: |settings| settings.player.options.search.tablebase.fifty_move_rule,
+            set: |settings, value| settings.player.options.search.tablebase.fifty_move_rule = value,
         },
         help: "Whether tablebase wins that take too long for the 50-move rule count as draws.",
     },

@@ -1,6 +1,7 @@
 //! What a search thread does until the search ends, for whatever reason.
 
 use super::SearchWorker;
+use crate::search::environment::Environment;
 use crate::search::shared::Shared;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -17,7 +18,7 @@ impl Drop for StopOnPanic<'_> {
     }
 }
 
-impl SearchWorker<'_> {
+impl<E: Environment> SearchWorker<'_, E> {
     /// Searches until `is_over`, until there are no visits left to make, or until
     /// the time affords no evaluation.
     pub(crate) fn run(mut self, mut is_over: impl FnMut() -> bool) {

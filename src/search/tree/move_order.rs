@@ -3,13 +3,12 @@
 //! A live report asks for it while other threads change the tree: everything is
 //! read once, and the order is that of what was read.
 
+use super::Tree;
 use super::arena::Index;
 use super::edge::Edge;
-use super::gumbel::Contender;
 use super::header::{NodeHeader, Outcome};
 use super::node::{Node, Statistics};
 use super::prior::{self, Rank};
-use super::tree::Tree;
 use super::value::edge_value;
 use std::cmp::{Ordering, Reverse};
 
@@ -24,11 +23,11 @@ pub(crate) struct Snapshot<'a> {
     pub(crate) header: NodeHeader,
     /// Its value for the side that plays the move, with the edge's visits.
     pub(crate) statistics: Statistics,
-    standing: Standing,
+    order: MoveOrder,
 }
 
 impl<'a> Snapshot<'a> {
-    fn of(tree: &Tree, edge: Edge<'a>) -> Snapshot<'a> {
+    pub(crate) fn of(tree: &Tree, edge: Edge<'a>) -> Snapshot<'a> {
         // First the visits: whoever sees them counted sees where they led.
         let edge_visits = edge.edge_visits();
         let index = edge.node();
@@ -52,7 +51,7 @@ impl<'a> Snapshot<'a> {
             node: index,
             header,
             statistics,
-            standing: Standing::new(header, &statistics, edge.rank()),
+            order: MoveOrder::new(header, &statistics, edge.rank()),
         }
     }
 }
@@ -61,7 +60,7 @@ impl<'a> Snapshot<'a> {
 /// win (the shorter, a tablebase's last), then visits, value and prior, then a
 /// proven loss (the longer, a tablebase's first).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Standing {
+pub(crate) struct MoveOrder {
     class: u8,
     urgency: i32,
     visits: u32,
@@ -69,15 +68,15 @@ pub(crate) struct Standing {
     rank: Rank,
 }
 
-impl Standing {
-    fn new(header: NodeHeader, statistics: &Statistics, rank: Rank) -> Standing {
+impl MoveOrder {
+    fn new(header: NodeHeader, statistics: &Statistics, rank: Rank) -> MoveOrder {
         let plies = i32::from(header.plies());
         let (class, urgency) = match header.outcome() {
             Outcome::Loss => (2, -plies),
             Outcome::Win => (0, plies),
             Outcome::Unknown | Outcome::Draw => (1, 0),
         };
-        Standing {
+        MoveOrder {
             class,
             urgency,
             visits: if class == 1 { statistics.visits } else { 0 },
@@ -88,9 +87,9 @@ impl Standing {
     }
 }
 
-impl Ord for Standing {
-    fn cmp(&self, other: &Standing) -> Ordering {
-        let whole = |standing: &Standing| (standing.class, standing.urgency, standing.visits);
+impl Ord for MoveOrder {
+    fn cmp(&self, other: &MoveOrder) -> Ordering {
+        let whole = |order: &MoveOrder| (order.class, order.urgency, order.visits);
         whole(self)
             .cmp(&whole(other))
             .then(self.q.total_cmp(&other.q))
@@ -98,19 +97,19 @@ impl Ord for Standing {
     }
 }
 
-impl PartialOrd for Standing {
-    fn partial_cmp(&self, other: &Standing) -> Option<Ordering> {
+impl PartialOrd for MoveOrder {
+    fn partial_cmp(&self, other: &MoveOrder) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Standing {
-    fn eq(&self, other: &Standing) -> bool {
+impl PartialEq for MoveOrder {
+    fn eq(&self, other: &MoveOrder) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Standing {}
+impl Eq for MoveOrder {}
 
 /// The value of a move for the side that plays it, with its visits.
 pub(crate) fn edge_statistics(tree: &Tree, edge: Edge<'_>) -> Statistics {
@@ -118,31 +117,15 @@ pub(crate) fn edge_statistics(tree: &Tree, edge: Edge<'_>) -> Statistics {
 }
 
 /// Where a move stands at this moment.
-pub(crate) fn standing(tree: &Tree, edge: Edge<'_>) -> Standing {
-    Snapshot::of(tree, edge).standing
-}
-
-/// The edges of a node as Gumbel's selection sees them.
-pub(crate) fn contenders(tree: &Tree, node: Node<'_>) -> Vec<Contender> {
-    tree.edges(node.header())
-        .map(|edge| {
-            let of = Snapshot::of(tree, edge);
-            Contender {
-                number: edge.rank().number(),
-                prior: prior_of(edge),
-                q: (of.statistics.visits > 0).then_some(of.statistics.q as f32),
-                started: edge.edge_visits().started(),
-                lost: of.header.outcome() == Outcome::Win,
-            }
-        })
-        .collect()
+pub(crate) fn move_order(tree: &Tree, edge: Edge<'_>) -> MoveOrder {
+    Snapshot::of(tree, edge).order
 }
 
 /// The best edge, if any has been visited.
 pub(crate) fn best_edge<'a>(tree: &'a Tree, node: Node<'_>) -> Option<Edge<'a>> {
     tree.edges(node.header())
         .filter(|edge| edge.visits() > 0)
-        .max_by_key(|&edge| standing(tree, edge))
+        .max_by_key(|&edge| move_order(tree, edge))
 }
 
 /// The visited edges of a node in the order of choice, the best first.
@@ -152,7 +135,7 @@ pub(crate) fn visited<'a>(tree: &'a Tree, header: NodeHeader) -> Vec<Snapshot<'a
         .map(|edge| Snapshot::of(tree, edge))
         .filter(|snapshot| snapshot.statistics.visits > 0)
         .collect();
-    visited.sort_by_key(|snapshot| Reverse(snapshot.standing));
+    visited.sort_by_key(|snapshot| Reverse(snapshot.order));
     visited
 }
 
@@ -163,7 +146,7 @@ pub(crate) fn prior_of(edge: Edge<'_>) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::super::arena::Span;
-    use super::super::tree::testing::{expanded, grow};
+    use super::super::testing::{expanded, grow};
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     use std::time::{Duration, Instant};
@@ -217,7 +200,7 @@ mod tests {
                 q,
                 ..Statistics::default()
             };
-            Standing::new(header, &statistics, Rank::new(9, 9))
+            MoveOrder::new(header, &statistics, Rank::new(9, 9))
         };
         let order = [
             of(Outcome::Loss, 3, 1, 1.0),

@@ -11,7 +11,7 @@
 //! stops for a large one to be rebuilt.
 
 use super::arena::Index;
-use super::sync::{AtomicU64, AtomicUsize, Mutex, zeroed_words};
+use crate::search::sync::{AtomicU64, AtomicUsize, Mutex, zeroed_words};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Entries that a key may be in: a cache line of them.

@@ -15,7 +15,7 @@
 
 use super::arena::Index;
 use super::header::{NodeHeader, Outcome, Stage};
-use super::sync::AtomicU64;
+use crate::search::sync::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// Words of a node.

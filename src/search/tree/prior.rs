@@ -6,7 +6,7 @@
 //! logit in bf16 is worth; it reaches down to 2⁻¹³.
 
 use super::arena::{Arena, Index};
-use super::numeric::{exp2, log2};
+use crate::search::numeric::{exp2, log2};
 use std::f32::consts::LOG2_E;
 use std::sync::LazyLock;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,11 +1,11 @@
 //! The outline of a tree: its first plies as data.
 
-use super::edge::Edge;
-use super::node::Node;
-use super::packed::unpack_move;
-use super::standing::{edge_statistics, prior_of, visited};
-use super::tree::Tree;
 use crate::chess::Game;
+use crate::search::tree::Tree;
+use crate::search::tree::edge::Edge;
+use crate::search::tree::move_order::{edge_statistics, prior_of, visited};
+use crate::search::tree::node::Node;
+use crate::search::tree::packed::unpack_move;
 use shakmaty::{Move, Position};
 
 /// How much of a tree an outline holds.

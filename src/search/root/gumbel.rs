@@ -4,6 +4,10 @@
 //! with Gumbel"; the order of visits is that of DeepMind's mctx).
 
 use crate::nn::softmax;
+use crate::search::tree::Tree;
+use crate::search::tree::header::Outcome;
+use crate::search::tree::move_order::{Snapshot, prior_of};
+use crate::search::tree::node::Node;
 use rand::Rng;
 
 /// Visits that the value's scale takes the most-visited move to have beside its
@@ -22,6 +26,22 @@ pub(crate) struct Contender {
     pub(crate) started: u32,
     /// Whether it is proven to lose.
     pub(crate) lost: bool,
+}
+
+/// The edges of a node as Gumbel's selection sees them.
+pub(crate) fn contenders(tree: &Tree, node: Node<'_>) -> Vec<Contender> {
+    tree.edges(node.header())
+        .map(|edge| {
+            let of = Snapshot::of(tree, edge);
+            Contender {
+                number: edge.rank().number(),
+                prior: prior_of(edge),
+                q: (of.statistics.visits > 0).then_some(of.statistics.q as f32),
+                started: edge.edge_visits().started(),
+                lost: of.header.outcome() == Outcome::Win,
+            }
+        })
+        .collect()
 }
 
 /// The draw for one search.

@@ -1,18 +1,18 @@
 //! How mates that were proven beside the tree come into it.
 
 use super::SearchWorker;
-use crate::search::arena::Index;
-use crate::search::header::{Outcome, Stage};
+use crate::search::descent::picks::{LeafKind, Step};
+use crate::search::environment::Environment;
 use crate::search::mates::MateSearch;
-use crate::search::node::Node;
-use crate::search::packed::pack_move;
-use crate::search::picks::{LeafKind, Step};
-use crate::search::prior::Rank;
 use crate::search::tree::Full;
-use shakmaty::Position;
+use crate::search::tree::arena::Index;
+use crate::search::tree::header::{Outcome, Stage};
+use crate::search::tree::node::Node;
+use crate::search::tree::packed::pack_move;
+use crate::search::tree::prior::Rank;
 use std::sync::atomic::Ordering::Relaxed;
 
-impl SearchWorker<'_> {
+impl<E: Environment> SearchWorker<'_, E> {
     /// Looks for mates at the root for as long as time affords, unless another thread
     /// does, and enters in the tree what is found.
     pub(super) fn look_for_mates(&mut self) {
@@ -56,13 +56,15 @@ impl SearchWorker<'_> {
             return false;
         }
         let edge = self.tree.edge(index);
-        self.game.play(self.shared.root_moves[number]);
-        let drawn = self.is_drawn_by_history(1);
+        let root = self.tree.root_index();
+        self.environment
+            .play(root, pack_move(self.shared.root_moves[number]));
+        let drawn = self.environment.is_drawn_by_history();
         let node = match drawn {
             true => Err(Full),
             false => self.child_of(edge),
         };
-        self.game.undo();
+        self.environment.undo();
         let Ok(node) = node else {
             self.shared.refund(1);
             return drawn;
@@ -72,7 +74,7 @@ impl SearchWorker<'_> {
         edge.add_in_flight(1);
         let root = Step {
             edge: 0,
-            node: self.tree.root_index(),
+            node: root,
         };
         let first = self.picks.list.len();
         self.path.clear();
@@ -85,15 +87,11 @@ impl SearchWorker<'_> {
 
     /// Looks for a mate by checks in the position of this node, and proves it so.
     pub(super) fn is_mate_by_checks(&mut self, node: Node<'_>) -> bool {
-        let position = self.game.position();
-        let Some(mates) = &mut self.mates else {
-            return false;
-        };
-        let line = mates.line(position, &position.legal_moves(), &self.shared.draws);
-        if let Some(line) = &line {
-            node.prove(Outcome::Win, line.len() as u8);
+        let plies = self.environment.mate_by_checks();
+        if let Some(plies) = plies {
+            node.prove(Outcome::Win, plies);
         }
-        line.is_some()
+        plies.is_some()
     }
 
     /// The edge of a root move, made if need be with those of greater priors.

@@ -3,10 +3,10 @@
 //! Picks come in the order of the tree, so that neighbours share most of their
 //! paths. Each node is written once for all neighbouring visits through it.
 
-use super::header::Outcome;
 use super::picks::{LeafKind, Pick, Picks, Step};
-use super::shared::{Shared, Tally};
-use super::tree::Tree;
+use crate::search::shared::{Shared, Tally};
+use crate::search::tree::Tree;
+use crate::search::tree::header::Outcome;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What is to be added to one step of the current path.

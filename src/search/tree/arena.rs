@@ -5,7 +5,7 @@
 //! cuts blocks from a span of its own; blocks given back are kept in lists by
 //! size, and used once no fresh memory is left.
 
-use super::sync::{AtomicU64, AtomicUsize, PAGE, zeroed_words};
+use crate::search::sync::{AtomicU64, AtomicUsize, PAGE, zeroed_words};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Position of a word in the [`Arena`]. Nothing lies at 0, so that it can mean

@@ -5,12 +5,12 @@
 //! nodes lose what lies below them; they keep what they are worth, and are
 //! evaluated again when a visit comes by.
 
+use super::Tree;
 use super::arena::Index;
 use super::header::{NodeHeader, Stage};
 use super::node::NODE;
 use super::reclaim::nodes_of;
-use super::sync::PAGE;
-use super::tree::Tree;
+use crate::search::sync::PAGE;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Evict when less than this share of the memory is left, …

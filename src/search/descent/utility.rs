@@ -1,8 +1,8 @@
 //! Utility: what a move is worth once draws and the length of the game have
 //! their price.
 
-use super::Parameters;
-use super::node::Statistics;
+use crate::search::parameters::Parameters;
+use crate::search::tree::node::Statistics;
 
 /// What positions below one node are worth to the player there.
 pub(crate) struct Utility<'a> {

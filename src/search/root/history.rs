@@ -1,10 +1,10 @@
 //! Tree reuse: earlier roots, so that a game which takes a move back, or leaves the
 //! line that was pondered on, still finds its part of the tree.
 
-use super::arena::Index;
-use super::packed::pack_move;
-use super::tree::Tree;
 use crate::chess::Game;
+use crate::search::tree::Tree;
+use crate::search::tree::arena::Index;
+use crate::search::tree::packed::pack_move;
 use shakmaty::{Move, Position};
 
 /// Roots kept.

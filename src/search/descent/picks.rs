@@ -1,6 +1,6 @@
 //! Where descents end: what selection hands to backup.
 
-use super::arena::Index;
+use crate::search::tree::arena::Index;
 
 /// The kind of leaf that a descent ended at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

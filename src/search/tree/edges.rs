@@ -11,10 +11,9 @@ use super::block::{self, Block};
 use super::edge::{EDGE, Edge};
 use super::header::NodeHeader;
 use super::node::Node;
-use super::prior::{Rank, table};
-use super::select::Untried;
-use super::sync::spin_loop;
-use super::tree::{Full, Tree};
+use super::prior::Rank;
+use super::{Full, Tree};
+use crate::search::sync::spin_loop;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Edges without a directory.
@@ -238,59 +237,9 @@ impl Tree {
     }
 }
 
-/// The moves of a node that have no edges yet.
-pub(crate) struct Unvisited<'a> {
-    tree: &'a Tree,
-    header: NodeHeader,
-    last: Rank,
-    exhausted: bool,
-    ranks: &'a mut Vec<Rank>,
-}
-
-impl<'a> Unvisited<'a> {
-    /// Those after the move of rank `last`; `ranks` becomes a list of the ones
-    /// asked for.
-    pub(crate) fn new(
-        tree: &'a Tree,
-        header: NodeHeader,
-        last: Rank,
-        ranks: &'a mut Vec<Rank>,
-    ) -> Unvisited<'a> {
-        ranks.clear();
-        Unvisited {
-            tree,
-            header,
-            last,
-            exhausted: false,
-            ranks,
-        }
-    }
-}
-
-impl Untried for Unvisited<'_> {
-    fn bound(&self) -> f32 {
-        if self.exhausted {
-            f32::NEG_INFINITY
-        } else {
-            table()[usize::from(self.last.code())]
-        }
-    }
-
-    fn next(&mut self) -> Option<f32> {
-        let next = self.tree.next_rank(self.header, self.last);
-        let Some(rank) = next else {
-            self.exhausted = true;
-            return None;
-        };
-        self.last = rank;
-        self.ranks.push(rank);
-        Some(table()[usize::from(rank.code())])
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::tree::testing::{expanded, grow};
+    use super::super::testing::{expanded, grow};
     use super::*;
 
     #[test]

@@ -6,10 +6,10 @@
 //! method is that of Monte-Carlo graph search as KataGo has it ("Monte-Carlo
 //! Graph Search from First Principles", Wu 2023; Czech et al. 2021).
 
-use super::Parameters;
+use super::Tree;
 use super::header::{OUT_OF_SIGHT, Outcome, Stage};
 use super::node::{Node, Statistics};
-use super::tree::Tree;
+use crate::search::parameters::Parameters;
 
 /// A draw, for either side.
 const DRAWN: Statistics = Statistics {

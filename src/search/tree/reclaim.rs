@@ -2,7 +2,7 @@
 
 use super::arena::{Arena, FreeLists, Index};
 use super::node::{NODE, Node};
-use super::sync::PAGE;
+use crate::search::sync::PAGE;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Memory to be used again, and where the nodes are.

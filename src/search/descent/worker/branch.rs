@@ -1,19 +1,18 @@
 //! Where the visits that reach a node go on to.
 
 use super::SearchWorker;
-use crate::search::arena::Index;
-use crate::search::edges::Unvisited;
-use crate::search::gumbel::Gumbel;
-use crate::search::header::Outcome;
-use crate::search::node::Node;
-use crate::search::packed::pack_move;
-use crate::search::prior::{self, Rank};
-use crate::search::select::{Candidate, exploration, first_play_urgency, share_out};
-use crate::search::standing::contenders;
+use crate::search::descent::select::{Candidate, exploration, first_play_urgency, share_out};
+use crate::search::descent::unvisited::Unvisited;
+use crate::search::descent::utility::Utility;
+use crate::search::environment::Environment;
+use crate::search::root::gumbel::Gumbel;
+use crate::search::root::gumbel::contenders;
 use crate::search::tree::Full;
-use crate::search::utility::Utility;
-use crate::search::value::edge_value;
-use shakmaty::{MoveList, Position};
+use crate::search::tree::arena::Index;
+use crate::search::tree::header::Outcome;
+use crate::search::tree::node::Node;
+use crate::search::tree::prior::{self, Rank};
+use crate::search::tree::value::edge_value;
 
 /// Visits on their way along an edge.
 #[derive(Clone, Copy)]
@@ -34,7 +33,7 @@ pub(super) enum Selected {
     Full,
 }
 
-impl<'a> SearchWorker<'a> {
+impl<'a, E: Environment> SearchWorker<'a, E> {
     /// Shares the visits out and puts a branch for each move that gets any on
     /// the stack.
     pub(super) fn select(&mut self, node: Node<'a>, visits: u32) -> Selected {
@@ -159,13 +158,13 @@ impl<'a> SearchWorker<'a> {
     /// Makes edges of the untried moves that were given visits; false if the
     /// memory does not suffice.
     fn add_edges(&mut self, node: Node<'_>, tried: usize) -> bool {
-        let moves = self.moves_here();
+        let moves = self.environment.moves(self.here());
         for (&rank, number) in self.ranks.iter().zip(tried..) {
             let visits = self.candidates[number].given;
             if visits == 0 {
                 break;
             }
-            let mv = pack_move(moves[usize::from(rank.number())]);
+            let mv = E::packed(&moves, rank.number().into());
             let number = number as u32;
             match self.tree.add_edge(&mut self.blocks, node, number, mv, rank) {
                 Ok(edge) => self.branches.push(Branch { edge, visits }),
@@ -173,14 +172,5 @@ impl<'a> SearchWorker<'a> {
             }
         }
         true
-    }
-
-    /// The moves of the node the game stands at, in the order of their numbers.
-    fn moves_here(&self) -> MoveList {
-        if self.path.len() == 1 {
-            self.shared.root_moves.clone()
-        } else {
-            self.game.position().legal_moves()
-        }
     }
 }

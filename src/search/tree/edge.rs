@@ -11,7 +11,7 @@
 
 use super::arena::Index;
 use super::prior::Rank;
-use super::sync::AtomicU64;
+use crate::search::sync::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Words of an edge.
@@ -113,7 +113,7 @@ impl<'a> Edge<'a> {
     }
 
     /// Puts visits in flight; what there was before. The caller keeps to
-    /// [`MAX_IN_FLIGHT`](super::tree::MAX_IN_FLIGHT) at the root.
+    /// [`MAX_IN_FLIGHT`](super::MAX_IN_FLIGHT) at the root.
     pub(crate) fn add_in_flight(self, visits: u32) -> EdgeVisits {
         EdgeVisits(self.0[0].fetch_add(u64::from(visits) << IN_FLIGHT_SHIFT, Relaxed))
     }

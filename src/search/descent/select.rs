@@ -4,9 +4,9 @@
 //! move gets as many at once as it would get one by one, an idea that Lc0 took
 //! from Ceres.
 
-use super::arena::Index;
-use super::numeric::ln;
-use super::{FpuStrategy, Parameters};
+use crate::search::numeric::ln;
+use crate::search::parameters::{FpuStrategy, Parameters};
+use crate::search::tree::arena::Index;
 
 /// A move that visits may go to.
 #[derive(Clone, Copy, Debug)]

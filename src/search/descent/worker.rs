@@ -5,40 +5,34 @@ mod branch;
 mod proofs;
 mod run;
 
-use super::arena::{Index, Span};
 use super::backup::Backup;
-use super::edge::Edge;
-use super::header::{NodeHeader, OUT_OF_SIGHT, Outcome, Stage};
-use super::mates::LeafMates;
-use super::node::{Node, Statistics};
-use super::numeric::{exp2, log2};
-use super::packed::unpack_move;
 use super::picks::{LeafKind, Pick, Picks, Step};
-use super::prior::Rank;
 use super::select::Candidate;
-use super::tree::{Full, MAX_IN_FLIGHT, Tree};
-use super::value::weight;
-use super::{Parameters, shared::Shared};
-use crate::chess::{CLAIMABLE_RULE50, Game, mate_in_one};
-use crate::encode::Encoder;
-use crate::nn::{BackendError, Batch, Evaluations, Value};
+use crate::nn::{BackendError, Value};
+use crate::search::environment::Environment;
+use crate::search::numeric::{exp2, log2};
+use crate::search::parameters::Parameters;
+use crate::search::shared::Shared;
+use crate::search::tree::arena::{Index, Span};
+use crate::search::tree::edge::Edge;
+use crate::search::tree::header::{NodeHeader, Outcome, Stage};
+use crate::search::tree::node::{Node, Statistics};
+use crate::search::tree::prior::Rank;
+use crate::search::tree::value::weight;
+use crate::search::tree::{Full, MAX_IN_FLIGHT, Tree};
 use branch::{Branch, Selected};
-use shakmaty::{Move, Position};
 use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Deepest path, in plies: a node there backs up its present value.
 const MAX_DEPTH: usize = 500;
-/// Tells positions that tablebases cover from others with the same key.
-const WDL_HOLDS: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// One thread of a search.
-pub(crate) struct SearchWorker<'a> {
+pub(crate) struct SearchWorker<'a, E> {
     shared: &'a Shared<'a>,
     tree: &'a Tree,
     parameters: &'a Parameters,
-    game: Game,
-    encoder: &'a Encoder,
+    environment: E,
     /// Why the backend cannot be asked about a leaf.
     refusal: Option<BackendError>,
     /// Whether the backend tells how long games last.
@@ -53,10 +47,7 @@ pub(crate) struct SearchWorker<'a> {
     branches: Vec<Branch>,
     picks: Picks,
     backup: Backup,
-    batch: Batch,
-    evaluations: Evaluations,
     scratch: Vec<f32>,
-    mates: Option<LeafMates>,
 }
 
 /// What a thread has gathered.
@@ -68,14 +59,13 @@ pub(crate) struct Gathered {
     pub(crate) visits: u32,
 }
 
-impl<'a> SearchWorker<'a> {
-    pub(crate) fn new(shared: &'a Shared<'a>) -> SearchWorker<'a> {
+impl<'a, E: Environment> SearchWorker<'a, E> {
+    pub(crate) fn new(shared: &'a Shared<'a>, environment: E) -> SearchWorker<'a, E> {
         SearchWorker {
             shared,
             tree: shared.tree,
             parameters: shared.parameters,
-            game: shared.game.clone(),
-            encoder: &shared.backend.properties().encoder,
+            environment,
             refusal: None,
             has_length: shared.backend.properties().has_moves_left,
             nodes: Span::default(),
@@ -87,10 +77,7 @@ impl<'a> SearchWorker<'a> {
             branches: Vec::with_capacity(256),
             picks: Picks::default(),
             backup: Backup::default(),
-            batch: Batch::default(),
-            evaluations: Evaluations::default(),
             scratch: Vec::with_capacity(256),
-            mates: shared.mates.map(|_| LeafMates::new()),
         }
     }
 
@@ -98,15 +85,15 @@ impl<'a> SearchWorker<'a> {
     /// values are backed up at once.
     pub(crate) fn gather(&mut self, want: usize) -> Gathered {
         self.picks.clear();
-        self.batch.clear();
+        self.environment.clear();
         let root = self.tree.root();
         let mut collisions = collision_allowance(self.parameters, root.visits(), want);
         let mut at_once = self.parameters.out_of_order.max(0.0) * want as f32;
         let mut visits = 0;
-        while self.batch.len() < want && collisions > 0 && at_once >= 0.0 {
+        while self.environment.gathered() < want && collisions > 0 && at_once >= 0.0 {
             // All visits of a descent might collide, as Lc0 reckons too: in a
             // small tree they are sent one by one.
-            let room = collisions.min((want - self.batch.len()) as u32);
+            let room = collisions.min((want - self.environment.gathered()) as u32);
             let granted = self.shared.grant(room);
             if granted == 0 {
                 break;
@@ -137,7 +124,7 @@ impl<'a> SearchWorker<'a> {
                 .without_batch(self.tree, &mut self.picks, first, self.shared);
         }
         Gathered {
-            leaves: self.batch.len(),
+            leaves: self.environment.gathered(),
             visits,
         }
     }
@@ -147,23 +134,21 @@ impl<'a> SearchWorker<'a> {
         if let Some(refusal) = self.refusal.take() {
             return Err(refusal);
         }
-        if self.batch.is_empty() {
-            return Ok(());
+        match self.environment.gathered() {
+            0 => Ok(()),
+            _ => self.environment.evaluate(),
         }
-        self.shared
-            .backend
-            .evaluate(&self.batch, &mut self.evaluations)
     }
 
     /// Opens the evaluated leaves and backs everything up.
     pub(crate) fn finish(&mut self) {
         for pick in &self.picks.list {
             if let LeafKind::Unevaluated { slot } = pick.leaf {
-                let value = self.evaluations.value(slot);
+                let value = self.environment.value(slot);
                 let value = self.shared.rescale(value, pick.length - 1);
                 let logits = match pick.length {
-                    1 => self.shared.root.logits(self.evaluations.logits(slot)),
-                    _ => Cow::Borrowed(self.evaluations.logits(slot)),
+                    1 => self.shared.root.logits(self.environment.logits(slot)),
+                    _ => Cow::Borrowed(self.environment.logits(slot)),
                 };
                 self.tree.expand(
                     &mut self.blocks,
@@ -196,6 +181,11 @@ impl<'a> SearchWorker<'a> {
         self.tree.release(self.nodes, self.blocks);
     }
 
+    /// The node that the path has come to.
+    fn here(&self) -> Index {
+        self.path[self.path.len() - 1].node
+    }
+
     fn add_pick(&mut self, visits: u32, leaf: LeafKind) {
         let start = self.picks.paths.len();
         self.picks.paths.extend_from_slice(&self.path);
@@ -208,7 +198,7 @@ impl<'a> SearchWorker<'a> {
     }
 
     /// Takes `visits`, already in flight on their way to this node, on to leaves.
-    /// The game stands at the node's position.
+    /// The environment stands at the node's position.
     fn descend(&mut self, index: Index, visits: u32) {
         let node = self.tree.node(index);
         let header = node.header();
@@ -234,25 +224,9 @@ impl<'a> SearchWorker<'a> {
         if node.update(claim).is_none() {
             return self.add_pick(visits, LeafKind::Collision);
         }
-        if self.path.len() == 1 {
-            let shared = self.shared;
-            return self.leaf(node, &shared.root_moves, visits);
-        }
-        let position = self.game.position();
-        let moves = position.legal_moves();
-        let (outcome, plies) = match (moves.is_empty(), position.is_check()) {
-            (true, true) => (Outcome::Loss, 0),
-            (true, false) => (Outcome::Draw, 0),
-            (false, _) if position.is_insufficient_material() => (Outcome::Draw, 0),
-            // A network may think nothing of the move that mates.
-            (false, _) if mate_in_one(position, &moves).is_some() => (Outcome::Win, 1),
-            (false, _) => match self.parameters.tablebase.probe(position) {
-                None => return self.leaf(node, &moves, visits),
-                Some(verdict) => {
-                    self.shared.progress.hit_tablebase(1);
-                    (verdict.into(), OUT_OF_SIGHT)
-                }
-            },
+        let moves = self.environment.moves(self.here());
+        let Some((outcome, plies)) = self.environment.outcome(&moves) else {
+            return self.leaf(node, &moves, visits);
         };
         node.prove(outcome, plies);
         node.update(|header| Some(header.with_stage(Stage::New)));
@@ -260,41 +234,17 @@ impl<'a> SearchWorker<'a> {
     }
 
     /// One visit evaluates the leaf, the others come for nothing.
-    fn leaf(&mut self, node: Node<'a>, moves: &[Move], visits: u32) {
-        let slot = self.batch.len();
-        if let Err(refusal) = self.batch.push(&self.game, moves, self.encoder) {
-            node.update(|header| Some(header.with_stage(Stage::New)));
-            self.refusal = Some(refusal);
-            return self.add_pick(visits, LeafKind::Collision);
+    fn leaf(&mut self, node: Node<'a>, moves: &E::Moves, visits: u32) {
+        match self.environment.push(self.here(), moves) {
+            Ok(slot) => self.add_pick(1, LeafKind::Unevaluated { slot }),
+            Err(refusal) => {
+                node.update(|header| Some(header.with_stage(Stage::New)));
+                self.refusal = Some(refusal);
+                return self.add_pick(visits, LeafKind::Collision);
+            }
         }
-        self.add_pick(1, LeafKind::Unevaluated { slot });
         if visits > 1 {
             self.add_pick(visits - 1, LeafKind::Collision);
-        }
-    }
-
-    /// Whether the moves before, and not the position, make this a draw, at a
-    /// depth of so many plies.
-    fn is_drawn_by_history(&self, depth: usize) -> bool {
-        let ply = self.game.current();
-        // Whoever could bring a position about twice can do it again.
-        let twice = self.parameters.two_fold_draws
-            && ply.repetitions > 0
-            && usize::from(ply.cycle) <= depth;
-        twice
-            || ply.repetitions >= 2
-            || self.game.rule50() >= CLAIMABLE_RULE50 && !self.game.position().is_checkmate()
-    }
-
-    /// The key of the position as a node.
-    fn key(&self) -> u64 {
-        let key = self.encoder.key(&self.game);
-        // What WDL tables say holds just after a capture or pawn move only.
-        let wdl_holds =
-            self.game.rule50() == 0 && self.parameters.tablebase.covers(self.game.position());
-        match wdl_holds {
-            true => key ^ WDL_HOLDS,
-            false => key,
         }
     }
 
@@ -332,9 +282,8 @@ impl<'a> SearchWorker<'a> {
     fn follow(&mut self, index: Index, visits: u32) {
         let edge = self.tree.edge(index);
         let started = edge.add_in_flight(visits).started();
-        let mv = unpack_move(edge.mv(), self.game.position().board());
-        self.game.play(mv);
-        let drawn = self.is_drawn_by_history(self.path.len());
+        self.environment.play(self.here(), edge.mv());
+        let drawn = self.environment.is_drawn_by_history();
         let node = match drawn {
             true => Ok(0),
             false => self.child_of(edge),
@@ -363,10 +312,10 @@ impl<'a> SearchWorker<'a> {
             Err(Full) => self.add_pick(visits, LeafKind::Collision),
         }
         self.path.pop();
-        self.game.undo();
+        self.environment.undo();
     }
 
-    /// The node of the position on the board, to which the edge leads.
+    /// The node of the position that the environment stands at, to which the edge leads.
     fn child_of(&mut self, edge: Edge<'_>) -> Result<Index, Full> {
         let known = edge.node();
         if known != 0 {
@@ -374,7 +323,7 @@ impl<'a> SearchWorker<'a> {
         }
         let tree = self.tree;
         let shared = self.parameters.transpositions;
-        let key = self.key();
+        let key = self.environment.key();
         let found = shared
             .then(|| {
                 tree.table()

@@ -1,0 +1,32 @@
+//! What steers an agent.
+
+use crate::search::Parameters;
+
+/// Everything that steers an agent, whichever it is; the defaults are the engine's own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// What steers a search. Agents that do not search heed what is not about trees:
+    /// lines, seed, temperature, tablebases.
+    pub search: Parameters,
+    /// Share of the policy that a move is drawn from where the policy itself is
+    /// sampled, in 0…1: the likeliest moves that together have it (nucleus sampling).
+    pub top_p: f32,
+    /// Whether the agent `human` takes the time that a person might take.
+    pub human_time: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Parameters::default().into()
+    }
+}
+
+impl From<Parameters> for Options {
+    fn from(search: Parameters) -> Options {
+        Options {
+            search,
+            top_p: 1.0,
+            human_time: false,
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! A player: a network, the agent that thinks with it and what both remember, kept
+//! from move to move.
+//!
+//! A front door ([`crate::uci`], a server) hands a [`Player`] one [`Request`] after the
+//! other. The player loads what the request's [`Settings`] want, and keeps what has not
+//! changed: the network, the agent, its tree. What is worth telling a user goes to a
+//! [`Listener`].
+
+mod factory;
+mod settings;
+
+pub use factory::{EngineFactory, Factory};
+pub use settings::Settings;
+
+use crate::agent::{self, AgentKind, ConfigurableAgent};
+use crate::chess::Game;
+use crate::error_report::one_line;
+use crate::nn::{Backend, BackendOptions, DeviceChoice, LoadError, NetworkOptions};
+use crate::play::{AgentError, Choice, Control, Limits, Report};
+use crate::tablebase::Tablebase;
+use shakmaty::Position;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What a player is to be like and what it may remember.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// Who plays, with which network.
+    pub settings: Settings,
+    /// Counts games: another number, and the tree is forgotten.
+    pub game: u64,
+    /// Counts wishes to forget: another number, and everything is forgotten.
+    pub clearing: u64,
+}
+
+/// A position to be answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// Who is asked.
+    pub setup: &'a Setup,
+    /// The game so far; its side to move is to play.
+    pub game: &'a Game,
+    /// How long to think, and about which moves.
+    pub limits: &'a Limits,
+    /// When it arrived, which is when the clock began to run.
+    pub received: Instant,
+}
+
+/// Who hears what a player does.
+pub trait Listener {
+    /// A sentence for the user: what was loaded, what is missing, what failed.
+    fn note(&mut self, text: &str);
+
+    /// All is loaded, and the thinking begins by these settings.
+    fn begin(&mut self, settings: &Settings);
+
+    /// What the thinking has come to.
+    fn report(&mut self, report: &Report);
+}
+
+/// Why a player has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum PlayerError {
+    /// The network cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The agent failed, after its last report.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+}
+
+/// Keeps a network, the agent that thinks with it and what both remember.
+///
+/// ```
+/// use std::time::Instant;
+/// use tessera::chess::Game;
+/// use tessera::nn::BackendKind;
+/// use tessera::play::{Control, Limits, Report};
+/// use tessera::player::{EngineFactory, Listener, Player, Request, Settings, Setup};
+///
+/// struct Quiet;
+/// impl Listener for Quiet {
+///     fn note(&mut self, _: &str) {}
+///     fn begin(&mut self, _: &Settings) {}
+///     fn report(&mut self, _: &Report) {}
+/// }
+///
+/// let mut setup = Setup::default();
+/// setup.settings.backend.kind = BackendKind::Uniform;
+/// let request = Request {
+///     setup: &setup,
+///     game: &Game::default(),
+///     limits: &Limits { nodes: Some(10), ..Limits::default() },
+///     received: Instant::now(),
+/// };
+/// let mut player = Player::new(EngineFactory::default());
+/// let choice = player.answer(&request, &Control::default(), &mut Quiet)?;
+/// assert!(choice.best.is_some());
+/// # Ok::<(), tessera::player::PlayerError>(())
+/// ```
+pub struct Player<F = EngineFactory> {
+    factory: F,
+    loaded: Option<Loaded>,
+    seated: Option<Seated>,
+    /// The tablebases that have been told of.
+    tablebase: Tablebase,
+    /// What a backend was made from that failed on its devices: from now on the CPU
+    /// takes their place.
+    failed: Option<BackendOptions>,
+    /// The network that plays like people, where it could not be had: the one at hand
+    /// plays in its place.
+    missing: Option<NetworkOptions>,
+}
+
+/// A backend, and what it was made from.
+struct Loaded {
+    options: BackendOptions,
+    backend: Arc<dyn Backend>,
+}
+
+/// An agent, and what it goes by.
+struct Seated {
+    kind: AgentKind,
+    options: agent::Options,
+    game: u64,
+    clearing: u64,
+    agent: Box<dyn ConfigurableAgent>,
+}
+
+impl<F: Factory> Player<F> {
+    /// A player that has loaded nothing yet.
+    pub fn new(factory: F) -> Player<F> {
+        Player {
+            factory,
+            loaded: None,
+            seated: None,
+            tablebase: Tablebase::default(),
+            failed: None,
+            missing: None,
+        }
+    }
+
+    /// Chooses a move. The choice is empty where no legal move is allowed. Where a
+    /// device fails before there is anything to report, the CPU takes its place.
+    ///
+    /// # Errors
+    /// [`PlayerError`]; the player can be asked again. `listener` has heard of an
+    /// [`AgentError`] by a note.
+    pub fn answer(
+        &mut self,
+        request: &Request<'_>,
+        control: &Control,
+        listener: &mut dyn Listener,
+    ) -> Result<Choice, PlayerError> {
+        let mut game = request.game.clone();
+        loop {
+            let settings = self.prepare(request.setup, request.limits, listener)?;
+            listener.begin(&settings);
+            game.set_ratings(settings.ratings(game.position().turn()));
+            let limits = charged(request.limits, request.received.elapsed());
+            let Some(seated) = &mut self.seated else {
+                return Ok(Choice::default());
+            };
+            let mut has_reported = false;
+            let mut report = |report: &Report| {
+                has_reported = true;
+                listener.report(report);
+            };
+            let error = match seated.agent.choose(&game, &limits, control, &mut report) {
+                Ok(choice) => return Ok(choice),
+                Err(error) => error,
+            };
+            listener.note(&error.to_string());
+            let goes_on = self.leave_devices(&settings.backend, listener);
+            if !goes_on || has_reported {
+                return Err(error.into());
+            }
+        }
+    }
+
+    /// Sees to it that the player that `setup` wants within `limits` is there; the
+    /// settings that it plays by. Where the network that plays like people cannot be
+    /// had, the one at hand takes its place.
+    ///
+    /// # Errors
+    /// [`LoadError`] if a network cannot be loaded.
+    pub fn prepare(
+        &mut self,
+        setup: &Setup,
+        limits: &Limits,
+        listener: &mut dyn Listener,
+    ) -> Result<Settings, LoadError> {
+        let at_hand = &setup.settings.backend.network;
+        let mut settings = setup.settings.answering(limits);
+        let network = &settings.backend.network;
+        if network != at_hand {
+            if self.missing.as_ref() != Some(network) {
+                match self.prepare_player(setup, &settings, listener) {
+                    Ok(()) => return Ok(settings),
+                    Err(error) => listener.note(&format!(
+                        "{}; the network of Net plays in its place",
+                        one_line(&error)
+                    )),
+                }
+                self.missing = Some(network.clone());
+            }
+            settings.backend.network = at_hand.clone();
+        }
+        self.prepare_player(setup, &settings, listener)?;
+        Ok(settings)
+    }
+
+    /// Forgets network and agent: after a panic nobody knows what they are like.
+    pub fn reset(&mut self) {
+        self.seated = None;
+        self.loaded = None;
+    }
+
+    /// Gives up a backend that has failed: the next search loads it again, on the
+    /// CPU if it was not there. True if that is another place.
+    fn leave_devices(&mut self, options: &BackendOptions, listener: &mut dyn Listener) -> bool {
+        self.reset();
+        let goes_on = self.failed.as_ref() != Some(options) && *options != on_the_cpu(options);
+        if goes_on {
+            listener.note("going on on the CPU");
+            self.failed = Some(options.clone());
+        }
+        goes_on
+    }
+
+    /// Sees to it that the agent of `settings` is there, and knows what it may know.
+    /// What has not changed stays loaded.
+    fn prepare_player(
+        &mut self,
+        setup: &Setup,
+        settings: &Settings,
+        listener: &mut dyn Listener,
+    ) -> Result<(), LoadError> {
+        let Settings {
+            backend: wanted,
+            agent: kind,
+            ..
+        } = settings;
+        let options = settings.agent_options();
+        self.look_for_tables(&options.search.tablebase, listener);
+        let backend = match self.failed.as_ref() == Some(wanted) {
+            true => self.backend(&on_the_cpu(wanted), listener)?,
+            false => self.backend(wanted, listener)?,
+        };
+        let seated = match self.seated.take().filter(|seated| seated.kind == *kind) {
+            Some(seated) => self.seated.insert(seated),
+            None => {
+                warn_ratings_ignored(settings, &*backend, listener);
+                self.seated.insert(Seated {
+                    kind: *kind,
+                    game: setup.game,
+                    clearing: setup.clearing,
+                    agent: self.factory.build(*kind, backend.clone(), &options),
+                    options: options.clone(),
+                })
+            }
+        };
+        if seated.options != options {
+            seated.agent.adjust(&options);
+            seated.options = options;
+        }
+        if seated.clearing != setup.clearing {
+            backend.forget();
+        }
+        if (seated.game, seated.clearing) != (setup.game, setup.clearing) {
+            seated.agent.new_game();
+            (seated.game, seated.clearing) = (setup.game, setup.clearing);
+        }
+        Ok(())
+    }
+
+    /// The backend that `options` want. The network stays loaded if it is the same,
+    /// and the agent stays if the same positions get the same evaluations.
+    fn backend(
+        &mut self,
+        options: &BackendOptions,
+        listener: &mut dyn Listener,
+    ) -> Result<Arc<dyn Backend>, LoadError> {
+        let (mut has_network, mut evaluates_alike) = (false, false);
+        if let Some(Loaded {
+            options: before,
+            backend,
+        }) = &self.loaded
+        {
+            if before == options {
+                return Ok(backend.clone());
+            }
+            has_network = before.has_network_of(options);
+            evaluates_alike = before.evaluates_like(options);
+        }
+        // What goes makes room before what comes.
+        self.loaded = None;
+        if !evaluates_alike {
+            self.seated = None;
+        }
+        let begun = Instant::now();
+        let backend = self.factory.load(options)?;
+        if !has_network {
+            let properties = backend.properties();
+            let format = properties.format.as_ref();
+            listener.note(&format!(
+                "{} loaded in {:.1} s{}",
+                properties.name,
+                begun.elapsed().as_secs_f64(),
+                format.map_or(String::new(), |format| format!(", runs in {format}"))
+            ));
+        }
+        if let Some(seated) = &mut self.seated {
+            seated.agent.set_backend(backend.clone());
+        }
+        self.loaded = Some(Loaded {
+            options: options.clone(),
+            backend: backend.clone(),
+        });
+        Ok(backend)
+    }
+
+    /// Says what tables there are, if they are others than before.
+    fn look_for_tables(&mut self, tablebase: &Tablebase, listener: &mut dyn Listener) {
+        if tablebase.path() != self.tablebase.path() {
+            let inventory = tablebase.inventory();
+            for problem in &inventory.problems {
+                listener.note(&one_line(problem));
+            }
+            if !tablebase.path().is_empty() {
+                listener.note(&inventory.to_string());
+            }
+            self.tablebase = tablebase.clone();
+        }
+    }
+}
+
+/// Says so where a rating was asked for that the network cannot follow.
+fn warn_ratings_ignored(settings: &Settings, backend: &dyn Backend, listener: &mut dyn Listener) {
+    let properties = backend.properties();
+    if settings.agent == AgentKind::Human && !properties.reads_ratings {
+        listener.note(&format!(
+            "{} reads no ratings: it imitates the players it was trained on, whatever \
+             UCI_Elo and SelfElo are",
+            properties.name
+        ));
+    }
+}
+
+/// The same backend, computed on the CPU.
+fn on_the_cpu(options: &BackendOptions) -> BackendOptions {
+    let mut options = options.clone();
+    options.network.devices = DeviceChoice::Cpu.into();
+    options
+}
+
+/// The limits after `waited` since the request arrived, be it for an earlier search to
+/// end or for the network to load: the clock ran meanwhile.
+fn charged(limits: &Limits, waited: Duration) -> Limits {
+    let mut limits = limits.clone();
+    if !limits.ponder {
+        for time in [&mut limits.time, &mut limits.move_time] {
+            *time = time.map(|time| time.saturating_sub(waited));
+        }
+    }
+    limits
+}

@@ -1,0 +1,4 @@
+//! Time: what evaluations take, and how much of the clock a move may.
+
+pub(crate) mod latency;
+pub(crate) mod time;

@@ -1,0 +1,56 @@
+//! The moves of a node that have no edges yet, as selection asks for them.
+
+use super::select::Untried;
+use crate::search::tree::Tree;
+use crate::search::tree::header::NodeHeader;
+use crate::search::tree::prior::{Rank, table};
+
+/// The moves of a node that have no edges yet.
+pub(crate) struct Unvisited<'a> {
+    tree: &'a Tree,
+    header: NodeHeader,
+    last: Rank,
+    exhausted: bool,
+    ranks: &'a mut Vec<Rank>,
+}
+
+impl<'a> Unvisited<'a> {
+    /// Those after the move of rank `last`; `ranks` becomes a list of the ones
+    /// asked for.
+    pub(crate) fn new(
+        tree: &'a Tree,
+        header: NodeHeader,
+        last: Rank,
+        ranks: &'a mut Vec<Rank>,
+    ) -> Unvisited<'a> {
+        ranks.clear();
+        Unvisited {
+            tree,
+            header,
+            last,
+            exhausted: false,
+            ranks,
+        }
+    }
+}
+
+impl Untried for Unvisited<'_> {
+    fn bound(&self) -> f32 {
+        if self.exhausted {
+            f32::NEG_INFINITY
+        } else {
+            table()[usize::from(self.last.code())]
+        }
+    }
+
+    fn next(&mut self) -> Option<f32> {
+        let next = self.tree.next_rank(self.header, self.last);
+        let Some(rank) = next else {
+            self.exhausted = true;
+            return None;
+        };
+        self.last = rank;
+        self.ranks.push(rank);
+        Some(table()[usize::from(rank.code())])
+    }
+}

@@ -1,0 +1,143 @@
+//! The rules of chess, with tablebases and a look for mates by checks.
+
+use super::Environment;
+use crate::chess::{CLAIMABLE_RULE50, Game, mate_in_one};
+use crate::encode::Encoder;
+use crate::nn::{BackendError, Batch, Evaluations, Value};
+use crate::search::mates::LeafMates;
+use crate::search::shared::Shared;
+use crate::search::tree::arena::Index;
+use crate::search::tree::header::{OUT_OF_SIGHT, Outcome};
+use crate::search::tree::packed::{pack_move, unpack_move};
+use shakmaty::{MoveList, Position};
+
+/// Tells positions that tablebases cover from others with the same key.
+const WDL_HOLDS: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The game, played on from the root by the rules of chess. It needs no nodes: their
+/// positions follow from the moves.
+pub(crate) struct Rules<'a> {
+    shared: &'a Shared<'a>,
+    game: Game,
+    /// Plies since the root.
+    depth: usize,
+    encoder: &'a Encoder,
+    batch: Batch,
+    evaluations: Evaluations,
+    mates: Option<LeafMates>,
+}
+
+impl<'a> Rules<'a> {
+    pub(crate) fn new(shared: &'a Shared<'a>) -> Rules<'a> {
+        Rules {
+            shared,
+            game: shared.game.clone(),
+            depth: 0,
+            encoder: &shared.backend.properties().encoder,
+            batch: Batch::default(),
+            evaluations: Evaluations::default(),
+            mates: shared.mates.map(|_| LeafMates::new()),
+        }
+    }
+}
+
+impl Environment for Rules<'_> {
+    type Moves = MoveList;
+
+    fn play(&mut self, _: Index, mv: u16) {
+        self.game
+            .play(unpack_move(mv, self.game.position().board()));
+        self.depth += 1;
+    }
+
+    fn undo(&mut self) {
+        self.game.undo();
+        self.depth -= 1;
+    }
+
+    fn key(&self) -> u64 {
+        let key = self.encoder.key(&self.game);
+        // What WDL tables say holds just after a capture or pawn move only.
+        let tablebase = &self.shared.parameters.tablebase;
+        match self.game.rule50() == 0 && tablebase.covers(self.game.position()) {
+            true => key ^ WDL_HOLDS,
+            false => key,
+        }
+    }
+
+    fn is_drawn_by_history(&self) -> bool {
+        let ply = self.game.current();
+        // Whoever could bring a position about twice can do it again.
+        let twice = self.shared.parameters.two_fold_draws
+            && ply.repetitions > 0
+            && usize::from(ply.cycle) <= self.depth;
+        twice
+            || ply.repetitions >= 2
+            || self.game.rule50() >= CLAIMABLE_RULE50 && !self.game.position().is_checkmate()
+    }
+
+    fn moves(&self, _: Index) -> MoveList {
+        match self.depth {
+            0 => self.shared.root_moves.clone(),
+            _ => self.game.position().legal_moves(),
+        }
+    }
+
+    fn packed(moves: &MoveList, number: usize) -> u16 {
+        pack_move(moves[number])
+    }
+
+    fn outcome(&self, moves: &MoveList) -> Option<(Outcome, u8)> {
+        if self.depth == 0 {
+            // A move is to be chosen all the same.
+            return None;
+        }
+        let position = self.game.position();
+        match (moves.is_empty(), position.is_check()) {
+            (true, true) => Some((Outcome::Loss, 0)),
+            (true, false) => Some((Outcome::Draw, 0)),
+            (false, _) if position.is_insufficient_material() => Some((Outcome::Draw, 0)),
+            // A network may think nothing of the move that mates.
+            (false, _) if mate_in_one(position, moves).is_some() => Some((Outcome::Win, 1)),
+            (false, _) => {
+                let verdict = self.shared.parameters.tablebase.probe(position)?;
+                self.shared.progress.hit_tablebase(1);
+                Some((verdict.into(), OUT_OF_SIGHT))
+            }
+        }
+    }
+
+    fn mate_by_checks(&mut self) -> Option<u8> {
+        let position = self.game.position();
+        let mates = self.mates.as_mut()?;
+        let line = mates.line(position, &position.legal_moves(), &self.shared.draws)?;
+        Some(line.len() as u8)
+    }
+
+    fn clear(&mut self) {
+        self.batch.clear();
+    }
+
+    fn gathered(&self) -> usize {
+        self.batch.len()
+    }
+
+    fn push(&mut self, _: Index, moves: &MoveList) -> Result<usize, BackendError> {
+        let slot = self.batch.len();
+        self.batch.push(&self.game, moves, self.encoder)?;
+        Ok(slot)
+    }
+
+    fn evaluate(&mut self) -> Result<(), BackendError> {
+        let backend = self.shared.backend;
+        backend.evaluate(&self.batch, &mut self.evaluations)
+    }
+
+    fn value(&self, slot: usize) -> Value {
+        self.evaluations.value(slot)
+    }
+
+    fn logits(&self, slot: usize) -> &[f32] {
+        self.evaluations.logits(slot)
+    }
+}

@@ -5,10 +5,11 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use shakmaty::Position;
 use std::sync::Arc;
+use tessera::backend;
 use tessera::agent::AgentKind;
 use tessera::encode::Encoder;
 use tessera::eval::runner::{Player, Task};
-use tessera::nn::{self, Backend, BackendKind};
+use tessera::nn::{Backend, BackendKind};
 use tessera::play::Limits;
 use tessera::uci::Settings;
 
@@ -67,7 +68,7 @@ impl PlayerArguments {
             let game = task.game_mut();
             game.set_ratings(settings.ratings(game.position().turn()));
         }
-        let backend = nn::load(&settings.backend)?;
+        let backend = backend::load(&settings.backend)?;
         let properties = backend.properties();
         let gathered = match searches && properties.encoder != Encoder::Nothing {
             true => properties.recommended_batch / BATCH_SHARE,

@@ -273,7 +273,7 @@ impl About {
 }
 
 /// The exported outputs of a network.
-fn evaluate(architecture: &dyn Evaluator, weights: &Weights, positions: Positions) -> Vec<Tensor> {
+pub(super) fn evaluate(architecture: &dyn Evaluator, weights: &Weights, positions: Positions) -> Vec<Tensor> {
     let outputs = architecture.interface().outputs;
     let wanted = outputs.iter().copied().collect();
     let mut evaluated: Outputs = architecture.forward(weights, positions, wanted, &Tap::default());

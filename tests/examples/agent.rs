@@ -2,9 +2,10 @@
 //! `cargo run --release --example agent`.
 
 use shakmaty::{Move, Position};
+use tessera::backend;
 use tessera::agent::AgentKind;
 use tessera::chess::Game;
-use tessera::nn::{self, BackendOptions};
+use tessera::nn::BackendOptions;
 use tessera::play::{Agent, AgentError, Choice, Control, Limits, Question, Report};
 use tessera::search::Parameters;
 
@@ -42,7 +43,7 @@ impl Agent for Cramping {
 
 #[allow(dead_code, reason = "the test calls `play`")]
 fn main() -> anyhow::Result<()> {
-    let backend = nn::load(&BackendOptions::default())?;
+    let backend = backend::load(&BackendOptions::default())?;
     let mut policy = AgentKind::Policy.build(backend, &Parameters::default());
     let game = play(&mut Cramping, &mut *policy)?;
     println!("{:?} after {} plies", game.ending(), game.plies().len() - 1);

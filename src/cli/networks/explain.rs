@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
+use tessera::backend;
 use tessera::chess::{Game, Ratings};
 use tessera::data::pgn;
 use tessera::data::replay::main_line;
@@ -18,7 +19,7 @@ use tessera::explain::{
 };
 use tessera::network::{self, Network};
 use tessera::nn::torch::TorchBackend;
-use tessera::nn::{self, CodeArguments, DeviceChoice, Precision};
+use tessera::nn::{CodeArguments, DeviceChoice, Precision};
 use tessera::overwrite;
 use tessera::uci;
 
@@ -212,7 +213,7 @@ impl Arguments {
 
     /// A network and the file that holds it.
     fn open(&self, net: Option<&Path>) -> anyhow::Result<(Network, Cow<'static, [u8]>)> {
-        let file = nn::read_network(net)?;
+        let file = backend::read_network(net)?;
         let shown = net.map_or("the network built in".to_owned(), |net| {
             net.display().to_string()
         });

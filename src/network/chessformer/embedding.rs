@@ -138,7 +138,9 @@ impl Embedding {
             .collect();
         let project = &weights[self.project.weight];
         let weight = match self.attacks {
-            Some(attacks) => Tensor::cat(&[project, &weights[attacks]], 1),
+            Some(attacks) => weights.made("project and attacks", attacks, || {
+                Tensor::cat(&[project, &weights[attacks]], 1)
+            }),
             None => project.shallow_clone(),
         };
         let input = match inputs.as_slice() {
@@ -148,34 +150,60 @@ impl Embedding {
         let bias = self.project.bias.map(|bias| &weights[bias]);
         let mut projected = input.linear(&weight, bias);
         if let Some(embedding) = &self.ratings {
-            projected = match ratings {
-                Some(ratings) => projected + embedding.forward(weights, ratings),
-                None => projected + embedding.unknown(weights),
-            };
+            projected = self.with_ratings(weights, projected, embedding, ratings);
         }
-        let placed = projected * &weights[self.multiply] + &weights[self.add];
-        self.finish(weights, placed)
+        self.place(weights, &projected)
     }
 
-    /// Tokens from rows i64 [B, 110 or more] and counts of attackers, u8 [B, 64,
-    /// ATTACKS], by a fused operator; `None` of an embedding that has no such.
+    /// Tokens from rows i64 [B, 110 or more], counts of attackers, u8 [B, 64, ATTACKS],
+    /// and ratings as above, by fused operators; `None` of an embedding that has none.
     pub fn forward_fused(
         &self,
         weights: &Weights,
         rows: &Tensor,
         attacked: Option<&Tensor>,
+        ratings: Option<&Tensor>,
     ) -> Option<Tensor> {
         let project = &weights[self.project.weight];
-        let [width, features] = project.size()[..] else {
-            unreachable!("dense layers have matrices")
-        };
+        let width = project.size()[0];
+        let is_trained = project.requires_grad() && self.ratings.is_none();
         let is_fused = self.board.is_none()
-            && self.ratings.is_none()
-            && project.requires_grad()
+            && (is_trained || weights.are_packed())
             && fused::is_available(project, &[width]);
         if !is_fused {
             return None;
         }
+        let weight = weights.made("project", self.project.weight, || self.padded(weights));
+        let embedding = fused::Embedding {
+            dense: fused::Dense {
+                weight: &weight,
+                ..self.project.fused(weights)
+            },
+            multiply: &weights[self.multiply],
+            add: &weights[self.add],
+        };
+        let attacked = attacked.filter(|_| self.attacks.is_some());
+        if let Some(own) = &self.ratings {
+            let features = fused::features(rows, attacked, &weight);
+            let projected = features.linear(&weight, Some(embedding.dense.bias));
+            let projected = self.with_ratings(weights, projected, own, ratings);
+            return Some(self.place(weights, &projected));
+        }
+        let slot = self.project.weight;
+        let tokens = match weights.packed("embedding", slot, &[], |_| embedding.pack()) {
+            Some(packed) => embedding.infer(rows, attacked, &packed.weights),
+            None => embedding.forward(rows, attacked),
+        };
+        Some(self.finish(weights, tokens))
+    }
+
+    /// The weights of the projection and of attacks, with zeros up to a width that
+    /// kernels take.
+    fn padded(&self, weights: &Weights) -> Tensor {
+        let project = &weights[self.project.weight];
+        let [width, features] = project.size()[..] else {
+            unreachable!("dense layers have matrices")
+        };
         let attacks = self.attacks.map(|attacks| &weights[attacks]);
         let known = features + attacks.map_or(0, |attacks| attacks.size()[1]);
         let missing = (known as u64).next_multiple_of(fused::MULTIPLE as u64) as i64 - known;
@@ -184,16 +212,27 @@ impl Embedding {
             .into_iter()
             .flatten()
             .collect();
-        let embedding = fused::Embedding {
-            dense: fused::Dense {
-                weight: &Tensor::cat(&parts, 1),
-                ..self.project.fused(weights)
-            },
-            multiply: &weights[self.multiply],
-            add: &weights[self.add],
-        };
-        let attacked = attacked.filter(|_| attacks.is_some());
-        Some(self.finish(weights, embedding.forward(rows, attacked)))
+        Tensor::cat(&parts, 1)
+    }
+
+    /// What is projected, with what ratings add.
+    fn with_ratings(
+        &self,
+        weights: &Weights,
+        projected: Tensor,
+        embedding: &RatingEmbedding,
+        ratings: Option<&Tensor>,
+    ) -> Tensor {
+        match ratings {
+            Some(ratings) => projected + embedding.forward(weights, ratings),
+            None => projected + embedding.unknown(weights),
+        }
+    }
+
+    /// Tokens of what is projected.
+    fn place(&self, weights: &Weights, projected: &Tensor) -> Tensor {
+        let placed = projected * &weights[self.multiply] + &weights[self.add];
+        self.finish(weights, placed)
     }
 
     fn finish(&self, weights: &Weights, placed: Tensor) -> Tensor {

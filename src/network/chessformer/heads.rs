@@ -76,14 +76,19 @@ impl PolicyHead {
     /// Logits f32 [B, 1858] from policy embeddings [B, 64, width]; `gather` is
     /// [`policy_gather`].
     pub fn forward(&self, weights: &Weights, x: &Tensor, gather: &Tensor) -> Tensor {
-        if x.requires_grad() && fused::is_available(x, &[self.width]) {
-            let fused = fused::Policy {
+        let has_kernels = x.requires_grad() || weights.are_packed();
+        if has_kernels && fused::is_available(x, &[self.width]) {
+            let head = fused::Policy {
                 query: self.query.fused(weights),
                 key: self.key.fused(weights),
                 promotion: &weights[self.promotion.weight],
                 places: gather,
             };
-            return fused.forward(x);
+            let (slot, inputs) = (self.query.weight, [self.width]);
+            return match weights.packed("policy", slot, &inputs, |int8| head.pack(int8)) {
+                Some(packed) => head.infer(x, &packed.weights, packed.int8),
+                None => head.forward(x),
+            };
         }
         let query = self.query.forward(weights, x);
         let key = self.key.forward(weights, x);

@@ -7,7 +7,8 @@ use super::super::worker::Factory;
 use crate::agent::{AgentKind, ConfigurableAgent};
 use crate::chess::Game;
 use crate::encode::Encoder;
-use crate::nn::{Backend, BackendError, BackendOptions, Batch, Evaluations, LoadError, Properties};
+use crate::backend::LoadError;
+use crate::nn::{Backend, BackendError, BackendOptions, Batch, Evaluations, Properties};
 use crate::play::{
     Agent, AgentError, Choice, Control, Limits, Line, MoveStatistics, Report, Score,
 };

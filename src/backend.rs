@@ -18,4 +18,6 @@ pub use networks::{NetworkError, formats};
 #[cfg(feature = "torch")]
 pub use networks::{describe, load_network, read_network};
 #[cfg(feature = "torch")]
+pub(crate) use opened::Opened;
+#[cfg(feature = "torch")]
 pub use opened::open;

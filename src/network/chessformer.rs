@@ -35,7 +35,7 @@ use super::taps::Tap;
 use crate::encode::{InputFormat, RATINGS, SCALARS};
 use attacks::{AttackBias, Attacked, Attacks, BoardAttacks};
 use embedding::{Embedding, PIECES, features, features_of_planes};
-use heads::{MovesLeftHead, PolicyHead, ResultHead, RewardHead, RewardOutputs};
+use heads::{MovesLeftHead, PolicyHead, ResultHead, RewardHead};
 use layers::Gains;
 use tch::{Device, Tensor};
 
@@ -382,11 +382,14 @@ impl Evaluator for Chessformer {
                 ],
             ),
         ];
-        for (head, squares, [scalar, error, categorical]) in rewards {
-            let reward: RewardOutputs = head.forward(weights, &squares);
-            outputs.set(scalar, reward.scalar);
-            outputs.set(error, reward.error);
-            outputs.set(categorical, reward.categorical);
+        for (head, squares, parts) in rewards {
+            let is_wanted = parts.map(|output| wanted.contains(output));
+            let found = head.forward(weights, &squares, is_wanted);
+            for (output, tensor) in parts.into_iter().zip(found) {
+                if let Some(tensor) = tensor {
+                    outputs.set(output, tensor);
+                }
+            }
         }
         let moves_left = self.moves_left.forward(weights, &moves_left);
         outputs.set(Output::MovesLeft, moves_left);

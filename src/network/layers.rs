@@ -64,6 +64,22 @@ pub(super) fn dense_mish<const N: usize>(
     layers.map(|layer| layer.forward(weights, x).mish())
 }
 
+/// What a layer makes of tokens [B, 64, width], activated.
+pub(super) fn activated(
+    weights: &Weights,
+    x: &Tensor,
+    layer: &Linear,
+    activation: Activation,
+) -> Tensor {
+    match activation {
+        Activation::Mish if weights.are_packed() => {
+            let [y] = dense_mish(weights, x, [layer]);
+            y
+        }
+        _ => activation.forward(&layer.forward(weights, x)),
+    }
+}
+
 /// A norm over the last dimension: centred with a bias, or root mean square.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Norm {

@@ -3,11 +3,13 @@
 mod answers;
 mod archive;
 pub mod check;
+mod contents;
 mod device;
 mod fastest;
 pub(crate) mod fused;
 mod hash;
 mod module;
+mod pickle;
 mod process;
 mod program;
 mod script;
@@ -18,12 +20,15 @@ pub(crate) mod tiny;
 pub use device::{DeviceError, device};
 pub use hash::tensor_hash;
 pub use module::{Module, Numbers, TorchError};
+pub use pickle::PickleError;
 pub use program::Program;
 pub use process::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
 pub use script::{ExportPrecision, Script, ScriptError};
 
 pub(crate) use archive::{Archive, ArchiveError};
+pub(crate) use contents::contents;
 pub(crate) use device::{has_format, resolve};
+pub(crate) use pickle::{Object, Pickle, View};
 pub(crate) use program::Inference;
 
 use super::{
@@ -222,50 +227,32 @@ impl TorchBackend {
     ) -> Result<TorchBackend, NetworkError> {
         let (device, formats) = resolve(device, precision)?;
         let (module, metadata) = open(file, policy)?;
-        TorchBackend::of_script(file, module, &metadata, (device, &formats), threads)
-    }
-
-    /// The same of an opened file, on a device in the best of these formats.
-    pub(crate) fn of_script(
-        file: &[u8],
-        module: Module,
-        metadata: &Metadata,
-        (device, formats): (Device, &[Numbers]),
-        threads: usize,
-    ) -> Result<TorchBackend, NetworkError> {
-        // The fuser compiles CUDA kernels at run time, anew for many a batch
-        // size, with a library of its own to install.
-        tch::jit::set_tensor_expr_fuser_enabled(false);
-        if let &[numbers] = formats {
-            let module = module.freeze(device, numbers.kind)?;
-            let backend = TorchBackend::of_program(Arc::new(module), metadata, device, numbers)?;
-            return Ok(backend.with_threads(threads));
-        }
-        TorchBackend::fastest(file, metadata, (device, formats), threads, |numbers| {
+        let backend = TorchBackend::fastest(file, &metadata, device, &formats, |numbers| {
             Ok(Arc::new(module.copy()?.freeze(device, numbers.kind)?))
-        })
+        })?;
+        Ok(backend.with_threads(threads))
     }
 
-    /// The network of a file on a device in the best of these formats; `freeze` makes its
-    /// program in one of them.
+    /// The network of a file on a device, in the best of these formats; `program` makes
+    /// its program in one of them.
+    ///
+    /// # Errors
+    /// What the first format fails by if the network runs in none.
     pub(crate) fn fastest(
         file: &[u8],
         metadata: &Metadata,
-        (device, formats): (Device, &[Numbers]),
-        threads: usize,
-        freeze: impl Fn(Numbers) -> Result<Arc<dyn Program>, NetworkError>,
+        device: Device,
+        formats: &[Numbers],
+        program: impl Fn(Numbers) -> Result<Arc<dyn Program>, NetworkError>,
     ) -> Result<TorchBackend, NetworkError> {
         let ready =
-            |numbers| TorchBackend::of_program(freeze(numbers)?, metadata, device, numbers);
-        let backend = match formats {
-            &[numbers] => ready(numbers)?,
-            _ => {
-                // The same tensors may come with other code.
-                let network = format!("{}-{:08x}", metadata.hash, crc32fast::hash(file));
-                fastest::choose(&network, formats, ready)?
-            }
-        };
-        Ok(backend.with_threads(threads))
+            |numbers| TorchBackend::of_program(program(numbers)?, metadata, device, numbers);
+        if let &[numbers] = formats {
+            return ready(numbers);
+        }
+        // The same tensors may come with other code.
+        let network = format!("{}-{:08x}", metadata.hash, crc32fast::hash(file));
+        fastest::choose(&network, formats, ready)
     }
 
     /// A program that is on a device, in these numbers.
@@ -273,7 +260,10 @@ impl TorchBackend {
     /// On the CPU libtorch computes each call on its caller's thread alone, in
     /// the whole process from now on: two callers with a thread each are faster
     /// than one with two.
-    fn of_program(
+    ///
+    /// # Errors
+    /// [`NetworkError`] if it does not compute what players need.
+    pub(crate) fn of_program(
         program: Arc<dyn Program>,
         metadata: &Metadata,
         device: Device,

@@ -18,7 +18,6 @@ use tessera::explain::{
     Explanation, Settings, Transcoder, explain, page, pictures, png, search, write,
 };
 use tessera::network::{self, Network};
-use tessera::nn::torch::TorchBackend;
 use tessera::nn::{CodeArguments, DeviceChoice, Precision};
 use tessera::overwrite;
 use tessera::uci;
@@ -156,7 +155,7 @@ impl Arguments {
         let mut explanation = explain(&view.network, &view.game, settings)?;
         if let Some(nodes) = self.nodes {
             let (code, device) = (self.code.policy(), DeviceChoice::Cpu);
-            let backend = TorchBackend::new(&view.file, code, device, Precision::F32, 1)?;
+            let backend = backend::open(&view.file, code, device, Precision::F32, 1)?;
             explanation.search = Some(search(Arc::new(backend), &view.game, nodes)?);
         }
         if let Some(path) = &self.transcoder {

@@ -1,4 +1,4 @@
-// Operators of ours in the graphs of networks, for inference on the CPU.
+// Operators of ours in the graphs of frozen TorchScript, for inference on the CPU.
 #include "fuse.h"
 #include "rms_norm.h"
 #include "winograd.h"

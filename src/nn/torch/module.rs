@@ -230,6 +230,9 @@ impl Module {
             Kind::Half => 2,
             other => panic!("networks are not computed in {other:?}"),
         };
+        // The fuser compiles CUDA kernels at run time, anew for many a batch
+        // size, with a library of its own to install.
+        tch::jit::set_tensor_expr_fuser_enabled(false);
         // SAFETY: the module is valid and nobody else sees it.
         check(unsafe { shim::tessera_module_freeze(self.0.as_ptr(), device, kind) })?;
         Ok(self)

@@ -15,8 +15,9 @@
 //! | [`chess`] | a game: position, history, repetition, castling modes; everything else from shakmaty |
 //! | [`tablebase`] | Syzygy endgame tables: what they say of a position, which root moves keep it |
 //! | [`encode`] | a game → the 112 input planes as packed bitboards; a move ↔ its index in the policy |
-//! | [`nn`] | [`nn::Backend`]: a batch of encoded positions → values and policy logits; TorchScript on CPU or CUDA, and two without a network |
+//! | [`nn`] | [`nn::Backend`]: a batch of encoded positions → values and policy logits; TorchScript, and two without a network; kernels for processors |
 //! | [`network`] | families of networks, eager and differentiable, and their network files: Chessformer, Lc0's, Maia-3's |
+//! | [`backend`] | what evaluates positions, as a user asks for it: networks as they open, and what goes around them |
 //! | [`interop`] | other programs' files in and out: Lc0's protobuf, Maia-3's checkpoints, ONNX |
 //! | [`play`] | the contract of players: limits, control, reports, choice, [`play::Agent`] |
 //! | [`search`] | PUCT: tree, selection, batched gathering, backup, stopping, time; knows [`nn::Backend`], never torch |
@@ -53,6 +54,7 @@
 
 pub mod agent;
 mod atomic_file;
+pub mod backend;
 mod bounded;
 pub mod chess;
 pub mod data;

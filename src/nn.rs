@@ -8,13 +8,8 @@ mod cache;
 mod cross_check;
 mod device;
 mod format;
-mod load;
 pub mod metadata;
-#[cfg(feature = "torch")]
-mod network;
-#[cfg(not(feature = "torch"))]
-#[path = "nn/no_network.rs"]
-mod network;
+mod options;
 mod random;
 mod service;
 #[cfg(feature = "torch")]
@@ -25,17 +20,13 @@ pub use cache::Cache;
 pub use cross_check::{CrossCheck, Differences};
 pub use device::{DeviceChoice, Devices, ParseDeviceError, Precision};
 pub use format::{Format, Speed};
-pub use load::{
-    BackendKind, BackendOptions, BuiltIn, CodeArguments, CodePolicy, LoadError, Loader,
-    NetworkOptions, load, load_for_many,
-};
 pub use metadata::{
     CONTRACT, ContractError, EncoderSpec, FORWARD, Metadata, Method, PlanesSpec, SEARCH_VALUES,
     STEP, TensorSpec,
 };
-pub use network::{NetworkError, formats};
-#[cfg(feature = "torch")]
-pub use network::{describe, load_network, read_network};
+pub use options::{
+    BackendKind, BackendOptions, BuiltIn, CodeArguments, CodePolicy, NetworkOptions,
+};
 pub use random::Random;
 pub use service::Service;
 #[cfg(feature = "torch")]

@@ -13,9 +13,10 @@ pub use factory::{EngineFactory, Factory};
 pub use settings::Settings;
 
 use crate::agent::{self, AgentKind, ConfigurableAgent};
+use crate::backend::LoadError;
 use crate::chess::Game;
 use crate::error_report::one_line;
-use crate::nn::{Backend, BackendOptions, DeviceChoice, LoadError, NetworkOptions};
+use crate::nn::{Backend, BackendOptions, DeviceChoice, NetworkOptions};
 use crate::play::{AgentError, Choice, Control, Limits, Report};
 use crate::tablebase::Tablebase;
 use shakmaty::Position;

@@ -84,15 +84,14 @@ pub enum OpenError {
 /// Sizes that files state are below this, so that they may be multiplied.
 const LARGEST_SIZE: u64 = 1 << 24;
 
-/// Takes a network that evaluates positions out of a network file, which may bring code
-/// as the policy says.
+/// Takes a network that evaluates positions out of a network file. Nothing of the file
+/// runs; but files of version 1 of the contract may bring code as the policy says.
 ///
 /// # Errors
 /// [`OpenError`] if the file is no network file, or of a family that is not known here
 /// or does something else.
 pub fn open(file: &[u8], policy: CodePolicy) -> Result<Network, OpenError> {
-    let (module, metadata) = torch::open(file, policy)?;
-    let tensors = module.tensors().map_err(NetworkError::from)?;
+    let (metadata, tensors) = torch::contents(file, policy)?;
     Network::from_tensors(&metadata, tensors)
 }
 
@@ -101,8 +100,7 @@ pub fn open(file: &[u8], policy: CodePolicy) -> Result<Network, OpenError> {
 /// # Errors
 /// [`OpenError`] if the file is no network file, or not of a family known here.
 pub fn open_any(file: &[u8], policy: CodePolicy) -> Result<Network<dyn Architecture>, OpenError> {
-    let (module, metadata) = torch::open(file, policy)?;
-    let tensors = module.tensors().map_err(NetworkError::from)?;
+    let (metadata, tensors) = torch::contents(file, policy)?;
     any_from_tensors(&metadata, tensors)
 }
 

@@ -33,6 +33,7 @@ use super::taps::Tap;
 use crate::encode::{POLICY_SIZE, SCALARS, from_square_to_square};
 use body::Body;
 use heads::Heads;
+use std::cell::RefCell;
 use tch::{Device, Tensor};
 use tower::ResidualTower;
 
@@ -242,6 +243,7 @@ impl Evaluator for Lc0 {
             weights,
             tokens,
             gather: self.constants.policy.as_ref(),
+            known: RefCell::default(),
         };
         let mut outputs = Outputs::default();
         for output in Output::ALL.into_iter().filter(|&it| wanted.contains(it)) {

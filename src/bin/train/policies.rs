@@ -6,9 +6,10 @@ use clap::Args;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tessera::backend;
 use tessera::label::PolicyPlayer;
 use tessera::nn::{
-    self, Backend, BackendOptions, CodeArguments, Devices, Metadata, NetworkOptions, PlanesSpec,
+    Backend, BackendOptions, CodeArguments, Devices, Metadata, NetworkOptions, PlanesSpec,
     Precision,
 };
 
@@ -54,8 +55,8 @@ impl PolicyArguments {
         let mut players = Vec::new();
         for policy in policies {
             if !networks.contains_key(&policy.net) {
-                let metadata = nn::describe(Some(&policy.net), self.code.policy())?;
-                let backend = nn::load(&BackendOptions {
+                let metadata = backend::describe(Some(&policy.net), self.code.policy())?;
+                let backend = backend::load(&BackendOptions {
                     network: NetworkOptions {
                         net: Some(policy.net.clone()),
                         code: self.code.policy(),

@@ -1,18 +1,20 @@
 //! Networks in memory, and the backends around them.
 
-use super::torch::{self, TorchBackend};
-use super::{
-    Backend, BackendOptions, BuiltIn, CodePolicy, DeviceChoice, LoadError, Metadata,
-    NetworkOptions, Precision, Service,
-};
+use super::load::LoadError;
+use super::opened;
 use crate::bounded;
+use crate::nn::torch::{self, TorchBackend};
+use crate::nn::{
+    Backend, BackendOptions, BuiltIn, CodePolicy, DeviceChoice, Metadata, NetworkOptions,
+    Precision, Service,
+};
 use clap::ValueEnum;
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use tch::Device;
 
-pub use torch::NetworkError;
+pub use crate::nn::torch::NetworkError;
 
 /// The network that the program was built with, if any: the file that
 /// nets/default names.
@@ -98,7 +100,7 @@ fn load_on(options: &NetworkOptions, device: DeviceChoice) -> Result<TorchBacken
         (None, BuiltIn::Human) => HUMAN.map(Cow::Borrowed).ok_or(LoadError::NoHumanBuiltIn)?,
         _ => read_network(net)?,
     };
-    TorchBackend::new(&file, options.code, device, options.precision, 0)
+    opened::open(&file, options.code, device, options.precision, 0)
         .map_err(|source| unusable(net, source))
 }
 
@@ -140,9 +142,10 @@ fn unusable(net: Option<&Path>, source: NetworkError) -> LoadError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::{Loader, load, load_for_many};
     use crate::nn::tests::{assert_same, positions};
     use crate::nn::torch::tiny;
-    use crate::nn::{DeviceChoice, Loader, Precision, load, load_for_many};
+    use crate::nn::{DeviceChoice, Precision};
 
     fn options(net: Option<&Path>) -> BackendOptions {
         BackendOptions {

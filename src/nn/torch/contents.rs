@@ -1,0 +1,101 @@
+//! What a network file holds besides its program, read without libtorch: nothing of the
+//! file runs.
+
+use super::archive::Archive;
+use super::pickle::{Id, Object, Pickle};
+use super::{NetworkError, check, open, tensor_hash};
+use crate::nn::{CodePolicy, Metadata};
+use std::collections::HashSet;
+use tch::Tensor;
+
+/// How deep objects may nest.
+const MOST_NESTED: usize = 32;
+
+/// The metadata of a network file and its tensors by name, as they were exported. What
+/// only libtorch reads, such as files of version 1 of the contract, it reads as
+/// [`open`] does.
+///
+/// # Errors
+/// [`NetworkError`] if it is not a network of this engine, or is damaged.
+pub(crate) fn contents(
+    file: &[u8],
+    policy: CodePolicy,
+) -> Result<(Metadata, Vec<(String, Tensor)>), NetworkError> {
+    if let Some(contents) = read(file) {
+        return Ok(contents);
+    }
+    let (module, metadata) = open(file, policy)?;
+    Ok((metadata, module.tensors()?))
+}
+
+/// `None` if the file is not what exporters of ours write, or is damaged.
+fn read(file: &[u8]) -> Option<(Metadata, Vec<(String, Tensor)>)> {
+    let mut archive = Archive::open(file).ok()?;
+    let is_little = !archive.has("byteorder") || archive.entry("byteorder").ok()? == b"little";
+    if archive.is_checkpoint() || !is_little {
+        return None;
+    }
+    let metadata = Metadata::parse(&check::metadata(&mut archive).ok()??).ok()?;
+    let data = archive.unpacked("data.pkl", check::MOST_PICKLE).ok()?;
+    let pickle = Pickle::read_script(&data).ok()?;
+    let mut tensors = Tensors {
+        pickle: &pickle,
+        archive,
+        storages: HashSet::new(),
+        objects: HashSet::new(),
+        found: Vec::new(),
+    };
+    tensors.collect(pickle.root(), "", 0)?;
+    let found = tensors.found;
+    let hashed = found
+        .iter()
+        .map(|(name, it)| (name.clone(), it.shallow_clone()));
+    (tensor_hash(hashed) == metadata.hash).then_some((metadata, found))
+}
+
+/// The tensors of a pickle while they are collected.
+struct Tensors<'a, 'f> {
+    pickle: &'a Pickle<'a>,
+    archive: Archive<'f>,
+    /// What has been met: a storage belongs to one tensor, and an object to one other.
+    storages: HashSet<&'a str>,
+    objects: HashSet<Id>,
+    found: Vec<(String, Tensor)>,
+}
+
+impl<'a> Tensors<'a, '_> {
+    /// Those of an object, whose name is `path`.
+    fn collect(&mut self, object: &'a Object<'a>, path: &str, depth: usize) -> Option<()> {
+        let Object::Instance(Some(attributes)) = object else {
+            return None;
+        };
+        if !self.objects.insert(*attributes) {
+            return None;
+        }
+        let Object::Dict(attributes) = self.pickle.get(*attributes) else {
+            return None;
+        };
+        for &(name, value) in attributes {
+            let Object::Text(name) = self.pickle.get(name) else {
+                return None;
+            };
+            let name = format!("{path}{name}");
+            match self.pickle.get(value) {
+                Object::Tensor(view) => {
+                    let key = view.storage.key;
+                    if !self.storages.insert(key) {
+                        return None;
+                    }
+                    let bytes = self.archive.entry(&format!("data/{key}")).ok()?;
+                    self.found.push((name, view.tensor(bytes)?));
+                }
+                object @ Object::Instance(_) if depth < MOST_NESTED => {
+                    self.collect(object, &format!("{name}."), depth + 1)?;
+                }
+                Object::Instance(_) => return None,
+                _ => {}
+            }
+        }
+        Some(())
+    }
+}

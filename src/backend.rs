@@ -12,6 +12,8 @@ mod networks;
 mod networks;
 #[cfg(feature = "torch")]
 mod opened;
+#[cfg(feature = "torch")]
+mod sequence;
 
 pub use load::{LoadError, Loader, load, load_for_many};
 pub use networks::{NetworkError, formats};

@@ -255,6 +255,8 @@ pub struct Properties {
     pub name: String,
     /// What it is told of a game.
     pub encoder: Encoder,
+    /// Whether it predicts [`Value::q`] and [`Value::d`].
+    pub has_value: bool,
     /// Whether it predicts [`Value::moves_left`].
     pub has_moves_left: bool,
     /// Whether it predicts [`Value::error`].
@@ -269,12 +271,31 @@ pub struct Properties {
     pub format: Option<Format>,
 }
 
+impl Properties {
+    /// That there are values.
+    ///
+    /// # Errors
+    /// [`BackendError::NoValue`] if there are none.
+    pub fn require_value(&self) -> Result<(), BackendError> {
+        match self.has_value {
+            true => Ok(()),
+            false => Err(BackendError::NoValue(self.name.clone())),
+        }
+    }
+}
+
 /// Why an evaluation failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BackendError {
     /// The network reads what this game does not have.
     #[error("the network cannot be asked: {0}")]
     Unencodable(#[from] Unencodable),
+    /// What cannot do without values was to play with a network that has none.
+    #[error(
+        "the network `{0}` tells no value of a position, so it cannot be searched: \
+         set Agent to policy or human"
+    )]
+    NoValue(String),
     /// libtorch refused: out of memory, a device that has gone, and the like.
     #[error("the network could not be evaluated: {0}")]
     Torch(String),

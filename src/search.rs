@@ -216,6 +216,7 @@ impl Search {
         tell: &mut dyn FnMut(&Report),
     ) -> Result<Choice, BackendError> {
         let began = Instant::now();
+        self.backend.properties().require_value()?;
         let mut root_moves = allowed_moves(game, limits);
         if root_moves.is_empty() {
             control.hold_back(limits);

@@ -37,6 +37,7 @@ mod explain;
 mod fuzz;
 #[cfg(feature = "torch")]
 mod golden;
+mod gpt;
 #[cfg(feature = "torch")]
 mod interop_lc0;
 #[cfg(feature = "torch")]

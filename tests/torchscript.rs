@@ -151,7 +151,7 @@ fn evaluate(network: &Path, inputs: &[Input]) -> Vec<(String, Vec<f32>)> {
 }
 
 /// The code of a TorchScript file, which PyTorch has to understand.
-fn code(network: &Path) -> Vec<u8> {
+pub fn code(network: &Path) -> Vec<u8> {
     let mut archive = ZipArchive::new(fs::File::open(network).unwrap()).unwrap();
     let names = archive.file_names().map(str::to_owned);
     let mut names: Vec<String> = names.filter(|name| name.ends_with(".py")).collect();

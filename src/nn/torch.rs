@@ -284,6 +284,7 @@ impl TorchBackend {
             properties: Properties {
                 name: metadata.name.clone(),
                 encoder: Encoder::Rows(metadata.format().unwrap_or_default()),
+                has_value: true,
                 has_moves_left: heads.moves_left.is_some(),
                 has_error: heads.error.is_some(),
                 reads_ratings: planes.reads_ratings(),

@@ -2,7 +2,7 @@
 
 use super::records::Records;
 use crate::interop_lc0::generate::{BODY, Shape, generate};
-use crate::{interop_lc0, interop_maia3, torchscript};
+use crate::{gpt, interop_lc0, interop_maia3, torchscript};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use tch::{Device, Kind, Tensor};
 use tessera::interop::lc0;
 use tessera::network::graph::{Attribute, GraphConfig, NodeConfig, OutputConfig, OutputForm};
 use tessera::network::lc0::{HeadChoice, PolicyHead, ValueHead};
-use tessera::network::{About, Architecture, Chessformer, Evaluator, Gpt, Graph, Maia3, Network};
+use tessera::network::{About, Chessformer, Evaluator, Graph, Maia3, Network};
 use tessera::nn::CodePolicy;
 use tessera::nn::torch::check::{ARGUMENTS, OPERATORS};
 use tessera::nn::torch::{ExportPrecision, open};
@@ -226,19 +226,6 @@ fn networks() -> Vec<(String, Network)> {
         .collect()
 }
 
-/// Networks over moves: ours, and as GPT-2 has it.
-fn gpts() -> [(String, Network<Gpt>); 2] {
-    let sizes = r#"{"layers": 2, "width": 16, "heads": 2, "feed_forward": 24"#;
-    let published = r#", "norm": "layer", "positions": "learned", "mlp": "gelu", "tied": true,
-        "outcome": false, "vocabulary": {"san": ["e4", "e5"]}"#;
-    [("GPT", ""), ("GPT-2", published)].map(|(name, rest)| {
-        let config = serde_json::from_str(&format!("{sizes}{rest}}}")).unwrap();
-        let gpt = Gpt::new(&config, Device::Cpu).unwrap();
-        let flat = gpt.initial_weights();
-        (name.to_owned(), Network::new(Box::new(gpt), &flat, about()))
-    })
-}
-
 /// The functions of `torch` that a file's code calls.
 fn called(file: &[u8]) -> BTreeSet<String> {
     let records = Records::read(file);
@@ -277,9 +264,10 @@ fn what_exporters_write_is_what_files_may_bring() {
         (name, fs::read(&path).unwrap())
     });
     let mut files: Vec<(String, Vec<u8>)> = written.collect();
-    for (name, network) in gpts() {
+    for (name, config) in gpt::networks() {
+        let network = gpt::random(&config);
         network.write(ExportPrecision::Fp16, &path).unwrap();
-        files.push((name, fs::read(&path).unwrap()));
+        files.push((name.to_owned(), fs::read(&path).unwrap()));
     }
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets");
     for entry in fs::read_dir(shipped).unwrap() {

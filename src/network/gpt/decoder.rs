@@ -69,6 +69,26 @@ impl<'a> Decoder<'a> {
         weights: &'a Weights,
         games: &[(&[u16], Conditions)],
     ) -> (Decoder<'a>, Next) {
+        let (mut decoder, tokens) = Decoder::new(gpt, weights, games);
+        let features = decoder.read(&tokens);
+        let last = features.narrow(1, tokens.size()[1] - 1, 1);
+        (decoder, gpt.next(weights, &last))
+    }
+
+    /// Features [B, T, width] of the tokens of each game, of at least one each: the last
+    /// ones of each row, where T is the length of the longest game.
+    #[must_use]
+    pub fn features(gpt: &'a Gpt, weights: &'a Weights, games: &[(&[u16], Conditions)]) -> Tensor {
+        let (decoder, tokens) = Decoder::new(gpt, weights, games);
+        gpt.read(weights, &decoder.table, &decoder.sequences(&tokens), None)
+    }
+
+    /// A decoder that has read nothing, and the games' tokens with their filling.
+    fn new(
+        gpt: &'a Gpt,
+        weights: &'a Weights,
+        games: &[(&[u16], Conditions)],
+    ) -> (Decoder<'a>, Tensor) {
         let device = weights.tensors()[0].device();
         let longest = games.iter().map(|(tokens, _)| tokens.len()).max();
         let longest = longest.unwrap_or(0) as i64;
@@ -87,19 +107,16 @@ impl<'a> Decoder<'a> {
         let rows: Vec<i64> = rows.collect();
         let tokens = Tensor::from_slice(&rows).view([-1, longest]);
         let conditions: Vec<Conditions> = games.iter().map(|&(_, of)| of).collect();
-        let count = games.len() as i64;
-        let mut decoder = Decoder {
+        let decoder = Decoder {
             gpt,
             weights,
             table: gpt.tokens.table(weights),
-            cache: gpt.cache(weights, count, longest.max(ROOM)),
+            cache: gpt.cache(weights, games.len() as i64, longest.max(ROOM)),
             filling,
             ratings: Conditions::ratings(&conditions).to_device(device),
             results: Conditions::results(&conditions).to_device(device),
         };
-        let features = decoder.read(&tokens.to_device(device));
-        let last = features.narrow(1, longest - 1, 1);
-        (decoder, gpt.next(weights, &last))
+        (decoder, tokens.to_device(device))
     }
 
     /// Reads one more token of each game; what follows it, [B, 1, …].
@@ -122,6 +139,13 @@ impl<'a> Decoder<'a> {
 
     /// Reads tokens i64 [B, T] behind those in the cache.
     fn read(&mut self, tokens: &Tensor) -> Tensor {
+        let sequences = self.sequences(tokens);
+        let past = Some(&mut self.cache as _);
+        self.gpt.read(self.weights, &self.table, &sequences, past)
+    }
+
+    /// Tokens i64 [B, T] behind those in the cache, as the network reads them.
+    fn sequences(&self, tokens: &Tensor) -> Sequences {
         let (past, new) = (self.cache.len(), tokens.size()[1]);
         let device = tokens.device();
         let filling = Tensor::from_slice(&self.filling)
@@ -129,15 +153,13 @@ impl<'a> Decoder<'a> {
             .to_device(device);
         let columns = |from, to| Tensor::arange_start(from, to, (Kind::Int64, device));
         let places = columns(past, past + new);
-        let sequences = Sequences {
+        Sequences {
             tokens: tokens.shallow_clone(),
             positions: (places.unsqueeze(0) - &filling).clamp_min(0),
             ratings: self.ratings.shallow_clone(),
             results: self.results.shallow_clone(),
             mask: self.mask(&places, &columns(0, past + new), &filling),
-        };
-        let past = Some(&mut self.cache as _);
-        self.gpt.read(self.weights, &self.table, &sequences, past)
+        }
     }
 
     /// Which of all columns each of the new `places` may see; none is needed without

@@ -87,6 +87,7 @@ impl Factory for Script {
                 Properties {
                     name: "nothing".to_owned(),
                     encoder: Encoder::Nothing,
+                    has_value: true,
                     has_moves_left: false,
                     has_error: false,
                     reads_ratings: false,

@@ -172,7 +172,7 @@ impl<F: Factory> Player<F> {
                 Err(error) => error,
             };
             listener.note(&error.to_string());
-            let goes_on = self.leave_devices(&settings.backend, listener);
+            let goes_on = error.is_of_device() && self.leave_devices(&settings.backend, listener);
             if !goes_on || has_reported {
                 return Err(error.into());
             }

@@ -37,6 +37,7 @@ mod explain;
 mod fuzz;
 #[cfg(feature = "torch")]
 mod golden;
+#[cfg(feature = "torch")]
 mod gpt;
 #[cfg(feature = "torch")]
 mod interop_lc0;

@@ -14,6 +14,7 @@ macro_rules! pages {
         #[doc = "[methods]: crate::guide::methods"]
         #[doc = "[training]: crate::guide::training"]
         #[doc = "[formats]: crate::guide::formats"]
+        #[doc = "[moves]: crate::guide::moves"]
         #[doc = "[measuring]: crate::guide::measuring"]
         #[doc = "[glossary]: crate::guide::glossary"]
         #[doc = ""]
@@ -22,4 +23,4 @@ macro_rules! pages {
     )*};
 }
 
-pages! { install options networks explain methods training formats measuring glossary }
+pages! { install options networks explain methods training formats moves measuring glossary }

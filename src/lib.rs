@@ -49,6 +49,7 @@
 //! | [Methods](guide::methods) | how the engine and the trainer work, and what each method gained |
 //! | [Training](guide::training) | data, configuration, running, many devices |
 //! | [Formats](guide::formats) | network files, shards, games with scores, chunks, runs |
+//! | [Networks over moves](guide::moves) | games that a GPT writes, and how legal they are |
 //! | [Measuring](guide::measuring) | strength, speed and training, and the match kit |
 //! | [Glossary](guide::glossary) | the words of the field |
 

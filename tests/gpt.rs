@@ -1,5 +1,8 @@
 //! A GPT's file means the same to the engine, to PyTorch, and to its formulas.
 
+#[path = "gpt/written.rs"]
+pub mod written;
+
 use crate::golden::Golden;
 use crate::torchscript::code;
 use serde_json::json;

@@ -142,9 +142,9 @@ fn unusable(net: Option<&Path>, source: NetworkError) -> LoadError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::{Loader, load, load_for_many};
     use crate::nn::tests::{assert_same, positions};
     use crate::nn::torch::tiny;
-    use crate::backend::{Loader, load, load_for_many};
     use crate::nn::{DeviceChoice, Precision};
 
     fn options(net: Option<&Path>) -> BackendOptions {

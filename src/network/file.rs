@@ -271,7 +271,11 @@ impl About {
 }
 
 /// The exported outputs of a network.
-pub(super) fn evaluate(architecture: &dyn Evaluator, weights: &Weights, positions: Positions) -> Vec<Tensor> {
+pub(super) fn evaluate(
+    architecture: &dyn Evaluator,
+    weights: &Weights,
+    positions: Positions,
+) -> Vec<Tensor> {
     let outputs = architecture.interface().outputs;
     let wanted = outputs.iter().copied().collect();
     let mut evaluated: Outputs = architecture.forward(weights, positions, wanted, &Tap::default());

@@ -97,9 +97,7 @@ impl Norm {
             Some(bias) => {
                 x.layer_norm([self.width], gain, Some(&weights[bias]), self.epsilon, true)
             }
-            None if weights.are_frozen() => {
-                fused::rms_norm(x, &weights[self.weight], self.epsilon)
-            }
+            None if weights.are_frozen() => fused::rms_norm(x, &weights[self.weight], self.epsilon),
             None => x.rms_norm([self.width], gain, self.epsilon),
         }
     }

@@ -2,8 +2,8 @@
 //! `cargo run --release --example agent`.
 
 use shakmaty::{Move, Position};
-use tessera::backend;
 use tessera::agent::AgentKind;
+use tessera::backend;
 use tessera::chess::Game;
 use tessera::nn::BackendOptions;
 use tessera::play::{Agent, AgentError, Choice, Control, Limits, Question, Report};

@@ -13,9 +13,7 @@ use std::time::Instant;
 use tessera::backend;
 use tessera::data::pgn::Journal;
 use tessera::encode::Encoder;
-use tessera::nn::{
-    BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision,
-};
+use tessera::nn::{BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision};
 use tessera::overwrite;
 use tessera::selfplay::{Event, GAMES, SelfPlay, SelfPlaySummary};
 use tessera::uci::Settings;

@@ -30,7 +30,9 @@ impl Arguments {
         };
         let described = match described {
             Some(described) => described,
-            None => serde_json::to_value(backend::describe(self.file.as_deref(), self.code.policy())?)?,
+            None => {
+                serde_json::to_value(backend::describe(self.file.as_deref(), self.code.policy())?)?
+            }
         };
         if self.json {
             return print_json(&described);

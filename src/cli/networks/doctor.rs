@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 use tessera::backend;
+use tessera::backend::LoadError;
 use tessera::chess::Game;
 use tessera::error_report::one_line;
-use tessera::backend::LoadError;
 use tessera::nn::torch::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
 use tessera::nn::{BackendKind, Batch, Evaluations, Format, Metadata};
 

@@ -232,9 +232,8 @@ fn frozen_networks_are_as_exact_with_fused_blocks_as_without() {
     let rows = rows(40);
     for case in &CASES {
         let network = network(case);
-        let evaluate = |kind: Kind, sets| {
-            fused::without_fastest(sets, || played(&network, kind, &rows).0)
-        };
+        let evaluate =
+            |kind: Kind, sets| fused::without_fastest(sets, || played(&network, kind, &rows).0);
         let exact = evaluate(Kind::Float, ALL_SETS);
         // In f32 products are libtorch's.
         assert_eq!(evaluate(Kind::Float, 0), exact, "{}", case.name);

@@ -280,9 +280,8 @@ impl Policy {
                 key,
                 promotion,
             } => {
-                let moves = reading.once(embedding, || {
-                    activated(weights, x, embedding, *activation)
-                });
+                let moves =
+                    reading.once(embedding, || activated(weights, x, embedding, *activation));
                 let moves = encode(encoder, weights, moves, Board::default(), &Tap::default());
                 let (query, key) = (query.forward(weights, &moves), key.forward(weights, &moves));
                 pairs_and_promotions(weights, &query, &key, promotion)
@@ -425,9 +424,7 @@ impl Reading<'_> {
             Output::ShortTermError => {
                 value(ValueHead::St).and_then(|head| head.expected_error(self))
             }
-            Output::ShortTermCategorical => {
-                value(ValueHead::St).and_then(|head| head.bucket(self))
-            }
+            Output::ShortTermCategorical => value(ValueHead::St).and_then(|head| head.bucket(self)),
             Output::MovesLeft => {
                 let head = self.heads.moves_left.as_ref();
                 head.map(|(summary, output)| {

@@ -5,9 +5,9 @@ use super::super::session::{Rest, Session};
 use super::super::settings::Settings;
 use super::super::worker::Factory;
 use crate::agent::{AgentKind, ConfigurableAgent};
+use crate::backend::LoadError;
 use crate::chess::Game;
 use crate::encode::Encoder;
-use crate::backend::LoadError;
 use crate::nn::{Backend, BackendError, BackendOptions, Batch, Evaluations, Properties};
 use crate::play::{
     Agent, AgentError, Choice, Control, Limits, Line, MoveStatistics, Report, Score,

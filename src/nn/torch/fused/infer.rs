@@ -2,7 +2,9 @@
 //! where that is asked for and the widths [allow it](fits_int8).
 
 use super::super::shim;
-use super::{Attention, Dense, Embedding, FeedForward, Policy, dense_inputs, features, outputs, raw};
+use super::{
+    Attention, Dense, Embedding, FeedForward, Policy, dense_inputs, features, outputs, raw,
+};
 use tch::Tensor;
 
 /// Whether layers with so many inputs can multiply in int8.
@@ -82,9 +84,8 @@ pub(crate) fn dense_pack(layers: &[Dense], int8: bool) -> Tensor {
     let inputs = dense_inputs(None, layers);
     let count = layers.len() as i64;
     // SAFETY: a place for tokens and two inputs for each layer, valid for the call.
-    let [packed] = outputs(|out| unsafe {
-        shim::tessera_fused_pack_dense(inputs.as_ptr(), count, int8, out)
-    });
+    let [packed] =
+        outputs(|out| unsafe { shim::tessera_fused_pack_dense(inputs.as_ptr(), count, int8, out) });
     packed
 }
 
@@ -109,9 +110,8 @@ impl Policy<'_> {
     pub fn pack(&self, int8: bool) -> Tensor {
         let inputs = self.inputs(None);
         // SAFETY: as many inputs as the shim reads, valid for the call.
-        let [packed] = outputs(|out| unsafe {
-            shim::tessera_fused_pack_policy(inputs.as_ptr(), int8, out)
-        });
+        let [packed] =
+            outputs(|out| unsafe { shim::tessera_fused_pack_policy(inputs.as_ptr(), int8, out) });
         packed
     }
 

@@ -142,7 +142,11 @@ impl<'a> Machine<'a> {
             // GLOBAL, STACK_GLOBAL
             b'c' => {
                 let (module, name) = (self.line()?, self.line()?);
-                self.push(Object::Callable(Callable::find(module, name, self.has_code)?));
+                self.push(Object::Callable(Callable::find(
+                    module,
+                    name,
+                    self.has_code,
+                )?));
             }
             0x93 => {
                 let names = self.last(2)?;
@@ -151,7 +155,11 @@ impl<'a> Machine<'a> {
                 else {
                     return Err(self.senseless());
                 };
-                self.push(Object::Callable(Callable::find(module, name, self.has_code)?));
+                self.push(Object::Callable(Callable::find(
+                    module,
+                    name,
+                    self.has_code,
+                )?));
             }
             // NEWOBJ
             0x81 if self.has_code => self.instance()?,

@@ -270,7 +270,7 @@ fn name_commit(root: &Path) {
     }
 }
 
-/// Writes what src/nn/network.rs includes: the bytes of the network that
+/// Writes what src/backend/networks.rs includes: the bytes of the network that
 /// nets/default names, if there is one.
 fn embed(root: &Path) {
     let nets = root.join("nets");

@@ -262,6 +262,13 @@ impl Metadata {
     pub fn search_value(&self) -> &str {
         self.search_value.as_deref().unwrap_or("wdl")
     }
+
+    /// The outputs that rank moves and say how far they may be off, where those are not
+    /// the result.
+    #[cfg(feature = "torch")]
+    pub(crate) fn ranking_outputs(&self) -> Option<[&'static str; 2]> {
+        ranking_outputs(self.search_value())
+    }
 }
 
 fn check_positions(planes: &PlanesSpec, forward: &Method) -> Result<(), ContractError> {
@@ -298,6 +305,16 @@ fn unknown(
         field,
         found: format!("`{found}`"),
         known: known.to_string(),
+    }
+}
+
+/// The same by what a network states as its `search_value`.
+#[cfg(feature = "torch")]
+pub(crate) fn ranking_outputs(search_value: &str) -> Option<[&'static str; 2]> {
+    match search_value {
+        "q" => Some(["q", "q_error"]),
+        "st" => Some(["st", "st_error"]),
+        _ => None,
     }
 }
 

@@ -476,10 +476,9 @@ impl Heads {
     /// The heads of a network whose metadata has been checked.
     fn new(metadata: &Metadata) -> Heads {
         let required = |name| metadata.output(name).unwrap_or_default();
-        let (q, error) = match metadata.search_value() {
-            "q" => (metadata.output("q"), metadata.output("q_error")),
-            "st" => (metadata.output("st"), metadata.output("st_error")),
-            _ => (None, None),
+        let [q, error] = match metadata.ranking_outputs() {
+            Some(names) => names.map(|name| metadata.output(name)),
+            None => [None, None],
         };
         Heads {
             policy: required("policy"),
@@ -499,10 +498,11 @@ impl Heads {
 
 /// The words of an [`Input`] behind the bitboards and the scalars named; `None`
 /// if those are all of them in order. The names have been checked.
-pub(crate) fn words(scalars: &[String]) -> Option<Vec<usize>> {
-    let position = |name: &String| SCALARS.iter().position(|scalar| scalar == name);
-    (scalars != SCALARS).then(|| {
-        let scalars = scalars.iter().filter_map(position);
+pub(crate) fn words(scalars: &[impl AsRef<str>]) -> Option<Vec<usize>> {
+    let names = || scalars.iter().map(AsRef::as_ref);
+    let position = |name: &str| SCALARS.iter().position(|&scalar| scalar == name);
+    (!names().eq(SCALARS)).then(|| {
+        let scalars = names().filter_map(position);
         (0..BOARDS)
             .chain(scalars.map(|scalar| BOARDS + scalar))
             .collect()

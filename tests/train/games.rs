@@ -78,10 +78,21 @@ fn a_gpt_learns_games_and_goes_on_exactly() {
     };
     let (run, file) = (told("whole"), told("gpt.pt"));
     let [run_loss, file_loss] = [&run, &file].map(|it| it["policy"].as_f64().unwrap());
-    assert!((run_loss - file_loss).abs() < 0.01, "{run_loss} {file_loss}");
+    assert!(
+        (run_loss - file_loss).abs() < 0.01,
+        "{run_loss} {file_loss}"
+    );
     let legality = &file["legality"];
-    assert!(legality["situations"]["castling"]["positions"].as_f64().unwrap() >= 0.0);
-    assert!((0.0..=1.0).contains(&legality["mass"].as_f64().unwrap()), "{legality}");
+    assert!(
+        legality["situations"]["castling"]["positions"]
+            .as_f64()
+            .unwrap()
+            >= 0.0
+    );
+    assert!(
+        (0.0..=1.0).contains(&legality["mass"].as_f64().unwrap()),
+        "{legality}"
+    );
 }
 
 #[test]

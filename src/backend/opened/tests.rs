@@ -219,7 +219,8 @@ fn networks_play_in_bf16_nearly_as_their_files_do() {
     for (name, architecture) in all() {
         let [opened, script] = both(&file(architecture), Precision::Bf16);
         for (opened, script) in opened.iter().zip(&script) {
-            let off = (opened - script).norm() / script.norm();
+            // Plies that are left may all be none.
+            let off = (opened - script).norm() / script.norm().clamp_min(1e-3);
             assert!(off.double_value(&[]) < 0.1, "{name}: {off}");
         }
     }

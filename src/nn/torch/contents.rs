@@ -99,3 +99,57 @@ impl<'a> Tensors<'a, '_> {
         Some(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shipped(name: &str) -> Vec<u8> {
+        let path = format!("{}/nets/{name}.pt", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read(path).unwrap()
+    }
+
+    #[test]
+    fn tensors_are_those_that_libtorch_reads() {
+        let sorted = |mut tensors: Vec<(String, Tensor)>| {
+            tensors.sort_by(|(left, _), (right, _)| left.cmp(right));
+            tensors
+        };
+        for name in ["tessera-xs", "tessera-human"] {
+            let file = shipped(name);
+            let (metadata, found) = read(&file).unwrap();
+            let (module, expected) = open(&file, CodePolicy::Checked).unwrap();
+            assert_eq!(metadata, expected);
+            assert_eq!(sorted(found), sorted(module.tensors().unwrap()));
+        }
+    }
+
+    #[test]
+    fn damaged_files_are_left_to_libtorch() {
+        let file = shipped("tessera-xs");
+        assert!(read(&file[..file.len() / 2]).is_none());
+        let mut damaged = file.clone();
+        damaged[file.len() / 2] ^= 1;
+        assert!(read(&damaged).is_none());
+    }
+
+    /// An object that holds itself twice, which has as many tensors as paths lead there.
+    #[test]
+    fn objects_have_one_place() {
+        let own = b"\x80\x02c__torch__\nA\n)\x81q\x00}(X\x01\x00\x00\x00ah\x00\
+            X\x01\x00\x00\x00bh\x00ub.";
+        let pickle = Pickle::read_script(own).unwrap();
+        assert!(matches!(pickle.root(), Object::Instance(Some(_))));
+        let file = shipped("tessera-xs");
+        let mut tensors = Tensors {
+            pickle: &pickle,
+            archive: Archive::open(&file).unwrap(),
+            storages: HashSet::new(),
+            objects: HashSet::new(),
+            found: Vec::new(),
+        };
+        assert!(tensors.collect(pickle.root(), "", 0).is_none());
+        // Checkpoints have no objects.
+        assert!(Pickle::read(own).is_err());
+    }
+}

@@ -315,17 +315,19 @@ mod tests {
         #[test]
         fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = Pickle::read(&bytes);
+            let _ = Pickle::read_script(&bytes);
         }
 
         /// Bytes that are mostly operations get further.
         #[test]
         fn no_operations_make_it_panic(
             bytes in prop::collection::vec(
-                prop::sample::select(&b"(N)]}atesuqhQRb.K\x00\x01\x85\x86\x87\x88\x94\x93"[..]),
+                prop::sample::select(&b"(N)]}atesuqhQRb.K\x00\x01\x81\x85\x86\x87\x88\x94\x93"[..]),
                 0..200,
             ),
         ) {
             let _ = Pickle::read(&bytes);
+            let _ = Pickle::read_script(&bytes);
         }
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct Networks(Vec<Loaded>);
 #[derive(Clone, Debug)]
 enum Loaded {
     /// It evaluates positions.
-    Positions(TorchBackend),
+    Positions(Box<TorchBackend>),
     /// It reads games, move by move.
     Moves(SequenceBackend),
 }
@@ -53,7 +53,7 @@ impl Loaded {
         match self {
             Loaded::Positions(network) => {
                 let network = network.with_optimism(options.optimism);
-                Loaded::Positions(network.with_threads(threads))
+                Loaded::Positions(Box::new(network.with_threads(threads)))
             }
             moves => moves,
         }
@@ -151,7 +151,7 @@ fn load(options: &NetworkOptions, device: DeviceChoice) -> Result<Loaded, LoadEr
     match sequence::open(&file, options.code, device, options.precision).map_err(failed)? {
         Some(network) => Ok(Loaded::Moves(network)),
         None => opened::open(&file, options.code, device, options.precision, 0)
-            .map(Loaded::Positions)
+            .map(|network| Loaded::Positions(Box::new(network)))
             .map_err(failed),
     }
 }

@@ -49,7 +49,7 @@ pub(crate) struct Opened {
 #[derive(Debug)]
 enum Source {
     /// The code of a family known here.
-    Family(Network),
+    Family(Box<Network>),
     /// That of the file.
     Script(Module),
 }
@@ -65,7 +65,7 @@ impl Opened {
         if device == Device::Cpu && is_of_a_family(file) {
             let (metadata, tensors) = torch::contents(file, policy)?;
             if let Ok(network) = Network::from_tensors(&metadata, tensors) {
-                return Ok(opened(metadata, Source::Family(network)));
+                return Ok(opened(metadata, Source::Family(Box::new(network))));
             }
         }
         let (module, metadata) = torch::open(file, policy)?;

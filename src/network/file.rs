@@ -224,17 +224,12 @@ impl Network<dyn Architecture> {
         })
     }
 
-    /// The same as one of a family.
-    ///
-    /// # Errors
-    /// The network itself if it is of another.
-    pub fn downcast<A: Architecture>(self) -> Result<Network<A>, Network<dyn Architecture>> {
-        if !(&*self.architecture as &dyn Any).is::<A>() {
-            return Err(self);
-        }
+    /// The same as one of a family; `None` if it is of another.
+    #[must_use]
+    pub fn downcast<A: Architecture>(self) -> Option<Network<A>> {
         let architecture: Box<dyn Any> = self.architecture;
-        Ok(Network {
-            architecture: architecture.downcast().expect("it is of this family"),
+        Some(Network {
+            architecture: architecture.downcast().ok()?,
             weights: self.weights,
             about: self.about,
         })

@@ -198,7 +198,6 @@ impl Gpt {
     }
 
     /// Features [B, T, width] of each token. With a cache the rows go on where it ends.
-    #[must_use]
     pub fn features(
         &self,
         weights: &Weights,

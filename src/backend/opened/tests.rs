@@ -94,7 +94,7 @@ fn body(embedding: SquareEmbedding) -> Box<dyn Evaluator> {
         policy: PolicyConfig {
             embedding: Some(64),
             heads: [PolicyHead::Vanilla, PolicyHead::Optimistic]
-                .map(|head| (head, policy.clone()))
+                .map(|head| (head, policy))
                 .into(),
         },
         value: [ValueHead::Winner, ValueHead::Q, ValueHead::St]

@@ -127,7 +127,7 @@ impl Arguments {
         let network = network::open_any(&file, self.code.policy())
             .with_context(|| format!("cannot use {shown}"))?;
         let name = network.about.name.clone();
-        let Ok(network) = network.downcast::<Gpt>() else {
+        let Some(network) = network.downcast::<Gpt>() else {
             bail!("{shown} evaluates positions: games are written by networks of the family gpt");
         };
         let generator = Generator::new(network, Kind::Float, Device::Cpu);

@@ -21,7 +21,6 @@ pub struct Conditions {
 
 impl Conditions {
     /// The ratings of B games as a network reads them, f32 [B, 1, 2].
-    #[must_use]
     pub fn ratings(games: &[Conditions]) -> Tensor {
         let ratings = games.iter().flat_map(|game| {
             let Ratings { white, black } = game.ratings;
@@ -31,7 +30,6 @@ impl Conditions {
     }
 
     /// The results of B games as a network reads them, i64 [B, 1].
-    #[must_use]
     pub fn results(games: &[Conditions]) -> Tensor {
         let results = games.iter().map(|game| match game.result {
             None => 0i64,
@@ -77,7 +75,6 @@ impl<'a> Decoder<'a> {
 
     /// Features [B, T, width] of the tokens of each game, of at least one each: the last
     /// ones of each row, where T is the length of the longest game.
-    #[must_use]
     pub fn features(gpt: &'a Gpt, weights: &'a Weights, games: &[(&[u16], Conditions)]) -> Tensor {
         let (decoder, tokens) = Decoder::new(gpt, weights, games);
         gpt.read(weights, &decoder.table, &decoder.sequences(&tokens), None)

@@ -5,7 +5,7 @@ mod kv_cache;
 mod mlp;
 mod rotary;
 
-pub(super) use attention::Seen;
+pub(super) use attention::Mask;
 pub(super) use attention::SelfAttention;
 pub(super) use kv_cache::KeyValues;
 pub use kv_cache::KvCache;

@@ -26,11 +26,11 @@ use super::architecture::{Architecture, NotAnEvaluator};
 use super::bitboards;
 use super::encoder::{AttackLogits, Board, EncoderLayer, displacements, encode, without_head};
 use super::evaluator::{self, Evaluator, Interface, Positions};
+use super::exported::ExportedProgram;
 use super::family::ArchitectureConfig;
 use super::layers::{Linear, dense_mish};
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Dense, Parameter, Weights};
-use super::program::Program;
 use super::size::{Part, Size};
 use super::taps::Tap;
 use crate::encode::{InputFormat, RATINGS, SCALARS};
@@ -274,8 +274,8 @@ impl Architecture for Chessformer {
         Ok(self)
     }
 
-    fn program(&self) -> Program<'_> {
-        evaluator::program(self)
+    fn exported(&self) -> ExportedProgram<'_> {
+        evaluator::exported(self)
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::architecture::Architecture;
 use super::bitboards;
+use super::exported::ExportedProgram;
 use super::lc0::planes::planes;
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::Weights;
-use super::program::Program;
 use super::taps::Tap;
 use crate::chess::Game;
 use crate::encode::{BOARDS, Input, InputFormat};
@@ -105,7 +105,7 @@ impl Interface {
 }
 
 /// What the file of a network that evaluates positions runs: one method over rows.
-pub(super) fn program(network: &dyn Evaluator) -> Program<'_> {
+pub(super) fn exported(network: &dyn Evaluator) -> ExportedProgram<'_> {
     let Interface {
         format,
         scalars,
@@ -126,7 +126,7 @@ pub(super) fn program(network: &dyn Evaluator) -> Program<'_> {
             evaluate(network, &weights, Positions::Rows(&rows[0]))
         }),
     };
-    Program {
+    ExportedProgram {
         encoder: EncoderSpec::Planes(planes),
         methods: vec![forward],
     }

@@ -9,13 +9,13 @@ use tch::Tensor;
 
 /// Which tokens each sees.
 #[derive(Debug)]
-pub(in crate::network) enum Seen {
+pub(in crate::network) enum Mask {
     /// Itself and those before it; there are no earlier ones in a cache.
-    Before,
+    Causal,
     /// All: one new token a row sees itself and those in the cache.
-    All,
+    Full,
     /// Those of S where this bool tensor, [B, 1, T, S] or less, says so.
-    These(Tensor),
+    Given(Tensor),
 }
 
 /// Multi-head attention of tokens [B, T, width] to each other.
@@ -59,7 +59,7 @@ impl SelfAttention {
         weights: &Weights,
         x: &Tensor,
         rotations: Option<&Rotations>,
-        seen: &Seen,
+        mask: &Mask,
         past: Option<(&mut dyn KeyValues, usize)>,
     ) -> Tensor {
         let joint = self.projection.forward(weights, x);
@@ -76,10 +76,10 @@ impl SelfAttention {
             Some((past, layer)) => past.extend(layer, &key, &value),
             None => (key, value),
         };
-        let (mask, is_causal) = match seen {
-            Seen::Before => (None, true),
-            Seen::All => (None, false),
-            Seen::These(mask) => (Some(mask), false),
+        let (mask, is_causal) = match mask {
+            Mask::Causal => (None, true),
+            Mask::Full => (None, false),
+            Mask::Given(mask) => (Some(mask), false),
         };
         let learned = Tensor::scaled_dot_product_attention(
             &query, &key, &value, mask, 0.0, is_causal, None, false,

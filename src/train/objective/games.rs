@@ -4,7 +4,7 @@
 //! longest of each micro-batch: hardly any filling is computed, and no game sees another.
 
 mod legality;
-mod wandering;
+mod random_moves;
 
 use super::{Narrow, Objective, Term, not_for, random_of};
 use crate::data::examples::{self, GameColumns, GameTokens};
@@ -77,7 +77,7 @@ struct Chance {
     hides_ratings: bool,
     hides_result: bool,
     /// The seed of the random moves by which the game goes on from some ply.
-    wanders: Option<u64>,
+    random_moves: Option<u64>,
 }
 
 impl Chance {
@@ -85,12 +85,12 @@ impl Chance {
         let mut is_of = |share: f64| random.random::<f64>() < share;
         let [hides_ratings, hides_result] =
             [config.hide_ratings, config.hide_result].map(&mut is_of);
-        let wanders = is_of(config.random_moves);
+        let goes_on = is_of(config.random_moves);
         let seed = random.random();
         Chance {
             hides_ratings,
             hides_result,
-            wanders: wanders.then_some(seed),
+            random_moves: goes_on.then_some(seed),
         }
     }
 }
@@ -115,11 +115,11 @@ impl Games {
     fn changed(&self, batch: Batch<GameColumns>) -> Vec<(GameTokens, Chance)> {
         let chances = self.chances(&batch);
         let games = batch.columns.games.into_iter().zip(chances);
-        let changed = games.map(|(game, chance)| match chance.wanders {
+        let changed = games.map(|(game, chance)| match chance.random_moves {
             Some(seed) => {
                 let random = &mut Xoshiro256PlusPlus::seed_from_u64(seed);
                 (
-                    wandering::wander(&game, self.model.vocabulary(), random),
+                    random_moves::go_on(&game, self.model.vocabulary(), random),
                     chance,
                 )
             }

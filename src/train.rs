@@ -41,7 +41,7 @@ mod window;
 pub use ablation::{Ablation, AblationError, Row, Variant, table};
 pub use checkpoint::{Checkpoint, CheckpointError, State};
 pub use config::{
-    AugmentConfig, AverageConfig, ConfigError, DecayRule, DistillationConfig, GuardConfig,
+    AugmentConfig, AverageConfig, ConfigError, DecayRule, RateRule, DistillationConfig, GuardConfig,
     KeepConfig, LossWeights, OptimizerConfig, OptimizerKind, Override, OverrideError, Precision,
     ScheduleConfig, ScheduleShape, TrainConfig,
 };

@@ -12,8 +12,8 @@ mod embedding;
 #[cfg(test)]
 mod fused_tests;
 mod grow;
-mod heads;
-mod layers;
+pub(super) mod heads;
+pub(super) mod layers;
 mod position;
 mod ratings;
 
@@ -24,13 +24,15 @@ pub(crate) use heads::{MOVES_LEFT_FEATURES, MOVES_LEFT_SCALE, policy_gather};
 
 use super::architecture::{Architecture, NotAnEvaluator};
 use super::bitboards;
-use super::encoder::{AttackLogits, Board, EncoderLayer, displacements, encode, without_head};
+use super::encoder::{
+    AttackLogits, Board, EncoderLayer, PositionEncoding, displacements, encode, without_head,
+};
 use super::evaluator::{self, Evaluator, Interface, Positions};
 use super::exported::ExportedProgram;
 use super::family::ArchitectureConfig;
 use super::layers::{Linear, dense_mish};
 use super::outputs::{Output, OutputSet, Outputs};
-use super::parameters::{Builder, Dense, Parameter, Weights};
+use super::parameters::{Builder, Dense, Parameter, Slot, Weights};
 use super::size::{Part, Size};
 use super::taps::Tap;
 use crate::encode::{InputFormat, RATINGS, SCALARS};
@@ -227,6 +229,122 @@ impl Chessformer {
         self.config.elo.then(|| rows.narrow(1, place, 2))
     }
 
+    /// Tokens [B, 64, width] of positions after the last layer, which
+    /// [`Evaluator::read`] reads.
+    pub(super) fn tokens(&self, weights: &Weights, positions: Positions, tap: &Tap) -> Tensor {
+        let (tokens, attacks) = match positions {
+            Positions::Rows(rows)
+                if !tap.is_open() && (self.is_fused(weights) || weights.are_frozen()) =>
+            {
+                self.embed_rows(weights, rows)
+            }
+            Positions::Rows(rows) => {
+                let features = features(rows, &self.constants.shifts, &weights.tensors()[0]);
+                self.embed(weights, &features, self.ratings(rows).as_ref())
+            }
+            Positions::Planes(planes) => {
+                let features = features_of_planes(&planes[0]);
+                let ratings = (planes.len() > 2).then(|| Tensor::stack(&planes[1..3], 1));
+                self.embed(weights, &features, ratings.as_ref())
+            }
+        };
+        tap.give("embedding", &tokens);
+        if tap.is_open()
+            && let Some(AttackLogits::Biases(biases)) = &attacks
+        {
+            let biases = biases.view([-1, self.config.heads, 64, 64]);
+            tap.give("attacks", &biases);
+        }
+        let board = Board {
+            attacks: attacks.as_ref(),
+            ..self.board()
+        };
+        encode(&self.layers, weights, tokens, board, tap)
+    }
+
+    /// The `wanted` outputs, read off tokens [B, 64, width].
+    pub(super) fn read_tokens(
+        &self,
+        weights: &Weights,
+        x: &Tensor,
+        wanted: OutputSet,
+    ) -> Outputs {
+        let mut outputs = Outputs::default();
+        let policies = [
+            (Output::Policy, Some(&self.policy)),
+            (Output::PolicySoft, self.policy_soft.as_ref()),
+            (Output::PolicyOptimistic, self.policy_optimistic.as_ref()),
+        ];
+        let policies = policies
+            .into_iter()
+            .filter_map(|(output, head)| Some((output, head?)))
+            .filter(|(output, _)| wanted.contains(*output));
+        let layers = [
+            &self.policy_embedding,
+            self.result.squares(),
+            self.q.squares(),
+            self.short_term.squares(),
+            self.moves_left.squares(),
+        ];
+        let [moves, result, q, short_term, moves_left] = dense_mish(weights, x, layers);
+        for (output, head) in policies {
+            outputs.set(
+                output,
+                head.forward(weights, &moves, &self.constants.policy),
+            );
+        }
+        outputs.set(Output::Wdl, self.result.forward(weights, &result));
+        let rewards = [
+            (
+                &self.q,
+                q,
+                [Output::Q, Output::QError, Output::QCategorical],
+            ),
+            (
+                &self.short_term,
+                short_term,
+                [
+                    Output::ShortTerm,
+                    Output::ShortTermError,
+                    Output::ShortTermCategorical,
+                ],
+            ),
+        ];
+        for (head, squares, parts) in rewards {
+            let is_wanted = parts.map(|output| wanted.contains(output));
+            let found = head.forward(weights, &squares, is_wanted);
+            for (output, tensor) in parts.into_iter().zip(found) {
+                if let Some(tensor) = tensor {
+                    outputs.set(output, tensor);
+                }
+            }
+        }
+        let moves_left = self.moves_left.forward(weights, &moves_left);
+        outputs.set(Output::MovesLeft, moves_left);
+        outputs
+    }
+
+    /// What attention is told of every board.
+    pub(super) fn board(&self) -> Board<'_> {
+        Board {
+            displacements: Some(&self.constants.displacements),
+            attacks: None,
+        }
+    }
+
+    /// The weights that generate the biases of attention in all layers, if GAB does.
+    pub(super) fn generator(&self) -> Option<Slot> {
+        match &self.layers.first()?.attention.position {
+            PositionEncoding::Gab(gab) => Some(gab.generator),
+            _ => None,
+        }
+    }
+
+    /// i64 [1858]: see [`policy_gather`].
+    pub(super) fn policy_places(&self) -> &Tensor {
+        &self.constants.policy
+    }
+
     /// Whether its layers go through fused kernels.
     fn is_fused(&self, weights: &Weights) -> bool {
         let first = self.layers.first();
@@ -308,97 +426,18 @@ impl Evaluator for Chessformer {
         wanted: OutputSet,
         tap: &Tap,
     ) -> Outputs {
-        let (tokens, attacks) = match positions {
-            Positions::Rows(rows)
-                if !tap.is_open() && (self.is_fused(weights) || weights.are_frozen()) =>
-            {
-                self.embed_rows(weights, rows)
-            }
-            Positions::Rows(rows) => {
-                let features = features(rows, &self.constants.shifts, &weights.tensors()[0]);
-                self.embed(weights, &features, self.ratings(rows).as_ref())
-            }
-            Positions::Planes(planes) => {
-                let features = features_of_planes(&planes[0]);
-                let ratings = (planes.len() > 2).then(|| Tensor::stack(&planes[1..3], 1));
-                self.embed(weights, &features, ratings.as_ref())
-            }
-        };
-        tap.give("embedding", &tokens);
-        if tap.is_open()
-            && let Some(AttackLogits::Biases(biases)) = &attacks
-        {
-            let biases = biases.view([-1, self.config.heads, 64, 64]);
-            tap.give("attacks", &biases);
-        }
-        let board = Board {
-            displacements: Some(&self.constants.displacements),
-            attacks: attacks.as_ref(),
-        };
-        let x = encode(&self.layers, weights, tokens, board, tap);
+        let x = self.tokens(weights, positions, tap);
         self.read(weights, &x, positions, wanted)
     }
 
     fn read(
         &self,
         weights: &Weights,
-        x: &Tensor,
+        tokens: &Tensor,
         _positions: Positions,
         wanted: OutputSet,
     ) -> Outputs {
-        let mut outputs = Outputs::default();
-        let policies = [
-            (Output::Policy, Some(&self.policy)),
-            (Output::PolicySoft, self.policy_soft.as_ref()),
-            (Output::PolicyOptimistic, self.policy_optimistic.as_ref()),
-        ];
-        let policies = policies
-            .into_iter()
-            .filter_map(|(output, head)| Some((output, head?)))
-            .filter(|(output, _)| wanted.contains(*output));
-        let layers = [
-            &self.policy_embedding,
-            self.result.squares(),
-            self.q.squares(),
-            self.short_term.squares(),
-            self.moves_left.squares(),
-        ];
-        let [moves, result, q, short_term, moves_left] = dense_mish(weights, x, layers);
-        for (output, head) in policies {
-            outputs.set(
-                output,
-                head.forward(weights, &moves, &self.constants.policy),
-            );
-        }
-        outputs.set(Output::Wdl, self.result.forward(weights, &result));
-        let rewards = [
-            (
-                &self.q,
-                q,
-                [Output::Q, Output::QError, Output::QCategorical],
-            ),
-            (
-                &self.short_term,
-                short_term,
-                [
-                    Output::ShortTerm,
-                    Output::ShortTermError,
-                    Output::ShortTermCategorical,
-                ],
-            ),
-        ];
-        for (head, squares, parts) in rewards {
-            let is_wanted = parts.map(|output| wanted.contains(output));
-            let found = head.forward(weights, &squares, is_wanted);
-            for (output, tensor) in parts.into_iter().zip(found) {
-                if let Some(tensor) = tensor {
-                    outputs.set(output, tensor);
-                }
-            }
-        }
-        let moves_left = self.moves_left.forward(weights, &moves_left);
-        outputs.set(Output::MovesLeft, moves_left);
-        outputs
+        self.read_tokens(weights, tokens, wanted)
     }
 
     fn without_head(&self, weights: &Weights, layer: usize, head: usize) -> Option<Weights> {

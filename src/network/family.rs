@@ -11,6 +11,7 @@ use super::lc0::config::Lc0Config;
 use super::lc0::{Lc0, Lc0ConfigError};
 use super::maia3::config::Maia3Config;
 use super::maia3::{Maia3, Maia3ConfigError};
+use super::world::{World, WorldConfig, WorldConfigError};
 use serde::{Deserialize, Serialize};
 use tch::Device;
 
@@ -41,6 +42,11 @@ pub enum ArchitectureConfig {
         /// Its sizes.
         model: GptConfig,
     },
+    /// [`World`](super::World).
+    World {
+        /// Its sizes.
+        model: WorldConfig,
+    },
     /// [`Graph`](super::Graph).
     Onnx {
         /// Its operators.
@@ -57,6 +63,7 @@ impl ArchitectureConfig {
             ArchitectureConfig::Lc0 { .. } => "lc0",
             ArchitectureConfig::Maia3 { .. } => "maia3",
             ArchitectureConfig::Gpt { .. } => "gpt",
+            ArchitectureConfig::World { .. } => "world",
             ArchitectureConfig::Onnx { .. } => "onnx",
         }
     }
@@ -68,6 +75,7 @@ impl ArchitectureConfig {
             ArchitectureConfig::Lc0 { model, .. } => model.layers(),
             ArchitectureConfig::Maia3 { model } => model.layers,
             ArchitectureConfig::Gpt { model } => model.layers,
+            ArchitectureConfig::World { model } => model.layers(),
             ArchitectureConfig::Onnx { .. } => 0,
         }
     }
@@ -82,6 +90,7 @@ impl ArchitectureConfig {
             ArchitectureConfig::Lc0 { model, heads } => Box::new(Lc0::new(model, *heads, device)?),
             ArchitectureConfig::Maia3 { model } => Box::new(Maia3::new(model, device)?),
             ArchitectureConfig::Gpt { model } => Box::new(Gpt::new(model, device)?),
+            ArchitectureConfig::World { model } => Box::new(World::new(model, device)?),
             ArchitectureConfig::Onnx { .. } => return Err(ArchitectureError::Graph),
         })
     }
@@ -102,6 +111,9 @@ pub enum ArchitectureError {
     /// The sizes of a GPT do not fit each other.
     #[error(transparent)]
     Gpt(#[from] GptConfigError),
+    /// The sizes of a world model do not fit each other.
+    #[error(transparent)]
+    World(#[from] WorldConfigError),
     /// A graph is more than its configuration.
     #[error(
         "it is an ONNX graph of no family known here: such networks can be played, but not trained"

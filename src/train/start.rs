@@ -3,8 +3,11 @@
 use super::checkpoint::{Checkpoint, CheckpointError};
 use super::config::{ConfigError, TrainConfig};
 use crate::network::chessformer::{GrowError, grow};
-use crate::network::{self, Architecture, ArchitectureConfig, OpenError, Weights, WeightsError};
+use crate::network::{
+    self, Architecture, ArchitectureConfig, OpenError, Weights, WeightsError, World, world,
+};
 use crate::nn::CodePolicy;
+use std::any::Any;
 use std::path::{Path, PathBuf};
 use tch::{Device, Tensor};
 
@@ -124,6 +127,13 @@ fn take_over(
         ) => {
             let fresh = Weights::from_flat(fresh, parameters);
             grow(&from, &trained.tensors, &to, &fresh, parameters)
+                .map_err(|source| StartError::Grow { path, source })
+        }
+        (ArchitectureConfig::Chessformer { model: from }, ArchitectureConfig::World { .. }) => {
+            let fresh = Weights::from_flat(fresh, parameters);
+            let model: &dyn Any = model;
+            let to = model.downcast_ref::<World>().expect("of this family");
+            world::grow(&from, &trained.tensors, to, &fresh)
                 .map_err(|source| StartError::Grow { path, source })
         }
         (from, to) if from == to => {

@@ -41,9 +41,9 @@ mod window;
 pub use ablation::{Ablation, AblationError, Row, Variant, table};
 pub use checkpoint::{Checkpoint, CheckpointError, State};
 pub use config::{
-    AugmentConfig, AverageConfig, ConfigError, DecayRule, RateRule, DistillationConfig, GuardConfig,
+    AugmentConfig, AverageConfig, ConfigError, DecayRule, DistillationConfig, GuardConfig,
     KeepConfig, LossWeights, OptimizerConfig, OptimizerKind, Override, OverrideError, Precision,
-    ScheduleConfig, ScheduleShape, TrainConfig,
+    RateRule, ScheduleConfig, ScheduleShape, TrainConfig,
 };
 pub use distributed::{GroupError, Launch, LaunchError, World};
 pub use error::TrainError;

@@ -66,7 +66,10 @@ pub(in crate::train::objective) fn send(tensor: Tensor, device: Device) -> Tenso
 }
 
 /// Rows i64 [B, WIDTH] and their targets.
-pub(in crate::train::objective) fn upload(batch: &PositionColumns, device: Device) -> (Tensor, Targets) {
+pub(in crate::train::objective) fn upload(
+    batch: &PositionColumns,
+    device: Device,
+) -> (Tensor, Targets) {
     let count = batch.len() as i64;
     let integers = |values: &[i64]| send(Tensor::from_slice(values), device);
     let floats = |values: &[f32]| send(Tensor::from_slice(values), device);

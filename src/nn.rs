@@ -8,6 +8,7 @@ mod cache;
 mod cross_check;
 mod device;
 mod format;
+mod imagination;
 pub mod metadata;
 mod options;
 mod random;
@@ -20,6 +21,7 @@ pub use cache::Cache;
 pub use cross_check::{CrossCheck, Differences};
 pub use device::{DeviceChoice, Devices, ParseDeviceError, Precision};
 pub use format::{Format, Speed};
+pub use imagination::{Imagination, Imagined, Latent, Scene};
 pub use metadata::{
     CONTRACT, ContractError, EncoderSpec, FORWARD, Metadata, Method, PlanesSpec, SEARCH_VALUES,
     STEP, TensorSpec,
@@ -305,6 +307,12 @@ pub enum BackendError {
     /// The backend panicked.
     #[error("the network's evaluation broke off, please report it: {0}")]
     Panicked(String),
+    /// What looks ahead in imagination was to play with a network that cannot.
+    #[error(
+        "the network `{0}` has not learned what moves do, so that it cannot look ahead without \
+         the rules: name one of the family world (option Net), or set Agent to another"
+    )]
+    NoImagination(String),
     /// The thread that serves the batches is gone.
     #[error("the evaluation service has stopped")]
     Stopped,
@@ -337,6 +345,11 @@ pub trait Backend: Send + Sync {
     /// [`BackendError`]; `out` then holds nothing of use.
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError>;
 
+    /// Its imagination, if it has any.
+    fn imagination(&self) -> Option<Arc<dyn Imagination>> {
+        None
+    }
+
     /// Clears its evaluation cache, if it has one.
     fn forget(&self) {}
 }
@@ -348,6 +361,10 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
         (**self).evaluate(batch, out)
+    }
+
+    fn imagination(&self) -> Option<Arc<dyn Imagination>> {
+        (**self).imagination()
     }
 
     fn forget(&self) {

@@ -1,6 +1,6 @@
 //! The evaluation cache (NNCache), a backend in front of another one.
 
-use super::{Backend, BackendError, Batch, Evaluations, Properties, Value};
+use super::{Backend, BackendError, Batch, Evaluations, Imagination, Properties, Value};
 use parking_lot::Mutex;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -129,6 +129,10 @@ impl<B: Backend> Backend for Cache<B> {
             out.push(cached.value, logits);
         }
         Ok(())
+    }
+
+    fn imagination(&self) -> Option<Arc<dyn Imagination>> {
+        self.inner.imagination()
     }
 
     fn forget(&self) {

@@ -11,6 +11,8 @@ pub struct Past {
     /// Keys and values of a block, [B, 64, heads, T, head width] each; none before the
     /// first step.
     blocks: Vec<Option<[Tensor; 2]>>,
+    /// Which of the steps before the first new one are none, bool [B, 1, 1, T].
+    absent: Option<Tensor>,
     /// Most earlier steps that are kept.
     most: i64,
 }
@@ -20,6 +22,7 @@ impl Past {
     pub(super) fn new(blocks: i64, context: i64) -> Past {
         Past {
             blocks: (0..blocks).map(|_| None).collect(),
+            absent: None,
             most: context - 1,
         }
     }
@@ -30,8 +33,57 @@ impl Past {
         let blocks = keys.unbind(0).into_iter().zip(values.unbind(0));
         Past {
             blocks: blocks.map(|(key, value)| Some([key, value])).collect(),
+            absent: None,
             most: context - 1,
         }
+    }
+
+    /// The same from what is kept of boards, the latest first, each as the side to move
+    /// there sees it, [B, 1 + 2 · blocks, 64, width]: see [`FrozenWorld`]. `absent` bool
+    /// [B, T] says which did not come of a step.
+    ///
+    /// [`FrozenWorld`]: super::FrozenWorld
+    pub(super) fn of_path(path: &[Tensor], absent: &Tensor, heads: i64, context: i64) -> Past {
+        let steps = path.len().min(context as usize - 1);
+        let blocks = (path[0].size()[1] - 1) / 2;
+        // From the oldest on, as the side to move after the latest sees them.
+        let turned = path[..steps].iter().enumerate().rev().map(|(age, kept)| {
+            let kept = kept.narrow(1, 1, 2 * blocks);
+            match age % 2 {
+                0 => kept,
+                _ => kept.unflatten(2, [8, 8]).flip([2]).flatten(2, 3),
+            }
+        });
+        let turned: Vec<Tensor> = turned.collect();
+        if turned.is_empty() {
+            return Past::new(blocks, context);
+        }
+        // [B, 2 · blocks, 64, heads, T, head width].
+        let all = Tensor::stack(&turned, 3)
+            .unflatten(4, [heads, -1])
+            .transpose(3, 4);
+        let part = |number: i64| all.select(1, number).contiguous();
+        Past {
+            blocks: (0..blocks)
+                .map(|block| Some([part(2 * block), part(2 * block + 1)]))
+                .collect(),
+            absent: Some(absent.narrow(1, 0, steps as i64).flip([1]).view([-1, 1, 1, steps as i64])),
+            most: context - 1,
+        }
+    }
+
+    /// Key and value of the latest step in each block, [B, 2 · blocks, 64, width].
+    pub(super) fn newest(&self) -> Tensor {
+        let latest = |tensor: &Tensor| tensor.select(3, -1).flatten(2, 3);
+        let parts = self.blocks.iter().flatten().flatten().map(latest);
+        Tensor::stack(&parts.collect::<Vec<_>>(), 1)
+    }
+
+    /// Which of the steps that a block now sees are none, bool [B, 1, 1, T].
+    pub(super) fn absent(&self) -> Option<Tensor> {
+        let absent = self.absent.as_ref()?;
+        let newest = absent.narrow(3, 0, 1).zeros_like();
+        Some(Tensor::cat(&[absent, &newest], 3))
     }
 
     /// Keys and values [blocks, B, 64, heads, T, head width] of all steps that are kept;

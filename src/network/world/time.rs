@@ -44,6 +44,7 @@ impl TimeAttention {
         let parts = joint.unflatten(-1, [3, self.heads, -1]).unbind(2);
         let [query, key, value]: [Tensor; 3] = parts.try_into().expect("three were joined");
         let new = [key, value].map(|part| part.unsqueeze(3));
+        let absent = past.absent();
         let [keys, values] = past.extend(block, new);
         let scale = 1.0 / (query.size()[3] as f64).sqrt();
         let sum = |tensor: Tensor, axis: i64| {
@@ -55,7 +56,11 @@ impl TimeAttention {
         let place = count.ones_like().cumsum(0, Kind::Int64);
         let age = place.max() - place;
         let worth = weights[self.age].index_select(0, &age).transpose(0, 1);
-        let shares = (products + worth).softmax(-1, None::<Kind>);
+        let mut logits = products + worth;
+        if let Some(absent) = absent {
+            logits = logits.masked_fill(&absent, f64::NEG_INFINITY);
+        }
+        let shares = logits.softmax(-1, None::<Kind>);
         let seen = sum(shares.unsqueeze(-1) * values, 3);
         self.output.forward(weights, &seen.flatten(2, 3))
     }

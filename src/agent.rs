@@ -1,4 +1,4 @@
-//! The agents: `mcts`, `policy`, `value` and `human`.
+//! The agents: `mcts`, `policy`, `value`, `human` and `world`.
 //!
 //! [`AgentKind`] names them and builds them. `mcts` is a
 //! [`Search`]; the others answer from one or two batches of
@@ -55,6 +55,8 @@ pub enum AgentKind {
     Value,
     /// A move as people of a rating play it, sampled from the policy.
     Human,
+    /// PUCT in the imagination of a network that has learned the rules.
+    World,
 }
 
 impl AgentKind {
@@ -71,12 +73,13 @@ impl AgentKind {
                 options,
             )),
             AgentKind::Human => Box::new(HumanAgent::new(backend, options)),
+            AgentKind::World => Box::new(Search::in_imagination(backend, &options.search)),
         }
     }
 
     /// Whether it searches a tree, so that nodes and time are limits to it.
     #[must_use]
     pub fn searches(self) -> bool {
-        self == AgentKind::Mcts
+        matches!(self, AgentKind::Mcts | AgentKind::World)
     }
 }

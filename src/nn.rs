@@ -21,7 +21,7 @@ pub use cache::Cache;
 pub use cross_check::{CrossCheck, Differences};
 pub use device::{DeviceChoice, Devices, ParseDeviceError, Precision};
 pub use format::{Format, Speed};
-pub use imagination::{Imagination, Imagined, Latent, Scene};
+pub use imagination::{Imagination, Imagined, ImaginedBoard, Scene};
 pub use metadata::{
     CONTRACT, ContractError, EncoderSpec, FORWARD, Metadata, Method, PlanesSpec, SEARCH_VALUES,
     STEP, TensorSpec,

@@ -1,11 +1,11 @@
 //! World models as what a search in imagination asks.
 
-use crate::network::world::{FrozenWorld, Seen, WorldConfig};
+use crate::network::world::{FrozenWorld, Seen};
 use crate::network::{self, ArchitectureConfig, OpenError, Output, World};
 use crate::nn::torch::{self, NetworkError, Numbers, TorchError};
 use crate::nn::{
-    BackendError, CodePolicy, DeviceChoice, Imagination, Imagined, Latent, Precision, Scene, Value,
-    softmax,
+    BackendError, CodePolicy, DeviceChoice, Imagination, Imagined, ImaginedBoard, Precision, Scene,
+    Value, softmax,
 };
 use crate::panics;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,7 +38,8 @@ pub(super) fn open(
     if !config.is_ok_and(|config| matches!(config, ArchitectureConfig::World { .. })) {
         return Ok(None);
     }
-    let failed = |error: &dyn std::error::Error| NetworkError::Torch(TorchError::new(&error.to_string()));
+    let failed =
+        |error: &dyn std::error::Error| NetworkError::Torch(TorchError::new(&error.to_string()));
     let opened = network::open_any(file, policy).map_err(|error| match error {
         OpenError::Network(error) => error,
         other => failed(&other),
@@ -60,18 +61,15 @@ pub(super) fn open(
 /// Of the formats of a device the one that latents are kept in: never bytes, and of
 /// processors the one that has kernels.
 fn chosen(formats: &[Numbers]) -> Numbers {
-    let narrow = formats.iter().find(|it| !it.int8 && it.kind == Kind::BFloat16);
+    let narrow = formats
+        .iter()
+        .find(|it| !it.int8 && it.kind == Kind::BFloat16);
     let any = formats.iter().find(|it| !it.int8);
     let chosen = narrow.or(any).copied();
     chosen.unwrap_or(Numbers::from(Kind::Float))
 }
 
 impl WorldImagination {
-    /// What it was made of.
-    pub(super) fn config(&self) -> &WorldConfig {
-        self.frozen.world().model()
-    }
-
     /// Looks at the true positions among scenes, and steps to the others.
     fn see(&self, scenes: &[Scene], most: usize) -> Result<Vec<Imagined>, BackendError> {
         let mut found: Vec<Option<Imagined>> = vec![None; scenes.len()];
@@ -90,34 +88,38 @@ impl WorldImagination {
 
     fn step(&self, places: &[usize], scenes: &[Scene]) -> Seen {
         let parts = places.iter().filter_map(|&place| match &scenes[place] {
-            Scene::After { path, mv } => Some((path, *mv)),
+            Scene::After { from, path, mv } => Some((from, path, *mv)),
             Scene::Present { .. } => None,
         });
-        let parts: Vec<(&Vec<Arc<Latent>>, u16)> = parts.collect();
-        let looks_back = (self.context - 1).max(1);
-        let steps = parts.iter().map(|(path, _)| path.len().min(looks_back));
-        let steps = steps.max().unwrap_or(1).max(1);
+        let parts: Vec<_> = parts.collect();
         let [kept, squares, width] = self.frozen.shape();
         let shape = [parts.len() as i64, kept, squares, width];
-        let path: Vec<Tensor> = (0..steps)
-            .map(|age| {
-                let mut bytes = Vec::with_capacity(parts.len() * self.bytes);
-                for (path, _) in &parts {
-                    match path.get(age) {
-                        Some(latent) => bytes.extend_from_slice(latent.bytes()),
-                        None => bytes.resize(bytes.len() + self.bytes, 0),
-                    }
+        let side_by_side = |boards: &[Option<&Arc<ImaginedBoard>>]| {
+            let mut bytes = Vec::with_capacity(boards.len() * self.bytes);
+            for board in boards {
+                match board {
+                    Some(board) => bytes.extend_from_slice(board.bytes()),
+                    None => bytes.resize(bytes.len() + self.bytes, 0),
                 }
-                Tensor::from_data_size(&bytes, &shape, self.frozen.kind())
-            })
-            .collect();
-        let absent = parts.iter().flat_map(|(path, _)| {
-            (0..steps).map(|age| path.get(age).is_none_or(|latent| !latent.has_step()))
+            }
+            Tensor::from_data_size(&bytes, &shape, self.frozen.kind())
+        };
+        let steps = parts.iter().map(|(_, path, _)| path.len()).max();
+        let steps = steps.unwrap_or(0).min(self.context - 1);
+        let of_age = |age: usize| -> Vec<Option<&Arc<ImaginedBoard>>> {
+            parts.iter().map(|(_, path, _)| path.get(age)).collect()
+        };
+        let path: Vec<Tensor> = (0..steps).map(|age| side_by_side(&of_age(age))).collect();
+        let from: Vec<_> = parts.iter().map(|&(from, ..)| Some(from)).collect();
+        let absent = parts.iter().flat_map(|(_, path, _)| {
+            (0..steps).map(|age| path.get(age).is_none_or(|board| !board.has_step()))
         });
         let absent: Vec<bool> = absent.collect();
-        let absent = Tensor::from_slice(&absent).view([-1, steps as i64]);
-        let moves: Vec<i64> = parts.iter().map(|&(_, mv)| mv.into()).collect();
-        self.frozen.step(&path, &absent, &Tensor::from_slice(&moves))
+        let absent = Tensor::from_slice(&absent).view([parts.len() as i64, steps as i64]);
+        let moves: Vec<i64> = parts.iter().map(|&(_, _, mv)| mv.into()).collect();
+        let moves = Tensor::from_slice(&moves);
+        self.frozen
+            .step(&side_by_side(&from), &path, &absent, &moves)
     }
 
     /// Reads what was seen of the scenes at these places.
@@ -131,14 +133,14 @@ impl WorldImagination {
     ) -> Result<(), BackendError> {
         let _guard = tch::no_grad_guard();
         let prior = seen.outputs.policy() + seen.rules.legality.log_sigmoid();
-        let (likeliest, entries) = prior.topk(most.max(1) as i64, -1, true, true);
+        let (best, entries) = prior.topk(most.max(1) as i64, -1, true, true);
         let floats = |tensor: &Tensor| -> Vec<f32> {
             let tensor = tensor.to_kind(Kind::Float).to_device(Device::Cpu);
             Vec::try_from(tensor.reshape([-1])).expect("a vector of floats")
         };
-        let entries: Vec<i64> =
-            Vec::try_from(entries.to_device(Device::Cpu).reshape([-1])).expect("a vector of integers");
-        let likeliest = floats(&likeliest);
+        let entries: Vec<i64> = Vec::try_from(entries.to_device(Device::Cpu).reshape([-1]))
+            .expect("a vector of integers");
+        let best = floats(&best);
         let wants_all = places
             .iter()
             .any(|&place| matches!(scenes[place], Scene::Present { .. }));
@@ -149,7 +151,8 @@ impl WorldImagination {
         let wdl = floats(seen.outputs.wdl());
         let ended = floats(&seen.rules.end.sigmoid());
         let mut scalar = |output| seen.outputs.take(output).map(|it| floats(&it));
-        let [q, error, moves_left] = [Output::Q, Output::QError, Output::MovesLeft].map(&mut scalar);
+        let [q, error, moves_left] =
+            [Output::Q, Output::QError, Output::MovesLeft].map(&mut scalar);
         let kept = bytes_of(&seen.kept);
         let most = most.max(1);
         for (row, &place) in places.iter().enumerate() {
@@ -164,25 +167,27 @@ impl WorldImagination {
                 error: of(&error).unwrap_or_default().max(0.0),
             };
             let first = row * most;
-            let best = (first..first + most).map(|at| (entries[at] as u16, likeliest[at]));
-            let (moves, has_step): (Vec<(u16, f32)>, bool) = match &scenes[place] {
+            let likeliest = (first..first + most).map(|at| (entries[at] as u16, best[at]));
+            let likeliest: Vec<(u16, f32)> = likeliest.collect();
+            let (logits, has_step) = match &scenes[place] {
                 Scene::Present { moves, .. } => {
                     let prior = &all[row * (all.len() / places.len())..];
-                    let logits = moves.iter().map(|&mv| (mv, prior[usize::from(mv)]));
+                    let logits = moves.iter().map(|&mv| prior[usize::from(mv)]);
                     (logits.collect(), false)
                 }
-                Scene::After { .. } => (best.collect(), true),
+                Scene::After { .. } => (Vec::new(), true),
             };
-            let is_finite = q.is_finite() && moves.iter().all(|(_, logit)| logit.is_finite());
-            if !is_finite {
+            let numbers = likeliest.iter().map(|(_, logit)| logit).chain(&logits);
+            if !q.is_finite() || !numbers.copied().all(f32::is_finite) {
                 return Err(BackendError::NotFinite(self.name.clone()));
             }
+            let board = &kept[row * self.bytes..][..self.bytes];
             found[place] = Some(Imagined {
-                latent: Arc::new(Latent::new(&kept[row * self.bytes..][..self.bytes], has_step)),
+                board: Arc::new(ImaginedBoard::new(board, has_step)),
                 value,
                 ended: ended[row],
-                moves,
-                likeliest: entries[first] as u16,
+                logits,
+                likeliest,
             });
         }
         Ok(())

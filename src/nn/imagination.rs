@@ -4,20 +4,20 @@ use super::{BackendError, Value};
 use crate::encode::Input;
 use std::sync::Arc;
 
-/// A board as a network imagines it, with what attention over time keeps of the step that
-/// led there: numbers that mean something to that network alone.
+/// A board as a network imagines it, with what its attention over time keeps of the step
+/// that led there: numbers that mean something to that network alone.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Latent {
+pub struct ImaginedBoard {
     bytes: Box<[u8]>,
     has_step: bool,
 }
 
-impl Latent {
+impl ImaginedBoard {
     /// One of these bytes; without a step it is that of a true position.
     #[must_use]
-    pub fn new(bytes: &[u8], has_step: bool) -> Latent {
+    pub fn new(bytes: &[u8], has_step: bool) -> ImaginedBoard {
         let bytes = bytes.into();
-        Latent { bytes, has_step }
+        ImaginedBoard { bytes, has_step }
     }
 
     /// Its bytes.
@@ -36,49 +36,50 @@ impl Latent {
 /// What is to be imagined.
 #[derive(Clone, Debug)]
 pub enum Scene {
-    /// A true position, of which the entries of the policy of some moves are of interest.
+    /// A true position, of which the logits of these moves, entries of the policy, are
+    /// wanted.
     Present {
         /// The position.
         input: Input,
-        /// The moves, by the policy's entries.
+        /// The moves.
         moves: Vec<u16>,
     },
     /// What comes of a move.
     After {
-        /// The boards on the way there, the latest first, no more than the context; the
-        /// last may be that of a true position.
-        path: Vec<Arc<Latent>>,
+        /// The board before it.
+        from: Arc<ImaginedBoard>,
+        /// The boards that are looked back on, from that one on, the latest first.
+        path: Vec<Arc<ImaginedBoard>>,
         /// The move, by its entry of the policy.
         mv: u16,
     },
 }
 
-/// What a network makes of a scene.
+/// What a network makes of a scene. Logits of moves count how likely they are to be legal.
 #[derive(Clone, Debug)]
 pub struct Imagined {
     /// The board.
-    pub latent: Arc<Latent>,
+    pub board: Arc<ImaginedBoard>,
     /// Its value for the side to move.
     pub value: Value,
     /// Probability that the game has ended there.
     pub ended: f32,
-    /// Moves by the policy's entries, with logits that count how likely they are to be
-    /// legal: those of interest of a true position in their order, else the likeliest,
-    /// the best first.
-    pub moves: Vec<(u16, f32)>,
-    /// The likeliest of all moves, legal or not.
-    pub likeliest: u16,
+    /// The logits of the moves that were asked for.
+    pub logits: Vec<f32>,
+    /// The likeliest of all moves by the policy's entries, legal or not, with their
+    /// logits; the best first.
+    pub likeliest: Vec<(u16, f32)>,
 }
 
 /// A network that looks ahead in imagination. Called from many threads at once.
 pub trait Imagination: Send + Sync {
-    /// Bytes of a [`Latent`].
+    /// Bytes of an [`ImaginedBoard`].
     fn bytes(&self) -> usize;
 
-    /// Most boards of a path that make a difference.
+    /// Most boards that a step looks back on, itself included.
     fn context(&self) -> usize;
 
-    /// Imagines scenes, with so many moves each of those that are no true position.
+    /// Imagines scenes, with so many of the likeliest moves of each.
     ///
     /// # Errors
     /// [`BackendError`] if the network fails.

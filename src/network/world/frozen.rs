@@ -97,20 +97,27 @@ impl FrozenWorld {
         self.seen(&latents, &Tensor::cat(&[latents.unsqueeze(1), none], 1))
     }
 
-    /// What comes of moves, entries of the policy i64 `[B]`. `path` is what was kept on
-    /// the way there, the latest first, [B, 1 + 2 · blocks, 64, width] each and at least
-    /// one; `absent` bool [B, T] says which of them did not come of a step. Nothing but
-    /// keys and values is read of those before the latest.
+    /// What comes of moves, entries of the policy i64 `[B]`, from boards of which this is
+    /// kept, [B, 1 + 2 · blocks, 64, width]. `path` is what was kept on the way there, the
+    /// latest first, T tensors of that shape; `absent` bool [B, T] says which of them did
+    /// not come of a step.
     #[must_use]
-    pub fn step(&self, path: &[Tensor], absent: &Tensor, moves: &Tensor) -> Seen {
+    pub fn step(&self, from: &Tensor, path: &[Tensor], absent: &Tensor, moves: &Tensor) -> Seen {
         let _inference = Inference::begin();
-        let path: Vec<Tensor> = path.iter().map(|it| it.to_device(self.device)).collect();
-        let (moves, absent) = (moves.to_device(self.device), absent.to_device(self.device));
-        let model = self.world.model();
-        let heads = model.encoder.heads;
-        let mut past = Past::of_path(&path, &absent, heads, model.context);
-        let latents = path[0].select(1, 0);
-        let next = self.world.step(&self.weights, &latents, &moves, &mut past);
+        let send = |tensor: &Tensor| tensor.to_device(self.device);
+        let path: Vec<Tensor> = path.iter().map(send).collect();
+        let heads = self.world.model().encoder.heads;
+        let mut past = match path.is_empty() {
+            true => self.world.past(),
+            false => {
+                let context = self.world.model().context;
+                Past::of_path(&path, &send(absent), heads, context)
+            }
+        };
+        let latents = send(from).select(1, 0);
+        let next = self
+            .world
+            .step(&self.weights, &latents, &send(moves), &mut past);
         let kept = Tensor::cat(&[&next.unsqueeze(1), &past.newest()], 1);
         self.seen(&next, &kept)
     }

@@ -40,14 +40,14 @@ impl Past {
 
     /// The same from what is kept of boards, the latest first, each as the side to move
     /// there sees it, [B, 1 + 2 · blocks, 64, width]: see [`FrozenWorld`]. `absent` bool
-    /// [B, T] says which did not come of a step.
+    /// [B, T] says which did not come of a step. T is 1 at least and below the context.
     ///
     /// [`FrozenWorld`]: super::FrozenWorld
     pub(super) fn of_path(path: &[Tensor], absent: &Tensor, heads: i64, context: i64) -> Past {
-        let steps = path.len().min(context as usize - 1);
+        let steps = path.len();
         let blocks = (path[0].size()[1] - 1) / 2;
         // From the oldest on, as the side to move after the latest sees them.
-        let turned = path[..steps].iter().enumerate().rev().map(|(age, kept)| {
+        let turned = path.iter().enumerate().rev().map(|(age, kept)| {
             let kept = kept.narrow(1, 1, 2 * blocks);
             match age % 2 {
                 0 => kept,
@@ -55,9 +55,6 @@ impl Past {
             }
         });
         let turned: Vec<Tensor> = turned.collect();
-        if turned.is_empty() {
-            return Past::new(blocks, context);
-        }
         // [B, 2 · blocks, 64, heads, T, head width].
         let all = Tensor::stack(&turned, 3)
             .unflatten(4, [heads, -1])
@@ -67,7 +64,12 @@ impl Past {
             blocks: (0..blocks)
                 .map(|block| Some([part(2 * block), part(2 * block + 1)]))
                 .collect(),
-            absent: Some(absent.narrow(1, 0, steps as i64).flip([1]).view([-1, 1, 1, steps as i64])),
+            absent: Some(absent.narrow(1, 0, steps as i64).flip([1]).view([
+                -1,
+                1,
+                1,
+                steps as i64,
+            ])),
             most: context - 1,
         }
     }

@@ -318,3 +318,67 @@ fn its_file_does_what_it_does() {
     close(&predicted[4], &rules.legality);
     close(&predicted[5], &rules.board);
 }
+
+/// What is kept of boards stands for what they were made of, for every prefix of a line
+/// and after going back.
+#[test]
+fn boards_that_are_kept_go_on_as_if_all_were_computed_again() {
+    let _guard = tch::no_grad_guard();
+    let (world, weights) = build();
+    let flat: Vec<Tensor> = weights
+        .tensors()
+        .iter()
+        .map(|it| it.reshape([-1]))
+        .collect();
+    let about = About {
+        name: "little".to_owned(),
+        search_value: "q".to_owned(),
+        training: serde_json::Value::Null,
+        licence: "CC0-1.0".to_owned(),
+    };
+    let network: Network<World> = Network::new(Box::new(world), &Tensor::cat(&flat, 0), about);
+    let frozen = network.freeze_on(Kind::Float.into(), Device::Cpu).unwrap();
+    let (world, weights) = (&network.architecture, &network.weights);
+    let rows = rows([&Game::default()]);
+    let lines: [&[i64]; 3] = [&[10, 400, 1000, 1850, 3], &[10, 400, 77], &[10, 1200]];
+    let root = frozen.look(&rows).kept;
+    // Boards by the moves that led there, as a tree keeps them.
+    let mut known: Vec<(Vec<i64>, Tensor)> = vec![(Vec::new(), root)];
+    for line in lines {
+        let mut latents = world.represent(weights, &rows);
+        let mut past = world.past();
+        for ply in 0..line.len() {
+            latents = world.step(
+                weights,
+                &latents,
+                &Tensor::from_slice(&line[ply..=ply]),
+                &mut past,
+            );
+            let board = |length: usize| {
+                let before = &line[..length];
+                let found = known.iter().find(|(moves, _)| moves == before);
+                found.unwrap().1.shallow_clone()
+            };
+            // The latest first, no more than the context, 3, without the new one; another
+            // row looks back on nothing.
+            let back: Vec<Tensor> = (0..=ply).rev().take(2).map(board).collect();
+            let twice = |it: &Tensor| Tensor::cat(&[it, it], 0);
+            let back: Vec<Tensor> = back.iter().map(twice).collect();
+            let has_none = (0..=ply).rev().take(2).map(|length| length == 0);
+            let absent: Vec<bool> = has_none.collect();
+            let absent = [absent.clone(), vec![true; absent.len()]].concat();
+            let absent = Tensor::from_slice(&absent).view([2, -1]);
+            let moves = Tensor::from_slice(&[line[ply], line[ply]]);
+            let seen = frozen.step(&back[0], &back, &absent, &moves);
+            let kept = seen.kept.narrow(0, 0, 1);
+            close(&kept.select(1, 0), &latents);
+            let rules = world.rules(weights, &latents);
+            close(&seen.rules.legality.narrow(0, 0, 1), &rules.legality);
+            if ply > 0 {
+                let other = seen.kept.narrow(0, 1, 1).select(1, 0);
+                assert!((other - &latents).abs().max().double_value(&[]) > 1e-4);
+            }
+            known.push((line[..=ply].to_vec(), kept));
+        }
+    }
+}

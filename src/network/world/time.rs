@@ -53,8 +53,7 @@ impl TimeAttention {
         let products = sum(query.unsqueeze(3) * keys, -1) * scale;
         // Counted, so that a trace does so for any number of steps.
         let count = keys.select(4, 0).select(2, 0).select(1, 0).select(0, 0);
-        let place = count.ones_like().cumsum(0, Kind::Int64);
-        let age = place.max() - place;
+        let age = (count.ones_like().cumsum(0, Kind::Int64) - 1).flip([0]);
         let worth = weights[self.age].index_select(0, &age).transpose(0, 1);
         let mut logits = products + worth;
         if let Some(absent) = absent {

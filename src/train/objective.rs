@@ -21,6 +21,7 @@ use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::{Map, Value};
 use std::fmt::Debug;
+use tch::kind::Element;
 use tch::{Device, Tensor};
 
 /// A loss or an accuracy, of which training reports the mean.
@@ -110,6 +111,21 @@ fn random_of<C>(seed: u64, batch: &Batch<C>) -> Xoshiro256PlusPlus {
             .rotate_left(29)
     });
     Xoshiro256PlusPlus::seed_from_u64(seed)
+}
+
+/// The values on the device, as a vector. Copies to a GPU do not wait for it.
+fn send<T: Element>(values: &[T], device: Device) -> Tensor {
+    let tensor = Tensor::from_slice(values);
+    match device {
+        // From pinned memory the copy is asynchronous.
+        Device::Cuda(_) => {
+            let kind = tensor.kind();
+            tensor
+                .pin_memory(device)
+                .to_device_(device, kind, true, false)
+        }
+        _ => tensor,
+    }
 }
 
 /// Samples side by side, of which a micro-batch takes some.

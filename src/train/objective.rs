@@ -5,9 +5,11 @@
 //! every family, and knows terms by their names alone.
 
 mod games;
+mod horizon;
 pub(super) mod positions;
 
 pub(super) use games::Games;
+pub(super) use horizon::Horizon;
 pub(super) use positions::Positions;
 pub use positions::TeacherError;
 
@@ -110,6 +112,20 @@ fn random_of<C>(seed: u64, batch: &Batch<C>) -> Xoshiro256PlusPlus {
             .rotate_left(29)
     });
     Xoshiro256PlusPlus::seed_from_u64(seed)
+}
+
+/// A tensor on the device.
+fn send(tensor: Tensor, device: Device) -> Tensor {
+    match device {
+        // From pinned memory the copy is asynchronous.
+        Device::Cuda(_) => {
+            let kind = tensor.kind();
+            tensor
+                .pin_memory(device)
+                .to_device_(device, kind, true, false)
+        }
+        _ => tensor,
+    }
 }
 
 /// Samples side by side, of which a micro-batch takes some.

@@ -75,10 +75,6 @@ struct Imagination {
     constants: Constants,
     /// Speeds of the waves, f32 `[WAVES]`.
     waves: Tensor,
-    /// i64 [64 · T]: among all tokens of a position, board by board, those of each square,
-    /// which are its own mirrored ones on boards that the other side sees; and back.
-    aligned: Tensor,
-    unaligned: Tensor,
 }
 
 #[derive(Debug)]
@@ -242,8 +238,6 @@ impl Imagination {
         let squares = builder.linear("squares", dense, Part::Other);
         let waves = Tensor::arange(WAVES, (Kind::Float, device));
         let waves = (waves * (FASTEST.ln() / (WAVES - 1) as f64)).exp();
-        let [aligned, unaligned] =
-            alignment(boards).map(|places| Tensor::from_slice(&places).to_device(device));
         Imagination {
             marks,
             ply,
@@ -253,8 +247,6 @@ impl Imagination {
             squares,
             constants: Constants::new(config.horizon, config.noise, device),
             waves,
-            aligned,
-            unaligned,
         }
     }
 
@@ -284,31 +276,35 @@ impl Imagination {
         condition: &Tensor,
     ) -> Tensor {
         let boards = condition.size()[2];
-        let (normed, gate) = {
-            let all = x.view([-1, boards * 64, x.size()[2]]);
-            let aligned = all.index_select(1, &self.aligned).unflatten(1, [64, boards]);
-            layer.norm.forward(weights, &aligned, condition)
-        };
+        let (normed, gate) = layer
+            .norm
+            .forward(weights, &by_square(x, boards), condition);
         let learned = layer.attention.forward(weights, &normed) * gate;
-        let learned = learned.flatten(1, 2).index_select(1, &self.unaligned);
-        x + learned.unflatten(1, [boards, 64]).flatten(0, 1)
+        x + by_board(&learned)
     }
 }
 
-/// Where the tokens of each square stand among those of all boards, and where each of
-/// those then is. Boards of odd plies are turned top to bottom.
-fn alignment(boards: i64) -> [Vec<i64>; 2] {
-    let place = |board: i64, square: i64| match board % 2 {
-        0 => board * 64 + square,
-        _ => board * 64 + (square ^ 56),
-    };
-    let of_square = |square| (0..boards).map(move |board| place(board, square));
-    let aligned: Vec<i64> = (0..64).flat_map(of_square).collect();
-    let mut unaligned = vec![0; aligned.len()];
-    for (to, &from) in (0..).zip(&aligned) {
-        unaligned[from as usize] = to;
-    }
-    [aligned, unaligned]
+/// Tokens [B, 64, T, width] of each square on all boards, of tokens [B · T, 64, width].
+/// Boards of odd plies are seen by the other side: they are turned top to bottom.
+fn by_square(x: &Tensor, boards: i64) -> Tensor {
+    let boards = x.unflatten(0, [-1, boards]).unflatten(2, [8, 8]).unbind(1);
+    Tensor::stack(&turned(boards), 3).flatten(1, 2)
+}
+
+/// The reverse.
+fn by_board(x: &Tensor) -> Tensor {
+    let boards = x.unflatten(1, [8, 8]).unbind(3);
+    Tensor::stack(&turned(boards), 1).flatten(2, 3).flatten(0, 1)
+}
+
+/// Boards [B, 8, 8, width], those of odd plies turned top to bottom.
+fn turned(boards: Vec<Tensor>) -> Vec<Tensor> {
+    let boards = boards.into_iter().enumerate();
+    let turned = boards.map(|(ply, board)| match ply % 2 {
+        0 => board,
+        _ => board.flip([1]),
+    });
+    turned.collect()
 }
 
 impl Architecture for Diffusion {
@@ -332,8 +328,6 @@ impl Architecture for Diffusion {
                 ("other_rights", Some(&constants.other_rights)),
                 ("unknown_boards", constants.unknown.as_ref()),
                 ("noise_waves", Some(&parts.waves)),
-                ("aligned", Some(&parts.aligned)),
-                ("unaligned", Some(&parts.unaligned)),
             ];
             let named = named.into_iter();
             buffers.extend(named.filter_map(|(name, tensor)| {

@@ -118,6 +118,8 @@ impl Horizon {
     /// What is known and learned of the futures of a batch, on the device.
     fn upload(&self, noised: &Noised) -> FutureSamples {
         let horizon = self.config.horizon;
+        // Of no moves the number of rows cannot be told.
+        let rows = noised.noise.len() as i64;
         let integers = |values: &[i64], shape: &[i64]| {
             send(Tensor::from_slice(values), self.device).view(shape)
         };
@@ -147,7 +149,7 @@ impl Horizon {
             squares,
             learned,
             changed,
-            moves: integers(&noised.moves, &[-1, horizon - 1]),
+            moves: integers(&noised.moves, &[rows, horizon - 1]),
             move_weight: per(&moves).unsqueeze(1),
             exists: plies.lt_tensor(&boards.unsqueeze(1)).to_kind(Kind::Float),
         }

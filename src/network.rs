@@ -11,12 +11,14 @@
 //! | [`Lc0`] | Lc0's residual towers and attention bodies | goes on from an imported network, in every input format |
 //! | [`Maia3`] | Maia-3's transformers, which read ratings | goes on from an imported network |
 //! | [`Gpt`] | transformers over the moves of games | yes |
+//! | [`Diffusion`] | a Chessformer that imagines the boards and moves of the next plies | yes |
 //! | [`Graph`] | any ONNX graph of the field's operators | no: it is played as it is |
 
 mod architecture;
 pub(crate) mod bitboards;
 mod blocks;
 pub mod chessformer;
+pub mod diffusion;
 mod encoder;
 mod evaluator;
 mod exported;
@@ -37,6 +39,7 @@ mod taps;
 pub use architecture::{Architecture, NotAnEvaluator};
 pub use blocks::KvCache;
 pub use chessformer::Chessformer;
+pub use diffusion::Diffusion;
 pub(crate) use evaluator::PLANES;
 pub use evaluator::{Evaluator, Interface, Positions};
 pub use exported::ExportedProgram;

@@ -41,8 +41,8 @@ mod window;
 pub use ablation::{Ablation, AblationError, Row, Variant, table};
 pub use checkpoint::{Checkpoint, CheckpointError, State};
 pub use config::{
-    AugmentConfig, AverageConfig, ConfigError, DecayRule, DistillationConfig, GuardConfig,
-    KeepConfig, LossWeights, OptimizerConfig, OptimizerKind, Override, OverrideError, Precision,
+    AugmentConfig, AverageConfig, ConfigError, DecayRule, DiffusionTraining, DistillationConfig,
+    GuardConfig, KeepConfig, LossWeights, MaskSchedule, OptimizerConfig, OptimizerKind, Override, OverrideError, Precision,
     ScheduleConfig, ScheduleShape, TrainConfig,
 };
 pub use distributed::{GroupError, Launch, LaunchError, World};

@@ -95,25 +95,34 @@ pub fn replay(
         |node| places[node].ply,
         |step| {
             if kept[step.node] {
-                let place = &places[step.node];
-                let search = record.searches.get(place.ply);
-                let policy = match search.filter(|_| place.variation_ply.is_none()) {
-                    Some(search) => {
-                        search
-                            .distribution(&step.legal)
-                            .ok_or(ReplayError::Search {
-                                ply: place.ply,
-                                legal: step.moves.len(),
-                            })?
-                    }
-                    None => policy(&step, place)?,
-                };
-                let game = Encoded::of(step.game, format);
-                emit(game.sample(&step.legal, policy, place, variations));
+                emit(sample(format, record, &step, &places[step.node], variations)?);
             }
             Ok(())
         },
     )
+}
+
+/// The sample of a labelled node, as networks of the input `format` read it.
+pub(super) fn sample(
+    format: InputFormat,
+    record: &Record,
+    step: &Step<'_>,
+    place: &Labelled,
+    variations: VariationWeight,
+) -> Result<Sample, ReplayError> {
+    let search = record.searches.get(place.ply);
+    let policy = match search.filter(|_| place.variation_ply.is_none()) {
+        Some(search) => {
+            let unknown = || ReplayError::Search {
+                ply: place.ply,
+                legal: step.moves.len(),
+            };
+            search.distribution(&step.legal).ok_or_else(unknown)?
+        }
+        None => policy(step, place)?,
+    };
+    let game = Encoded::of(step.game, format);
+    Ok(game.sample(&step.legal, policy, place, variations))
 }
 
 /// A node of a game's tree, with the game up to the position before its move.
@@ -123,12 +132,14 @@ pub(super) struct Step<'a> {
     pub game: &'a Game,
     pub moves: &'a [Move],
     pub legal: Legal,
+    /// Its move.
+    pub played: Move,
     /// The policy index of its move.
     pub target: u16,
 }
 
 /// The nodes of `wanted` and all nodes that lead to their positions.
-fn with_ancestors(record: &Record, wanted: Vec<bool>) -> Vec<bool> {
+pub(super) fn with_ancestors(record: &Record, wanted: Vec<bool>) -> Vec<bool> {
     let mut needed = wanted;
     let mut latest: Vec<usize> = Vec::new();
     let mut before = Vec::with_capacity(needed.len());
@@ -188,6 +199,7 @@ pub(super) fn walk(
             game: &game,
             moves: &moves,
             legal,
+            played: mv,
             target,
         })?;
     }

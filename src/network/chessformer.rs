@@ -221,6 +221,59 @@ impl Chessformer {
         (tokens, logits)
     }
 
+    /// Tokens [B, 64, width] of positions before the first layer, and what attacks add to
+    /// the logits of all layers.
+    pub(super) fn tokens(
+        &self,
+        weights: &Weights,
+        positions: Positions,
+        tap: &Tap,
+    ) -> (Tensor, Option<AttackLogits>) {
+        let (tokens, attacks) = match positions {
+            Positions::Rows(rows)
+                if !tap.is_open() && (self.is_fused(weights) || weights.are_frozen()) =>
+            {
+                self.embed_rows(weights, rows)
+            }
+            Positions::Rows(rows) => {
+                let features = features(rows, &self.constants.shifts, &weights.tensors()[0]);
+                self.embed(weights, &features, self.ratings(rows).as_ref())
+            }
+            Positions::Planes(planes) => {
+                let features = features_of_planes(&planes[0]);
+                let ratings = (planes.len() > 2).then(|| Tensor::stack(&planes[1..3], 1));
+                self.embed(weights, &features, ratings.as_ref())
+            }
+        };
+        tap.give("embedding", &tokens);
+        if tap.is_open()
+            && let Some(AttackLogits::Biases(biases)) = &attacks
+        {
+            let biases = biases.view([-1, self.config.heads, 64, 64]);
+            tap.give("attacks", &biases);
+        }
+        (tokens, attacks)
+    }
+
+    /// What every layer is told of the boards besides their tokens.
+    pub(super) fn board<'a>(&'a self, attacks: Option<&'a AttackLogits>) -> Board<'a> {
+        Board {
+            displacements: Some(&self.constants.displacements),
+            attacks,
+        }
+    }
+
+    /// Its layers.
+    pub(super) fn layers(&self) -> &[EncoderLayer] {
+        &self.layers
+    }
+
+    /// Logits f32 [B, 1858] of the moves, off the tokens after the last layer.
+    pub(super) fn moves(&self, weights: &Weights, x: &Tensor) -> Tensor {
+        let [moves] = dense_mish(weights, x, [&self.policy_embedding]);
+        self.policy.forward(weights, &moves, &self.constants.policy)
+    }
+
     /// The players' ratings i64 [B, 2] in rows, if the network reads them.
     fn ratings(&self, rows: &Tensor) -> Option<Tensor> {
         let place = RATINGS as i64;
@@ -308,34 +361,14 @@ impl Evaluator for Chessformer {
         wanted: OutputSet,
         tap: &Tap,
     ) -> Outputs {
-        let (tokens, attacks) = match positions {
-            Positions::Rows(rows)
-                if !tap.is_open() && (self.is_fused(weights) || weights.are_frozen()) =>
-            {
-                self.embed_rows(weights, rows)
-            }
-            Positions::Rows(rows) => {
-                let features = features(rows, &self.constants.shifts, &weights.tensors()[0]);
-                self.embed(weights, &features, self.ratings(rows).as_ref())
-            }
-            Positions::Planes(planes) => {
-                let features = features_of_planes(&planes[0]);
-                let ratings = (planes.len() > 2).then(|| Tensor::stack(&planes[1..3], 1));
-                self.embed(weights, &features, ratings.as_ref())
-            }
-        };
-        tap.give("embedding", &tokens);
-        if tap.is_open()
-            && let Some(AttackLogits::Biases(biases)) = &attacks
-        {
-            let biases = biases.view([-1, self.config.heads, 64, 64]);
-            tap.give("attacks", &biases);
-        }
-        let board = Board {
-            displacements: Some(&self.constants.displacements),
-            attacks: attacks.as_ref(),
-        };
-        let x = encode(&self.layers, weights, tokens, board, tap);
+        let (tokens, attacks) = self.tokens(weights, positions, tap);
+        let x = encode(
+            &self.layers,
+            weights,
+            tokens,
+            self.board(attacks.as_ref()),
+            tap,
+        );
         self.read(weights, &x, positions, wanted)
     }
 

@@ -4,6 +4,7 @@
 use super::architecture::Architecture;
 use super::chessformer::config::ModelConfig;
 use super::chessformer::{self, Chessformer};
+use super::diffusion::{Diffusion, DiffusionConfig, DiffusionConfigError};
 use super::gpt::{Gpt, GptConfig, GptConfigError};
 use super::graph::config::GraphConfig;
 use super::lc0::choice::HeadChoice;
@@ -41,6 +42,11 @@ pub enum ArchitectureConfig {
         /// Its sizes.
         model: GptConfig,
     },
+    /// [`Diffusion`](super::Diffusion).
+    Diffusion {
+        /// Its sizes.
+        model: DiffusionConfig,
+    },
     /// [`Graph`](super::Graph).
     Onnx {
         /// Its operators.
@@ -57,6 +63,7 @@ impl ArchitectureConfig {
             ArchitectureConfig::Lc0 { .. } => "lc0",
             ArchitectureConfig::Maia3 { .. } => "maia3",
             ArchitectureConfig::Gpt { .. } => "gpt",
+            ArchitectureConfig::Diffusion { .. } => "diffusion",
             ArchitectureConfig::Onnx { .. } => "onnx",
         }
     }
@@ -68,6 +75,7 @@ impl ArchitectureConfig {
             ArchitectureConfig::Lc0 { model, .. } => model.layers(),
             ArchitectureConfig::Maia3 { model } => model.layers,
             ArchitectureConfig::Gpt { model } => model.layers,
+            ArchitectureConfig::Diffusion { model } => model.trunk.layers,
             ArchitectureConfig::Onnx { .. } => 0,
         }
     }
@@ -82,6 +90,7 @@ impl ArchitectureConfig {
             ArchitectureConfig::Lc0 { model, heads } => Box::new(Lc0::new(model, *heads, device)?),
             ArchitectureConfig::Maia3 { model } => Box::new(Maia3::new(model, device)?),
             ArchitectureConfig::Gpt { model } => Box::new(Gpt::new(model, device)?),
+            ArchitectureConfig::Diffusion { model } => Box::new(Diffusion::new(model, device)?),
             ArchitectureConfig::Onnx { .. } => return Err(ArchitectureError::Graph),
         })
     }
@@ -102,6 +111,9 @@ pub enum ArchitectureError {
     /// The sizes of a GPT do not fit each other.
     #[error(transparent)]
     Gpt(#[from] GptConfigError),
+    /// The sizes of a denoiser of futures do not fit each other.
+    #[error(transparent)]
+    Diffusion(#[from] DiffusionConfigError),
     /// A graph is more than its configuration.
     #[error(
         "it is an ONNX graph of no family known here: such networks can be played, but not trained"

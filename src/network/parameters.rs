@@ -69,6 +69,15 @@ pub(super) struct Builder {
 }
 
 impl Builder {
+    /// Goes on behind the parameters of another network, which keep their places.
+    pub fn behind(parameters: &[Parameter], size: Size) -> Builder {
+        Builder {
+            parameters: parameters.to_vec(),
+            size,
+            ..Builder::default()
+        }
+    }
+
     /// Runs `build` with `name` appended to the names of all its parameters.
     pub fn scope<T>(
         &mut self,

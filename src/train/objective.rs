@@ -5,9 +5,11 @@
 //! every family, and knows terms by their names alone.
 
 mod games;
+mod horizon;
 pub(super) mod positions;
 
 pub(super) use games::Games;
+pub(super) use horizon::Horizon;
 pub(super) use positions::Positions;
 pub use positions::TeacherError;
 

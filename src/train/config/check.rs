@@ -206,6 +206,8 @@ impl TrainConfig {
                 );
             }
         }
+        let future = self.diffusion.weights();
+        values.extend(future.map(|(name, value)| weight(name, value)));
         let losses = self.loss.weights();
         values.extend(losses.map(|(name, value)| weight(name, value)));
         let pieces = self.accumulate as f64;

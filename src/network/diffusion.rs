@@ -117,7 +117,7 @@ impl Diffusion {
             macs_total: boards * size.macs_total,
             ..size
         };
-        let mut builder = Builder::behind(trunk.parameters(), size);
+        let mut builder = Builder::after(trunk.parameters(), size);
         let imagination = (config.horizon > 0).then(|| {
             builder.scope("imagination", |builder| {
                 Imagination::build(builder, config, device)
@@ -193,7 +193,7 @@ impl Diffusion {
         let words = (BOARDS + self.interface().scalars.len()) as i64;
         let rows = parts.constants.rows(rows, &futures.pieces, words);
         let tap = Tap::default();
-        let (x, attacks) = self.trunk.tokens(weights, Positions::Rows(&rows), &tap);
+        let (x, attacks) = self.trunk.embedded(weights, Positions::Rows(&rows), &tap);
         let board = self.trunk.board(attacks.as_ref());
         let mut x = parts.marked(weights, x, &futures.marks);
         let condition = parts.condition(weights, &futures.noise);

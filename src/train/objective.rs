@@ -7,11 +7,13 @@
 mod games;
 mod horizon;
 pub(super) mod positions;
+mod unroll;
 
 pub(super) use games::Games;
 pub(super) use horizon::Horizon;
 pub(super) use positions::Positions;
 pub use positions::TeacherError;
+pub(super) use unroll::Unroll;
 
 use super::config::{ConfigError, TrainConfig};
 use super::distributed::{GroupError, World};
@@ -68,6 +70,10 @@ pub(super) trait Objective: Debug + Send + Sized + 'static {
     /// # Errors
     /// [`TrainError`] if the network cannot be built.
     fn replica(&self) -> Result<Self, TrainError>;
+
+    /// Before the gradient after so many steps, or a validation: the averaged weights, f32
+    /// `[parameters]`.
+    fn begin(&mut self, _steps: u64, _average: &Tensor) {}
 
     /// What is drawn out of the games, with the settings of this run.
     fn examples(&self, config: &TrainConfig) -> Self::Examples;

@@ -72,7 +72,7 @@ fn losses(
     teacher: Option<&DistillationConfig>,
 ) -> Losses {
     let weights = TermWeights::new(&terms(loss, teacher), Device::Cpu);
-    let values = values(outputs, &batch.samples, Softening::of(loss, teacher));
+    let values = values(outputs, &batch.samples.targets, batch.samples.teacher.as_ref(), Softening::of(loss, teacher));
     Losses::of(values, &weights, batch)
 }
 

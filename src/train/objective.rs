@@ -21,6 +21,7 @@ use super::error::TrainError;
 use crate::data::examples::Examples;
 use crate::data::loader::{Batch, BatchOf};
 use crate::network::{Parameter, Weights};
+use crate::nn::torch;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::{Map, Value};
@@ -123,17 +124,7 @@ fn random_of<C>(seed: u64, batch: &Batch<C>) -> Xoshiro256PlusPlus {
 
 /// The values on the device, as a vector. Copies to a GPU do not wait for it.
 fn send<T: Element>(values: &[T], device: Device) -> Tensor {
-    let tensor = Tensor::from_slice(values);
-    match device {
-        // From pinned memory the copy is asynchronous.
-        Device::Cuda(_) => {
-            let kind = tensor.kind();
-            tensor
-                .pin_memory(device)
-                .to_device_(device, kind, true, false)
-        }
-        _ => tensor,
-    }
+    torch::send(Tensor::from_slice(values), device)
 }
 
 /// Samples side by side, of which a micro-batch takes some.

@@ -1,5 +1,6 @@
-// Graphs that were traced on one device, made to run on another.
+// What moves between devices: graphs that were traced on another one, and tensors.
 #include "placement.h"
+#include "shim.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/passes/dead_code_elimination.h>
@@ -64,4 +65,13 @@ void tessera::name_device(Graph& graph, c10::Device place) {
     }
   });
   torch::jit::EliminateDeadCode(graph.block());
+}
+
+// A copy on a CUDA device of a tensor in the CPU's memory. From pinned memory it is made
+// while the caller goes on. (What tch offers warns of an argument at every call.)
+extern "C" char* tessera_send(const at::Tensor* in, int device, at::Tensor** out) {
+  return tessera::guarded([&] {
+    const c10::Device place(c10::kCUDA, static_cast<c10::DeviceIndex>(device));
+    *out = new at::Tensor(in->pin_memory().to(place, in->scalar_type(), /*non_blocking=*/true));
+  });
 }

@@ -200,6 +200,11 @@ unsafe extern "C" {
         epsilon: f64,
         out: *mut *mut RawTensor,
     ) -> *mut c_char;
+    pub(super) fn tessera_send(
+        tensor: *const RawTensor,
+        device: c_int,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
     pub(super) fn tessera_rotated_heads(
         joint: *const RawTensor,
         cos: *const RawTensor,

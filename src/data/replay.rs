@@ -151,7 +151,7 @@ pub(super) fn along(
         let legal = Legal::of(&moves, turn);
         let (mv, played) = find(&moves, &legal, turn, index, node.ordinal)?;
         let labelled = labelled(record, &places, index);
-        let (_, target) = match labelled == index {
+        let (chosen, target) = match labelled == index {
             true => (mv, played),
             false => find(&moves, &legal, turn, labelled, record.nodes[labelled].ordinal)?,
         };
@@ -160,6 +160,7 @@ pub(super) fn along(
             game: &game,
             moves: &moves,
             legal,
+            played: chosen,
             target,
         };
         let place = Labelled {

@@ -166,7 +166,7 @@ impl Diffusion {
             };
         };
         let x = self.tokens(parts, weights, rows, futures);
-        let present = self.present(weights, &x, rows, wanted);
+        let present = self.present(weights, &x, Positions::Rows(rows), wanted);
         let horizon = self.config.horizon;
         let squares = parts.squares.forward(weights, &x.narrow(1, 1, horizon));
         let moves = (horizon > 1).then(|| {
@@ -189,26 +189,43 @@ impl Diffusion {
         rows: &Tensor,
         futures: &Futures,
     ) -> Tensor {
-        let boards = 1 + self.config.horizon;
         let words = (BOARDS + self.interface().scalars.len()) as i64;
         let rows = parts.constants.rows(rows, &futures.pieces, words);
+        let known = (&futures.marks, &futures.noise);
+        self.denoise(parts, weights, Positions::Rows(&rows), known)
+    }
+
+    /// The same of all boards, and of marks and noise as in [`Futures`].
+    fn denoise(
+        &self,
+        parts: &Imagination,
+        weights: &Weights,
+        boards: Positions,
+        (marks, noise): (&Tensor, &Tensor),
+    ) -> Tensor {
         let tap = Tap::default();
-        let (x, attacks) = self.trunk.embedded(weights, Positions::Rows(&rows), &tap);
+        let (x, attacks) = self.trunk.embedded(weights, boards, &tap);
         let board = self.trunk.board(attacks.as_ref());
-        let mut x = parts.marked(weights, x, &futures.marks);
-        let condition = parts.condition(weights, &futures.noise);
+        let mut x = parts.marked(weights, x, marks);
+        let condition = parts.condition(weights, noise);
         let layers = self.trunk.layers().iter();
         for (layer, time) in layers.zip(&parts.time) {
             x = parts.look_around(weights, time, &x, &condition);
             x = layer.forward(weights, &x, board, &tap);
         }
-        x.unflatten(0, [-1, boards])
+        x.unflatten(0, [-1, 1 + self.config.horizon])
     }
 
     /// What is read off the present board of tokens [B, T, 64, width].
-    fn present(&self, weights: &Weights, x: &Tensor, rows: &Tensor, wanted: OutputSet) -> Outputs {
+    fn present(
+        &self,
+        weights: &Weights,
+        x: &Tensor,
+        positions: Positions,
+        wanted: OutputSet,
+    ) -> Outputs {
         let x = x.select(1, 0).contiguous();
-        self.trunk.read(weights, &x, Positions::Rows(rows), wanted)
+        self.trunk.read(weights, &x, positions, wanted)
     }
 }
 
@@ -368,14 +385,24 @@ impl Evaluator for Diffusion {
         wanted: OutputSet,
         tap: &Tap,
     ) -> Outputs {
-        match (&self.imagination, positions) {
-            (Some(parts), Positions::Rows(rows)) => {
-                let futures = parts.constants.unknown(rows, self.config.horizon);
-                let x = self.tokens(parts, weights, rows, &futures);
-                self.present(weights, &x, rows, wanted)
+        let Some(parts) = &self.imagination else {
+            return self.trunk.forward(weights, positions, wanted, tap);
+        };
+        let horizon = self.config.horizon;
+        let x = match positions {
+            Positions::Rows(rows) => {
+                let futures = parts.constants.unknown(rows, horizon);
+                self.tokens(parts, weights, rows, &futures)
             }
-            _ => self.trunk.forward(weights, positions, wanted, tap),
-        }
+            Positions::Planes(planes) => {
+                let first = planes[0].narrow(1, 0, 1).flatten(1, 3).narrow(1, 0, 1);
+                let words = first.to_kind(Kind::Int64);
+                let (marks, noise) = parts.constants.unknown_marks(&words, horizon);
+                let boards = parts.constants.planes(planes, horizon);
+                self.denoise(parts, weights, Positions::Planes(&boards), (&marks, &noise))
+            }
+        };
+        self.present(weights, &x, positions, wanted)
     }
 
     fn read(

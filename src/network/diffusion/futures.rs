@@ -78,10 +78,24 @@ impl Constants {
             _ => &present,
         });
         let copies = Tensor::stack(&boards.collect::<Vec<_>>(), 1);
-        let none = present.narrow(1, 0, 1).zeros_like();
-        let (pieces, masked) = match &self.unknown {
-            Some(unknown) => (copies.zeros_like() + unknown, none.shallow_clone()),
-            None => (copies, &none - 1),
+        let pieces = match &self.unknown {
+            Some(unknown) => copies.zeros_like() + unknown,
+            None => copies,
+        };
+        let (marks, noise) = self.unknown_marks(&present.narrow(1, 0, 1), horizon);
+        Futures {
+            pieces,
+            marks,
+            noise,
+        }
+    }
+
+    /// Marks and noise where nothing is known, of B positions; `words` is i64 [B, 1].
+    pub fn unknown_marks(&self, words: &Tensor, horizon: i64) -> (Tensor, Tensor) {
+        let none = words.zeros_like();
+        let masked = match &self.unknown {
+            Some(_) => none.shallow_clone(),
+            None => &none - 1,
         };
         let row = |first: &Tensor| {
             let others = [&none; MOVE_MARKS];
@@ -93,11 +107,8 @@ impl Constants {
             0 => &of_present,
             _ => &of_future,
         });
-        Futures {
-            pieces,
-            marks: Tensor::stack(&marks.collect::<Vec<_>>(), 1),
-            noise: none.squeeze_dim(1).to_kind(Kind::Float) + 1.0,
-        }
+        let marks = Tensor::stack(&marks.collect::<Vec<_>>(), 1);
+        (marks, none.squeeze_dim(1).to_kind(Kind::Float) + 1.0)
     }
 
     /// Rows i64 [B · T, words] of all boards. Future ones are those of games that begin
@@ -130,6 +141,49 @@ impl Constants {
         }
         let futures = Tensor::cat(&parts, 2);
         Tensor::cat(&[present.unsqueeze(1), futures], 1).view([-1, words])
+    }
+}
+
+/// Planes of a row's history, of the repetition marks too.
+const HISTORY_PLANES: i64 = BOARDS as i64;
+
+impl Constants {
+    /// What [`Constants::rows`] does, of positions as planes f32 [B, 112, 8, 8] and maybe
+    /// ratings f32 `[B]`, where nothing is known of the futures.
+    pub fn planes(&self, present: &[Tensor], horizon: i64) -> Vec<Tensor> {
+        let planes = &present[0];
+        let pieces = planes.narrow(1, 0, PIECES);
+        let turned = pieces.flip([2]).index_select(1, &self.other_side);
+        let none = planes.narrow(1, 0, 1).zeros_like();
+        let rights = planes.narrow(1, HISTORY_PLANES, RIGHTS);
+        let other_rights = rights.index_select(1, &self.other_rights);
+        let turn = planes.narrow(1, HISTORY_PLANES + RIGHTS, 1);
+        let after_turn = HISTORY_PLANES + RIGHTS + 1;
+        let rest = planes.narrow(1, after_turn, planes.size()[1] - after_turn);
+        let boards = (1..=horizon).map(|ply| {
+            let (copy, rights, turn) = match ply % 2 {
+                1 => (&turned, &other_rights, 1.0 - &turn),
+                _ => (&pieces, &rights, turn.shallow_clone()),
+            };
+            let board = match &self.unknown {
+                Some(unknown) => {
+                    let words = unknown.select(1, ply - 1);
+                    let squares = bitboards::squares(&words, &self.shifts, planes);
+                    copy.zeros_like() + squares.transpose(1, 2).unflatten(2, [8, 8])
+                }
+                None => copy.shallow_clone(),
+            };
+            let history = Tensor::cat(&[&board, &none], 1).repeat([1, HISTORY as i64, 1, 1]);
+            Tensor::cat(&[&history, rights, &turn, &rest], 1)
+        });
+        let boards: Vec<Tensor> = std::iter::once(planes.shallow_clone()).chain(boards).collect();
+        let ratings = present[1..].iter().map(|rating| {
+            let unknown = rating.zeros_like();
+            let of_boards = (0..=horizon).map(|ply| if ply == 0 { rating } else { &unknown });
+            Tensor::stack(&of_boards.collect::<Vec<_>>(), 1).flatten(0, 1)
+        });
+        let planes = Tensor::stack(&boards, 1).flatten(0, 1);
+        std::iter::once(planes).chain(ratings).collect()
     }
 }
 

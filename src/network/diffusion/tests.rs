@@ -98,6 +98,24 @@ fn it_begins_as_the_chessformer_that_it_is_grown_from() {
 }
 
 #[test]
+fn planes_say_what_rows_say() {
+    let _guard = tch::no_grad_guard();
+    for noise in [NoiseKind::Absorbing, NoiseKind::Uniform] {
+        let model = build(&config(noise));
+        let weights = weights(&model, &parameters(&model)[1]);
+        let rows = rows();
+        let planes = model.interface().planes_of(&rows);
+        let evaluate = |positions| model.forward(&weights, positions, all(), &Tap::default());
+        let by_rows = evaluate(Positions::Rows(&rows));
+        let by_planes = evaluate(Positions::Planes(&planes));
+        for output in [Output::Policy, Output::Wdl, Output::Q] {
+            let [by_rows, by_planes] = [&by_rows, &by_planes].map(|it| it.get(output).unwrap());
+            assert!(off(by_rows, by_planes) < 1e-4, "{output:?}");
+        }
+    }
+}
+
+#[test]
 fn without_a_horizon_it_is_its_trunk() {
     let config = DiffusionConfig {
         horizon: 0,

@@ -9,6 +9,9 @@ use std::f64::consts::FRAC_PI_2;
 pub struct DiffusionTraining {
     /// How much of a future is unknown.
     pub schedule: MaskSchedule,
+    /// The share of samples of whose future nothing is known, as at the first step of
+    /// decoding; besides those that the schedule leaves without. In 0…1.
+    pub unknown: f64,
     /// Weight of a square that changes against one that stays as it is.
     pub changed: f64,
     /// Weight of the cross-entropy of squares in the total loss.
@@ -65,6 +68,7 @@ impl Default for DiffusionTraining {
     fn default() -> DiffusionTraining {
         DiffusionTraining {
             schedule: MaskSchedule::default(),
+            unknown: 0.2,
             changed: 8.0,
             board: 1.0,
             future_move: 0.5,

@@ -216,7 +216,7 @@ impl Objective for Horizon {
         Ok(Horizon {
             model: build(&config, device)?,
             positions,
-            noise: Noise::new(&config, training.schedule, 0),
+            noise: Noise::new(&config, training, 0),
             changed: training.changed,
             device,
             is_validation: true,

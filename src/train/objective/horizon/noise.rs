@@ -7,7 +7,7 @@ use crate::data::examples::{Future, HorizonColumns};
 use crate::data::loader::Batch;
 use crate::encode::{Input, SQUARE_CLASSES, Squares};
 use crate::network::diffusion::{DiffusionConfig, NoiseKind, marks_of};
-use crate::train::config::MaskSchedule;
+use crate::train::config::{DiffusionTraining, MaskSchedule};
 use crate::train::objective::random_of;
 use rand::{Rng, RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -31,6 +31,8 @@ pub(super) struct Noise {
     pub has_states: bool,
     pub has_moves: bool,
     pub schedule: MaskSchedule,
+    /// Share of samples of whose future nothing is known.
+    pub unknown: f64,
     pub seed: u64,
 }
 
@@ -51,7 +53,7 @@ pub(super) struct Noised {
     /// Policy indices [B, H − 1] of the moves behind the first, [`IGNORED`] where they are
     /// known or absent.
     pub moves: Vec<i64>,
-    /// Weight `[B]` of what is unknown, by the time.
+    /// Weight `[B]` of what is unknown.
     pub weight: Vec<f32>,
     /// How many boards `[B]`, and moves behind the first, there are to learn.
     pub boards: Vec<f32>,
@@ -59,13 +61,14 @@ pub(super) struct Noised {
 }
 
 impl Noise {
-    pub fn new(config: &DiffusionConfig, schedule: MaskSchedule, seed: u64) -> Noise {
+    pub fn new(config: &DiffusionConfig, training: &DiffusionTraining, seed: u64) -> Noise {
         Noise {
             horizon: config.horizon as usize,
             kind: config.noise,
             has_states: config.futures.has_states(),
             has_moves: config.futures.has_moves(),
-            schedule,
+            schedule: training.schedule,
+            unknown: training.unknown,
             seed,
         }
     }
@@ -83,23 +86,32 @@ impl Noise {
         let rows = columns.positions.inputs.iter().zip(&columns.futures);
         for (place, (input, future)) in (batch.first..).zip(rows) {
             let mut random = Xoshiro256PlusPlus::seed_from_u64(random.next_u64());
-            let time = (start + place as f64 * STRIDE).fract();
-            let time = FIRST_TIME + (1.0 - FIRST_TIME) * time;
-            self.add(&mut noised, input, future, time, &mut random);
+            let chance = (start + place as f64 * STRIDE).fract();
+            let level = self.level(chance);
+            self.add(&mut noised, input, future, level, &mut random);
         }
         noised
     }
 
-    /// Adds a sample at a time in 0…1.
+    /// The share that is unknown of a sample's future, and its weight, by a chance in 0…1.
+    fn level(&self, chance: f64) -> (f64, f64) {
+        if chance < self.unknown {
+            return (1.0, 1.0);
+        }
+        let time = (chance - self.unknown) / (1.0 - self.unknown);
+        let time = FIRST_TIME + (1.0 - FIRST_TIME) * time;
+        (self.schedule.share(time), self.schedule.weight(time))
+    }
+
+    /// Adds a sample of whose future a share is unknown, which has this weight.
     fn add(
         &self,
         noised: &mut Noised,
         input: &Input,
         future: &Future,
-        time: f64,
+        (share, weight): (f64, f64),
         random: &mut Xoshiro256PlusPlus,
     ) {
-        let share = self.schedule.share(time);
         let present = Squares::of_planes(input.words());
         let seen = [present, present.reversed()];
         // The first move is never told.
@@ -148,7 +160,7 @@ impl Noise {
         noised.marks.extend(marks_before.map(|word| word as i64));
         noised.noise.push(share as f32);
         noised.weight.push(match self.kind {
-            NoiseKind::Absorbing => self.schedule.weight(time) as f32,
+            NoiseKind::Absorbing => weight as f32,
             // All of a board is learned, at all times alike.
             NoiseKind::Uniform => 1.0,
         });

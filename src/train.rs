@@ -43,8 +43,7 @@ pub use checkpoint::{Checkpoint, CheckpointError, State};
 pub use config::{
     AugmentConfig, AverageConfig, ConfigError, DecayRule, DiffusionTraining, DistillationConfig,
     GuardConfig, KeepConfig, LossWeights, MaskSchedule, OptimizerConfig, OptimizerKind, Override,
-    OverrideError, Precision, RateRule,
-    ScheduleConfig, ScheduleShape, TrainConfig,
+    OverrideError, Precision, RateRule, ScheduleConfig, ScheduleShape, TrainConfig,
 };
 pub use distributed::{GroupError, Launch, LaunchError, World};
 pub use error::TrainError;

@@ -153,7 +153,13 @@ pub(super) fn along(
         let labelled = labelled(record, &places, index);
         let (chosen, target) = match labelled == index {
             true => (mv, played),
-            false => find(&moves, &legal, turn, labelled, record.nodes[labelled].ordinal)?,
+            false => find(
+                &moves,
+                &legal,
+                turn,
+                labelled,
+                record.nodes[labelled].ordinal,
+            )?,
         };
         let step = Step {
             node: labelled,
@@ -182,7 +188,9 @@ pub(super) fn along(
 /// Of a node of the main line and those that replace it, the first with a label; itself
 /// if there is none.
 fn labelled(record: &Record, places: &[Labelled], node: usize) -> usize {
-    let variations = record.nodes[node + 1..].iter().take_while(|it| it.depth > 0);
+    let variations = record.nodes[node + 1..]
+        .iter()
+        .take_while(|it| it.depth > 0);
     let last = node + variations.count();
     let replaces = |&other: &usize| {
         let line = &record.nodes[other];
@@ -308,12 +316,10 @@ fn find(
 fn target_of(record: &Record, step: &Step<'_>, place: &Labelled) -> Result<Policy, ReplayError> {
     let search = record.searches.get(place.ply);
     match search.filter(|_| place.variation_ply.is_none()) {
-        Some(search) => search
-            .distribution(&step.legal)
-            .ok_or(ReplayError::Search {
-                ply: place.ply,
-                legal: step.moves.len(),
-            }),
+        Some(search) => search.distribution(&step.legal).ok_or(ReplayError::Search {
+            ply: place.ply,
+            legal: step.moves.len(),
+        }),
         None => policy(step, place),
     }
 }

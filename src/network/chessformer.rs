@@ -291,12 +291,7 @@ impl Chessformer {
     }
 
     /// The `wanted` outputs, read off tokens [B, 64, width].
-    pub(super) fn read_tokens(
-        &self,
-        weights: &Weights,
-        x: &Tensor,
-        wanted: OutputSet,
-    ) -> Outputs {
+    pub(super) fn read_tokens(&self, weights: &Weights, x: &Tensor, wanted: OutputSet) -> Outputs {
         let mut outputs = Outputs::default();
         let policies = [
             (Output::Policy, Some(&self.policy)),

@@ -58,7 +58,7 @@ impl World {
         let encoder = Chessformer::new(&config.encoder, device)?;
         let mut builder = Builder::after(encoder.parameters(), encoder.size());
         let dynamics = |builder: &mut Builder| {
-            builder.scope("step", |builder| {
+            builder.scope("dynamics", |builder| {
                 Dynamics::build(builder, config, &encoder, device)
             })
         };
@@ -66,7 +66,12 @@ impl World {
         let heads = builder.scope("rules", |builder| {
             RuleHeads::build(builder, &config.encoder)
         });
-        let (parameters, Size { parameters: count, .. }) = builder.finish();
+        let (
+            parameters,
+            Size {
+                parameters: count, ..
+            },
+        ) = builder.finish();
         Ok(World {
             config: config.clone(),
             parameters,

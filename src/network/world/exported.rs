@@ -44,6 +44,7 @@ pub(super) fn exported(world: &World) -> ExportedProgram<'_> {
 
 fn step(world: &World) -> TracedMethod<'_> {
     let [boards, past] = EXAMPLE;
+    let past = past.min(world.config.context - 1);
     let model = &world.config.encoder;
     let cached = |name: &str| {
         let fixed = Dimension::Fixed;

@@ -24,7 +24,7 @@ pub fn grow(
     let grown = chessformer::grow(from, named, config, fresh, &parameters[..encoder])?;
     let of_encoder = Weights::from_flat(&grown, &parameters[..encoder]);
     let norm = |layer: i64| format!("{layer}.feed_forward.norm.");
-    let last = format!("step.{}", norm(to.model().blocks - 1));
+    let last = format!("dynamics.{}", norm(to.model().blocks - 1));
     let rest = parameters.iter().zip(fresh.tensors()).skip(encoder);
     let rest = rest.map(|(parameter, fresh)| {
         let twin = parameter.name.strip_prefix(&last).and_then(|part| {

@@ -191,7 +191,10 @@ const ROWS: [Row; 16] = [
 ];
 
 /// The terms, with their weights in the total.
-pub(in crate::train::objective) fn terms(loss: &LossWeights, teacher: Option<&DistillationConfig>) -> Vec<Term> {
+pub(in crate::train::objective) fn terms(
+    loss: &LossWeights,
+    teacher: Option<&DistillationConfig>,
+) -> Vec<Term> {
     let term = |row: &Row| Term {
         name: row.name,
         weight: (row.weight)(loss, teacher),

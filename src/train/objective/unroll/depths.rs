@@ -87,10 +87,7 @@ impl Diagnostics<Unroll> for Depths {
             (exact, there.shallow_clone()),
             (by_depth(&sum(&right)), &there * 64.0),
             (by_depth(&sum(&same)), &there * 64.0),
-            (
-                changed_right,
-                &there * by_depth(&sum(&samples.changed)),
-            ),
+            (changed_right, &there * by_depth(&sum(&samples.changed))),
             (by_depth(&sum(&illegal)), playing.shallow_clone()),
             (by_depth(&is_legal.logical_not()), playing.shallow_clone()),
         ];
@@ -154,16 +151,19 @@ impl Diagnostics<Unroll> for Depths {
         world.sum(&self.sums, "summing what was imagined")?;
         let sums = self.sums.to_device(Device::Cpu).reshape([-1]);
         let sums: Vec<f32> = Vec::try_from(sums).expect("a vector of floats");
-        let rows = sums.chunks(2 * NAMES.len()).enumerate().map(|(depth, sums)| {
-            let shares = NAMES.iter().zip(sums.chunks(2)).map(|(name, sums)| {
-                let share = f64::from(sums[0]) / f64::from(sums[1]);
-                let share = (sums[1] > 0.0).then_some(share);
-                ((*name).to_owned(), json!(share))
+        let rows = sums
+            .chunks(2 * NAMES.len())
+            .enumerate()
+            .map(|(depth, sums)| {
+                let shares = NAMES.iter().zip(sums.chunks(2)).map(|(name, sums)| {
+                    let share = f64::from(sums[0]) / f64::from(sums[1]);
+                    let share = (sums[1] > 0.0).then_some(share);
+                    ((*name).to_owned(), json!(share))
+                });
+                let mut row: Map<String, Value> = shares.collect();
+                row.insert("depth".to_owned(), json!(depth));
+                (sums[1] > 0.0).then_some(Value::Object(row))
             });
-            let mut row: Map<String, Value> = shares.collect();
-            row.insert("depth".to_owned(), json!(depth));
-            (sums[1] > 0.0).then_some(Value::Object(row))
-        });
         let rows: Vec<Value> = rows.flatten().collect();
         Ok([("depths".to_owned(), Value::Array(rows))]
             .into_iter()
@@ -181,10 +181,11 @@ fn spread(latents: &Tensor, depth: i64) -> [Tensor; 2] {
     };
     let by_depth = latents.view([-1, depth, 64, width]);
     let count = by_depth.size()[0];
-    let deviations = by_depth
-        .transpose(0, 1)
-        .flatten(1, 2)
-        .std_dim([1i64].as_slice(), false, false);
+    let deviations =
+        by_depth
+            .transpose(0, 1)
+            .flatten(1, 2)
+            .std_dim([1i64].as_slice(), false, false);
     let mean = deviations.mean_dim([1i64].as_slice(), true, Kind::Float);
     let constant = deviations
         .lt_tensor(&(&mean * NEAR_CONSTANT))

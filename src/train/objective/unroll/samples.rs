@@ -134,9 +134,7 @@ impl Boards {
         let turned: Vec<i64> = turned.collect();
         Boards {
             shifts: bitboards::shifts().to_device(device),
-            classes: Tensor::from_slice(&classes)
-                .unsqueeze(1)
-                .to_device(device),
+            classes: Tensor::from_slice(&classes).unsqueeze(1).to_device(device),
             turned: Tensor::from_slice(&turned).to_device(device),
         }
     }

@@ -18,12 +18,11 @@ mod futures;
 #[cfg(test)]
 mod tests;
 
-pub use config::{
-    DiffusionConfig, DiffusionConfigError, FuturesKind, LONGEST_HORIZON, NoiseKind,
-};
+pub use config::{DiffusionConfig, DiffusionConfigError, FuturesKind, LONGEST_HORIZON, NoiseKind};
 pub use futures::{Futures, marks_of};
 
 use super::architecture::{Architecture, NotAnEvaluator};
+use super::bitboards;
 use super::blocks::{AdaLnZero, TimeAttention};
 use super::chessformer::Chessformer;
 use super::evaluator::{self, Evaluator, Interface, Positions};
@@ -34,7 +33,6 @@ use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Dense, Initial, Parameter, Slot, Weights};
 use super::size::{Part, Size};
 use super::taps::Tap;
-use super::bitboards;
 use crate::encode::{BOARDS, SQUARE_CLASSES};
 use futures::{Constants, MARKS};
 use tch::{Device, Kind, Tensor};
@@ -107,7 +105,10 @@ impl Diffusion {
     ///
     /// # Errors
     /// [`DiffusionConfigError`] if the sizes do not fit each other.
-    pub fn new(config: &DiffusionConfig, device: Device) -> Result<Diffusion, DiffusionConfigError> {
+    pub fn new(
+        config: &DiffusionConfig,
+        device: Device,
+    ) -> Result<Diffusion, DiffusionConfigError> {
         config.check()?;
         let trunk = Chessformer::new(&config.trunk, device)?;
         let boards = 1 + config.horizon;
@@ -161,7 +162,9 @@ impl Diffusion {
         let Some(parts) = &self.imagination else {
             let positions = Positions::Rows(rows);
             return Imagined {
-                present: self.trunk.forward(weights, positions, wanted, &Tap::default()),
+                present: self
+                    .trunk
+                    .forward(weights, positions, wanted, &Tap::default()),
                 future: None,
             };
         };
@@ -311,7 +314,9 @@ fn by_square(x: &Tensor, boards: i64) -> Tensor {
 /// The reverse.
 fn by_board(x: &Tensor) -> Tensor {
     let boards = x.unflatten(1, [8, 8]).unbind(3);
-    Tensor::stack(&turned(boards), 1).flatten(2, 3).flatten(0, 1)
+    Tensor::stack(&turned(boards), 1)
+        .flatten(2, 3)
+        .flatten(0, 1)
 }
 
 /// Boards [B, 8, 8, width], those of odd plies turned top to bottom.
@@ -347,9 +352,9 @@ impl Architecture for Diffusion {
                 ("noise_waves", Some(&parts.waves)),
             ];
             let named = named.into_iter();
-            buffers.extend(named.filter_map(|(name, tensor)| {
-                Some((name.to_owned(), tensor?.shallow_clone()))
-            }));
+            buffers.extend(
+                named.filter_map(|(name, tensor)| Some((name.to_owned(), tensor?.shallow_clone()))),
+            );
         }
         buffers
     }

@@ -54,7 +54,8 @@ pub(super) struct Constants {
 
 impl Constants {
     pub fn new(horizon: i64, noise: NoiseKind, device: Device) -> Constants {
-        let half = |count: i64| -> Vec<i64> { (0..count).map(|it| (it + count / 2) % count).collect() };
+        let half =
+            |count: i64| -> Vec<i64> { (0..count).map(|it| (it + count / 2) % count).collect() };
         let unknown = (noise == NoiseKind::Uniform).then(|| {
             let boards: Vec<i64> = (0..horizon).flat_map(random_board).collect();
             Tensor::from_slice(&boards)
@@ -176,7 +177,9 @@ impl Constants {
             let history = Tensor::cat(&[&board, &none], 1).repeat([1, HISTORY as i64, 1, 1]);
             Tensor::cat(&[&history, rights, &turn, &rest], 1)
         });
-        let boards: Vec<Tensor> = std::iter::once(planes.shallow_clone()).chain(boards).collect();
+        let boards: Vec<Tensor> = std::iter::once(planes.shallow_clone())
+            .chain(boards)
+            .collect();
         let ratings = present[1..].iter().map(|rating| {
             let unknown = rating.zeros_like();
             let of_boards = (0..=horizon).map(|ply| if ply == 0 { rating } else { &unknown });
@@ -193,7 +196,10 @@ fn random_board(ply: i64) -> [i64; PIECES as usize] {
     let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(ply as u64);
     let mut squares = Squares::default();
     for square in 0..64 {
-        squares.set(square, random.random_range(0..crate::encode::SQUARE_CLASSES));
+        squares.set(
+            square,
+            random.random_range(0..crate::encode::SQUARE_CLASSES),
+        );
     }
     squares.planes().map(|plane| plane as i64)
 }

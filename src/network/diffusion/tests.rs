@@ -91,7 +91,10 @@ fn it_begins_as_the_chessformer_that_it_is_grown_from() {
         }
         // An unknown board looks to its mover as the present: so do the replies, at first.
         let futures = model.unknown(&rows).unwrap();
-        let future = model.imagine(&grown, &rows, &futures, all()).future.unwrap();
+        let future = model
+            .imagine(&grown, &rows, &futures, all())
+            .future
+            .unwrap();
         assert_eq!(future.squares.size(), [7, 3, 64, 13]);
         assert_eq!(future.moves.unwrap().size(), [7, 2, 1858]);
     }
@@ -215,7 +218,11 @@ fn what_is_known_is_seen_on_every_board() {
     let imagine = |futures: &Futures| {
         let imagined = model.imagine(&weights, &rows, futures, all());
         let future = imagined.future.unwrap();
-        [imagined.present.policy().copy(), future.squares, future.moves.unwrap()]
+        [
+            imagined.present.policy().copy(),
+            future.squares,
+            future.moves.unwrap(),
+        ]
     };
     let before = imagine(&model.unknown(&rows).unwrap());
     let changes: [fn(&mut Futures); 3] = [
@@ -234,7 +241,10 @@ fn what_is_known_is_seen_on_every_board() {
         let mut futures = model.unknown(&rows).unwrap();
         change(&mut futures);
         for (before, after) in before.iter().zip(imagine(&futures)) {
-            let off = (before - after).abs().flatten(1, -1).amax([1i64].as_slice(), false);
+            let off = (before - after)
+                .abs()
+                .flatten(1, -1)
+                .amax([1i64].as_slice(), false);
             assert!(off.min().double_value(&[]) > 1e-6);
         }
     }

@@ -46,6 +46,12 @@ pub enum ArchitectureConfig {
         /// Its operators.
         model: GraphConfig,
     },
+    /// The family of a test.
+    #[cfg(test)]
+    Toy {
+        /// Its sizes.
+        model: super::toy::ToyConfig,
+    },
 }
 
 impl ArchitectureConfig {
@@ -58,6 +64,8 @@ impl ArchitectureConfig {
             ArchitectureConfig::Maia3 { .. } => "maia3",
             ArchitectureConfig::Gpt { .. } => "gpt",
             ArchitectureConfig::Onnx { .. } => "onnx",
+            #[cfg(test)]
+            ArchitectureConfig::Toy { .. } => "toy",
         }
     }
 
@@ -69,6 +77,8 @@ impl ArchitectureConfig {
             ArchitectureConfig::Maia3 { model } => model.layers,
             ArchitectureConfig::Gpt { model } => model.layers,
             ArchitectureConfig::Onnx { .. } => 0,
+            #[cfg(test)]
+            ArchitectureConfig::Toy { .. } => 1,
         }
     }
 
@@ -83,6 +93,8 @@ impl ArchitectureConfig {
             ArchitectureConfig::Maia3 { model } => Box::new(Maia3::new(model, device)?),
             ArchitectureConfig::Gpt { model } => Box::new(Gpt::new(model, device)?),
             ArchitectureConfig::Onnx { .. } => return Err(ArchitectureError::Graph),
+            #[cfg(test)]
+            ArchitectureConfig::Toy { model } => Box::new(super::toy::Toy::new(model, device)),
         })
     }
 }

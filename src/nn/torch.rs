@@ -33,10 +33,11 @@ pub(crate) use program::Inference;
 
 use super::{
     Backend, BackendError, Batch, CodePolicy, ContractError, DeviceChoice, Evaluations, Format,
-    Metadata, Precision, Properties, Value, softmax,
+    Metadata, Precision, Properties, Value,
 };
 use crate::chess::Game;
 use crate::encode::{BOARDS, Encoder, Input, POLICY_SIZE, SCALARS, WIDTH};
+use crate::softmax::softmax;
 use check::{CheckError, Refusal};
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,9 +1,10 @@
 //! Families of networks behind one seam.
 //!
 //! A family is an [`Architecture`]: parameters and a forward pass in tch; those that
-//! evaluate single positions are [`Evaluator`]s too. A [`Network`] is one with its weights:
-//! [`open`] takes it out of a network file, eager and differentiable, [`Network::write`]
-//! puts it into one.
+//! evaluate single positions are [`Evaluator`]s too. A [`Network`] is one with its
+//! weights: [`open`] takes it out of a network file, eager and differentiable,
+//! [`Network::write`] puts it into one. The least that a family has to bring is shown
+//! by `network/toy.rs`, which only tests have.
 //!
 //! | family | what it is | trained here |
 //! |---|---|---|
@@ -11,6 +12,7 @@
 //! | [`Lc0`] | Lc0's residual towers and attention bodies | goes on from an imported network, in every input format |
 //! | [`Maia3`] | Maia-3's transformers, which read ratings | goes on from an imported network |
 //! | [`Gpt`] | transformers over the moves of games | yes |
+//! | [`Diffusion`] | a Chessformer that imagines the boards and moves of the next plies | yes |
 //! | [`World`] | a Chessformer that also learns what moves do: steps in imagination | yes |
 //! | [`Graph`] | any ONNX graph of the field's operators | no: it is played as it is |
 
@@ -18,6 +20,7 @@ mod architecture;
 pub(crate) mod bitboards;
 mod blocks;
 pub mod chessformer;
+pub mod diffusion;
 mod encoder;
 mod evaluator;
 mod exported;
@@ -34,11 +37,14 @@ mod outputs;
 mod parameters;
 mod size;
 mod taps;
+#[cfg(test)]
+pub(crate) mod toy;
 pub mod world;
 
 pub use architecture::{Architecture, NotAnEvaluator};
 pub use blocks::KvCache;
 pub use chessformer::Chessformer;
+pub use diffusion::Diffusion;
 pub(crate) use evaluator::PLANES;
 pub use evaluator::{Evaluator, Interface, Positions};
 pub use exported::ExportedProgram;

@@ -3,6 +3,8 @@
 
 #[path = "train/ablation.rs"]
 mod ablation;
+#[path = "train/diffusion.rs"]
+mod diffusion;
 #[path = "train/exact.rs"]
 mod exact;
 #[path = "train/families.rs"]

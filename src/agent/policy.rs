@@ -3,10 +3,10 @@
 use super::Options;
 use super::immediate::Candidates;
 use super::sampling::sample;
-use crate::nn::{Backend, Batch, Evaluations, Value, softmax};
+use crate::nn::{Backend, Value, evaluate_games};
 use crate::play::{AgentError, Choice, Line, MoveStatistics, Report, Score};
 use crate::search::generator;
-use shakmaty::{Move, Position};
+use shakmaty::Move;
 use std::cmp::Ordering;
 
 /// One evaluation a position. Above 0, [`Parameters::temperature`](crate::search::Parameters::temperature) samples the move
@@ -43,28 +43,14 @@ pub(super) fn priors(
     backend: &dyn Backend,
     positions: &[Candidates<'_>],
 ) -> Result<(Vec<Priors>, Vec<Value>), AgentError> {
-    let encoder = &backend.properties().encoder;
-    let mut batch = Batch::default();
-    let legal: Vec<_> = positions
-        .iter()
-        .map(|position| position.game.position().legal_moves())
-        .collect();
-    for (position, legal) in positions.iter().zip(&legal) {
-        batch.push(position.game, legal, encoder)?;
-    }
-    let mut evaluations = Evaluations::default();
-    backend.evaluate(&batch, &mut evaluations)?;
-    let priors = positions.iter().zip(&legal).enumerate();
-    let priors = priors.map(|(index, (position, legal))| {
-        let mut priors = evaluations.logits(index).to_vec();
-        softmax(&mut priors, 1.0);
-        let priors = legal.iter().copied().zip(priors);
-        priors
-            .filter(|(mv, _)| position.moves.contains(mv))
-            .collect()
+    let evaluated = evaluate_games(backend, positions.iter().map(|position| position.game))?;
+    let evaluated = positions.iter().zip(&evaluated);
+    let evaluated = evaluated.map(|(position, evaluated)| {
+        let candidates = evaluated.priors();
+        let candidates = candidates.filter(|(mv, _)| position.moves.contains(mv));
+        (candidates.collect(), evaluated.value)
     });
-    let values = (0..positions.len()).map(|index| evaluations.value(index));
-    Ok((priors.collect(), values.collect()))
+    Ok(evaluated.unzip())
 }
 
 /// The moves by their priors, with the likeliest as the choice.

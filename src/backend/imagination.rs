@@ -5,9 +5,10 @@ use crate::network::{self, ArchitectureConfig, OpenError, Output, World};
 use crate::nn::torch::{self, NetworkError, Numbers, TorchError};
 use crate::nn::{
     BackendError, CodePolicy, DeviceChoice, Imagination, Imagined, ImaginedBoard, Precision, Scene,
-    Value, softmax,
+    Value,
 };
 use crate::panics;
+use crate::softmax::softmax;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};

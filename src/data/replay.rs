@@ -95,14 +95,30 @@ pub fn replay(
         |node| places[node].ply,
         |step| {
             if kept[step.node] {
-                let place = &places[step.node];
-                let policy = target_of(record, &step, place)?;
-                let game = Encoded::of(step.game, format);
-                emit(game.sample(&step.legal, policy, place, variations));
+                emit(sample(
+                    format,
+                    record,
+                    &step,
+                    &places[step.node],
+                    variations,
+                )?);
             }
             Ok(())
         },
     )
+}
+
+/// The sample of a labelled node, as networks of the input `format` read it.
+pub(super) fn sample(
+    format: InputFormat,
+    record: &Record,
+    step: &Step<'_>,
+    place: &Labelled,
+    variations: VariationWeight,
+) -> Result<Sample, ReplayError> {
+    let policy = target_of(record, step, place)?;
+    let game = Encoded::of(step.game, format);
+    Ok(game.sample(&step.legal, policy, place, variations))
 }
 
 /// A position of a game's main line, as a network reads it.
@@ -141,7 +157,7 @@ pub(super) fn along(
         let legal = Legal::of(&moves, turn);
         let (mv, played) = find(&moves, &legal, turn, index, node.ordinal)?;
         let labelled = labelled(record, &places, index);
-        let (_, target) = match labelled == index {
+        let (chosen, target) = match labelled == index {
             true => (mv, played),
             false => find(
                 &moves,
@@ -156,6 +172,7 @@ pub(super) fn along(
             game: &game,
             moves: &moves,
             legal,
+            played: chosen,
             target,
         };
         let place = Labelled {
@@ -198,12 +215,14 @@ pub(super) struct Step<'a> {
     pub game: &'a Game,
     pub moves: &'a [Move],
     pub legal: Legal,
+    /// Its move.
+    pub played: Move,
     /// The policy index of its move.
     pub target: u16,
 }
 
 /// The nodes of `wanted` and all nodes that lead to their positions.
-fn with_ancestors(record: &Record, wanted: Vec<bool>) -> Vec<bool> {
+pub(super) fn with_ancestors(record: &Record, wanted: Vec<bool>) -> Vec<bool> {
     let mut needed = wanted;
     let mut latest: Vec<usize> = Vec::new();
     let mut before = Vec::with_capacity(needed.len());
@@ -263,6 +282,7 @@ pub(super) fn walk(
             game: &game,
             moves: &moves,
             legal,
+            played: mv,
             target,
         })?;
     }

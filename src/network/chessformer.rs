@@ -223,15 +223,14 @@ impl Chessformer {
         (tokens, logits)
     }
 
-    /// The players' ratings i64 [B, 2] in rows, if the network reads them.
-    fn ratings(&self, rows: &Tensor) -> Option<Tensor> {
-        let place = RATINGS as i64;
-        self.config.elo.then(|| rows.narrow(1, place, 2))
-    }
-
-    /// Tokens [B, 64, width] of positions after the last layer, which
-    /// [`Evaluator::read`] reads.
-    pub(super) fn tokens(&self, weights: &Weights, positions: Positions, tap: &Tap) -> Tensor {
+    /// Tokens [B, 64, width] of positions before the first layer, and what attacks add to
+    /// the logits of all layers.
+    pub(super) fn embedded(
+        &self,
+        weights: &Weights,
+        positions: Positions,
+        tap: &Tap,
+    ) -> (Tensor, Option<AttackLogits>) {
         let (tokens, attacks) = match positions {
             Positions::Rows(rows)
                 if !tap.is_open() && (self.is_fused(weights) || weights.are_frozen()) =>
@@ -255,10 +254,39 @@ impl Chessformer {
             let biases = biases.view([-1, self.config.heads, 64, 64]);
             tap.give("attacks", &biases);
         }
-        let board = Board {
-            attacks: attacks.as_ref(),
-            ..self.board()
-        };
+        (tokens, attacks)
+    }
+
+    /// What every layer is told of the boards besides their tokens.
+    pub(super) fn board<'a>(&'a self, attacks: Option<&'a AttackLogits>) -> Board<'a> {
+        Board {
+            displacements: Some(&self.constants.displacements),
+            attacks,
+        }
+    }
+
+    /// Its layers.
+    pub(super) fn layers(&self) -> &[EncoderLayer] {
+        &self.layers
+    }
+
+    /// Logits f32 [B, 1858] of the moves, off the tokens after the last layer.
+    pub(super) fn moves(&self, weights: &Weights, x: &Tensor) -> Tensor {
+        let [moves] = dense_mish(weights, x, [&self.policy_embedding]);
+        self.policy.forward(weights, &moves, &self.constants.policy)
+    }
+
+    /// The players' ratings i64 [B, 2] in rows, if the network reads them.
+    fn ratings(&self, rows: &Tensor) -> Option<Tensor> {
+        let place = RATINGS as i64;
+        self.config.elo.then(|| rows.narrow(1, place, 2))
+    }
+
+    /// Tokens [B, 64, width] of positions after the last layer, which
+    /// [`Evaluator::read`] reads.
+    pub(super) fn tokens(&self, weights: &Weights, positions: Positions, tap: &Tap) -> Tensor {
+        let (tokens, attacks) = self.embedded(weights, positions, tap);
+        let board = self.board(attacks.as_ref());
         encode(&self.layers, weights, tokens, board, tap)
     }
 
@@ -317,14 +345,6 @@ impl Chessformer {
         let moves_left = self.moves_left.forward(weights, &moves_left);
         outputs.set(Output::MovesLeft, moves_left);
         outputs
-    }
-
-    /// What attention is told of every board.
-    pub(super) fn board(&self) -> Board<'_> {
-        Board {
-            displacements: Some(&self.constants.displacements),
-            attacks: None,
-        }
     }
 
     /// The weights that generate the biases of attention in all layers, if GAB does.

@@ -4,6 +4,7 @@
 use super::architecture::Architecture;
 use super::chessformer::config::ModelConfig;
 use super::chessformer::{self, Chessformer};
+use super::diffusion::{Diffusion, DiffusionConfig, DiffusionConfigError};
 use super::gpt::{Gpt, GptConfig, GptConfigError};
 use super::graph::config::GraphConfig;
 use super::lc0::choice::HeadChoice;
@@ -42,6 +43,11 @@ pub enum ArchitectureConfig {
         /// Its sizes.
         model: GptConfig,
     },
+    /// [`Diffusion`](super::Diffusion).
+    Diffusion {
+        /// Its sizes.
+        model: DiffusionConfig,
+    },
     /// [`World`](super::World).
     World {
         /// Its sizes.
@@ -51,6 +57,12 @@ pub enum ArchitectureConfig {
     Onnx {
         /// Its operators.
         model: GraphConfig,
+    },
+    /// The family of a test.
+    #[cfg(test)]
+    Toy {
+        /// Its sizes.
+        model: super::toy::ToyConfig,
     },
 }
 
@@ -63,8 +75,11 @@ impl ArchitectureConfig {
             ArchitectureConfig::Lc0 { .. } => "lc0",
             ArchitectureConfig::Maia3 { .. } => "maia3",
             ArchitectureConfig::Gpt { .. } => "gpt",
+            ArchitectureConfig::Diffusion { .. } => "diffusion",
             ArchitectureConfig::World { .. } => "world",
             ArchitectureConfig::Onnx { .. } => "onnx",
+            #[cfg(test)]
+            ArchitectureConfig::Toy { .. } => "toy",
         }
     }
 
@@ -75,8 +90,11 @@ impl ArchitectureConfig {
             ArchitectureConfig::Lc0 { model, .. } => model.layers(),
             ArchitectureConfig::Maia3 { model } => model.layers,
             ArchitectureConfig::Gpt { model } => model.layers,
+            ArchitectureConfig::Diffusion { model } => model.trunk.layers,
             ArchitectureConfig::World { model } => model.layers(),
             ArchitectureConfig::Onnx { .. } => 0,
+            #[cfg(test)]
+            ArchitectureConfig::Toy { .. } => 1,
         }
     }
 
@@ -90,8 +108,11 @@ impl ArchitectureConfig {
             ArchitectureConfig::Lc0 { model, heads } => Box::new(Lc0::new(model, *heads, device)?),
             ArchitectureConfig::Maia3 { model } => Box::new(Maia3::new(model, device)?),
             ArchitectureConfig::Gpt { model } => Box::new(Gpt::new(model, device)?),
+            ArchitectureConfig::Diffusion { model } => Box::new(Diffusion::new(model, device)?),
             ArchitectureConfig::World { model } => Box::new(World::new(model, device)?),
             ArchitectureConfig::Onnx { .. } => return Err(ArchitectureError::Graph),
+            #[cfg(test)]
+            ArchitectureConfig::Toy { model } => Box::new(super::toy::Toy::new(model, device)),
         })
     }
 }
@@ -111,6 +132,9 @@ pub enum ArchitectureError {
     /// The sizes of a GPT do not fit each other.
     #[error(transparent)]
     Gpt(#[from] GptConfigError),
+    /// The sizes of a denoiser of futures do not fit each other.
+    #[error(transparent)]
+    Diffusion(#[from] DiffusionConfigError),
     /// The sizes of a world model do not fit each other.
     #[error(transparent)]
     World(#[from] WorldConfigError),

@@ -122,7 +122,7 @@ impl World {
         moves: &Tensor,
         past: &mut Past,
     ) -> Tensor {
-        let board = self.encoder.board();
+        let board = self.encoder.board(None);
         self.dynamics.step(weights, latents, moves, past, board)
     }
 

@@ -1,6 +1,7 @@
 //! A backend that is held against another one at every batch, as Lc0's `check`.
 
-use super::{Backend, BackendError, Batch, Evaluations, Imagination, Properties, softmax};
+use super::{Backend, BackendError, Batch, Evaluations, Imagination, Properties};
+use crate::softmax::softmax;
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 mod augment;
 mod average;
 mod check;
+mod diffusion;
 mod distillation;
 mod guard;
 mod keep;
@@ -17,6 +18,7 @@ mod unroll;
 pub use augment::AugmentConfig;
 pub use average::AverageConfig;
 pub use check::ConfigError;
+pub use diffusion::{DiffusionTraining, MaskSchedule};
 pub use distillation::DistillationConfig;
 pub use guard::GuardConfig;
 pub use keep::KeepConfig;
@@ -119,6 +121,9 @@ pub struct TrainConfig {
     /// text, as in `embedding.*`.
     #[serde(default)]
     pub frozen: Vec<String>,
+    /// How a denoiser of futures is trained.
+    #[serde(default)]
+    pub diffusion: DiffusionTraining,
     /// The optimizer.
     #[serde(default)]
     pub optimizer: OptimizerConfig,

@@ -5,10 +5,12 @@
 //! every family, and knows terms by their names alone.
 
 mod games;
+mod horizon;
 pub(super) mod positions;
 mod unroll;
 
 pub(super) use games::Games;
+pub(super) use horizon::Horizon;
 pub(super) use positions::Positions;
 pub use positions::TeacherError;
 pub(super) use unroll::Unroll;
@@ -19,10 +21,12 @@ use super::error::TrainError;
 use crate::data::examples::Examples;
 use crate::data::loader::{Batch, BatchOf};
 use crate::network::{Parameter, Weights};
+use crate::nn::torch;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::{Map, Value};
 use std::fmt::Debug;
+use tch::kind::Element;
 use tch::{Device, Tensor};
 
 /// A loss or an accuracy, of which training reports the mean.
@@ -116,6 +120,11 @@ fn random_of<C>(seed: u64, batch: &Batch<C>) -> Xoshiro256PlusPlus {
             .rotate_left(29)
     });
     Xoshiro256PlusPlus::seed_from_u64(seed)
+}
+
+/// The values on the device, as a vector. Copies to a GPU do not wait for it.
+fn send<T: Element>(values: &[T], device: Device) -> Tensor {
+    torch::send(Tensor::from_slice(values), device)
 }
 
 /// Samples side by side, of which a micro-batch takes some.

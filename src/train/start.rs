@@ -4,7 +4,8 @@ use super::checkpoint::{Checkpoint, CheckpointError};
 use super::config::{ConfigError, TrainConfig};
 use crate::network::chessformer::{GrowError, grow};
 use crate::network::{
-    self, Architecture, ArchitectureConfig, OpenError, Weights, WeightsError, World, world,
+    self, Architecture, ArchitectureConfig, ArchitectureError, Chessformer, OpenError, Parameter,
+    Weights, WeightsError, World, world,
 };
 use crate::nn::CodePolicy;
 use std::any::Any;
@@ -128,6 +129,21 @@ fn take_over(
             let fresh = Weights::from_flat(fresh, parameters);
             grow(&from, &trained.tensors, &to, &fresh, parameters)
                 .map_err(|source| StartError::Grow { path, source })
+        }
+        // A denoiser of futures begins as the Chessformer that it is grown from.
+        (
+            ArchitectureConfig::Chessformer { model: from },
+            ArchitectureConfig::Diffusion { model: to },
+        ) => {
+            let trunk = Chessformer::new(&to.trunk, Device::Cpu)
+                .map_err(|error| ConfigError::from(ArchitectureError::from(error)))?;
+            let parameters = trunk.parameters();
+            let count = parameters.iter().map(Parameter::count).sum();
+            let own = Weights::from_flat(&fresh.narrow(0, 0, count), parameters);
+            let trunk = grow(&from, &trained.tensors, &to.trunk, &own, parameters)
+                .map_err(|source| StartError::Grow { path, source })?;
+            let rest = fresh.narrow(0, count, fresh.size()[0] - count);
+            Ok(Tensor::cat(&[trunk, rest], 0))
         }
         (ArchitectureConfig::Chessformer { model: from }, ArchitectureConfig::World { .. }) => {
             let fresh = Weights::from_flat(fresh, parameters);

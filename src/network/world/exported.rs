@@ -98,7 +98,7 @@ fn step(world: &World) -> TracedMethod<'_> {
             let weights = weights_of(weights);
             // The caller keeps no more than the context.
             let mut past = Past::of(keys, values, i64::MAX);
-            let board = world.encoder.board();
+            let board = world.encoder.board(None);
             let next = world
                 .dynamics
                 .step(&weights, latents, moves, &mut past, board);

@@ -188,6 +188,7 @@ impl TrainConfig {
             share("augment.hide_ratings", self.augment.hide_ratings),
             share("augment.random_moves", self.augment.random_moves),
             share("augment.hide_result", self.augment.hide_result),
+            share("diffusion.unknown", self.diffusion.unknown),
             below_one("optimizer.beta1", optimizer.beta1),
             below_one("optimizer.beta2", optimizer.beta2),
             below_one("optimizer.muon_momentum", optimizer.muon_momentum),
@@ -207,6 +208,8 @@ impl TrainConfig {
                 );
             }
         }
+        let future = self.diffusion.weights();
+        values.extend(future.map(|(name, value)| weight(name, value)));
         let plies = self.unroll.plies;
         let fits = (1..=UnrollConfig::MOST).contains(&plies);
         values.push(("unroll.plies", plies as f64, fits, UnrollConfig::PLIES));

@@ -2,6 +2,7 @@
 
 use crate::data::examples::{Columns, PositionColumns};
 use crate::encode::{POLICY_SIZE, WIDTH};
+use crate::train::objective::send;
 use tch::{Device, Kind, Tensor};
 
 /// The targets of B positions, from the mover's view.
@@ -51,28 +52,14 @@ impl Targets {
     }
 }
 
-/// A tensor of the CPU on a device.
-pub(in crate::train::objective) fn send(tensor: Tensor, device: Device) -> Tensor {
-    match device {
-        // From pinned memory the copy is asynchronous.
-        Device::Cuda(_) => {
-            let kind = tensor.kind();
-            tensor
-                .pin_memory(device)
-                .to_device_(device, kind, true, false)
-        }
-        _ => tensor,
-    }
-}
-
 /// Rows i64 [B, WIDTH] and their targets.
 pub(in crate::train::objective) fn upload(
     batch: &PositionColumns,
     device: Device,
 ) -> (Tensor, Targets) {
     let count = batch.len() as i64;
-    let integers = |values: &[i64]| send(Tensor::from_slice(values), device);
-    let floats = |values: &[f32]| send(Tensor::from_slice(values), device);
+    let integers = |values: &[i64]| send(values, device);
+    let floats = |values: &[f32]| send(values, device);
 
     let bits = Tensor::arange(64, (Kind::Int64, device));
     let legal = integers(batch.legal_words())

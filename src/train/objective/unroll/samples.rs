@@ -6,7 +6,8 @@ use crate::network::OutputSet;
 use crate::network::bitboards;
 use crate::train::objective::Narrow;
 use crate::train::objective::positions::loss::loss_weights;
-use crate::train::objective::positions::tensors::{Targets, send, upload};
+use crate::train::objective::positions::tensors::{Targets, upload};
+use crate::train::objective::send;
 use tch::{Device, Kind, Tensor};
 
 /// Planes of a position's pieces: ours from pawn to king, then theirs.
@@ -58,8 +59,8 @@ impl UnrollSamples {
         let (rows, targets) = upload(&columns.positions, device);
         let (rows, targets) = (cut(&rows), targets.map(&cut));
         let moments: Vec<i8> = columns.moments.iter().map(|&it| it as i8).collect();
-        let moments = cut(&send(Tensor::from_slice(&moments), device));
-        let moves = send(Tensor::from_slice(&columns.moves), device);
+        let moments = cut(&send(&moments, device));
+        let moves = send(&columns.moves, device);
         let board = boards.classes(&rows);
         let changed = boards.changed(&board.view([count, plies + 1, 64]));
         let changed = changed.flatten(0, 1);

@@ -1,0 +1,89 @@
+//! The sizes of a denoiser of futures.
+
+use crate::network::chessformer::{self, ModelConfig};
+use serde::{Deserialize, Serialize};
+
+/// Most plies that a network looks ahead.
+pub const LONGEST_HORIZON: i64 = 7;
+
+/// The sizes of a denoiser of futures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiffusionConfig {
+    /// Plies that it looks ahead, up to [`LONGEST_HORIZON`]. With 0 it is its trunk.
+    #[serde(default = "default_horizon")]
+    pub horizon: i64,
+    /// What stands where a square is not known.
+    #[serde(default)]
+    pub noise: NoiseKind,
+    /// What of the future it imagines.
+    #[serde(default)]
+    pub futures: FuturesKind,
+    /// The Chessformer that every board goes through.
+    pub trunk: ModelConfig,
+}
+
+fn default_horizon() -> i64 {
+    4
+}
+
+/// What stands where a square is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NoiseKind {
+    /// A mark that says so, on what stands there now.
+    #[default]
+    Absorbing,
+    /// A class drawn at random, without a mark.
+    Uniform,
+}
+
+/// What of the future is imagined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FuturesKind {
+    /// Boards and the moves between them.
+    #[default]
+    #[serde(rename = "states+moves")]
+    StatesAndMoves,
+    /// Moves; boards stay unknown.
+    #[serde(rename = "moves")]
+    Moves,
+    /// Boards; moves stay unknown.
+    #[serde(rename = "states")]
+    States,
+}
+
+impl FuturesKind {
+    /// Whether boards are imagined.
+    #[must_use]
+    pub fn has_states(self) -> bool {
+        self != FuturesKind::Moves
+    }
+
+    /// Whether moves behind the first are imagined.
+    #[must_use]
+    pub fn has_moves(self) -> bool {
+        self != FuturesKind::States
+    }
+}
+
+/// Why sizes make no denoiser.
+#[derive(Debug, thiserror::Error)]
+pub enum DiffusionConfigError {
+    /// It would look too far ahead.
+    #[error("its horizon is {0}, but must be in 0…{LONGEST_HORIZON}")]
+    Horizon(i64),
+    /// The sizes of the trunk do not fit each other.
+    #[error("its trunk: {0}")]
+    Trunk(#[from] chessformer::ConfigError),
+}
+
+impl DiffusionConfig {
+    /// Checks what the trunk does not check.
+    pub(super) fn check(&self) -> Result<(), DiffusionConfigError> {
+        match (0..=LONGEST_HORIZON).contains(&self.horizon) {
+            true => Ok(()),
+            false => Err(DiffusionConfigError::Horizon(self.horizon)),
+        }
+    }
+}

@@ -94,33 +94,50 @@ impl WorldImagination {
         });
         let parts: Vec<_> = parts.collect();
         let [kept, squares, width] = self.frozen.shape();
-        let shape = [parts.len() as i64, kept, squares, width];
-        let side_by_side = |boards: &[Option<&Arc<ImaginedBoard>>]| {
-            let mut bytes = Vec::with_capacity(boards.len() * self.bytes);
-            for board in boards {
-                match board {
-                    Some(board) => bytes.extend_from_slice(board.bytes()),
-                    None => bytes.resize(bytes.len() + self.bytes, 0),
-                }
-            }
-            Tensor::from_data_size(&bytes, &shape, self.frozen.kind())
-        };
+        let (rows, kind) = (parts.len() as i64, self.frozen.kind());
+        let of_square = width as usize * kind.elt_size_in_bytes();
+        let of_part = squares as usize * of_square;
+        let latents: Vec<u8> = parts
+            .iter()
+            .flat_map(|(from, ..)| from.bytes()[..of_part].iter().copied())
+            .collect();
+        let latents = Tensor::from_data_size(&latents, &[rows, squares, width], kind);
         let steps = parts.iter().map(|(_, path, _)| path.len()).max();
         let steps = steps.unwrap_or(0).min(self.context - 1);
-        let of_age = |age: usize| -> Vec<Option<&Arc<ImaginedBoard>>> {
-            parts.iter().map(|(_, path, _)| path.get(age)).collect()
+        let board = |path: &Vec<Arc<ImaginedBoard>>, age: usize| {
+            path.get(age).filter(|board| board.has_step()).cloned()
         };
-        let path: Vec<Tensor> = (0..steps).map(|age| side_by_side(&of_age(age))).collect();
-        let from: Vec<_> = parts.iter().map(|&(from, ..)| Some(from)).collect();
-        let absent = parts.iter().flat_map(|(_, path, _)| {
-            (0..steps).map(|age| path.get(age).is_none_or(|board| !board.has_step()))
+        let boards = parts.iter().map(|(_, path, _)| {
+            let oldest_first = (0..steps).rev();
+            oldest_first.map(|age| (age, board(path, age))).collect()
         });
+        let boards: Vec<Vec<(usize, Option<Arc<ImaginedBoard>>)>> = boards.collect();
+        let mut past = Vec::with_capacity((kept - 1) as usize * parts.len() * steps * of_part);
+        for part in 1..kept as usize {
+            for boards in &boards {
+                for square in 0..squares as usize {
+                    for (age, board) in boards {
+                        // Sides take turns, and see the board from their own.
+                        let seen = if age % 2 == 0 { square ^ 56 } else { square };
+                        let start = part * of_part + seen * of_square;
+                        match board {
+                            Some(board) => {
+                                past.extend_from_slice(&board.bytes()[start..start + of_square]);
+                            }
+                            None => past.resize(past.len() + of_square, 0),
+                        }
+                    }
+                }
+            }
+        }
+        let shape = [kept - 1, rows, squares, steps as i64, width];
+        let past = Tensor::from_data_size(&past, &shape, kind);
+        let absent = boards.iter().flatten().map(|(_, board)| board.is_none());
         let absent: Vec<bool> = absent.collect();
-        let absent = Tensor::from_slice(&absent).view([parts.len() as i64, steps as i64]);
+        let absent = Tensor::from_slice(&absent).view([rows, steps as i64]);
         let moves: Vec<i64> = parts.iter().map(|&(_, _, mv)| mv.into()).collect();
         let moves = Tensor::from_slice(&moves);
-        self.frozen
-            .step(&side_by_side(&from), &path, &absent, &moves)
+        self.frozen.step(&latents, &past, &absent, &moves)
     }
 
     /// Reads what was seen of the scenes at these places.

@@ -97,27 +97,22 @@ impl FrozenWorld {
         self.seen(&latents, &Tensor::cat(&[latents.unsqueeze(1), none], 1))
     }
 
-    /// What comes of moves, entries of the policy i64 `[B]`, from boards of which this is
-    /// kept, [B, 1 + 2 · blocks, 64, width]. `path` is what was kept on the way there, the
-    /// latest first, T tensors of that shape; `absent` bool [B, T] says which of them did
-    /// not come of a step.
+    /// What comes of moves, entries of the policy i64 `[B]`, from latents [B, 64, width].
+    /// `past` holds what was kept of T steps before besides latents, the oldest first,
+    /// [2 · blocks, B, 64, T, width]: by the squares as the side sees them that is to move
+    /// after these moves. `absent` bool [B, T] says which are none. T may be 0.
     #[must_use]
-    pub fn step(&self, from: &Tensor, path: &[Tensor], absent: &Tensor, moves: &Tensor) -> Seen {
+    pub fn step(&self, latents: &Tensor, past: &Tensor, absent: &Tensor, moves: &Tensor) -> Seen {
         let _inference = Inference::begin();
         let send = |tensor: &Tensor| tensor.to_device(self.device);
-        let path: Vec<Tensor> = path.iter().map(send).collect();
         let heads = self.world.model().encoder.heads;
-        let mut past = match path.is_empty() {
-            true => self.world.past(),
-            false => {
-                let context = self.world.model().context;
-                Past::of_path(&path, &send(absent), heads, context)
-            }
+        let mut past = match past.size()[3] {
+            0 => self.world.past(),
+            _ => Past::of_kept(&send(past), &send(absent), heads),
         };
-        let latents = send(from).select(1, 0);
         let next = self
             .world
-            .step(&self.weights, &latents, &send(moves), &mut past);
+            .step(&self.weights, &send(latents), &send(moves), &mut past);
         let kept = Tensor::cat(&[&next.unsqueeze(1), &past.newest()], 1);
         self.seen(&next, &kept)
     }

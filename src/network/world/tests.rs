@@ -295,7 +295,7 @@ fn its_file_does_what_it_does() {
     close(&represented.narrow(0, 0, 1), &latents);
     let ModelConfig { heads, width, .. } = config().encoder;
     let none = Tensor::zeros(
-        [2, 3, 64, heads, 0, width / heads],
+        [2, 3, 64, 0, heads, width / heads],
         (Kind::Float, Device::Cpu),
     );
     let (mut keys, mut values) = (none.copy(), none);
@@ -305,8 +305,8 @@ fn its_file_does_what_it_does() {
         let moves = Tensor::from_slice(&[mv, mv - 7, 5]);
         expected = world.step(weights, &expected, &moves, &mut past);
         // No more than the context, 3, with the new one.
-        let kept = keys.size()[4].min(2);
-        let last = |it: &Tensor| it.narrow(4, it.size()[4] - kept, kept);
+        let kept = keys.size()[3].min(2);
+        let last = |it: &Tensor| it.narrow(3, it.size()[3] - kept, kept);
         let inputs = [found, moves, last(&keys), last(&values)];
         let returned: [Tensor; 3] = run("step", &inputs).try_into().unwrap();
         [found, keys, values] = returned;
@@ -359,17 +359,25 @@ fn boards_that_are_kept_go_on_as_if_all_were_computed_again() {
                 let found = known.iter().find(|(moves, _)| moves == before);
                 found.unwrap().1.shallow_clone()
             };
-            // The latest first, no more than the context, 3, without the new one; another
+            // The oldest first, no more than the context, 3, without the new one; another
             // row looks back on nothing.
-            let back: Vec<Tensor> = (0..=ply).rev().take(2).map(board).collect();
-            let twice = |it: &Tensor| Tensor::cat(&[it, it], 0);
-            let back: Vec<Tensor> = back.iter().map(twice).collect();
-            let has_none = (0..=ply).rev().take(2).map(|length| length == 0);
-            let absent: Vec<bool> = has_none.collect();
-            let absent = [absent.clone(), vec![true; absent.len()]].concat();
+            let ages: Vec<usize> = (0..=ply.min(1)).rev().collect();
+            let of_age = |&age: &usize| {
+                let kept = board(ply - age).select(0, 0).narrow(0, 1, 4).unsqueeze(1);
+                match age % 2 {
+                    0 => kept.unflatten(2, [8, 8]).flip([2]).flatten(2, 3),
+                    _ => kept,
+                }
+            };
+            let back: Vec<Tensor> = ages.iter().map(of_age).collect();
+            let back = Tensor::stack(&back, 3);
+            let back = Tensor::cat(&[&back, &back], 1);
+            let absent = ages.iter().map(|&age| ply == age);
+            let absent: Vec<bool> = absent.chain(ages.iter().map(|_| true)).collect();
             let absent = Tensor::from_slice(&absent).view([2, -1]);
+            let from = board(ply).select(1, 0).repeat([2, 1, 1]);
             let moves = Tensor::from_slice(&[line[ply], line[ply]]);
-            let seen = frozen.step(&back[0], &back, &absent, &moves);
+            let seen = frozen.step(&from, &back, &absent, &moves);
             let kept = seen.kept.narrow(0, 0, 1);
             close(&kept.select(1, 0), &latents);
             let rules = world.rules(weights, &latents);

@@ -40,7 +40,7 @@ pub enum Scene {
     /// wanted.
     Present {
         /// The position.
-        input: Input,
+        input: Box<Input>,
         /// The moves.
         moves: Vec<u16>,
     },

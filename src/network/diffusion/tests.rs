@@ -199,7 +199,7 @@ fn everything_learns() {
     let square = |tensor: &Tensor| tensor.square().mean(None::<Kind>);
     let mut loss = square(&future.squares) + square(&future.moves.unwrap());
     for output in Output::ALL.into_iter().filter(|&it| model.has(it)) {
-        loss = loss + square(imagined.present.get(output).unwrap());
+        loss += square(imagined.present.get(output).unwrap());
     }
     loss.backward();
     let gradient = Weights::from_flat(&flat.grad(), model.parameters());

@@ -121,7 +121,7 @@ impl<'a> Latent<'a> {
 
     fn present(&self) -> Scene {
         Scene::Present {
-            input: Input::encode(self.shared.game),
+            input: Box::new(Input::encode(self.shared.game)),
             moves: self.root_moves.iter().map(|&(_, entry)| entry).collect(),
         }
     }
@@ -254,9 +254,9 @@ impl Environment for Latent<'_> {
         let mut imagined = self.imagine(&scenes)?.into_iter();
         let mut answers = Vec::with_capacity(self.batch.len());
         for asked in &self.batch {
-            let (at, value, board, end, moves, logits) = match asked {
-                &Asked::Ended { at, value } => (at, value, None, Some(value), vec![0], vec![0.0]),
-                &(Asked::Root { at } | Asked::After { at, .. }) => {
+            let (at, value, board, end, moves, logits) = match *asked {
+                Asked::Ended { at, value } => (at, value, None, Some(value), vec![0], vec![0.0]),
+                Asked::Root { at } | Asked::After { at, .. } => {
                     let Some(imagined) = imagined.next() else {
                         return Err(BackendError::Stopped);
                     };

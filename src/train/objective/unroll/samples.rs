@@ -57,7 +57,7 @@ impl UnrollSamples {
                 .flatten(0, 1),
         };
         let (rows, targets) = upload(&columns.positions, device);
-        let (rows, targets) = (cut(&rows), targets.map(&cut));
+        let (rows, targets) = (cut(&rows), targets.map(cut));
         let moments: Vec<i8> = columns.moments.iter().map(|&it| it as i8).collect();
         let moments = cut(&send(&moments, device));
         let moves = send(&columns.moves, device);

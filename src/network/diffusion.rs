@@ -224,7 +224,9 @@ impl Diffusion {
         positions: Positions,
         wanted: OutputSet,
     ) -> Outputs {
-        let x = x.select(1, 0).contiguous();
+        let x = x.select(1, 0);
+        // Kernels with packed weights read their input as it lies in memory.
+        let x = if weights.are_packed() { x.contiguous() } else { x };
         self.trunk.read(weights, &x, positions, wanted)
     }
 }

@@ -133,7 +133,7 @@ impl Constants {
         let scalars = Tensor::stack(&scalars.collect::<Vec<_>>(), 1);
         // No repetitions are known.
         let board = Tensor::cat(&[pieces, &pieces.narrow(2, 0, 1).zeros_like()], 2);
-        let history = board.repeat([1, 1, HISTORY as i64]);
+        let history = Tensor::cat(&[&board; HISTORY], 2);
         let mut parts = vec![history, scalars];
         let others = words - boards - SCALARS;
         if others > 0 {
@@ -173,7 +173,8 @@ impl Constants {
                 }
                 None => copy.shallow_clone(),
             };
-            let history = Tensor::cat(&[&board, &none], 1).repeat([1, HISTORY as i64, 1, 1]);
+            let board = Tensor::cat(&[&board, &none], 1);
+            let history = Tensor::cat(&[&board; HISTORY], 1);
             Tensor::cat(&[&history, rights, &turn, &rest], 1)
         });
         let boards: Vec<Tensor> = std::iter::once(planes.shallow_clone()).chain(boards).collect();

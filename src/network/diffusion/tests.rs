@@ -256,7 +256,9 @@ fn its_file_plays_its_first_step() {
         let network = Network::new(Box::new(model) as Box<dyn Evaluator>, &flat, about);
         let path = folder.path().join("test.pt");
         network.write(ExportPrecision::F32, &path).unwrap();
-        let opened = open(&std::fs::read(&path).unwrap(), CodePolicy::Checked).unwrap();
+        let file = std::fs::read(&path).unwrap();
+        crate::nn::torch::open(&file, CodePolicy::Checked).unwrap();
+        let opened = open(&file, CodePolicy::Checked).unwrap();
         let script = CModule::load(&path).unwrap();
         for count in [1, 7] {
             let rows = rows().narrow(0, 0, count).narrow(1, 0, 110);

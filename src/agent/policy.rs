@@ -3,7 +3,8 @@
 use super::Options;
 use super::immediate::Candidates;
 use super::sampling::sample;
-use crate::nn::{Backend, Batch, Evaluations, Value, softmax};
+use crate::chess::Game;
+use crate::nn::{Backend, BackendError, Batch, Evaluations, Value, softmax};
 use crate::play::{AgentError, Choice, Line, MoveStatistics, Report, Score};
 use crate::search::generator;
 use shakmaty::{Move, Position};
@@ -23,15 +24,20 @@ pub(super) fn answer(
     Ok(choices
         .map(|((position, priors), value)| {
             let mut choice = lay_out(value, lines, priors);
-            if options.search.temperature > 0.0 {
-                let random = &mut generator(&options.search, position.game);
-                let priors: Vec<f32> = choice.statistics.iter().map(|of| of.prior).collect();
-                let place = sample(&priors, options.search.temperature, options.top_p, random);
-                choice.best = place.map(|place| choice.statistics[place].mv);
-            }
+            choose(&mut choice, options, position.game);
             choice
         })
         .collect())
+}
+
+/// Samples the choice from the priors, if options say so.
+pub(super) fn choose(choice: &mut Choice, options: &Options, game: &Game) {
+    if options.search.temperature > 0.0 {
+        let random = &mut generator(&options.search, game);
+        let priors: Vec<f32> = choice.statistics.iter().map(|of| of.prior).collect();
+        let place = sample(&priors, options.search.temperature, options.top_p, random);
+        choice.best = place.map(|place| choice.statistics[place].mv);
+    }
 }
 
 /// Moves with their priors, in the order of generation.
@@ -43,6 +49,17 @@ pub(super) fn priors(
     backend: &dyn Backend,
     positions: &[Candidates<'_>],
 ) -> Result<(Vec<Priors>, Vec<Value>), AgentError> {
+    let evaluate = |batch: &Batch, out: &mut Evaluations| backend.evaluate(batch, out);
+    let (priors, values, ()) = priors_by(backend, positions, evaluate)?;
+    Ok((priors, values))
+}
+
+/// The same by what fills evaluations, with what it says besides.
+pub(super) fn priors_by<T>(
+    backend: &dyn Backend,
+    positions: &[Candidates<'_>],
+    evaluate: impl FnOnce(&Batch, &mut Evaluations) -> Result<T, BackendError>,
+) -> Result<(Vec<Priors>, Vec<Value>, T), AgentError> {
     let encoder = &backend.properties().encoder;
     let mut batch = Batch::default();
     let legal: Vec<_> = positions
@@ -53,7 +70,7 @@ pub(super) fn priors(
         batch.push(position.game, legal, encoder)?;
     }
     let mut evaluations = Evaluations::default();
-    backend.evaluate(&batch, &mut evaluations)?;
+    let said = evaluate(&batch, &mut evaluations)?;
     let priors = positions.iter().zip(&legal).enumerate();
     let priors = priors.map(|(index, (position, legal))| {
         let mut priors = evaluations.logits(index).to_vec();
@@ -64,7 +81,7 @@ pub(super) fn priors(
             .collect()
     });
     let values = (0..positions.len()).map(|index| evaluations.value(index));
-    Ok((priors.collect(), values.collect()))
+    Ok((priors.collect(), values.collect(), said))
 }
 
 /// The moves by their priors, with the likeliest as the choice.

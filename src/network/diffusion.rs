@@ -14,6 +14,7 @@
 //! playing as it.
 
 pub mod config;
+mod decode;
 mod futures;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ mod tests;
 pub use config::{
     DiffusionConfig, DiffusionConfigError, FuturesKind, LONGEST_HORIZON, NoiseKind,
 };
+pub use decode::{Revealed, RevealedBoard, RevealedMove};
 pub use futures::{Futures, marks_of};
 
 use super::architecture::{Architecture, NotAnEvaluator};
@@ -149,7 +151,7 @@ impl Diffusion {
 
     /// One step of denoising: what is to be made of positions, by their rows i64
     /// [B, 104 + scalars], when so much of their futures is known. Of the outputs those
-    /// that are `wanted`.
+    /// that are `wanted`. The futures may have fewer plies than the horizon.
     #[must_use]
     pub fn imagine(
         &self,
@@ -158,7 +160,8 @@ impl Diffusion {
         futures: &Futures,
         wanted: OutputSet,
     ) -> Imagined {
-        let Some(parts) = &self.imagination else {
+        let parts = self.imagination.as_ref();
+        let Some(parts) = parts.filter(|_| futures.pieces.size()[1] > 0) else {
             let positions = Positions::Rows(rows);
             return Imagined {
                 present: self.trunk.forward(weights, positions, wanted, &Tap::default()),
@@ -167,7 +170,7 @@ impl Diffusion {
         };
         let x = self.tokens(parts, weights, rows, futures);
         let present = self.present(weights, &x, Positions::Rows(rows), wanted);
-        let horizon = self.config.horizon;
+        let horizon = futures.pieces.size()[1];
         let squares = parts.squares.forward(weights, &x.narrow(1, 1, horizon));
         let moves = (horizon > 1).then(|| {
             let x = x.narrow(1, 1, horizon - 1).flatten(0, 1);
@@ -207,13 +210,13 @@ impl Diffusion {
         let (x, attacks) = self.trunk.tokens(weights, boards, &tap);
         let board = self.trunk.board(attacks.as_ref());
         let mut x = parts.marked(weights, x, marks);
-        let condition = parts.condition(weights, noise);
+        let condition = parts.condition(weights, noise, marks.size()[1]);
         let layers = self.trunk.layers().iter();
         for (layer, time) in layers.zip(&parts.time) {
             x = parts.look_around(weights, time, &x, &condition);
             x = layer.forward(weights, &x, board, &tap);
         }
-        x.unflatten(0, [-1, 1 + self.config.horizon])
+        x.unflatten(0, [-1, marks.size()[1]])
     }
 
     /// What is read off the present board of tokens [B, T, 64, width].
@@ -274,16 +277,17 @@ impl Imagination {
         let boards = marks.size()[1];
         let marks = bitboards::squares(&marks.flatten(0, 1), &self.constants.shifts, &x);
         let x = x + marks.matmul(&weights[self.marks].transpose(0, 1));
-        let ply = weights[self.ply].unsqueeze(1);
+        let ply = weights[self.ply].narrow(0, 0, boards).unsqueeze(1);
         (x.unflatten(0, [-1, boards]) + ply).flatten(0, 1)
     }
 
     /// What layers are told of the noise f32 `[B]` and of plies, [B, 1, T, CONDITION].
-    fn condition(&self, weights: &Weights, noise: &Tensor) -> Tensor {
+    fn condition(&self, weights: &Weights, noise: &Tensor, boards: i64) -> Tensor {
         let angles = noise.unsqueeze(1) * &self.waves;
         let waves = Tensor::cat(&[angles.cos(), angles.sin()], 1).to_kind(weights.kind());
         let noise = self.noise.forward(weights, &waves).unsqueeze(1);
-        (noise + &weights[self.condition]).silu().unsqueeze(1)
+        let plies = weights[self.condition].narrow(0, 0, boards);
+        (noise + plies).silu().unsqueeze(1)
     }
 
     /// Tokens [B · T, 64, width] after squares saw the same squares of other boards.

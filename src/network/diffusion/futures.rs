@@ -56,7 +56,8 @@ impl Constants {
     pub fn new(horizon: i64, noise: NoiseKind, device: Device) -> Constants {
         let half = |count: i64| -> Vec<i64> { (0..count).map(|it| (it + count / 2) % count).collect() };
         let unknown = (noise == NoiseKind::Uniform).then(|| {
-            let boards: Vec<i64> = (0..horizon).flat_map(random_board).collect();
+            let boards = (1..=horizon).flat_map(|ply| random_board(ply).planes());
+            let boards: Vec<i64> = boards.map(|plane| plane as i64).collect();
             Tensor::from_slice(&boards)
                 .view([1, horizon, PIECES])
                 .to_device(device)
@@ -188,15 +189,15 @@ impl Constants {
     }
 }
 
-/// A board of classes drawn by an unchanging draw, as bitboards.
-fn random_board(ply: i64) -> [i64; PIECES as usize] {
+/// A board of classes drawn by an unchanging draw.
+pub(super) fn random_board(ply: i64) -> Squares {
     use rand::{Rng, SeedableRng};
     let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(ply as u64);
     let mut squares = Squares::default();
     for square in 0..64 {
         squares.set(square, random.random_range(0..crate::encode::SQUARE_CLASSES));
     }
-    squares.planes().map(|plane| plane as i64)
+    squares
 }
 
 impl Futures {

@@ -3,7 +3,8 @@ use crate::chess::Game;
 use crate::encode::{Input, Squares, WIDTH};
 use crate::network::chessformer::{ModelConfig, PositionConfig};
 use crate::network::{About, Network, open};
-use crate::nn::CodePolicy;
+use crate::nn::torch::Program;
+use crate::nn::{CodePolicy, Decoding};
 use crate::nn::torch::ExportPrecision;
 use tch::{CModule, IValue};
 
@@ -276,5 +277,116 @@ fn its_file_plays_its_first_step() {
                 assert!(off(expected, &found) < 1e-4);
             }
         }
+    }
+}
+
+fn decoding(steps: usize, horizon: usize) -> Decoding {
+    Decoding {
+        steps,
+        horizon,
+        ..Decoding::default()
+    }
+}
+
+#[test]
+fn futures_are_revealed_step_by_step() {
+    let _guard = tch::no_grad_guard();
+    for (noise, kind) in [
+        (NoiseKind::Absorbing, FuturesKind::StatesAndMoves),
+        (NoiseKind::Uniform, FuturesKind::StatesAndMoves),
+        (NoiseKind::Absorbing, FuturesKind::States),
+        (NoiseKind::Absorbing, FuturesKind::Moves),
+    ] {
+        let model = build(&DiffusionConfig {
+            futures: kind,
+            ..config(noise)
+        });
+        let weights = weights(&model, &parameters(&model)[1]);
+        let rows = rows();
+        let plain = model.forward(&weights, Positions::Rows(&rows), all(), &Tap::default());
+        let (once, foreseen) = model.decode(&weights, &rows, decoding(1, 0), all(), |_, _| {});
+        assert!(off(once.policy(), plain.policy()) < 1e-5);
+        assert_eq!((foreseen.len(), foreseen[0].boards.len()), (7, 3));
+        for steps in [2, 5, 10] {
+            let mut unknown: Vec<u32> = Vec::new();
+            let count = |states: &[Revealed]| -> u32 {
+                let squares = states.iter().flat_map(|state| &state.boards);
+                let moves = states.iter().flat_map(|state| &state.moves);
+                squares.map(|it| it.unknown.count_ones()).sum::<u32>()
+                    + moves.map(|it| u32::from(!it.is_known)).sum::<u32>()
+            };
+            let seen = |step: usize, states: &[Revealed]| {
+                assert_eq!(step, unknown.len() + 1);
+                unknown.push(count(states));
+            };
+            let (last, foreseen) = model.decode(&weights, &rows, decoding(steps, 0), all(), seen);
+            let hidden = match kind {
+                FuturesKind::StatesAndMoves => 0,
+                FuturesKind::States => 7 * 2,
+                FuturesKind::Moves => 7 * 3 * 64,
+            };
+            assert_eq!(unknown.len(), steps);
+            assert_eq!(unknown[steps - 2..], [hidden; 2], "{kind:?}");
+            assert!(unknown.is_sorted_by(|a, b| a >= b), "{unknown:?}");
+            // What was imagined is heard by the move.
+            assert!(off(last.policy(), plain.policy()) > 1e-5);
+            // Nobody is disturbed by others in the batch.
+            let (alone, of_one) =
+                model.decode(&weights, &rows.narrow(0, 4, 1), decoding(steps, 0), all(), |_, _| {});
+            assert!(off(alone.policy(), &last.policy().narrow(0, 4, 1)) < 1e-4);
+            assert_eq!(of_one[0].boards, foreseen[4].boards);
+        }
+    }
+}
+
+#[test]
+fn fewer_plies_can_be_imagined() {
+    let _guard = tch::no_grad_guard();
+    let model = build(&config(NoiseKind::Absorbing));
+    let weights = weights(&model, &parameters(&model)[1]);
+    for (asked, found) in [(0, 3), (1, 1), (2, 2), (9, 3)] {
+        let decoding = decoding(3, asked);
+        let (_, foreseen) = model.decode(&weights, &rows(), decoding, all(), |_, _| {});
+        let lengths = (foreseen[0].boards.len(), foreseen[0].moves.len());
+        assert_eq!(lengths, (found, found - 1));
+    }
+    let none = build(&DiffusionConfig {
+        horizon: 0,
+        ..config(NoiseKind::Absorbing)
+    });
+    let weights = self::weights(&none, &parameters(&none)[1]);
+    let (outputs, foreseen) = none.decode(&weights, &rows(), decoding(5, 0), all(), |_, _| {});
+    assert_eq!(outputs.policy().size(), [7, 1858]);
+    assert!(foreseen[6].boards.is_empty());
+}
+
+/// Packed kernels compute the layers of the played network.
+#[test]
+fn a_played_network_imagines_in_every_format() {
+    let model = build(&config(NoiseKind::Absorbing));
+    let flat = parameters(&model)[1].shallow_clone();
+    let about = About {
+        name: "test".to_owned(),
+        search_value: "q".to_owned(),
+        training: serde_json::Value::Null,
+        licence: "unknown".to_owned(),
+    };
+    let network = Network::new(Box::new(model) as Box<dyn Evaluator>, &flat, about);
+    let rows = rows();
+    let imagine = |kind: Kind, int8: bool, steps: usize| {
+        let numbers = crate::nn::torch::Numbers { kind, int8 };
+        let frozen = network.freeze(numbers).unwrap();
+        let (outputs, foreseen) = frozen.imagine(&rows, Some(steps)).unwrap();
+        (outputs[0].to_kind(Kind::Float), foreseen)
+    };
+    let (exact, foreseen) = imagine(Kind::Float, false, 1);
+    assert_eq!(foreseen.len(), 7);
+    for (kind, int8) in [(Kind::BFloat16, false), (Kind::BFloat16, true)] {
+        let (rounded, _) = imagine(kind, int8, 1);
+        let spread = exact.std(true).double_value(&[]);
+        let off = (&rounded - &exact).abs().mean(Kind::Float).double_value(&[]);
+        assert!(off < 0.1 * spread, "{kind:?}: {off} of {spread}");
+        let (_, foreseen) = imagine(kind, int8, 4);
+        assert_eq!(foreseen[3].boards.len(), 3);
     }
 }

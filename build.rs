@@ -7,7 +7,7 @@ use std::process::Command;
 use std::{env, fs};
 
 /// Our C++: what tch does not reach of libtorch. One line a file.
-const CPP: [&str; 14] = [
+const CPP: [&str; 16] = [
     "src/interop/onnx/graph.cpp",
     "src/nn/torch/fuse.cpp",
     "src/nn/torch/fused/autograd.cpp",
@@ -16,8 +16,10 @@ const CPP: [&str; 14] = [
     "src/nn/torch/fused/head_functions.cpp",
     "src/nn/torch/mish.cpp",
     "src/nn/torch/module.cpp",
+    "src/nn/torch/placement.cpp",
     "src/nn/torch/process.cpp",
     "src/nn/torch/rms_norm.cpp",
+    "src/nn/torch/rotary.cpp",
     "src/nn/torch/script.cpp",
     "src/nn/torch/winograd.cpp",
     "src/train/distributed/buckets.cpp",
@@ -54,7 +56,7 @@ const AVX512_VNNI: &[&str] = AMX.split_at(7).0;
 const AVX2: &[&str] = AMX.split_at(2).0;
 
 /// Headers those files include.
-const HEADERS: [&str; 21] = [
+const HEADERS: [&str; 22] = [
     "src/nn/torch/fuse.h",
     "src/nn/torch/fused/attention.h",
     "src/nn/torch/fused/autograd.h",
@@ -73,6 +75,7 @@ const HEADERS: [&str; 21] = [
     "src/nn/torch/fused/product.h",
     "src/nn/torch/fused/simd.h",
     "src/nn/torch/kernels.h",
+    "src/nn/torch/placement.h",
     "src/nn/torch/rms_norm.h",
     "src/nn/torch/shim.h",
     "src/nn/torch/winograd.h",

@@ -12,6 +12,7 @@
 //! | [`Maia3`] | Maia-3's transformers, which read ratings | goes on from an imported network |
 //! | [`Gpt`] | transformers over the moves of games | yes |
 //! | [`Diffusion`] | a Chessformer that imagines the boards and moves of the next plies | yes |
+//! | [`World`] | a Chessformer that also learns what moves do: steps in imagination | yes |
 //! | [`Graph`] | any ONNX graph of the field's operators | no: it is played as it is |
 
 mod architecture;
@@ -35,6 +36,7 @@ mod outputs;
 mod parameters;
 mod size;
 mod taps;
+pub mod world;
 
 pub use architecture::{Architecture, NotAnEvaluator};
 pub use blocks::KvCache;
@@ -55,3 +57,4 @@ pub use outputs::{Output, OutputSet, Outputs};
 pub use parameters::{Initial, Parameter, ParameterGroup, Weights};
 pub use size::Size;
 pub use taps::{Addition, Tap, Taps};
+pub use world::World;

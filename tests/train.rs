@@ -25,6 +25,8 @@ mod replicas;
 mod report;
 #[path = "train/workplace.rs"]
 mod workplace;
+#[path = "train/worlds.rs"]
+mod worlds;
 
 use std::path::Path;
 use workplace::{metrics, run, run_on, succeed, train, workplace};

@@ -12,8 +12,8 @@ mod embedding;
 #[cfg(test)]
 mod fused_tests;
 mod grow;
-mod heads;
-mod layers;
+pub(super) mod heads;
+pub(super) mod layers;
 mod position;
 mod ratings;
 
@@ -24,13 +24,15 @@ pub(crate) use heads::{MOVES_LEFT_FEATURES, MOVES_LEFT_SCALE, policy_gather};
 
 use super::architecture::{Architecture, NotAnEvaluator};
 use super::bitboards;
-use super::encoder::{AttackLogits, Board, EncoderLayer, displacements, encode, without_head};
+use super::encoder::{
+    AttackLogits, Board, EncoderLayer, PositionEncoding, displacements, encode, without_head,
+};
 use super::evaluator::{self, Evaluator, Interface, Positions};
 use super::exported::ExportedProgram;
 use super::family::ArchitectureConfig;
 use super::layers::{Linear, dense_mish};
 use super::outputs::{Output, OutputSet, Outputs};
-use super::parameters::{Builder, Dense, Parameter, Weights};
+use super::parameters::{Builder, Dense, Parameter, Slot, Weights};
 use super::size::{Part, Size};
 use super::taps::Tap;
 use crate::encode::{InputFormat, RATINGS, SCALARS};
@@ -223,7 +225,7 @@ impl Chessformer {
 
     /// Tokens [B, 64, width] of positions before the first layer, and what attacks add to
     /// the logits of all layers.
-    pub(super) fn tokens(
+    pub(super) fn embedded(
         &self,
         weights: &Weights,
         positions: Positions,
@@ -278,6 +280,84 @@ impl Chessformer {
     fn ratings(&self, rows: &Tensor) -> Option<Tensor> {
         let place = RATINGS as i64;
         self.config.elo.then(|| rows.narrow(1, place, 2))
+    }
+
+    /// Tokens [B, 64, width] of positions after the last layer, which
+    /// [`Evaluator::read`] reads.
+    pub(super) fn tokens(&self, weights: &Weights, positions: Positions, tap: &Tap) -> Tensor {
+        let (tokens, attacks) = self.embedded(weights, positions, tap);
+        let board = self.board(attacks.as_ref());
+        encode(&self.layers, weights, tokens, board, tap)
+    }
+
+    /// The `wanted` outputs, read off tokens [B, 64, width].
+    pub(super) fn read_tokens(&self, weights: &Weights, x: &Tensor, wanted: OutputSet) -> Outputs {
+        let mut outputs = Outputs::default();
+        let policies = [
+            (Output::Policy, Some(&self.policy)),
+            (Output::PolicySoft, self.policy_soft.as_ref()),
+            (Output::PolicyOptimistic, self.policy_optimistic.as_ref()),
+        ];
+        let policies = policies
+            .into_iter()
+            .filter_map(|(output, head)| Some((output, head?)))
+            .filter(|(output, _)| wanted.contains(*output));
+        let layers = [
+            &self.policy_embedding,
+            self.result.squares(),
+            self.q.squares(),
+            self.short_term.squares(),
+            self.moves_left.squares(),
+        ];
+        let [moves, result, q, short_term, moves_left] = dense_mish(weights, x, layers);
+        for (output, head) in policies {
+            outputs.set(
+                output,
+                head.forward(weights, &moves, &self.constants.policy),
+            );
+        }
+        outputs.set(Output::Wdl, self.result.forward(weights, &result));
+        let rewards = [
+            (
+                &self.q,
+                q,
+                [Output::Q, Output::QError, Output::QCategorical],
+            ),
+            (
+                &self.short_term,
+                short_term,
+                [
+                    Output::ShortTerm,
+                    Output::ShortTermError,
+                    Output::ShortTermCategorical,
+                ],
+            ),
+        ];
+        for (head, squares, parts) in rewards {
+            let is_wanted = parts.map(|output| wanted.contains(output));
+            let found = head.forward(weights, &squares, is_wanted);
+            for (output, tensor) in parts.into_iter().zip(found) {
+                if let Some(tensor) = tensor {
+                    outputs.set(output, tensor);
+                }
+            }
+        }
+        let moves_left = self.moves_left.forward(weights, &moves_left);
+        outputs.set(Output::MovesLeft, moves_left);
+        outputs
+    }
+
+    /// The weights that generate the biases of attention in all layers, if GAB does.
+    pub(super) fn generator(&self) -> Option<Slot> {
+        match &self.layers.first()?.attention.position {
+            PositionEncoding::Gab(gab) => Some(gab.generator),
+            _ => None,
+        }
+    }
+
+    /// i64 [1858]: see [`policy_gather`].
+    pub(super) fn policy_places(&self) -> &Tensor {
+        &self.constants.policy
     }
 
     /// Whether its layers go through fused kernels.
@@ -361,77 +441,18 @@ impl Evaluator for Chessformer {
         wanted: OutputSet,
         tap: &Tap,
     ) -> Outputs {
-        let (tokens, attacks) = self.tokens(weights, positions, tap);
-        let x = encode(
-            &self.layers,
-            weights,
-            tokens,
-            self.board(attacks.as_ref()),
-            tap,
-        );
+        let x = self.tokens(weights, positions, tap);
         self.read(weights, &x, positions, wanted)
     }
 
     fn read(
         &self,
         weights: &Weights,
-        x: &Tensor,
+        tokens: &Tensor,
         _positions: Positions,
         wanted: OutputSet,
     ) -> Outputs {
-        let mut outputs = Outputs::default();
-        let policies = [
-            (Output::Policy, Some(&self.policy)),
-            (Output::PolicySoft, self.policy_soft.as_ref()),
-            (Output::PolicyOptimistic, self.policy_optimistic.as_ref()),
-        ];
-        let policies = policies
-            .into_iter()
-            .filter_map(|(output, head)| Some((output, head?)))
-            .filter(|(output, _)| wanted.contains(*output));
-        let layers = [
-            &self.policy_embedding,
-            self.result.squares(),
-            self.q.squares(),
-            self.short_term.squares(),
-            self.moves_left.squares(),
-        ];
-        let [moves, result, q, short_term, moves_left] = dense_mish(weights, x, layers);
-        for (output, head) in policies {
-            outputs.set(
-                output,
-                head.forward(weights, &moves, &self.constants.policy),
-            );
-        }
-        outputs.set(Output::Wdl, self.result.forward(weights, &result));
-        let rewards = [
-            (
-                &self.q,
-                q,
-                [Output::Q, Output::QError, Output::QCategorical],
-            ),
-            (
-                &self.short_term,
-                short_term,
-                [
-                    Output::ShortTerm,
-                    Output::ShortTermError,
-                    Output::ShortTermCategorical,
-                ],
-            ),
-        ];
-        for (head, squares, parts) in rewards {
-            let is_wanted = parts.map(|output| wanted.contains(output));
-            let found = head.forward(weights, &squares, is_wanted);
-            for (output, tensor) in parts.into_iter().zip(found) {
-                if let Some(tensor) = tensor {
-                    outputs.set(output, tensor);
-                }
-            }
-        }
-        let moves_left = self.moves_left.forward(weights, &moves_left);
-        outputs.set(Output::MovesLeft, moves_left);
-        outputs
+        self.read_tokens(weights, tokens, wanted)
     }
 
     fn without_head(&self, weights: &Weights, layer: usize, head: usize) -> Option<Weights> {

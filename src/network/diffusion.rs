@@ -119,7 +119,7 @@ impl Diffusion {
             macs_total: boards * size.macs_total,
             ..size
         };
-        let mut builder = Builder::behind(trunk.parameters(), size);
+        let mut builder = Builder::after(trunk.parameters(), size);
         let imagination = (config.horizon > 0).then(|| {
             builder.scope("imagination", |builder| {
                 Imagination::build(builder, config, device)
@@ -207,7 +207,7 @@ impl Diffusion {
         (marks, noise): (&Tensor, &Tensor),
     ) -> Tensor {
         let tap = Tap::default();
-        let (x, attacks) = self.trunk.tokens(weights, boards, &tap);
+        let (x, attacks) = self.trunk.embedded(weights, boards, &tap);
         let board = self.trunk.board(attacks.as_ref());
         let mut x = parts.marked(weights, x, marks);
         let condition = parts.condition(weights, noise, marks.size()[1]);

@@ -12,6 +12,7 @@ use super::lc0::config::Lc0Config;
 use super::lc0::{Lc0, Lc0ConfigError};
 use super::maia3::config::Maia3Config;
 use super::maia3::{Maia3, Maia3ConfigError};
+use super::world::{World, WorldConfig, WorldConfigError};
 use serde::{Deserialize, Serialize};
 use tch::Device;
 
@@ -47,6 +48,11 @@ pub enum ArchitectureConfig {
         /// Its sizes.
         model: DiffusionConfig,
     },
+    /// [`World`](super::World).
+    World {
+        /// Its sizes.
+        model: WorldConfig,
+    },
     /// [`Graph`](super::Graph).
     Onnx {
         /// Its operators.
@@ -64,6 +70,7 @@ impl ArchitectureConfig {
             ArchitectureConfig::Maia3 { .. } => "maia3",
             ArchitectureConfig::Gpt { .. } => "gpt",
             ArchitectureConfig::Diffusion { .. } => "diffusion",
+            ArchitectureConfig::World { .. } => "world",
             ArchitectureConfig::Onnx { .. } => "onnx",
         }
     }
@@ -76,6 +83,7 @@ impl ArchitectureConfig {
             ArchitectureConfig::Maia3 { model } => model.layers,
             ArchitectureConfig::Gpt { model } => model.layers,
             ArchitectureConfig::Diffusion { model } => model.trunk.layers,
+            ArchitectureConfig::World { model } => model.layers(),
             ArchitectureConfig::Onnx { .. } => 0,
         }
     }
@@ -91,6 +99,7 @@ impl ArchitectureConfig {
             ArchitectureConfig::Maia3 { model } => Box::new(Maia3::new(model, device)?),
             ArchitectureConfig::Gpt { model } => Box::new(Gpt::new(model, device)?),
             ArchitectureConfig::Diffusion { model } => Box::new(Diffusion::new(model, device)?),
+            ArchitectureConfig::World { model } => Box::new(World::new(model, device)?),
             ArchitectureConfig::Onnx { .. } => return Err(ArchitectureError::Graph),
         })
     }
@@ -114,6 +123,9 @@ pub enum ArchitectureError {
     /// The sizes of a denoiser of futures do not fit each other.
     #[error(transparent)]
     Diffusion(#[from] DiffusionConfigError),
+    /// The sizes of a world model do not fit each other.
+    #[error(transparent)]
+    World(#[from] WorldConfigError),
     /// A graph is more than its configuration.
     #[error(
         "it is an ONNX graph of no family known here: such networks can be played, but not trained"

@@ -69,8 +69,9 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// Goes on behind the parameters of another network, which keep their places.
-    pub fn behind(parameters: &[Parameter], size: Size) -> Builder {
+    /// A builder whose parameters come after those of a network that is part of the new
+    /// one, so that its slots stay what they are. `size` is its size.
+    pub fn after(parameters: &[Parameter], size: Size) -> Builder {
         Builder {
             parameters: parameters.to_vec(),
             size,

@@ -27,7 +27,7 @@ pub use script::{ExportPrecision, Run, Script, ScriptError, TracedMethod};
 
 pub(crate) use archive::{Archive, ArchiveError};
 pub(crate) use contents::contents;
-pub(crate) use device::{has_format, resolve};
+pub(crate) use device::{has_format, resolve, send};
 pub(crate) use pickle::{Object, Pickle, View};
 pub(crate) use program::Inference;
 

@@ -13,6 +13,7 @@ mod optimizer;
 mod overrides;
 mod read;
 mod schedule;
+mod unroll;
 
 pub use augment::AugmentConfig;
 pub use average::AverageConfig;
@@ -22,10 +23,11 @@ pub use distillation::DistillationConfig;
 pub use guard::GuardConfig;
 pub use keep::KeepConfig;
 pub use loss::LossWeights;
-pub use optimizer::{DecayRule, OptimizerConfig, OptimizerKind};
+pub use optimizer::{DecayRule, OptimizerConfig, OptimizerKind, RateRule};
 pub use overrides::{Override, OverrideError};
 pub(super) use read::parse;
 pub use schedule::{ScheduleConfig, ScheduleShape};
+pub use unroll::UnrollConfig;
 
 use crate::data::loader::Sampling;
 use crate::network::chessformer::ModelConfig;
@@ -131,6 +133,9 @@ pub struct TrainConfig {
     /// The weight of each loss.
     #[serde(default)]
     pub loss: LossWeights,
+    /// How far world models look ahead while they learn, and what of it counts.
+    #[serde(default, skip_serializing_if = "UnrollConfig::is_default")]
+    pub unroll: UnrollConfig,
     /// Which code the networks that it names may bring. Files cannot say so: those
     /// of others would.
     #[serde(skip)]

@@ -7,11 +7,13 @@
 mod games;
 mod horizon;
 pub(super) mod positions;
+mod unroll;
 
 pub(super) use games::Games;
 pub(super) use horizon::Horizon;
 pub(super) use positions::Positions;
 pub use positions::TeacherError;
+pub(super) use unroll::Unroll;
 
 use super::config::{ConfigError, TrainConfig};
 use super::distributed::{GroupError, World};
@@ -19,10 +21,12 @@ use super::error::TrainError;
 use crate::data::examples::Examples;
 use crate::data::loader::{Batch, BatchOf};
 use crate::network::{Parameter, Weights};
+use crate::nn::torch;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::{Map, Value};
 use std::fmt::Debug;
+use tch::kind::Element;
 use tch::{Device, Tensor};
 
 /// A loss or an accuracy, of which training reports the mean.
@@ -67,6 +71,10 @@ pub(super) trait Objective: Debug + Send + Sized + 'static {
     /// # Errors
     /// [`TrainError`] if the network cannot be built.
     fn replica(&self) -> Result<Self, TrainError>;
+
+    /// Before the gradient after so many steps, or a validation: the averaged weights, f32
+    /// `[parameters]`.
+    fn begin(&mut self, _steps: u64, _average: &Tensor) {}
 
     /// What is drawn out of the games, with the settings of this run.
     fn examples(&self, config: &TrainConfig) -> Self::Examples;
@@ -114,18 +122,9 @@ fn random_of<C>(seed: u64, batch: &Batch<C>) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed)
 }
 
-/// A tensor on the device.
-fn send(tensor: Tensor, device: Device) -> Tensor {
-    match device {
-        // From pinned memory the copy is asynchronous.
-        Device::Cuda(_) => {
-            let kind = tensor.kind();
-            tensor
-                .pin_memory(device)
-                .to_device_(device, kind, true, false)
-        }
-        _ => tensor,
-    }
+/// The values on the device, as a vector. Copies to a GPU do not wait for it.
+fn send<T: Element>(values: &[T], device: Device) -> Tensor {
+    torch::send(Tensor::from_slice(values), device)
 }
 
 /// Samples side by side, of which a micro-batch takes some.

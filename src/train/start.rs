@@ -5,9 +5,10 @@ use super::config::{ConfigError, TrainConfig};
 use crate::network::chessformer::{GrowError, grow};
 use crate::network::{
     self, Architecture, ArchitectureConfig, ArchitectureError, Chessformer, OpenError, Parameter,
-    Weights, WeightsError,
+    Weights, WeightsError, World, world,
 };
 use crate::nn::CodePolicy;
+use std::any::Any;
 use std::path::{Path, PathBuf};
 use tch::{Device, Tensor};
 
@@ -143,6 +144,13 @@ fn take_over(
                 .map_err(|source| StartError::Grow { path, source })?;
             let rest = fresh.narrow(0, count, fresh.size()[0] - count);
             Ok(Tensor::cat(&[trunk, rest], 0))
+        }
+        (ArchitectureConfig::Chessformer { model: from }, ArchitectureConfig::World { .. }) => {
+            let fresh = Weights::from_flat(fresh, parameters);
+            let model: &dyn Any = model;
+            let to = model.downcast_ref::<World>().expect("of this family");
+            world::grow(&from, &trained.tensors, to, &fresh)
+                .map_err(|source| StartError::Grow { path, source })
         }
         (from, to) if from == to => {
             let weights = Weights::take(parameters, trained.tensors);

@@ -4,6 +4,8 @@
 // holding copies. tch's own tracing bakes them in as constants and allows a single
 // output.
 
+#include "placement.h"
+
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 #include <torch/csrc/jit/serialization/export.h>
@@ -79,6 +81,7 @@ void trace(Module& module, const Method& method, Run run) {
   auto traced = torch::jit::tracer::trace(
       examples, call, [](const torch::autograd::Variable&) { return std::string(); },
       /*strict=*/true, /*force_outplace=*/false, &module, names);
+  tessera::forget_devices(*traced.first->graph);
   auto function = module._ivalue()->compilation_unit()->create_function(
       c10::QualifiedName(*module.type()->name(), method.name), traced.first->graph);
   module.type()->addMethod(function);

@@ -1,6 +1,6 @@
 //! Checks of a configuration beyond its types.
 
-use super::{AverageConfig, OverrideError, ScheduleShape, TrainConfig, nearest};
+use super::{AverageConfig, OverrideError, ScheduleShape, TrainConfig, UnrollConfig, nearest};
 use crate::network::{ArchitectureConfig, ArchitectureError};
 use crate::train::pattern::matches;
 use std::path::PathBuf;
@@ -125,7 +125,8 @@ impl TrainConfig {
         }
         let model = architecture.build(Device::Cpu)?;
         let decay = self.optimizer.decay.iter().map(|rule| &rule.pattern);
-        let mut patterns = self.frozen.iter().chain(decay);
+        let rates = self.optimizer.rates.iter().map(|rule| &rule.pattern);
+        let mut patterns = self.frozen.iter().chain(decay).chain(rates);
         let names_nothing = |pattern: &&String| {
             let mut parameters = model.parameters().iter();
             !parameters.any(|parameter| matches(pattern, &parameter.name))
@@ -209,6 +210,11 @@ impl TrainConfig {
         }
         let future = self.diffusion.weights();
         values.extend(future.map(|(name, value)| weight(name, value)));
+        let plies = self.unroll.plies;
+        let fits = (1..=UnrollConfig::MOST).contains(&plies);
+        values.push(("unroll.plies", plies as f64, fits, UnrollConfig::PLIES));
+        let losses = self.unroll.weights();
+        values.extend(losses.map(|(name, value)| weight(name, value)));
         let losses = self.loss.weights();
         values.extend(losses.map(|(name, value)| weight(name, value)));
         let pieces = self.accumulate as f64;
@@ -225,6 +231,9 @@ impl TrainConfig {
                 weight("distillation.result", distillation.result),
                 weight("distillation.q", distillation.q),
             ]);
+        }
+        for rule in &self.optimizer.rates {
+            values.push(weight("optimizer.rates.factor", rule.factor));
         }
         for rule in &self.optimizer.decay {
             let decay = rule.weight_decay;

@@ -121,9 +121,9 @@ impl Horizon {
         // Of no moves the number of rows cannot be told.
         let rows = noised.noise.len() as i64;
         let integers = |values: &[i64], shape: &[i64]| {
-            send(Tensor::from_slice(values), self.device).view(shape)
+            send(values, self.device).view(shape)
         };
-        let floats = |values: &[f32]| send(Tensor::from_slice(values), self.device);
+        let floats = |values: &[f32]| send(values, self.device);
         let like = &self.bits;
         let expanded = |words: &[i64], count: i64| {
             let words = integers(words, &[-1, count]);
@@ -273,7 +273,7 @@ impl Objective for Horizon {
         let own = match &future {
             Some((future, noised)) => {
                 let is_there = |counts: &[f32]| {
-                    let counts = send(Tensor::from_slice(counts), self.device);
+                    let counts = send(counts, self.device);
                     positions.weight() * counts.gt(0.0).to_kind(Kind::Float)
                 };
                 [

@@ -5,9 +5,9 @@
 
 mod augment;
 mod calibration;
-mod loss;
+pub(super) mod loss;
 mod teacher;
-mod tensors;
+pub(super) mod tensors;
 
 #[cfg(test)]
 pub(in crate::train) use augment::tests::batch;
@@ -222,6 +222,7 @@ impl Objective for Positions {
     }
 
     fn values(&self, outputs: &Outputs, samples: &PositionSamples) -> Vec<Tensor> {
-        values(outputs, samples, self.softening)
+        let teacher = samples.teacher.as_ref();
+        values(outputs, &samples.targets, teacher, self.softening)
     }
 }

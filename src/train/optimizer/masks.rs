@@ -36,6 +36,17 @@ pub(super) fn decay(config: &OptimizerConfig, parameters: &[Parameter]) -> Optio
     any.then(|| spread(parameters, of))
 }
 
+/// What each parameter's learning rate is multiplied by; `None` if all have the same.
+pub(super) fn rates(config: &OptimizerConfig, parameters: &[Parameter]) -> Option<Tensor> {
+    let of = |parameter: &Parameter| {
+        let mut rules = config.rates.iter();
+        let rule = rules.find(|rule| matches(&rule.pattern, &parameter.name));
+        rule.map_or(1.0, |rule| rule.factor)
+    };
+    let any = parameters.iter().any(|parameter| of(parameter) != 1.0);
+    any.then(|| spread(parameters, of))
+}
+
 /// 1 where a parameter is learned and 0 where one of the patterns freezes it;
 /// `None` if none does.
 pub(super) fn learned(frozen: &[String], parameters: &[Parameter]) -> Option<Tensor> {

@@ -55,7 +55,8 @@ pub(super) struct Constants {
 impl Constants {
     pub fn new(horizon: i64, noise: NoiseKind, device: Device) -> Constants {
         let half = |count: i64| -> Vec<i64> { (0..count).map(|it| (it + count / 2) % count).collect() };
-        let unknown = (noise == NoiseKind::Uniform).then(|| {
+        let is_random = noise == NoiseKind::Uniform && horizon > 0;
+        let unknown = is_random.then(|| {
             let boards = (1..=horizon).flat_map(|ply| random_board(ply).planes());
             let boards: Vec<i64> = boards.map(|plane| plane as i64).collect();
             Tensor::from_slice(&boards)
@@ -78,7 +79,11 @@ impl Constants {
             1 => &turned,
             _ => &present,
         });
-        let copies = Tensor::stack(&boards.collect::<Vec<_>>(), 1);
+        let boards: Vec<&Tensor> = boards.collect();
+        let copies = match boards[..] {
+            [] => present.unsqueeze(1).narrow(1, 0, 0),
+            _ => Tensor::stack(&boards, 1),
+        };
         let pieces = match &self.unknown {
             Some(unknown) => copies.zeros_like() + unknown,
             None => copies,
@@ -110,6 +115,42 @@ impl Constants {
         });
         let marks = Tensor::stack(&marks.collect::<Vec<_>>(), 1);
         (marks, none.squeeze_dim(1).to_kind(Kind::Float) + 1.0)
+    }
+
+    /// The same of positions as planes f32 [B, 112, 8, 8]; [`Constants::unknown_marks`].
+    pub fn unknown_of_planes(&self, planes: &[Tensor], horizon: i64) -> (Tensor, Tensor) {
+        let first = planes[0].narrow(1, 0, 1).flatten(1, 3).narrow(1, 0, 1);
+        self.unknown_marks(&first.to_kind(Kind::Int64), horizon)
+    }
+
+    /// Futures of which nothing is known, of positions as planes, for networks that do not
+    /// look at what stands on unknown squares.
+    pub fn futures_of_planes(&self, planes: &[Tensor], horizon: i64) -> Futures {
+        let (marks, noise) = self.unknown_of_planes(planes, horizon);
+        // Of as many zeros as there are pieces' bitboards.
+        let zeros = marks.narrow(1, 0, horizon).zeros_like();
+        let pieces = Tensor::cat(&[&zeros, &zeros], 2);
+        Futures {
+            pieces: match &self.unknown {
+                Some(unknown) => pieces + unknown,
+                None => pieces,
+            },
+            marks,
+            noise,
+        }
+    }
+
+    /// The tensors by name.
+    pub fn buffers(&self) -> Vec<(String, Tensor)> {
+        let named = [
+            ("board_shifts", Some(&self.shifts)),
+            ("other_side", Some(&self.other_side)),
+            ("other_rights", Some(&self.other_rights)),
+            ("unknown_boards", self.unknown.as_ref()),
+        ];
+        let named = named.into_iter();
+        let named = named.filter_map(|(name, it)| Some((name.to_owned(), it?.shallow_clone())));
+        named.collect()
     }
 
     /// Rows i64 [B · T, words] of all boards. Future ones are those of games that begin

@@ -1,12 +1,13 @@
+use super::grid::{by_board, by_square};
 use super::*;
 use crate::chess::Game;
 use crate::encode::{Input, Squares, WIDTH};
 use crate::network::chessformer::{ModelConfig, PositionConfig};
-use crate::network::{About, Network, open};
+use crate::network::{About, Chessformer, Network, open};
 use crate::nn::torch::Program;
 use crate::nn::{CodePolicy, Decoding};
 use crate::nn::torch::ExportPrecision;
-use tch::{CModule, IValue};
+use tch::{CModule, IValue, Kind};
 
 fn config(noise: NoiseKind) -> DiffusionConfig {
     let mut trunk = ModelConfig::preset("cf-1m-gab").unwrap();
@@ -19,11 +20,21 @@ fn config(noise: NoiseKind) -> DiffusionConfig {
         generator: 8,
     };
     DiffusionConfig {
+        kind: DenoiserKind::Grid,
         horizon: 3,
         noise,
         futures: FuturesKind::default(),
         trunk,
     }
+}
+
+fn sequence(noise: NoiseKind) -> DiffusionConfig {
+    let mut config = config(noise);
+    config.kind = DenoiserKind::Sequence;
+    let trunk = &mut config.trunk;
+    (trunk.attacks, trunk.attack_bias) = (false, false);
+    trunk.position = PositionConfig::Absolute;
+    config
 }
 
 fn build(config: &DiffusionConfig) -> Diffusion {
@@ -36,6 +47,10 @@ fn parameters(model: &Diffusion) -> [Tensor; 2] {
     let flat = model.initial_weights();
     let apart = &flat + Tensor::randn_like(&flat) * 0.1;
     [flat, apart]
+}
+
+fn trunk_of(model: &Diffusion) -> Chessformer {
+    Chessformer::new(&model.config.trunk, Device::Cpu).unwrap()
 }
 
 fn weights(model: &Diffusion, flat: &Tensor) -> Weights {
@@ -75,7 +90,7 @@ fn it_begins_as_the_chessformer_that_it_is_grown_from() {
     for noise in [NoiseKind::Absorbing, NoiseKind::Uniform] {
         let model = build(&config(noise));
         let [fresh, apart] = parameters(&model);
-        let trunk = Chessformer::new(&model.config.trunk, Device::Cpu).unwrap();
+        let trunk = trunk_of(&model);
         let count: i64 = trunk.parameters().iter().map(Parameter::count).sum();
         let own = apart.narrow(0, 0, count);
         let new = fresh.narrow(0, count, fresh.size()[0] - count);
@@ -91,7 +106,7 @@ fn it_begins_as_the_chessformer_that_it_is_grown_from() {
             assert!(off(found, expected) < 1e-5, "{output:?}");
         }
         // An unknown board looks to its mover as the present: so do the replies, at first.
-        let futures = model.unknown(&rows).unwrap();
+        let futures = model.unknown(&rows);
         let future = model.imagine(&grown, &rows, &futures, all()).future.unwrap();
         assert_eq!(future.squares.size(), [7, 3, 64, 13]);
         assert_eq!(future.moves.unwrap().size(), [7, 2, 1858]);
@@ -101,8 +116,9 @@ fn it_begins_as_the_chessformer_that_it_is_grown_from() {
 #[test]
 fn planes_say_what_rows_say() {
     let _guard = tch::no_grad_guard();
-    for noise in [NoiseKind::Absorbing, NoiseKind::Uniform] {
-        let model = build(&config(noise));
+    let noises = [NoiseKind::Absorbing, NoiseKind::Uniform];
+    for config in noises.map(config).into_iter().chain(noises.map(sequence)) {
+        let model = build(&config);
         let weights = weights(&model, &parameters(&model)[1]);
         let rows = rows();
         let planes = model.interface().planes_of(&rows);
@@ -123,8 +139,8 @@ fn without_a_horizon_it_is_its_trunk() {
         ..config(NoiseKind::Absorbing)
     };
     let model = build(&config);
-    assert_eq!(model.parameters(), model.trunk.parameters());
-    assert!(model.unknown(&rows()).is_none());
+    assert_eq!(model.parameters(), trunk_of(&model).parameters());
+    assert_eq!(model.unknown(&rows()).pieces.size(), [7, 0, 12]);
     let beyond = DiffusionConfig {
         horizon: 8,
         ..config
@@ -137,8 +153,8 @@ fn without_a_horizon_it_is_its_trunk() {
 fn unknown_boards_are_the_present_as_their_movers_see_it() {
     let model = build(&config(NoiseKind::Absorbing));
     let rows = rows();
-    let futures = model.unknown(&rows).unwrap();
-    let constants = &model.imagination.as_ref().unwrap().constants;
+    let futures = model.unknown(&rows);
+    let constants = &model.constants;
     let all = constants.rows(&rows, &futures.pieces, 110);
     assert_eq!(all.size(), [28, 110]);
     for (place, game) in (0..).zip(games()) {
@@ -184,14 +200,22 @@ fn squares_meet_themselves_on_other_boards() {
 
 #[test]
 fn everything_learns() {
-    let model = build(&config(NoiseKind::Absorbing));
-    let [_, apart] = parameters(&model);
+    for config in [config, sequence].map(|of| of(NoiseKind::Absorbing)) {
+        learns(&build(&config));
+    }
+}
+
+fn learns(model: &Diffusion) {
+    let [_, apart] = parameters(model);
     let flat = apart.set_requires_grad(true);
-    let weights = weights(&model, &flat);
+    let weights = weights(model, &flat);
     let rows = rows();
-    let mut futures = model.unknown(&rows).unwrap();
-    // A move is known, which promotes to every piece.
-    futures.marks = &futures.marks + futures.marks.ones_like();
+    let mut futures = model.unknown(&rows);
+    // A move is known on a1, which promotes to every piece; no future square but a1 is
+    // masked, and the last board's move is not.
+    let known = futures.marks.ones_like();
+    let _ = known.narrow(1, 2, 1).narrow(2, 1, 5).zero_();
+    futures.marks = known;
     let imagined = model.imagine(&weights, &rows, &futures, all());
     let future = imagined.future.unwrap();
     let square = |tensor: &Tensor| tensor.square().mean(None::<Kind>);
@@ -218,7 +242,7 @@ fn what_is_known_is_seen_on_every_board() {
         let future = imagined.future.unwrap();
         [imagined.present.policy().copy(), future.squares, future.moves.unwrap()]
     };
-    let before = imagine(&model.unknown(&rows).unwrap());
+    let before = imagine(&model.unknown(&rows));
     let changes: [fn(&mut Futures); 3] = [
         |futures| {
             let _ = futures.noise.fill_(0.5);
@@ -232,7 +256,7 @@ fn what_is_known_is_seen_on_every_board() {
         },
     ];
     for change in changes {
-        let mut futures = model.unknown(&rows).unwrap();
+        let mut futures = model.unknown(&rows);
         change(&mut futures);
         for (before, after) in before.iter().zip(imagine(&futures)) {
             let off = (before - after).abs().flatten(1, -1).amax([1i64].as_slice(), false);
@@ -245,8 +269,9 @@ fn what_is_known_is_seen_on_every_board() {
 fn its_file_plays_its_first_step() {
     let _guard = tch::no_grad_guard();
     let folder = tempfile::tempdir().unwrap();
-    for noise in [NoiseKind::Absorbing, NoiseKind::Uniform] {
-        let model = build(&config(noise));
+    let noises = [NoiseKind::Absorbing, NoiseKind::Uniform];
+    for config in noises.map(config).into_iter().chain(noises.map(sequence)) {
+        let model = build(&config);
         let flat = parameters(&model)[1].shallow_clone();
         let about = About {
             name: "test".to_owned(),
@@ -291,15 +316,16 @@ fn decoding(steps: usize, horizon: usize) -> Decoding {
 #[test]
 fn futures_are_revealed_step_by_step() {
     let _guard = tch::no_grad_guard();
-    for (noise, kind) in [
-        (NoiseKind::Absorbing, FuturesKind::StatesAndMoves),
-        (NoiseKind::Uniform, FuturesKind::StatesAndMoves),
-        (NoiseKind::Absorbing, FuturesKind::States),
-        (NoiseKind::Absorbing, FuturesKind::Moves),
+    for (config, kind) in [
+        (config(NoiseKind::Absorbing), FuturesKind::StatesAndMoves),
+        (config(NoiseKind::Uniform), FuturesKind::StatesAndMoves),
+        (sequence(NoiseKind::Absorbing), FuturesKind::StatesAndMoves),
+        (config(NoiseKind::Absorbing), FuturesKind::States),
+        (config(NoiseKind::Absorbing), FuturesKind::Moves),
     ] {
         let model = build(&DiffusionConfig {
             futures: kind,
-            ..config(noise)
+            ..config
         });
         let weights = weights(&model, &parameters(&model)[1]);
         let rows = rows();
@@ -389,4 +415,27 @@ fn a_played_network_imagines_in_every_format() {
         let (_, foreseen) = imagine(kind, int8, 4);
         assert_eq!(foreseen[3].boards.len(), 3);
     }
+}
+
+#[test]
+fn a_sequence_takes_sizes_alone() {
+    let model = build(&sequence(NoiseKind::Absorbing));
+    assert!(!model.has(Output::MovesLeft) && model.has(Output::Q));
+    let mut config = sequence(NoiseKind::Absorbing);
+    config.trunk.attacks = true;
+    let error = Diffusion::new(&config, Device::Cpu).unwrap_err();
+    assert!(error.to_string().contains("`trunk.attacks`"), "{error}");
+    config.trunk = self::config(NoiseKind::Absorbing).trunk;
+    config.trunk.heads = 3;
+    let error = Diffusion::new(&config, Device::Cpu).unwrap_err();
+    assert!(error.to_string().contains("heads"), "{error}");
+    // Without a horizon it is a policy.
+    let none = build(&DiffusionConfig {
+        horizon: 0,
+        ..sequence(NoiseKind::Absorbing)
+    });
+    let weights = weights(&none, &parameters(&none)[1]);
+    let rows = rows();
+    let outputs = none.forward(&weights, Positions::Rows(&rows), all(), &Tap::default());
+    assert_eq!(outputs.policy().size(), [7, 1858]);
 }

@@ -32,11 +32,7 @@ impl DiffusionAgent {
     }
 
     /// Choices after so many steps.
-    fn imagine(
-        &self,
-        questions: &[Question<'_>],
-        steps: usize,
-    ) -> Result<Vec<Choice>, AgentError> {
+    fn imagine(&self, questions: &[Question<'_>], steps: usize) -> Result<Vec<Choice>, AgentError> {
         choose_by(&self.options, questions, |open| self.answer(open, steps))
     }
 
@@ -45,7 +41,8 @@ impl DiffusionAgent {
         positions: &[Candidates<'_>],
         steps: usize,
     ) -> Result<Vec<Choice>, AgentError> {
-        let imagine = |batch: &Batch, out: &mut Evaluations| self.backend.imagine(batch, steps, out);
+        let imagine =
+            |batch: &Batch, out: &mut Evaluations| self.backend.imagine(batch, steps, out);
         let (priors, values, foreseen) = priors_by(&*self.backend, positions, imagine)?;
         let lines = self.options.search.multi_pv;
         let answers = positions.iter().zip(priors).zip(values).enumerate();
@@ -95,7 +92,10 @@ fn imagined_line(game: &Game, first: Move, future: &Foreseen) -> Vec<Move> {
 /// How long to think, if limits say so.
 fn budget(limits: &Limits, overhead: Duration) -> Option<Duration> {
     let time = limits.move_time.or_else(|| {
-        let moves = limits.moves_to_go.unwrap_or(MOVES_TO_GO).clamp(1, MOVES_TO_GO);
+        let moves = limits
+            .moves_to_go
+            .unwrap_or(MOVES_TO_GO)
+            .clamp(1, MOVES_TO_GO);
         let time = limits.time?;
         Some((time / moves + limits.increment * 3 / 4).min(time))
     });

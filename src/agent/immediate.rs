@@ -43,7 +43,6 @@ impl ImmediateAgent {
             options: options.clone(),
         }
     }
-
 }
 
 impl<'a> Candidates<'a> {

@@ -25,7 +25,14 @@ pub fn open(
     precision: Precision,
     threads: usize,
 ) -> Result<TorchBackend, NetworkError> {
-    open_to_imagine(file, policy, device, precision, threads, Decoding::default())
+    open_to_imagine(
+        file,
+        policy,
+        device,
+        precision,
+        threads,
+        Decoding::default(),
+    )
 }
 
 /// The same of a network that imagines futures in this way, if it does.

@@ -95,7 +95,13 @@ pub fn replay(
         |node| places[node].ply,
         |step| {
             if kept[step.node] {
-                emit(sample(format, record, &step, &places[step.node], variations)?);
+                emit(sample(
+                    format,
+                    record,
+                    &step,
+                    &places[step.node],
+                    variations,
+                )?);
             }
             Ok(())
         },

@@ -63,9 +63,12 @@ impl Squares {
         let [bits @ .., theirs] = self.0;
         std::array::from_fn(|plane| {
             let kind = plane % KINDS + 1;
-            let of_kind = bits.iter().enumerate().fold(u64::MAX, |squares, (bit, &word)| {
-                squares & if kind >> bit & 1 != 0 { word } else { !word }
-            });
+            let of_kind = bits
+                .iter()
+                .enumerate()
+                .fold(u64::MAX, |squares, (bit, &word)| {
+                    squares & if kind >> bit & 1 != 0 { word } else { !word }
+                });
             of_kind & if plane >= KINDS { theirs } else { !theirs }
         })
     }
@@ -142,11 +145,18 @@ mod tests {
         for turn in Color::ALL {
             let squares = Squares::of_board(&board, turn);
             for square in shakmaty::Square::ALL {
-                let seen = if turn.is_white() { square } else { square.flip_vertical() };
+                let seen = if turn.is_white() {
+                    square
+                } else {
+                    square.flip_vertical()
+                };
                 let expected = match board.piece_at(square) {
                     None => 0,
                     Some(piece) => {
-                        let kind = Role::ALL.iter().position(|&role| role == piece.role).unwrap();
+                        let kind = Role::ALL
+                            .iter()
+                            .position(|&role| role == piece.role)
+                            .unwrap();
                         1 + kind + if piece.color == turn { 0 } else { 6 }
                     }
                 };

@@ -90,7 +90,8 @@ impl Imagination {
         let logits: Vec<f32> = Vec::try_from(logits.reshape([-1])).map_err(TorchError::from)?;
         for (index, logits) in logits.chunks(moves).enumerate() {
             let legal = positions.legal[index].iter();
-            let chosen = legal.max_by(|&a, &b| logits[usize::from(a)].total_cmp(&logits[usize::from(b)]));
+            let chosen =
+                legal.max_by(|&a, &b| logits[usize::from(a)].total_cmp(&logits[usize::from(b)]));
             let Some(chosen) = chosen else { continue };
             if let Some(target) = target(positions, index) {
                 self.positions += 1;
@@ -147,7 +148,11 @@ impl Imagination {
             counts.imagined += 1;
             counts.imagined_legal += u32::from(reached.is_some());
             counts.consistent += u32::from(reached == Some(*imagined));
-            let turn = if ply % 2 == 0 { !root.turn() } else { root.turn() };
+            let turn = if ply % 2 == 0 {
+                !root.turn()
+            } else {
+                root.turn()
+            };
             before = imagined_position(imagined, turn, &root);
         }
     }
@@ -264,7 +269,10 @@ mod tests {
         assert_eq!((found[0].exact, found[0].changed_right), (0, 0));
         assert_eq!((found[0].imagined_legal, found[0].consistent), (1, 0));
         // The reply is legal, what follows it is not after 1. e4; it is as imagined.
-        assert_eq!((found[1].lines, found[1].legal, found[1].moves_right), (1, 1, 0));
+        assert_eq!(
+            (found[1].lines, found[1].legal, found[1].moves_right),
+            (1, 1, 0)
+        );
         assert_eq!((found[2].lines, found[2].legal), (1, 0));
         assert_eq!((found[2].imagined_legal, found[2].consistent), (1, 1));
         assert_eq!((found[2].boards, found[2].moves), (0, 0));

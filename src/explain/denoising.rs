@@ -164,10 +164,12 @@ fn step(state: &Revealed, turn: Color) -> DenoisingStep {
             Color::White => usize::from(square),
             Color::Black => usize::from(square.flip_vertical()),
         });
-        let known = seen.iter().map(|&square| match board.unknown >> square & 1 {
-            0 => '1',
-            _ => '0',
-        });
+        let known = seen
+            .iter()
+            .map(|&square| match board.unknown >> square & 1 {
+                0 => '1',
+                _ => '0',
+            });
         let sure = seen.iter().map(|&square| board.probabilities[square]);
         Frame {
             pieces: letters(&board.squares.board(mover)),
@@ -242,11 +244,18 @@ mod tests {
             ..Decoding::default()
         };
         let found = denoise(&network(3), &game, decoding).unwrap();
-        assert_eq!((found.steps.len(), found.black, found.moves.len()), (4, true, 20));
+        assert_eq!(
+            (found.steps.len(), found.black, found.moves.len()),
+            (4, true, 20)
+        );
         assert!(found.pieces.starts_with("RNBQKBNRPPPP.PPP") && found.pieces.ends_with("rnbqkbnr"));
         for step in &found.steps {
             assert_eq!((step.boards.len(), step.moves.len()), (3, 2));
-            assert!(step.boards.iter().all(|it| it.known.len() == 64 && it.sure.len() == 64));
+            assert!(
+                step.boards
+                    .iter()
+                    .all(|it| it.known.len() == 64 && it.sure.len() == 64)
+            );
         }
         let known = |step: usize| found.steps[step].boards[0].known.matches('1').count();
         assert!(known(0) < 64 && known(3) == 64);

@@ -76,7 +76,10 @@ impl Diffusion {
     ///
     /// # Errors
     /// [`DiffusionConfigError`] if the sizes do not fit each other.
-    pub fn new(config: &DiffusionConfig, device: Device) -> Result<Diffusion, DiffusionConfigError> {
+    pub fn new(
+        config: &DiffusionConfig,
+        device: Device,
+    ) -> Result<Diffusion, DiffusionConfigError> {
         config.check()?;
         let (body, parameters, size) = match config.kind {
             DenoiserKind::Grid => {

@@ -53,7 +53,12 @@ pub(super) fn encode(
 ) -> Tensor {
     let mut x = tokens;
     for (number, layer) in layers.iter().enumerate() {
-        x = layer.forward(weights, &x, board, &tap.scope(format_args!("encoder.{number}")));
+        x = layer.forward(
+            weights,
+            &x,
+            board,
+            &tap.scope(format_args!("encoder.{number}")),
+        );
     }
     x
 }

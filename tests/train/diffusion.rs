@@ -59,7 +59,10 @@ fn a_denoiser_learns_futures_and_goes_on_exactly() {
         let (first, last) = (mean(&trained[..10]), mean(&trained[20..]));
         assert!(last < first - by, "{term}: {first} to {last}");
     }
-    let last = whole.iter().rfind(|line| line["split"] == "validation").unwrap();
+    let last = whole
+        .iter()
+        .rfind(|line| line["split"] == "validation")
+        .unwrap();
     let plies = last["imagination"].as_array().unwrap();
     assert_eq!(plies.len(), 3);
     for ply in plies {
@@ -68,7 +71,11 @@ fn a_denoiser_learns_futures_and_goes_on_exactly() {
     }
     assert!(plies[0]["moves"].is_null() && plies[2]["moves"].is_number());
 
-    succeed(&mut run(folder, "parts", &["precision=\"bf16\"", "steps=15"]));
+    succeed(&mut run(
+        folder,
+        "parts",
+        &["precision=\"bf16\"", "steps=15"],
+    ));
     succeed(&mut run(folder, "parts", &["precision=\"bf16\""]));
     assert_eq!(steps(&metrics(folder, "parts")), steps(&whole));
     assert_eq!(metrics(folder, "parts").last(), whole.last());
@@ -80,7 +87,10 @@ fn a_denoiser_learns_futures_and_goes_on_exactly() {
     let [of_run, of_file] = ["whole", "diffusion.pt"].map(|it| told(folder, it, config));
     for term in ["policy", "board", "q"] {
         let [of_run, of_file] = [&of_run, &of_file].map(|it| it[term].as_f64().unwrap());
-        assert!((of_run - of_file).abs() < 0.02, "{term}: {of_run} {of_file}");
+        assert!(
+            (of_run - of_file).abs() < 0.02,
+            "{term}: {of_run} {of_file}"
+        );
     }
 }
 
@@ -130,10 +140,16 @@ fn what_a_denoiser_cannot_be_is_refused_by_its_key() {
     let folder = workplace.path();
     configure(folder);
     for (setting, refused) in [
-        ("network.model.horizon=8", "horizon is 8, but must be in 0…7"),
+        (
+            "network.model.horizon=8",
+            "horizon is 8, but must be in 0…7",
+        ),
         ("diffusion.board=-1.0", "`diffusion.board` is -1"),
         ("diffusion.schedule=\"sine\"", "diffusion.schedule"),
-        ("augment.mirror=0.5", "augment.mirror: is for networks that read positions alone"),
+        (
+            "augment.mirror=0.5",
+            "augment.mirror: is for networks that read positions alone",
+        ),
     ] {
         let told = fail(&mut run(folder, "run", &[setting]));
         assert!(told.contains(refused), "{told}");

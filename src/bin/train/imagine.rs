@@ -64,7 +64,10 @@ impl Imagine {
             format.is_some_and(InputFormat::is_classical),
             "only networks of Lc0's classical input format are measured"
         );
-        let policy = interface.outputs.iter().position(|&it| it == Output::Policy);
+        let policy = interface
+            .outputs
+            .iter()
+            .position(|&it| it == Output::Policy);
         let policy = policy.context("the network has no policy")?;
         let denoiser = network.downcast::<Diffusion>();
         let horizon = denoiser.map_or(0, |it| it.model().horizon as usize);

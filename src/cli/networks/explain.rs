@@ -15,8 +15,8 @@ use tessera::data::pgn;
 use tessera::data::replay::main_line;
 use tessera::eval::bench::POSITIONS;
 use tessera::explain::{
-    Explanation, Settings, Transcoder, denoise, denoising_page, explain, page, pictures, png, search,
-    write,
+    Explanation, Settings, Transcoder, denoise, denoising_page, explain, page, pictures, png,
+    search, write,
 };
 use tessera::network::{self, Network};
 use tessera::nn::{CodeArguments, Decoding, DeviceChoice, Precision};

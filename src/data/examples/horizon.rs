@@ -218,7 +218,9 @@ mod tests {
         let record = parse_game(pgn.as_bytes()).unwrap();
         let mut found = Vec::new();
         let emit = |example| found.push(example);
-        horizon(plies).of_record(&record, &RULES, keep, emit).unwrap();
+        horizon(plies)
+            .of_record(&record, &RULES, keep, emit)
+            .unwrap();
         found
     }
 
@@ -267,8 +269,16 @@ mod tests {
         for (found, (before, moves)) in found.iter().zip(expected) {
             assert_eq!(found.future, future(before, moves), "{before}");
         }
-        assert!(examples(2, GAME, |_| true).iter().all(|it| it.future.len() <= 2));
-        assert!(examples(0, GAME, |_| true).iter().all(|it| it.future.is_empty()));
+        assert!(
+            examples(2, GAME, |_| true)
+                .iter()
+                .all(|it| it.future.len() <= 2)
+        );
+        assert!(
+            examples(0, GAME, |_| true)
+                .iter()
+                .all(|it| it.future.is_empty())
+        );
     }
 
     #[test]
@@ -277,7 +287,9 @@ mod tests {
         let mut samples = Vec::new();
         let emit = |sample| samples.push(sample);
         let positions = horizon(4).positions;
-        positions.of_record(&record, &RULES, |_| true, emit).unwrap();
+        positions
+            .of_record(&record, &RULES, |_| true, emit)
+            .unwrap();
         let found = examples(4, GAME, |_| true);
         assert!(found.iter().map(|it| &it.sample).eq(&samples));
         // One alone has its future still.

@@ -155,11 +155,20 @@ impl Diffusion {
         let mut step = 1;
         loop {
             let is_last = step >= steps || horizon == 0;
-            let wanted = if is_last { wanted } else { OutputSet::default() };
+            let wanted = if is_last {
+                wanted
+            } else {
+                OutputSet::default()
+            };
             let futures = self.known(&states, &presents, rows.device());
             let imagined = self.imagine(weights, rows, &futures, wanted);
             if let Some(future) = &imagined.future {
-                self.reveal(&mut states, future, steps.saturating_sub(step), decoding.order);
+                self.reveal(
+                    &mut states,
+                    future,
+                    steps.saturating_sub(step),
+                    decoding.order,
+                );
             }
             seen(step, &states);
             if is_last {

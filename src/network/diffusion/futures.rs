@@ -54,7 +54,8 @@ pub(super) struct Constants {
 
 impl Constants {
     pub fn new(horizon: i64, noise: NoiseKind, device: Device) -> Constants {
-        let half = |count: i64| -> Vec<i64> { (0..count).map(|it| (it + count / 2) % count).collect() };
+        let half =
+            |count: i64| -> Vec<i64> { (0..count).map(|it| (it + count / 2) % count).collect() };
         let is_random = noise == NoiseKind::Uniform && horizon > 0;
         let unknown = is_random.then(|| {
             let boards = (1..=horizon).flat_map(|ply| random_board(ply).planes());
@@ -219,7 +220,9 @@ impl Constants {
             let history = Tensor::cat(&[&board; HISTORY], 1);
             Tensor::cat(&[&history, rights, &turn, &rest], 1)
         });
-        let boards: Vec<Tensor> = std::iter::once(planes.shallow_clone()).chain(boards).collect();
+        let boards: Vec<Tensor> = std::iter::once(planes.shallow_clone())
+            .chain(boards)
+            .collect();
         let ratings = present[1..].iter().map(|rating| {
             let unknown = rating.zeros_like();
             let of_boards = (0..=horizon).map(|ply| if ply == 0 { rating } else { &unknown });
@@ -236,7 +239,10 @@ pub(super) fn random_board(ply: i64) -> Squares {
     let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(ply as u64);
     let mut squares = Squares::default();
     for square in 0..64 {
-        squares.set(square, random.random_range(0..crate::encode::SQUARE_CLASSES));
+        squares.set(
+            square,
+            random.random_range(0..crate::encode::SQUARE_CLASSES),
+        );
     }
     squares
 }

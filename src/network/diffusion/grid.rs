@@ -14,6 +14,7 @@ use super::config::DiffusionConfig;
 use super::futures::{Constants, Futures, MARKS};
 use super::{Imagined, ImaginedFuture};
 use crate::encode::{BOARDS, SQUARE_CLASSES};
+use crate::network::Architecture;
 use crate::network::bitboards;
 use crate::network::blocks::{AdaLnZero, TimeAttention};
 use crate::network::chessformer::{Chessformer, ConfigError};
@@ -23,7 +24,6 @@ use crate::network::outputs::{OutputSet, Outputs};
 use crate::network::parameters::{Builder, Dense, Initial, Parameter, Slot, Weights};
 use crate::network::size::{Part, Size};
 use crate::network::taps::Tap;
-use crate::network::Architecture;
 use tch::{Device, Kind, Tensor};
 
 /// Width of what layers are told of the noise and of a board's ply.
@@ -104,7 +104,9 @@ impl Grid {
         let Some(parts) = parts else {
             let positions = Positions::Rows(rows);
             return Imagined {
-                present: self.trunk.forward(weights, positions, wanted, &Tap::default()),
+                present: self
+                    .trunk
+                    .forward(weights, positions, wanted, &Tap::default()),
                 future: None,
             };
         };
@@ -137,7 +139,9 @@ impl Grid {
     ) -> Outputs {
         let positions = Positions::Planes(planes);
         let Some(parts) = &self.imagination else {
-            return self.trunk.forward(weights, positions, wanted, &Tap::default());
+            return self
+                .trunk
+                .forward(weights, positions, wanted, &Tap::default());
         };
         let (marks, noise) = constants.unknown_of_planes(planes, horizon);
         let boards = constants.planes(planes, horizon);
@@ -179,7 +183,11 @@ impl Grid {
     ) -> Outputs {
         let x = x.select(1, 0);
         // Kernels with packed weights read their input as it lies in memory.
-        let x = if weights.are_packed() { x.contiguous() } else { x };
+        let x = if weights.are_packed() {
+            x.contiguous()
+        } else {
+            x
+        };
         self.trunk.read(weights, &x, positions, wanted)
     }
 
@@ -285,7 +293,9 @@ pub(super) fn by_square(x: &Tensor, boards: i64) -> Tensor {
 /// The reverse.
 pub(super) fn by_board(x: &Tensor) -> Tensor {
     let boards = x.unflatten(1, [8, 8]).unbind(3);
-    Tensor::stack(&turned(boards), 1).flatten(2, 3).flatten(0, 1)
+    Tensor::stack(&turned(boards), 1)
+        .flatten(2, 3)
+        .flatten(0, 1)
 }
 
 /// Boards [B, 8, 8, width], those of odd plies turned top to bottom.
@@ -297,4 +307,3 @@ fn turned(boards: Vec<Tensor>) -> Vec<Tensor> {
     });
     turned.collect()
 }
-

@@ -157,7 +157,9 @@ impl Sequence {
         let mut x = tokens + weights[self.positions].narrow(0, 0, count);
         for layer in &self.layers {
             let normed = layer.attention_norm.forward(weights, &x);
-            let seen = layer.attention.forward(weights, &normed, None, &Mask::Full, None);
+            let seen = layer
+                .attention
+                .forward(weights, &normed, None, &Mask::Full, None);
             x = x + seen;
             let normed = layer.mlp_norm.forward(weights, &x);
             x = &x + layer.mlp.forward(weights, &normed);
@@ -185,7 +187,9 @@ impl Sequence {
     pub fn read(&self, weights: &Weights, x: &Tensor) -> Outputs {
         let float = |tensor: Tensor| tensor.to_kind(Kind::Float);
         let first = x.select(1, x.size()[1] - 1);
-        let board = x.narrow(1, 0, PRESENT).mean_dim([1i64].as_slice(), false, None::<Kind>);
+        let board = x
+            .narrow(1, 0, PRESENT)
+            .mean_dim([1i64].as_slice(), false, None::<Kind>);
         let mut outputs = Outputs::default();
         outputs.set(Output::Policy, float(self.moves.forward(weights, &first)));
         outputs.set(Output::Wdl, float(self.wdl.forward(weights, &board)));
@@ -226,10 +230,7 @@ impl Sequence {
                 value * weights[self.scalars].select(0, number)
             })
             .collect();
-        let mut parts = vec![
-            self.classes(weights, &pieces),
-            Tensor::stack(&scalars, 1),
-        ];
+        let mut parts = vec![self.classes(weights, &pieces), Tensor::stack(&scalars, 1)];
         let horizon = futures.pieces.size()[1];
         for ply in 0..horizon.max(1) {
             parts.push(self.played(weights, constants, &futures.marks.select(1, ply)));

@@ -4,9 +4,9 @@ use crate::chess::Game;
 use crate::encode::{Input, Squares, WIDTH};
 use crate::network::chessformer::{ModelConfig, PositionConfig};
 use crate::network::{About, Chessformer, Network, open};
+use crate::nn::torch::ExportPrecision;
 use crate::nn::torch::Program;
 use crate::nn::{CodePolicy, Decoding};
-use crate::nn::torch::ExportPrecision;
 use tch::{CModule, IValue, Kind};
 
 fn config(noise: NoiseKind) -> DiffusionConfig {
@@ -107,7 +107,10 @@ fn it_begins_as_the_chessformer_that_it_is_grown_from() {
         }
         // An unknown board looks to its mover as the present: so do the replies, at first.
         let futures = model.unknown(&rows);
-        let future = model.imagine(&grown, &rows, &futures, all()).future.unwrap();
+        let future = model
+            .imagine(&grown, &rows, &futures, all())
+            .future
+            .unwrap();
         assert_eq!(future.squares.size(), [7, 3, 64, 13]);
         assert_eq!(future.moves.unwrap().size(), [7, 2, 1858]);
     }
@@ -240,7 +243,11 @@ fn what_is_known_is_seen_on_every_board() {
     let imagine = |futures: &Futures| {
         let imagined = model.imagine(&weights, &rows, futures, all());
         let future = imagined.future.unwrap();
-        [imagined.present.policy().copy(), future.squares, future.moves.unwrap()]
+        [
+            imagined.present.policy().copy(),
+            future.squares,
+            future.moves.unwrap(),
+        ]
     };
     let before = imagine(&model.unknown(&rows));
     let changes: [fn(&mut Futures); 3] = [
@@ -259,7 +266,10 @@ fn what_is_known_is_seen_on_every_board() {
         let mut futures = model.unknown(&rows);
         change(&mut futures);
         for (before, after) in before.iter().zip(imagine(&futures)) {
-            let off = (before - after).abs().flatten(1, -1).amax([1i64].as_slice(), false);
+            let off = (before - after)
+                .abs()
+                .flatten(1, -1)
+                .amax([1i64].as_slice(), false);
             assert!(off.min().double_value(&[]) > 1e-6);
         }
     }
@@ -357,8 +367,13 @@ fn futures_are_revealed_step_by_step() {
             // What was imagined is heard by the move.
             assert!(off(last.policy(), plain.policy()) > 1e-5);
             // Nobody is disturbed by others in the batch.
-            let (alone, of_one) =
-                model.decode(&weights, &rows.narrow(0, 4, 1), decoding(steps, 0), all(), |_, _| {});
+            let (alone, of_one) = model.decode(
+                &weights,
+                &rows.narrow(0, 4, 1),
+                decoding(steps, 0),
+                all(),
+                |_, _| {},
+            );
             assert!(off(alone.policy(), &last.policy().narrow(0, 4, 1)) < 1e-4);
             assert_eq!(of_one[0].boards, foreseen[4].boards);
         }
@@ -410,7 +425,10 @@ fn a_played_network_imagines_in_every_format() {
     for (kind, int8) in [(Kind::BFloat16, false), (Kind::BFloat16, true)] {
         let (rounded, _) = imagine(kind, int8, 1);
         let spread = exact.std(true).double_value(&[]);
-        let off = (&rounded - &exact).abs().mean(Kind::Float).double_value(&[]);
+        let off = (&rounded - &exact)
+            .abs()
+            .mean(Kind::Float)
+            .double_value(&[]);
         assert!(off < 0.1 * spread, "{kind:?}: {off} of {spread}");
         let (_, foreseen) = imagine(kind, int8, 4);
         assert_eq!(foreseen[3].boards.len(), 3);

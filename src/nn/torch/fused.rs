@@ -365,7 +365,9 @@ fn raw<const N: usize>(inputs: [Option<&Tensor>; N]) -> [*const RawTensor; N] {
 }
 
 /// The tensors that the shim makes; like tch, it panics where libtorch throws.
-pub(super) fn outputs<const N: usize>(make: impl FnOnce(*mut *mut RawTensor) -> *mut c_char) -> [Tensor; N] {
+pub(super) fn outputs<const N: usize>(
+    make: impl FnOnce(*mut *mut RawTensor) -> *mut c_char,
+) -> [Tensor; N] {
     let mut outputs = [ptr::null_mut(); N];
     let failure = make(outputs.as_mut_ptr());
     // SAFETY: the text is the shim's; without one the tensors are new and ours.

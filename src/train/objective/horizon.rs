@@ -120,9 +120,7 @@ impl Horizon {
         let horizon = self.config.horizon;
         // Of no moves the number of rows cannot be told.
         let rows = noised.noise.len() as i64;
-        let integers = |values: &[i64], shape: &[i64]| {
-            send(values, self.device).view(shape)
-        };
+        let integers = |values: &[i64], shape: &[i64]| send(values, self.device).view(shape);
         let floats = |values: &[f32]| send(values, self.device);
         let like = &self.bits;
         let expanded = |words: &[i64], count: i64| {
@@ -161,7 +159,9 @@ fn sum(tensor: &Tensor) -> Tensor {
     match tensor.size()[1..].iter().product::<i64>() {
         // Of no moves there is no sum.
         0 => Tensor::zeros([tensor.size()[0]], (Kind::Float, tensor.device())),
-        _ => tensor.flatten(1, -1).sum_dim_intlist([1i64].as_slice(), false, Kind::Float),
+        _ => tensor
+            .flatten(1, -1)
+            .sum_dim_intlist([1i64].as_slice(), false, Kind::Float),
     }
 }
 
@@ -303,7 +303,9 @@ impl Objective for Horizon {
             };
         };
         let aided = imagine(&future.known);
-        let unaided = self.is_validation.then(|| imagine(&self.model.unknown(rows)));
+        let unaided = self
+            .is_validation
+            .then(|| imagine(&self.model.unknown(rows)));
         match unaided {
             Some(unaided) => HorizonOutputs {
                 present: unaided.present,
@@ -325,9 +327,8 @@ impl Objective for Horizon {
             values.extend(TERMS.map(|_| none.shallow_clone()));
             return values;
         };
-        let mean = |hits: &Tensor, counted: &Tensor| {
-            sum(&(hits * counted)) / sum(counted).clamp_min(1.0)
-        };
+        let mean =
+            |hits: &Tensor, counted: &Tensor| sum(&(hits * counted)) / sum(counted).clamp_min(1.0);
         let squares = classification(&imagined.squares, &future.squares);
         let hits = hits(&imagined.squares, &future.squares);
         let changed = &future.learned * &future.changed;
@@ -359,12 +360,20 @@ impl Objective for Horizon {
 fn classification(logits: &Tensor, class: &Tensor) -> Tensor {
     let classes = logits.size()[logits.dim() - 1];
     let flat = logits.reshape([-1, classes]);
-    let loss =
-        flat.cross_entropy_loss::<Tensor>(&class.reshape([-1]), None, Reduction::None, IGNORED, 0.0);
+    let loss = flat.cross_entropy_loss::<Tensor>(
+        &class.reshape([-1]),
+        None,
+        Reduction::None,
+        IGNORED,
+        0.0,
+    );
     loss.view_as(class)
 }
 
 /// 1 where the largest logit is that of the class, else 0; f32 [..].
 fn hits(logits: &Tensor, class: &Tensor) -> Tensor {
-    logits.argmax(-1, false).eq_tensor(class).to_kind(Kind::Float)
+    logits
+        .argmax(-1, false)
+        .eq_tensor(class)
+        .to_kind(Kind::Float)
 }

@@ -153,7 +153,9 @@ impl Noise {
             marks_before = marks_of(masked, None);
             noised.pieces.extend(board.planes().map(|word| word as i64));
             let target = real.map_or(*present, |real| real.board);
-            noised.squares.extend(target.words().map(|word| word as i64));
+            noised
+                .squares
+                .extend(target.words().map(|word| word as i64));
             noised.learned.push(learned as i64);
             noised.changed.push(target.difference(present) as i64);
         }
@@ -208,7 +210,10 @@ mod tests {
                 .sum();
             let found = f64::from(chosen) / f64::from(64 * count);
             let deviation = (share * (1.0 - share) / f64::from(64 * count)).sqrt();
-            assert!((found - share).abs() <= 4.0 * deviation, "{found}, not {share}");
+            assert!(
+                (found - share).abs() <= 4.0 * deviation,
+                "{found}, not {share}"
+            );
         }
     }
 }

@@ -104,7 +104,11 @@ fn boards(noised: &Noised, examples: &[WithFuture]) -> Vec<Board> {
             shown: squares(&noised.pieces[place * 12..][..12]),
             masked: noised.marks[(sample * 4 + ply) * 6] as u64,
             learned: noised.learned[place] as u64,
-            present: if ply % 2 == 1 { present.reversed() } else { present },
+            present: if ply % 2 == 1 {
+                present.reversed()
+            } else {
+                present
+            },
             real: examples[sample].future.get(ply - 1).map(|real| real.board),
         }
     };
@@ -152,8 +156,13 @@ fn uniform_noise_has_no_marks_and_all_is_learned() {
     let mut kept = 0;
     for board in boards(&noised, &examples) {
         assert_eq!(board.masked, 0);
-        assert_eq!(board.learned, if board.real.is_some() { u64::MAX } else { 0 });
-        kept += board.real.map_or(0, |real| real.difference(&board.shown).count_zeros());
+        assert_eq!(
+            board.learned,
+            if board.real.is_some() { u64::MAX } else { 0 }
+        );
+        kept += board
+            .real
+            .map_or(0, |real| real.difference(&board.shown).count_zeros());
     }
     assert!((200..1200).contains(&kept), "{kept}");
     assert_eq!(noised.weight, [1.0; 8]);
@@ -173,7 +182,12 @@ fn moves_are_told_or_learned() {
             match example.future.get(ply - 1) {
                 Some(real) if wanted == IGNORED => {
                     let expected = crate::network::diffusion::marks_of(0, Some(real.played));
-                    assert!(marks(ply - 1).iter().zip(&expected[1..]).all(|(a, b)| *a as u64 == *b));
+                    assert!(
+                        marks(ply - 1)
+                            .iter()
+                            .zip(&expected[1..])
+                            .all(|(a, b)| *a as u64 == *b)
+                    );
                     told += 1;
                 }
                 Some(real) => {
@@ -241,7 +255,11 @@ fn what_is_right_costs_nothing_and_what_is_wrong_by_its_weight() {
     };
     outputs.future = Some(right());
     let own = weights.narrow(0, count as i64, 5);
-    for (row, (value, expected)) in values(&outputs).iter().zip([0., 0., 1., 1., 1.]).enumerate() {
+    for (row, (value, expected)) in values(&outputs)
+        .iter()
+        .zip([0., 0., 1., 1., 1.])
+        .enumerate()
+    {
         for place in 0..8 {
             if own.double_value(&[row as i64, place]) > 0.0 {
                 let value = value.double_value(&[place]);
@@ -252,10 +270,16 @@ fn what_is_right_costs_nothing_and_what_is_wrong_by_its_weight() {
     // The last sample has one board and no move behind the first; accuracies count.
     let row = |number: i64| Vec::<f32>::try_from(own.get(number)).unwrap();
     assert_eq!((row(0)[7], row(1)[7], row(1)[0]), (1.0, 0.0, 1.0));
-    assert_eq!(row(2)[0] as f64, future.learned.get(0).sum(Kind::Float).double_value(&[]));
+    assert_eq!(
+        row(2)[0] as f64,
+        future.learned.get(0).sum(Kind::Float).double_value(&[])
+    );
     // One unknown square of the first sample is wrong.
     let learned = &future.learned * &future.changed;
-    for (mask, factor) in [(&learned, 8.0), (&(&future.learned * (1.0 - &future.changed)), 1.0)] {
+    for (mask, factor) in [
+        (&learned, 8.0),
+        (&(&future.learned * (1.0 - &future.changed)), 1.0),
+    ] {
         let place = mask.get(0).reshape([-1]).argmax(0, false).int64_value(&[]);
         let wrong = right();
         let logits = wrong.squares.get(0).view([-1, 13]).get(place);
@@ -266,7 +290,10 @@ fn what_is_right_costs_nothing_and_what_is_wrong_by_its_weight() {
         let found = values(&outputs)[0].double_value(&[0]);
         let noised = objective.noise.apply(&batch(&examples, 0, 8));
         let expected = 50.0 * factor * f64::from(noised.weight[0]) / (64.0 * 3.0);
-        assert!((found / expected - 1.0).abs() < 1e-3, "{found}, not {expected}");
+        assert!(
+            (found / expected - 1.0).abs() < 1e-3,
+            "{found}, not {expected}"
+        );
     }
 }
 

@@ -118,16 +118,30 @@ impl Constants {
         (marks, none.squeeze_dim(1).to_kind(Kind::Float) + 1.0)
     }
 
-    /// The same of positions as planes f32 [B, 112, 8, 8]; [`Constants::unknown_marks`].
-    pub fn unknown_of_planes(&self, planes: &[Tensor], horizon: i64) -> (Tensor, Tensor) {
-        let first = planes[0].narrow(1, 0, 1).flatten(1, 3).narrow(1, 0, 1);
-        self.unknown_marks(&first.to_kind(Kind::Int64), horizon)
+    /// The same marks of squares, [B, T, 64, 6] in the type of positions as planes
+    /// [B, 112, 8, 8]; no bitboards are looked at, which ONNX cannot.
+    pub fn unknown_squares(&self, planes: &[Tensor], horizon: i64) -> (Tensor, Tensor) {
+        let none = planes[0].narrow(1, 0, 1).zeros_like();
+        let none = none.flatten(2, 3).transpose(1, 2);
+        let masked = match &self.unknown {
+            Some(_) => none.shallow_clone(),
+            None => &none + 1.0,
+        };
+        let marks = (0..=horizon).map(|ply| {
+            let first = if ply == 0 { &none } else { &masked };
+            let others = [&none; MOVE_MARKS];
+            let parts: Vec<&Tensor> = std::iter::once(first).chain(others).collect();
+            Tensor::cat(&parts, 2)
+        });
+        let marks = Tensor::stack(&marks.collect::<Vec<_>>(), 1);
+        (marks, none.select(2, 0).select(1, 0) + 1.0)
     }
 
     /// Futures of which nothing is known, of positions as planes, for networks that do not
     /// look at what stands on unknown squares.
     pub fn futures_of_planes(&self, planes: &[Tensor], horizon: i64) -> Futures {
-        let (marks, noise) = self.unknown_of_planes(planes, horizon);
+        let first = planes[0].narrow(1, 0, 1).flatten(1, 3).narrow(1, 0, 1);
+        let (marks, noise) = self.unknown_marks(&first.to_kind(Kind::Int64), horizon);
         // Of as many zeros as there are pieces' bitboards.
         let zeros = marks.narrow(1, 0, horizon).zeros_like();
         let pieces = Tensor::cat(&[&zeros, &zeros], 2);

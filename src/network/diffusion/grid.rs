@@ -112,8 +112,11 @@ impl Grid {
         };
         let words = (BOARDS + self.trunk.interface().scalars.len()) as i64;
         let boards = constants.rows(rows, &futures.pieces, words);
-        let known = (&futures.marks, &futures.noise);
-        let x = self.denoise(parts, weights, constants, Positions::Rows(&boards), known);
+        let boards = Positions::Rows(&boards);
+        let like = &weights.tensors()[0];
+        let marks = bitboards::squares(&futures.marks.flatten(0, 1), &constants.shifts, like);
+        let marks = marks.unflatten(0, [-1, 1 + horizon]);
+        let x = self.denoise(parts, weights, boards, &marks, &futures.noise);
         let present = self.present(weights, &x, Positions::Rows(rows), wanted);
         let squares = parts.squares.forward(weights, &x.narrow(1, 1, horizon));
         let moves = (horizon > 1).then(|| {
@@ -143,27 +146,27 @@ impl Grid {
                 .trunk
                 .forward(weights, positions, wanted, &Tap::default());
         };
-        let (marks, noise) = constants.unknown_of_planes(planes, horizon);
+        let (marks, noise) = constants.unknown_squares(planes, horizon);
         let boards = constants.planes(planes, horizon);
         let boards = Positions::Planes(&boards);
-        let x = self.denoise(parts, weights, constants, boards, (&marks, &noise));
+        let x = self.denoise(parts, weights, boards, &marks, &noise);
         self.present(weights, &x, positions, wanted)
     }
 
-    /// Tokens [B, T, 64, width] after the last layer, of all boards, with marks and noise
-    /// as in [`Futures`].
+    /// Tokens [B, T, 64, width] after the last layer, of all boards, with the marks
+    /// [B, T, 64, 6] of their squares and noise as in [`Futures`].
     fn denoise(
         &self,
         parts: &Imagination,
         weights: &Weights,
-        constants: &Constants,
         boards: Positions,
-        (marks, noise): (&Tensor, &Tensor),
+        marks: &Tensor,
+        noise: &Tensor,
     ) -> Tensor {
         let tap = Tap::default();
         let (x, attacks) = self.trunk.embedded(weights, boards, &tap);
         let board = self.trunk.board(attacks.as_ref());
-        let mut x = parts.marked(weights, constants, x, marks);
+        let mut x = parts.marked(weights, x, marks);
         let condition = parts.condition(weights, noise, marks.size()[1]);
         let layers = self.trunk.layers().iter();
         for (layer, time) in layers.zip(&parts.time) {
@@ -243,18 +246,11 @@ impl Imagination {
     }
 
     /// Tokens [B · T, 64, width] with what is known of their boards besides the pieces.
-    fn marked(
-        &self,
-        weights: &Weights,
-        constants: &Constants,
-        x: Tensor,
-        marks: &Tensor,
-    ) -> Tensor {
+    fn marked(&self, weights: &Weights, x: Tensor, marks: &Tensor) -> Tensor {
         let boards = marks.size()[1];
-        let marks = bitboards::squares(&marks.flatten(0, 1), &constants.shifts, &x);
-        let x = x + marks.matmul(&weights[self.marks].transpose(0, 1));
+        let marks = marks.matmul(&weights[self.marks].transpose(0, 1));
         let ply = weights[self.ply].narrow(0, 0, boards).unsqueeze(1);
-        (x.unflatten(0, [-1, boards]) + ply).flatten(0, 1)
+        (x.unflatten(0, [-1, boards]) + marks + ply).flatten(0, 1)
     }
 
     /// What layers are told of the noise f32 `[B]` and of plies, [B, 1, T, CONDITION].

@@ -12,6 +12,7 @@
 //! | module | its one job |
 //! |---|---|
 //! | [`error_report`] | error messages, each in one line |
+//! | [`softmax`] | from logits to probabilities |
 //! | [`chess`] | a game: position, history, repetition, castling modes; everything else from shakmaty |
 //! | [`tablebase`] | Syzygy endgame tables: what they say of a position, which root moves keep it |
 //! | [`encode`] | a game → the 112 input planes as packed bitboards; a move ↔ its index in the policy |
@@ -30,6 +31,7 @@
 //! | [`explain`] | what a network sees in a position: attention, attribution, heads; as data, as a page and as pictures |
 //! | [`engine`] | other programs that play: UCI engines as child processes |
 //! | [`openings`] | where games begin: books and random moves |
+//! | [`adjudication`] | where games end before the rules end them |
 //! | [`label`] | training data by other engines: games they play, positions they judge |
 //! | [`generate`] | games that a GPT over moves writes |
 //! | [`selfplay`] | training data by our own engine: games against itself |
@@ -54,6 +56,7 @@
 //! | [Measuring](guide::measuring) | strength, speed and training, and the match kit |
 //! | [Glossary](guide::glossary) | the words of the field |
 
+pub mod adjudication;
 pub mod agent;
 mod atomic_file;
 pub mod backend;
@@ -89,6 +92,7 @@ pub mod selfplay;
 #[cfg(all(test, feature = "torch"))]
 #[path = "../tests/skip.rs"]
 mod skip;
+pub mod softmax;
 pub mod tablebase;
 #[cfg(feature = "torch")]
 pub mod train;

@@ -1,9 +1,10 @@
 //! Families of networks behind one seam.
 //!
 //! A family is an [`Architecture`]: parameters and a forward pass in tch; those that
-//! evaluate single positions are [`Evaluator`]s too. A [`Network`] is one with its weights:
-//! [`open`] takes it out of a network file, eager and differentiable, [`Network::write`]
-//! puts it into one.
+//! evaluate single positions are [`Evaluator`]s too. A [`Network`] is one with its
+//! weights: [`open`] takes it out of a network file, eager and differentiable,
+//! [`Network::write`] puts it into one. The least that a family has to bring is shown
+//! by `network/toy.rs`, which only tests have.
 //!
 //! | family | what it is | trained here |
 //! |---|---|---|
@@ -36,6 +37,8 @@ mod outputs;
 mod parameters;
 mod size;
 mod taps;
+#[cfg(test)]
+pub(crate) mod toy;
 pub mod world;
 
 pub use architecture::{Architecture, NotAnEvaluator};

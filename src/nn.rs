@@ -7,6 +7,7 @@
 mod cache;
 mod cross_check;
 mod device;
+mod evaluate_games;
 mod foreseen;
 mod format;
 pub mod metadata;
@@ -20,6 +21,7 @@ mod uniform;
 pub use cache::Cache;
 pub use cross_check::{CrossCheck, Differences};
 pub use device::{DeviceChoice, Devices, ParseDeviceError, Precision};
+pub use evaluate_games::{Evaluated, evaluate_games, imagine_games};
 pub use foreseen::{Decoding, Foreseen, RevealOrder};
 pub use format::{Format, Speed};
 pub use metadata::{
@@ -381,21 +383,6 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
     }
 }
 
-/// Probabilities of the logits at a temperature, written in their place.
-///
-/// A temperature above 1 flattens. An empty slice stays empty.
-pub fn softmax(logits: &mut [f32], temperature: f32) {
-    let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let mut sum = 0.0;
-    for logit in logits.iter_mut() {
-        *logit = ((*logit - top) / temperature).exp();
-        sum += *logit;
-    }
-    for probability in logits {
-        *probability /= sum;
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -472,19 +459,6 @@ pub(crate) mod tests {
             assert_eq!(left.value(index), right.value(index));
             assert_eq!(left.logits(index), right.logits(index));
         }
-    }
-
-    #[test]
-    fn softmax_sums_to_one_and_flattens_with_temperature() {
-        let mut sharp = [1.0, 3.0, -200.0];
-        let mut flat = sharp;
-        softmax(&mut sharp, 1.0);
-        softmax(&mut flat, 4.0);
-        for probabilities in [sharp, flat] {
-            assert!((probabilities.iter().sum::<f32>() - 1.0).abs() < 1e-6);
-        }
-        assert!(sharp[1] > flat[1] && flat[1] > flat[0]);
-        softmax(&mut [], 1.0);
     }
 
     #[test]

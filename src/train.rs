@@ -35,6 +35,8 @@ mod schedule;
 mod start;
 mod stopwatch;
 mod threads;
+#[cfg(test)]
+mod toy_tests;
 mod trainer;
 mod window;
 

@@ -1,11 +1,11 @@
 //! The move that a network reads off the future that it imagines.
 
 use super::immediate::{Candidates, choose_by};
-use super::policy::{choose, lay_out, priors_by};
+use super::policy::{choose, lay_out, of_candidates};
 use super::{ConfigurableAgent, Options};
 use crate::chess::Game;
 use crate::encode::policy_move;
-use crate::nn::{Backend, Batch, Evaluations, Foreseen};
+use crate::nn::{Backend, Foreseen, imagine_games};
 use crate::play::{Agent, AgentError, Choice, Control, Limits, Question, Report};
 use shakmaty::{Move, Position};
 use std::sync::Arc;
@@ -41,12 +41,12 @@ impl DiffusionAgent {
         positions: &[Candidates<'_>],
         steps: usize,
     ) -> Result<Vec<Choice>, AgentError> {
-        let imagine =
-            |batch: &Batch, out: &mut Evaluations| self.backend.imagine(batch, steps, out);
-        let (priors, values, foreseen) = priors_by(&*self.backend, positions, imagine)?;
+        let games = positions.iter().map(|position| position.game);
+        let (evaluated, foreseen) = imagine_games(&*self.backend, games, steps)?;
         let lines = self.options.search.multi_pv;
-        let answers = positions.iter().zip(priors).zip(values).enumerate();
-        let choices = answers.map(|(index, ((position, priors), value))| {
+        let answers = positions.iter().zip(&evaluated).enumerate();
+        let choices = answers.map(|(index, (position, evaluated))| {
+            let (priors, value) = of_candidates(position, evaluated);
             let mut choice = lay_out(value, lines, priors);
             let future = foreseen.get(index);
             if let Some(future) = future {
@@ -167,7 +167,7 @@ impl ConfigurableAgent for DiffusionAgent {
 mod tests {
     use super::*;
     use crate::encode::{Squares, policy_index};
-    use crate::nn::{BackendError, Properties, Random};
+    use crate::nn::{BackendError, Batch, Evaluations, Properties, Random};
 
     /// Foresees a game.
     struct Prophet {

@@ -4,10 +4,10 @@ use super::Options;
 use super::immediate::Candidates;
 use super::sampling::sample;
 use crate::chess::Game;
-use crate::nn::{Backend, BackendError, Batch, Evaluations, Value, softmax};
+use crate::nn::{Backend, Evaluated, Value, evaluate_games};
 use crate::play::{AgentError, Choice, Line, MoveStatistics, Report, Score};
 use crate::search::generator;
-use shakmaty::{Move, Position};
+use shakmaty::Move;
 use std::cmp::Ordering;
 
 /// One evaluation a position. Above 0, [`Parameters::temperature`](crate::search::Parameters::temperature) samples the move
@@ -49,39 +49,18 @@ pub(super) fn priors(
     backend: &dyn Backend,
     positions: &[Candidates<'_>],
 ) -> Result<(Vec<Priors>, Vec<Value>), AgentError> {
-    let evaluate = |batch: &Batch, out: &mut Evaluations| backend.evaluate(batch, out);
-    let (priors, values, ()) = priors_by(backend, positions, evaluate)?;
-    Ok((priors, values))
+    let evaluated = evaluate_games(backend, positions.iter().map(|position| position.game))?;
+    let evaluated = positions.iter().zip(&evaluated);
+    Ok(evaluated
+        .map(|(it, evaluated)| of_candidates(it, evaluated))
+        .unzip())
 }
 
-/// The same by what fills evaluations, with what it says besides.
-pub(super) fn priors_by<T>(
-    backend: &dyn Backend,
-    positions: &[Candidates<'_>],
-    evaluate: impl FnOnce(&Batch, &mut Evaluations) -> Result<T, BackendError>,
-) -> Result<(Vec<Priors>, Vec<Value>, T), AgentError> {
-    let encoder = &backend.properties().encoder;
-    let mut batch = Batch::default();
-    let legal: Vec<_> = positions
-        .iter()
-        .map(|position| position.game.position().legal_moves())
-        .collect();
-    for (position, legal) in positions.iter().zip(&legal) {
-        batch.push(position.game, legal, encoder)?;
-    }
-    let mut evaluations = Evaluations::default();
-    let said = evaluate(&batch, &mut evaluations)?;
-    let priors = positions.iter().zip(&legal).enumerate();
-    let priors = priors.map(|(index, (position, legal))| {
-        let mut priors = evaluations.logits(index).to_vec();
-        softmax(&mut priors, 1.0);
-        let priors = legal.iter().copied().zip(priors);
-        priors
-            .filter(|(mv, _)| position.moves.contains(mv))
-            .collect()
-    });
-    let values = (0..positions.len()).map(|index| evaluations.value(index));
-    Ok((priors.collect(), values.collect(), said))
+/// The priors of a position's candidates, and its value.
+pub(super) fn of_candidates(position: &Candidates<'_>, evaluated: &Evaluated) -> (Priors, Value) {
+    let candidates = evaluated.priors();
+    let candidates = candidates.filter(|(mv, _)| position.moves.contains(mv));
+    (candidates.collect(), evaluated.value)
 }
 
 /// The moves by their priors, with the likeliest as the choice.

@@ -58,6 +58,12 @@ pub enum ArchitectureConfig {
         /// Its operators.
         model: GraphConfig,
     },
+    /// The family of a test.
+    #[cfg(test)]
+    Toy {
+        /// Its sizes.
+        model: super::toy::ToyConfig,
+    },
 }
 
 impl ArchitectureConfig {
@@ -72,6 +78,8 @@ impl ArchitectureConfig {
             ArchitectureConfig::Diffusion { .. } => "diffusion",
             ArchitectureConfig::World { .. } => "world",
             ArchitectureConfig::Onnx { .. } => "onnx",
+            #[cfg(test)]
+            ArchitectureConfig::Toy { .. } => "toy",
         }
     }
 
@@ -85,6 +93,8 @@ impl ArchitectureConfig {
             ArchitectureConfig::Diffusion { model } => model.trunk.layers,
             ArchitectureConfig::World { model } => model.layers(),
             ArchitectureConfig::Onnx { .. } => 0,
+            #[cfg(test)]
+            ArchitectureConfig::Toy { .. } => 1,
         }
     }
 
@@ -101,6 +111,8 @@ impl ArchitectureConfig {
             ArchitectureConfig::Diffusion { model } => Box::new(Diffusion::new(model, device)?),
             ArchitectureConfig::World { model } => Box::new(World::new(model, device)?),
             ArchitectureConfig::Onnx { .. } => return Err(ArchitectureError::Graph),
+            #[cfg(test)]
+            ArchitectureConfig::Toy { model } => Box::new(super::toy::Toy::new(model, device)),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! A backend that is held against another one at every batch, as Lc0's `check`.
 
-use super::{Backend, BackendError, Batch, Evaluations, Properties, softmax};
+use super::{Backend, BackendError, Batch, Evaluations, Properties};
+use crate::softmax::softmax;
 use parking_lot::Mutex;
 use std::fmt;
 

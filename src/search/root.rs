@@ -6,8 +6,8 @@ pub(crate) mod history;
 
 use super::parameters::Parameters;
 use crate::chess::{Game, mate_in_one};
-use crate::nn::softmax;
 use crate::play::Limits;
+use crate::softmax::softmax;
 use gumbel::Gumbel;
 use rand::Rng;
 use rand_distr::{Distribution, Gamma};

@@ -36,6 +36,8 @@ pub(super) fn of(architecture: &ArchitectureConfig) -> Arc<dyn Task> {
         | ArchitectureConfig::Lc0 { .. }
         | ArchitectureConfig::Maia3 { .. }
         | ArchitectureConfig::Onnx { .. } => Arc::new(Of::<Positions>(PhantomData)),
+        #[cfg(test)]
+        ArchitectureConfig::Toy { .. } => Arc::new(Of::<Positions>(PhantomData)),
     }
 }
 

@@ -8,6 +8,7 @@ mod cache;
 mod cross_check;
 mod device;
 mod evaluate_games;
+mod foreseen;
 mod format;
 pub mod metadata;
 mod options;
@@ -20,7 +21,8 @@ mod uniform;
 pub use cache::Cache;
 pub use cross_check::{CrossCheck, Differences};
 pub use device::{DeviceChoice, Devices, ParseDeviceError, Precision};
-pub use evaluate_games::{Evaluated, evaluate_games};
+pub use evaluate_games::{Evaluated, evaluate_games, imagine_games};
+pub use foreseen::{Decoding, Foreseen, RevealOrder};
 pub use format::{Format, Speed};
 pub use metadata::{
     CONTRACT, ContractError, EncoderSpec, FORWARD, Metadata, Method, PlanesSpec, SEARCH_VALUES,
@@ -339,6 +341,21 @@ pub trait Backend: Send + Sync {
     /// [`BackendError`]; `out` then holds nothing of use.
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError>;
 
+    /// The same in so many steps, with the future of each position that a network imagined
+    /// for it; without futures if it imagines none.
+    ///
+    /// # Errors
+    /// As [`Backend::evaluate`].
+    fn imagine(
+        &self,
+        batch: &Batch,
+        _steps: usize,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
+        self.evaluate(batch, out)?;
+        Ok(Vec::new())
+    }
+
     /// Clears its evaluation cache, if it has one.
     fn forget(&self) {}
 }
@@ -350,6 +367,15 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
         (**self).evaluate(batch, out)
+    }
+
+    fn imagine(
+        &self,
+        batch: &Batch,
+        steps: usize,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
+        (**self).imagine(batch, steps, out)
     }
 
     fn forget(&self) {

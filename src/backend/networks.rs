@@ -7,7 +7,7 @@ use crate::bounded;
 use crate::nn::torch::{self, TorchBackend};
 use crate::nn::{
     Backend, BackendError, BackendOptions, Batch, BuiltIn, CodePolicy, DeviceChoice, Evaluations,
-    Metadata, NetworkOptions, Precision, Properties, Service,
+    Foreseen, Metadata, NetworkOptions, Precision, Properties, Service,
 };
 use clap::ValueEnum;
 use std::borrow::Cow;
@@ -72,6 +72,18 @@ impl Backend for Loaded {
         match self {
             Loaded::Positions(network) => network.evaluate(batch, out),
             Loaded::Moves(network) => network.evaluate(batch, out),
+        }
+    }
+
+    fn imagine(
+        &self,
+        batch: &Batch,
+        steps: usize,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
+        match self {
+            Loaded::Positions(network) => network.imagine(batch, steps, out),
+            Loaded::Moves(network) => network.imagine(batch, steps, out),
         }
     }
 }
@@ -140,8 +152,21 @@ pub fn load_network(options: &NetworkOptions) -> Result<TorchBackend, LoadError>
 
 fn load_on(options: &NetworkOptions, device: DeviceChoice) -> Result<TorchBackend, LoadError> {
     let file = network_file(options)?;
-    opened::open(&file, options.code, device, options.precision, 0)
-        .map_err(|source| unusable(options.net.as_deref(), source))
+    open(&file, options, device).map_err(|source| unusable(options.net.as_deref(), source))
+}
+
+fn open(
+    file: &[u8],
+    options: &NetworkOptions,
+    device: DeviceChoice,
+) -> Result<TorchBackend, NetworkError> {
+    let NetworkOptions {
+        code,
+        precision,
+        decoding,
+        ..
+    } = *options;
+    opened::open_to_imagine(file, code, device, precision, 0, decoding)
 }
 
 /// Loads a network of any kind that can be played.
@@ -150,7 +175,7 @@ fn load(options: &NetworkOptions, device: DeviceChoice) -> Result<Loaded, LoadEr
     let failed = |source| unusable(options.net.as_deref(), source);
     match sequence::open(&file, options.code, device, options.precision).map_err(failed)? {
         Some(network) => Ok(Loaded::Moves(network)),
-        None => opened::open(&file, options.code, device, options.precision, 0)
+        None => open(&file, options, device)
             .map(|network| Loaded::Positions(Box::new(network)))
             .map_err(failed),
     }
@@ -214,6 +239,7 @@ mod tests {
                 code: CodePolicy::Checked,
                 devices: DeviceChoice::Cpu.into(),
                 precision: Precision::F32,
+                ..NetworkOptions::default()
             },
             ..BackendOptions::default()
         }

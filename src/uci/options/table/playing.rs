@@ -52,7 +52,34 @@ pub(super) const ENTRIES: &[Entry] = &[
             set: |settings, value| choose(&mut settings.player.agent, value),
         },
         help: "Chooses the move: by a search (`mcts`), the network's first choice (`policy`), \
-               one ply ahead (`value`), or as people play (`human`).",
+               one ply ahead (`value`), as people play (`human`), or off an imagined future \
+               (`diffusion`).",
+    },
+    Entry {
+        name: "DiffusionSteps",
+        kind: Kind::Spin {
+            min: 0,
+            max: 100,
+            get: |settings| settings.player.options.imagination_steps as u64,
+            set: |settings, value| {
+                settings.player.options.imagination_steps = value as usize;
+                settings.player.backend.network.decoding.steps = (value as usize).max(1);
+            },
+        },
+        help: "Evaluations in which a network that imagines futures does so, for every agent. \
+               With 0 the agent `diffusion` takes as many as the clock allows.",
+    },
+    Entry {
+        name: "DiffusionHorizon",
+        kind: Kind::Spin {
+            min: 0,
+            max: 7,
+            get: |settings| settings.player.backend.network.decoding.horizon as u64,
+            set: |settings, value| {
+                settings.player.backend.network.decoding.horizon = value as usize;
+            },
+        },
+        help: "Most plies that such a network imagines; 0 stands for all that it can.",
     },
     Entry {
         name: "UCI_LimitStrength",

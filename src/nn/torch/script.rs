@@ -298,7 +298,10 @@ mod tests {
     #[test]
     fn a_disk_that_is_full_is_an_error() {
         let error = write_a_product(Path::new("/dev/full")).unwrap_err();
-        assert!(error.to_string().contains("could not be written"), "{error}");
+        assert!(
+            error.to_string().contains("could not be written"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -312,6 +315,9 @@ mod tests {
         let name = archive.file_names().find(name).unwrap().to_owned();
         let mut code = String::new();
         std::io::Read::read_to_string(&mut archive.by_name(&name).unwrap(), &mut code).unwrap();
-        assert!(code.contains("torch.to(") && !code.contains("device"), "{code}");
+        assert!(
+            code.contains("torch.to(") && !code.contains("device"),
+            "{code}"
+        );
     }
 }

@@ -26,9 +26,7 @@ fn spread(parameters: &[Parameter], value: impl Fn(&Parameter) -> f64) -> Tensor
 pub(super) fn decay(config: &OptimizerConfig, parameters: &[Parameter]) -> Option<Tensor> {
     let of = |parameter: &Parameter| {
         let rules = &config.decay;
-        let rule = rules
-            .iter()
-            .find(|rule| is_named(parameter, &rule.pattern));
+        let rule = rules.iter().find(|rule| is_named(parameter, &rule.pattern));
         match rule {
             Some(rule) => rule.weight_decay,
             None => match parameter.group {

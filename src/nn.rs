@@ -8,6 +8,7 @@ mod cache;
 mod cross_check;
 mod device;
 mod evaluate_games;
+mod foreseen;
 mod format;
 mod imagination;
 pub mod metadata;
@@ -21,7 +22,8 @@ mod uniform;
 pub use cache::Cache;
 pub use cross_check::{CrossCheck, Differences};
 pub use device::{DeviceChoice, Devices, ParseDeviceError, Precision};
-pub use evaluate_games::{Evaluated, evaluate_games};
+pub use evaluate_games::{Evaluated, evaluate_games, imagine_games};
+pub use foreseen::{Decoding, Foreseen, RevealOrder};
 pub use format::{Format, Speed};
 pub use imagination::{Imagination, Imagined, ImaginedBoard, Scene};
 pub use metadata::{
@@ -347,6 +349,21 @@ pub trait Backend: Send + Sync {
     /// [`BackendError`]; `out` then holds nothing of use.
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError>;
 
+    /// The same in so many steps, with the future of each position that a network imagined
+    /// for it; without futures if it imagines none.
+    ///
+    /// # Errors
+    /// As [`Backend::evaluate`].
+    fn imagine(
+        &self,
+        batch: &Batch,
+        _steps: usize,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
+        self.evaluate(batch, out)?;
+        Ok(Vec::new())
+    }
+
     /// Its imagination, if it has any.
     fn imagination(&self) -> Option<Arc<dyn Imagination>> {
         None
@@ -363,6 +380,15 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
         (**self).evaluate(batch, out)
+    }
+
+    fn imagine(
+        &self,
+        batch: &Batch,
+        steps: usize,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
+        (**self).imagine(batch, steps, out)
     }
 
     fn imagination(&self) -> Option<Arc<dyn Imagination>> {

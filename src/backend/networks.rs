@@ -8,7 +8,7 @@ use crate::bounded;
 use crate::nn::torch::{self, TorchBackend};
 use crate::nn::{
     Backend, BackendError, BackendOptions, Batch, BuiltIn, CodePolicy, DeviceChoice, Evaluations,
-    Imagination, Metadata, NetworkOptions, Precision, Properties, Service,
+    Foreseen, Imagination, Metadata, NetworkOptions, Precision, Properties, Service,
 };
 use clap::ValueEnum;
 use std::borrow::Cow;
@@ -73,6 +73,18 @@ impl Backend for Loaded {
         match self {
             Loaded::Positions(network, _) => network.evaluate(batch, out),
             Loaded::Moves(network) => network.evaluate(batch, out),
+        }
+    }
+
+    fn imagine(
+        &self,
+        batch: &Batch,
+        steps: usize,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
+        match self {
+            Loaded::Positions(network, _) => network.imagine(batch, steps, out),
+            Loaded::Moves(network) => network.imagine(batch, steps, out),
         }
     }
 
@@ -148,8 +160,21 @@ pub fn load_network(options: &NetworkOptions) -> Result<TorchBackend, LoadError>
 
 fn load_on(options: &NetworkOptions, device: DeviceChoice) -> Result<TorchBackend, LoadError> {
     let file = network_file(options)?;
-    opened::open(&file, options.code, device, options.precision, 0)
-        .map_err(|source| unusable(options.net.as_deref(), source))
+    open(&file, options, device).map_err(|source| unusable(options.net.as_deref(), source))
+}
+
+fn open(
+    file: &[u8],
+    options: &NetworkOptions,
+    device: DeviceChoice,
+) -> Result<TorchBackend, NetworkError> {
+    let NetworkOptions {
+        code,
+        precision,
+        decoding,
+        ..
+    } = *options;
+    opened::open_to_imagine(file, code, device, precision, 0, decoding)
 }
 
 /// Loads a network of any kind that can be played.
@@ -162,7 +187,7 @@ fn load(options: &NetworkOptions, device: DeviceChoice) -> Result<Loaded, LoadEr
             let NetworkOptions {
                 code, precision, ..
             } = *options;
-            let network = opened::open(&file, code, device, precision, 0).map_err(failed)?;
+            let network = open(&file, options, device).map_err(failed)?;
             let imagination = imagination::open(&file, code, device, precision);
             let imagination = imagination.map_err(failed)?.map(Arc::new);
             Ok(Loaded::Positions(Box::new(network), imagination))
@@ -228,6 +253,7 @@ mod tests {
                 code: CodePolicy::Checked,
                 devices: DeviceChoice::Cpu.into(),
                 precision: Precision::F32,
+                ..NetworkOptions::default()
             },
             ..BackendOptions::default()
         }

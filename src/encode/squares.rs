@@ -1,7 +1,7 @@
 //! The pieces of a board as one class a square.
 
-use super::input::{PLANES_PER_BOARD, write_board};
-use shakmaty::{Bitboard, Board, Color};
+use super::input::{PLANES_PER_BOARD, orient, write_board};
+use shakmaty::{Bitboard, Board, Color, Piece, Role};
 
 /// Classes of a square: empty, our six kinds of pieces from the pawn to the king, theirs.
 pub const SQUARE_CLASSES: usize = 13;
@@ -41,6 +41,20 @@ impl Squares {
             }
         }
         Squares(words)
+    }
+
+    /// The board, whose side `turn` sees it like this.
+    #[must_use]
+    pub fn board(&self, turn: Color) -> Board {
+        let mut board = Board::empty();
+        for (plane, squares) in self.planes().into_iter().enumerate() {
+            let color = if plane < KINDS { turn } else { !turn };
+            let role = Role::ALL[plane % KINDS];
+            for square in Bitboard(orient(Bitboard(squares), turn)) {
+                board.set_piece_at(square, Piece { color, role });
+            }
+        }
+        board
     }
 
     /// The bitboards of the pieces, in the order of [`Squares::of_planes`].
@@ -117,7 +131,7 @@ mod tests {
     use super::*;
     use crate::chess::Game;
     use proptest::prelude::*;
-    use shakmaty::{CastlingMode, Position, Role};
+    use shakmaty::{CastlingMode, Position};
 
     fn board() -> Board {
         let fen = "r1bqk2r/pp2bppp/2n1pn2/3p4/3P4/2N2N2/PP2BPPP/R1BQK2R b KQkq - 0 9";
@@ -152,6 +166,7 @@ mod tests {
             write_board(&mut planes, &board, turn);
             assert_eq!(squares.planes(), planes[..PIECE_PLANES]);
             assert_eq!(squares.reversed(), Squares::of_board(&board, !turn));
+            assert_eq!(squares.board(turn), board);
             assert_eq!(squares.occupied().count(), board.occupied().count());
         }
     }

@@ -152,10 +152,15 @@ pub(super) fn evaluate(
     weights: &Weights,
     positions: Positions,
 ) -> Vec<Tensor> {
-    let outputs = network.interface().outputs;
-    let wanted = outputs.iter().copied().collect();
-    let mut evaluated: Outputs = network.forward(weights, positions, wanted, &Tap::default());
-    let taken = outputs.into_iter().map(|output| evaluated.take(output));
+    let wanted = network.interface().outputs.into_iter().collect();
+    let evaluated = network.forward(weights, positions, wanted, &Tap::default());
+    in_order(network, evaluated)
+}
+
+/// The exported outputs of a network, of all that it computed.
+pub(super) fn in_order(network: &dyn Evaluator, mut evaluated: Outputs) -> Vec<Tensor> {
+    let outputs = network.interface().outputs.into_iter();
+    let taken = outputs.map(|output| evaluated.take(output));
     taken
         .map(|tensor| tensor.expect("an output of its own"))
         .collect()

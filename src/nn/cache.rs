@@ -1,6 +1,6 @@
 //! The evaluation cache (NNCache), a backend in front of another one.
 
-use super::{Backend, BackendError, Batch, Evaluations, Imagination, Properties, Value};
+use super::{Backend, BackendError, Batch, Evaluations, Foreseen, Imagination, Properties, Value};
 use parking_lot::Mutex;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -79,6 +79,16 @@ impl<B: Backend> Cache<B> {
 impl<B: Backend> Backend for Cache<B> {
     fn properties(&self) -> &Properties {
         self.inner.properties()
+    }
+
+    /// Futures are not kept.
+    fn imagine(
+        &self,
+        batch: &Batch,
+        steps: usize,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
+        self.inner.imagine(batch, steps, out)
     }
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {

@@ -1,6 +1,6 @@
 //! What a backend says of the positions that games have come to.
 
-use super::{Backend, BackendError, Batch, Evaluations, Value};
+use super::{Backend, BackendError, Batch, Evaluations, Foreseen, Value};
 use crate::chess::Game;
 use crate::softmax::softmax;
 use shakmaty::{Move, MoveList, Position};
@@ -39,6 +39,29 @@ pub fn evaluate_games<'a>(
     backend: &dyn Backend,
     games: impl IntoIterator<Item = &'a Game>,
 ) -> Result<Vec<Evaluated>, BackendError> {
+    let evaluate = |batch: &Batch, out: &mut Evaluations| backend.evaluate(batch, out);
+    Ok(evaluate_by(backend, games, evaluate)?.0)
+}
+
+/// The same in so many steps, with the futures that a network imagined, if it does.
+///
+/// # Errors
+/// As [`evaluate_games`].
+pub fn imagine_games<'a>(
+    backend: &dyn Backend,
+    games: impl IntoIterator<Item = &'a Game>,
+    steps: usize,
+) -> Result<(Vec<Evaluated>, Vec<Foreseen>), BackendError> {
+    let imagine = |batch: &Batch, out: &mut Evaluations| backend.imagine(batch, steps, out);
+    evaluate_by(backend, games, imagine)
+}
+
+/// The same by what fills evaluations, with what it says besides.
+fn evaluate_by<'a, T>(
+    backend: &dyn Backend,
+    games: impl IntoIterator<Item = &'a Game>,
+    evaluate: impl FnOnce(&Batch, &mut Evaluations) -> Result<T, BackendError>,
+) -> Result<(Vec<Evaluated>, T), BackendError> {
     let encoder = &backend.properties().encoder;
     let (mut batch, mut legal) = (Batch::default(), Vec::new());
     for game in games {
@@ -47,14 +70,14 @@ pub fn evaluate_games<'a>(
         legal.push(moves);
     }
     let mut evaluations = Evaluations::default();
-    backend.evaluate(&batch, &mut evaluations)?;
+    let said = evaluate(&batch, &mut evaluations)?;
     let evaluated = legal.into_iter().enumerate();
     let evaluated = evaluated.map(|(index, moves)| Evaluated {
         moves,
         value: evaluations.value(index),
         logits: evaluations.logits(index).to_vec(),
     });
-    Ok(evaluated.collect())
+    Ok((evaluated.collect(), said))
 }
 
 #[cfg(test)]

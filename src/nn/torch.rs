@@ -32,8 +32,8 @@ pub(crate) use pickle::{Object, Pickle, View};
 pub(crate) use program::Inference;
 
 use super::{
-    Backend, BackendError, Batch, CodePolicy, ContractError, DeviceChoice, Evaluations, Format,
-    Metadata, Precision, Properties, Value,
+    Backend, BackendError, Batch, CodePolicy, ContractError, DeviceChoice, Evaluations, Foreseen,
+    Format, Metadata, Precision, Properties, Value,
 };
 use crate::chess::Game;
 use crate::encode::{BOARDS, Encoder, Input, POLICY_SIZE, SCALARS, WIDTH};
@@ -363,7 +363,8 @@ impl TorchBackend {
             _ => [1, 1].into_iter().chain(cuda_batches()).collect(),
         };
         for batch in batches {
-            self.forward(&vec![input; batch])?;
+            // One step does all that several do.
+            self.outputs(&vec![input; batch], Some(1))?;
         }
         Ok(())
     }
@@ -374,12 +375,22 @@ impl TorchBackend {
     /// # Errors
     /// [`NetworkError`] if libtorch fails or the shapes are others.
     pub fn forward(&self, inputs: &[Input]) -> Result<Vec<Tensor>, NetworkError> {
+        Ok(self.outputs(inputs, None)?.0)
+    }
+
+    /// The same, in so many steps, with what is foreseen.
+    fn outputs(
+        &self,
+        inputs: &[Input],
+        steps: Option<usize>,
+    ) -> Result<(Vec<Tensor>, Vec<Foreseen>), NetworkError> {
         let rows = inputs.len() as i64;
         let filled = self.filled(inputs);
         let on_device = self.input(&filled)?.f_to_device(self.device);
-        let outputs = self
-            .program
-            .forward(&on_device.map_err(TorchError::from)?)?
+        let on_device = on_device.map_err(TorchError::from)?;
+        let (outputs, mut foreseen) = self.program.imagine(&on_device, steps)?;
+        foreseen.truncate(inputs.len());
+        let outputs = outputs
             .into_iter()
             .map(|output| {
                 let output = match filled {
@@ -407,7 +418,7 @@ impl TorchBackend {
                 });
             }
         }
-        Ok(outputs)
+        Ok((outputs, foreseen))
     }
 
     /// The positions, on CUDA with others up to a batch size that has been seen.
@@ -467,16 +478,38 @@ impl Backend for TorchBackend {
     }
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+        self.answer(batch, None, out).map(|_| ())
+    }
+
+    fn imagine(
+        &self,
+        batch: &Batch,
+        steps: usize,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
+        self.answer(batch, Some(steps), out)
+    }
+}
+
+impl TorchBackend {
+    fn answer(
+        &self,
+        batch: &Batch,
+        steps: Option<usize>,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
         out.clear();
+        let mut all_foreseen = Vec::new();
         if batch.inputs().len() != batch.len() {
             let reason = "the positions were not encoded".to_owned();
             return Err(BackendError::Torch(reason));
         }
         let mut moves = (0..batch.len()).map(|index| batch.moves(index));
         for inputs in batch.inputs().chunks(self.largest) {
-            let tensors = self
-                .forward(inputs)
+            let (tensors, foreseen) = self
+                .outputs(inputs, steps)
                 .map_err(|error| BackendError::Torch(error.to_string()))?;
+            all_foreseen.extend(foreseen);
             let outputs: Vec<&[f32]> = tensors.iter().map(module::floats).collect();
             let policies = outputs[self.heads.policy].chunks_exact(POLICY_SIZE);
             let optimistic = self.heads.optimistic.filter(|_| self.optimism > 0.0);
@@ -493,7 +526,7 @@ impl Backend for TorchBackend {
                 }
             }
         }
-        Ok(())
+        Ok(all_foreseen)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The sizes of a denoiser of futures.
 
-use crate::network::chessformer::{self, ModelConfig};
+use crate::network::chessformer::{self, EmbeddingConfig, ModelConfig, PositionConfig};
 use serde::{Deserialize, Serialize};
 
 /// Most plies that a network looks ahead.
@@ -10,6 +10,9 @@ pub const LONGEST_HORIZON: i64 = 7;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiffusionConfig {
+    /// How boards and moves are put to it.
+    #[serde(default)]
+    pub kind: DenoiserKind,
     /// Plies that it looks ahead, up to [`LONGEST_HORIZON`]. With 0 it is its trunk.
     #[serde(default = "default_horizon")]
     pub horizon: i64,
@@ -19,12 +22,24 @@ pub struct DiffusionConfig {
     /// What of the future it imagines.
     #[serde(default)]
     pub futures: FuturesKind,
-    /// The Chessformer that every board goes through.
+    /// The Chessformer that every board of a grid goes through. Of a sequence it gives the
+    /// layers, their width, heads and feed-forward networks, and positions are absolute.
     pub trunk: ModelConfig,
 }
 
 fn default_horizon() -> i64 {
     4
+}
+
+/// How boards and moves are put to a network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DenoiserKind {
+    /// As boards of 64 squares, each through a Chessformer.
+    #[default]
+    Grid,
+    /// As one sequence of tokens, as DiffuSearch does.
+    Sequence,
 }
 
 /// What stands where a square is not known.
@@ -73,6 +88,9 @@ pub enum DiffusionConfigError {
     /// It would look too far ahead.
     #[error("its horizon is {0}, but must be in 0…{LONGEST_HORIZON}")]
     Horizon(i64),
+    /// A sequence has no use for what the trunk asks for.
+    #[error("a sequence takes sizes alone: leave `trunk.{0}` out, and positions \"absolute\"")]
+    Sequence(&'static str),
     /// The sizes of the trunk do not fit each other.
     #[error("its trunk: {0}")]
     Trunk(#[from] chessformer::ConfigError),
@@ -81,9 +99,25 @@ pub enum DiffusionConfigError {
 impl DiffusionConfig {
     /// Checks what the trunk does not check.
     pub(super) fn check(&self) -> Result<(), DiffusionConfigError> {
-        match (0..=LONGEST_HORIZON).contains(&self.horizon) {
-            true => Ok(()),
-            false => Err(DiffusionConfigError::Horizon(self.horizon)),
+        if !(0..=LONGEST_HORIZON).contains(&self.horizon) {
+            return Err(DiffusionConfigError::Horizon(self.horizon));
         }
+        if self.kind == DenoiserKind::Sequence {
+            self.trunk.check()?;
+            let trunk = &self.trunk;
+            for (key, is_asked) in [
+                ("position", trunk.position != PositionConfig::Absolute),
+                ("embedding", trunk.embedding != EmbeddingConfig::Token),
+                ("attacks", trunk.attacks),
+                ("attack_bias", trunk.attack_bias),
+                ("elo", trunk.elo),
+                ("optimistic_policy", trunk.optimistic_policy),
+            ] {
+                if is_asked {
+                    return Err(DiffusionConfigError::Sequence(key));
+                }
+            }
+        }
+        Ok(())
     }
 }

@@ -56,8 +56,10 @@ impl Constants {
     pub fn new(horizon: i64, noise: NoiseKind, device: Device) -> Constants {
         let half =
             |count: i64| -> Vec<i64> { (0..count).map(|it| (it + count / 2) % count).collect() };
-        let unknown = (noise == NoiseKind::Uniform).then(|| {
-            let boards: Vec<i64> = (0..horizon).flat_map(random_board).collect();
+        let is_random = noise == NoiseKind::Uniform && horizon > 0;
+        let unknown = is_random.then(|| {
+            let boards = (1..=horizon).flat_map(|ply| random_board(ply).planes());
+            let boards: Vec<i64> = boards.map(|plane| plane as i64).collect();
             Tensor::from_slice(&boards)
                 .view([1, horizon, PIECES])
                 .to_device(device)
@@ -78,7 +80,11 @@ impl Constants {
             1 => &turned,
             _ => &present,
         });
-        let copies = Tensor::stack(&boards.collect::<Vec<_>>(), 1);
+        let boards: Vec<&Tensor> = boards.collect();
+        let copies = match boards[..] {
+            [] => present.unsqueeze(1).narrow(1, 0, 0),
+            _ => Tensor::stack(&boards, 1),
+        };
         let pieces = match &self.unknown {
             Some(unknown) => copies.zeros_like() + unknown,
             None => copies,
@@ -112,6 +118,56 @@ impl Constants {
         (marks, none.squeeze_dim(1).to_kind(Kind::Float) + 1.0)
     }
 
+    /// The same marks of squares, [B, T, 64, 6] in the type of positions as planes
+    /// [B, 112, 8, 8]; no bitboards are looked at, which ONNX cannot.
+    pub fn unknown_squares(&self, planes: &[Tensor], horizon: i64) -> (Tensor, Tensor) {
+        let none = planes[0].narrow(1, 0, 1).zeros_like();
+        let none = none.flatten(2, 3).transpose(1, 2);
+        let masked = match &self.unknown {
+            Some(_) => none.shallow_clone(),
+            None => &none + 1.0,
+        };
+        let marks = (0..=horizon).map(|ply| {
+            let first = if ply == 0 { &none } else { &masked };
+            let others = [&none; MOVE_MARKS];
+            let parts: Vec<&Tensor> = std::iter::once(first).chain(others).collect();
+            Tensor::cat(&parts, 2)
+        });
+        let marks = Tensor::stack(&marks.collect::<Vec<_>>(), 1);
+        (marks, none.select(2, 0).select(1, 0) + 1.0)
+    }
+
+    /// Futures of which nothing is known, of positions as planes, for networks that do not
+    /// look at what stands on unknown squares.
+    pub fn futures_of_planes(&self, planes: &[Tensor], horizon: i64) -> Futures {
+        let first = planes[0].narrow(1, 0, 1).flatten(1, 3).narrow(1, 0, 1);
+        let (marks, noise) = self.unknown_marks(&first.to_kind(Kind::Int64), horizon);
+        // Of as many zeros as there are pieces' bitboards.
+        let zeros = marks.narrow(1, 0, horizon).zeros_like();
+        let pieces = Tensor::cat(&[&zeros, &zeros], 2);
+        Futures {
+            pieces: match &self.unknown {
+                Some(unknown) => pieces + unknown,
+                None => pieces,
+            },
+            marks,
+            noise,
+        }
+    }
+
+    /// The tensors by name.
+    pub fn buffers(&self) -> Vec<(String, Tensor)> {
+        let named = [
+            ("board_shifts", Some(&self.shifts)),
+            ("other_side", Some(&self.other_side)),
+            ("other_rights", Some(&self.other_rights)),
+            ("unknown_boards", self.unknown.as_ref()),
+        ];
+        let named = named.into_iter();
+        let named = named.filter_map(|(name, it)| Some((name.to_owned(), it?.shallow_clone())));
+        named.collect()
+    }
+
     /// Rows i64 [B · T, words] of all boards. Future ones are those of games that begin
     /// there, with the present's castling rights and plies of the 50-move rule.
     pub fn rows(&self, present: &Tensor, pieces: &Tensor, words: i64) -> Tensor {
@@ -134,7 +190,7 @@ impl Constants {
         let scalars = Tensor::stack(&scalars.collect::<Vec<_>>(), 1);
         // No repetitions are known.
         let board = Tensor::cat(&[pieces, &pieces.narrow(2, 0, 1).zeros_like()], 2);
-        let history = board.repeat([1, 1, HISTORY as i64]);
+        let history = Tensor::cat(&[&board; HISTORY], 2);
         let mut parts = vec![history, scalars];
         let others = words - boards - SCALARS;
         if others > 0 {
@@ -174,7 +230,8 @@ impl Constants {
                 }
                 None => copy.shallow_clone(),
             };
-            let history = Tensor::cat(&[&board, &none], 1).repeat([1, HISTORY as i64, 1, 1]);
+            let board = Tensor::cat(&[&board, &none], 1);
+            let history = Tensor::cat(&[&board; HISTORY], 1);
             Tensor::cat(&[&history, rights, &turn, &rest], 1)
         });
         let boards: Vec<Tensor> = std::iter::once(planes.shallow_clone())
@@ -190,8 +247,8 @@ impl Constants {
     }
 }
 
-/// A board of classes drawn by an unchanging draw, as bitboards.
-fn random_board(ply: i64) -> [i64; PIECES as usize] {
+/// A board of classes drawn by an unchanging draw.
+pub(super) fn random_board(ply: i64) -> Squares {
     use rand::{Rng, SeedableRng};
     let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(ply as u64);
     let mut squares = Squares::default();
@@ -201,7 +258,7 @@ fn random_board(ply: i64) -> [i64; PIECES as usize] {
             random.random_range(0..crate::encode::SQUARE_CLASSES),
         );
     }
-    squares.planes().map(|plane| plane as i64)
+    squares
 }
 
 impl Futures {

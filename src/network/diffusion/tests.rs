@@ -1,11 +1,13 @@
+use super::grid::{by_board, by_square};
 use super::*;
 use crate::chess::Game;
 use crate::encode::{Input, Squares, WIDTH};
 use crate::network::chessformer::{ModelConfig, PositionConfig};
-use crate::network::{About, Network, open};
-use crate::nn::CodePolicy;
+use crate::network::{About, Chessformer, Network, open};
 use crate::nn::torch::ExportPrecision;
-use tch::{CModule, IValue};
+use crate::nn::torch::Program;
+use crate::nn::{CodePolicy, Decoding};
+use tch::{CModule, IValue, Kind};
 
 fn config(noise: NoiseKind) -> DiffusionConfig {
     let mut trunk = ModelConfig::preset("cf-1m-gab").unwrap();
@@ -18,11 +20,21 @@ fn config(noise: NoiseKind) -> DiffusionConfig {
         generator: 8,
     };
     DiffusionConfig {
+        kind: DenoiserKind::Grid,
         horizon: 3,
         noise,
         futures: FuturesKind::default(),
         trunk,
     }
+}
+
+fn sequence(noise: NoiseKind) -> DiffusionConfig {
+    let mut config = config(noise);
+    config.kind = DenoiserKind::Sequence;
+    let trunk = &mut config.trunk;
+    (trunk.attacks, trunk.attack_bias) = (false, false);
+    trunk.position = PositionConfig::Absolute;
+    config
 }
 
 fn build(config: &DiffusionConfig) -> Diffusion {
@@ -35,6 +47,10 @@ fn parameters(model: &Diffusion) -> [Tensor; 2] {
     let flat = model.initial_weights();
     let apart = &flat + Tensor::randn_like(&flat) * 0.1;
     [flat, apart]
+}
+
+fn trunk_of(model: &Diffusion) -> Chessformer {
+    Chessformer::new(&model.config.trunk, Device::Cpu).unwrap()
 }
 
 fn weights(model: &Diffusion, flat: &Tensor) -> Weights {
@@ -74,7 +90,7 @@ fn it_begins_as_the_chessformer_that_it_is_grown_from() {
     for noise in [NoiseKind::Absorbing, NoiseKind::Uniform] {
         let model = build(&config(noise));
         let [fresh, apart] = parameters(&model);
-        let trunk = Chessformer::new(&model.config.trunk, Device::Cpu).unwrap();
+        let trunk = trunk_of(&model);
         let count: i64 = trunk.parameters().iter().map(Parameter::count).sum();
         let own = apart.narrow(0, 0, count);
         let new = fresh.narrow(0, count, fresh.size()[0] - count);
@@ -90,7 +106,7 @@ fn it_begins_as_the_chessformer_that_it_is_grown_from() {
             assert!(off(found, expected) < 1e-5, "{output:?}");
         }
         // An unknown board looks to its mover as the present: so do the replies, at first.
-        let futures = model.unknown(&rows).unwrap();
+        let futures = model.unknown(&rows);
         let future = model
             .imagine(&grown, &rows, &futures, all())
             .future
@@ -103,8 +119,9 @@ fn it_begins_as_the_chessformer_that_it_is_grown_from() {
 #[test]
 fn planes_say_what_rows_say() {
     let _guard = tch::no_grad_guard();
-    for noise in [NoiseKind::Absorbing, NoiseKind::Uniform] {
-        let model = build(&config(noise));
+    let noises = [NoiseKind::Absorbing, NoiseKind::Uniform];
+    for config in noises.map(config).into_iter().chain(noises.map(sequence)) {
+        let model = build(&config);
         let weights = weights(&model, &parameters(&model)[1]);
         let rows = rows();
         let planes = model.interface().planes_of(&rows);
@@ -125,8 +142,8 @@ fn without_a_horizon_it_is_its_trunk() {
         ..config(NoiseKind::Absorbing)
     };
     let model = build(&config);
-    assert_eq!(model.parameters(), model.trunk.parameters());
-    assert!(model.unknown(&rows()).is_none());
+    assert_eq!(model.parameters(), trunk_of(&model).parameters());
+    assert_eq!(model.unknown(&rows()).pieces.size(), [7, 0, 12]);
     let beyond = DiffusionConfig {
         horizon: 8,
         ..config
@@ -139,8 +156,8 @@ fn without_a_horizon_it_is_its_trunk() {
 fn unknown_boards_are_the_present_as_their_movers_see_it() {
     let model = build(&config(NoiseKind::Absorbing));
     let rows = rows();
-    let futures = model.unknown(&rows).unwrap();
-    let constants = &model.imagination.as_ref().unwrap().constants;
+    let futures = model.unknown(&rows);
+    let constants = &model.constants;
     let all = constants.rows(&rows, &futures.pieces, 110);
     assert_eq!(all.size(), [28, 110]);
     for (place, game) in (0..).zip(games()) {
@@ -186,14 +203,22 @@ fn squares_meet_themselves_on_other_boards() {
 
 #[test]
 fn everything_learns() {
-    let model = build(&config(NoiseKind::Absorbing));
-    let [_, apart] = parameters(&model);
+    for config in [config, sequence].map(|of| of(NoiseKind::Absorbing)) {
+        learns(&build(&config));
+    }
+}
+
+fn learns(model: &Diffusion) {
+    let [_, apart] = parameters(model);
     let flat = apart.set_requires_grad(true);
-    let weights = weights(&model, &flat);
+    let weights = weights(model, &flat);
     let rows = rows();
-    let mut futures = model.unknown(&rows).unwrap();
-    // A move is known, which promotes to every piece.
-    futures.marks = &futures.marks + futures.marks.ones_like();
+    let mut futures = model.unknown(&rows);
+    // A move is known on a1, which promotes to every piece; no future square but a1 is
+    // masked, and the last board's move is not.
+    let known = futures.marks.ones_like();
+    let _ = known.narrow(1, 2, 1).narrow(2, 1, 5).zero_();
+    futures.marks = known;
     let imagined = model.imagine(&weights, &rows, &futures, all());
     let future = imagined.future.unwrap();
     let square = |tensor: &Tensor| tensor.square().mean(None::<Kind>);
@@ -224,7 +249,7 @@ fn what_is_known_is_seen_on_every_board() {
             future.moves.unwrap(),
         ]
     };
-    let before = imagine(&model.unknown(&rows).unwrap());
+    let before = imagine(&model.unknown(&rows));
     let changes: [fn(&mut Futures); 3] = [
         |futures| {
             let _ = futures.noise.fill_(0.5);
@@ -238,7 +263,7 @@ fn what_is_known_is_seen_on_every_board() {
         },
     ];
     for change in changes {
-        let mut futures = model.unknown(&rows).unwrap();
+        let mut futures = model.unknown(&rows);
         change(&mut futures);
         for (before, after) in before.iter().zip(imagine(&futures)) {
             let off = (before - after)
@@ -254,8 +279,9 @@ fn what_is_known_is_seen_on_every_board() {
 fn its_file_plays_its_first_step() {
     let _guard = tch::no_grad_guard();
     let folder = tempfile::tempdir().unwrap();
-    for noise in [NoiseKind::Absorbing, NoiseKind::Uniform] {
-        let model = build(&config(noise));
+    let noises = [NoiseKind::Absorbing, NoiseKind::Uniform];
+    for config in noises.map(config).into_iter().chain(noises.map(sequence)) {
+        let model = build(&config);
         let flat = parameters(&model)[1].shallow_clone();
         let about = About {
             name: "test".to_owned(),
@@ -266,7 +292,9 @@ fn its_file_plays_its_first_step() {
         let network = Network::new(Box::new(model) as Box<dyn Evaluator>, &flat, about);
         let path = folder.path().join("test.pt");
         network.write(ExportPrecision::F32, &path).unwrap();
-        let opened = open(&std::fs::read(&path).unwrap(), CodePolicy::Checked).unwrap();
+        let file = std::fs::read(&path).unwrap();
+        crate::nn::torch::open(&file, CodePolicy::Checked).unwrap();
+        let opened = open(&file, CodePolicy::Checked).unwrap();
         let script = CModule::load(&path).unwrap();
         for count in [1, 7] {
             let rows = rows().narrow(0, 0, count).narrow(1, 0, 110);
@@ -285,4 +313,147 @@ fn its_file_plays_its_first_step() {
             }
         }
     }
+}
+
+fn decoding(steps: usize, horizon: usize) -> Decoding {
+    Decoding {
+        steps,
+        horizon,
+        ..Decoding::default()
+    }
+}
+
+#[test]
+fn futures_are_revealed_step_by_step() {
+    let _guard = tch::no_grad_guard();
+    for (config, kind) in [
+        (config(NoiseKind::Absorbing), FuturesKind::StatesAndMoves),
+        (config(NoiseKind::Uniform), FuturesKind::StatesAndMoves),
+        (sequence(NoiseKind::Absorbing), FuturesKind::StatesAndMoves),
+        (config(NoiseKind::Absorbing), FuturesKind::States),
+        (config(NoiseKind::Absorbing), FuturesKind::Moves),
+    ] {
+        let model = build(&DiffusionConfig {
+            futures: kind,
+            ..config
+        });
+        let weights = weights(&model, &parameters(&model)[1]);
+        let rows = rows();
+        let plain = model.forward(&weights, Positions::Rows(&rows), all(), &Tap::default());
+        let (once, foreseen) = model.decode(&weights, &rows, decoding(1, 0), all(), |_, _| {});
+        assert!(off(once.policy(), plain.policy()) < 1e-5);
+        assert_eq!((foreseen.len(), foreseen[0].boards.len()), (7, 3));
+        for steps in [2, 5, 10] {
+            let mut unknown: Vec<u32> = Vec::new();
+            let count = |states: &[Revealed]| -> u32 {
+                let squares = states.iter().flat_map(|state| &state.boards);
+                let moves = states.iter().flat_map(|state| &state.moves);
+                squares.map(|it| it.unknown.count_ones()).sum::<u32>()
+                    + moves.map(|it| u32::from(!it.is_known)).sum::<u32>()
+            };
+            let seen = |step: usize, states: &[Revealed]| {
+                assert_eq!(step, unknown.len() + 1);
+                unknown.push(count(states));
+            };
+            let (last, foreseen) = model.decode(&weights, &rows, decoding(steps, 0), all(), seen);
+            let hidden = match kind {
+                FuturesKind::StatesAndMoves => 0,
+                FuturesKind::States => 7 * 2,
+                FuturesKind::Moves => 7 * 3 * 64,
+            };
+            assert_eq!(unknown.len(), steps);
+            assert_eq!(unknown[steps - 2..], [hidden; 2], "{kind:?}");
+            assert!(unknown.is_sorted_by(|a, b| a >= b), "{unknown:?}");
+            // What was imagined is heard by the move.
+            assert!(off(last.policy(), plain.policy()) > 1e-5);
+            // Nobody is disturbed by others in the batch.
+            let (alone, of_one) = model.decode(
+                &weights,
+                &rows.narrow(0, 4, 1),
+                decoding(steps, 0),
+                all(),
+                |_, _| {},
+            );
+            assert!(off(alone.policy(), &last.policy().narrow(0, 4, 1)) < 1e-4);
+            assert_eq!(of_one[0].boards, foreseen[4].boards);
+        }
+    }
+}
+
+#[test]
+fn fewer_plies_can_be_imagined() {
+    let _guard = tch::no_grad_guard();
+    let model = build(&config(NoiseKind::Absorbing));
+    let weights = weights(&model, &parameters(&model)[1]);
+    for (asked, found) in [(0, 3), (1, 1), (2, 2), (9, 3)] {
+        let decoding = decoding(3, asked);
+        let (_, foreseen) = model.decode(&weights, &rows(), decoding, all(), |_, _| {});
+        let lengths = (foreseen[0].boards.len(), foreseen[0].moves.len());
+        assert_eq!(lengths, (found, found - 1));
+    }
+    let none = build(&DiffusionConfig {
+        horizon: 0,
+        ..config(NoiseKind::Absorbing)
+    });
+    let weights = self::weights(&none, &parameters(&none)[1]);
+    let (outputs, foreseen) = none.decode(&weights, &rows(), decoding(5, 0), all(), |_, _| {});
+    assert_eq!(outputs.policy().size(), [7, 1858]);
+    assert!(foreseen[6].boards.is_empty());
+}
+
+/// Packed kernels compute the layers of the played network.
+#[test]
+fn a_played_network_imagines_in_every_format() {
+    let model = build(&config(NoiseKind::Absorbing));
+    let flat = parameters(&model)[1].shallow_clone();
+    let about = About {
+        name: "test".to_owned(),
+        search_value: "q".to_owned(),
+        training: serde_json::Value::Null,
+        licence: "unknown".to_owned(),
+    };
+    let network = Network::new(Box::new(model) as Box<dyn Evaluator>, &flat, about);
+    let rows = rows();
+    let imagine = |kind: Kind, int8: bool, steps: usize| {
+        let numbers = crate::nn::torch::Numbers { kind, int8 };
+        let frozen = network.freeze(numbers).unwrap();
+        let (outputs, foreseen) = frozen.imagine(&rows, Some(steps)).unwrap();
+        (outputs[0].to_kind(Kind::Float), foreseen)
+    };
+    let (exact, foreseen) = imagine(Kind::Float, false, 1);
+    assert_eq!(foreseen.len(), 7);
+    for (kind, int8) in [(Kind::BFloat16, false), (Kind::BFloat16, true)] {
+        let (rounded, _) = imagine(kind, int8, 1);
+        let spread = exact.std(true).double_value(&[]);
+        let off = (&rounded - &exact)
+            .abs()
+            .mean(Kind::Float)
+            .double_value(&[]);
+        assert!(off < 0.1 * spread, "{kind:?}: {off} of {spread}");
+        let (_, foreseen) = imagine(kind, int8, 4);
+        assert_eq!(foreseen[3].boards.len(), 3);
+    }
+}
+
+#[test]
+fn a_sequence_takes_sizes_alone() {
+    let model = build(&sequence(NoiseKind::Absorbing));
+    assert!(!model.has(Output::MovesLeft) && model.has(Output::Q));
+    let mut config = sequence(NoiseKind::Absorbing);
+    config.trunk.attacks = true;
+    let error = Diffusion::new(&config, Device::Cpu).unwrap_err();
+    assert!(error.to_string().contains("`trunk.attacks`"), "{error}");
+    config.trunk = self::config(NoiseKind::Absorbing).trunk;
+    config.trunk.heads = 3;
+    let error = Diffusion::new(&config, Device::Cpu).unwrap_err();
+    assert!(error.to_string().contains("heads"), "{error}");
+    // Without a horizon it is a policy.
+    let none = build(&DiffusionConfig {
+        horizon: 0,
+        ..sequence(NoiseKind::Absorbing)
+    });
+    let weights = weights(&none, &parameters(&none)[1]);
+    let rows = rows();
+    let outputs = none.forward(&weights, Positions::Rows(&rows), all(), &Tap::default());
+    assert_eq!(outputs.policy().size(), [7, 1858]);
 }

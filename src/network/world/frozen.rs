@@ -53,7 +53,7 @@ impl Network<World> {
     ) -> Result<FrozenWorld, super::WorldConfigError> {
         let world = World::new(self.architecture.model(), device)?;
         let weights = match device {
-            Device::Cpu => self.weights.frozen(numbers),
+            Device::Cpu => self.weights.frozen(numbers, Device::Cpu),
             _ => self.weights.to(numbers.kind, device),
         };
         Ok(FrozenWorld {

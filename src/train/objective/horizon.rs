@@ -303,8 +303,10 @@ impl Objective for Horizon {
             };
         };
         let aided = imagine(&future.known);
-        let unknown = self.model.unknown(rows).filter(|_| self.is_validation);
-        match unknown.map(|unknown| imagine(&unknown)) {
+        let unaided = self
+            .is_validation
+            .then(|| imagine(&self.model.unknown(rows)));
+        match unaided {
             Some(unaided) => HorizonOutputs {
                 present: unaided.present,
                 future: aided.future,

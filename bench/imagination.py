@@ -62,10 +62,10 @@ def main():
             searches[band] += 1
             illegal[band] += not is_legal
             board.push_uci(move)
+        print(f"{sum(illegal.values())} of {sum(searches.values())} not legal", flush=True)
     print("quit", file=engine.stdin, flush=True)
     for band in sorted(searches):
         print(f"plies {band}-{band + 19}: {illegal[band]} of {searches[band]} not legal")
-    print(f"all: {sum(illegal.values())} of {sum(searches.values())} not legal")
 
 
 main()

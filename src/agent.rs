@@ -1,4 +1,4 @@
-//! The agents: `mcts`, `policy`, `value`, `human` and `diffusion`.
+//! The agents: `mcts`, `policy`, `value`, `human`, `diffusion` and `world`.
 //!
 //! [`AgentKind`] names them and builds them. `mcts` is a
 //! [`Search`]; the others answer from one or two batches of
@@ -59,6 +59,8 @@ pub enum AgentKind {
     Human,
     /// The move that a network reads off the future that it imagines.
     Diffusion,
+    /// PUCT in the imagination of a network that has learned the rules.
+    World,
 }
 
 impl AgentKind {
@@ -76,12 +78,13 @@ impl AgentKind {
             )),
             AgentKind::Human => Box::new(HumanAgent::new(backend, options)),
             AgentKind::Diffusion => Box::new(DiffusionAgent::new(backend, options)),
+            AgentKind::World => Box::new(Search::in_imagination(backend, &options.search)),
         }
     }
 
     /// Whether it searches a tree, so that nodes and time are limits to it.
     #[must_use]
     pub fn searches(self) -> bool {
-        self == AgentKind::Mcts
+        matches!(self, AgentKind::Mcts | AgentKind::World)
     }
 }

@@ -4,6 +4,8 @@
 //! with weights packed for the processor's kernels. Its file's TorchScript runs on CUDA,
 //! and on the CPU for graphs of other programs.
 
+#[cfg(feature = "torch")]
+mod imagination;
 mod load;
 #[cfg(feature = "torch")]
 mod networks;

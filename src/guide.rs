@@ -16,6 +16,7 @@ macro_rules! pages {
         #[doc = "[formats]: crate::guide::formats"]
         #[doc = "[moves]: crate::guide::moves"]
         #[doc = "[futures]: crate::guide::futures"]
+        #[doc = "[worlds]: crate::guide::worlds"]
         #[doc = "[measuring]: crate::guide::measuring"]
         #[doc = "[glossary]: crate::guide::glossary"]
         #[doc = ""]
@@ -24,4 +25,4 @@ macro_rules! pages {
     )*};
 }
 
-pages! { install options networks explain methods training formats moves futures measuring glossary }
+pages! { install options networks explain methods training formats moves futures worlds measuring glossary }

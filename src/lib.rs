@@ -22,7 +22,7 @@
 //! | [`interop`] | other programs' files in and out: Lc0's protobuf, Maia-3's checkpoints, ONNX |
 //! | [`play`] | the contract of players: limits, control, reports, choice, [`play::Agent`] |
 //! | [`search`] | PUCT: tree, selection, batched gathering, backup, stopping, time; knows [`nn::Backend`], never torch |
-//! | [`agent`] | the agents that can be chosen: `mcts` (a search), `policy`, `value`, `human`, `diffusion` |
+//! | [`agent`] | the agents that can be chosen: `mcts` (a search), `policy`, `value`, `human`, `diffusion`, `world` |
 //! | [`player`] | a network, its agent and their options, kept from move to move; what [`uci`] answers with |
 //! | [`uci`] | parsing, the option table, the session, info lines |
 //! | [`data`] | training records: PGN, Lc0 chunks, packed shards; the examples drawn out of them, sampling and statistics |
@@ -53,6 +53,7 @@
 //! | [Formats](guide::formats) | network files, shards, games with scores, chunks, runs |
 //! | [Networks over moves](guide::moves) | games that a GPT writes, and how legal they are |
 //! | [Imagined futures](guide::futures) | networks that imagine the future instead of searching it |
+//! | [World models](guide::worlds) | networks that look ahead without the rules, and how true that is |
 //! | [Measuring](guide::measuring) | strength, speed and training, and the match kit |
 //! | [Glossary](guide::glossary) | the words of the field |
 

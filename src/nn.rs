@@ -10,6 +10,7 @@ mod device;
 mod evaluate_games;
 mod foreseen;
 mod format;
+mod imagination;
 pub mod metadata;
 mod options;
 mod random;
@@ -24,6 +25,7 @@ pub use device::{DeviceChoice, Devices, ParseDeviceError, Precision};
 pub use evaluate_games::{Evaluated, evaluate_games, imagine_games};
 pub use foreseen::{Decoding, Foreseen, RevealOrder};
 pub use format::{Format, Speed};
+pub use imagination::{Imagination, Imagined, ImaginedBoard, Scene};
 pub use metadata::{
     CONTRACT, ContractError, EncoderSpec, FORWARD, Metadata, Method, PlanesSpec, SEARCH_VALUES,
     STEP, TensorSpec,
@@ -309,6 +311,12 @@ pub enum BackendError {
     /// The backend panicked.
     #[error("the network's evaluation broke off, please report it: {0}")]
     Panicked(String),
+    /// What looks ahead in imagination was to play with a network that cannot.
+    #[error(
+        "the network `{0}` has not learned what moves do, so that it cannot look ahead without \
+         the rules: name one of the family world (option Net), or set Agent to another"
+    )]
+    NoImagination(String),
     /// The thread that serves the batches is gone.
     #[error("the evaluation service has stopped")]
     Stopped,
@@ -356,6 +364,11 @@ pub trait Backend: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// Its imagination, if it has any.
+    fn imagination(&self) -> Option<Arc<dyn Imagination>> {
+        None
+    }
+
     /// Clears its evaluation cache, if it has one.
     fn forget(&self) {}
 }
@@ -376,6 +389,10 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
         out: &mut Evaluations,
     ) -> Result<Vec<Foreseen>, BackendError> {
         (**self).imagine(batch, steps, out)
+    }
+
+    fn imagination(&self) -> Option<Arc<dyn Imagination>> {
+        (**self).imagination()
     }
 
     fn forget(&self) {

@@ -27,7 +27,6 @@ mod metrics;
 mod objective;
 mod optimizer;
 mod parts;
-mod pattern;
 mod prepared_batch;
 mod recorder;
 mod report;

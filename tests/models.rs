@@ -27,6 +27,7 @@ mod search {
     mod descent;
     mod environment;
     mod mates;
+    mod memory;
     mod numeric;
     mod root;
     mod shared;

@@ -11,6 +11,7 @@
 mod config;
 mod dynamics;
 mod exported;
+mod frozen;
 mod grow;
 mod heads;
 mod past;
@@ -20,6 +21,7 @@ mod tests;
 mod time;
 
 pub use config::{WorldConfig, WorldConfigError};
+pub use frozen::{FrozenWorld, Seen};
 pub use grow::grow;
 pub use heads::{RuleLogits, SQUARE_CLASSES};
 pub use past::Past;

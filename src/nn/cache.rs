@@ -1,6 +1,6 @@
 //! The evaluation cache (NNCache), a backend in front of another one.
 
-use super::{Backend, BackendError, Batch, Evaluations, Foreseen, Properties, Value};
+use super::{Backend, BackendError, Batch, Evaluations, Foreseen, Imagination, Properties, Value};
 use parking_lot::Mutex;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -139,6 +139,10 @@ impl<B: Backend> Backend for Cache<B> {
             out.push(cached.value, logits);
         }
         Ok(())
+    }
+
+    fn imagination(&self) -> Option<Arc<dyn Imagination>> {
+        self.inner.imagination()
     }
 
     fn forget(&self) {

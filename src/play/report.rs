@@ -97,4 +97,6 @@ pub struct Choice {
     pub report: Report,
     /// Every root move, the best first; of `value` every move that it looked at.
     pub statistics: Vec<MoveStatistics>,
+    /// What is worth telling of the choice.
+    pub note: Option<String>,
 }

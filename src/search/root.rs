@@ -84,6 +84,11 @@ impl Root {
         }
     }
 
+    /// The same without what the rules say.
+    pub(crate) fn without_rules(self) -> Root {
+        Root { mate: None, ..self }
+    }
+
     /// The logits that the root's moves get instead of these; they are yet to be
     /// divided by the policy's temperature.
     pub(crate) fn logits<'a>(&self, logits: &'a [f32]) -> Cow<'a, [f32]> {

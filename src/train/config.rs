@@ -118,7 +118,7 @@ pub struct TrainConfig {
     /// A teacher network.
     pub distillation: Option<DistillationConfig>,
     /// Parameters that are not trained: patterns of names, in which `*` matches any
-    /// text, as in `embedding.*`.
+    /// text and `?` any character, as in `embedding.*`.
     #[serde(default)]
     pub frozen: Vec<String>,
     /// How a denoiser of futures is trained.

@@ -175,6 +175,7 @@ mod tests {
             elapsed: Duration::from_millis(2000),
             memory_use: 0.25,
             tablebase_hits: 3,
+            likelihood: None,
             lines: vec![
                 line(&game, Score::Expected(0.25), &["e2e4", "e7e5"]),
                 line(&game, Score::Mate(-200), &["d2d4"]),

@@ -394,7 +394,7 @@ mod tests {
     fn the_list_is_what_clients_read() {
         let lines: Vec<String> = list().map(|option| option.serialize()).collect();
         assert!(lines.contains(
-            &"option name Agent type combo default mcts var mcts var policy var value var human var diffusion"
+            &"option name Agent type combo default mcts var mcts var policy var value var human var diffusion var world"
                 .to_owned()
         ));
         assert!(

@@ -468,10 +468,10 @@ fn what_stays_is_likelier_than_training_has_it() {
         let found = calibration.double_value(&[0, ply - 1, square, class]);
         (found - 8f64.ln()).abs() < 1e-6
     };
-    // After 1. e4 Black sees its king on e1; White sees its own, and a pawn of Black's on e7.
-    let (e1, e7, king, other_king, other_pawn) = (4, 52, 6, 12, 7);
-    assert!(at(2, e1, king) && at(2, 60, other_king) && at(1, e1, king));
-    assert!(at(2, e7, 7) && !at(1, e7, other_pawn) && at(1, e7, 0));
+    // After 1. e4 White sees Black's pawn on e7; Black, turned, nothing.
+    let (e1, e7, e8, king, other_king, other_pawn) = (4, 52, 60, 6, 12, 7);
+    assert!(at(1, e1, king) && at(1, e8, other_king) && at(1, e7, other_pawn));
+    assert!(at(2, e1, king) && at(2, e8, other_king) && at(2, e7, 0));
     let total = calibration.sum(Kind::Float).double_value(&[]);
     assert!((total / 8f64.ln() - 7.0 * 2.0 * 64.0).abs() < 1e-2);
     let unweighed = build(&DiffusionConfig {

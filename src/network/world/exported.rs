@@ -2,7 +2,7 @@
 //!
 //! `forward` evaluates positions, as for every network that does. `represent` gives their
 //! latents, `step` those after moves, and `predict` what is read off them. `step` takes the
-//! keys and values of the steps before, [blocks, B, 64, heads, S, head width], as the
+//! keys and values of the steps before, [blocks, B, 64, S, heads, head width], as the
 //! side sees the squares that plays the move, and returns them with its own, as the other
 //! side does: a first step takes S = 0. A caller keeps no more than context − 1 of them.
 
@@ -55,8 +55,8 @@ fn step(world: &World) -> TracedMethod<'_> {
                 fixed(world.config.blocks),
                 Dimension::batch(),
                 fixed(64),
-                fixed(model.heads),
                 Dimension::Symbol("S".to_owned()),
+                fixed(model.heads),
                 fixed(model.head_width()),
             ],
         )
@@ -66,8 +66,8 @@ fn step(world: &World) -> TracedMethod<'_> {
             world.config.blocks,
             boards,
             64,
-            model.heads,
             past,
+            model.heads,
             model.head_width(),
         ];
         Tensor::zeros(shape, (Kind::Float, Device::Cpu))

@@ -58,10 +58,10 @@ impl MoveShown {
     /// Latents [B, 64, width] with the moves, entries of the policy i64 `[B]`, shown.
     pub fn on(&self, weights: &Weights, latents: &Tensor, moves: &Tensor) -> Tensor {
         let parts = self.parts.index_select(1, moves);
-        let is_at = |part: i64| {
+        let is_at = |part: i64| -> Tensor {
             let square = parts.select(0, part).unsqueeze(1);
-            let is_at = square.eq_tensor(&self.squares.unsqueeze(0));
-            is_at.to_kind(latents.kind())
+            let is_elsewhere = square.ne_tensor(&self.squares.unsqueeze(0));
+            1.0 - is_elsewhere.to_kind(latents.kind())
         };
         let (from, to) = (is_at(0), is_at(1));
         let left = from.unsqueeze(1).bmm(latents);

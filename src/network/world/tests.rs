@@ -295,7 +295,7 @@ fn its_file_does_what_it_does() {
     close(&represented.narrow(0, 0, 1), &latents);
     let ModelConfig { heads, width, .. } = config().encoder;
     let none = Tensor::zeros(
-        [2, 3, 64, heads, 0, width / heads],
+        [2, 3, 64, 0, heads, width / heads],
         (Kind::Float, Device::Cpu),
     );
     let (mut keys, mut values) = (none.copy(), none);
@@ -305,8 +305,8 @@ fn its_file_does_what_it_does() {
         let moves = Tensor::from_slice(&[mv, mv - 7, 5]);
         expected = world.step(weights, &expected, &moves, &mut past);
         // No more than the context, 3, with the new one.
-        let kept = keys.size()[4].min(2);
-        let last = |it: &Tensor| it.narrow(4, it.size()[4] - kept, kept);
+        let kept = keys.size()[3].min(2);
+        let last = |it: &Tensor| it.narrow(3, it.size()[3] - kept, kept);
         let inputs = [found, moves, last(&keys), last(&values)];
         let returned: [Tensor; 3] = run("step", &inputs).try_into().unwrap();
         [found, keys, values] = returned;
@@ -317,4 +317,76 @@ fn its_file_does_what_it_does() {
     close(&predicted[3], &rules.end);
     close(&predicted[4], &rules.legality);
     close(&predicted[5], &rules.board);
+}
+
+/// What is kept of boards stands for what they were made of, for every prefix of a line
+/// and after going back.
+#[test]
+fn boards_that_are_kept_go_on_as_if_all_were_computed_again() {
+    let _guard = tch::no_grad_guard();
+    let (world, weights) = build();
+    let flat: Vec<Tensor> = weights
+        .tensors()
+        .iter()
+        .map(|it| it.reshape([-1]))
+        .collect();
+    let about = About {
+        name: "little".to_owned(),
+        search_value: "q".to_owned(),
+        training: serde_json::Value::Null,
+        licence: "CC0-1.0".to_owned(),
+    };
+    let network: Network<World> = Network::new(Box::new(world), &Tensor::cat(&flat, 0), about);
+    let frozen = network.freeze_on(Kind::Float.into(), Device::Cpu).unwrap();
+    let (world, weights) = (&network.architecture, &network.weights);
+    let rows = rows([&Game::default()]);
+    let lines: [&[i64]; 3] = [&[10, 400, 1000, 1850, 3], &[10, 400, 77], &[10, 1200]];
+    let root = frozen.look(&rows).kept;
+    // Boards by the moves that led there, as a tree keeps them.
+    let mut known: Vec<(Vec<i64>, Tensor)> = vec![(Vec::new(), root)];
+    for line in lines {
+        let mut latents = world.represent(weights, &rows);
+        let mut past = world.past();
+        for ply in 0..line.len() {
+            latents = world.step(
+                weights,
+                &latents,
+                &Tensor::from_slice(&line[ply..=ply]),
+                &mut past,
+            );
+            let board = |length: usize| {
+                let before = &line[..length];
+                let found = known.iter().find(|(moves, _)| moves == before);
+                found.unwrap().1.shallow_clone()
+            };
+            // The oldest first, no more than the context, 3, without the new one; another
+            // row looks back on nothing.
+            let ages: Vec<usize> = (0..=ply.min(1)).rev().collect();
+            let of_age = |&age: &usize| {
+                let kept = board(ply - age).select(0, 0).narrow(0, 1, 4).unsqueeze(1);
+                match age % 2 {
+                    0 => kept.unflatten(2, [8, 8]).flip([2]).flatten(2, 3),
+                    _ => kept,
+                }
+            };
+            let back: Vec<Tensor> = ages.iter().map(of_age).collect();
+            let back = Tensor::stack(&back, 3);
+            let back = Tensor::cat(&[&back, &back], 1);
+            let absent = ages.iter().map(|&age| ply == age);
+            let absent: Vec<bool> = absent.chain(ages.iter().map(|_| true)).collect();
+            let absent = Tensor::from_slice(&absent).view([2, -1]);
+            let from = board(ply).select(1, 0).repeat([2, 1, 1]);
+            let moves = Tensor::from_slice(&[line[ply], line[ply]]);
+            let seen = frozen.step(&from, &back, &absent, &moves);
+            let kept = seen.kept.narrow(0, 0, 1);
+            close(&kept.select(1, 0), &latents);
+            let rules = world.rules(weights, &latents);
+            close(&seen.rules.legality.narrow(0, 0, 1), &rules.legality);
+            if ply > 0 {
+                let other = seen.kept.narrow(0, 1, 1).select(1, 0);
+                assert!((other - &latents).abs().max().double_value(&[]) > 1e-4);
+            }
+            known.push((line[..=ply].to_vec(), kept));
+        }
+    }
 }

@@ -43,20 +43,24 @@ impl TimeAttention {
             .forward(weights, &self.norm.forward(weights, x));
         let parts = joint.unflatten(-1, [3, self.heads, -1]).unbind(2);
         let [query, key, value]: [Tensor; 3] = parts.try_into().expect("three were joined");
-        let new = [key, value].map(|part| part.unsqueeze(3));
+        let new = [key, value].map(|part| part.unsqueeze(2));
+        let absent = past.absent();
         let [keys, values] = past.extend(block, new);
         let scale = 1.0 / (query.size()[3] as f64).sqrt();
         let sum = |tensor: Tensor, axis: i64| {
             tensor.sum_dim_intlist([axis].as_slice(), false, None::<Kind>)
         };
-        let products = sum(query.unsqueeze(3) * keys, -1) * scale;
+        let products = sum(query.unsqueeze(2) * keys, -1) * scale;
         // Counted, so that a trace does so for any number of steps.
-        let count = keys.select(4, 0).select(2, 0).select(1, 0).select(0, 0);
-        let place = count.ones_like().cumsum(0, Kind::Int64);
-        let age = place.max() - place;
-        let worth = weights[self.age].index_select(0, &age).transpose(0, 1);
-        let shares = (products + worth).softmax(-1, None::<Kind>);
-        let seen = sum(shares.unsqueeze(-1) * values, 3);
+        let count = keys.select(4, 0).select(3, 0).select(1, 0).select(0, 0);
+        let age = (count.ones_like().cumsum(0, Kind::Int64) - 1).flip([0]);
+        let worth = weights[self.age].index_select(0, &age);
+        let mut logits = products + worth;
+        if let Some(absent) = absent {
+            logits = logits.masked_fill(&absent, f64::NEG_INFINITY);
+        }
+        let shares = logits.softmax(2, None::<Kind>);
+        let seen = sum(shares.unsqueeze(-1) * values, 2);
         self.output.forward(weights, &seen.flatten(2, 3))
     }
 }

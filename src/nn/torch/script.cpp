@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -131,10 +132,13 @@ char* tessera_script_write(
       }
     }
     module.eval();
-    // To a stream, because a path would leave its name inside the file.
-    std::ofstream file(path, std::ios::binary);
+    // To memory first: where a write fails, libtorch's writer ends the process. A path
+    // would leave its name inside the file, too.
+    std::ostringstream bytes;
     // Metadata in a record of their own can be read without running the module.
-    module.save(file, {{record, metadata}});
+    module.save(bytes, {{record, metadata}});
+    std::ofstream file(path, std::ios::binary);
+    file << bytes.str();
     file.close();
     if (!file) {
       throw std::runtime_error("the file could not be written");

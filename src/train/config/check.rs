@@ -2,9 +2,9 @@
 
 use super::{AverageConfig, OverrideError, ScheduleShape, TrainConfig, UnrollConfig, nearest};
 use crate::network::{ArchitectureConfig, ArchitectureError};
-use crate::train::pattern::matches;
 use std::path::PathBuf;
 use tch::Device;
+use wildmatch::WildMatch;
 
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -128,8 +128,9 @@ impl TrainConfig {
         let rates = self.optimizer.rates.iter().map(|rule| &rule.pattern);
         let mut patterns = self.frozen.iter().chain(decay).chain(rates);
         let names_nothing = |pattern: &&String| {
+            let pattern = WildMatch::new(pattern);
             let mut parameters = model.parameters().iter();
-            !parameters.any(|parameter| matches(pattern, &parameter.name))
+            !parameters.any(|parameter| pattern.matches(&parameter.name))
         };
         match patterns.find(names_nothing) {
             Some(pattern) => Err(ConfigError::Pattern(pattern.clone())),

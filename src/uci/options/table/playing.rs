@@ -52,8 +52,9 @@ pub(super) const ENTRIES: &[Entry] = &[
             set: |settings, value| choose(&mut settings.player.agent, value),
         },
         help: "Chooses the move: by a search (`mcts`), the network's first choice (`policy`), \
-               one ply ahead (`value`), as people play (`human`), or off an imagined future \
-               (`diffusion`).",
+               one ply ahead (`value`), as people play (`human`), off an imagined future \
+               (`diffusion`), or by a search in the network's imagination (`world`). The last \
+               two are for networks of these families.",
     },
     Entry {
         name: "DiffusionSteps",
@@ -80,6 +81,27 @@ pub(super) const ENTRIES: &[Entry] = &[
             },
         },
         help: "Most plies that such a network imagines; 0 stands for all that it can.",
+    },
+    Entry {
+        name: "WorldTopK",
+        kind: Kind::Spin {
+            min: 1,
+            max: 248,
+            get: |settings| settings.player.options.search.world_top as u64,
+            set: |settings, value| settings.player.options.search.world_top = value as usize,
+        },
+        help: "Moves that the agent `world` considers in an imagined position.",
+    },
+    Entry {
+        name: "WorldContext",
+        kind: Kind::Spin {
+            min: 1,
+            max: 1024,
+            get: |settings| settings.player.options.search.world_context as u64,
+            set: |settings, value| settings.player.options.search.world_context = value as usize,
+        },
+        help: "Moves that it looks back on while it imagines one, that one included; no more \
+               than its network was made for.",
     },
     Entry {
         name: "UCI_LimitStrength",

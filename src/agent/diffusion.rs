@@ -72,6 +72,9 @@ fn go_on(choice: &mut Choice, game: &Game, future: &Foreseen, steps: usize) {
     };
     line.moves = imagined_line(game, line.moves[0], future);
     choice.ponder = line.moves.get(1).copied();
+    let later = future.moves.iter().take(line.moves.len() - 1);
+    let later: f32 = later.map(|&(_, probability)| probability).product();
+    report.likelihood = choice.statistics.first().map(|best| best.prior * later);
 }
 
 /// The imagined line from a move on, up to its first move that is not legal.
@@ -236,6 +239,9 @@ mod tests {
         assert_eq!(choice.ponder, line.get(1).copied());
         assert!(line.len() == 4 || line.len() == 2, "{line:?}");
         assert_eq!((choice.report.depth, choice.report.nodes), (4, 25));
+        let later = 0.5f32.powi(line.len() as i32 - 1);
+        let expected = choice.statistics[0].prior * later;
+        assert_eq!(choice.report.likelihood, Some(expected));
         assert_eq!(reports.len(), 1);
         // A king cannot castle yet.
         let illegal = Foreseen {

@@ -31,10 +31,11 @@ use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Parameter, Weights};
 use super::size::Size;
 use super::taps::Tap;
+use crate::encode::SQUARE_CLASSES;
 use futures::Constants;
 use grid::Grid;
 use sequence::Sequence;
-use tch::{Device, Tensor};
+use tch::{Device, Kind, Tensor};
 
 /// The structure of a denoiser of futures.
 #[derive(Debug)]
@@ -65,7 +66,7 @@ pub struct Imagined {
 #[derive(Debug)]
 pub struct ImaginedFuture {
     /// Logits of the classes of squares, f32 [B, H, 64, 13], of boards as their movers see
-    /// them.
+    /// them; see [`Diffusion::calibration`].
     pub squares: Tensor,
     /// Logits f32 [B, H − 1, 1858] of the moves played from all future boards but the last.
     pub moves: Option<Tensor>,
@@ -110,6 +111,15 @@ impl Diffusion {
     #[must_use]
     pub fn unknown(&self, rows: &Tensor) -> Futures {
         self.constants.unknown(rows, self.config.horizon)
+    }
+
+    /// What is added to logits of squares so that they are those of the data, of positions
+    /// by their rows, f32 [B, plies, 64, 13]: training weighs squares that change more.
+    #[must_use]
+    pub fn calibration(&self, rows: &Tensor, plies: i64) -> Tensor {
+        let classes = self.constants.present_classes(rows, plies);
+        let stays = classes.one_hot(SQUARE_CLASSES as i64).to_kind(Kind::Float);
+        stays * (self.config.changed as f64).ln()
     }
 
     /// One step of denoising: what is to be made of positions, by their rows i64

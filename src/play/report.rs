@@ -62,6 +62,8 @@ pub struct Report {
     pub memory_use: f32,
     /// Positions that were found in tablebases.
     pub tablebase_hits: u64,
+    /// How likely the first line is, in 0…1, where a network imagined it.
+    pub likelihood: Option<f32>,
     /// The lines, the best first; as many as were asked for and exist.
     pub lines: Vec<Line>,
 }

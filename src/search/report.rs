@@ -65,6 +65,7 @@ pub(crate) fn report(shared: &Shared<'_>) -> (Report, Vec<MoveStatistics>) {
             .memory
             .map_or(shared.tree.fullness(), Memory::fullness),
         tablebase_hits: progress.tablebase_hits(),
+        likelihood: None,
         lines,
     };
     (report, statistics)

@@ -84,8 +84,8 @@ impl Imagine {
         let played = network.freeze_on(device, numbers, decoding)?;
         let batches = self.positions(device)?;
         let steps = match denoiser {
-            Some(_) => self.steps.clone(),
-            None => vec![1],
+            Some(_) if horizon > 0 => self.steps.clone(),
+            _ => vec![1],
         };
         for steps in steps {
             let mut found = Imagination::new(horizon);

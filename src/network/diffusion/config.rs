@@ -22,6 +22,11 @@ pub struct DiffusionConfig {
     /// What of the future it imagines.
     #[serde(default)]
     pub futures: FuturesKind,
+    /// How many times as much a square that changes weighs in training as one that stays
+    /// as it is, at least 1. By as much its logits favour change, which decoding takes
+    /// back.
+    #[serde(default = "default_changed")]
+    pub changed: i64,
     /// The Chessformer that every board of a grid goes through. Of a sequence it gives the
     /// layers, their width, heads and feed-forward networks, and positions are absolute.
     pub trunk: ModelConfig,
@@ -29,6 +34,10 @@ pub struct DiffusionConfig {
 
 fn default_horizon() -> i64 {
     4
+}
+
+fn default_changed() -> i64 {
+    8
 }
 
 /// How boards and moves are put to a network.
@@ -88,6 +97,9 @@ pub enum DiffusionConfigError {
     /// It would look too far ahead.
     #[error("its horizon is {0}, but must be in 0…{LONGEST_HORIZON}")]
     Horizon(i64),
+    /// A weight is no weight.
+    #[error("its weight of changed squares, `changed`, is {0}, but must be at least 1")]
+    Changed(i64),
     /// A sequence has no use for what the trunk asks for.
     #[error("a sequence takes sizes alone: leave `trunk.{0}` out, and positions \"absolute\"")]
     Sequence(&'static str),
@@ -101,6 +113,9 @@ impl DiffusionConfig {
     pub(super) fn check(&self) -> Result<(), DiffusionConfigError> {
         if !(0..=LONGEST_HORIZON).contains(&self.horizon) {
             return Err(DiffusionConfigError::Horizon(self.horizon));
+        }
+        if self.changed < 1 {
+            return Err(DiffusionConfigError::Changed(self.changed));
         }
         if self.kind == DenoiserKind::Sequence {
             self.trunk.check()?;

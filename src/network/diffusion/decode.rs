@@ -5,9 +5,9 @@
 //! next one is left furthest behind (Kim et al. 2025). So the last step knows a whole
 //! future; the move to play is held until then.
 
+use super::Diffusion;
 use super::config::NoiseKind;
 use super::futures::{self, Futures, marks_of};
-use super::{Diffusion, ImaginedFuture};
 use crate::encode::Squares;
 use crate::network::outputs::{OutputSet, Outputs};
 use crate::network::parameters::Weights;
@@ -151,6 +151,7 @@ impl Diffusion {
         };
         let mut states = vec![Revealed::unknown(horizon); count];
         let presents = presents(rows);
+        let calibration = (horizon > 0).then(|| self.calibration(rows, horizon as i64));
         let steps = decoding.steps.max(1);
         let mut step = 1;
         loop {
@@ -162,13 +163,13 @@ impl Diffusion {
             };
             let futures = self.known(&states, &presents, rows.device());
             let imagined = self.imagine(weights, rows, &futures, wanted);
-            if let Some(future) = &imagined.future {
-                self.reveal(
-                    &mut states,
-                    future,
-                    steps.saturating_sub(step),
-                    decoding.order,
-                );
+            if let (Some(future), Some(calibration)) = (&imagined.future, &calibration) {
+                let reading = Reading {
+                    squares: Likeliest::of(&(&future.squares + calibration)),
+                    moves: future.moves.as_ref().map(Likeliest::of).unwrap_or_default(),
+                };
+                let left = steps.saturating_sub(step);
+                self.reveal(&mut states, &reading, left, decoding.order);
             }
             seen(step, &states);
             if is_last {
@@ -220,17 +221,7 @@ impl Diffusion {
     }
 
     /// Reveals what is to be known after a step; `left` more will follow.
-    fn reveal(
-        &self,
-        states: &mut [Revealed],
-        future: &ImaginedFuture,
-        left: usize,
-        order: RevealOrder,
-    ) {
-        let reading = Reading {
-            squares: Likeliest::of(&future.squares),
-            moves: future.moves.as_ref().map(Likeliest::of).unwrap_or_default(),
-        };
+    fn reveal(&self, states: &mut [Revealed], reading: &Reading, left: usize, order: RevealOrder) {
         let kind = self.config.futures;
         for (position, state) in states.iter_mut().enumerate() {
             let mut open: Vec<(f32, Variable)> = Vec::new();

@@ -97,6 +97,21 @@ impl Constants {
         }
     }
 
+    /// The classes of the present's squares as the movers of so many plies see them, i64
+    /// [B, plies, 64].
+    pub fn present_classes(&self, rows: &Tensor, plies: i64) -> Tensor {
+        let present = rows.narrow(1, 0, PIECES);
+        let turned = bitboards::reversed(&present, &self.shifts).index_select(1, &self.other_side);
+        let like = Tensor::zeros([1], (Kind::Float, rows.device()));
+        let numbers = Tensor::arange_start(1, 1 + PIECES, (Kind::Float, rows.device()));
+        let [present, turned] = [present, turned].map(|words| {
+            let squares = bitboards::squares(&words, &self.shifts, &like);
+            squares.matmul(&numbers).to_kind(Kind::Int64)
+        });
+        let boards = (1..=plies).map(|ply| if ply % 2 == 1 { &turned } else { &present });
+        Tensor::stack(&boards.collect::<Vec<_>>(), 1)
+    }
+
     /// Marks and noise where nothing is known, of B positions; `words` is i64 [B, 1].
     pub fn unknown_marks(&self, words: &Tensor, horizon: i64) -> (Tensor, Tensor) {
         let none = words.zeros_like();

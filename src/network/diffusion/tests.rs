@@ -24,6 +24,7 @@ fn config(noise: NoiseKind) -> DiffusionConfig {
         horizon: 3,
         noise,
         futures: FuturesKind::default(),
+        changed: 8,
         trunk,
     }
 }
@@ -456,4 +457,33 @@ fn a_sequence_takes_sizes_alone() {
     let rows = rows();
     let outputs = none.forward(&weights, Positions::Rows(&rows), all(), &Tap::default());
     assert_eq!(outputs.policy().size(), [7, 1858]);
+}
+
+#[test]
+fn what_stays_is_likelier_than_training_has_it() {
+    let model = build(&config(NoiseKind::Absorbing));
+    let calibration = model.calibration(&rows(), 2);
+    assert_eq!(calibration.size(), [7, 2, 64, 13]);
+    let at = |ply: i64, square: i64, class: i64| {
+        let found = calibration.double_value(&[0, ply - 1, square, class]);
+        (found - 8f64.ln()).abs() < 1e-6
+    };
+    // After 1. e4 White sees Black's pawn on e7; Black, turned, nothing.
+    let (e1, e7, e8, king, other_king, other_pawn) = (4, 52, 60, 6, 12, 7);
+    assert!(at(1, e1, king) && at(1, e8, other_king) && at(1, e7, other_pawn));
+    assert!(at(2, e1, king) && at(2, e8, other_king) && at(2, e7, 0));
+    let total = calibration.sum(Kind::Float).double_value(&[]);
+    assert!((total / 8f64.ln() - 7.0 * 2.0 * 64.0).abs() < 1e-2);
+    let unweighed = build(&DiffusionConfig {
+        changed: 1,
+        ..config(NoiseKind::Absorbing)
+    });
+    assert_eq!(
+        unweighed
+            .calibration(&rows(), 2)
+            .abs()
+            .max()
+            .double_value(&[]),
+        0.0
+    );
 }

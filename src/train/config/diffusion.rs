@@ -12,8 +12,6 @@ pub struct DiffusionTraining {
     /// The share of samples of whose future nothing is known, as at the first step of
     /// decoding; besides those that the schedule leaves without. In 0…1.
     pub unknown: f64,
-    /// Weight of a square that changes against one that stays as it is.
-    pub changed: f64,
     /// Weight of the cross-entropy of squares in the total loss.
     pub board: f64,
     /// Weight of the cross-entropy of moves behind the first in the total loss.
@@ -55,9 +53,8 @@ impl MaskSchedule {
 
 impl DiffusionTraining {
     /// Every weight by its key in a configuration.
-    pub(super) fn weights(&self) -> [(&'static str, f64); 3] {
+    pub(super) fn weights(&self) -> [(&'static str, f64); 2] {
         [
-            ("diffusion.changed", self.changed),
             ("diffusion.board", self.board),
             ("diffusion.future_move", self.future_move),
         ]
@@ -69,7 +66,6 @@ impl Default for DiffusionTraining {
         DiffusionTraining {
             schedule: MaskSchedule::default(),
             unknown: 0.2,
-            changed: 8.0,
             board: 1.0,
             future_move: 0.5,
         }

@@ -48,8 +48,6 @@ pub(in crate::train) struct Horizon {
     /// What is learned of positions themselves.
     positions: Positions,
     noise: Noise,
-    /// Weight of squares that change.
-    changed: f64,
     device: Device,
     is_validation: bool,
     /// The constants of [`bitboards::squares`] and of classes, on the device.
@@ -110,7 +108,7 @@ pub(in crate::train) struct HorizonOutputs {
     present: Outputs,
     /// The future as it is learned, some of which is known.
     future: Option<ImaginedFuture>,
-    /// In a validation: the same when nothing is known.
+    /// In a validation: the same when nothing is known, calibrated.
     unaided: Option<ImaginedFuture>,
 }
 
@@ -143,7 +141,7 @@ impl Horizon {
                 marks: integers(&noised.marks, &[-1, horizon + 1, 6]),
                 noise: floats(&noised.noise),
             },
-            weight: &learned * (&changed * (self.changed - 1.0) + 1.0) * of_squares,
+            weight: &learned * (&changed * (self.config.changed as f64 - 1.0) + 1.0) * of_squares,
             squares,
             learned,
             changed,
@@ -217,7 +215,6 @@ impl Objective for Horizon {
             model: build(&config, device)?,
             positions,
             noise: Noise::new(&config, training, 0),
-            changed: training.changed,
             device,
             is_validation: true,
             shifts: bitboards::shifts().to_device(device),
@@ -310,7 +307,10 @@ impl Objective for Horizon {
             Some(unaided) => HorizonOutputs {
                 present: unaided.present,
                 future: aided.future,
-                unaided: unaided.future,
+                unaided: unaided.future.map(|future| ImaginedFuture {
+                    squares: future.squares + self.model.calibration(rows, self.config.horizon),
+                    ..future
+                }),
             },
             None => HorizonOutputs {
                 present: aided.present,
@@ -330,7 +330,9 @@ impl Objective for Horizon {
         let mean =
             |hits: &Tensor, counted: &Tensor| sum(&(hits * counted)) / sum(counted).clamp_min(1.0);
         let squares = classification(&imagined.squares, &future.squares);
-        let hits = hits(&imagined.squares, &future.squares);
+        let plies = self.config.horizon;
+        let calibration = self.model.calibration(samples.positions.rows(), plies);
+        let hits = hits(&(&imagined.squares + calibration), &future.squares);
         let changed = &future.learned * &future.changed;
         let (moves, move_hits) = match &imagined.moves {
             Some(logits) => {

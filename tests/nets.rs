@@ -112,11 +112,12 @@ fn networks() -> PathBuf {
 }
 
 /// The networks that ship; the folder may hold others, which were imported.
-const SHIPPED: [&str; 5] = [
+const SHIPPED: [&str; 6] = [
     "tessera-xs",
     "tessera-s",
     "tessera-human",
     "tessera-gpt",
+    "tessera-diffusion",
     "tessera-world",
 ];
 

@@ -50,7 +50,7 @@ pub struct Diffusion {
 #[derive(Debug)]
 enum Body {
     Grid(Box<Grid>),
-    Sequence(Sequence),
+    Sequence(Box<Sequence>),
 }
 
 /// What a network makes of positions and their futures.
@@ -89,7 +89,7 @@ impl Diffusion {
             }
             DenoiserKind::Sequence => {
                 let (sequence, parameters, size) = Sequence::build(config);
-                (Body::Sequence(sequence), parameters, size)
+                (Body::Sequence(Box::new(sequence)), parameters, size)
             }
         };
         Ok(Diffusion {
@@ -115,7 +115,6 @@ impl Diffusion {
 
     /// What is added to logits of squares so that they are those of the data, of positions
     /// by their rows, f32 [B, plies, 64, 13]: training weighs squares that change more.
-    #[must_use]
     pub fn calibration(&self, rows: &Tensor, plies: i64) -> Tensor {
         let classes = self.constants.present_classes(rows, plies);
         let stays = classes.one_hot(SQUARE_CLASSES as i64).to_kind(Kind::Float);

@@ -160,7 +160,7 @@ impl Sequence {
             let seen = layer
                 .attention
                 .forward(weights, &normed, None, &Mask::Full, None);
-            x = x + seen;
+            x = &x + seen;
             let normed = layer.mlp_norm.forward(weights, &x);
             x = &x + layer.mlp.forward(weights, &normed);
         }

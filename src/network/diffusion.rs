@@ -6,8 +6,8 @@
 //! An evaluation says of each what it may be, and of the present what every evaluator says.
 //! So the move to play is that of the present, once it has seen what is imagined.
 //!
-//! Two kinds of networks do this: [a grid](grid) of boards and squares that is grown from a
-//! Chessformer, and [a sequence](sequence) of tokens as it was published.
+//! Two kinds of networks do this: a grid of boards and squares that is grown from a
+//! Chessformer, and a sequence of tokens as it was published.
 
 pub mod config;
 mod decode;

@@ -23,7 +23,7 @@ mod time;
 pub use config::{WorldConfig, WorldConfigError};
 pub use frozen::{FrozenWorld, Seen};
 pub use grow::grow;
-pub use heads::{RuleLogits, SQUARE_CLASSES};
+pub use heads::RuleLogits;
 pub use past::Past;
 
 use super::architecture::{Architecture, NotAnEvaluator};

@@ -423,9 +423,12 @@ impl TorchBackend {
 
     /// The positions, on CUDA with others up to a batch size that has been seen.
     fn filled<'a>(&self, inputs: &'a [Input]) -> Cow<'a, [Input]> {
+        if self.device == Device::Cpu {
+            return Cow::Borrowed(inputs);
+        }
         let batch = cuda_batches().find(|&batch| batch >= inputs.len());
-        match (self.device, batch, inputs.last()) {
-            (Device::Cuda(_), Some(batch), Some(&last)) if batch > inputs.len() => {
+        match (batch, inputs.last()) {
+            (Some(batch), Some(&last)) if batch > inputs.len() => {
                 let mut filled = inputs.to_vec();
                 filled.resize(batch, last);
                 Cow::Owned(filled)

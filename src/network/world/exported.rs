@@ -7,6 +7,7 @@
 //! side does: a first step takes S = 0. A caller keeps no more than context − 1 of them.
 
 use super::{Past, World};
+use crate::encode::SQUARE_CLASSES;
 use crate::network::evaluator;
 use crate::network::exported::ExportedProgram;
 use crate::network::outputs::{Output, OutputSet};
@@ -123,7 +124,7 @@ fn predict(world: &World) -> TracedMethod<'_> {
             logits("q", &[]),
             logits("end", &[]),
             logits("legality", &[1858]),
-            logits("board", &[64, super::SQUARE_CLASSES]),
+            logits("board", &[64, SQUARE_CLASSES as i64]),
         ],
         example: vec![world.zeros(EXAMPLE[0])],
         run: Box::new(|weights, latents| {

@@ -1,16 +1,13 @@
 //! What is read off latent boards besides the encoder's own outputs: what the rules would
 //! have said.
 
+use crate::encode::SQUARE_CLASSES;
 use crate::network::chessformer::ModelConfig;
 use crate::network::chessformer::heads::PolicyHead;
 use crate::network::layers::Linear;
 use crate::network::parameters::{Builder, Dense, Initial, Slot, Weights};
 use crate::network::size::Part;
 use tch::{Kind, Tensor};
-
-/// Classes of a square: empty, then our pawn, knight, bishop, rook, queen and king, then
-/// theirs.
-pub const SQUARE_CLASSES: i64 = 13;
 
 /// Features of each square that the end of the game is read off, and those of the board.
 const END_FEATURES: [i64; 2] = [8, 64];
@@ -69,7 +66,7 @@ impl RuleHeads {
             let hidden = builder.linear("hidden", per_square(width), other);
             (
                 hidden,
-                builder.linear("classes", per_square(SQUARE_CLASSES), other),
+                builder.linear("classes", per_square(SQUARE_CLASSES as i64), other),
             )
         };
         let (board_hidden, board) = builder.scope("board", board);

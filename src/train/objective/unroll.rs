@@ -15,8 +15,8 @@ use super::positions::loss::{self, Softening};
 use super::{Objective, Term, not_for};
 use crate::data::examples;
 use crate::data::loader::BatchOf;
-use crate::encode::{InputFormat, POLICY_SIZE};
-use crate::network::world::{RuleLogits, SQUARE_CLASSES, WorldConfig};
+use crate::encode::{InputFormat, POLICY_SIZE, SQUARE_CLASSES};
+use crate::network::world::{RuleLogits, WorldConfig};
 use crate::network::{
     Architecture, ArchitectureConfig, ArchitectureError, Evaluator, Output, OutputSet, Outputs,
     Parameter, Weights, World,
@@ -322,7 +322,7 @@ impl Objective for Unroll {
             changed_right,
         ]);
         debug_assert_eq!(rules.legality.size()[1], POLICY_SIZE as i64);
-        debug_assert_eq!(rules.board.size()[2], SQUARE_CLASSES);
+        debug_assert_eq!(rules.board.size()[2], SQUARE_CLASSES as i64);
         // A term of an example is its mean over the positions that have its target.
         let plies = samples.plies();
         let values = values.iter().zip(samples.weights.unbind(0));

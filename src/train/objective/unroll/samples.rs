@@ -140,7 +140,7 @@ impl Boards {
     }
 
     /// The squares' classes i64 [N, 64] of rows, as
-    /// [`SQUARE_CLASSES`](crate::network::world::SQUARE_CLASSES) counts them.
+    /// [`SQUARE_CLASSES`](crate::encode::SQUARE_CLASSES) counts them.
     pub fn classes(&self, rows: &Tensor) -> Tensor {
         let pieces = bitboards::squares(&rows.narrow(1, 0, PIECES), &self.shifts, &self.classes);
         pieces

@@ -210,7 +210,7 @@ fn validations_tell_depths_apart() {
     let copied = objective.boards.copied(&samples.board.view([4, 4, 64]));
     let told = samples.board.view([4, 4, 64]).narrow(1, 0, 3);
     let told = Tensor::cat(&[told, copied.narrow(1, 3, 1)], 1).flatten(0, 1);
-    outputs.rules.board = told.one_hot(SQUARE_CLASSES).to_kind(Kind::Float);
+    outputs.rules.board = told.one_hot(SQUARE_CLASSES as i64).to_kind(Kind::Float);
     outputs.rules.end = samples.ended.to_kind(Kind::Float) - 0.5;
     outputs.rules.legality = samples.targets.legal.to_kind(Kind::Float) - 0.5;
     let mut depths = Depths::new(Device::Cpu);

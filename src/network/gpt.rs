@@ -22,7 +22,7 @@ use super::family::ArchitectureConfig;
 use super::layers::{Linear, Norm};
 use super::parameters::{Builder, Dense, Initial, Parameter, Slot, Weights};
 use super::size::{Part, Size};
-use crate::encode::{MoveEncoder, Vocabulary};
+use crate::encode::{MoveEncoder, SQUARE_CLASSES, Vocabulary};
 use config::{MlpKind, NormKind, PositionKind};
 use embedding::{ConditionEmbedding, TokenEmbedding};
 use std::sync::Arc;
@@ -47,6 +47,7 @@ pub struct Gpt {
     norm: Norm,
     head: Option<Linear>,
     outcome: Option<Linear>,
+    board: Option<Linear>,
 }
 
 #[derive(Debug)]
@@ -147,6 +148,12 @@ impl Gpt {
         let outcome = config
             .outcome
             .then(|| builder.linear("outcome", dense(3), Part::Other));
+        // Not counted, for play does not compute it.
+        let classes = 64 * SQUARE_CLASSES as i64;
+        let uncounted = |dense| Dense { rows: 0, ..dense };
+        let board = config
+            .board
+            .then(|| builder.linear("board", uncounted(dense(classes)), Part::Other));
         let (parameters, size) = builder.finish();
         Ok(Gpt {
             config: config.clone(),
@@ -160,6 +167,7 @@ impl Gpt {
             norm,
             head,
             outcome,
+            board,
         })
     }
 
@@ -268,6 +276,14 @@ impl Gpt {
                 .as_ref()
                 .map(|outcome| outcome.forward(weights, features)),
         }
+    }
+
+    /// Logits [B, T, 64, classes] of what stands on each square, a1 first, after tokens
+    /// with these features, as White sees it; of networks that learned it.
+    #[must_use]
+    pub fn board(&self, weights: &Weights, features: &Tensor) -> Option<Tensor> {
+        let board = self.board.as_ref()?.forward(weights, features);
+        Some(board.unflatten(-1, [64, SQUARE_CLASSES as i64]))
     }
 }
 

@@ -4,6 +4,7 @@ use super::checkpoint::{Checkpoint, CheckpointError};
 use super::config::{ConfigError, TrainConfig};
 use crate::network::chessformer::{GrowError, grow};
 use crate::network::diffusion::DenoiserKind;
+use crate::network::gpt::GptConfig;
 use crate::network::{
     self, Architecture, ArchitectureConfig, ArchitectureError, Chessformer, OpenError, Parameter,
     Weights, WeightsError, World, world,
@@ -153,17 +154,37 @@ fn take_over(
             world::grow(&from, &trained.tensors, to, &fresh)
                 .map_err(|source| StartError::Grow { path, source })
         }
-        (from, to) if from == to => {
-            let weights = Weights::take(parameters, trained.tensors);
-            let weights = weights.map_err(|source| StartError::Weights { path, source })?;
-            let flat = weights.tensors().iter().map(|it| it.reshape([-1]));
-            Ok(Tensor::cat(&flat.collect::<Vec<_>>(), 0))
+        // A GPT may learn where the pieces stand from some step on.
+        (ArchitectureConfig::Gpt { model: from }, ArchitectureConfig::Gpt { model: to })
+            if from
+                == (GptConfig {
+                    board: from.board,
+                    ..to.clone()
+                }) =>
+        {
+            let names = parameters.iter().map(|parameter| parameter.name.clone());
+            let fresh = Weights::from_flat(fresh, parameters);
+            let fresh = fresh.tensors().iter().map(Tensor::shallow_clone);
+            flat(parameters, names.zip(fresh).chain(trained.tensors), path)
         }
+        (from, to) if from == to => flat(parameters, trained.tensors, path),
         (from, _) => Err(StartError::Foreign {
             path,
             family: from.family(),
         }),
     }
+}
+
+/// All weights of `parameters` in a row, out of tensors of which later ones count.
+fn flat(
+    parameters: &[Parameter],
+    tensors: impl IntoIterator<Item = (String, Tensor)>,
+    path: PathBuf,
+) -> Result<Tensor, StartError> {
+    let weights = Weights::take(parameters, tensors);
+    let weights = weights.map_err(|source| StartError::Weights { path, source })?;
+    let flat = weights.tensors().iter().map(|it| it.reshape([-1]));
+    Ok(Tensor::cat(&flat.collect::<Vec<_>>(), 0))
 }
 
 /// An exported network.

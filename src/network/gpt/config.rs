@@ -41,6 +41,10 @@ pub struct GptConfig {
     /// Whether it tells at each ply how the game will end.
     #[serde(default = "default_outcome")]
     pub outcome: bool,
+    /// Whether it tells at each ply where the pieces stand. This helps to learn the rules,
+    /// and shows what the network knows of the board; play does without it.
+    #[serde(default)]
+    pub board: bool,
 }
 
 fn default_context() -> i64 {

@@ -19,6 +19,7 @@ fn config() -> GptConfig {
         mlp: MlpKind::SwiGlu,
         tied: false,
         outcome: true,
+        board: false,
     }
 }
 

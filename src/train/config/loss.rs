@@ -28,6 +28,11 @@ pub struct LossWeights {
     pub short_term_error: f64,
     /// Huber loss of the moves left (Lc0's head).
     pub moves_left: f64,
+    /// Of networks that read whole games: the logarithm of the probability of what is
+    /// legal. It tells all legal moves, where the policy tells the one that was played.
+    pub legality: f64,
+    /// The same: cross-entropy of the squares' pieces, the mean over the board.
+    pub board: f64,
     /// Share of the policy's target that is spread evenly over all legal moves,
     /// at least 0 and below 1.
     pub label_smoothing: f64,
@@ -35,7 +40,7 @@ pub struct LossWeights {
 
 impl LossWeights {
     /// Every weight by its key in a configuration.
-    pub(super) fn weights(&self) -> [(&'static str, f64); 11] {
+    pub(super) fn weights(&self) -> [(&'static str, f64); 13] {
         [
             ("loss.policy", self.policy),
             ("loss.policy_soft", self.policy_soft),
@@ -48,6 +53,8 @@ impl LossWeights {
             ("loss.short_term_categorical", self.short_term_categorical),
             ("loss.short_term_error", self.short_term_error),
             ("loss.moves_left", self.moves_left),
+            ("loss.legality", self.legality),
+            ("loss.board", self.board),
         ]
     }
 }
@@ -66,6 +73,8 @@ impl Default for LossWeights {
             short_term_categorical: 0.1,
             short_term_error: 1.0,
             moves_left: 1.0,
+            legality: 0.0,
+            board: 0.0,
             label_smoothing: 0.0,
         }
     }

@@ -5,6 +5,7 @@
 
 mod legality;
 mod random_moves;
+mod rules;
 
 use super::{Narrow, Objective, Term, not_for, random_of, send};
 use crate::data::examples::{self, GameColumns, GameTokens};
@@ -19,6 +20,7 @@ use legality::Legality;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+use rules::{Rules, Told};
 use std::sync::Arc;
 use tch::{Device, Kind, Reduction, Tensor};
 
@@ -32,6 +34,7 @@ pub(in crate::train) struct Games {
     model: Gpt,
     device: Device,
     augment: AugmentConfig,
+    told: Told,
 }
 
 /// B games on the device, from the longest to the shortest. T is the number of tokens
@@ -49,6 +52,8 @@ pub(in crate::train) struct GameSamples {
     ratings: Tensor,
     /// The result that is asked for, i64 [B, 1], as [`gpt::Sequences::results`].
     wanted: Tensor,
+    /// What is learned of the rules besides.
+    rules: Rules,
     /// Tokens that are read of each game.
     lengths: Vec<i64>,
     /// What tokens stand for.
@@ -66,6 +71,7 @@ impl Narrow for GameSamples {
             result: part(&self.result),
             ratings: part(&self.ratings),
             wanted: part(&self.wanted),
+            rules: self.rules.narrow(start, count, longest),
             lengths,
             vocabulary: Arc::clone(&self.vocabulary),
         }
@@ -96,8 +102,13 @@ impl Chance {
     }
 }
 
-/// The terms, in their order.
-const TERMS: [&str; 3] = ["policy", "result", "policy_accuracy"];
+/// What the network says of B games.
+#[derive(Debug)]
+pub(in crate::train) struct GameOutputs {
+    next: Next,
+    /// Logits of what stands where, [B, T, 64, classes].
+    board: Option<Tensor>,
+}
 
 impl Games {
     /// What chance does to each game. It depends on the seed and on the game's place in
@@ -174,14 +185,17 @@ impl Games {
                 false => game.ratings.map(f32::from),
             })
             .collect();
+        let whole: Vec<&GameTokens> = games.iter().map(|(game, _)| game).collect();
+        let vocabulary = self.model.vocabulary();
         GameSamples {
+            rules: Rules::of(&whole, longest as usize, vocabulary, self.told, self.device),
             tokens: rows(&|tokens| filled(&tokens[..tokens.len() - 1], padding)),
             next: rows(&|tokens| filled(&tokens[1..], IGNORED)),
             result: send(&results, self.device),
             ratings: send(&ratings, self.device).view([count, 1, 2]),
             wanted: send(&wanted, self.device).view([count, 1]),
             lengths,
-            vocabulary: Arc::clone(self.model.vocabulary()),
+            vocabulary: Arc::clone(vocabulary),
         }
     }
 }
@@ -202,12 +216,24 @@ fn build(config: &GptConfig, device: Device) -> Result<Gpt, TrainError> {
 impl Objective for Games {
     type Examples = examples::Games;
     type Samples = GameSamples;
-    type Outputs = Next;
+    type Outputs = GameOutputs;
     type Diagnostics = Legality;
 
     fn terms(config: &TrainConfig) -> Vec<Term> {
-        let weights = [config.loss.policy, config.loss.result, 0.0];
-        let terms = TERMS.into_iter().zip(weights);
+        let loss = &config.loss;
+        let mut terms = vec![
+            ("policy", loss.policy),
+            ("result", loss.result),
+            ("policy_accuracy", 0.0),
+        ];
+        let told = Told::by(config);
+        if told.legal {
+            terms.push(("legality", loss.legality));
+        }
+        if told.board {
+            terms.extend([("board", loss.board), ("board_accuracy", 0.0)]);
+        }
+        let terms = terms.into_iter();
         terms.map(|(name, weight)| Term { name, weight }).collect()
     }
 
@@ -218,6 +244,11 @@ impl Objective for Games {
         if config.distillation.is_some() {
             return Err(not_for("distillation", "positions").into());
         }
+        if config.loss.board > 0.0 && !Told::by(config).board {
+            let key = "loss.board".to_owned();
+            let reason = "needs `network.model.board = true`".to_owned();
+            return Err(ConfigError::Key { key, reason }.into());
+        }
         Ok(Games {
             augment: config.augment.clone(),
             ..Games::for_validation(config, device)?
@@ -226,11 +257,13 @@ impl Objective for Games {
 
     /// Ratings are known, results are not: the network is to foretell them.
     fn for_validation(config: &TrainConfig, device: Device) -> Result<Games, TrainError> {
+        let told = Told::by(config);
         let config = config_of(config)?;
         Ok(Games {
             model: build(&config, device)?,
             config,
             device,
+            told,
             augment: AugmentConfig {
                 hide_result: 1.0,
                 ..AugmentConfig::default()
@@ -270,39 +303,85 @@ impl Objective for Games {
             true => &lengths * open,
             false => lengths.zeros_like(),
         };
-        let weights = Tensor::stack(&[&lengths, &results, &lengths], 0);
+        let mut weights = vec![&lengths, &results];
+        // One for each other term.
+        weights.resize(2 + 1 + self.told.terms(), &lengths);
+        let weights = Tensor::stack(&weights, 0);
         Ok((samples, weights))
     }
 
-    fn forward(&self, weights: &Weights, samples: &GameSamples) -> Next {
+    fn forward(&self, weights: &Weights, samples: &GameSamples) -> GameOutputs {
         let games = gpt::Sequences {
             ratings: samples.ratings.shallow_clone(),
             results: samples.wanted.shallow_clone(),
             ..gpt::Sequences::of_tokens(samples.tokens.shallow_clone())
         };
         let features = self.model.features(weights, &games, None);
-        self.model.next(weights, &features)
+        GameOutputs {
+            next: self.model.next(weights, &features),
+            board: self.model.board(weights, &features),
+        }
     }
 
-    fn values(&self, outputs: &Next, samples: &GameSamples) -> Vec<Tensor> {
+    fn values(&self, outputs: &GameOutputs, samples: &GameSamples) -> Vec<Tensor> {
+        let GameOutputs { next, board } = outputs;
         let learned = samples.next.ge(0).to_kind(Kind::Float);
         let lengths = learned.sum_dim_intlist([1i64].as_slice(), false, Kind::Float);
         let mean = |of_tokens: Tensor| {
             let sum = (of_tokens * &learned).sum_dim_intlist([1i64].as_slice(), false, Kind::Float);
             sum / &lengths
         };
-        let logits = outputs.tokens.to_kind(Kind::Float);
+        let logits = next.tokens.to_kind(Kind::Float);
         let policy = mean(classification(&logits, &samples.next));
         let hits = logits.argmax(-1, false).eq_tensor(&samples.next);
-        let result = match &outputs.outcome {
+        let result = match &next.outcome {
             Some(outcome) => {
                 let target = samples.result.unsqueeze(1).expand_as(&samples.next);
                 mean(classification(&outcome.to_kind(Kind::Float), &target))
             }
             None => lengths.zeros_like(),
         };
-        vec![policy, result, mean(hits.to_kind(Kind::Float))]
+        let mut values = vec![policy, result, mean(hits.to_kind(Kind::Float))];
+        if let Some(legal) = &samples.rules.legal {
+            values.push(mean(improbability(&logits, legal)));
+        }
+        if let (Some(board), Some(squares)) = (board, &samples.rules.board) {
+            let of_squares = classification(
+                &board.to_kind(Kind::Float).flatten(0, 1),
+                &squares.flatten(0, 1),
+            );
+            let hits = board.argmax(-1, false).eq_tensor(squares);
+            let over_board = |of_squares: &Tensor| {
+                mean(of_squares.view_as(squares).mean_dim(-1, false, Kind::Float))
+            };
+            values.extend([over_board(&of_squares), over_board(&hits)]);
+        }
+        values
     }
+}
+
+impl Told {
+    /// What a network learns of the rules by a configuration.
+    fn by(config: &TrainConfig) -> Told {
+        let architecture = config.architecture();
+        Told {
+            legal: config.loss.legality > 0.0,
+            board: matches!(architecture, Ok(ArchitectureConfig::Gpt { model }) if model.board),
+        }
+    }
+
+    /// How many terms it adds.
+    fn terms(self) -> usize {
+        usize::from(self.legal) + 2 * usize::from(self.board)
+    }
+}
+
+/// The negative logarithm of the probability of what is legal, [B, T], by logits and by
+/// which are legal, [B, T, vocabulary].
+fn improbability(logits: &Tensor, legal: &Tensor) -> Tensor {
+    let illegal = legal.logical_not();
+    let of_legal = logits.masked_fill(&illegal, f64::NEG_INFINITY);
+    logits.logsumexp([-1i64].as_slice(), false) - of_legal.logsumexp([-1i64].as_slice(), false)
 }
 
 /// Cross-entropy [B, T] of logits [B, T, classes]; 0 where nothing is to be learned.

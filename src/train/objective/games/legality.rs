@@ -5,10 +5,10 @@
 //! how often a sampled move would be. Errors compound over a game, and they gather in few
 //! situations, so that both are told apart.
 
-use super::{GameSamples, Games};
+use super::rules::legal_tokens;
+use super::{GameOutputs, GameSamples, Games};
 use crate::chess::Game;
-use crate::encode::{GameEnd, Token, Vocabulary};
-use crate::network::gpt::Next;
+use crate::encode::{Token, Vocabulary};
 use crate::train::distributed::{GroupError, World};
 use crate::train::objective::Diagnostics;
 use serde_json::{Map, Value, json};
@@ -59,12 +59,12 @@ impl Diagnostics<Games> for Legality {
         }
     }
 
-    fn add(&mut self, outputs: &Next, samples: &GameSamples) {
+    fn add(&mut self, outputs: &GameOutputs, samples: &GameSamples) {
         let mut counts = Counts::default();
         let next: Vec<Vec<i64>> =
             Vec::try_from(samples.next.to_device(Device::Cpu)).expect("rows of tokens");
         for (game, next) in next.iter().enumerate() {
-            let logits = outputs.tokens.select(0, game as i64);
+            let logits = outputs.next.tokens.select(0, game as i64);
             let probabilities = logits.softmax(-1, Kind::Float).to_device(Device::Cpu);
             let probabilities: Vec<f32> =
                 Vec::try_from(probabilities.reshape([-1])).expect("a vector of floats");
@@ -135,15 +135,11 @@ fn count(vocabulary: &Vocabulary, probabilities: &[f32], next: &[i64], counts: &
         };
         let position = game.position();
         let moves = position.legal_moves();
-        let tokens: Vec<u16> = moves
+        let tokens = legal_tokens(position, vocabulary);
+        let of_tokens = tokens
             .iter()
-            .filter_map(|&mv| vocabulary.token(position, mv))
-            .collect();
-        // Players may resign or agree on a draw at any time.
-        let ends = GameEnd::ALL.into_iter().filter(|end| !end.is_mate());
-        let ends = ends.map(|end| vocabulary.end(end));
-        let allowed = tokens.iter().copied().chain(ends);
-        let mass: f32 = allowed.map(|token| probabilities[usize::from(token)]).sum();
+            .map(|&token| probabilities[usize::from(token)]);
+        let mass: f32 = of_tokens.sum();
         let moves_only = &probabilities[..vocabulary.moves()];
         let likeliest = (0..).zip(moves_only).max_by(|a, b| a.1.total_cmp(b.1));
         let is_legal = likeliest.is_some_and(|(token, _)| tokens.contains(&token));

@@ -133,12 +133,101 @@ fn what_is_right_costs_nothing() {
     let classes = Vocabulary::Uci.size() as i64;
     let sure = |target: &Tensor, classes: i64| target.clamp_min(0).one_hot(classes) * 50.0;
     let outcome = samples.result.unsqueeze(1).expand_as(&samples.next);
-    let outputs = Next {
+    let next = Next {
         tokens: sure(&samples.next, classes),
         outcome: Some(sure(&outcome, 3)),
     };
+    let outputs = GameOutputs { next, board: None };
     let values = objective.values(&outputs, &samples);
     for (value, expected) in values.iter().zip([0f32, 0.0, 1.0]) {
         close(value, &Tensor::from_slice(&[expected, expected]));
     }
+}
+
+/// A game that is legal, of so many plies.
+fn shuffle(plies: usize) -> GameTokens {
+    let vocabulary = Vocabulary::Uci;
+    let moves = ["g1f3", "g8f6", "f3g1", "f6g8"];
+    let token = |text: &str| {
+        let mut moves = 0..vocabulary.moves() as u16;
+        moves.find(|&it| vocabulary.text(it).as_deref() == Some(text))
+    };
+    let moves = moves.into_iter().cycle().take(plies);
+    let moves = moves.map(|mv| token(mv).unwrap());
+    GameTokens {
+        tokens: std::iter::once(vocabulary.start()).chain(moves).collect(),
+        ratings: [0; 2],
+        result: None,
+    }
+}
+
+#[test]
+fn the_rules_are_learned_where_they_are_told() {
+    let mut config = config();
+    config.loss.legality = 0.5;
+    config.loss.board = 1.0;
+    let error = Games::new(&config, Device::Cpu).unwrap_err().to_string();
+    assert!(error.contains("network.model.board"), "{error}");
+    let text = CONFIG.replace("layers = 2", "layers = 2\nboard = true");
+    let mut config: TrainConfig = toml::from_str(&text).unwrap();
+    config.loss.legality = 0.5;
+    config.loss.board = 1.0;
+    let names: Vec<&str> = Games::terms(&config).iter().map(|term| term.name).collect();
+    let rules = ["legality", "board", "board_accuracy"];
+    assert_eq!(names[3..], rules);
+    let objective = Games::new(&config, Device::Cpu).unwrap();
+    let weights = weights(&objective);
+    let games = vec![shuffle(9), shuffle(4)];
+    let (samples, loss_weights) = objective.prepare(batch(games.clone(), 0, 2)).unwrap();
+    assert_eq!(loss_weights.size(), [6, 2]);
+    let outputs = objective.forward(&weights, &samples);
+    let values = objective.values(&outputs, &samples);
+    assert_eq!(values.len(), names.len());
+    for value in &values {
+        let value: Vec<f64> = Vec::try_from(value).unwrap();
+        assert!(
+            value.iter().all(|it| it.is_finite() && *it >= 0.0),
+            "{value:?}"
+        );
+    }
+    // The probability of what is legal, of the longer game's first token: by hand.
+    let (samples, _) = objective.prepare(batch(vec![shuffle(1)], 0, 1)).unwrap();
+    let outputs = objective.forward(&weights, &samples);
+    let probabilities = outputs.next.tokens.softmax(-1, Kind::Float).reshape([-1]);
+    let start = crate::chess::Game::default();
+    let legal = rules::legal_tokens(start.position(), &Vocabulary::Uci);
+    assert_eq!(legal.len(), 23);
+    let mass: f64 = legal
+        .iter()
+        .map(|&token| probabilities.double_value(&[i64::from(token)]))
+        .sum();
+    let values = objective.values(&outputs, &samples);
+    close(&values[3], &Tensor::from_slice(&[-mass.ln() as f32]));
+    // What is sure of the board is right.
+    let squares = samples.rules.board.as_ref().unwrap();
+    let outputs = GameOutputs {
+        board: Some(squares.one_hot(13) * 50.0),
+        ..outputs
+    };
+    let values = objective.values(&outputs, &samples);
+    close(&values[4], &Tensor::from_slice(&[0f32]));
+    close(&values[5], &Tensor::from_slice(&[1f32]));
+}
+
+#[test]
+fn the_rules_have_a_gradient_that_is_a_number() {
+    let text = CONFIG.replace("layers = 2", "layers = 2\nboard = true");
+    let mut config: TrainConfig = toml::from_str(&text).unwrap();
+    config.loss.legality = 1.0;
+    let objective = Games::new(&config, Device::Cpu).unwrap();
+    let flat = objective.model.initial_weights().set_requires_grad(true);
+    let weights = Weights::from_flat(&flat, objective.parameters());
+    let games = vec![shuffle(9), shuffle(2)];
+    let (samples, _) = objective.prepare(batch(games, 0, 2)).unwrap();
+    let outputs = objective.forward(&weights, &samples);
+    let values = objective.values(&outputs, &samples);
+    (&values[3] + &values[4]).sum(Kind::Float).backward();
+    let gradient = flat.grad();
+    assert!(gradient.isfinite().all().int64_value(&[]) == 1);
+    assert!(gradient.abs().max().double_value(&[]) > 0.0);
 }

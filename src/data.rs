@@ -24,6 +24,7 @@ pub mod pgn;
 pub mod record;
 pub mod replay;
 pub mod sample;
+pub mod san_moves;
 pub mod shard;
 pub mod statistics;
 pub mod v6;

@@ -2,22 +2,23 @@
 //! network.
 
 mod choice;
+mod course;
 
 pub use choice::Sampling;
 
 use crate::chess::{Ending, Game};
 use crate::data::sample::Wdl;
-use crate::encode::{GameEnd, MoveEncoder, Token, Unencodable, Vocabulary};
-use crate::network::gpt::{Conditions, Decoder};
+use crate::encode::{GameEnd, MoveEncoder, Unencodable, Vocabulary};
+use crate::network::gpt::{Conditions, Decoder, Next};
 use crate::network::{Gpt, Network, Weights};
-use choice::Choices;
+use course::Course;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use shakmaty::{Color, Position};
-use tch::{Device, Kind, Tensor};
+use tch::{Device, Kind};
 
-/// Share of finished games among those side by side above which they are left out: that
-/// copies all the others' keys and values.
-const FINISHED_SHARE: f64 = 0.25;
+/// Share of rows without a game above which games begin there, or these rows are left out:
+/// the one is a pass of its own, the other copies all keys and values.
+const FREE_SHARE: f64 = 0.125;
 
 /// What a game begins with.
 #[derive(Clone, Debug)]
@@ -96,7 +97,8 @@ impl Generator {
         &self.encoder
     }
 
-    /// Goes on with all games until each has ended; in the order of the prompts.
+    /// Goes on with all games side by side until each has ended; in the order of the
+    /// prompts.
     ///
     /// # Errors
     /// [`Unencodable`] if the network cannot be told how one begins.
@@ -105,123 +107,133 @@ impl Generator {
         prompts: Vec<Prompt>,
         sampling: &Sampling,
     ) -> Result<Vec<Written>, Unencodable> {
-        let _guard = tch::no_grad_guard();
-        let mut games = prompts
-            .into_iter()
-            .map(|prompt| Course::begin(prompt, &self.encoder))
-            .collect::<Result<Vec<Course>, _>>()?;
-        let mut rows: Vec<usize> = (0..games.len())
-            .filter(|&it| games[it].end.is_none())
-            .collect();
-        if !rows.is_empty() {
-            let begun: Vec<_> = rows
-                .iter()
-                .map(|&game| (&*games[game].tokens, games[game].conditions))
-                .collect();
-            let (mut decoder, mut next) = Decoder::start(&self.gpt, &self.weights, &begun);
-            loop {
-                self.advance(&next.tokens, &rows, &mut games, sampling);
-                let open: Vec<usize> = (0..rows.len())
-                    .filter(|&row| games[rows[row]].end.is_none())
-                    .collect();
-                if open.is_empty() {
-                    break;
-                }
-                let finished = rows.len() - open.len();
-                if finished as f64 > FINISHED_SHARE * rows.len() as f64 {
-                    decoder.keep(&open);
-                    rows = open.iter().map(|&row| rows[row]).collect();
-                }
-                // A finished game repeats its last token, and nobody looks at it.
-                let last: Vec<u16> = rows.iter().map(|&game| games[game].last()).collect();
-                next = decoder.step(&last);
-            }
-        }
-        let written = games.into_iter().map(|course| Written {
-            game: course.game,
-            end: course.end.expect("all have ended"),
-        });
-        Ok(written.collect())
+        let mut all: Vec<Option<Written>> = prompts.iter().map(|_| None).collect();
+        let width = prompts.len();
+        let prompts = prompts.into_iter().map(Ok::<Prompt, Unencodable>);
+        self.write_each(prompts, width, sampling, |number, game| {
+            all[number] = Some(game);
+            Ok(())
+        })?;
+        Ok(all.into_iter().flatten().collect())
     }
 
-    /// One more token of each game that is open, drawn by logits [B, 1, vocabulary].
-    fn advance(&self, logits: &Tensor, rows: &[usize], games: &mut [Course], sampling: &Sampling) {
+    /// Goes on with the games of these prompts, at most so many side by side, and hands on
+    /// each with the number of its prompt as soon as it has ended. Another then begins in
+    /// its place.
+    ///
+    /// # Errors
+    /// What the prompts or `hand_on` say, and [`Unencodable`] if the network cannot be told
+    /// how a game begins. It then stops.
+    pub fn write_each<E: From<Unencodable>>(
+        &self,
+        prompts: impl Iterator<Item = Result<Prompt, E>>,
+        side_by_side: usize,
+        sampling: &Sampling,
+        hand_on: impl FnMut(usize, Written) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let _guard = tch::no_grad_guard();
+        let mut queue = Queue {
+            prompts: prompts.enumerate(),
+            hand_on,
+        };
+        let mut rows = queue.begin(side_by_side, &self.encoder)?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let (mut decoder, next) = Decoder::start(&self.gpt, &self.weights, &beginnings(&rows));
+        self.advance(&next, &mut rows, sampling);
+        queue.take_ended(&mut rows)?;
+        loop {
+            let is_free = |&row: &usize| rows[row].is_none();
+            let (free, open): (Vec<usize>, Vec<usize>) = (0..rows.len()).partition(is_free);
+            if free.len() as f64 > FREE_SHARE * rows.len() as f64 {
+                let mut newcomers = queue.begin(free.len(), &self.encoder)?;
+                if !newcomers.is_empty() {
+                    let places = &free[..newcomers.len()];
+                    let next = decoder.replace(places, &beginnings(&newcomers));
+                    self.advance(&next, &mut newcomers, sampling);
+                    queue.take_ended(&mut newcomers)?;
+                    for (&place, newcomer) in places.iter().zip(newcomers) {
+                        rows[place] = newcomer;
+                    }
+                    continue;
+                }
+                if open.is_empty() {
+                    return Ok(());
+                }
+                decoder.keep(&open);
+                rows.retain(Option::is_some);
+            }
+            // Nobody looks at what follows in a free row.
+            let nothing = self.encoder.vocabulary.start();
+            let last = |row: &Option<Course>| row.as_ref().map_or(nothing, Course::last);
+            let next = decoder.step(&rows.iter().map(last).collect::<Vec<u16>>());
+            self.advance(&next, &mut rows, sampling);
+            queue.take_ended(&mut rows)?;
+        }
+    }
+
+    /// One more token of each game, drawn by what follows it.
+    fn advance(&self, next: &Next, rows: &mut [Option<Course>], sampling: &Sampling) {
         let width = self.encoder.vocabulary.size();
-        let logits = logits
+        let logits = next
+            .tokens
             .to_kind(Kind::Float)
             .to_device(Device::Cpu)
             .reshape([-1]);
         let logits: Vec<f32> = Vec::try_from(logits).expect("a vector of floats");
-        for (logits, &game) in logits.chunks(width).zip(rows) {
-            let course = &mut games[game];
-            if course.end.is_none() {
+        for (logits, row) in logits.chunks(width).zip(rows) {
+            if let Some(course) = row {
                 course.advance(logits, &self.encoder, sampling);
             }
         }
     }
 }
 
-/// A game that is being written.
-struct Course {
-    game: Game,
-    tokens: Vec<u16>,
-    conditions: Conditions,
-    random: Xoshiro256PlusPlus,
-    end: Option<WrittenEnd>,
+/// Games that wait, and where those go that have ended.
+struct Queue<P, H> {
+    prompts: P,
+    hand_on: H,
 }
 
-impl Course {
-    fn begin(prompt: Prompt, encoder: &MoveEncoder) -> Result<Course, Unencodable> {
-        let mut tokens = Vec::new();
-        encoder.encode(&prompt.game, &mut tokens)?;
-        Ok(Course {
-            end: prompt.game.ending().map(WrittenEnd::Rules),
-            game: prompt.game,
-            tokens,
-            conditions: prompt.conditions,
-            random: prompt.random,
-        })
-    }
-
-    fn last(&self) -> u16 {
-        self.tokens.last().copied().unwrap_or_default()
-    }
-
-    /// Goes on by a token that is drawn by these logits.
-    fn advance(&mut self, logits: &[f32], encoder: &MoveEncoder, sampling: &Sampling) {
-        let vocabulary = &encoder.vocabulary;
-        let position = self.game.position();
-        let choices = match sampling.legal_only {
-            true => Choices::legal(position, vocabulary, logits),
-            false => Choices::all(vocabulary, logits),
-        };
-        let Some(token) = choices.draw(sampling, &mut self.random) else {
-            self.end = Some(WrittenEnd::Unfinished);
-            return;
-        };
-        match vocabulary.read(token) {
-            Some(Token::End(end)) if !end.is_mate() => self.end = Some(WrittenEnd::Said(end)),
-            // The game would have ended by the rules if there were a mate.
-            Some(Token::End(_)) => self.end = Some(WrittenEnd::Illegal("mate".to_owned())),
-            _ => match vocabulary.legal_move(position, token) {
-                Some(mv) => {
-                    self.game.play(mv);
-                    self.tokens.push(token);
-                    self.end = match self.game.ending() {
-                        Some(ending) => Some(WrittenEnd::Rules(ending)),
-                        None if self.tokens.len() >= encoder.context => {
-                            Some(WrittenEnd::Unfinished)
-                        }
-                        None => None,
-                    };
-                }
-                None => {
-                    let text = vocabulary.text(token).unwrap_or_default();
-                    self.end = Some(WrittenEnd::Illegal(text));
-                }
-            },
+impl<P, H, E> Queue<P, H>
+where
+    P: Iterator<Item = (usize, Result<Prompt, E>)>,
+    H: FnMut(usize, Written) -> Result<(), E>,
+    E: From<Unencodable>,
+{
+    /// The next games, at most so many; those that are over as they begin are handed on.
+    fn begin(&mut self, most: usize, encoder: &MoveEncoder) -> Result<Vec<Option<Course>>, E> {
+        let mut begun = Vec::new();
+        while begun.len() < most {
+            let Some((number, prompt)) = self.prompts.next() else {
+                break;
+            };
+            begun.push(Some(Course::begin(number, prompt?, encoder)?));
+            self.take_ended(&mut begun)?;
+            begun.retain(Option::is_some);
         }
+        Ok(begun)
     }
+
+    /// Hands on the games that have ended, and leaves their rows free.
+    fn take_ended(&mut self, rows: &mut [Option<Course>]) -> Result<(), E> {
+        for row in rows {
+            if let Some(course) = row.take_if(|course| course.end.is_some()) {
+                let number = course.number;
+                (self.hand_on)(number, course.written())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a decoder begins with in these rows.
+fn beginnings(rows: &[Option<Course>]) -> Vec<(&[u16], Conditions)> {
+    let courses = rows.iter().flatten();
+    courses
+        .map(|course| (&*course.tokens, course.conditions))
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! Where games begin: books of openings and random moves.
 
 mod book;
+mod eco;
 
 pub use book::BookOptions;
 pub(crate) use book::{is_pgn, open, positions};
+pub use eco::{eco_openings, is_eco};
 
 use crate::chess::{FenError, Game, epd};
 use book::Book;
@@ -52,6 +54,14 @@ pub enum OpeningsError {
         number: usize,
         /// What is wrong with it.
         reason: String,
+    },
+    /// No opening of a table has the code.
+    #[error("no opening of {} has the code {code}", path.display())]
+    Unnamed {
+        /// The table.
+        path: PathBuf,
+        /// The code.
+        code: String,
     },
     /// Too many random moves for the position.
     #[error("{plies} random plies end the game from `{fen}`")]

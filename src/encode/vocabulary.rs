@@ -6,7 +6,7 @@
 use super::policy::{PAIRS, from_square_to_square, pair_index};
 use shakmaty::san::SanPlus;
 use shakmaty::uci::UciMove;
-use shakmaty::{CastlingMode, Chess, Color, Move, Role, Square};
+use shakmaty::{CastlingMode, Chess, Color, Move, Position, Role, Square};
 use std::collections::HashMap;
 
 /// Moves that UCI can write: every pair of squares that a queen or a knight could travel,
@@ -213,6 +213,21 @@ impl Vocabulary {
         (self.token(position, mv) == Some(token)).then_some(mv)
     }
 
+    /// The tokens that may follow a position: its moves, as far as they are in the
+    /// vocabulary, and the ends. After a mate that is the mate alone; else players may
+    /// resign or agree on a draw at any time.
+    #[must_use]
+    pub fn legal_tokens(&self, position: &Chess) -> Vec<u16> {
+        let moves = position.legal_moves();
+        let tokens = moves.iter().filter_map(|&mv| self.token(position, mv));
+        let mate = position.is_checkmate().then(|| !position.turn());
+        let ends = GameEnd::ALL.into_iter().filter(|end| match mate {
+            Some(winner) => end.is_mate() && end.winner() == Some(winner),
+            None => !end.is_mate(),
+        });
+        tokens.chain(ends.map(|end| self.end(end))).collect()
+    }
+
     /// A move's text: in UCI's notation, or in standard algebraic notation.
     #[must_use]
     pub fn text(&self, token: u16) -> Option<String> {
@@ -291,7 +306,6 @@ fn uci_move(number: u16) -> Option<UciMove> {
 mod tests {
     use super::*;
     use crate::chess::Game;
-    use shakmaty::Position;
     use std::collections::HashSet;
 
     #[test]

@@ -2,10 +2,9 @@
 
 use super::Vocabulary;
 use crate::agent::sampling::sample;
-use crate::encode::GameEnd;
 use crate::softmax::softmax;
 use rand::Rng;
-use shakmaty::{Chess, Position};
+use shakmaty::Chess;
 
 /// How tokens are drawn.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,13 +36,7 @@ pub(super) struct Choices(Vec<(u16, f32)>);
 impl Choices {
     /// The legal moves, and the ends that need no mate.
     pub fn legal(position: &Chess, vocabulary: &Vocabulary, logits: &[f32]) -> Choices {
-        let moves = position.legal_moves();
-        let moves = moves
-            .iter()
-            .filter_map(|&mv| vocabulary.token(position, mv));
-        let ends = GameEnd::ALL.into_iter().filter(|end| !end.is_mate());
-        let ends = ends.map(|end| vocabulary.end(end));
-        let tokens = moves.chain(ends);
+        let tokens = vocabulary.legal_tokens(position).into_iter();
         Choices(
             tokens
                 .map(|token| (token, logits[usize::from(token)]))

@@ -110,3 +110,54 @@ fn games_that_are_over_stay_as_they_are() {
         Err(Unencodable::TooLong { .. })
     ));
 }
+
+#[test]
+fn games_that_begin_in_the_place_of_others_are_the_same() {
+    let generator = generator(60);
+    let sampling = Sampling::default();
+    let openings = [
+        "",
+        "e2e4 c7c5",
+        "f2f3 e7e5 g2g4 d8h4",
+        "d2d4 d7d5 c2c4 e7e6 b1c3 g8f6",
+    ];
+    let all: Vec<Prompt> = (0..30)
+        .map(|number| {
+            let mut prompt = prompts(1, openings[number % openings.len()]).remove(0);
+            prompt.random = Xoshiro256PlusPlus::seed_from_u64(number as u64);
+            prompt
+        })
+        .collect();
+    let text = |written: &Written| format!("{:?} {:?}", written.game.position(), written.end);
+    let write = |side_by_side: usize| {
+        let mut texts = vec![String::new(); all.len()];
+        let prompts = all.iter().cloned().map(Ok::<Prompt, Unencodable>);
+        generator
+            .write_each(prompts, side_by_side, &sampling, |number, written| {
+                assert!(texts[number].is_empty(), "{number} twice");
+                texts[number] = text(&written);
+                Ok(())
+            })
+            .unwrap();
+        texts
+    };
+    let alone = write(1);
+    assert!(alone.iter().all(|text| !text.is_empty()));
+    assert_eq!(write(4), alone);
+    assert_eq!(write(30), alone);
+    assert_eq!(write(64), alone);
+}
+
+#[test]
+fn whoever_takes_the_games_can_stop() {
+    let generator = generator(40);
+    let prompts = prompts(30, "").into_iter().map(anyhow::Ok);
+    let mut taken = 0;
+    let result = generator.write_each(prompts, 4, &Sampling::default(), |_, _| {
+        taken += 1;
+        anyhow::ensure!(taken < 3, "enough");
+        Ok(())
+    });
+    assert_eq!(result.unwrap_err().to_string(), "enough");
+    assert_eq!(taken, 3);
+}

@@ -108,6 +108,22 @@ fn not_for(key: &str, what: &str) -> ConfigError {
     }
 }
 
+/// Refuses the keys of networks that read whole games, for others.
+fn refuse_keys_of_games(config: &TrainConfig) -> Result<(), ConfigError> {
+    let TrainConfig { augment, loss, .. } = config;
+    let keys = [
+        ("augment.hide_ratings", augment.hide_ratings),
+        ("augment.hide_result", augment.hide_result),
+        ("augment.random_moves", augment.random_moves),
+        ("loss.legality", loss.legality),
+        ("loss.board", loss.board),
+    ];
+    match keys.into_iter().find(|(_, value)| *value > 0.0) {
+        Some((key, _)) => Err(not_for(key, "whole games")),
+        None => Ok(()),
+    }
+}
+
 /// Random numbers that depend on the seed and on the batch's place in the order of
 /// samples alone.
 fn random_of<C>(seed: u64, batch: &Batch<C>) -> Xoshiro256PlusPlus {

@@ -95,6 +95,23 @@ fn games_are_standard_pgn_that_begins_as_asked() {
 }
 
 #[test]
+fn games_begin_with_the_lines_of_a_code_in_turn() {
+    let folder = tempfile::tempdir().unwrap();
+    newborn(folder.path());
+    let table = "eco\tname\tpgn\nB00\tOwen\t1. e4 b6\nB01\tScandinavian\t1. e4 d5\n\
+                 B00\tPirc\t1. e4 d6 2. d4 Nf6\n";
+    std::fs::write(folder.path().join("b.tsv"), table).unwrap();
+    let arguments = ["--games", "4", "--eco", "b00", "--eco-table", "."];
+    let written = games(folder.path(), &arguments);
+    let openings = ["1. e4 b6", "1. e4 d6 2. d4 Nf6"].into_iter().cycle();
+    for (game, opening) in written.iter().zip(openings) {
+        let moves = game.split("\n\n").nth(1).unwrap();
+        assert!(moves.starts_with(opening), "{game}");
+        assert!(tag_of(game, "Event").contains("from B00"), "{game}");
+    }
+}
+
+#[test]
 fn without_the_mask_games_end_with_what_is_illegal() {
     let folder = tempfile::tempdir().unwrap();
     newborn(folder.path());
@@ -160,6 +177,9 @@ fn mistakes_are_told_in_one_line() {
         (&["--opening", &long], "it reads up to 23 moves"),
         (&["--pgn", "study.pgn"], "initial position"),
         (&["--pgn", "none.pgn"], "none.pgn"),
+        (&["--eco", "F00"], "--eco"),
+        (&["--eco", "b90"], "data/eco/b.tsv"),
+        (&["--eco", "B90", "--opening", "1. e4"], "--opening"),
         (&["--white-elo", "9000"], "--white-elo"),
         (&["--temperature=-1"], "--temperature"),
         (&["--top-p", "2"], "--top-p"),

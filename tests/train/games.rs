@@ -96,6 +96,67 @@ fn a_gpt_learns_games_and_goes_on_exactly() {
 }
 
 #[test]
+fn a_gpt_is_told_the_rules_from_some_step_on() {
+    let workplace = workplace(6);
+    let folder = workplace.path();
+    configure(folder);
+    succeed(&mut run(folder, "plain", &[]));
+    succeed(train(folder).args(["export", "plain", "-o", "plain.pt"]));
+    let told = [
+        "init=\"plain.pt\"",
+        "network.model.board=true",
+        "loss.legality=0.5",
+        "loss.board=1.0",
+        "augment.random_moves=0.5",
+    ];
+    let needs_head = fail(&mut run(folder, "told", &told[2..]));
+    assert!(needs_head.contains("network.model.board"), "{needs_head}");
+    succeed(&mut run(folder, "told", &told));
+    let (before, after) = (metrics(folder, "plain"), metrics(folder, "told"));
+    let [plain, first, last] = [before.last(), after.first(), after.last()].map(Option::unwrap);
+    let of = |line: &Value, term: &str| line[term].as_f64().unwrap();
+    // It goes on where the other ended, and knows nothing of the board yet.
+    assert!(of(first, "policy") < of(plain, "policy") + 0.5, "{first}");
+    assert!(of(first, "board") > 2.0, "{first}");
+    assert!(of(last, "board") < of(first, "board"), "{last}");
+    assert!(of(last, "legality") < of(first, "legality"), "{last}");
+    assert!((0.0..=1.0).contains(&of(last, "board_accuracy")), "{last}");
+    // Whole and measured with its head, and other networks grow back without it.
+    succeed(train(folder).args(["export", "told", "-o", "told.pt"]));
+    let eval = ["eval", "told.pt", "--config", "told/config.toml", "--json"];
+    let told: Value = serde_json::from_str(&succeed(train(folder).args(eval))).unwrap();
+    assert!(of(&told, "board") > 0.0, "{told}");
+    succeed(&mut run(folder, "back", &["init=\"told.pt\"", "steps=1"]));
+}
+
+#[test]
+fn a_vocabulary_is_collected_from_games() {
+    let workplace = workplace(3);
+    let folder = workplace.path();
+    configure(folder);
+    let line = succeed(train(folder).args(["vocabulary", "games.shard"]));
+    assert!(
+        line.starts_with("vocabulary = { san = [") && line.contains("\"e4\""),
+        "{line}"
+    );
+    let config = fs::read_to_string(folder.join("gpt.toml")).unwrap();
+    let config = config.replace("context = 48\n", &format!("context = 48\n{line}"));
+    fs::write(folder.join("gpt.toml"), config).unwrap();
+    succeed(&mut run(folder, "san", &[]));
+    assert_eq!(
+        metrics(folder, "san")
+            .iter()
+            .filter(|it| it["split"] == "train")
+            .count(),
+        3
+    );
+    let few = succeed(train(folder).args(["vocabulary", "games.shard", "--least", "50"]));
+    assert!(few.len() < line.len(), "{few}");
+    let none = fail(train(folder).args(["vocabulary", "games.shard", "--least", "1000000"]));
+    assert!(none.contains("a vocabulary has 1 to"), "{none}");
+}
+
+#[test]
 fn what_is_for_other_networks_is_refused_by_its_key() {
     let workplace = workplace(1);
     let folder = workplace.path();
@@ -110,20 +171,17 @@ fn what_is_for_other_networks_is_refused_by_its_key() {
         told.contains("distillation: is for networks that read positions"),
         "{told}"
     );
-    let hidden = [
-        "run",
-        "--config",
-        "tiny.toml",
-        "--set",
-        "augment.hide_ratings=0.5",
-    ];
-    let told = fail(
-        train(folder)
-            .args(hidden)
-            .args(["-o", "run", "--device", "cpu"]),
-    );
-    assert!(
-        told.contains("augment.hide_ratings: is for networks that read whole games"),
-        "{told}"
-    );
+    for key in ["augment.hide_ratings", "loss.legality", "loss.board"] {
+        let setting = format!("{key}=0.5");
+        let run = ["run", "--config", "tiny.toml", "--set", &setting];
+        let told = fail(
+            train(folder)
+                .args(run)
+                .args(["-o", "run", "--device", "cpu"]),
+        );
+        assert!(
+            told.contains(&format!("{key}: is for networks that read whole games")),
+            "{told}"
+        );
+    }
 }

@@ -21,6 +21,7 @@ mod selfplay;
 mod source;
 mod stats;
 mod transcoder;
+mod vocabulary;
 
 use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
@@ -47,6 +48,9 @@ enum Command {
     Pack(pack::Pack),
     /// Count what shards, chunks and games consist of.
     Stats(stats::Stats),
+    /// Print the moves of games in standard algebraic notation, as the vocabulary of a
+    /// network over moves.
+    Vocabulary(vocabulary::VocabularyCommand),
     /// Label with a UCI engine: games it plays, existing games and positions, or
     /// games sampled from networks.
     Label(label::Label),
@@ -77,6 +81,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Pack(pack) => pack.run(),
         Command::Stats(stats) => stats.run(),
+        Command::Vocabulary(vocabulary) => vocabulary.run(),
         Command::Label(label) => label.run(),
         Command::Selfplay(selfplay) => selfplay.run(),
         Command::Describe(describe) => describe.run(),

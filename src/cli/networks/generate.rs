@@ -18,7 +18,7 @@ use tessera::generate::{Generator, Prompt, Sampling, Written, WrittenEnd};
 use tessera::network::gpt::Conditions;
 use tessera::network::{self, Gpt};
 use tessera::nn::CodeArguments;
-use tessera::openings::{BookOptions, Openings};
+use tessera::openings::{BookOptions, Openings, eco_openings, is_eco};
 use tessera::overwrite;
 
 /// Digits of the network's hash that the games name.
@@ -36,11 +36,18 @@ pub struct Arguments {
     #[arg(short, long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     games: u64,
     /// Moves that each game begins with, such as "1. e4 c5"
-    #[arg(long, value_name = "MOVES", conflicts_with = "pgn")]
+    #[arg(long, value_name = "MOVES", group = "beginning")]
     opening: Option<String>,
     /// A file of games in PGN, with each of which one goes on
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", group = "beginning")]
     pgn: Option<PathBuf>,
+    /// The code of the opening, such as B90: the games begin with the lines of that code in
+    /// turn
+    #[arg(long, value_name = "CODE", group = "beginning", value_parser = eco)]
+    eco: Option<String>,
+    /// The folder of the table of openings, which `tools/data eco` fetches
+    #[arg(long, value_name = "FOLDER", default_value = "data/eco")]
+    eco_table: PathBuf,
     /// White's rating
     #[arg(long, value_name = "ELO", value_parser = clap::value_parser!(u16).range(1..=4000))]
     white_elo: Option<u16>,
@@ -108,6 +115,14 @@ fn share(text: &str) -> Result<f32, String> {
     }
 }
 
+fn eco(text: &str) -> Result<String, String> {
+    let code = text.to_ascii_uppercase();
+    match is_eco(&code) {
+        true => Ok(code),
+        false => Err("must be a letter from A to E and two digits".to_owned()),
+    }
+}
+
 fn temperature(text: &str) -> Result<f32, String> {
     let temperature: f32 = text.parse().map_err(|_| "not a number".to_owned())?;
     match (0.0..=100.0).contains(&temperature) {
@@ -138,29 +153,19 @@ impl Arguments {
         let mut tally = Tally::default();
         let numbers: Vec<u64> = (1..=self.games).filter(|&it| !sink.has(it)).collect();
         bar.set_position(self.games - numbers.len() as u64);
-        for numbers in numbers.chunks(self.batch.into()) {
-            let prompts = numbers
-                .iter()
-                .map(|&number| self.prompt(&openings, number))
-                .collect::<anyhow::Result<Vec<Prompt>>>()?;
-            let begun: usize = prompts.iter().map(|it| it.game.plies().len()).sum();
-            let start = Instant::now();
-            let written = generator
-                .write(prompts, &self.sampling())
-                .context("cannot go on with that opening")?;
-            tally.seconds += start.elapsed();
-            tally.moves += written
-                .iter()
-                .map(|it| it.game.plies().len())
-                .sum::<usize>()
-                - begun;
-            for (&number, written) in numbers.iter().zip(written) {
-                *tally.ends.entry(end_name(&written.end)).or_default() += 1;
-                let pgn = self.annotated(written, &event, &name, number).to_pgn(1);
-                sink.write(number, &pgn)?;
-                bar.inc(1);
-            }
-        }
+        let prompts = numbers.iter().map(|&number| self.prompt(&openings, number));
+        let start = Instant::now();
+        let batch = usize::from(self.batch);
+        generator.write_each(prompts, batch, &self.sampling(), |place, written| {
+            let number = numbers[place];
+            tally.moves += written.game.plies().len() - openings.game(number)?.plies().len();
+            *tally.ends.entry(end_name(&written.end)).or_default() += 1;
+            let pgn = self.annotated(written, &event, &name, number).to_pgn(1);
+            sink.write(number, &pgn)?;
+            bar.inc(1);
+            anyhow::Ok(())
+        })?;
+        tally.seconds = start.elapsed();
         bar.finish_and_clear();
         sink.finish()?;
         match self.json {
@@ -210,11 +215,13 @@ impl Arguments {
             ..
         } = self.sampling();
         event += &format!(", temperature {temperature}, top-p {top_p}, min-p {min_p}");
-        let beginning = match (&self.opening, &self.pgn) {
-            (Some(opening), _) => Some(opening.clone()),
-            (None, Some(file)) => Some(BookOptions::from(file.clone()).to_string()),
-            (None, None) => None,
-        };
+        let book = |file: &PathBuf| BookOptions::from(file.clone()).to_string();
+        let beginning = [
+            self.opening.clone(),
+            self.eco.clone(),
+            self.pgn.as_ref().map(book),
+        ];
+        let beginning = beginning.into_iter().flatten().next();
         let elo = |name: &str, elo: Option<u16>| elo.map(|elo| format!("{name} {elo}"));
         let rest = [
             beginning.map(|it| format!("from {it}")),
@@ -265,7 +272,8 @@ impl Arguments {
 
 /// Where games begin.
 enum Beginnings {
-    Moves(Box<Game>),
+    /// With one of these, in turn.
+    Lines(Vec<Game>),
     Book(Openings),
 }
 
@@ -274,6 +282,10 @@ impl Beginnings {
         if let Some(file) = &arguments.pgn {
             let books = [BookOptions::from(file.clone())];
             return Ok(Beginnings::Book(Openings::open(&books, 0, arguments.seed)?));
+        }
+        if let Some(code) = &arguments.eco {
+            let lines = eco_openings(&arguments.eco_table, code).context("--eco")?;
+            return Ok(Beginnings::Lines(lines));
         }
         let game = match &arguments.opening {
             None => Game::default(),
@@ -287,12 +299,12 @@ impl Beginnings {
                 game
             }
         };
-        Ok(Beginnings::Moves(Box::new(game)))
+        Ok(Beginnings::Lines(vec![game]))
     }
 
     fn game(&self, number: u64) -> anyhow::Result<Game> {
         match self {
-            Beginnings::Moves(game) => Ok(Game::clone(game)),
+            Beginnings::Lines(lines) => Ok(lines[(number - 1) as usize % lines.len()].clone()),
             Beginnings::Book(openings) => Ok(openings.game(number)?),
         }
     }
@@ -300,35 +312,44 @@ impl Beginnings {
 
 /// Where games go.
 enum Sink {
-    Output,
+    /// To standard output, in the order of their numbers: the next one, and games that
+    /// ended before it.
+    Output(u64, BTreeMap<u64, String>),
     Journal(Journal),
 }
 
 impl Sink {
     fn open(output: Option<&Path>, event: &str) -> anyhow::Result<Sink> {
         match output {
-            None => Ok(Sink::Output),
+            None => Ok(Sink::Output(1, BTreeMap::new())),
             Some(path) => Ok(Sink::Journal(Journal::open(path, event, |_| ())?)),
         }
     }
 
     fn has(&self, number: u64) -> bool {
         match self {
-            Sink::Output => false,
+            Sink::Output(..) => false,
             Sink::Journal(journal) => journal.contains(number),
         }
     }
 
     fn write(&mut self, number: u64, game: &str) -> anyhow::Result<()> {
         match self {
-            Sink::Output => print(game),
+            Sink::Output(next, early) => {
+                early.insert(number, game.to_owned());
+                while let Some(game) = early.remove(next) {
+                    print(&game)?;
+                    *next += 1;
+                }
+                Ok(())
+            }
             Sink::Journal(journal) => Ok(journal.append(number, game)?),
         }
     }
 
     fn finish(&mut self) -> anyhow::Result<()> {
         match self {
-            Sink::Output => Ok(()),
+            Sink::Output(..) => Ok(()),
             Sink::Journal(journal) => Ok(journal.finish()?),
         }
     }

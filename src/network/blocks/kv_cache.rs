@@ -46,6 +46,35 @@ impl KvCache {
         self.length = self.length.min(length.max(0));
     }
 
+    /// Puts the whole runs of `other`, which are no longer than these, in the place of the
+    /// runs of these numbers, i64 `[B]`: their last tokens stand side by side.
+    pub fn put(&mut self, runs: &Tensor, other: &KvCache) {
+        let first = self.length - other.length;
+        assert!(first >= 0, "room for {} tokens", other.length);
+        let pairs = self.layers.iter_mut().flatten();
+        for (held, new) in pairs.zip(other.layers.iter().flatten()) {
+            let new = new.narrow(2, 0, other.length);
+            let mut place = held.narrow(2, first, other.length);
+            let _ = place.index_copy_(0, runs, &new);
+        }
+    }
+
+    /// Moves all runs by so many tokens to the right, which leaves room for padding before
+    /// them, or to the left, which forgets their first ones.
+    pub fn shift(&mut self, tokens: i64) {
+        let length = (self.length + tokens).max(0);
+        let kept = self.length.min(length);
+        for held in self.layers.iter_mut().flatten() {
+            let mut size = held.size();
+            size[2] = size[2].max(length);
+            let shifted = Tensor::zeros(size, (held.kind(), held.device()));
+            let last = held.narrow(2, self.length - kept, kept);
+            shifted.narrow(2, length - kept, kept).copy_(&last);
+            *held = shifted;
+        }
+        self.length = length;
+    }
+
     /// Keeps the runs of these numbers, i64 `[B]`, in this order.
     pub fn select(&mut self, runs: &Tensor) {
         for tensor in self.layers.iter_mut().flatten() {

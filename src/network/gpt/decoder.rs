@@ -10,6 +10,9 @@ use tch::{Kind, Tensor};
 /// Tokens that a cache has room for at first.
 const ROOM: i64 = 128;
 
+/// Columns that nobody looks at are dropped once they are one in so many.
+const UNUSED_PART: i64 = 4;
+
 /// What is known of a game besides its moves, or wished of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Conditions {
@@ -122,6 +125,30 @@ impl<'a> Decoder<'a> {
         let tokens = Tensor::from_slice(&tokens).unsqueeze(1);
         let features = self.read(&tokens.to_device(self.ratings.device()));
         self.gpt.next(self.weights, &features)
+    }
+
+    /// Begins these games in the place of those of these numbers, with their tokens so far,
+    /// of at least one each; what follows them, [new games, 1, …].
+    pub fn replace(&mut self, numbers: &[usize], games: &[(&[u16], Conditions)]) -> Next {
+        let (mut newcomers, tokens) = Decoder::new(self.gpt, self.weights, games);
+        let features = newcomers.read(&tokens);
+        let length = newcomers.cache.len();
+        for (&number, padding) in numbers.iter().zip(&newcomers.padding) {
+            self.padding[number] = self.cache.len() - (length - padding);
+        }
+        // Columns that are padding in every game cost time; a copy of all others does too.
+        let unused = self.padding.iter().copied().min().unwrap_or(0);
+        if unused < 0 || unused > self.cache.len() / UNUSED_PART {
+            self.cache.shift(-unused);
+            self.padding.iter_mut().for_each(|count| *count -= unused);
+        }
+        let places: Vec<i64> = numbers.iter().map(|&number| number as i64).collect();
+        let places = Tensor::from_slice(&places).to_device(self.ratings.device());
+        self.cache.put(&places, &newcomers.cache);
+        let _ = self.ratings.index_copy_(0, &places, &newcomers.ratings);
+        let _ = self.results.index_copy_(0, &places, &newcomers.results);
+        let last = features.narrow(1, tokens.size()[1] - 1, 1);
+        self.gpt.next(self.weights, &last)
     }
 
     /// Goes on with the games of these numbers alone, in this order.

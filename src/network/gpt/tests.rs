@@ -287,6 +287,46 @@ fn games_of_any_length_are_read_side_by_side() {
 }
 
 #[test]
+fn a_game_begins_in_the_place_of_another() {
+    for config in [config(), published()] {
+        let (gpt, weights) = build(&config);
+        let _guard = tch::no_grad_guard();
+        let all = tokens(&gpt, 5, 24);
+        let rows: Vec<Vec<i64>> = Vec::try_from(&all).unwrap();
+        let row = |game: usize, count: usize| -> Vec<u16> {
+            rows[game][..count].iter().map(|&it| it as u16).collect()
+        };
+        let alone = |game: usize, tokens: usize| {
+            let tokens = all.narrow(0, game as i64, 1).narrow(1, 0, tokens as i64);
+            let sequences = Sequences::of_tokens(tokens);
+            let last = sequences.tokens.size()[1] - 1;
+            logits(&gpt, &weights, &sequences).narrow(1, last, 1)
+        };
+        let begun = [(0, 3), (1, 5)].map(|(game, count)| row(game, count));
+        let begun = begun.each_ref().map(|row| (&**row, Conditions::default()));
+        let (mut decoder, _) = Decoder::start(&gpt, &weights, &begun);
+        let mut read = [(0, 3), (1, 5)];
+        // Shorter ones, one that is longer than all, and one so short that the room before
+        // it is dropped.
+        for (place, game, count) in [(1, 2, 2), (0, 3, 12), (1, 4, 1), (0, 1, 1)] {
+            let newcomer = row(game, count);
+            let next = decoder.replace(&[place], &[(&*newcomer, Conditions::default())]);
+            assert_close(&next.tokens, &alone(game, count));
+            read[place] = (game, count);
+            for _ in 0..3 {
+                let following = read.map(|(game, count)| rows[game][count] as u16);
+                let next = decoder.step(&following);
+                for (place, (game, count)) in read.iter_mut().enumerate() {
+                    *count += 1;
+                    let found = next.tokens.narrow(0, place as i64, 1);
+                    assert_close(&found, &alone(*game, *count));
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn files_hold_both_methods_and_the_same_weights() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("gpt.pt");

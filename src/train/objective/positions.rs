@@ -13,7 +13,7 @@ pub(super) mod tensors;
 pub(in crate::train) use augment::tests::batch;
 pub use teacher::TeacherError;
 
-use super::{Narrow, Objective, Term, not_for};
+use super::{Narrow, Objective, Term, refuse_keys_of_games};
 use crate::data::examples;
 use crate::data::loader::Batch;
 use crate::encode::{BOARDS, InputFormat, SCALARS};
@@ -123,21 +123,7 @@ impl Objective for Positions {
     }
 
     fn new(config: &TrainConfig, device: Device) -> Result<Positions, TrainError> {
-        let AugmentConfig {
-            hide_ratings,
-            random_moves,
-            hide_result,
-            ..
-        } = config.augment;
-        for (key, share) in [
-            ("augment.hide_ratings", hide_ratings),
-            ("augment.random_moves", random_moves),
-            ("augment.hide_result", hide_result),
-        ] {
-            if share > 0.0 {
-                return Err(not_for(key, "whole games").into());
-            }
-        }
+        refuse_keys_of_games(config)?;
         let plain = Positions::for_validation(config, device)?;
         let kind = config.precision.kind();
         let load = |teacher| Teacher::load(teacher, config.code, plain.format, device, kind);

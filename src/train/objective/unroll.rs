@@ -12,7 +12,7 @@ mod samples;
 mod tests;
 
 use super::positions::loss::{self, Softening};
-use super::{Objective, Term, not_for};
+use super::{Objective, Term, not_for, refuse_keys_of_games};
 use crate::data::examples;
 use crate::data::loader::BatchOf;
 use crate::encode::{InputFormat, POLICY_SIZE, SQUARE_CLASSES};
@@ -145,16 +145,9 @@ impl Objective for Unroll {
     }
 
     fn new(config: &TrainConfig, device: Device) -> Result<Unroll, TrainError> {
-        let augment = &config.augment;
-        for (key, share, what) in [
-            ("augment.mirror", augment.mirror, "positions"),
-            ("augment.hide_ratings", augment.hide_ratings, "whole games"),
-            ("augment.random_moves", augment.random_moves, "whole games"),
-            ("augment.hide_result", augment.hide_result, "whole games"),
-        ] {
-            if share > 0.0 {
-                return Err(not_for(key, what).into());
-            }
+        refuse_keys_of_games(config)?;
+        if config.augment.mirror > 0.0 {
+            return Err(not_for("augment.mirror", "positions").into());
         }
         if config.distillation.is_some() {
             return Err(not_for("distillation", "positions").into());

@@ -5,7 +5,6 @@
 //! how often a sampled move would be. Errors compound over a game, and they gather in few
 //! situations, so that both are told apart.
 
-use super::rules::legal_tokens;
 use super::{GameOutputs, GameSamples, Games};
 use crate::chess::Game;
 use crate::encode::{Token, Vocabulary};
@@ -135,7 +134,7 @@ fn count(vocabulary: &Vocabulary, probabilities: &[f32], next: &[i64], counts: &
         };
         let position = game.position();
         let moves = position.legal_moves();
-        let tokens = legal_tokens(position, vocabulary);
+        let tokens = vocabulary.legal_tokens(position);
         let of_tokens = tokens
             .iter()
             .map(|&token| probabilities[usize::from(token)]);

@@ -7,7 +7,7 @@
 use super::IGNORED;
 use crate::chess::Game;
 use crate::data::examples::GameTokens;
-use crate::encode::{GameEnd, Squares, Vocabulary};
+use crate::encode::{Squares, Vocabulary};
 use crate::train::objective::send;
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 use rayon::slice::ParallelSliceMut;
@@ -51,7 +51,7 @@ impl Rules {
                 true,
                 |position, row| {
                     row.fill(false);
-                    for token in legal_tokens(position, vocabulary) {
+                    for token in vocabulary.legal_tokens(position) {
                         row[usize::from(token)] = true;
                     }
                 },
@@ -128,24 +128,10 @@ fn positions<'a>(
     })
 }
 
-/// The tokens that may follow a position: its moves, and ends.
-pub(super) fn legal_tokens(position: &Chess, vocabulary: &Vocabulary) -> Vec<u16> {
-    let moves = position.legal_moves();
-    let tokens = moves
-        .iter()
-        .filter_map(|&mv| vocabulary.token(position, mv));
-    let mate = position.is_checkmate().then(|| !position.turn());
-    let ends = GameEnd::ALL.into_iter().filter(|end| match mate {
-        Some(winner) => end.is_mate() && end.winner() == Some(winner),
-        // Players may resign or agree on a draw at any time.
-        None => !end.is_mate(),
-    });
-    tokens.chain(ends.map(|end| vocabulary.end(end))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encode::GameEnd;
 
     /// A mate in four plies, then filling.
     fn mate() -> GameTokens {

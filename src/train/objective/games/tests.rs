@@ -195,7 +195,7 @@ fn the_rules_are_learned_where_they_are_told() {
     let outputs = objective.forward(&weights, &samples);
     let probabilities = outputs.next.tokens.softmax(-1, Kind::Float).reshape([-1]);
     let start = crate::chess::Game::default();
-    let legal = rules::legal_tokens(start.position(), &Vocabulary::Uci);
+    let legal = Vocabulary::Uci.legal_tokens(start.position());
     assert_eq!(legal.len(), 23);
     let mass: f64 = legal
         .iter()

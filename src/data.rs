@@ -13,6 +13,7 @@
 //! the positions of test sets.
 
 mod contents;
+pub mod copies;
 pub mod curve;
 pub mod examples;
 pub mod held_out;

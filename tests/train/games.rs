@@ -130,6 +130,26 @@ fn a_gpt_is_told_the_rules_from_some_step_on() {
 }
 
 #[test]
+fn games_of_the_data_are_known() {
+    let workplace = workplace(1);
+    let folder = workplace.path();
+    let copies = |games: &str| -> Value {
+        let arguments = ["copies", games, "--data", "games.shard", "--json"];
+        serde_json::from_str(&succeed(train(folder).args(arguments))).unwrap()
+    };
+    let own = copies("games.pgn");
+    assert!(own["whole"]["games"].as_u64().unwrap() > 10, "{own}");
+    assert_eq!(own["whole"]["games"], own["whole"]["known"]);
+    fs::write(folder.join("new.pgn"), "1. a4 a5 2. b4 b5 *\n").unwrap();
+    assert_eq!(
+        copies("new.pgn")["whole"],
+        serde_json::json!({"games": 1, "known": 0})
+    );
+    let none = fail(train(folder).args(["copies", "games.shard", "--data", "games.shard"]));
+    assert!(none.contains("games.shard holds no games in PGN"), "{none}");
+}
+
+#[test]
 fn a_vocabulary_is_collected_from_games() {
     let workplace = workplace(3);
     let folder = workplace.path();

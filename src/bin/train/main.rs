@@ -5,6 +5,7 @@
 
 mod ablate;
 mod console;
+mod copies;
 mod describe;
 mod device;
 mod eval;
@@ -62,6 +63,8 @@ enum Command {
     Run(run::Run),
     /// Evaluate a run's network on the validation games.
     Eval(eval::Eval),
+    /// Count how far games follow those of the data move by move.
+    Copies(copies::CopiesCommand),
     /// Measure how well a network imagines the future.
     Imagine(imagine::Imagine),
     /// Export a run's network as the TorchScript file that the engine loads.
@@ -87,6 +90,7 @@ fn main() -> ExitCode {
         Command::Describe(describe) => describe.run(),
         Command::Run(run) => run.run(),
         Command::Eval(eval) => eval.run(),
+        Command::Copies(copies) => copies.run(),
         Command::Imagine(imagine) => imagine.run(),
         Command::Export(export) => export.run(),
         Command::Merge(merge) => merge.run(),

@@ -1,0 +1,126 @@
+//! How far games follow other games move by move: what a network that writes games has
+//! learned by heart.
+
+use super::record::Record;
+use super::replay::{ReplayError, main_line};
+use crate::chess::Game;
+use crate::encode::Vocabulary;
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Plies up to which games are compared.
+pub const PLIES: [usize; 6] = [10, 20, 30, 40, 60, 80];
+
+/// The beginnings of games that are known.
+#[derive(Debug, Default)]
+pub struct KnownGames {
+    /// Hashes of the first moves, by [`PLIES`].
+    beginnings: [HashSet<u64>; PLIES.len()],
+    whole: HashSet<u64>,
+}
+
+/// How many games follow known ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Followers {
+    /// Games that are so long.
+    pub games: u64,
+    /// Those of them whose moves up to there are those of a known game.
+    pub known: u64,
+}
+
+/// The same by [`PLIES`], and of whole games.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Copies {
+    /// Of games that have at least so many plies, their beginnings.
+    pub beginnings: [Followers; PLIES.len()],
+    /// All games, as a whole.
+    pub whole: Followers,
+}
+
+impl KnownGames {
+    /// Adds a game, if it begins at the initial position.
+    ///
+    /// # Errors
+    /// [`ReplayError`] if it cannot be replayed.
+    pub fn add(&mut self, record: &Record) -> Result<(), ReplayError> {
+        if let Some(hashes) = hashes(record)? {
+            for (plies, known) in PLIES.iter().zip(&mut self.beginnings) {
+                known.extend(hashes.get(*plies));
+            }
+            self.whole.extend(hashes.last());
+        }
+        Ok(())
+    }
+
+    /// Counts a game, if it begins at the initial position.
+    ///
+    /// # Errors
+    /// [`ReplayError`] if it cannot be replayed.
+    pub fn count(&self, record: &Record, copies: &mut Copies) -> Result<(), ReplayError> {
+        let Some(hashes) = hashes(record)? else {
+            return Ok(());
+        };
+        let compare = |count: &mut Followers, hash: Option<&u64>, known: &HashSet<u64>| {
+            if let Some(hash) = hash {
+                count.games += 1;
+                count.known += u64::from(known.contains(hash));
+            }
+        };
+        for (place, plies) in PLIES.iter().enumerate() {
+            let (count, known) = (&mut copies.beginnings[place], &self.beginnings[place]);
+            compare(count, hashes.get(*plies), known);
+        }
+        compare(&mut copies.whole, hashes.last(), &self.whole);
+        Ok(())
+    }
+}
+
+/// Hashes of the moves of a game up to each ply from 0 on.
+fn hashes(record: &Record) -> Result<Option<Vec<u64>>, ReplayError> {
+    if record.fen.is_some() {
+        return Ok(None);
+    }
+    let game: Game = main_line(record)?;
+    let mut hasher = DefaultHasher::new();
+    let mut hashes = vec![hasher.finish()];
+    for plies in game.plies().windows(2) {
+        let played = plies[1].played;
+        let token = played.and_then(|mv| Vocabulary::Uci.token(&plies[0].position, mv));
+        token.hash(&mut hasher);
+        hashes.push(hasher.finish());
+    }
+    Ok(Some(hashes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::pgn::parse_game;
+
+    fn game(moves: &str) -> Record {
+        parse_game(format!("{moves} *").as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn games_follow_others_to_where_they_leave_them() {
+        let shuffle = "Nf3 Nf6 Ng1 Ng8 ".repeat(3);
+        let mut known = KnownGames::default();
+        known.add(&game(&format!("{shuffle} e4"))).unwrap();
+        let mut copies = Copies::default();
+        for moves in [
+            format!("{shuffle} e4"),
+            format!("{shuffle} e4 e5"),
+            format!("e4 e5 {shuffle}"),
+            shuffle.clone(),
+            "e4".to_owned(),
+        ] {
+            known.count(&game(&moves), &mut copies).unwrap();
+        }
+        // Four games have ten plies, and the third of them begins in another way.
+        let ten = Followers { games: 4, known: 3 };
+        assert_eq!(copies.beginnings[0], ten);
+        assert_eq!(copies.beginnings[1], Followers::default());
+        // A game that stops earlier is none of those that are known.
+        assert_eq!(copies.whole, Followers { games: 5, known: 1 });
+    }
+}

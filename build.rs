@@ -14,6 +14,7 @@ const CPP: [&str; 16] = [
     "src/nn/torch/fused/embedding_functions.cpp",
     "src/nn/torch/fused/encoder_functions.cpp",
     "src/nn/torch/fused/head_functions.cpp",
+    "src/nn/torch/cached_attention.cpp",
     "src/nn/torch/mish.cpp",
     "src/nn/torch/module.cpp",
     "src/nn/torch/placement.cpp",

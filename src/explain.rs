@@ -5,7 +5,7 @@
 //! layer, and what of the board a move and the value are due to. [`search`] adds the first
 //! plies of a search. [`page`] makes a page of explanations, [`pictures`] makes SVG files,
 //! and [`png`] turns those into PNG. [`denoise`] shows the steps of a network that imagines
-//! futures. [`study`] looks at attention over many positions.
+//! futures, and [`read_game`] how a network over moves reads a game. [`study`] looks at attention over many positions.
 //!
 //! Everything is computed by the eager network in f32. Squares count from a1 (0) over
 //! b1 to h8 (63) as White sees them, whoever is to move. Values are the mover's.
@@ -22,6 +22,7 @@ mod occlusion;
 mod page;
 mod picture;
 mod raster;
+mod reading;
 mod relations;
 mod search;
 mod study;
@@ -42,6 +43,7 @@ pub use occlusion::{Occluded, Occlusion};
 pub use page::{LARGEST_PAGE, RenderedPage, page, write};
 pub use picture::pictures;
 pub use raster::{RasterError, png};
+pub use reading::{KnownBoard, NextToken, ReadLayer, Reading, read_game, reading_page};
 pub use relations::Relation;
 pub use search::{SearchReport, SearchedMove, search};
 pub use study::{AttentionSummary, HeadStudy, PartSummary, Study, read_positions, study};
@@ -140,6 +142,9 @@ pub enum ExplainError {
     /// A line of a file of positions is none; its number from 1, and why.
     #[error("line {0}: {1}")]
     Line(usize, String),
+    /// The network cannot be told the game.
+    #[error("the network cannot read the game: {0}")]
+    Unreadable(String),
     /// The network imagines nothing.
     #[error("the network imagines no future: it has no steps to show")]
     NoFutures,

@@ -206,7 +206,7 @@ fn imagined(played: &RevealedMove, mover: Color) -> ImaginedMove {
 }
 
 /// The pieces of a board from a1 to h8, as a FEN's letters.
-fn letters(board: &Board) -> String {
+pub(super) fn letters(board: &Board) -> String {
     let letter = |square| board.piece_at(square).map_or('.', |piece| piece.char());
     Square::ALL.into_iter().map(letter).collect()
 }

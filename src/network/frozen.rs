@@ -63,7 +63,7 @@ pub(super) struct Packed {
 
 impl Weights {
     /// The same weights for playing, in other numbers.
-    pub(super) fn frozen(&self, numbers: Numbers, device: Device) -> Weights {
+    pub(crate) fn frozen(&self, numbers: Numbers, device: Device) -> Weights {
         let tensors = self.tensors().iter();
         let tensors: Vec<Tensor> = tensors
             .map(|tensor| tensor.detach().to_device(device).to_kind(numbers.kind))

@@ -16,7 +16,7 @@ pub use config::{GptConfig, GptConfigError};
 pub use decoder::{Conditions, Decoder};
 
 use super::architecture::Architecture;
-use super::blocks::{KeyValues, KvCache, Mask, Mlp, Rotary, SelfAttention};
+use super::blocks::{KeyValues, KvCache, Mask, Mlp, Rotary, Rotations, SelfAttention};
 use super::exported::ExportedProgram;
 use super::family::ArchitectureConfig;
 use super::layers::{Linear, Norm};
@@ -78,9 +78,8 @@ pub struct Sequences {
     /// What the result is to be: 0 anything, 1 White wins, 2 a draw, 3 Black wins; i64
     /// [B, T] or [B, 1].
     pub results: Tensor,
-    /// Which of S tokens each may see, those in a cache first, bool [B, 1, T, S]; without it
-    /// itself and all before it.
-    pub mask: Option<Tensor>,
+    /// Tokens of padding before each row's game, i64 `[B]`, those in a cache included.
+    pub padding: Option<Tensor>,
 }
 
 /// What follows each token.
@@ -105,7 +104,7 @@ impl Sequences {
             ratings: Tensor::zeros([rows, 1, 2], (Kind::Float, device)),
             results: Tensor::zeros([rows, 1], (Kind::Int64, device)),
             tokens,
-            mask: None,
+            padding: None,
         }
     }
 }
@@ -224,6 +223,32 @@ impl Gpt {
         sequences: &Sequences,
         mut past: Option<&mut dyn KeyValues>,
     ) -> Tensor {
+        let (mut x, rotations) = self.embed(weights, table, sequences);
+        let new = sequences.tokens.size()[1];
+        let earlier = past.as_ref().map_or(0, |past| past.past());
+        let padding = sequences.padding.as_ref();
+        let mask = match (padding, earlier) {
+            (None, 0) => Mask::Causal,
+            (padding, _) if new == 1 => Mask::Cached(padding.map(Tensor::shallow_clone)),
+            (padding, earlier) => Mask::Given(seen(padding, [earlier, new], x.device())),
+        };
+        for (number, layer) in self.layers.iter().enumerate() {
+            let past = past.as_deref_mut().map(|past| (past as _, number));
+            x = layer.forward(weights, &x, rotations.as_ref(), &mask, past);
+        }
+        if let Some(past) = past {
+            past.grow(new);
+        }
+        self.norm.forward(weights, &x)
+    }
+
+    /// Tokens [B, T, width] before the first layer, and how their places turn them.
+    fn embed(
+        &self,
+        weights: &Weights,
+        table: &Tensor,
+        sequences: &Sequences,
+    ) -> (Tensor, Option<Rotations>) {
         let mut x = Tensor::embedding(table, &sequences.tokens, -1, false, false)
             + self
                 .conditions
@@ -235,32 +260,24 @@ impl Gpt {
                 None
             }
         };
-        let new = sequences.tokens.size()[1];
-        let mask = match (&sequences.mask, past.as_ref().map_or(0, |past| past.past())) {
-            (Some(mask), _) => Mask::Given(mask.shallow_clone()),
-            (None, 0) => Mask::Causal,
-            (None, _) if new == 1 => Mask::Full,
-            // New tokens see all that are cached, and the new ones before them.
-            (None, past) => {
-                let all = Tensor::ones([new, past + new], (Kind::Bool, x.device()));
-                Mask::Given(all.tril(past))
-            }
-        };
-        for (number, layer) in self.layers.iter().enumerate() {
+        (x, rotations)
+    }
+
+    /// What lies inside when games are read from their start: of each layer, how much each
+    /// token looks at those before it, [B, heads, T, T], and the features [B, T, width] that
+    /// would be the network's if the layer were its last.
+    #[must_use]
+    pub fn look(&self, weights: &Weights, sequences: &Sequences) -> Vec<[Tensor; 2]> {
+        let table = self.tokens.table(weights);
+        let (mut x, rotations) = self.embed(weights, &table, sequences);
+        let rotations = rotations.as_ref();
+        let layers = self.layers.iter().map(|layer| {
             let normed = layer.attention_norm.forward(weights, &x);
-            let past = past.as_deref_mut().map(|past| (past as _, number));
-            let learned =
-                layer
-                    .attention
-                    .forward(weights, &normed, rotations.as_ref(), &mask, past);
-            x = &x + learned;
-            let normed = layer.mlp_norm.forward(weights, &x);
-            x = &x + layer.mlp.forward(weights, &normed);
-        }
-        if let Some(past) = past {
-            past.grow(new);
-        }
-        self.norm.forward(weights, &x)
+            let looks = layer.attention.weights(weights, &normed, rotations);
+            x = layer.forward(weights, &x, rotations, &Mask::Causal, None);
+            [looks, self.norm.forward(weights, &x)]
+        });
+        layers.collect()
     }
 
     /// What follows tokens with these features.
@@ -333,6 +350,41 @@ impl Layer {
                 MlpKind::SwiGlu => Mlp::swiglu(builder, sizes, gain),
                 MlpKind::Gelu => Mlp::gelu(builder, sizes, gain),
             }),
+        }
+    }
+
+    fn forward(
+        &self,
+        weights: &Weights,
+        x: &Tensor,
+        rotations: Option<&Rotations>,
+        mask: &Mask,
+        past: Option<(&mut dyn KeyValues, usize)>,
+    ) -> Tensor {
+        let normed = self.attention_norm.forward(weights, x);
+        let x = x + self
+            .attention
+            .forward(weights, &normed, rotations, mask, past);
+        let normed = self.mlp_norm.forward(weights, &x);
+        &x + self.mlp.forward(weights, &normed)
+    }
+}
+
+/// Which tokens each of `new` ones sees behind `earlier` ones and so much padding, i64
+/// `[B]`: itself and those of its game before it, bool [B or 1, 1, new, all]. Padding sees
+/// itself, for what sees nothing is no number.
+fn seen(padding: Option<&Tensor>, [earlier, new]: [i64; 2], device: Device) -> Tensor {
+    let columns = |from: i64| Tensor::arange_start(from, earlier + new, (Kind::Int64, device));
+    let [places, columns] = [
+        columns(earlier).view([1, 1, -1, 1]),
+        columns(0).view([1, 1, 1, -1]),
+    ];
+    let is_before = columns.le_tensor(&places);
+    match padding {
+        None => is_before,
+        Some(padding) => {
+            let is_of_game = columns.ge_tensor(&padding.view([-1, 1, 1, 1]));
+            is_before.logical_and(&is_of_game.logical_or(&columns.eq_tensor(&places)))
         }
     }
 }

@@ -16,9 +16,9 @@ use tessera::data::replay::main_line;
 use tessera::eval::bench::POSITIONS;
 use tessera::explain::{
     Explanation, Settings, Transcoder, denoise, denoising_page, explain, page, pictures, png,
-    search, write,
+    read_game, reading_page, search, write,
 };
-use tessera::network::{self, Network};
+use tessera::network::{self, Gpt, Network};
 use tessera::nn::{CodeArguments, Decoding, DeviceChoice, Precision};
 use tessera::overwrite;
 use tessera::player;
@@ -99,6 +99,9 @@ impl Arguments {
         }
         let clock = Instant::now();
         let game = self.game()?;
+        if let Some(network) = self.gpt()? {
+            return self.read(&network, game);
+        }
         if let Some(steps) = self.steps {
             return self.denoise(&game, usize::from(steps));
         }
@@ -158,6 +161,52 @@ impl Arguments {
             (None, Some(path)) => played(path, self.ply.unwrap_or_default()),
             (None, None) => Ok(Game::default()),
         }
+    }
+
+    /// The network, if it reads games in place of positions.
+    fn gpt(&self) -> anyhow::Result<Option<Network<Gpt>>> {
+        let Some(path) = &self.net else {
+            return Ok(None);
+        };
+        let file = backend::read_network(Some(path))?;
+        // What it is told about files that are none is told where networks are opened.
+        let network = network::open_any(&file, self.code.policy()).ok();
+        Ok(network.and_then(|network| network.downcast::<Gpt>()))
+    }
+
+    /// Shows how a network over moves reads the game.
+    fn read(&self, network: &Network<Gpt>, mut game: Game) -> anyhow::Result<()> {
+        let name = &network.about.name;
+        let others = [
+            ("--against", self.against.is_some()),
+            ("--move", self.mv.is_some()),
+            ("--layers", self.layers.is_some()),
+            ("--nodes", self.nodes.is_some()),
+            ("--steps", self.steps.is_some()),
+            ("--transcoder", self.transcoder.is_some()),
+            ("--svg", self.svg.is_some()),
+            ("--png", self.png.is_some()),
+        ];
+        if let Some((option, _)) = others.into_iter().find(|(_, is_given)| *is_given) {
+            bail!("{name} reads games: {option} is for networks that evaluate positions");
+        }
+        match &self.elo[..] {
+            [] => {}
+            &[elo] => game.set_ratings(Ratings {
+                white: Some(elo),
+                black: Some(elo),
+            }),
+            _ => bail!("{name} is shown at one rating: give --elo one"),
+        }
+        let reading =
+            read_game(network, &game).with_context(|| format!("cannot explain {name}"))?;
+        if let Some(path) = &self.json {
+            save(path, json!({ "reading": reading }).to_string() + "\n")?;
+        }
+        if let Some(path) = &self.output {
+            save(path, reading_page(&reading))?;
+        }
+        Ok(())
     }
 
     /// Shows how the network imagines what follows.

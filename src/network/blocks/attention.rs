@@ -5,15 +5,17 @@ use super::rotary::{Rotations, by_head};
 use crate::network::layers::Linear;
 use crate::network::parameters::{Builder, Dense, Weights};
 use crate::network::size::Part;
-use tch::{Device, Tensor};
+use crate::nn::torch::fused;
+use tch::{Device, Kind, Tensor};
 
 /// Which tokens each sees.
 #[derive(Debug)]
 pub(in crate::network) enum Mask {
     /// Itself and those before it; there are no earlier ones in a cache.
     Causal,
-    /// All: one new token a row sees itself and those in the cache.
-    Full,
+    /// One new token a row sees itself and all in the cache, but for so many tokens of
+    /// padding before its game, i64 [B].
+    Cached(Option<Tensor>),
     /// Those of S where this bool tensor, [B, 1, T, S] or less, says so.
     Given(Tensor),
 }
@@ -60,11 +62,7 @@ impl SelfAttention {
         mask: &Mask,
         past: Option<(&mut dyn KeyValues, usize)>,
     ) -> Tensor {
-        let joint = self.projection.forward(weights, x);
-        let [query, key, value] = match rotations {
-            Some(rotations) => rotations.split(&joint, self.heads),
-            None => by_head(&joint, self.heads),
-        };
+        let [query, key, value] = self.project(weights, x, rotations);
         let (key, value) = match past {
             Some((past, layer)) => past.extend(layer, &key, &value),
             None => (key, value),
@@ -74,12 +72,50 @@ impl SelfAttention {
                 causal(&query, &key, &value)
             }
             Mask::Causal => attention(&query, &key, &value, None, true),
-            Mask::Full => attention(&query, &key, &value, None, false),
+            Mask::Cached(padding)
+                if weights.are_frozen() && fused::takes_cached_attention(&query) =>
+            {
+                fused::cached_attention(&query, [&key, &value], padding.as_ref())
+            }
+            Mask::Cached(None) => attention(&query, &key, &value, None, false),
+            Mask::Cached(Some(padding)) => {
+                let mask = behind(padding, key.size()[2]);
+                attention(&query, &key, &value, Some(&mask), false)
+            }
             Mask::Given(mask) => attention(&query, &key, &value, Some(mask), false),
         };
         self.output
             .forward(weights, &learned.transpose(1, 2).flatten(2, 3))
     }
+
+    /// How much each token looks at itself and at those before it: rows that add up to 1,
+    /// [B, heads, T, T]. There are no earlier ones in a cache.
+    pub fn weights(&self, weights: &Weights, x: &Tensor, rotations: Option<&Rotations>) -> Tensor {
+        let [query, key, _] = self.project(weights, x, rotations);
+        let (tokens, width) = (query.size()[2], query.size()[3]);
+        let products = query.matmul(&key.transpose(2, 3)) / (width as f64).sqrt();
+        let later = Tensor::ones([tokens, tokens], (Kind::Bool, x.device())).triu(1);
+        products
+            .masked_fill(&later, f64::NEG_INFINITY)
+            .softmax(-1, None)
+    }
+
+    /// Queries, keys and values [B, heads, T, head width].
+    fn project(&self, weights: &Weights, x: &Tensor, rotations: Option<&Rotations>) -> [Tensor; 3] {
+        let joint = self.projection.forward(weights, x);
+        match rotations {
+            Some(rotations) => rotations.split(&joint, self.heads, weights.are_frozen()),
+            None => by_head(&joint, self.heads),
+        }
+    }
+}
+
+/// Which of `columns` columns lie behind so many tokens of padding, i64 `[B]`: bool
+/// [B, 1, 1, columns]. The last one does in any case, for what sees nothing is no number.
+fn behind(padding: &Tensor, columns: i64) -> Tensor {
+    let places = Tensor::arange(columns, (Kind::Int64, padding.device()));
+    let first = padding.clamp_max(columns - 1).view([-1, 1, 1, 1]);
+    places.view([1, 1, 1, -1]).ge_tensor(&first)
 }
 
 /// libtorch's fused attention of [B, heads, T, head width].
@@ -111,4 +147,47 @@ fn causal(query: &Tensor, key: &Tensor, value: &Tensor) -> Tensor {
         .softmax(-1, None)
         .bmm(&value)
         .view(&*size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_token_sees_its_game_in_the_cache() {
+        tch::manual_seed(1);
+        for (kind, tolerance) in [(Kind::Float, 1e-5), (Kind::BFloat16, 2e-2)] {
+            for width in [16, 48] {
+                let options = (Kind::Float, Device::Cpu);
+                let random = |size: [i64; 4]| Tensor::randn(size, options).to_kind(kind);
+                let query = random([3, 2, 1, width]);
+                // Part of a larger cache, as it is in use.
+                let [keys, values] = [(); 2].map(|()| random([3, 2, 20, width]).narrow(2, 0, 11));
+                assert!(fused::takes_cached_attention(&query));
+                for padding in [None, Some([0, 4, 10]), Some([0, 0, 15])] {
+                    let padding = padding.map(|it: [i64; 3]| Tensor::from_slice(&it));
+                    let found = fused::cached_attention(&query, [&keys, &values], padding.as_ref());
+                    let mask = padding.map(|padding| behind(&padding, 11));
+                    let expected = attention(&query, &keys, &values, mask.as_ref(), false);
+                    let off = (found - expected).abs().max().double_value(&[]);
+                    assert!(off < tolerance, "{kind:?} {width}: {off}");
+                }
+            }
+        }
+        // Others go to libtorch.
+        let options = (Kind::Float, Device::Cpu);
+        for size in [[1, 2, 2, 16], [1, 2, 1, 20], [1, 2, 1, 512]] {
+            let query = Tensor::zeros(size, options);
+            assert!(!fused::takes_cached_attention(&query), "{size:?}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a cache of other sizes")]
+    fn a_cache_of_other_games_is_refused() {
+        let options = (Kind::Float, Device::Cpu);
+        let query = Tensor::zeros([2, 2, 1, 16], options);
+        let cache = Tensor::zeros([1, 2, 5, 16], options);
+        let _ = fused::cached_attention(&query, [&cache, &cache], None);
+    }
 }

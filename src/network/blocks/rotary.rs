@@ -43,10 +43,12 @@ impl Rotary {
 
 impl Rotations {
     /// Queries, keys and values [B, heads, T, head width] of their joint projection
-    /// [B, T, 3 · heads · head width], queries and keys turned.
-    pub fn split(&self, joint: &Tensor, heads: i64) -> [Tensor; 3] {
-        // Its operation is unknown to TorchScript: networks are traced without gradients.
-        if joint.requires_grad() {
+    /// [B, T, 3 · heads · head width], queries and keys turned; of weights that are frozen
+    /// or not.
+    pub fn split(&self, joint: &Tensor, heads: i64, is_frozen: bool) -> [Tensor; 3] {
+        // Its operation is unknown to TorchScript: networks are traced without gradients,
+        // and are not frozen.
+        if is_frozen || joint.requires_grad() {
             return fused::rotated_heads(joint, heads, [&self.cos, &self.sin]);
         }
         let [query, key, value] = by_head(joint, heads);
@@ -106,7 +108,7 @@ mod tests {
                     sum.sum(kind).backward();
                     (parts, joint.grad())
                 };
-                let (parts, gradient) = run(&|joint| rotations.split(joint, 4));
+                let (parts, gradient) = run(&|joint| rotations.split(joint, 4, false));
                 let (expected, expected_gradient) = run(&plain);
                 let tolerance = if kind == Kind::BFloat16 { 2e-2 } else { 1e-5 };
                 let off = |a: &Tensor, b: &Tensor| (a - b).abs().max().double_value(&[]);

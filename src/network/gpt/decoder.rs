@@ -172,32 +172,15 @@ impl<'a> Decoder<'a> {
     fn sequences(&self, tokens: &Tensor) -> Sequences {
         let (past, new) = (self.cache.len(), tokens.size()[1]);
         let device = tokens.device();
-        let padding = Tensor::from_slice(&self.padding)
-            .unsqueeze(1)
-            .to_device(device);
-        let columns = |from, to| Tensor::arange_start(from, to, (Kind::Int64, device));
-        let places = columns(past, past + new);
+        let padding = Tensor::from_slice(&self.padding).to_device(device);
+        let places = Tensor::arange_start(past, past + new, (Kind::Int64, device));
+        let is_padded = self.padding.iter().any(|&count| count > 0);
         Sequences {
             tokens: tokens.shallow_clone(),
-            positions: (places.unsqueeze(0) - &padding).clamp_min(0),
+            positions: (places.unsqueeze(0) - padding.unsqueeze(1)).clamp_min(0),
             ratings: self.ratings.shallow_clone(),
             results: self.results.shallow_clone(),
-            mask: self.mask(&places, &columns(0, past + new), &padding),
+            padding: is_padded.then_some(padding),
         }
-    }
-
-    /// Which of all columns each of the new `places` may see; none is needed without
-    /// padding.
-    fn mask(&self, places: &Tensor, columns: &Tensor, padding: &Tensor) -> Option<Tensor> {
-        if self.padding.iter().all(|&count| count == 0) {
-            return None;
-        }
-        let [places, columns] = [places.view([1, 1, -1, 1]), columns.view([1, 1, 1, -1])];
-        let is_before = columns.le_tensor(&places);
-        // Padding sees itself, for what sees nothing is no number.
-        let is_seen = columns
-            .ge_tensor(&padding.view([-1, 1, 1, 1]))
-            .logical_or(&columns.eq_tensor(&places));
-        Some(is_before.logical_and(&is_seen))
     }
 }

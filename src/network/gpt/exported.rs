@@ -100,7 +100,7 @@ fn step(gpt: &Gpt) -> TracedMethod<'_> {
                 positions: position.shallow_clone(),
                 ratings: ratings.shallow_clone(),
                 results: results.shallow_clone(),
-                mask: None,
+                padding: None,
             };
             let mut earlier = Concatenated {
                 earlier: [keys.unbind(0), values.unbind(0)],

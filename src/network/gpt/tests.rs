@@ -84,7 +84,7 @@ fn what_is_cached_says_the_same_as_all_anew() {
                 positions: games.positions.narrow(1, from, count),
                 ratings: games.ratings.shallow_clone(),
                 results: games.results.shallow_clone(),
-                mask: None,
+                padding: None,
             };
             let said = gpt.next(&weights, &gpt.features(&weights, &part, Some(cache)));
             assert_close(&said.tokens, &whole.narrow(1, from, count));

@@ -5,8 +5,8 @@
 mod infer;
 
 pub(crate) use infer::{
-    convolution, convolution_kernel, dense_infer, dense_pack, fits_int8, rms_norm,
-    takes_convolution,
+    cached_attention, convolution, convolution_kernel, dense_infer, dense_pack, fits_int8,
+    rms_norm, takes_cached_attention, takes_convolution,
 };
 
 use super::module::Numbers;

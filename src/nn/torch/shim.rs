@@ -194,6 +194,14 @@ unsafe extern "C" {
         packed: *const RawTensor,
         out: *mut *mut RawTensor,
     ) -> *mut c_char;
+    pub(super) fn tessera_takes_cached_attention(query: *const RawTensor) -> bool;
+    pub(super) fn tessera_cached_attention(
+        query: *const RawTensor,
+        keys: *const RawTensor,
+        values: *const RawTensor,
+        first: *const RawTensor,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
     pub(super) fn tessera_rms_norm(
         x: *const RawTensor,
         weight: *const RawTensor,

@@ -158,6 +158,31 @@ pub(crate) fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f64) -> Tensor {
     y
 }
 
+/// Whether [`cached_attention`] takes queries like these.
+pub(crate) fn takes_cached_attention(query: &Tensor) -> bool {
+    let [query] = raw([Some(query)]);
+    // SAFETY: the tensor is valid for the call.
+    unsafe { shim::tessera_takes_cached_attention(query) }
+}
+
+/// What one new token of each game, by its queries [B, heads, 1, width], learns of keys and
+/// values [B, heads, S, width] from column `first`, i64 `[B]`, on, or of all of them;
+/// [B, heads, 1, width].
+///
+/// # Panics
+/// If the sizes do not fit each other.
+pub(crate) fn cached_attention(
+    query: &Tensor,
+    [keys, values]: [&Tensor; 2],
+    first: Option<&Tensor>,
+) -> Tensor {
+    let [query, keys, values, first] = raw([Some(query), Some(keys), Some(values), first]);
+    // SAFETY: the tensors are valid for the call.
+    let [learned] =
+        outputs(|out| unsafe { shim::tessera_cached_attention(query, keys, values, first, out) });
+    learned
+}
+
 /// Whether [`convolution`] computes a layer of kernels [outputs, inputs, 3, 3] in these
 /// numbers.
 pub(crate) fn takes_convolution(layer: Dense) -> bool {

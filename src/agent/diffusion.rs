@@ -5,16 +5,15 @@ use super::policy::{choose, lay_out, of_candidates};
 use super::{ConfigurableAgent, Options};
 use crate::chess::Game;
 use crate::encode::policy_move;
-use crate::nn::{Backend, Foreseen, imagine_games};
+use crate::nn::{Backend, Foreseen, foresee_games};
 use crate::play::{Agent, AgentError, Choice, Control, Limits, Question, Report};
+use crate::search::TimeBudget;
 use shakmaty::{Move, Position};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Most steps that are taken by the clock.
 const MOST_STEPS: usize = 64;
-/// Moves among which the time on the clock is shared.
-const MOVES_TO_GO: u32 = 30;
 
 /// An agent that asks a network for its move after so many steps of imagination. By the
 /// clock it asks again with twice as many, as long as there is time.
@@ -32,7 +31,7 @@ impl DiffusionAgent {
     }
 
     /// Choices after so many steps.
-    fn imagine(&self, questions: &[Question<'_>], steps: usize) -> Result<Vec<Choice>, AgentError> {
+    fn foresee(&self, questions: &[Question<'_>], steps: usize) -> Result<Vec<Choice>, AgentError> {
         choose_by(&self.options, questions, |open| self.answer(open, steps))
     }
 
@@ -42,7 +41,7 @@ impl DiffusionAgent {
         steps: usize,
     ) -> Result<Vec<Choice>, AgentError> {
         let games = positions.iter().map(|position| position.game);
-        let (evaluated, foreseen) = imagine_games(&*self.backend, games, steps)?;
+        let (evaluated, foreseen) = foresee_games(&*self.backend, games, steps)?;
         let lines = self.options.search.multi_pv;
         let answers = positions.iter().zip(&evaluated).enumerate();
         let choices = answers.map(|(index, (position, evaluated))| {
@@ -92,19 +91,6 @@ fn imagined_line(game: &Game, first: Move, future: &Foreseen) -> Vec<Move> {
     line
 }
 
-/// How long to think, if limits say so.
-fn budget(limits: &Limits, overhead: Duration) -> Option<Duration> {
-    let time = limits.move_time.or_else(|| {
-        let moves = limits
-            .moves_to_go
-            .unwrap_or(MOVES_TO_GO)
-            .clamp(1, MOVES_TO_GO);
-        let time = limits.time?;
-        Some((time / moves + limits.increment * 3 / 4).min(time))
-    });
-    time.map(|time| time.saturating_sub(overhead))
-}
-
 impl Agent for DiffusionAgent {
     fn new_game(&mut self) {}
 
@@ -118,16 +104,16 @@ impl Agent for DiffusionAgent {
         let began = Instant::now();
         let overhead = Duration::from_millis(self.options.search.move_overhead);
         let limits = limits.clone();
-        let budget = budget(&limits, overhead);
+        let budget = TimeBudget::new(&limits, overhead).map(|budget| budget.soft);
         let question = Question { game, limits };
-        let by_the_clock = self.options.imagination_steps == 0;
-        let mut steps = match self.options.imagination_steps {
+        let by_the_clock = self.options.diffusion_steps == 0;
+        let mut steps = match self.options.diffusion_steps {
             0 => 1,
             steps => steps,
         };
         loop {
             let round = Instant::now();
-            let choices = self.imagine(std::slice::from_ref(&question), steps)?;
+            let choices = self.foresee(std::slice::from_ref(&question), steps)?;
             let mut choice = choices.into_iter().next().unwrap_or_default();
             if choice.best.is_none() {
                 return Ok(choice);
@@ -148,7 +134,7 @@ impl Agent for DiffusionAgent {
     }
 
     fn choose_many(&mut self, questions: &[Question<'_>]) -> Result<Vec<Choice>, AgentError> {
-        self.imagine(questions, self.options.imagination_steps.max(1))
+        self.foresee(questions, self.options.diffusion_steps.max(1))
     }
 
     fn batch(&self) -> usize {
@@ -187,7 +173,7 @@ mod tests {
             self.properties.evaluate(batch, out)
         }
 
-        fn imagine(
+        fn foresee(
             &self,
             batch: &Batch,
             _steps: usize,
@@ -220,7 +206,7 @@ mod tests {
 
     fn ask(backend: Arc<dyn Backend>, steps: usize, limits: &Limits) -> (Choice, Vec<Report>) {
         let options = Options {
-            imagination_steps: steps,
+            diffusion_steps: steps,
             ..Options::default()
         };
         let mut agent = DiffusionAgent::new(backend, &options);

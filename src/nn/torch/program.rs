@@ -21,7 +21,7 @@ pub trait Program: Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`Program::forward`].
-    fn imagine(
+    fn foresee(
         &self,
         rows: &Tensor,
         _steps: Option<usize>,

@@ -1,4 +1,4 @@
-//! The move that a network reads off the future that it imagines.
+//! The move that a network reads off the future that it foresees.
 
 use super::immediate::{Candidates, choose_by};
 use super::policy::{choose, lay_out, of_candidates};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Most steps that are taken by the clock.
 const MOST_STEPS: usize = 64;
 
-/// An agent that asks a network for its move after so many steps of imagination. By the
+/// An agent that asks a network for its move after so many steps of foresight. By the
 /// clock it asks again with twice as many, as long as there is time.
 pub(super) struct DiffusionAgent {
     backend: Arc<dyn Backend>,
@@ -58,7 +58,7 @@ impl DiffusionAgent {
     }
 }
 
-/// Puts what is imagined behind the likeliest move.
+/// Puts what is foreseen behind the likeliest move.
 fn go_on(choice: &mut Choice, game: &Game, future: &Foreseen, steps: usize) {
     let report = &mut choice.report;
     let horizon = future.boards.len();
@@ -69,15 +69,15 @@ fn go_on(choice: &mut Choice, game: &Game, future: &Foreseen, steps: usize) {
     let Some(line) = report.lines.first_mut() else {
         return;
     };
-    line.moves = imagined_line(game, line.moves[0], future);
+    line.moves = foreseen_line(game, line.moves[0], future);
     choice.ponder = line.moves.get(1).copied();
     let later = future.moves.iter().take(line.moves.len() - 1);
     let later: f32 = later.map(|&(_, probability)| probability).product();
     report.likelihood = choice.statistics.first().map(|best| best.prior * later);
 }
 
-/// The imagined line from a move on, up to its first move that is not legal.
-fn imagined_line(game: &Game, first: Move, future: &Foreseen) -> Vec<Move> {
+/// The foreseen line from a move on, up to its first move that is not legal.
+fn foreseen_line(game: &Game, first: Move, future: &Foreseen) -> Vec<Move> {
     let mut position = game.position().clone();
     let mut line = vec![first];
     position.play_unchecked(first);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_is_imagined_up_to_what_is_illegal() {
+    fn the_line_is_foreseen_up_to_what_is_illegal() {
         let (choice, reports) = ask(prophet("e7e5 b2b3 e5e4"), 5, &Limits::default());
         let line = &choice.report.lines[0].moves;
         assert_eq!(line[0], choice.best.unwrap());
@@ -236,7 +236,7 @@ mod tests {
         };
         let game = Game::default();
         let first = game.parse_move("e2e4").unwrap();
-        assert!(imagined_line(&game, first, &illegal).len() <= 2);
+        assert!(foreseen_line(&game, first, &illegal).len() <= 2);
     }
 
     #[test]

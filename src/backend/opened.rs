@@ -12,7 +12,7 @@ use tch::Device;
 /// their number to the backend.
 ///
 /// On the CPU a network of a family known here runs by that family's own code, and none
-/// of its file's; one that imagines futures does so everywhere. Elsewhere, and of others, the file's TorchScript runs, which
+/// of its file's; one that foresees futures does so everywhere. Elsewhere, and of others, the file's TorchScript runs, which
 /// may bring code as the policy says.
 ///
 /// On the CPU libtorch computes each call on its caller's thread alone, in the whole
@@ -37,7 +37,7 @@ pub fn open(
     )
 }
 
-/// The same of a network that imagines futures in this way, if it does.
+/// The same of a network that foresees futures in this way, if it does.
 ///
 /// # Errors
 /// As [`open`].
@@ -77,7 +77,7 @@ pub(crate) struct Opened {
     pub metadata: Metadata,
     device: Device,
     source: Source,
-    /// How it imagines futures, if it does.
+    /// How it foresees futures, if it does.
     decoding: Decoding,
 }
 

@@ -4,7 +4,7 @@
 //! Variables are the board after each of the next H plies, 64 squares of 13 classes each as
 //! the side to move then sees them, and the moves between. Each may be unknown, or noise.
 //! An evaluation says of each what it may be, and of the present what every evaluator says.
-//! So the move to play is that of the present, once it has seen what is imagined.
+//! So the move to play is that of the present, once it has seen what is foreseen.
 //!
 //! Two kinds of networks do this: a grid of boards and squares that is grown from a
 //! Chessformer, and a sequence of tokens as it was published.
@@ -62,7 +62,7 @@ pub struct Denoised {
     pub future: Option<DenoisedFuture>,
 }
 
-/// The imagined future of B positions.
+/// The foreseen future of B positions.
 #[derive(Debug)]
 pub struct DenoisedFuture {
     /// Logits of the classes of squares, f32 [B, H, 64, 13], of boards as their movers see
@@ -212,8 +212,8 @@ impl Evaluator for Diffusion {
             }
             (Body::Sequence(sequence), Positions::Planes(planes)) => {
                 let futures = self.constants.futures_of_planes(planes, horizon);
-                let imagined = sequence.foresee(weights, &self.constants, positions, &futures);
-                imagined.present
+                let denoised = sequence.foresee(weights, &self.constants, positions, &futures);
+                denoised.present
             }
         }
     }

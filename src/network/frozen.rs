@@ -119,7 +119,7 @@ impl Weights {
 }
 
 /// A network to be played in certain numbers. It computes what [`Network::forward`] does,
-/// but for rounding, and has no gradient. One that imagines futures does so in several
+/// but for rounding, and has no gradient. One that foresees futures does so in several
 /// steps.
 #[derive(Debug)]
 pub struct FrozenNetwork {
@@ -144,7 +144,7 @@ impl Network {
         self.freeze_on(Device::Cpu, numbers.into(), Decoding::default())
     }
 
-    /// The same on a device, where futures are imagined in this way.
+    /// The same on a device, where futures are foreseen in this way.
     ///
     /// # Errors
     /// As [`Network::freeze`].

@@ -203,7 +203,7 @@ impl Grid {
         buffers
     }
 
-    /// Whether it imagines anything.
+    /// Whether it foresees anything.
     pub fn has_foresight(&self) -> bool {
         self.foresight.is_some()
     }

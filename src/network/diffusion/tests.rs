@@ -250,7 +250,7 @@ fn what_is_known_is_seen_on_every_board() {
             future.moves.unwrap(),
         ]
     };
-    let before = imagine(&model.unknown(&rows));
+    let before = foresee(&model.unknown(&rows));
     let changes: [fn(&mut Futures); 3] = [
         |futures| {
             let _ = futures.noise.fill_(0.5);
@@ -266,7 +266,7 @@ fn what_is_known_is_seen_on_every_board() {
     for change in changes {
         let mut futures = model.unknown(&rows);
         change(&mut futures);
-        for (before, after) in before.iter().zip(imagine(&futures)) {
+        for (before, after) in before.iter().zip(foresee(&futures)) {
             let off = (before - after)
                 .abs()
                 .flatten(1, -1)
@@ -421,17 +421,17 @@ fn a_played_network_imagines_in_every_format() {
         let (outputs, foreseen) = frozen.foresee(&rows, Some(steps)).unwrap();
         (outputs[0].to_kind(Kind::Float), foreseen)
     };
-    let (exact, foreseen) = imagine(Kind::Float, false, 1);
+    let (exact, foreseen) = foresee(Kind::Float, false, 1);
     assert_eq!(foreseen.len(), 7);
     for (kind, int8) in [(Kind::BFloat16, false), (Kind::BFloat16, true)] {
-        let (rounded, _) = imagine(kind, int8, 1);
+        let (rounded, _) = foresee(kind, int8, 1);
         let spread = exact.std(true).double_value(&[]);
         let off = (&rounded - &exact)
             .abs()
             .mean(Kind::Float)
             .double_value(&[]);
         assert!(off < 0.1 * spread, "{kind:?}: {off} of {spread}");
-        let (_, foreseen) = imagine(kind, int8, 4);
+        let (_, foreseen) = foresee(kind, int8, 4);
         assert_eq!(foreseen[3].boards.len(), 3);
     }
 }

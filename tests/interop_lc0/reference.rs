@@ -124,21 +124,6 @@ fn planes(words: &[u64; WIDTH], format: u64) -> Squares {
         .collect()
 }
 
-/// The sum of products, as eight sums side by side: each number of one would wait for the
-/// one before.
-pub fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let (a, b) = (a.chunks_exact(8), b.chunks_exact(8));
-    let rest = a.remainder().iter().zip(b.remainder());
-    let rest: f64 = rest.map(|(a, b)| a * b).sum();
-    let mut sums = [0.0; 8];
-    for (a, b) in a.zip(b) {
-        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
-            *sum += a * b;
-        }
-    }
-    rest + sums.iter().sum::<f64>()
-}
-
 /// A dense layer: `weights` row by row, one row for each output.
 pub fn dense(weights: &[f64], biases: &[f64], x: &[f64]) -> Vec<f64> {
     let outputs = weights.len() / x.len();
@@ -146,7 +131,7 @@ pub fn dense(weights: &[f64], biases: &[f64], x: &[f64]) -> Vec<f64> {
         .map(|output| {
             let row = &weights[output * x.len()..][..x.len()];
             let bias = biases.get(output).copied().unwrap_or(0.0);
-            dot(row, x) + bias
+            row.iter().zip(x).map(|(w, x)| w * x).sum::<f64>() + bias
         })
         .collect()
 }

@@ -1,6 +1,6 @@
 //! Residual towers, with batch norms as the file has them.
 
-use super::{Reference, Squares, dense, dot};
+use super::{Reference, Squares, dense};
 use crate::interop_lc0::protobuf::Message;
 
 impl Reference {
@@ -75,7 +75,7 @@ pub fn conv3(block: &Message, x: &Squares) -> Squares {
                             let tap = (rank + 1) * 3 + file + 1;
                             let weights = &taps[output * 9 + tap as usize];
                             let x = &x[(r * 8 + f) as usize];
-                            sum += dot(weights, x);
+                            sum += weights.iter().zip(x).map(|(w, x)| w * x).sum::<f64>();
                         }
                     }
                     norm(output, sum)

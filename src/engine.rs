@@ -4,14 +4,14 @@
 //! play what is not legal; each is an [`EngineError`], after which the engine
 //! is to be dropped, which ends its process, and another one started.
 
+mod analysis;
 mod info;
-mod said;
 
 pub use info::{EngineScore, Info};
 
 use crate::chess::Game;
+use analysis::LatestInfo;
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use said::Said;
 use shakmaty::fen::Fen;
 use shakmaty::{CastlingMode, EnPassantMode, Move};
 use std::collections::HashSet;
@@ -231,21 +231,26 @@ impl Engine {
         };
         self.send(&format!("{position}\ngo {limit}"))?;
         let deadline = Instant::now() + patience;
-        let mut said = Said::default();
+        let mut latest = LatestInfo::default();
         loop {
             let line = self.receive(deadline, patience)?;
             let mut words = line.split_ascii_whitespace();
             if words.next() == Some("bestmove") {
                 let answer = words.next().unwrap_or_default();
-                return self.conclude(game, &said, answer);
+                return self.conclude(game, &latest, answer);
             }
             if let Some(info) = Info::parse(&line) {
-                said.hear(info);
+                latest.update(info);
             }
         }
     }
 
-    fn conclude(&self, game: &Game, said: &Said, answer: &str) -> Result<Vec<Line>, EngineError> {
+    fn conclude(
+        &self,
+        game: &Game,
+        latest: &LatestInfo,
+        answer: &str,
+    ) -> Result<Vec<Line>, EngineError> {
         let fen = || fen(game, game.plies().len() - 1);
         let Ok(best) = game.parse_move(answer) else {
             return Err(EngineError::Illegal {
@@ -254,10 +259,12 @@ impl Engine {
                 fen: fen(),
             });
         };
-        said.lines(game, best).ok_or_else(|| EngineError::Unscored {
-            engine: self.name.clone(),
-            fen: fen(),
-        })
+        latest
+            .lines(game, best)
+            .ok_or_else(|| EngineError::Unscored {
+                engine: self.name.clone(),
+                fen: fen(),
+            })
     }
 
     fn set(&mut self, option: &str, value: &str) -> Result<(), EngineError> {

@@ -11,7 +11,7 @@ use crate::data::sample::Wdl;
 use crate::encode::{GameEnd, MoveEncoder, Unencodable, Vocabulary};
 use crate::network::gpt::{Conditions, Decoder, Next};
 use crate::network::{Gpt, Network, Weights};
-use crate::nn::torch::Numbers;
+use crate::nn::torch::ComputeType;
 use course::Course;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use shakmaty::{Color, Position};
@@ -86,7 +86,7 @@ impl Generator {
     pub fn new(network: Network<Gpt>, kind: Kind, device: Device) -> Generator {
         let gpt = network.architecture;
         Generator {
-            weights: network.weights.frozen(Numbers::from(kind), device),
+            weights: network.weights.frozen(ComputeType::from(kind), device),
             encoder: gpt.encoder(),
             gpt,
         }

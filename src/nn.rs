@@ -22,7 +22,7 @@ mod uniform;
 pub use cache::Cache;
 pub use cross_check::{CrossCheck, Differences};
 pub use device::{DeviceChoice, Devices, ParseDeviceError, Precision};
-pub use evaluate_games::{Evaluated, evaluate_games, imagine_games};
+pub use evaluate_games::{Evaluated, evaluate_games, foresee_games};
 pub use foreseen::{Decoding, Foreseen, RevealOrder};
 pub use format::{Format, Speed};
 pub use imagination::{Imagination, Imagined, ImaginedBoard, Scene};
@@ -349,12 +349,12 @@ pub trait Backend: Send + Sync {
     /// [`BackendError`]; `out` then holds nothing of use.
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError>;
 
-    /// The same in so many steps, with the future of each position that a network imagined
-    /// for it; without futures if it imagines none.
+    /// The same in so many steps, with the future of each position as a network foresees it;
+    /// without futures if it foresees none.
     ///
     /// # Errors
     /// As [`Backend::evaluate`].
-    fn imagine(
+    fn foresee(
         &self,
         batch: &Batch,
         _steps: usize,
@@ -382,13 +382,13 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
         (**self).evaluate(batch, out)
     }
 
-    fn imagine(
+    fn foresee(
         &self,
         batch: &Batch,
         steps: usize,
         out: &mut Evaluations,
     ) -> Result<Vec<Foreseen>, BackendError> {
-        (**self).imagine(batch, steps, out)
+        (**self).foresee(batch, steps, out)
     }
 
     fn imagination(&self) -> Option<Arc<dyn Imagination>> {

@@ -48,6 +48,7 @@ mod sync;
 mod tree;
 mod wdl;
 
+pub(crate) use clock::time::TimeBudget;
 pub use parameters::{FpuStrategy, Parameters};
 pub use prove::{Attack, Goal, MAX_MATE_PLIES, ProofNumbers, Prover};
 pub use report::outline::{Outline, OutlineLimits, OutlineMove};
@@ -62,7 +63,6 @@ use crate::play::{
 };
 use crate::tablebase::RootMoves;
 use clock::latency::Latency;
-use clock::time::TimeBudget;
 use descent::worker::SearchWorker;
 use environment::{Environment, Latent, Rules};
 use helpers::Helpers;

@@ -268,7 +268,7 @@ fn every_recipe_trains() {
         let mean = |losses: &[f64]| losses.iter().sum::<f64>() / losses.len() as f64;
         let (first, last) = (mean(&losses[..5]), mean(&losses[25..]));
         assert!(last < 0.97 * first, "{recipe}: {first} to {last}");
-        assert_eq!(lines[0]["carried"]["policy"], 64.0);
+        assert_eq!(lines[0]["target_counts"]["policy"], 64.0);
         let is_taught = recipe.contains("teacher.pt");
         assert_eq!(lines[0].get("teacher_policy").is_some(), is_taught);
     }

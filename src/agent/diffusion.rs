@@ -1,22 +1,21 @@
-//! The move that a network reads off the future that it imagines.
+//! The move that a network reads off the future that it foresees.
 
 use super::immediate::{Candidates, choose_by};
 use super::policy::{choose, lay_out, of_candidates};
 use super::{ConfigurableAgent, Options};
 use crate::chess::Game;
 use crate::encode::policy_move;
-use crate::nn::{Backend, Foreseen, imagine_games};
+use crate::nn::{Backend, Foreseen, foresee_games};
 use crate::play::{Agent, AgentError, Choice, Control, Limits, Question, Report};
+use crate::search::TimeBudget;
 use shakmaty::{Move, Position};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Most steps that are taken by the clock.
 const MOST_STEPS: usize = 64;
-/// Moves among which the time on the clock is shared.
-const MOVES_TO_GO: u32 = 30;
 
-/// An agent that asks a network for its move after so many steps of imagination. By the
+/// An agent that asks a network for its move after so many steps of foresight. By the
 /// clock it asks again with twice as many, as long as there is time.
 pub(super) struct DiffusionAgent {
     backend: Arc<dyn Backend>,
@@ -32,7 +31,7 @@ impl DiffusionAgent {
     }
 
     /// Choices after so many steps.
-    fn imagine(&self, questions: &[Question<'_>], steps: usize) -> Result<Vec<Choice>, AgentError> {
+    fn foresee(&self, questions: &[Question<'_>], steps: usize) -> Result<Vec<Choice>, AgentError> {
         choose_by(&self.options, questions, |open| self.answer(open, steps))
     }
 
@@ -42,7 +41,7 @@ impl DiffusionAgent {
         steps: usize,
     ) -> Result<Vec<Choice>, AgentError> {
         let games = positions.iter().map(|position| position.game);
-        let (evaluated, foreseen) = imagine_games(&*self.backend, games, steps)?;
+        let (evaluated, foreseen) = foresee_games(&*self.backend, games, steps)?;
         let lines = self.options.search.multi_pv;
         let answers = positions.iter().zip(&evaluated).enumerate();
         let choices = answers.map(|(index, (position, evaluated))| {
@@ -59,7 +58,7 @@ impl DiffusionAgent {
     }
 }
 
-/// Puts what is imagined behind the likeliest move.
+/// Puts what is foreseen behind the likeliest move.
 fn go_on(choice: &mut Choice, game: &Game, future: &Foreseen, steps: usize) {
     let report = &mut choice.report;
     let horizon = future.boards.len();
@@ -70,15 +69,15 @@ fn go_on(choice: &mut Choice, game: &Game, future: &Foreseen, steps: usize) {
     let Some(line) = report.lines.first_mut() else {
         return;
     };
-    line.moves = imagined_line(game, line.moves[0], future);
+    line.moves = foreseen_line(game, line.moves[0], future);
     choice.ponder = line.moves.get(1).copied();
     let later = future.moves.iter().take(line.moves.len() - 1);
     let later: f32 = later.map(|&(_, probability)| probability).product();
     report.likelihood = choice.statistics.first().map(|best| best.prior * later);
 }
 
-/// The imagined line from a move on, up to its first move that is not legal.
-fn imagined_line(game: &Game, first: Move, future: &Foreseen) -> Vec<Move> {
+/// The foreseen line from a move on, up to its first move that is not legal.
+fn foreseen_line(game: &Game, first: Move, future: &Foreseen) -> Vec<Move> {
     let mut position = game.position().clone();
     let mut line = vec![first];
     position.play_unchecked(first);
@@ -90,19 +89,6 @@ fn imagined_line(game: &Game, first: Move, future: &Foreseen) -> Vec<Move> {
         position.play_unchecked(mv);
     }
     line
-}
-
-/// How long to think, if limits say so.
-fn budget(limits: &Limits, overhead: Duration) -> Option<Duration> {
-    let time = limits.move_time.or_else(|| {
-        let moves = limits
-            .moves_to_go
-            .unwrap_or(MOVES_TO_GO)
-            .clamp(1, MOVES_TO_GO);
-        let time = limits.time?;
-        Some((time / moves + limits.increment * 3 / 4).min(time))
-    });
-    time.map(|time| time.saturating_sub(overhead))
 }
 
 impl Agent for DiffusionAgent {
@@ -118,16 +104,16 @@ impl Agent for DiffusionAgent {
         let began = Instant::now();
         let overhead = Duration::from_millis(self.options.search.move_overhead);
         let limits = limits.clone();
-        let budget = budget(&limits, overhead);
+        let budget = TimeBudget::new(&limits, overhead).map(|budget| budget.soft);
         let question = Question { game, limits };
-        let by_the_clock = self.options.imagination_steps == 0;
-        let mut steps = match self.options.imagination_steps {
+        let by_the_clock = self.options.diffusion_steps == 0;
+        let mut steps = match self.options.diffusion_steps {
             0 => 1,
             steps => steps,
         };
         loop {
             let round = Instant::now();
-            let choices = self.imagine(std::slice::from_ref(&question), steps)?;
+            let choices = self.foresee(std::slice::from_ref(&question), steps)?;
             let mut choice = choices.into_iter().next().unwrap_or_default();
             if choice.best.is_none() {
                 return Ok(choice);
@@ -148,7 +134,7 @@ impl Agent for DiffusionAgent {
     }
 
     fn choose_many(&mut self, questions: &[Question<'_>]) -> Result<Vec<Choice>, AgentError> {
-        self.imagine(questions, self.options.imagination_steps.max(1))
+        self.foresee(questions, self.options.diffusion_steps.max(1))
     }
 
     fn batch(&self) -> usize {
@@ -187,7 +173,7 @@ mod tests {
             self.properties.evaluate(batch, out)
         }
 
-        fn imagine(
+        fn foresee(
             &self,
             batch: &Batch,
             _steps: usize,
@@ -220,7 +206,7 @@ mod tests {
 
     fn ask(backend: Arc<dyn Backend>, steps: usize, limits: &Limits) -> (Choice, Vec<Report>) {
         let options = Options {
-            imagination_steps: steps,
+            diffusion_steps: steps,
             ..Options::default()
         };
         let mut agent = DiffusionAgent::new(backend, &options);
@@ -232,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_is_imagined_up_to_what_is_illegal() {
+    fn the_line_is_foreseen_up_to_what_is_illegal() {
         let (choice, reports) = ask(prophet("e7e5 b2b3 e5e4"), 5, &Limits::default());
         let line = &choice.report.lines[0].moves;
         assert_eq!(line[0], choice.best.unwrap());
@@ -250,7 +236,7 @@ mod tests {
         };
         let game = Game::default();
         let first = game.parse_move("e2e4").unwrap();
-        assert!(imagined_line(&game, first, &illegal).len() <= 2);
+        assert!(foreseen_line(&game, first, &illegal).len() <= 2);
     }
 
     #[test]

@@ -12,9 +12,9 @@ pub struct Options {
     /// Share of the policy that a move is drawn from where the policy itself is
     /// sampled, in 0…1: the likeliest moves that together have it (nucleus sampling).
     pub top_p: f32,
-    /// Evaluations in which the agent `diffusion` imagines a future; 0 leaves them to the
+    /// Evaluations in which the agent `diffusion` foresees a future; 0 leaves them to the
     /// clock.
-    pub imagination_steps: usize,
+    pub diffusion_steps: usize,
     /// Whether the agent `human` takes the time that a person might take.
     pub human_time: bool,
 }
@@ -30,7 +30,7 @@ impl From<Parameters> for Options {
         Options {
             search,
             top_p: 1.0,
-            imagination_steps: Decoding::default().steps,
+            diffusion_steps: Decoding::default().steps,
             human_time: false,
         }
     }

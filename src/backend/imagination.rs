@@ -2,7 +2,7 @@
 
 use crate::network::world::{FrozenWorld, Seen};
 use crate::network::{self, ArchitectureConfig, OpenError, Output, World};
-use crate::nn::torch::{self, NetworkError, Numbers, TorchError};
+use crate::nn::torch::{self, ComputeType, NetworkError, TorchError};
 use crate::nn::{
     BackendError, CodePolicy, DeviceChoice, Imagination, Imagined, ImaginedBoard, Precision, Scene,
     Value,
@@ -61,13 +61,13 @@ pub(super) fn open(
 
 /// Of the formats of a device the one that latents are kept in: never bytes, and of
 /// processors the one that has kernels.
-fn chosen(formats: &[Numbers]) -> Numbers {
+fn chosen(formats: &[ComputeType]) -> ComputeType {
     let narrow = formats
         .iter()
         .find(|it| !it.int8 && it.kind == Kind::BFloat16);
     let any = formats.iter().find(|it| !it.int8);
     let chosen = narrow.or(any).copied();
-    chosen.unwrap_or(Numbers::from(Kind::Float))
+    chosen.unwrap_or(ComputeType::from(Kind::Float))
 }
 
 impl WorldImagination {

@@ -76,15 +76,15 @@ impl Backend for Loaded {
         }
     }
 
-    fn imagine(
+    fn foresee(
         &self,
         batch: &Batch,
         steps: usize,
         out: &mut Evaluations,
     ) -> Result<Vec<Foreseen>, BackendError> {
         match self {
-            Loaded::Positions(network, _) => network.imagine(batch, steps, out),
-            Loaded::Moves(network) => network.imagine(batch, steps, out),
+            Loaded::Positions(network, _) => network.foresee(batch, steps, out),
+            Loaded::Moves(network) => network.foresee(batch, steps, out),
         }
     }
 
@@ -174,7 +174,7 @@ fn open(
         decoding,
         ..
     } = *options;
-    opened::open_to_imagine(file, code, device, precision, 0, decoding)
+    opened::open_to_foresee(file, code, device, precision, 0, decoding)
 }
 
 /// Loads a network of any kind that can be played.

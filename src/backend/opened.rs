@@ -1,7 +1,9 @@
 //! Network files as they are played.
 
 use crate::network::{self, ArchitectureConfig, Network};
-use crate::nn::torch::{self, Module, NetworkError, Numbers, Program, TorchBackend, TorchError};
+use crate::nn::torch::{
+    self, ComputeType, Module, NetworkError, Program, TorchBackend, TorchError,
+};
 use crate::nn::{CodePolicy, Decoding, DeviceChoice, Metadata, Precision};
 use std::sync::Arc;
 use tch::Device;
@@ -10,7 +12,7 @@ use tch::Device;
 /// their number to the backend.
 ///
 /// On the CPU a network of a family known here runs by that family's own code, and none
-/// of its file's; one that imagines futures does so everywhere. Elsewhere, and of others, the file's TorchScript runs, which
+/// of its file's; one that foresees futures does so everywhere. Elsewhere, and of others, the file's TorchScript runs, which
 /// may bring code as the policy says.
 ///
 /// On the CPU libtorch computes each call on its caller's thread alone, in the whole
@@ -25,7 +27,7 @@ pub fn open(
     precision: Precision,
     threads: usize,
 ) -> Result<TorchBackend, NetworkError> {
-    open_to_imagine(
+    open_to_foresee(
         file,
         policy,
         device,
@@ -35,11 +37,11 @@ pub fn open(
     )
 }
 
-/// The same of a network that imagines futures in this way, if it does.
+/// The same of a network that foresees futures in this way, if it does.
 ///
 /// # Errors
 /// As [`open`].
-pub(super) fn open_to_imagine(
+pub(super) fn open_to_foresee(
     file: &[u8],
     policy: CodePolicy,
     device: DeviceChoice,
@@ -75,7 +77,7 @@ pub(crate) struct Opened {
     pub metadata: Metadata,
     device: Device,
     source: Source,
-    /// How it imagines futures, if it does.
+    /// How it foresees futures, if it does.
     decoding: Decoding,
 }
 
@@ -108,7 +110,7 @@ impl Opened {
     }
 
     /// The network in these numbers.
-    pub fn program(&self, numbers: Numbers) -> Result<Arc<dyn Program>, NetworkError> {
+    pub fn program(&self, numbers: ComputeType) -> Result<Arc<dyn Program>, NetworkError> {
         Ok(match &self.source {
             Source::Family(network) => {
                 let frozen = network.freeze_on(self.device, numbers, self.decoding);
@@ -119,7 +121,7 @@ impl Opened {
     }
 
     /// The same without a copy of what the file holds.
-    pub fn into_program(self, numbers: Numbers) -> Result<Arc<dyn Program>, NetworkError> {
+    pub fn into_program(self, numbers: ComputeType) -> Result<Arc<dyn Program>, NetworkError> {
         match self.source {
             Source::Script(module) => Ok(Arc::new(module.freeze(self.device, numbers.kind)?)),
             Source::Family(_) => self.program(numbers),

@@ -4,7 +4,7 @@ use crate::chess::Ratings;
 use crate::encode::Encoder;
 use crate::network::gpt::{Conditions, Decoder};
 use crate::network::{self, ArchitectureConfig, Gpt, Network, OpenError, Weights};
-use crate::nn::torch::{self, NetworkError, Numbers, TorchError};
+use crate::nn::torch::{self, ComputeType, NetworkError, TorchError};
 use crate::nn::{
     Backend, BackendError, Batch, CodePolicy, DeviceChoice, Evaluations, Format, Precision,
     Properties, Value,
@@ -81,7 +81,7 @@ impl SequenceBackend {
             reads_ratings: true,
             recommended_batch: BATCH,
             recommended_threads: 1,
-            format: Some(Format::from(Precision::from(Numbers::from(kind)))),
+            format: Some(Format::from(Precision::from(ComputeType::from(kind)))),
         };
         let played = Played {
             weights: network.weights.to(kind, device),

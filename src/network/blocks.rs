@@ -15,6 +15,6 @@ pub(super) use attention::SelfAttention;
 pub(super) use kv_cache::KeyValues;
 pub use kv_cache::KvCache;
 pub(super) use mlp::Mlp;
-pub(super) use move_marks::{MOVE_MARKS, move_marks};
+pub(super) use move_marks::{LearnedMarks, MOVE_MARKS, move_marks};
 pub(super) use rotary::{Rotary, Rotations};
 pub(super) use time_attention::TimeAttention;

@@ -4,7 +4,7 @@
 //! Variables are the board after each of the next H plies, 64 squares of 13 classes each as
 //! the side to move then sees them, and the moves between. Each may be unknown, or noise.
 //! An evaluation says of each what it may be, and of the present what every evaluator says.
-//! So the move to play is that of the present, once it has seen what is imagined.
+//! So the move to play is that of the present, once it has seen what is foreseen.
 //!
 //! Two kinds of networks do this: a grid of boards and squares that is grown from a
 //! Chessformer, and a sequence of tokens as it was published.
@@ -55,16 +55,16 @@ enum Body {
 
 /// What a network makes of positions and their futures.
 #[derive(Debug)]
-pub struct Imagined {
+pub struct Denoised {
     /// Of the present.
     pub present: Outputs,
     /// Of the future; not with a horizon of 0.
-    pub future: Option<ImaginedFuture>,
+    pub future: Option<DenoisedFuture>,
 }
 
-/// The imagined future of B positions.
+/// The foreseen future of B positions.
 #[derive(Debug)]
-pub struct ImaginedFuture {
+pub struct DenoisedFuture {
     /// Logits of the classes of squares, f32 [B, H, 64, 13], of boards as their movers see
     /// them; see [`Diffusion::calibration`].
     pub squares: Tensor,
@@ -125,18 +125,18 @@ impl Diffusion {
     /// [B, 104 + scalars], when so much of their futures is known. Of the outputs those
     /// that are `wanted`. The futures may have fewer plies than the horizon.
     #[must_use]
-    pub fn imagine(
+    pub fn foresee(
         &self,
         weights: &Weights,
         rows: &Tensor,
         futures: &Futures,
         wanted: OutputSet,
-    ) -> Imagined {
+    ) -> Denoised {
         match &self.body {
-            Body::Grid(grid) => grid.imagine(weights, &self.constants, rows, futures, wanted),
+            Body::Grid(grid) => grid.foresee(weights, &self.constants, rows, futures, wanted),
             Body::Sequence(sequence) => {
                 let present = Positions::Rows(rows);
-                sequence.imagine(weights, &self.constants, present, futures)
+                sequence.foresee(weights, &self.constants, present, futures)
             }
         }
     }
@@ -155,7 +155,7 @@ impl Architecture for Diffusion {
 
     fn buffers(&self) -> Vec<(String, Tensor)> {
         let mut buffers = match &self.body {
-            Body::Grid(grid) if !grid.has_imagination() => return grid.buffers(),
+            Body::Grid(grid) if !grid.has_foresight() => return grid.buffers(),
             Body::Grid(grid) => grid.buffers(),
             Body::Sequence(_) => Vec::new(),
         };
@@ -205,15 +205,15 @@ impl Evaluator for Diffusion {
         match (&self.body, positions) {
             (_, Positions::Rows(rows)) => {
                 let futures = self.unknown(rows);
-                self.imagine(weights, rows, &futures, wanted).present
+                self.foresee(weights, rows, &futures, wanted).present
             }
             (Body::Grid(grid), Positions::Planes(planes)) => {
                 grid.of_planes(weights, &self.constants, planes, horizon, wanted)
             }
             (Body::Sequence(sequence), Positions::Planes(planes)) => {
                 let futures = self.constants.futures_of_planes(planes, horizon);
-                let imagined = sequence.imagine(weights, &self.constants, positions, &futures);
-                imagined.present
+                let denoised = sequence.foresee(weights, &self.constants, positions, &futures);
+                denoised.present
             }
         }
     }

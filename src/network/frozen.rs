@@ -6,7 +6,7 @@ use super::evaluator::{Evaluator, Positions, evaluate, in_order};
 use super::family::ArchitectureError;
 use super::file::Network;
 use super::parameters::{Slot, Weights};
-use crate::nn::torch::{Inference, Numbers, Program, TorchError, fused};
+use crate::nn::torch::{ComputeType, Inference, Program, TorchError, fused};
 use crate::nn::{Decoding, Foreseen};
 use crate::panics;
 use std::any::Any;
@@ -31,7 +31,7 @@ pub(super) struct Frozen {
 }
 
 impl Frozen {
-    fn new(numbers: Numbers, like: &Tensor) -> Frozen {
+    fn new(numbers: ComputeType, like: &Tensor) -> Frozen {
         let is_narrow = numbers.int8 || numbers.kind == tch::Kind::BFloat16;
         Frozen {
             has_kernels: is_narrow && fused::is_available(like, &[]),
@@ -63,7 +63,7 @@ pub(super) struct Packed {
 
 impl Weights {
     /// The same weights for playing, in other numbers.
-    pub(crate) fn frozen(&self, numbers: Numbers, device: Device) -> Weights {
+    pub(crate) fn frozen(&self, numbers: ComputeType, device: Device) -> Weights {
         let tensors = self.tensors().iter();
         let tensors: Vec<Tensor> = tensors
             .map(|tensor| tensor.detach().to_device(device).to_kind(numbers.kind))
@@ -119,7 +119,7 @@ impl Weights {
 }
 
 /// A network to be played in certain numbers. It computes what [`Network::forward`] does,
-/// but for rounding, and has no gradient. One that imagines futures does so in several
+/// but for rounding, and has no gradient. One that foresees futures does so in several
 /// steps.
 #[derive(Debug)]
 pub struct FrozenNetwork {
@@ -137,18 +137,21 @@ impl Network {
     ///
     /// # Errors
     /// [`ArchitectureError`] if it is a graph, which has no structure of its own.
-    pub fn freeze(&self, numbers: impl Into<Numbers>) -> Result<FrozenNetwork, ArchitectureError> {
+    pub fn freeze(
+        &self,
+        numbers: impl Into<ComputeType>,
+    ) -> Result<FrozenNetwork, ArchitectureError> {
         self.freeze_on(Device::Cpu, numbers.into(), Decoding::default())
     }
 
-    /// The same on a device, where futures are imagined in this way.
+    /// The same on a device, where futures are foreseen in this way.
     ///
     /// # Errors
     /// As [`Network::freeze`].
     pub fn freeze_on(
         &self,
         device: Device,
-        numbers: Numbers,
+        numbers: ComputeType,
         decoding: Decoding,
     ) -> Result<FrozenNetwork, ArchitectureError> {
         let architecture = self.architecture.config().build(device)?;
@@ -197,7 +200,7 @@ impl Program for FrozenNetwork {
         Ok(self.run(rows, None)?.0)
     }
 
-    fn imagine(
+    fn foresee(
         &self,
         rows: &Tensor,
         steps: Option<usize>,

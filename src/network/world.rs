@@ -15,10 +15,9 @@ mod frozen;
 mod grow;
 mod heads;
 mod past;
-mod played;
+mod past_attention;
 #[cfg(test)]
 mod tests;
-mod time;
 
 pub use config::{WorldConfig, WorldConfigError};
 pub use frozen::{FrozenWorld, Seen};

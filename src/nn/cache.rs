@@ -82,13 +82,13 @@ impl<B: Backend> Backend for Cache<B> {
     }
 
     /// Futures are not kept.
-    fn imagine(
+    fn foresee(
         &self,
         batch: &Batch,
         steps: usize,
         out: &mut Evaluations,
     ) -> Result<Vec<Foreseen>, BackendError> {
-        self.inner.imagine(batch, steps, out)
+        self.inner.foresee(batch, steps, out)
     }
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {

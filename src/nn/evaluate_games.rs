@@ -43,17 +43,17 @@ pub fn evaluate_games<'a>(
     Ok(evaluate_by(backend, games, evaluate)?.0)
 }
 
-/// The same in so many steps, with the futures that a network imagined, if it does.
+/// The same in so many steps, with the futures that a network foresees, if it does.
 ///
 /// # Errors
 /// As [`evaluate_games`].
-pub fn imagine_games<'a>(
+pub fn foresee_games<'a>(
     backend: &dyn Backend,
     games: impl IntoIterator<Item = &'a Game>,
     steps: usize,
 ) -> Result<(Vec<Evaluated>, Vec<Foreseen>), BackendError> {
-    let imagine = |batch: &Batch, out: &mut Evaluations| backend.imagine(batch, steps, out);
-    evaluate_by(backend, games, imagine)
+    let foresee = |batch: &Batch, out: &mut Evaluations| backend.foresee(batch, steps, out);
+    evaluate_by(backend, games, foresee)
 }
 
 /// The same by what fills evaluations, with what it says besides.

@@ -1,8 +1,8 @@
-//! Futures as networks imagine them.
+//! Futures as networks foresee them.
 
 use crate::encode::Squares;
 
-/// The future of a position as a network imagines it.
+/// The future of a position as a network foresees it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Foreseen {
     /// The board after each ply, as the side sees it that is to move then.
@@ -11,13 +11,13 @@ pub struct Foreseen {
     pub moves: Vec<(u16, f32)>,
 }
 
-/// How a network imagines futures.
+/// How a network foresees futures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoding {
     /// Evaluations of a position with its future, at least 1. With 1 the future stays
     /// unknown to the move.
     pub steps: usize,
-    /// Most plies that are imagined; 0 stands for all that the network can.
+    /// Most plies that are foreseen; 0 stands for all that the network can.
     pub horizon: usize,
     /// What is revealed first.
     pub order: RevealOrder,

@@ -78,7 +78,7 @@ pub struct NetworkOptions {
     pub devices: Devices,
     /// In which format.
     pub precision: Precision,
-    /// How it imagines futures, if it does.
+    /// How it foresees futures, if it does.
     pub decoding: Decoding,
 }
 

@@ -19,7 +19,7 @@ pub(crate) mod tiny;
 
 pub use device::{DeviceError, device};
 pub use hash::tensor_hash;
-pub use module::{Module, Numbers, TorchError};
+pub use module::{ComputeType, Module, TorchError};
 pub use pickle::PickleError;
 pub use process::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
 pub use program::Program;
@@ -181,7 +181,7 @@ pub struct TorchBackend {
     /// if it reads all of them as they come.
     words: Option<Vec<usize>>,
     device: Device,
-    numbers: Numbers,
+    numbers: ComputeType,
     /// Positions that go through the network at once, at most.
     largest: usize,
     /// Share of the optimistic policy in the logits, in 0…1.
@@ -256,8 +256,8 @@ impl TorchBackend {
         file: &[u8],
         metadata: &Metadata,
         device: Device,
-        formats: &[Numbers],
-        program: impl Fn(Numbers) -> Result<Arc<dyn Program>, NetworkError>,
+        formats: &[ComputeType],
+        program: impl Fn(ComputeType) -> Result<Arc<dyn Program>, NetworkError>,
     ) -> Result<TorchBackend, NetworkError> {
         let ready =
             |numbers| TorchBackend::of_program(program(numbers)?, metadata, device, numbers);
@@ -277,7 +277,7 @@ impl TorchBackend {
         program: Arc<dyn Program>,
         metadata: &Metadata,
         device: Device,
-        numbers: Numbers,
+        numbers: ComputeType,
     ) -> Result<TorchBackend, NetworkError> {
         metadata.require("a player", &["policy", "wdl"])?;
         let (recommended_batch, largest, callers) = match device {
@@ -349,7 +349,7 @@ impl TorchBackend {
 
     /// What the network is computed in; in int8 only if it has layers for it.
     #[must_use]
-    pub fn numbers(&self) -> Numbers {
+    pub fn numbers(&self) -> ComputeType {
         self.numbers
     }
 
@@ -388,7 +388,7 @@ impl TorchBackend {
         let filled = self.filled(inputs);
         let on_device = self.input(&filled)?.f_to_device(self.device);
         let on_device = on_device.map_err(TorchError::from)?;
-        let (outputs, mut foreseen) = self.program.imagine(&on_device, steps)?;
+        let (outputs, mut foreseen) = self.program.foresee(&on_device, steps)?;
         foreseen.truncate(inputs.len());
         let outputs = outputs
             .into_iter()
@@ -484,7 +484,7 @@ impl Backend for TorchBackend {
         self.answer(batch, None, out).map(|_| ())
     }
 
-    fn imagine(
+    fn foresee(
         &self,
         batch: &Batch,
         steps: usize,

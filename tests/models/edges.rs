@@ -129,7 +129,7 @@ pub(crate) fn a_node_is_opened_once_and_whole() {
                 let own = tree.block(header).own();
                 assert_eq!((own.weight, header.moves()), (1.0, 3));
                 assert!(tree.prior_codes(header).iter().all(|&code| code > 0));
-                assert_eq!(tree.block(header).ways(), (0, 0));
+                assert_eq!(tree.block(header).edge_pointers(), (0, 0));
             }
             claim.is_some()
         };

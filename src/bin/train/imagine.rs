@@ -11,10 +11,10 @@ use tch::Device;
 use tessera::data::examples::{Columns, Horizon, Positions};
 use tessera::data::loader::{BatchOf, Cursor, Loader, RankShard, Split};
 use tessera::encode::InputFormat;
-use tessera::eval::imagination::{Imagination, share};
+use tessera::eval::foresight::{Foresight, share};
 use tessera::network::diffusion::LONGEST_HORIZON;
 use tessera::network::{Diffusion, Output};
-use tessera::nn::torch::Numbers;
+use tessera::nn::torch::ComputeType;
 use tessera::nn::{CodeArguments, Decoding, RevealOrder};
 use tessera::train::TrainConfig;
 
@@ -80,7 +80,7 @@ impl Imagine {
             order: self.order,
             ..Decoding::default()
         };
-        let numbers = Numbers::from(tch::Kind::Float);
+        let numbers = ComputeType::from(tch::Kind::Float);
         let played = network.freeze_on(device, numbers, decoding)?;
         let batches = self.positions(device)?;
         let steps = match denoiser {
@@ -88,7 +88,7 @@ impl Imagine {
             _ => vec![1],
         };
         for steps in steps {
-            let mut found = Imagination::new(horizon);
+            let mut found = Foresight::new(horizon);
             for batch in &batches {
                 found.add(&played, policy, &batch.columns, steps, device)?;
             }
@@ -138,7 +138,7 @@ impl Imagine {
     }
 }
 
-fn as_json(found: &Imagination, steps: usize, macs: i64) -> Value {
+fn as_json(found: &Foresight, steps: usize, macs: i64) -> Value {
     json!({
         "steps": steps,
         "macs": macs,
@@ -149,7 +149,7 @@ fn as_json(found: &Imagination, steps: usize, macs: i64) -> Value {
     })
 }
 
-fn as_text(found: &Imagination, steps: usize, macs: i64) -> String {
+fn as_text(found: &Foresight, steps: usize, macs: i64) -> String {
     let percent = |part: u32, of: u32| match of {
         0 => "–".to_owned(),
         _ => format!("{:.1}", 100.0 * share(part, of)),

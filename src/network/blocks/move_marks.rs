@@ -1,31 +1,119 @@
-//! Moves as marks on the squares that they go from and to.
+//! Moves as marks on the squares that they go from and to: as bitboards, or as vectors that
+//! a network learns.
 
-use crate::encode::from_square_to_square;
+use crate::encode::{POLICY_SIZE, from_square_to_square};
+use crate::network::layers::Linear;
+use crate::network::parameters::{Builder, Dense, Initial, Slot, Weights};
+use crate::network::size::Part;
 use shakmaty::Role;
+use tch::{Device, Kind, Tensor};
+
+/// What a pawn becomes, where the move says it: with a knight the policy shares the entry of
+/// the move without a suffix.
+const PROMOTIONS: [Role; 3] = [Role::Queen, Role::Rook, Role::Bishop];
 
 /// Bitboards of a move: the square it leaves, the square it reaches, and the latter again
 /// where a pawn becomes a queen, a rook or a bishop.
-pub(in crate::network) const MOVE_MARKS: usize = 5;
+pub(in crate::network) const MOVE_MARKS: usize = 2 + PROMOTIONS.len();
+
+/// The squares of a policy entry, and what a pawn becomes: 0 for nothing or a knight, or one
+/// more than its place in [`PROMOTIONS`].
+fn parts(index: usize) -> Option<[usize; 3]> {
+    let (from, to, promotion) = from_square_to_square(index)?;
+    let place = |role| PROMOTIONS.iter().position(|&other| other == role);
+    Some([
+        from,
+        to,
+        promotion.and_then(place).map_or(0, |place| place + 1),
+    ])
+}
 
 /// The marks of a move by its policy index; none of an index that is no move.
 pub(in crate::network) fn move_marks(index: u16) -> [u64; MOVE_MARKS] {
-    let Some((from, to, promotion)) = from_square_to_square(index.into()) else {
-        return [0; MOVE_MARKS];
-    };
-    let becomes = |role| u64::from(promotion == Some(role)) << to;
-    [
-        1 << from,
-        1 << to,
-        becomes(Role::Queen),
-        becomes(Role::Rook),
-        becomes(Role::Bishop),
-    ]
+    let mut marks = [0; MOVE_MARKS];
+    if let Some([from, to, promotion]) = parts(index.into()) {
+        (marks[0], marks[1]) = (1 << from, 1 << to);
+        if promotion > 0 {
+            marks[1 + promotion] = 1 << to;
+        }
+    }
+    marks
+}
+
+/// Standard deviation of marks at the start: of the size of the latents of trained networks.
+const MARK: f64 = 0.2;
+
+/// Marks on the squares that a move leaves and reaches. The square that it reaches also
+/// learns what stood on the one that it leaves.
+#[derive(Debug)]
+pub(in crate::network) struct LearnedMarks {
+    /// Vectors [width].
+    from: Slot,
+    to: Slot,
+    /// [4, width]: by what a pawn becomes.
+    promotion: Slot,
+    carried: Linear,
+    /// i64 [3, 1858]: the parts of each entry of the policy.
+    parts: Tensor,
+    /// i64 0…63.
+    squares: Tensor,
+}
+
+impl LearnedMarks {
+    pub fn build(builder: &mut Builder, width: i64, device: Device) -> LearnedMarks {
+        builder.scope("move", |builder| LearnedMarks {
+            from: builder.add("from", &[width], Initial::Normal(MARK)),
+            to: builder.add("to", &[width], Initial::Normal(MARK)),
+            promotion: builder.add(
+                "promotion",
+                &[PROMOTIONS.len() as i64 + 1, width],
+                Initial::Normal(MARK),
+            ),
+            carried: builder.linear(
+                "carried",
+                Dense::per_board(width, width).without_bias(),
+                Part::Other,
+            ),
+            parts: table().to_device(device),
+            squares: Tensor::arange(64, (Kind::Int64, device)),
+        })
+    }
+
+    /// Index tensors of a network file.
+    pub fn buffers(&self) -> [(&'static str, &Tensor); 2] {
+        [("move_parts", &self.parts), ("squares", &self.squares)]
+    }
+
+    /// Latents [B, 64, width] with the moves, entries of the policy i64 `[B]`, shown.
+    pub fn on(&self, weights: &Weights, latents: &Tensor, moves: &Tensor) -> Tensor {
+        let parts = self.parts.index_select(1, moves);
+        let is_at = |part: i64| -> Tensor {
+            let square = parts.select(0, part).unsqueeze(1);
+            let is_elsewhere = square.ne_tensor(&self.squares.unsqueeze(0));
+            1.0 - is_elsewhere.to_kind(latents.kind())
+        };
+        let (from, to) = (is_at(0), is_at(1));
+        let left = from.unsqueeze(1).bmm(latents);
+        let promotion = weights[self.promotion].index_select(0, &parts.select(0, 2));
+        let reached =
+            self.carried.forward(weights, &left) + promotion.unsqueeze(1) + &weights[self.to];
+        latents + from.unsqueeze(2) * &weights[self.from] + to.unsqueeze(2) * reached
+    }
+}
+
+/// The parts of all entries, i64 [3, 1858].
+fn table() -> Tensor {
+    let all = (0..POLICY_SIZE).filter_map(parts);
+    let rows: Vec<i64> = all.flatten().map(|part| part as i64).collect();
+    Tensor::from_slice(&rows)
+        .view([-1, 3])
+        .transpose(0, 1)
+        .contiguous()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encode::POLICY_SIZE;
     use std::collections::HashSet;
 
     #[test]

@@ -10,7 +10,7 @@ use crate::network::{
     About, Architecture, Evaluator, Network, Output, OutputSet, Outputs, Positions, Tap, Weights,
 };
 use crate::nn::torch::fused::{self, ALL_SETS};
-use crate::nn::torch::{Numbers, Program};
+use crate::nn::torch::{ComputeType, Program};
 use shakmaty::Position;
 use tch::{Device, Kind, Tensor};
 
@@ -219,7 +219,11 @@ fn network(case: &Case) -> Network {
 
 /// The outputs of a network that is played in these numbers, and whether it multiplies
 /// in int8.
-fn played(network: &Network, numbers: impl Into<Numbers>, rows: &Tensor) -> (Vec<Tensor>, bool) {
+fn played(
+    network: &Network,
+    numbers: impl Into<ComputeType>,
+    rows: &Tensor,
+) -> (Vec<Tensor>, bool) {
     let frozen = network.freeze(numbers).unwrap();
     let outputs = frozen.forward(rows).unwrap();
     // What was kept of the first call serves the second.
@@ -264,7 +268,7 @@ fn frozen_networks_come_near_in_int8() {
     let rows = rows(40);
     for case in &CASES {
         let network = network(case);
-        let evaluate = |numbers: Numbers| {
+        let evaluate = |numbers: ComputeType| {
             let (outputs, does) = played(&network, numbers, &rows);
             assert_eq!(does, numbers.int8 && case.width % 64 == 0, "{}", case.name);
             outputs
@@ -297,7 +301,7 @@ fn frozen_networks_come_near_in_int8() {
 #[test]
 fn layers_in_int8_are_right_at_their_extremes() {
     let ramp = Tensor::linspace(-1, 1, 64, (Kind::Float, Device::Cpu));
-    let evaluate = |numbers: Numbers, sign: f64, tokens: Tensor| {
+    let evaluate = |numbers: ComputeType, sign: f64, tokens: Tensor| {
         let cast = |tensor: &Tensor| tensor.to_kind(numbers.kind);
         // Rows of ones, half of them negative.
         let ones = (ramp.sign() * sign).view([64, 1]).expand([64, 64], false);

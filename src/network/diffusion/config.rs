@@ -62,7 +62,7 @@ pub enum NoiseKind {
     Uniform,
 }
 
-/// What of the future is imagined.
+/// What of the future is foreseen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FuturesKind {
     /// Boards and the moves between them.
@@ -78,13 +78,13 @@ pub enum FuturesKind {
 }
 
 impl FuturesKind {
-    /// Whether boards are imagined.
+    /// Whether boards are foreseen.
     #[must_use]
     pub fn has_states(self) -> bool {
         self != FuturesKind::Moves
     }
 
-    /// Whether moves behind the first are imagined.
+    /// Whether moves behind the first are foreseen.
     #[must_use]
     pub fn has_moves(self) -> bool {
         self != FuturesKind::States

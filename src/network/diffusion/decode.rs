@@ -162,7 +162,7 @@ impl Diffusion {
                 OutputSet::default()
             };
             let futures = self.known(&states, &presents, rows.device());
-            let imagined = self.imagine(weights, rows, &futures, wanted);
+            let imagined = self.foresee(weights, rows, &futures, wanted);
             if let (Some(future), Some(calibration)) = (&imagined.future, &calibration) {
                 let reading = Reading {
                     squares: Likeliest::of(&(&future.squares + calibration)),

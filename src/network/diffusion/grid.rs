@@ -12,7 +12,7 @@
 
 use super::config::DiffusionConfig;
 use super::futures::{Constants, Futures, MARKS};
-use super::{Imagined, ImaginedFuture};
+use super::{Denoised, DenoisedFuture};
 use crate::encode::{BOARDS, SQUARE_CLASSES};
 use crate::network::Architecture;
 use crate::network::bitboards;
@@ -35,16 +35,16 @@ const FASTEST: f64 = 1000.0;
 /// Standard deviation of the vectors of plies at the start.
 const PLY_DEVIATION: f64 = 0.5;
 
-/// A Chessformer, and what it lacks for imagination; nothing with a horizon of 0.
+/// A Chessformer, and what it lacks for foresight; nothing with a horizon of 0.
 #[derive(Debug)]
 pub(super) struct Grid {
     pub trunk: Chessformer,
-    imagination: Option<Imagination>,
+    foresight: Option<Foresight>,
 }
 
 /// What the trunk lacks.
 #[derive(Debug)]
-struct Imagination {
+struct Foresight {
     /// [width, 6]: what marks add to the tokens of their squares.
     marks: Slot,
     /// [T, width]: what a board's ply adds to its tokens.
@@ -81,29 +81,30 @@ impl Grid {
             ..size
         };
         let mut builder = Builder::after(trunk.parameters(), size);
-        let imagination = (config.horizon > 0).then(|| {
+        let foresight = (config.horizon > 0).then(|| {
+            // Its name in network files.
             builder.scope("imagination", |builder| {
-                Imagination::build(builder, config, device)
+                Foresight::build(builder, config, device)
             })
         });
         let (parameters, size) = builder.finish();
-        Ok((Grid { trunk, imagination }, parameters, size))
+        Ok((Grid { trunk, foresight }, parameters, size))
     }
 
-    /// As [`super::Diffusion::imagine`].
-    pub fn imagine(
+    /// As [`super::Diffusion::foresee`].
+    pub fn foresee(
         &self,
         weights: &Weights,
         constants: &Constants,
         rows: &Tensor,
         futures: &Futures,
         wanted: OutputSet,
-    ) -> Imagined {
+    ) -> Denoised {
         let horizon = futures.pieces.size()[1];
-        let parts = self.imagination.as_ref().filter(|_| horizon > 0);
+        let parts = self.foresight.as_ref().filter(|_| horizon > 0);
         let Some(parts) = parts else {
             let positions = Positions::Rows(rows);
-            return Imagined {
+            return Denoised {
                 present: self
                     .trunk
                     .forward(weights, positions, wanted, &Tap::default()),
@@ -124,11 +125,11 @@ impl Grid {
             let logits = self.trunk.moves(weights, &x);
             logits.unflatten(0, [-1, horizon - 1])
         });
-        let future = Some(ImaginedFuture {
+        let future = Some(DenoisedFuture {
             squares: squares.to_kind(Kind::Float),
             moves,
         });
-        Imagined { present, future }
+        Denoised { present, future }
     }
 
     /// The wanted outputs of positions as planes whose future is unknown.
@@ -141,7 +142,7 @@ impl Grid {
         wanted: OutputSet,
     ) -> Outputs {
         let positions = Positions::Planes(planes);
-        let Some(parts) = &self.imagination else {
+        let Some(parts) = &self.foresight else {
             return self
                 .trunk
                 .forward(weights, positions, wanted, &Tap::default());
@@ -157,7 +158,7 @@ impl Grid {
     /// [B, T, 64, 6] of their squares and noise as in [`Futures`].
     fn denoise(
         &self,
-        parts: &Imagination,
+        parts: &Foresight,
         weights: &Weights,
         boards: Positions,
         marks: &Tensor,
@@ -197,19 +198,19 @@ impl Grid {
     /// The tensors besides the parameters that it reads, but for those shared with others.
     pub fn buffers(&self) -> Vec<(String, Tensor)> {
         let mut buffers = self.trunk.buffers();
-        let waves = self.imagination.iter().map(|parts| &parts.waves);
+        let waves = self.foresight.iter().map(|parts| &parts.waves);
         buffers.extend(waves.map(|waves| ("noise_waves".to_owned(), waves.shallow_clone())));
         buffers
     }
 
-    /// Whether it imagines anything.
-    pub fn has_imagination(&self) -> bool {
-        self.imagination.is_some()
+    /// Whether it foresees anything.
+    pub fn has_foresight(&self) -> bool {
+        self.foresight.is_some()
     }
 }
 
-impl Imagination {
-    fn build(builder: &mut Builder, config: &DiffusionConfig, device: Device) -> Imagination {
+impl Foresight {
+    fn build(builder: &mut Builder, config: &DiffusionConfig, device: Device) -> Foresight {
         let boards = 1 + config.horizon;
         let width = config.trunk.width;
         let marks = builder.add("marks", &[width, MARKS], Initial::Zeros);
@@ -234,7 +235,7 @@ impl Imagination {
         let squares = builder.linear("squares", dense, Part::Other);
         let waves = Tensor::arange(WAVES, (Kind::Float, device));
         let waves = (waves * (FASTEST.ln() / (WAVES - 1) as f64)).exp();
-        Imagination {
+        Foresight {
             marks,
             ply,
             noise,

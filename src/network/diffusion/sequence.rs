@@ -8,7 +8,7 @@
 
 use super::config::DiffusionConfig;
 use super::futures::{Constants, Futures};
-use super::{Imagined, ImaginedFuture};
+use super::{Denoised, DenoisedFuture};
 use crate::encode::{BOARDS, InputFormat, POLICY_SIZE, SCALARS, SQUARE_CLASSES};
 use crate::network::bitboards;
 use crate::network::blocks::{Mask, Mlp, SelfAttention};
@@ -143,14 +143,14 @@ impl Sequence {
         }
     }
 
-    /// As [`super::Diffusion::imagine`].
-    pub fn imagine(
+    /// As [`super::Diffusion::foresee`].
+    pub fn foresee(
         &self,
         weights: &Weights,
         constants: &Constants,
         present: Positions,
         futures: &Futures,
-    ) -> Imagined {
+    ) -> Denoised {
         let horizon = futures.pieces.size()[1];
         let tokens = self.tokens(weights, constants, present, futures);
         let count = tokens.size()[1];
@@ -175,12 +175,12 @@ impl Sequence {
                 let moves = plies.select(2, 0).narrow(1, 1, horizon - 1);
                 self.moves.forward(weights, &moves).to_kind(Kind::Float)
             });
-            ImaginedFuture {
+            DenoisedFuture {
                 squares: squares.to_kind(Kind::Float),
                 moves,
             }
         });
-        Imagined { present, future }
+        Denoised { present, future }
     }
 
     /// What is read off the tokens [B, 71, width] of the present and of the first move.

@@ -109,7 +109,7 @@ fn it_begins_as_the_chessformer_that_it_is_grown_from() {
         // An unknown board looks to its mover as the present: so do the replies, at first.
         let futures = model.unknown(&rows);
         let future = model
-            .imagine(&grown, &rows, &futures, all())
+            .foresee(&grown, &rows, &futures, all())
             .future
             .unwrap();
         assert_eq!(future.squares.size(), [7, 3, 64, 13]);
@@ -220,7 +220,7 @@ fn learns(model: &Diffusion) {
     let known = futures.marks.ones_like();
     let _ = known.narrow(1, 2, 1).narrow(2, 1, 5).zero_();
     futures.marks = known;
-    let imagined = model.imagine(&weights, &rows, &futures, all());
+    let imagined = model.foresee(&weights, &rows, &futures, all());
     let future = imagined.future.unwrap();
     let square = |tensor: &Tensor| tensor.square().mean(None::<Kind>);
     let mut loss = square(&future.squares) + square(&future.moves.unwrap());
@@ -241,8 +241,8 @@ fn what_is_known_is_seen_on_every_board() {
     let model = build(&config(NoiseKind::Absorbing));
     let weights = weights(&model, &parameters(&model)[1]);
     let rows = rows();
-    let imagine = |futures: &Futures| {
-        let imagined = model.imagine(&weights, &rows, futures, all());
+    let foresee = |futures: &Futures| {
+        let imagined = model.foresee(&weights, &rows, futures, all());
         let future = imagined.future.unwrap();
         [
             imagined.present.policy().copy(),
@@ -250,7 +250,7 @@ fn what_is_known_is_seen_on_every_board() {
             future.moves.unwrap(),
         ]
     };
-    let before = imagine(&model.unknown(&rows));
+    let before = foresee(&model.unknown(&rows));
     let changes: [fn(&mut Futures); 3] = [
         |futures| {
             let _ = futures.noise.fill_(0.5);
@@ -266,7 +266,7 @@ fn what_is_known_is_seen_on_every_board() {
     for change in changes {
         let mut futures = model.unknown(&rows);
         change(&mut futures);
-        for (before, after) in before.iter().zip(imagine(&futures)) {
+        for (before, after) in before.iter().zip(foresee(&futures)) {
             let off = (before - after)
                 .abs()
                 .flatten(1, -1)
@@ -415,23 +415,23 @@ fn a_played_network_imagines_in_every_format() {
     };
     let network = Network::new(Box::new(model) as Box<dyn Evaluator>, &flat, about);
     let rows = rows();
-    let imagine = |kind: Kind, int8: bool, steps: usize| {
-        let numbers = crate::nn::torch::Numbers { kind, int8 };
+    let foresee = |kind: Kind, int8: bool, steps: usize| {
+        let numbers = crate::nn::torch::ComputeType { kind, int8 };
         let frozen = network.freeze(numbers).unwrap();
-        let (outputs, foreseen) = frozen.imagine(&rows, Some(steps)).unwrap();
+        let (outputs, foreseen) = frozen.foresee(&rows, Some(steps)).unwrap();
         (outputs[0].to_kind(Kind::Float), foreseen)
     };
-    let (exact, foreseen) = imagine(Kind::Float, false, 1);
+    let (exact, foreseen) = foresee(Kind::Float, false, 1);
     assert_eq!(foreseen.len(), 7);
     for (kind, int8) in [(Kind::BFloat16, false), (Kind::BFloat16, true)] {
-        let (rounded, _) = imagine(kind, int8, 1);
+        let (rounded, _) = foresee(kind, int8, 1);
         let spread = exact.std(true).double_value(&[]);
         let off = (&rounded - &exact)
             .abs()
             .mean(Kind::Float)
             .double_value(&[]);
         assert!(off < 0.1 * spread, "{kind:?}: {off} of {spread}");
-        let (_, foreseen) = imagine(kind, int8, 4);
+        let (_, foreseen) = foresee(kind, int8, 4);
         assert_eq!(foreseen[3].boards.len(), 3);
     }
 }

@@ -3,8 +3,8 @@
 use super::config::WorldConfig;
 use super::flipped;
 use super::past::Past;
-use super::played::MoveShown;
-use super::time::TimeAttention;
+use super::past_attention::PastAttention;
+use crate::network::blocks::LearnedMarks;
 use crate::network::chessformer::Chessformer;
 use crate::network::chessformer::layers::{self, Gains};
 use crate::network::encoder::{Board, EncoderLayer};
@@ -16,7 +16,7 @@ use tch::{Device, Tensor};
 /// The dynamics.
 #[derive(Debug)]
 pub(super) struct Dynamics {
-    shown: MoveShown,
+    marks: LearnedMarks,
     /// What was ours is theirs: at the start it changes nothing.
     turn: Linear,
     blocks: Vec<Block>,
@@ -26,7 +26,7 @@ pub(super) struct Dynamics {
 #[derive(Debug)]
 struct Block {
     space: EncoderLayer,
-    time: TimeAttention,
+    time: PastAttention,
 }
 
 impl Dynamics {
@@ -39,7 +39,7 @@ impl Dynamics {
         let model = &config.encoder;
         let (width, heads) = (model.width, model.heads);
         let gains = Gains::of(config.blocks);
-        let shown = MoveShown::build(builder, width, device);
+        let marks = LearnedMarks::build(builder, width, device);
         let identity = (0..width * width).map(|at| f32::from(u8::from(at % (width + 1) == 0)));
         let identity = Initial::Around(identity.collect(), 0.0);
         let turn = builder.scope("turn", |builder| Linear {
@@ -58,12 +58,12 @@ impl Dynamics {
                     }),
                 },
                 time: builder.scope("time", |builder| {
-                    TimeAttention::build(builder, width, heads, config.context)
+                    PastAttention::build(builder, width, heads, config.context)
                 }),
             })
         });
         Dynamics {
-            shown,
+            marks,
             turn,
             blocks: blocks.collect(),
         }
@@ -71,7 +71,7 @@ impl Dynamics {
 
     /// Tensors of a network file besides parameters.
     pub fn buffers(&self) -> [(&'static str, &Tensor); 2] {
-        self.shown.buffers()
+        self.marks.buffers()
     }
 
     /// Latents [B, 64, width] after the moves, entries of the policy i64 `[B]`, as the
@@ -84,7 +84,7 @@ impl Dynamics {
         past: &mut Past,
         board: Board,
     ) -> Tensor {
-        let shown = self.shown.on(weights, latents, moves);
+        let shown = self.marks.on(weights, latents, moves);
         let mut x = self.turn.forward(weights, &flipped(&shown));
         let tap = Tap::default();
         for (number, block) in self.blocks.iter().enumerate() {

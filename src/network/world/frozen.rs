@@ -4,7 +4,7 @@ use super::{Past, RuleLogits, World};
 use crate::network::file::Network;
 use crate::network::outputs::{Output, OutputSet, Outputs};
 use crate::network::parameters::Weights;
-use crate::nn::torch::{Inference, Numbers};
+use crate::nn::torch::{ComputeType, Inference};
 use tch::{Device, Kind, Tensor};
 
 /// The outputs of the encoder's heads that a search reads.
@@ -48,7 +48,7 @@ impl Network<World> {
     /// [`WorldConfigError`](super::WorldConfigError) if its sizes do not fit each other.
     pub fn freeze_on(
         &self,
-        numbers: Numbers,
+        numbers: ComputeType,
         device: Device,
     ) -> Result<FrozenWorld, super::WorldConfigError> {
         let world = World::new(self.architecture.model(), device)?;

@@ -1,7 +1,7 @@
 //! The device and the format of a network, on this machine.
 
 use super::fused;
-use super::module::Numbers;
+use super::module::ComputeType;
 use super::process::{self, CudaStatus};
 use super::shim;
 use crate::nn::{DeviceChoice, Precision};
@@ -74,7 +74,7 @@ pub(crate) fn has_format(choice: DeviceChoice, precision: Precision) -> bool {
 pub(crate) fn resolve(
     choice: DeviceChoice,
     precision: Precision,
-) -> Result<(Device, Vec<Numbers>), DeviceError> {
+) -> Result<(Device, Vec<ComputeType>), DeviceError> {
     let device = match (choice, process::cuda_status()) {
         (DeviceChoice::Cpu, _) => Device::Cpu,
         (DeviceChoice::Auto, CudaStatus::Devices(_)) => Device::Cuda(0),
@@ -105,9 +105,9 @@ pub(crate) fn resolve(
 
 /// The formats that may be the fastest on this processor, in the order of what they
 /// promise for a Chessformer: AMX multiplies bf16 faster than anything multiplies bytes.
-fn formats_of_cpu() -> Vec<Numbers> {
+fn formats_of_cpu() -> Vec<ComputeType> {
     let bf16 = process::prepare().cpu_bf16.then(|| Kind::BFloat16.into());
-    let mut formats: Vec<Numbers> = bf16.into_iter().chain([Kind::Float.into()]).collect();
+    let mut formats: Vec<ComputeType> = bf16.into_iter().chain([Kind::Float.into()]).collect();
     if let Some(int8) = fused::int8() {
         formats.insert(usize::from(!int8.is_preferred), int8.numbers);
     }

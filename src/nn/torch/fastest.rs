@@ -5,7 +5,7 @@
 //! that may be are tried once, and the [answer](super::answers) is kept.
 
 use super::answers::Answers;
-use super::{NetworkError, Numbers, TorchBackend, process};
+use super::{ComputeType, NetworkError, TorchBackend, process};
 use crate::chess::Game;
 use crate::encode::Input;
 use crate::nn::{Backend, Format, Precision, Speed};
@@ -40,14 +40,14 @@ const MARGIN: f64 = 0.05;
 /// What the first format fails by if the network runs in none.
 pub(super) fn choose(
     network: &str,
-    formats: &[Numbers],
-    freeze: impl Fn(Numbers) -> Result<TorchBackend, NetworkError>,
+    formats: &[ComputeType],
+    freeze: impl Fn(ComputeType) -> Result<TorchBackend, NetworkError>,
 ) -> Result<TorchBackend, NetworkError> {
     let processor = process::processor();
     // Nobody else measures meanwhile, and all of a process get one answer.
     let mut answers = Answers::of_user();
     if let Some(format) = answers.find(network, &processor) {
-        let is_it = |numbers: &&Numbers| Precision::from(**numbers) == format.precision;
+        let is_it = |numbers: &&ComputeType| Precision::from(**numbers) == format.precision;
         if let Some(&numbers) = formats.iter().find(is_it) {
             return Ok(freeze(numbers)?.with_format(format));
         }

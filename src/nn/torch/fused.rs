@@ -9,7 +9,7 @@ pub(crate) use infer::{
     rms_norm, takes_cached_attention, takes_convolution,
 };
 
-use super::module::Numbers;
+use super::module::ComputeType;
 use super::shim::{self, RawTensor, take_text};
 use std::ffi::c_char;
 use std::ptr;
@@ -46,7 +46,7 @@ pub(crate) struct Int8 {
     /// Whether no other kernels promise to be faster.
     pub is_preferred: bool,
     /// What networks are computed in then.
-    pub numbers: Numbers,
+    pub numbers: ComputeType,
 }
 
 /// The processor's kernels with dense layers in int8, if it has any.
@@ -55,7 +55,7 @@ pub(crate) fn int8() -> Option<Int8> {
     let has_kernels = shim::tessera_fused_int8(&mut is_preferred, &mut is_bf16);
     has_kernels.then_some(Int8 {
         is_preferred,
-        numbers: Numbers {
+        numbers: ComputeType {
             kind: if is_bf16 { Kind::BFloat16 } else { Kind::Float },
             int8: true,
         },

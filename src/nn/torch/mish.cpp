@@ -1,7 +1,10 @@
 // Mish and its derivative on the CPU, in the place of libtorch's kernels. Those
 // compute a hyperbolic tangent, a logarithm and an exponential of each number:
 // a sixth of the time of training on processors whose matrix units make products
-// cheap. One exponential is enough.
+// cheap. One exponential is enough:
+//
+//     mish(x) = x · tanh(ln(1 + e^x)) = x · t / (t + 2) with t = e^x · (e^x + 2)
+//     mish'(x) = t / (t + 2) + 4x · e^x · (e^x + 1) / (t + 2)²
 #include "kernels.h"
 #include "rms_norm.h"
 #include "shim.h"
@@ -33,7 +36,6 @@ template <typename T>
 TESSERA_INLINE void mish_body(const T* in, T* out, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     const float x = load(in[i]);
-    // x·tanh(ln(1 + e^x)) = x·t / (t + 2) with t = e^x·(e^x + 2).
     const float e = exponential_within_range(x);
     const float t = e * (e + 2.0f);
     store(x * (t / (t + 2.0f)), out + i);
@@ -45,7 +47,6 @@ TESSERA_INLINE void mish_backward_body(const T* gradient, const T* in, T* out,
                                        int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     const float x = load(in[i]);
-    // With e and t as above, the slope is t/(t + 2) + 4x·e·(e + 1)/(t + 2)².
     const float e = exponential_within_range(x);
     const float t = e * (e + 2.0f);
     const float inverse = 1.0f / (t + 2.0f);

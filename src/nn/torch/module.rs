@@ -35,7 +35,7 @@ impl From<tch::TchError> for TorchError {
 
 /// What a frozen network is computed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Numbers {
+pub struct ComputeType {
     /// The type of its floating-point numbers.
     pub kind: Kind,
     /// Whether dense layers of tokens multiply in int8, where they have kernels: on the
@@ -43,24 +43,24 @@ pub struct Numbers {
     pub int8: bool,
 }
 
-impl From<Kind> for Numbers {
-    fn from(kind: Kind) -> Numbers {
-        Numbers { kind, int8: false }
+impl From<Kind> for ComputeType {
+    fn from(kind: Kind) -> ComputeType {
+        ComputeType { kind, int8: false }
     }
 }
 
-impl From<Numbers> for Precision {
-    fn from(numbers: Numbers) -> Precision {
+impl From<ComputeType> for Precision {
+    fn from(numbers: ComputeType) -> Precision {
         match numbers {
-            Numbers { int8: true, .. } => Precision::Int8,
-            Numbers {
+            ComputeType { int8: true, .. } => Precision::Int8,
+            ComputeType {
                 kind: Kind::BFloat16,
                 ..
             } => Precision::Bf16,
-            Numbers {
+            ComputeType {
                 kind: Kind::Half, ..
             } => Precision::Fp16,
-            Numbers { .. } => Precision::F32,
+            ComputeType { .. } => Precision::F32,
         }
     }
 }

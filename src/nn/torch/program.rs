@@ -16,12 +16,12 @@ pub trait Program: Debug + Send + Sync {
     /// [`TorchError`] if the rows do not fit or the device fails.
     fn forward(&self, rows: &Tensor) -> Result<Vec<Tensor>, TorchError>;
 
-    /// The same in so many steps, with the futures that it imagined, if it does; without
+    /// The same in so many steps, with the futures that it foresees, if it does; without
     /// steps in as many as it was told to.
     ///
     /// # Errors
     /// As [`Program::forward`].
-    fn imagine(
+    fn foresee(
         &self,
         rows: &Tensor,
         _steps: Option<usize>,

@@ -2,6 +2,11 @@
 // each. libtorch composes them of a dozen operations: on processors whose matrix
 // units make products cheap a seventh of the time of an evaluation, and more of
 // a step of training.
+//
+//     y = x · s · w with s = (mean(x²) + ε)^-½
+//
+// over a token's numbers. Backward, with g = dy · w: dx = s · g − x · s³ · mean(g · x), and
+// dw = Σ dy · x · s over tokens.
 #include "rms_norm.h"
 #include "kernels.h"
 #include "shim.h"

@@ -1,6 +1,13 @@
 // Queries, keys and values out of their joint projection, by head, with queries and
 // keys turned by their positions (RoPE, Su et al. 2021): one pass over memory, and one
 // back. Of libtorch's operations it takes thirty, copies of halves most of them.
+//
+// With a and b the halves of a head's query or key, and θ the angles of its position,
+//
+//     a' = a ∘ cos θ − b ∘ sin θ
+//     b' = b ∘ cos θ + a ∘ sin θ
+//
+// and back by −θ: gradients are turned the other way.
 #include "kernels.h"
 #include "shim.h"
 

@@ -2,6 +2,13 @@
 // filtering F(4 × 4, 3 × 3) (Lavin and Gray, "Fast Algorithms for Convolutional
 // Neural Networks", 2016): a quarter of the multiplications. A board is four
 // tiles of 4 × 4 squares without remainder.
+//
+// Of a tile with its surroundings d [6, 6] and a filter g [3, 3] it is
+//
+//     Aᵀ · ((G · g · Gᵀ) ∘ (Bᵀ · d · B)) · A
+//
+// where filters are transformed once, and the products of all channels at each of the 36
+// points are one product of matrices.
 #include "winograd.h"
 #include "kernels.h"
 #include "shim.h"

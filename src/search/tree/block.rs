@@ -70,13 +70,13 @@ impl<'a> Block<'a> {
 
     /// Where the first two edges and the directory of the others are.
     #[inline]
-    pub(crate) fn ways(self) -> (Index, Index) {
+    pub(crate) fn edge_pointers(self) -> (Index, Index) {
         let word = self.arena.word(self.index).load(Acquire);
         (word as Index, (word >> 32) as Index)
     }
 
     /// Says where they are; only the thread that has locked the node may.
-    pub(crate) fn set_ways(self, pair: Index, directory: Index) {
+    pub(crate) fn set_edge_pointers(self, pair: Index, directory: Index) {
         let word = u64::from(pair) | u64::from(directory) << 32;
         self.arena.word(self.index).store(word, Release);
     }
@@ -101,13 +101,16 @@ mod tests {
                 spread: 0.0,
             };
             block.clear(&own);
-            block.set_ways(7, 9);
+            block.set_edge_pointers(7, 9);
             let kept = block.own();
             assert!(
                 (kept.q - q).abs() < 1e-7 && (kept.d - 0.2).abs() < 1e-5,
                 "{kept:?}"
             );
-            assert_eq!((kept.m, kept.weight, block.ways()), (77.5, 2.5, (7, 9)));
+            assert_eq!(
+                (kept.m, kept.weight, block.edge_pointers()),
+                (77.5, 2.5, (7, 9))
+            );
         }
     }
 }

@@ -44,7 +44,7 @@ impl Tree {
     /// Where edge `number` of a node of this header is, in the order of ranks.
     #[inline]
     fn edge_index(&self, header: NodeHeader, number: u32) -> Index {
-        let (pair, directory) = self.block(header).ways();
+        let (pair, directory) = self.block(header).edge_pointers();
         let (chunk, place) = if number < DIRECT {
             (pair, number)
         } else if number < 4 {
@@ -138,13 +138,13 @@ impl Tree {
     /// Finds memory for one more edge. The node is locked.
     fn make_room(&self, span: &mut Span, header: NodeHeader) -> Option<()> {
         let block = self.block(header);
-        let (pair, directory) = block.ways();
+        let (pair, directory) = block.edge_pointers();
         match header.count() {
-            0 => block.set_ways(self.allocate(span, PAIR)?, 0),
+            0 => block.set_edge_pointers(self.allocate(span, PAIR)?, 0),
             DIRECT => {
                 let [directory, chunk] = self.allocate_all(span, [DIRECTORY, PAIR])?;
                 self.set_slot(directory, 1, chunk);
-                block.set_ways(pair, directory);
+                block.set_edge_pointers(pair, directory);
             }
             NEAR => {
                 let [above, below, chunk] =
@@ -201,7 +201,7 @@ impl Tree {
         if header.moves() == 0 {
             return;
         }
-        let (pair, directory) = self.block(header).ways();
+        let (pair, directory) = self.block(header).edge_pointers();
         // Giving writes to what is given, so what leads on goes last.
         for first in (4..count).step_by(4) {
             give(self.edge_index(header, first), QUAD);

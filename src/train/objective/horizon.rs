@@ -18,7 +18,7 @@ use super::positions::PositionSamples;
 use super::{Narrow, Objective, Positions, Term, not_for, send};
 use crate::data::examples::{self, HorizonColumns};
 use crate::data::loader::Batch;
-use crate::network::diffusion::{Diffusion, DiffusionConfig, Futures, ImaginedFuture};
+use crate::network::diffusion::{DenoisedFuture, Diffusion, DiffusionConfig, Futures};
 use crate::network::{
     Architecture, ArchitectureConfig, ArchitectureError, Outputs, Parameter, Weights, bitboards,
 };
@@ -107,9 +107,9 @@ impl Narrow for HorizonSamples {
 pub(in crate::train) struct HorizonOutputs {
     present: Outputs,
     /// The future as it is learned, some of which is known.
-    future: Option<ImaginedFuture>,
+    future: Option<DenoisedFuture>,
     /// In a validation: the same when nothing is known, calibrated.
-    unaided: Option<ImaginedFuture>,
+    unaided: Option<DenoisedFuture>,
 }
 
 impl Horizon {
@@ -290,7 +290,7 @@ impl Objective for Horizon {
 
     fn forward(&self, weights: &Weights, samples: &HorizonSamples) -> HorizonOutputs {
         let (rows, wanted) = (samples.positions.rows(), self.positions.wanted());
-        let imagine = |futures: &Futures| self.model.imagine(weights, rows, futures, wanted);
+        let foresee = |futures: &Futures| self.model.foresee(weights, rows, futures, wanted);
         let Some(future) = &samples.future else {
             let present = self.positions.forward_rows(weights, rows);
             return HorizonOutputs {
@@ -299,15 +299,15 @@ impl Objective for Horizon {
                 unaided: None,
             };
         };
-        let aided = imagine(&future.known);
+        let aided = foresee(&future.known);
         let unaided = self
             .is_validation
-            .then(|| imagine(&self.model.unknown(rows)));
+            .then(|| foresee(&self.model.unknown(rows)));
         match unaided {
             Some(unaided) => HorizonOutputs {
                 present: unaided.present,
                 future: aided.future,
-                unaided: unaided.future.map(|future| ImaginedFuture {
+                unaided: unaided.future.map(|future| DenoisedFuture {
                     squares: future.squares + self.model.calibration(rows, self.config.horizon),
                     ..future
                 }),

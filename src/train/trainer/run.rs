@@ -235,7 +235,7 @@ impl Trainer {
         let memory = memory_stats::memory_stats().map(|memory| memory.physical_mem);
         let more = json!({
             "loss": measured.loss,
-            "carried": target_counts,
+            "target_counts": target_counts,
             "samples": self.samples,
             "rate": rate,
             "gradient_norm": measured.norm,

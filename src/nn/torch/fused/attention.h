@@ -1,5 +1,22 @@
 // The attention block, with biases that are generated from each board and that
-// attacks add to.
+// attacks add to. Of a board's tokens x [64, width] each head computes
+//
+//     P = softmax(Q · Kᵀ / √head_width + B + A)   [64, 64]
+//     attended = P · V                            [64, head_width]
+//
+// where Q, K and V are x times their weights, B = generator · gen_from (see bias.h), and A
+// adds worth₀ where a square attacks the other and worth₁ where the other attacks it. The
+// block is norm(x + gain · (attended of all heads · outputᵀ + bias)), see norm.h.
+//
+// Backward: with dX the gradient of X, and ∘ number by number,
+//
+//     dV = Pᵀ · dattended
+//     dP = dattended · Vᵀ
+//     dS = P ∘ (dP − Σ P ∘ dP), the sum by row, which is also the gradient of B
+//     dQ = dS · K / √head_width
+//     dK = dSᵀ · Q / √head_width
+//
+// and each worth's gradient is the sum of dS where it was added.
 #pragma once
 
 #include "bias.h"
@@ -78,29 +95,25 @@ TESSERA_INLINE int64_t part_width(const Attention& block, int64_t start) {
 template <typename Format>
 struct AttentionWeights {
   using T = typename Format::Number;
-  AskingWeights<T> asking;
+  GabWeights<T> gab;
   typename Format::Weights project, output;
   uint32_t* generator;
 
-  static int64_t asked(const Attention& block) { return block.heads * block.gab.generated; }
-
-  static size_t bytes(const Attention& block) {
-    return AskingWeights<T>::bytes(block.gab, asked(block)) +
-           Format::bytes(block.joint, block.width) + Format::bytes(block.width, block.width) +
-           Arena::bytes<uint32_t>(kPairs * block.gab.generated);
+  static int64_t gen_width(const Attention& block) {
+    return block.heads * block.gab.generated;
   }
 
   AttentionWeights(const Attention& block, Arena& arena)
-      : asking(block.gab, asked(block), arena),
+      : gab(block.gab, gen_width(block), arena),
         project(Format::take(block.joint, block.width, arena)),
         output(Format::take(block.width, block.width, arena)),
         generator(arena.take<uint32_t>(kPairs * block.gab.generated)) {}
 
   void pack(const Attention& block) const {
     const int64_t width = block.width, generated = block.gab.generated;
-    asking.pack(block.gab, asked(block));
+    gab.pack(block.gab, gen_width(block));
     thread_local Scratch scratch;
-    scratch.begin(Scratch::bytes<T>(block.joint * width));
+    scratch.begin();
     T* joined = scratch.take<T>(block.joint * width);
     join_projections(block, joined);
     for (int64_t start = 0; start < block.joint; start += width) {
@@ -123,27 +136,18 @@ void attention(const Attention& block, int64_t first, int64_t last) {
   const bool keeps = block.projected != nullptr;
   thread_local Scratch scratch;
   using Weights = AttentionWeights<Format>;
-  scratch.begin(bytes_for<Weights>(block) +
-                Asking<T>::bytes(block.gab, heads * generated, false) +
-                Format::token_bytes(most, width) +
-                Scratch::bytes<T>(most_rows * generated) +
-                Scratch::bytes<float>(most_rows * kPairs) +
-                Scratch::bytes<float>(kRows * joint) + Scratch::bytes<float>(width) +
-                Scratch::bytes<float>(kPairs) +
-                Scratch::bytes<uint32_t>(kSquares * head_width) +
-                Scratch::bytes<T>(most * joint) + Scratch::bytes<T>(most * width) +
-                Scratch::bytes<T>(kPairs));
+  scratch.begin();
   const auto weights = weights_of<Weights>(block, scratch);
-  Asking<T> asking(block.gab, heads * generated, weights.asking, false, scratch);
+  GenFrom<T> bias_input(block.gab, heads * generated, weights.gab, false, scratch);
   const auto token_buffer = Format::token_buffer(most, width, scratch);
-  auto* asked = scratch.take<T>(most_rows * generated);
+  auto* gen_from = scratch.take<T>(most_rows * generated);
   auto* bias = scratch.take<float>(most_rows * kPairs);
   auto* buffer = scratch.take<float>(kRows * joint);
   auto* row_buffer = scratch.take<float>(width);
   auto* products = scratch.take<float>(kPairs);
-  auto* panelled = scratch.take<uint32_t>(kSquares * head_width);
+  auto* packed = scratch.take<uint32_t>(kSquares * head_width);
   auto* projected_room = scratch.take<T>(most * joint);
-  auto* seen_room = scratch.take<T>(most * width);
+  auto* attended_room = scratch.take<T>(most * width);
   auto* shares_room = scratch.take<T>(kPairs);
   const T* output_bias = static_cast<const T*>(block.output_bias);
   const float scale = 1.0f / std::sqrt(static_cast<float>(head_width));
@@ -165,18 +169,18 @@ void attention(const Attention& block, int64_t first, int64_t last) {
                            }
                          });
     }
-    std::memset(asked, 0, static_cast<size_t>(most_rows * generated) * sizeof(T));
-    asking.forward(projected + 3 * width, joint, boards, asked);
-    product<T>({round_up_16(boards * heads), kPairs, generated}, asked, generated,
+    std::memset(gen_from, 0, static_cast<size_t>(most_rows * generated) * sizeof(T));
+    bias_input.forward(projected + 3 * width, joint, boards, gen_from);
+    product<T>({round_up_16(boards * heads), kPairs, generated}, gen_from, generated,
                weights.generator, kPairs, bias, kPairs, false);
-    T* seen = keeps ? static_cast<T*>(block.seen) + token * width : seen_room;
+    T* attended = keeps ? static_cast<T*>(block.attended) + token * width : attended_room;
     for (int64_t pair = 0; pair < boards * heads; ++pair) {
       const int64_t board = pair / heads, head = pair % heads;
       const T* query = projected + board * kSquares * joint + head * head_width;
       const T* key = query + width;
       const T* value = key + width;
-      panel_of_transpose(key, joint, head_width, kSquares, panelled);
-      product<T>({kSquares, kSquares, head_width}, query, joint, panelled, kSquares,
+      panel_of_transpose(key, joint, head_width, kSquares, packed);
+      product<T>({kSquares, kSquares, head_width}, query, joint, packed, kSquares,
                  products, kSquares, false);
       const int64_t place = (begin * heads + pair) * kPairs;
       T* shares = keeps ? static_cast<T*>(block.probabilities) + place : shares_room;
@@ -184,16 +188,16 @@ void attention(const Attention& block, int64_t first, int64_t last) {
           block.attacks ? block.attacks + (begin + board) * 2 * kSquares : nullptr;
       probabilities(products, bias + pair * kPairs, scale, attacks, block.worth + 2 * head,
                     shares);
-      panel(value, joint, kSquares, head_width, panelled);
-      T* out = seen + board * kSquares * width + head * head_width;
-      for_rows({kSquares, head_width, kSquares}, shares, kSquares, panelled, buffer,
+      panel(value, joint, kSquares, head_width, packed);
+      T* out = attended + board * kSquares * width + head * head_width;
+      for_rows({kSquares, head_width, kSquares}, shares, kSquares, packed, buffer,
                [&](int64_t row, const float* sums) {
                  for (int64_t i = 0; i < head_width; i += kLanes) {
                    store(load(sums + i), out + row * width + i);
                  }
                });
     }
-    for_tokens<Format>(tokens, width, token_buffer.read(seen, width, tokens),
+    for_tokens<Format>(tokens, width, token_buffer.read(attended, width, tokens),
                        weights.output, buffer, [&](int64_t row, const float* sums) {
                          const int64_t place = (token + row) * width;
                          norm_forward(block.norm, width, x + row * width, sums, output_bias,
@@ -248,39 +252,28 @@ void attention_backward(const Attention& block, const AttentionGradients& gradie
   const int64_t most_rows = (kChunk * heads + 31) / 32 * 32;
   constexpr int64_t most = kChunk * kSquares;
   thread_local Scratch scratch;
-  scratch.begin(AskingWeights<T>::bytes(block.gab, heads * generated) +
-                Asking<T>::bytes(block.gab, heads * generated, true) +
-                Scratch::bytes<T>(joint * width) + Scratch::bytes<uint32_t>(joint * width) +
-                Scratch::bytes<uint32_t>(width * width) +
-                Scratch::bytes<uint32_t>(kPairs * generated) +
-                2 * Scratch::bytes<T>(most_rows * generated) +
-                Scratch::bytes<T>(most_rows * kPairs) +
-                Scratch::bytes<float>(kRows * joint) + Scratch::bytes<float>(kPairs) +
-                Scratch::bytes<float>(most_rows * generated) +
-                3 * Scratch::bytes<uint32_t>(kPairs) + 2 * Scratch::bytes<T>(most * width) +
-                2 * Scratch::bytes<T>(most * joint) +
-                Scratch::bytes<uint32_t>(most * width + most_rows * kPairs));
-  const AskingWeights<T> asking_weights(block.gab, heads * generated, scratch);
-  asking_weights.pack(block.gab, heads * generated);
-  Asking<T> asking(block.gab, heads * generated, asking_weights, true, scratch);
+  scratch.begin();
+  const GabWeights<T> gab_weights(block.gab, heads * generated, scratch);
+  gab_weights.pack(block.gab, heads * generated);
+  GenFrom<T> bias_input(block.gab, heads * generated, gab_weights, true, scratch);
   auto* joined = scratch.take<T>(joint * width);
   auto* project = scratch.take<uint32_t>(joint * width);
   auto* output = scratch.take<uint32_t>(width * width);
   auto* generator = scratch.take<uint32_t>(kPairs * generated);
-  auto* asked = scratch.take<T>(most_rows * generated);
-  auto* turned_asked = scratch.take<T>(most_rows * generated);
+  auto* gen_from = scratch.take<T>(most_rows * generated);
+  auto* transposed_gen_from = scratch.take<T>(most_rows * generated);
   auto* slopes = scratch.take<T>(most_rows * kPairs);
   auto* buffer = scratch.take<float>(kRows * joint);
   auto* products = scratch.take<float>(kPairs);
-  auto* of_asked = scratch.take<float>(most_rows * generated);
+  auto* of_gen_from = scratch.take<float>(most_rows * generated);
   auto* small_panel = scratch.take<uint32_t>(kPairs);
   auto* small_panel_2 = scratch.take<uint32_t>(kPairs);
-  auto* small_turned = reinterpret_cast<T*>(scratch.take<uint32_t>(kPairs));
+  auto* small_transposed = reinterpret_cast<T*>(scratch.take<uint32_t>(kPairs));
   auto* inner = scratch.take<T>(most * width);
-  auto* seen_slopes = scratch.take<T>(most * width);
+  auto* attended_slopes = scratch.take<T>(most * width);
   auto* projected_slopes = scratch.take<T>(most * joint);
-  auto* turned = scratch.take<T>(most * joint);
-  auto* panelled = scratch.take<uint32_t>(most * width + most_rows * kPairs);
+  auto* transposed = scratch.take<T>(most * joint);
+  auto* packed = scratch.take<uint32_t>(most * width + most_rows * kPairs);
   join_projections(block, joined);
   panel(joined, width, joint, width, project);
   // The columns beyond the compressed squares.
@@ -302,12 +295,13 @@ void attention_backward(const Attention& block, const AttentionGradients& gradie
     for_rows({tokens, width, width}, inner, width, output, buffer,
              [&](int64_t row, const float* products) {
                for (int64_t i = 0; i < width; i += kLanes) {
-                 store(block.norm.gain * load(products + i), seen_slopes + row * width + i);
+                 store(block.norm.gain * load(products + i),
+                       attended_slopes + row * width + i);
                }
              });
-    const T* seen = static_cast<const T*>(block.seen) + token * width;
-    add_outer({width, width, tokens}, inner, width, seen, width, sums.output, turned,
-              panelled);
+    const T* attended = static_cast<const T*>(block.attended) + token * width;
+    add_outer({width, width, tokens}, inner, width, attended, width, sums.output, transposed,
+              packed);
 
     const T* projected = static_cast<const T*>(block.projected) + token * joint;
     for (int64_t pair = 0; pair < boards * heads; ++pair) {
@@ -316,7 +310,7 @@ void attention_backward(const Attention& block, const AttentionGradients& gradie
       const T* query = projected + place;
       const T* key = query + width;
       const T* value = key + width;
-      const T* of_seen = seen_slopes + board * kSquares * width + head * head_width;
+      const T* of_attended = attended_slopes + board * kSquares * width + head * head_width;
       const T* weights =
           static_cast<const T*>(block.probabilities) + (begin * heads + pair) * kPairs;
       T* logit_slopes = slopes + pair * kPairs;
@@ -333,34 +327,34 @@ void attention_backward(const Attention& block, const AttentionGradients& gradie
       const Sizes back{kSquares, head_width, kSquares};
 
       panel_of_transpose(value, joint, head_width, kSquares, small_panel);
-      product<T>({kSquares, kSquares, head_width}, of_seen, width, small_panel, kSquares,
+      product<T>({kSquares, kSquares, head_width}, of_attended, width, small_panel, kSquares,
                  products, kSquares, false);
-      transpose(weights, kSquares, kSquares, kSquares, small_turned);
-      panel(of_seen, width, kSquares, head_width, small_panel_2);
-      for_rows(back, small_turned, kSquares, small_panel_2, buffer,
+      transpose(weights, kSquares, kSquares, kSquares, small_transposed);
+      panel(of_attended, width, kSquares, head_width, small_panel_2);
+      for_rows(back, small_transposed, kSquares, small_panel_2, buffer,
                store_to(of_value, 1.0f));
       const uint64_t* attacks =
           block.attacks ? block.attacks + (begin + board) * 2 * kSquares : nullptr;
       logits_backward(products, weights, attacks, sums.worth + 2 * head, logit_slopes);
       panel(key, joint, kSquares, head_width, small_panel);
       for_rows(back, logit_slopes, kSquares, small_panel, buffer, store_to(of_query, scale));
-      transpose(logit_slopes, kSquares, kSquares, kSquares, small_turned);
+      transpose(logit_slopes, kSquares, kSquares, kSquares, small_transposed);
       panel(query, joint, kSquares, head_width, small_panel);
-      for_rows(back, small_turned, kSquares, small_panel, buffer, store_to(of_key, scale));
+      for_rows(back, small_transposed, kSquares, small_panel, buffer, store_to(of_key, scale));
     }
 
-    // The generator and what it was asked for.
+    // The generator and what it read.
     const int64_t rows = boards * heads, padded = (rows + 31) / 32 * 32;
     std::memset(slopes + rows * kPairs, 0,
                 static_cast<size_t>((padded - rows) * kPairs) * sizeof(T));
     const T* compressed = projected + 3 * width;
-    std::memset(asked, 0, static_cast<size_t>(padded * generated) * sizeof(T));
-    asking.forward(compressed, joint, boards, asked);
-    product<T>({padded, generated, kPairs}, slopes, kPairs, generator, generated, of_asked,
-               generated, false);
-    add_outer({generated, kPairs, padded}, asked, generated, slopes, kPairs,
-              sums.gab.generator, turned_asked, panelled);
-    asking.backward(compressed, joint, boards, of_asked, sums.gab,
+    std::memset(gen_from, 0, static_cast<size_t>(padded * generated) * sizeof(T));
+    bias_input.forward(compressed, joint, boards, gen_from);
+    product<T>({padded, generated, kPairs}, slopes, kPairs, generator, generated,
+               of_gen_from, generated, false);
+    add_outer({generated, kPairs, padded}, gen_from, generated, slopes, kPairs,
+              sums.gab.generator, transposed_gen_from, packed);
+    bias_input.backward(compressed, joint, boards, of_gen_from, sums.gab,
                     projected_slopes + 3 * width);
 
     T* out = static_cast<T*>(gradients.x) + token * width;
@@ -373,7 +367,7 @@ void attention_backward(const Attention& block, const AttentionGradients& gradie
              });
     const T* x = static_cast<const T*>(block.x) + token * width;
     add_outer({joint, width, tokens}, projected_slopes, joint, x, width, sums.projection,
-              turned, panelled);
+              transposed, packed);
   }
 }
 

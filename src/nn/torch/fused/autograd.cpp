@@ -79,12 +79,12 @@ const InstructionSet* instruction_set() {
 
 }  // namespace
 
-const Kernels* kernels(at::ScalarType type, bool quantised) {
+const Kernels* kernels(at::ScalarType type, bool int8) {
   const InstructionSet* set = instruction_set();
   if (set == nullptr) {
     return nullptr;
   }
-  if (quantised) {
+  if (int8) {
     return type == set->int8_type() ? &set->int8 : nullptr;
   }
   switch (type) {

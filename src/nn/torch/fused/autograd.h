@@ -15,13 +15,13 @@
 
 namespace tessera::fused {
 
-// The kernels of this processor, null if it has none for the type; with dense layers of
-// tokens in int8 where `quantised`.
-const Kernels* kernels(at::ScalarType type, bool quantised = false);
+// The kernels of this processor, null if it has none for the type; `int8` asks for those
+// whose dense layers of tokens multiply in it.
+const Kernels* kernels(at::ScalarType type, bool int8 = false);
 
 // The same for who cannot do without.
-inline const Kernels& kernels_for(at::ScalarType type, bool quantised = false) {
-  const Kernels* run = kernels(type, quantised);
+inline const Kernels& kernels_for(at::ScalarType type, bool int8 = false) {
+  const Kernels* run = kernels(type, int8);
   TORCH_CHECK(run != nullptr, "no kernels for tokens of ", type);
   return *run;
 }

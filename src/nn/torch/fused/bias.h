@@ -1,5 +1,11 @@
-// What the generator of biases is asked for (GAB, Lc0's smolgen): squares,
-// compressed, make a summary of the board, and that what each head asks.
+// What the generator of biases reads (GAB, Lc0's smolgen), by Lc0's names. Of a board whose
+// compressed squares end to end are c [64 · compress],
+//
+//     d = norm(silu(c · dense1ᵀ + b₁))          [hidden]
+//     gen_from = norm(silu(d · dense2ᵀ + b₂))   [heads · generated]
+//
+// where norm(x) = (x − mean) / √(variance + ε) · weight + bias and silu(x) = x · σ(x).
+// Parameters call dense1 `summary` and dense2 `heads`.
 #pragma once
 
 #include "feed_forward.h"
@@ -82,84 +88,60 @@ TESSERA_INLINE void silu_norm_backward(const GabNorm& norm, int64_t width, const
   }
 }
 
-// The weights of the summary and of what heads ask, as products read them; `asked` are
-// numbers asked for a board.
+// The weights of both as products read them; `gen_width` is heads · generated.
 template <typename T>
-struct AskingWeights {
-  uint32_t *summary, *heads;
+struct GabWeights {
+  uint32_t *dense1, *dense2;
 
-  static size_t bytes(const Gab& gab, int64_t asked) {
-    return Arena::bytes<uint32_t>(kSquares * gab.compress * gab.hidden) +
-           Arena::bytes<uint32_t>(gab.hidden * asked);
-  }
+  GabWeights(const Gab& gab, int64_t gen_width, Arena& arena)
+      : dense1(arena.take<uint32_t>(kSquares * gab.compress * gab.hidden)),
+        dense2(arena.take<uint32_t>(gab.hidden * gen_width)) {}
 
-  AskingWeights(const Gab& gab, int64_t asked, Arena& arena)
-      : summary(arena.take<uint32_t>(kSquares * gab.compress * gab.hidden)),
-        heads(arena.take<uint32_t>(gab.hidden * asked)) {}
-
-  void pack(const Gab& gab, int64_t asked) const {
+  void pack(const Gab& gab, int64_t gen_width) const {
     const int64_t squares = kSquares * gab.compress;
     panel_of_transpose(static_cast<const T*>(gab.summary), squares, squares, gab.hidden,
-                       summary);
-    panel_of_transpose(static_cast<const T*>(gab.heads), gab.hidden, gab.hidden, asked, heads);
+                       dense1);
+    panel_of_transpose(static_cast<const T*>(gab.heads), gab.hidden, gab.hidden, gen_width,
+                       dense2);
   }
 };
 
 // What a chunk needs; backward needs more.
 template <typename T>
-class Asking {
+class GenFrom {
  public:
-  static size_t bytes(const Gab& gab, int64_t asked, bool is_backward) {
-    const int64_t squares = kSquares * gab.compress;
-    const size_t forward =
-        Scratch::bytes<T>(kBoardRows * squares) + Scratch::bytes<T>(kBoardRows * gab.hidden) +
-        Scratch::bytes<float>(kBoardRows * (squares + gab.hidden + asked));
-    if (!is_backward) {
-      return forward;
-    }
-    return forward + Scratch::bytes<uint32_t>(squares * gab.hidden) +
-           Scratch::bytes<uint32_t>(gab.hidden * asked) +
-           Scratch::bytes<T>(kBoardRows * squares) +
-           Scratch::bytes<T>(kBoardRows * gab.hidden) +
-           Scratch::bytes<T>(kBoardRows * asked) +
-           Scratch::bytes<float>(kBoardRows * gab.hidden) +
-           Scratch::bytes<T>(kBoardRows * (gab.hidden + asked)) +
-           Scratch::bytes<uint32_t>(kBoardRows * (squares + gab.hidden));
-  }
-
-  Asking(const Gab& gab, int64_t asked, AskingWeights<T> weights, bool is_backward,
-         Scratch& scratch)
+  GenFrom(const Gab& gab, int64_t gen_width, GabWeights<T> weights, bool is_backward,
+          Scratch& scratch)
       : gab_(gab),
-        asked_(asked),
-        squares_width_(kSquares * gab.compress),
-        summary_(weights.summary),
-        heads_(weights.heads) {
+        gen_width_(gen_width),
+        inputs_(kSquares * gab.compress),
+        dense1_(weights.dense1),
+        dense2_(weights.dense2) {
     const int64_t hidden = gab.hidden;
-    squares_ = scratch.take<T>(kBoardRows * squares_width_);
+    squares_ = scratch.take<T>(kBoardRows * inputs_);
     normed_ = scratch.take<T>(kBoardRows * hidden);
-    products_ = scratch.take<float>(kBoardRows * (squares_width_ + hidden + asked));
+    products_ = scratch.take<float>(kBoardRows * (inputs_ + hidden + gen_width));
     if (is_backward) {
-      summary_back_ = scratch.take<uint32_t>(squares_width_ * hidden);
-      heads_back_ = scratch.take<uint32_t>(hidden * asked);
-      of_squares_ = scratch.take<T>(kBoardRows * squares_width_);
-      of_summary_ = scratch.take<T>(kBoardRows * hidden);
-      of_asked_ = scratch.take<T>(kBoardRows * asked);
+      dense1_back_ = scratch.take<uint32_t>(inputs_ * hidden);
+      dense2_back_ = scratch.take<uint32_t>(hidden * gen_width);
+      of_squares_ = scratch.take<T>(kBoardRows * inputs_);
+      of_dense1_ = scratch.take<T>(kBoardRows * hidden);
+      of_gen_from_ = scratch.take<T>(kBoardRows * gen_width);
       before_ = scratch.take<float>(kBoardRows * hidden);
-      turned_ = scratch.take<T>(kBoardRows * (hidden + asked));
-      panelled_ = scratch.take<uint32_t>(kBoardRows * (squares_width_ + hidden));
-      panel(static_cast<const T*>(gab.summary), squares_width_, hidden, squares_width_,
-            summary_back_);
-      panel(static_cast<const T*>(gab.heads), hidden, asked, hidden, heads_back_);
+      transposed_ = scratch.take<T>(kBoardRows * (hidden + gen_width));
+      packed_ = scratch.take<uint32_t>(kBoardRows * (inputs_ + hidden));
+      panel(static_cast<const T*>(gab.summary), inputs_, hidden, inputs_, dense1_back_);
+      panel(static_cast<const T*>(gab.heads), hidden, gen_width, hidden, dense2_back_);
     }
   }
 
-  // What is asked for of boards whose compressed squares are rows `stride` apart,
-  // [boards, asked].
+  // Of boards whose compressed squares are rows `stride` apart, [boards, gen_width].
   void forward(const T* compressed, int64_t stride, int64_t boards, T* out) {
-    summarise(compressed, stride, boards);
-    ask(boards);
+    dense1(compressed, stride, boards);
+    dense2(boards);
     for (int64_t board = 0; board < boards; ++board) {
-      silu_norm(gab_.heads_norm, asked_, products_ + board * asked_, out + board * asked_);
+      silu_norm(gab_.heads_norm, gen_width_, products_ + board * gen_width_,
+                out + board * gen_width_);
     }
   }
 
@@ -168,30 +150,30 @@ class Asking {
   void backward(const T* compressed, int64_t stride, int64_t boards, const float* gradient,
                 const GabSums& sums, T* of_compressed) {
     const int64_t hidden = gab_.hidden;
-    summarise(compressed, stride, boards);
+    dense1(compressed, stride, boards);
     std::memcpy(before_, products_, static_cast<size_t>(boards * hidden) * sizeof(float));
-    ask(boards);
-    std::memset(of_asked_, 0, static_cast<size_t>(kBoardRows * asked_) * sizeof(T));
+    dense2(boards);
+    std::memset(of_gen_from_, 0, static_cast<size_t>(kBoardRows * gen_width_) * sizeof(T));
     for (int64_t board = 0; board < boards; ++board) {
-      silu_norm_backward(gab_.heads_norm, asked_, products_ + board * asked_,
-                         gradient + board * asked_, of_asked_ + board * asked_,
+      silu_norm_backward(gab_.heads_norm, gen_width_, products_ + board * gen_width_,
+                         gradient + board * gen_width_, of_gen_from_ + board * gen_width_,
                          sums.heads_norm, sums.heads_bias);
     }
-    add_outer({asked_, hidden, kBoardRows}, of_asked_, asked_, normed_, hidden, sums.heads,
-              turned_, panelled_);
-    product<T>({16, hidden, asked_}, of_asked_, asked_, heads_back_, hidden, products_,
-               hidden, false);
-    std::memset(of_summary_, 0, static_cast<size_t>(kBoardRows * hidden) * sizeof(T));
+    add_outer({gen_width_, hidden, kBoardRows}, of_gen_from_, gen_width_, normed_, hidden,
+              sums.heads, transposed_, packed_);
+    product<T>({16, hidden, gen_width_}, of_gen_from_, gen_width_, dense2_back_, hidden,
+               products_, hidden, false);
+    std::memset(of_dense1_, 0, static_cast<size_t>(kBoardRows * hidden) * sizeof(T));
     for (int64_t board = 0; board < boards; ++board) {
       silu_norm_backward(gab_.summary_norm, hidden, before_ + board * hidden,
-                         products_ + board * hidden, of_summary_ + board * hidden,
+                         products_ + board * hidden, of_dense1_ + board * hidden,
                          sums.summary_norm, sums.summary_bias);
     }
-    add_outer({hidden, squares_width_, kBoardRows}, of_summary_, hidden, squares_,
-              squares_width_, sums.summary, turned_, panelled_);
-    product<T>({16, squares_width_, hidden}, of_summary_, hidden, summary_back_,
-               squares_width_, products_, squares_width_, false);
-    for (int64_t i = 0; i < boards * squares_width_; i += kLanes) {
+    add_outer({hidden, inputs_, kBoardRows}, of_dense1_, hidden, squares_, inputs_,
+              sums.summary, transposed_, packed_);
+    product<T>({16, inputs_, hidden}, of_dense1_, hidden, dense1_back_, inputs_, products_,
+               inputs_, false);
+    for (int64_t i = 0; i < boards * inputs_; i += kLanes) {
       store(load(products_ + i), of_squares_ + i);
     }
     for (int64_t token = 0; token < boards * kSquares; ++token) {
@@ -201,30 +183,30 @@ class Asking {
   }
 
  private:
-  // Of the boards' squares to the summary before silu, in `products_`.
-  void summarise(const T* compressed, int64_t stride, int64_t boards) {
-    std::memset(squares_ + boards * squares_width_, 0,
-                static_cast<size_t>((kBoardRows - boards) * squares_width_) * sizeof(T));
+  // c · dense1ᵀ + b1 of the boards, in `products_`.
+  void dense1(const T* compressed, int64_t stride, int64_t boards) {
+    std::memset(squares_ + boards * inputs_, 0,
+                static_cast<size_t>((kBoardRows - boards) * inputs_) * sizeof(T));
     for (int64_t token = 0; token < boards * kSquares; ++token) {
       std::memcpy(squares_ + token * gab_.compress, compressed + token * stride,
                   static_cast<size_t>(gab_.compress) * sizeof(T));
     }
-    product<T>({16, gab_.hidden, squares_width_}, squares_, squares_width_, summary_,
-               gab_.hidden, products_, gab_.hidden, false);
+    product<T>({16, gab_.hidden, inputs_}, squares_, inputs_, dense1_, gab_.hidden, products_,
+               gab_.hidden, false);
     add_bias(static_cast<const T*>(gab_.summary_bias), gab_.hidden, boards);
   }
 
-  // From there to what the heads ask before silu, in `products_`.
-  void ask(int64_t boards) {
+  // From there d · dense2ᵀ + b2, in `products_`.
+  void dense2(int64_t boards) {
     const int64_t hidden = gab_.hidden;
     std::memset(normed_, 0, static_cast<size_t>(kBoardRows * hidden) * sizeof(T));
     for (int64_t board = 0; board < boards; ++board) {
       silu_norm(gab_.summary_norm, hidden, products_ + board * hidden,
                 normed_ + board * hidden);
     }
-    product<T>({16, asked_, hidden}, normed_, hidden, heads_, asked_, products_, asked_,
-               false);
-    add_bias(static_cast<const T*>(gab_.heads_bias), asked_, boards);
+    product<T>({16, gen_width_, hidden}, normed_, hidden, dense2_, gen_width_, products_,
+               gen_width_, false);
+    add_bias(static_cast<const T*>(gab_.heads_bias), gen_width_, boards);
   }
 
   void add_bias(const T* bias, int64_t width, int64_t boards) {
@@ -237,13 +219,14 @@ class Asking {
   }
 
   const Gab& gab_;
-  int64_t asked_, squares_width_;
-  const uint32_t *summary_, *heads_;
+  int64_t gen_width_, inputs_;
+  const uint32_t *dense1_, *dense2_;
   T *squares_, *normed_;
   float* products_;
   // For backward alone.
-  uint32_t *summary_back_ = nullptr, *heads_back_ = nullptr, *panelled_ = nullptr;
-  T *of_squares_ = nullptr, *of_summary_ = nullptr, *of_asked_ = nullptr, *turned_ = nullptr;
+  uint32_t *dense1_back_ = nullptr, *dense2_back_ = nullptr, *packed_ = nullptr;
+  T *of_squares_ = nullptr, *of_dense1_ = nullptr, *of_gen_from_ = nullptr;
+  T* transposed_ = nullptr;
   float* before_ = nullptr;
 };
 

@@ -94,7 +94,7 @@ struct Attention {
   void* y;
   // For backward: [boards · 64, joint], [boards · heads, 64, 64],
   // [boards · 64, width]; null in inference.
-  void *projected, *probabilities, *seen;
+  void *projected, *probabilities, *attended;
   NormSaved saved;
   // Its weights as kernels of its kind pack them; null where they do so at each call.
   const void* packed;

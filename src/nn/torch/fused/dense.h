@@ -1,4 +1,8 @@
-// Dense layers that read the same tokens, each followed by mish.
+// Dense layers that read the same tokens, each followed by mish: mish(x · weightᵀ + bias).
+// They are computed as one layer, whose weights are theirs end to end.
+//
+// Backward, with h = x · weightᵀ + bias: dh = dy ∘ mish'(h), dx = dh · weight and
+// dweight = dhᵀ · x.
 #pragma once
 
 #include "feed_forward.h"
@@ -31,17 +35,13 @@ struct DenseWeights {
   float* biases;
   typename Format::Weights joint;
 
-  static size_t bytes(const DenseLayers& layers) {
-    return Arena::bytes<float>(layers.joint) + Format::bytes(layers.joint, layers.width);
-  }
-
   DenseWeights(const DenseLayers& layers, Arena& arena)
       : biases(arena.take<float>(layers.joint)),
         joint(Format::take(layers.joint, layers.width, arena)) {}
 
   void pack(const DenseLayers& layers) const {
     thread_local Scratch scratch;
-    scratch.begin(Scratch::bytes<T>(layers.joint * layers.width));
+    scratch.begin();
     T* rows = scratch.take<T>(layers.joint * layers.width);
     join_rows(layers, rows, biases);
     Format::pack(rows, layers.joint, joint);
@@ -54,8 +54,7 @@ void dense(const DenseLayers& layers, int64_t first_board, int64_t last_board) {
   const int64_t width = layers.width, joint = layers.joint;
   thread_local Scratch scratch;
   using Weights = DenseWeights<Format>;
-  scratch.begin(bytes_for<Weights>(layers) + Format::token_bytes(kSquares, width) +
-                Scratch::bytes<float>(kRows * joint) + Scratch::bytes<T>(joint));
+  scratch.begin();
   const auto weights = weights_of<Weights>(layers, scratch);
   const float* biases = weights.biases;
   const auto tokens = Format::token_buffer(kSquares, width, scratch);
@@ -95,20 +94,16 @@ void dense_backward(const DenseLayers& layers, const DenseGradients& gradients,
   const int64_t wider = width > joint ? width : joint;
   constexpr int64_t most = kChunk * kSquares;
   thread_local Scratch scratch;
-  scratch.begin(Scratch::bytes<T>(joint * width) + Scratch::bytes<float>(joint) +
-                Scratch::bytes<uint32_t>(joint * width) +
-                Scratch::bytes<float>(kRows * wider) +
-                2 * Scratch::bytes<T>(most * joint) +
-                Scratch::bytes<uint32_t>(most * width));
+  scratch.begin();
   auto* weights = scratch.take<T>(joint * width);
   auto* biases = scratch.take<float>(joint);
-  auto* panelled = scratch.take<uint32_t>(joint * width);
+  auto* packed = scratch.take<uint32_t>(joint * width);
   auto* buffer = scratch.take<float>(kRows * wider);
   auto* slopes = scratch.take<T>(most * joint);
-  auto* turned = scratch.take<T>(most * joint);
+  auto* transposed = scratch.take<T>(most * joint);
   auto* tokens_panel = scratch.take<uint32_t>(most * width);
   join_rows(layers, weights, biases);
-  panel(weights, width, joint, width, panelled);
+  panel(weights, width, joint, width, packed);
   std::memset(slopes, 0, static_cast<size_t>(most * joint) * sizeof(T));
   const Tiles tiles;
   for (int64_t begin = first_board; begin < last_board; begin += kChunk) {
@@ -131,14 +126,14 @@ void dense_backward(const DenseLayers& layers, const DenseGradients& gradients,
       }
     }
     T* of_x = static_cast<T*>(gradients.x) + token * width;
-    for_rows({tokens, width, joint}, slopes, joint, panelled, buffer,
+    for_rows({tokens, width, joint}, slopes, joint, packed, buffer,
              [&](int64_t row, const float* products) {
                for (int64_t i = 0; i < width; i += kLanes) {
                  store(load(products + i), of_x + row * width + i);
                }
              });
     add_outer({joint, width, tokens}, slopes, joint,
-              static_cast<const T*>(layers.x) + token * width, width, sums.weights, turned,
+              static_cast<const T*>(layers.x) + token * width, width, sums.weights, transposed,
               tokens_panel);
   }
 }

@@ -1,4 +1,8 @@
-// From bitboards to tokens.
+// From bitboards to tokens: y = h ∘ multiply + add with h = features · weightᵀ + bias, where
+// each square has its own rows of `multiply` and `add`.
+//
+// Backward: dh = dy ∘ multiply, dmultiply = Σ dy ∘ h and dadd = Σ dy over boards,
+// dbias = Σ dh over tokens and dweight = dhᵀ · features. Features have no gradient.
 #pragma once
 
 #include "feed_forward.h"
@@ -56,10 +60,6 @@ template <typename T>
 struct EmbeddingWeights {
   uint32_t* panel;
 
-  static size_t bytes(const Embedding& layer) {
-    return Arena::bytes<uint32_t>(layer.inputs * layer.width);
-  }
-
   EmbeddingWeights(const Embedding& layer, Arena& arena)
       : panel(arena.take<uint32_t>(layer.inputs * layer.width)) {}
 
@@ -74,7 +74,7 @@ void embedding(const Embedding& layer, int64_t first_board, int64_t last_board) 
   const int64_t width = layer.width, inputs = layer.inputs;
   thread_local Scratch scratch;
   using Weights = EmbeddingWeights<T>;
-  scratch.begin(bytes_for<Weights>(layer) + Scratch::bytes<float>(kRows * width));
+  scratch.begin();
   const uint32_t* weight = weights_of<Weights>(layer, scratch).panel;
   auto* buffer = scratch.take<float>(kRows * width);
   const T* bias = static_cast<const T*>(layer.bias);
@@ -105,11 +105,10 @@ void embedding_backward(const Embedding& layer, const EmbeddingGradients& gradie
   const int64_t width = layer.width, inputs = layer.inputs;
   constexpr int64_t most = kChunk * kSquares;
   thread_local Scratch scratch;
-  scratch.begin(2 * Scratch::bytes<T>(most * width) +
-                Scratch::bytes<uint32_t>(most * inputs));
+  scratch.begin();
   auto* slopes = scratch.take<T>(most * width);
-  auto* turned = scratch.take<T>(most * width);
-  auto* panelled = scratch.take<uint32_t>(most * inputs);
+  auto* transposed = scratch.take<T>(most * width);
+  auto* packed = scratch.take<uint32_t>(most * inputs);
   const Tiles tiles;
   for (int64_t begin = first_board; begin < last_board; begin += kChunk) {
     const int64_t boards = last_board - begin < kChunk ? last_board - begin : kChunk;
@@ -132,7 +131,7 @@ void embedding_backward(const Embedding& layer, const EmbeddingGradients& gradie
     }
     add_outer({width, inputs, tokens}, slopes, width,
               static_cast<const T*>(layer.features) + token * inputs, inputs, sums.weight,
-              turned, panelled);
+              transposed, packed);
   }
 }
 

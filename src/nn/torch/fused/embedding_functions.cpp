@@ -123,18 +123,19 @@ char* tessera_fused_inputs(const Tensor* rows, const Tensor* attacks, int64_t wi
     TORCH_CHECK(words.is_cpu() && words.scalar_type() == at::kLong && words.dim() == 2,
                 "rows of ", words.sizes());
     const int64_t boards = words.size(0);
-    const int64_t more = counts.defined() && counts.dim() == 3 ? counts.size(2) : 0;
+    const int64_t attackers = counts.defined() && counts.dim() == 3 ? counts.size(2) : 0;
     if (counts.defined()) {
-      expect(counts, at::kByte, {boards, kSquares, more});
+      expect(counts, at::kByte, {boards, kSquares, attackers});
     }
-    TORCH_CHECK(words.size(1) >= kBoards + kScalars && kBoards + kScalars + 2 + more <= width,
+    TORCH_CHECK(words.size(1) >= kBoards + kScalars &&
+                    kBoards + kScalars + 2 + attackers <= width,
                 "rows too short, or features too few");
     Tensor features = at::empty({boards, kSquares, width}, like->scalar_type());
     const Inputs inputs{words.size(1),
                         width,
                         static_cast<const uint64_t*>(words.const_data_ptr()),
                         static_cast<const uint8_t*>(data(counts)),
-                        more,
+                        attackers,
                         features.mutable_data_ptr()};
     on_boards(like->scalar_type(), boards, [&](const auto& run, auto first, auto last) {
       run.inputs(inputs, first, last);

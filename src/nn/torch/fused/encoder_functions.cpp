@@ -17,7 +17,7 @@ namespace {
 
 // What a block is besides its tensors. Heads and the epsilon of biases are those of
 // attention.
-struct Numbers {
+struct Constants {
   double gain, epsilon;
   int64_t heads = 0;
   double epsilon_of_bias = 0.0;
@@ -29,15 +29,15 @@ struct Numbers {
     context->saved_data["epsilon_of_bias"] = epsilon_of_bias;
   }
 
-  static Numbers of(AutogradContext* context) {
+  static Constants of(AutogradContext* context) {
     auto& saved = context->saved_data;
     return {saved["gain"].toDouble(), saved["epsilon"].toDouble(), saved["heads"].toInt(),
             saved["epsilon_of_bias"].toDouble()};
   }
 };
 
-NormEnd norm_of(const Numbers& numbers, const Tensor& weight, const Tensor& bias) {
-  return {static_cast<float>(numbers.gain), static_cast<float>(numbers.epsilon),
+NormEnd norm_of(const Constants& constants, const Tensor& weight, const Tensor& bias) {
+  return {static_cast<float>(constants.gain), static_cast<float>(constants.epsilon),
           bias.defined(), data(weight), data(bias)};
 }
 
@@ -67,7 +67,7 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     kInputs,
     kProjected = kInputs,
     kProbabilities,
-    kSeen,
+    kAttended,
     kNormal,
     kInverse,
     kSaved,
@@ -77,18 +77,18 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     return 3 * saved[kX].size(-1) + round_up_32(saved[kCompress].size(0));
   }
 
-  static Attention block(const Numbers& numbers, const variable_list& saved,
+  static Attention block(const Constants& constants, const variable_list& saved,
                          const Tensor& worth) {
     const Tensor& x = saved[kX];
-    const int64_t width = x.size(-1), heads = numbers.heads;
+    const int64_t width = x.size(-1), heads = constants.heads;
     Attention attention{};
     attention.boards = x.numel() / (kSquares * width);
     attention.width = width;
     attention.heads = heads;
     attention.head_width = width / heads;
     attention.joint = joint_of(saved);
-    attention.norm = norm_of(numbers, saved[kNormWeight], saved[kNormBias]);
-    attention.gab = gab_of(&saved[kCompress], numbers.epsilon_of_bias);
+    attention.norm = norm_of(constants, saved[kNormWeight], saved[kNormBias]);
+    attention.gab = gab_of(&saved[kCompress], constants.epsilon_of_bias);
     attention.x = data(x);
     attention.query_key = data(saved[kQueryKey]);
     attention.value = data(saved[kValue]);
@@ -101,7 +101,7 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     }
     attention.projected = saved[kProjected].mutable_data_ptr();
     attention.probabilities = saved[kProbabilities].mutable_data_ptr();
-    attention.seen = saved[kSeen].mutable_data_ptr();
+    attention.attended = saved[kAttended].mutable_data_ptr();
     attention.saved = {saved[kNormal].mutable_data_ptr(),
                        saved[kInverse].mutable_data_ptr<float>()};
     return attention;
@@ -141,8 +141,8 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
                         const std::optional<Tensor>& worth, int64_t heads, double gain,
                         double epsilon, double epsilon_of_bias) {
     const at::AutoDispatchBelowAutograd below;
-    const Numbers numbers{gain, epsilon, heads, epsilon_of_bias};
-    numbers.save(context);
+    const Constants constants{gain, epsilon, heads, epsilon_of_bias};
+    constants.save(context);
     variable_list saved(inputs.begin(), inputs.end());
     saved.push_back(norm_bias.value_or(Tensor()));
     saved.push_back(attacks.value_or(Tensor()));
@@ -159,7 +159,7 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     saved.push_back(at::empty({tokens}, at::kFloat));
     const Tensor worths = worth_of(saved);
     Tensor y = like(x, x.sizes());
-    Attention attention = block(numbers, saved, worths);
+    Attention attention = block(constants, saved, worths);
     attention.y = y.mutable_data_ptr();
     on_boards(x.scalar_type(), boards, [&](const auto& run, auto first, auto last) {
       run.attention(attention, first, last);
@@ -174,15 +174,16 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     const at::ScalarType type = x.scalar_type();
     const Tensor gradient = outputs[0].to(type).contiguous();
     const Tensor worths = worth_of(saved);
-    const Attention attention = block(Numbers::of(context), saved, worths);
+    const Attention attention = block(Constants::of(context), saved, worths);
     Tensor of_x = like(x, x.sizes());
     const Gab& gab = attention.gab;
-    const int64_t width = attention.width, asked = attention.heads * gab.generated;
+    const int64_t width = attention.width, gen_width = attention.heads * gab.generated;
     const int64_t workers = workers_for(attention.boards);
     const Sums sums(
         workers, {attention.joint * width, width * width, width, 2 * attention.heads, width,
-                  width, gab.hidden * kSquares * gab.compress, gab.hidden, asked * gab.hidden,
-                  asked, gab.generated * kPairs, gab.hidden, gab.hidden, asked, asked});
+                  width, gab.hidden * kSquares * gab.compress, gab.hidden,
+                  gen_width * gab.hidden, gen_width, gab.generated * kPairs, gab.hidden,
+                  gab.hidden, gen_width, gen_width});
     const AttentionGradients gradients{data(gradient), of_x.mutable_data_ptr()};
     const Kernels& run = kernels_for(type);
     share(attention.boards, workers, [&](int64_t worker, int64_t first, int64_t last) {
@@ -239,12 +240,12 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
   }
 
   static Tensor infer(const variable_list& inputs, const Tensor& weights,
-                      const Numbers& numbers, bool int8) {
-    check(inputs, numbers.heads);
+                      const Constants& constants, bool int8) {
+    check(inputs, constants.heads);
     const Tensor& x = inputs[kX];
     const Tensor worths = worth_of(inputs);
     Tensor y = like(x, x.sizes());
-    Attention attention = block(numbers, inputs, worths);
+    Attention attention = block(constants, inputs, worths);
     attention.y = y.mutable_data_ptr();
     const Kernels& run = kernels_for(x.scalar_type(), int8, {attention.width});
     attention.packed = packed(run.pack_attention, attention, weights);
@@ -289,13 +290,13 @@ struct FeedForwardFunction : torch::autograd::Function<FeedForwardFunction> {
     }
   }
 
-  static FeedForward block(const Numbers& numbers, const variable_list& saved) {
+  static FeedForward block(const Constants& constants, const variable_list& saved) {
     const Tensor& x = saved[kX];
     const int64_t width = x.size(-1);
     FeedForward block{x.numel() / (kSquares * width),
                       width,
                       saved[kWiden].size(0),
-                      norm_of(numbers, saved[kNormWeight], saved[kNormBias]),
+                      norm_of(constants, saved[kNormWeight], saved[kNormBias]),
                       data(x),
                       data(saved[kWiden]),
                       data(saved[kWidenBias]),
@@ -315,8 +316,8 @@ struct FeedForwardFunction : torch::autograd::Function<FeedForwardFunction> {
                         const std::optional<Tensor>& norm_bias, double gain,
                         double epsilon) {
     const at::AutoDispatchBelowAutograd below;
-    const Numbers numbers{gain, epsilon};
-    numbers.save(context);
+    const Constants constants{gain, epsilon};
+    constants.save(context);
     variable_list saved = {x,           widen,       widen_bias, narrow,
                            narrow_bias, norm_weight, norm_bias.value_or(Tensor())};
     saved = contiguous(saved);
@@ -327,7 +328,7 @@ struct FeedForwardFunction : torch::autograd::Function<FeedForwardFunction> {
     saved.push_back(like(x, {tokens, width}));
     saved.push_back(at::empty({tokens}, at::kFloat));
     Tensor y = like(x, x.sizes());
-    FeedForward feed_forward = block(numbers, saved);
+    FeedForward feed_forward = block(constants, saved);
     feed_forward.y = y.mutable_data_ptr();
     on_boards(x.scalar_type(), boards, [&](const auto& run, auto first, auto last) {
       run.feed_forward(feed_forward, first, last);
@@ -341,7 +342,7 @@ struct FeedForwardFunction : torch::autograd::Function<FeedForwardFunction> {
     const Tensor& x = saved[kX];
     const at::ScalarType type = x.scalar_type();
     const Tensor gradient = outputs[0].to(type).contiguous();
-    const FeedForward feed_forward = block(Numbers::of(context), saved);
+    const FeedForward feed_forward = block(Constants::of(context), saved);
     Tensor of_x = like(x, x.sizes());
     const int64_t width = feed_forward.width, hidden = feed_forward.hidden;
     const int64_t workers = workers_for(feed_forward.boards);
@@ -378,11 +379,11 @@ struct FeedForwardFunction : torch::autograd::Function<FeedForwardFunction> {
   }
 
   static Tensor infer(const variable_list& inputs, const Tensor& weights,
-                      const Numbers& numbers, bool int8) {
+                      const Constants& constants, bool int8) {
     check(inputs);
     const Tensor& x = inputs[kX];
     Tensor y = like(x, x.sizes());
-    FeedForward feed_forward = block(numbers, inputs);
+    FeedForward feed_forward = block(constants, inputs);
     feed_forward.y = y.mutable_data_ptr();
     const Kernels& run =
         kernels_for(x.scalar_type(), int8, {feed_forward.width, feed_forward.hidden});

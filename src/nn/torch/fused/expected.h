@@ -43,16 +43,16 @@ inline void expect_gab(const at::Tensor* weights, at::ScalarType type, int64_t w
   TORCH_CHECK(squares.dim() == 2 && summary.dim() == 2 && generator.dim() == 2,
               "weights of no generator of biases");
   const int64_t compress = squares.size(0), hidden = summary.size(0);
-  const int64_t generated = generator.size(1), asked = heads * generated;
+  const int64_t generated = generator.size(1), gen_width = heads * generated;
   TORCH_CHECK(compress > 0 && whole({hidden, generated}), "widths that have no kernels");
   expect(squares, type, {compress, width});
   expect(summary, type, {hidden, kSquares * compress});
   for (int weight = 2; weight < 5; ++weight) {
     expect(weights[weight], type, {hidden});
   }
-  expect(weights[5], type, {asked, hidden});
+  expect(weights[5], type, {gen_width, hidden});
   for (int weight = 6; weight < 9; ++weight) {
-    expect(weights[weight], type, {asked});
+    expect(weights[weight], type, {gen_width});
   }
   expect(generator, type, {kPairs, generated});
 }

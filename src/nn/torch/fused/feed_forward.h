@@ -1,4 +1,11 @@
-// The feed-forward block.
+// The feed-forward block, norm(x + gain · (mish(x · widenᵀ + b) · narrowᵀ + c)): see norm.h.
+//
+// Backward, from the gradient g of what the norm is of, with h = x · widenᵀ + b:
+//
+//     dh = gain · (g · narrow) ∘ mish'(h)
+//     dx = dh · widen + g
+//     dnarrow = gain · gᵀ · mish(h)
+//     dwiden = dhᵀ · x
 #pragma once
 
 #include "norm.h"
@@ -15,19 +22,15 @@ using fused::kSquares;
 // The buffers have room for A and for B.
 template <typename T>
 TESSERA_INLINE void add_outer(Sizes sizes, const T* a, int64_t a_stride, const T* b,
-                              int64_t b_stride, float* c, T* turned, uint32_t* panelled) {
-  transpose(a, a_stride, sizes.k, sizes.m, turned);
-  panel(b, b_stride, sizes.k, sizes.n, panelled);
-  product<T>(sizes, turned, sizes.k, panelled, sizes.n, c, sizes.n, true);
+                              int64_t b_stride, float* c, T* transposed, uint32_t* packed) {
+  transpose(a, a_stride, sizes.k, sizes.m, transposed);
+  panel(b, b_stride, sizes.k, sizes.n, packed);
+  product<T>(sizes, transposed, sizes.k, packed, sizes.n, c, sizes.n, true);
 }
 
 template <typename Format>
 struct FeedForwardWeights {
   typename Format::Weights widen, narrow;
-
-  static size_t bytes(const FeedForward& block) {
-    return Format::bytes(block.hidden, block.width) + Format::bytes(block.width, block.hidden);
-  }
 
   FeedForwardWeights(const FeedForward& block, Arena& arena)
       : widen(Format::take(block.hidden, block.width, arena)),
@@ -47,10 +50,7 @@ void feed_forward(const FeedForward& block, int64_t first, int64_t last) {
   const int64_t wider = width > hidden ? width : hidden;
   thread_local Scratch scratch;
   using Weights = FeedForwardWeights<Format>;
-  scratch.begin(bytes_for<Weights>(block) + Format::token_bytes(kSquares, width) +
-                Format::token_bytes(kSquares, hidden) +
-                Scratch::bytes<float>((kRows + 1) * wider) +
-                Scratch::bytes<T>(kSquares * hidden));
+  scratch.begin();
   const auto weights = weights_of<Weights>(block, scratch);
   const auto tokens = Format::token_buffer(kSquares, width, scratch);
   const auto wide_tokens = Format::token_buffer(kSquares, hidden, scratch);
@@ -92,18 +92,15 @@ void feed_forward_backward(const FeedForward& block, const FeedForwardGradients&
   const int64_t wider = width > hidden ? width : hidden;
   constexpr int64_t most = kChunk * kSquares;
   thread_local Scratch scratch;
-  scratch.begin(2 * Scratch::bytes<uint32_t>(width * hidden) +
-                Scratch::bytes<float>(kRows * wider) + Scratch::bytes<T>(most * width) +
-                2 * Scratch::bytes<T>(most * hidden) + Scratch::bytes<T>(most * wider) +
-                Scratch::bytes<uint32_t>(most * wider));
+  scratch.begin();
   auto* widen = scratch.take<uint32_t>(width * hidden);
   auto* narrow = scratch.take<uint32_t>(width * hidden);
   auto* buffer = scratch.take<float>(kRows * wider);
   auto* inner = scratch.take<T>(most * width);
   auto* active = scratch.take<T>(most * hidden);
   auto* widened = scratch.take<T>(most * hidden);
-  auto* turned = scratch.take<T>(most * wider);
-  auto* panelled = scratch.take<uint32_t>(most * wider);
+  auto* transposed = scratch.take<T>(most * wider);
+  auto* packed = scratch.take<uint32_t>(most * wider);
   panel(static_cast<const T*>(block.widen), width, hidden, width, widen);
   panel(static_cast<const T*>(block.narrow), hidden, width, hidden, narrow);
   const Tiles tiles;
@@ -129,8 +126,8 @@ void feed_forward_backward(const FeedForward& block, const FeedForwardGradients&
                  store(load(sums.widen_bias + i) + g, sums.widen_bias + i);
                }
              });
-    add_outer({width, hidden, tokens}, inner, width, active, hidden, sums.narrow, turned,
-              panelled);
+    add_outer({width, hidden, tokens}, inner, width, active, hidden, sums.narrow, transposed,
+              packed);
     T* out = static_cast<T*>(gradients.x) + token * width;
     for_rows({tokens, width, hidden}, widened, hidden, widen, buffer,
              [&](int64_t row, const float* products) {
@@ -139,8 +136,8 @@ void feed_forward_backward(const FeedForward& block, const FeedForwardGradients&
                        out + row * width + i);
                }
              });
-    add_outer({hidden, width, tokens}, widened, hidden, x, width, sums.widen, turned,
-              panelled);
+    add_outer({hidden, width, tokens}, widened, hidden, x, width, sums.widen, transposed,
+              packed);
   }
 }
 

@@ -1,7 +1,13 @@
 // How dense layers of tokens multiply: numbers as they are, or as bytes.
 //
 // As bytes, each token and the weights of each output have a scale of their own: dynamic
-// quantisation by row, as PyTorch and llama.cpp have it. Sums are exact in 32 bits.
+// quantisation by row, as PyTorch and llama.cpp have it. Sums are exact in 32 bits. With
+// s = max |x| of a token / its largest integer, t likewise of an output's weights w, and
+// integers X = round(x / s) + zero point and W = round(w / t),
+//
+//     x · w ≈ s · t · (Σ X · W − zero point · Σ W)
+//
+// where the last sum is known beforehand.
 // Processors multiply bytes at up to four times the rate of f32 and twice that of bf16.
 #pragma once
 
@@ -32,15 +38,9 @@ struct Exact {
     Tokens read(const T* rows, int64_t stride, int64_t) const { return {rows, stride}; }
   };
 
-  static size_t bytes(int64_t outputs, int64_t inputs) {
-    return Arena::bytes<uint32_t>(outputs * inputs);
-  }
-
   static Weights take(int64_t outputs, int64_t inputs, Arena& arena) {
     return {arena.take<uint32_t>(outputs * inputs), inputs};
   }
-
-  static size_t token_bytes(int64_t, int64_t) { return 0; }
 
   static TokenBuffer token_buffer(int64_t, int64_t, Arena&) { return {}; }
 
@@ -173,19 +173,10 @@ struct Quantised {
     }
   };
 
-  static size_t bytes(int64_t outputs, int64_t inputs) {
-    return Arena::bytes<uint32_t>(outputs * inputs / 4) + Arena::bytes<float>(outputs) +
-           Arena::bytes<int32_t>(outputs);
-  }
-
   static Weights take(int64_t outputs, int64_t inputs, Arena& arena) {
     auto* panel = arena.take<uint32_t>(outputs * inputs / 4);
     auto* scales = arena.take<float>(outputs);
     return {panel, scales, arena.take<int32_t>(outputs), inputs};
-  }
-
-  static size_t token_bytes(int64_t tokens, int64_t inputs) {
-    return Arena::bytes<uint8_t>(tokens * inputs) + Arena::bytes<float>(tokens);
   }
 
   static TokenBuffer token_buffer(int64_t tokens, int64_t inputs, Arena& arena) {
@@ -195,7 +186,7 @@ struct Quantised {
 
   TESSERA_MEMBER static void pack(const T* weights, int64_t outputs, Weights to) {
     thread_local Scratch scratch;
-    scratch.begin(Scratch::bytes<uint8_t>(outputs * to.inputs));
+    scratch.begin();
     auto* rows = scratch.take<uint8_t>(outputs * to.inputs);
     for (int64_t output = 0; output < outputs; ++output) {
       uint8_t* row = rows + output * to.inputs;

@@ -1,4 +1,10 @@
-// A step of NAdam in one pass over memory.
+// A step of NAdam in one pass over memory. With the gradient g,
+//
+//     mean ← β₁ · mean + (1 − β₁) · g
+//     square ← β₂ · square + (1 − β₂) · g²
+//     direction = (fresh · g + kept · mean) / (√(correction · square) + ε)
+//
+// where the caller makes the last three factors of β₁, β₂, and the count of steps.
 #pragma once
 
 #include "blocks.h"

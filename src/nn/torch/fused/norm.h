@@ -1,4 +1,12 @@
-// The residual and the norm at the end of a block.
+// The residual and the norm at the end of a block: with z = x + gain · (f(x) + bias),
+//
+//     n = (z − mean) / √(variance + ε)
+//     y = n ∘ weight + shift
+//
+// over a token's numbers; RMSNorm where it is not centred: without mean and shift.
+//
+// Backward, with w = dy ∘ weight: dz = (w − mean(w) − n · mean(w ∘ n)) / √(variance + ε), the
+// first mean only where it is centred.
 #pragma once
 
 #include "blocks.h"

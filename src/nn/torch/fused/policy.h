@@ -1,5 +1,14 @@
 // The policy head: attention from the square that a piece leaves to the square
-// that it reaches.
+// that it reaches. With q and k the queries and keys of a board's squares,
+//
+//     S = q · kᵀ / √width                                            [64, 64]
+//     promotion from f to t and piece p: S[f, t] + k[t] · promotion[p]
+//
+// and a move's logit is the one of them that stands at its place.
+//
+// Backward: dS takes in the gradients of the promotions from f to t; dq = dS · k / √width,
+// dk = dSᵀ · q / √width, and to dk[t] and dpromotion[p] goes the sum over f of the gradient of
+// p times the other.
 #pragma once
 
 #include "feed_forward.h"
@@ -37,8 +46,6 @@ template <typename Format>
 struct PolicyWeights {
   typename Format::Weights queries, keys;
 
-  static size_t bytes(const Policy& head) { return 2 * Format::bytes(head.width, head.width); }
-
   PolicyWeights(const Policy& head, Arena& arena)
       : queries(Format::take(head.width, head.width, arena)),
         keys(Format::take(head.width, head.width, arena)) {}
@@ -56,15 +63,12 @@ void policy(const Policy& head, int64_t first_board, int64_t last_board) {
   const int64_t width = head.width, joint = 2 * width;
   thread_local Scratch scratch;
   using Weights = PolicyWeights<Format>;
-  scratch.begin(bytes_for<Weights>(head) + Format::token_bytes(kSquares, width) +
-                Scratch::bytes<float>(kRows * width) + Scratch::bytes<float>(kPlaces) +
-                Scratch::bytes<uint32_t>(kSquares * width) +
-                Scratch::bytes<T>(kSquares * joint));
+  scratch.begin();
   const auto weights = weights_of<Weights>(head, scratch);
   const auto tokens = Format::token_buffer(kSquares, width, scratch);
   auto* buffer = scratch.take<float>(kRows * width);
   auto* logits = scratch.take<float>(kPlaces);
-  auto* panelled = scratch.take<uint32_t>(kSquares * width);
+  auto* packed = scratch.take<uint32_t>(kSquares * width);
   auto* projected_room = scratch.take<T>(kSquares * joint);
   const T* biases[2] = {static_cast<const T*>(head.query_bias),
                         static_cast<const T*>(head.key_bias)};
@@ -86,17 +90,17 @@ void policy(const Policy& head, int64_t first_board, int64_t last_board) {
                          });
     }
     const T* keys = projected + width;
-    panel_of_transpose(keys, joint, width, kSquares, panelled);
-    product<T>({kSquares, kSquares, width}, projected, joint, panelled, kSquares, logits,
+    panel_of_transpose(keys, joint, width, kSquares, packed);
+    product<T>({kSquares, kSquares, width}, projected, joint, packed, kSquares, logits,
                kSquares, false);
     for (int64_t i = 0; i < kPairs; i += kLanes) {
       store(load(logits + i) * scale, logits + i);
     }
     for (int64_t to = 0; to < kFiles; ++to) {
       for (int64_t piece = 0; piece < kPromotions; ++piece) {
-        const float more = dot(keys + (56 + to) * joint, pieces + piece * width, width);
+        const float extra = dot(keys + (56 + to) * joint, pieces + piece * width, width);
         for (int64_t from = 0; from < kFiles; ++from) {
-          logits[promotion(from, to, piece)] = logits[last_pair(from, to)] + more;
+          logits[promotion(from, to, piece)] = logits[last_pair(from, to)] + extra;
         }
       }
     }
@@ -113,20 +117,16 @@ void policy_backward(const Policy& head, const PolicyGradients& gradients,
   const int64_t width = head.width, joint = 2 * width;
   constexpr int64_t most = kChunk * kSquares;
   thread_local Scratch scratch;
-  scratch.begin(Scratch::bytes<uint32_t>(joint * width) +
-                Scratch::bytes<float>(kRows * width) + Scratch::bytes<float>(kPlaces) +
-                2 * Scratch::bytes<T>(kPairs) + Scratch::bytes<uint32_t>(kSquares * width) +
-                2 * Scratch::bytes<T>(most * joint) +
-                Scratch::bytes<uint32_t>(most * width));
+  scratch.begin();
   auto* project = scratch.take<uint32_t>(joint * width);
   auto* buffer = scratch.take<float>(kRows * width);
   auto* logits = scratch.take<float>(kPlaces);
   auto* slopes = scratch.take<T>(kPairs);
-  auto* turned_slopes = scratch.take<T>(kPairs);
+  auto* transposed_slopes = scratch.take<T>(kPairs);
   auto* small_panel = scratch.take<uint32_t>(kSquares * width);
   auto* projected_slopes = scratch.take<T>(most * joint);
-  auto* turned = scratch.take<T>(most * joint);
-  auto* panelled = scratch.take<uint32_t>(most * width);
+  auto* transposed = scratch.take<T>(most * joint);
+  auto* packed = scratch.take<uint32_t>(most * width);
   panel(static_cast<const T*>(head.query), width, width, width, project);
   panel(static_cast<const T*>(head.key), width, width, width,
         project + width * width / kPair<T>);
@@ -143,12 +143,12 @@ void policy_backward(const Policy& head, const PolicyGradients& gradients,
       for (int64_t move = 0; move < kPolicy; ++move) {
         logits[head.places[move]] = of_moves[move];
       }
-      float more[kFiles][kPromotions] = {};
+      float extra[kFiles][kPromotions] = {};
       for (int64_t from = 0; from < kFiles; ++from) {
         for (int64_t to = 0; to < kFiles; ++to) {
           for (int64_t piece = 0; piece < kPromotions; ++piece) {
             const float g = logits[promotion(from, to, piece)];
-            more[to][piece] += g;
+            extra[to][piece] += g;
             logits[last_pair(from, to)] += g;
           }
         }
@@ -175,11 +175,11 @@ void policy_backward(const Policy& head, const PolicyGradients& gradients,
                    store(load(sums.query_bias + i) + g, sums.query_bias + i);
                  }
                });
-      transpose(slopes, kSquares, kSquares, kSquares, turned_slopes);
+      transpose(slopes, kSquares, kSquares, kSquares, transposed_slopes);
       panel(queries, joint, kSquares, width, small_panel);
-      for_rows({kSquares, width, kSquares}, turned_slopes, kSquares, small_panel, buffer,
+      for_rows({kSquares, width, kSquares}, transposed_slopes, kSquares, small_panel, buffer,
                [&](int64_t row, const float* products) {
-                 const float* pulls = row >= 56 ? more[row - 56] : nullptr;
+                 const float* pulls = row >= 56 ? extra[row - 56] : nullptr;
                  for (int64_t i = 0; i < width; i += kLanes) {
                    Vector g = load(products + i);
                    for (int64_t piece = 0; pulls != nullptr && piece < kPromotions; ++piece) {
@@ -201,8 +201,8 @@ void policy_backward(const Policy& head, const PolicyGradients& gradients,
                }
              });
     add_outer({joint, width, tokens}, projected_slopes, joint,
-              static_cast<const T*>(head.x) + token * width, width, sums.projection, turned,
-              panelled);
+              static_cast<const T*>(head.x) + token * width, width, sums.projection,
+              transposed, packed);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace tessera::TESSERA_ISA {
 
@@ -150,68 +151,105 @@ TESSERA_INLINE Mish mish(Vector x) {
   return {x * (t * inverse), t * inverse + x * bend};
 }
 
-// Memory of so many bytes that kernels take piece by piece.
+// Memory that is taken piece by piece, each at a multiple of 64 bytes.
 class Arena {
  public:
-  Arena(void* memory, size_t size) : memory_(static_cast<char*>(memory)), size_(size) {}
+  // Counts what would be taken: nothing can be read or written there.
+  Arena() : Arena(nullptr, SIZE_MAX) {}
 
-  // What is reckoned up beforehand is enough, or the reckoning is wrong.
+  Arena(void* memory, size_t size)
+      : memory_(reinterpret_cast<uintptr_t>(memory)), size_(size) {}
+
   template <typename T>
   T* take(int64_t count) {
-    const size_t wanted = bytes<T>(count);
-    if (wanted > size_ - used_) {
-      throw std::bad_alloc();
+    const size_t wanted = (static_cast<size_t>(count) * sizeof(T) + 63) / 64 * 64;
+    if (wanted > size_ - taken_) {
+      grow(wanted);
     }
-    char* place = memory_ + used_;
-    used_ += wanted;
+    const uintptr_t place = memory_ + taken_;
+    taken_ += wanted;
     return reinterpret_cast<T*>(place);
   }
 
-  template <typename T>
-  static size_t bytes(int64_t count) {
-    return (static_cast<size_t>(count) * sizeof(T) + 63) / 64 * 64;
-  }
+  size_t taken() const { return taken_; }
 
  protected:
-  char* memory_;
-  size_t size_, used_ = 0;
+  // Makes room for a piece that does not fit.
+  virtual void grow(size_t) { throw std::bad_alloc(); }
+
+  uintptr_t memory_;
+  size_t size_, taken_ = 0;
 };
 
-// Memory that lasts as long as the thread.
+// Memory that lasts as long as the thread, and grows with what is taken of it: nobody
+// states sizes twice.
 class Scratch : public Arena {
  public:
   Scratch() : Arena(nullptr, 0) {}
-  ~Scratch() { std::free(memory_); }
+  ~Scratch() { release(); }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  // Begins anew with at least so much room; what was taken before is gone.
-  void begin(size_t bytes) {
-    used_ = 0;
-    if (bytes <= size_) {
-      return;
+  // Begins anew; what was taken before is gone.
+  void begin() {
+    taken_ = 0;
+#ifdef __SANITIZE_ADDRESS__
+    // Every piece by itself, so that writing beyond one is seen.
+    release();
+#else
+    if (latest_ != nullptr && latest_->before != nullptr) {
+      // In one block the next time.
+      const size_t all = all_;
+      release();
+      grow(all);
     }
-    std::free(memory_);
-    size_ = 0;
-    memory_ = static_cast<char*>(std::aligned_alloc(64, bytes));
-    if (memory_ == nullptr) {
+#endif
+  }
+
+ private:
+  // Stands before the memory of each block.
+  struct alignas(64) Block {
+    Block* before;
+  };
+
+  void grow(size_t wanted) override {
+    void* memory = std::aligned_alloc(64, sizeof(Block) + wanted);
+    if (memory == nullptr) {
       throw std::bad_alloc();
     }
-    size_ = bytes;
+    latest_ = new (memory) Block{latest_};
+    memory_ = reinterpret_cast<uintptr_t>(latest_ + 1);
+    size_ = wanted;
+    taken_ = 0;
+    all_ += wanted;
   }
+
+  void release() {
+    while (latest_ != nullptr) {
+      std::free(std::exchange(latest_, latest_->before));
+    }
+    size_ = 0;
+    all_ = 0;
+  }
+
+  Block* latest_ = nullptr;
+  // Bytes of all blocks.
+  size_t all_ = 0;
 };
 
-// Scratch that the weights of a block take: none where they are packed beforehand.
+// Bytes of the weights of a block as its products read them.
 template <typename Weights, typename Block>
-TESSERA_INLINE size_t bytes_for(const Block& block) {
-  return block.packed != nullptr ? 0 : Weights::bytes(block);
+TESSERA_INLINE size_t packed_bytes(const Block& block) {
+  Arena counted;
+  Weights(block, counted);
+  return counted.taken();
 }
 
-// The weights of a block as its products read them: packed beforehand, or here.
+// These weights: packed beforehand, or here.
 template <typename Weights, typename Block>
 TESSERA_INLINE Weights weights_of(const Block& block, Scratch& scratch) {
   if (block.packed != nullptr) {
-    Arena there(const_cast<void*>(block.packed), Weights::bytes(block));
+    Arena there(const_cast<void*>(block.packed), packed_bytes<Weights>(block));
     return Weights(block, there);
   }
   Weights weights(block, scratch);
@@ -222,7 +260,7 @@ TESSERA_INLINE Weights weights_of(const Block& block, Scratch& scratch) {
 // Packs the weights of a block into `out` unless that is null; the bytes that it takes.
 template <typename Weights, typename Block>
 int64_t pack(const Block& block, void* out) {
-  const size_t bytes = Weights::bytes(block);
+  const size_t bytes = packed_bytes<Weights>(block);
   if (out != nullptr) {
     Arena there(out, bytes);
     Weights(block, there).pack(block);

@@ -249,7 +249,7 @@ fn what_is_right_costs_nothing_and_what_is_wrong_by_its_weight() {
     let mut outputs = objective.forward(&network, &samples);
     let count = outputs.present_terms();
     let values = |outputs: &HorizonOutputs| objective.values(outputs, &samples).split_off(count);
-    let right = || ImaginedFuture {
+    let right = || DenoisedFuture {
         squares: sure(&future.squares, 13),
         moves: Some(sure(&future.moves, 1858)),
     };

@@ -61,9 +61,9 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Spin {
             min: 0,
             max: 100,
-            get: |settings| settings.player.options.imagination_steps as u64,
+            get: |settings| settings.player.options.diffusion_steps as u64,
             set: |settings, value| {
-                settings.player.options.imagination_steps = value as usize;
+                settings.player.options.diffusion_steps = value as usize;
                 settings.player.backend.network.decoding.steps = (value as usize).max(1);
             },
         },

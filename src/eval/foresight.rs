@@ -12,7 +12,7 @@ use tch::{Device, Kind, Tensor};
 
 /// What is counted of positions.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Imagination {
+pub struct Foresight {
     /// Positions with a move to find.
     pub positions: u32,
     /// Those in which the network's first move is it.
@@ -55,13 +55,13 @@ pub struct PlyCounts {
     pub consistent: u32,
 }
 
-impl Imagination {
+impl Foresight {
     /// Of a network that looks so many plies ahead.
     #[must_use]
-    pub fn new(horizon: usize) -> Imagination {
-        Imagination {
+    pub fn new(horizon: usize) -> Foresight {
+        Foresight {
             plies: vec![PlyCounts::default(); horizon],
-            ..Imagination::default()
+            ..Foresight::default()
         }
     }
 
@@ -83,7 +83,7 @@ impl Imagination {
         let rows = Tensor::from_slice(words).view([columns.len() as i64, -1]);
         let rows = rows.to_device(device);
         let began = Instant::now();
-        let (outputs, foreseen) = network.imagine(&rows, Some(steps))?;
+        let (outputs, foreseen) = network.foresee(&rows, Some(steps))?;
         let logits = outputs[policy].to_kind(Kind::Float).to_device(Device::Cpu);
         self.elapsed += began.elapsed();
         let moves = logits.size()[1] as usize;
@@ -228,7 +228,7 @@ mod tests {
     }
 
     fn judge(real: &str, imagined: &Foreseen, chosen: u16) -> Vec<PlyCounts> {
-        let mut found = Imagination::new(3);
+        let mut found = Foresight::new(3);
         let input = Input::encode(&Game::default());
         found.judge(&input, &plies(real), imagined, chosen);
         found.plies

@@ -6,17 +6,17 @@ use crate::chess::Game;
 use shakmaty::{Move, Position};
 use std::collections::BTreeMap;
 
-/// What an engine has said of a position so far.
+/// The latest that an engine has said of a position.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct LatestInfo {
     /// The latest judgement of each rank that is no bound.
     exact: BTreeMap<usize, Info>,
     /// The latest judgement of the first rank, be it a bound.
     first: Option<Info>,
 }
 
-impl Said {
-    pub(super) fn hear(&mut self, info: Info) {
+impl LatestInfo {
+    pub(super) fn update(&mut self, info: Info) {
         if info.multipv == 1 {
             self.first = Some(info.clone());
         }
@@ -81,14 +81,14 @@ mod tests {
         Info::parse(line).unwrap()
     }
 
-    fn said(lines: &[&str]) -> Said {
-        let mut said = Said::default();
-        lines.iter().for_each(|line| said.hear(info(line)));
+    fn said(lines: &[&str]) -> LatestInfo {
+        let mut said = LatestInfo::default();
+        lines.iter().for_each(|line| said.update(info(line)));
         said
     }
 
     /// First moves and scores.
-    fn told(said: &Said, best: &str) -> Option<Vec<(String, EngineScore)>> {
+    fn told(said: &LatestInfo, best: &str) -> Option<Vec<(String, EngineScore)>> {
         let game = Game::default();
         let lines = said.lines(&game, game.parse_move(best).unwrap())?;
         let told = |line: &Line| (game.format_move(line.moves[0]), line.score);
@@ -123,6 +123,6 @@ mod tests {
     fn a_bound_is_better_than_nothing() {
         let said = said(&["info depth 1 score cp 9 lowerbound pv e2e4"]);
         assert_eq!(told(&said, "e2e4"), pairs(&[("e2e4", 9)]));
-        assert_eq!(told(&Said::default(), "e2e4"), None);
+        assert_eq!(told(&LatestInfo::default(), "e2e4"), None);
     }
 }

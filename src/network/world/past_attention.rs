@@ -1,4 +1,4 @@
-//! Attention over time: what a square learns of itself in earlier steps.
+//! Attention to the past: what a square learns of itself in earlier steps.
 
 use super::past::Past;
 use crate::network::layers::{Linear, Norm};
@@ -12,7 +12,7 @@ const EPSILON: f64 = 1e-5;
 /// Attention of each square to itself now and in earlier steps. There are few steps, so
 /// that plain products cost least.
 #[derive(Debug)]
-pub(super) struct TimeAttention {
+pub(super) struct PastAttention {
     heads: i64,
     norm: Norm,
     /// Queries, keys and values.
@@ -22,11 +22,11 @@ pub(super) struct TimeAttention {
     output: Linear,
 }
 
-impl TimeAttention {
+impl PastAttention {
     /// Adds the block's parameters. It adds nothing at the start.
-    pub fn build(builder: &mut Builder, width: i64, heads: i64, context: i64) -> TimeAttention {
+    pub fn build(builder: &mut Builder, width: i64, heads: i64, context: i64) -> PastAttention {
         let dense = |output| Dense::per_token(width, output).without_bias();
-        TimeAttention {
+        PastAttention {
             heads,
             norm: builder.norm("norm", width, true, EPSILON),
             projection: builder.linear("qkv", dense(3 * width), Part::Main),

@@ -13,6 +13,8 @@ use tch::{Device, Kind, Tensor};
 pub(in crate::network) enum Mask {
     /// Itself and those before it; there are no earlier ones in a cache.
     Causal,
+    /// All of them.
+    Full,
     /// One new token a row sees itself and all in the cache, but for so many tokens of
     /// padding before its game, i64 [B].
     Cached(Option<Tensor>),
@@ -77,7 +79,7 @@ impl SelfAttention {
             {
                 fused::cached_attention(&query, [&key, &value], padding.as_ref())
             }
-            Mask::Cached(None) => attention(&query, &key, &value, None, false),
+            Mask::Full | Mask::Cached(None) => attention(&query, &key, &value, None, false),
             Mask::Cached(Some(padding)) => {
                 let mask = behind(padding, key.size()[2]);
                 attention(&query, &key, &value, Some(&mask), false)

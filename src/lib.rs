@@ -21,8 +21,9 @@
 //! | [`play`] | the contract of players: limits, control, reports, choice, [`play::Agent`] |
 //! | [`search`] | PUCT: tree, selection, batched gathering, backup, stopping, time; knows [`nn::Backend`], never torch |
 //! | [`agent`] | the agents that can be chosen: `mcts` (a search), `policy`, `value`, `human` |
-//! | [`player`] | a network, its agent and their options, kept from move to move; what [`uci`] answers with |
+//! | [`player`] | a network, its agent and their options, kept from move to move; what `uci` and `serve` answer with |
 //! | [`uci`] | parsing, the option table, the session, info lines |
+//! | [`serve`] | every agent over HTTP: moves, evaluations, analyses as they grow |
 //! | [`data`] | training records: PGN, Lc0 chunks, packed shards; the examples drawn out of them, sampling and statistics |
 //! | [`train`] | objectives, optimizer, schedules, checkpoints, metrics |
 //! | [`eval`] | measuring players and networks: puzzles, test suites, people's moves, the bench |
@@ -44,6 +45,7 @@
 //! | [Options](guide::options) | every UCI option |
 //! | [Networks](guide::networks) | networks of other programs, in and out |
 //! | [Explain](guide::explain) | what a network sees in a position |
+//! | [Over HTTP](guide::serve) | `tessera serve`: endpoints, limits, access |
 //! | [Methods](guide::methods) | how the engine and the trainer work, and what each method gained |
 //! | [Training](guide::training) | data, configuration, running, many devices |
 //! | [Formats](guide::formats) | network files, shards, games with scores, chunks, runs |
@@ -79,6 +81,8 @@ pub mod player;
 mod scoped_threads;
 pub mod search;
 pub mod selfplay;
+#[cfg(feature = "serve")]
+pub mod serve;
 #[cfg(all(test, feature = "torch"))]
 #[path = "../tests/skip.rs"]
 mod skip;

@@ -12,6 +12,8 @@ mod map;
 mod perft;
 mod readme;
 mod search;
+#[cfg(feature = "serve")]
+mod serve;
 mod skip;
 mod tablebase;
 mod uci;

@@ -1,0 +1,131 @@
+//! `tessera serve`: an API over HTTP.
+
+use super::options::SearchArguments;
+use super::output::print;
+use anyhow::{Context, bail};
+use clap::Args;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+use tessera::agent::AgentKind;
+use tessera::nn::BackendKind;
+use tessera::serve::{self, Config, Limits, Tokens};
+
+/// Memory of a search tree, in MiB.
+const TREE: usize = 64;
+/// Memory for evaluations that are remembered, in MiB.
+const CACHE: usize = 128;
+/// Requests a second that a client may make where others than this machine can ask.
+const PUBLIC_RATE: u32 = 20;
+
+/// Play and analyse over HTTP, for pages and programs
+#[derive(Args)]
+pub struct Arguments {
+    /// Port to listen on; 0 chooses a free one
+    #[arg(long, default_value_t = 8080)]
+    port: u16,
+    /// Address to listen on. Others than this machine's own need --token-file or --open
+    #[arg(long, default_value_t = IpAddr::from(Ipv4Addr::LOCALHOST), value_name = "ADDRESS")]
+    bind: IpAddr,
+    /// File of the tokens that let a client in, one a line
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Let everybody in who can reach the address
+    #[arg(long, conflicts_with = "token_file")]
+    open: bool,
+    /// Origin of a page elsewhere that may ask, such as https://example.org; may be repeated
+    #[arg(long = "origin", value_name = "ORIGIN")]
+    origins: Vec<String>,
+    /// Agent that plays unless a request says otherwise
+    #[arg(long, value_enum, default_value_t)]
+    agent: AgentKind,
+    /// What evaluates positions
+    #[arg(long, value_enum, default_value_t)]
+    backend: BackendKind,
+    #[command(flatten)]
+    search: SearchArguments,
+    #[command(flatten)]
+    limits: LimitArguments,
+}
+
+/// What a request, a client and all of them together may take.
+#[derive(Args)]
+struct LimitArguments {
+    /// Most nodes of a search
+    #[arg(long, default_value_t = Limits::default().nodes, value_parser = clap::value_parser!(u64).range(1..))]
+    max_nodes: u64,
+    /// Most seconds of a search
+    #[arg(long, default_value_t = Limits::default().time.as_secs(), value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    max_seconds: u64,
+    /// Searches that run at once; 0 is one a processor core
+    #[arg(long, default_value_t = 0)]
+    parallel: u16,
+    /// Requests that may wait for a place
+    #[arg(long, default_value_t = Limits::default().queue as u32)]
+    queue: u32,
+    /// Search trees that are kept for games that go on, each of 64 MiB; 0 is four a core
+    #[arg(long, default_value_t = 0)]
+    trees: u16,
+    /// Requests a second of one client; 0 sets no limit. Without it there is none on this
+    /// machine, and 20 for others
+    #[arg(long)]
+    rate: Option<u32>,
+    /// Streams that one client may have open
+    #[arg(long, default_value_t = Limits::default().streams as u16)]
+    streams: u16,
+}
+
+impl Arguments {
+    pub fn run(self) -> anyhow::Result<()> {
+        let is_local = self.bind.is_loopback();
+        if !is_local && self.token_file.is_none() && !self.open {
+            bail!(
+                "--bind {} lets others in: name who may ask by --token-file, or say --open",
+                self.bind
+            );
+        }
+        let tokens = self.token_file.as_deref().map(Tokens::read).transpose()?;
+        let mut player = self.search.settings(self.agent, self.backend, TREE)?;
+        if player.options.search.hash + player.backend.cache == TREE {
+            // One cache serves all trees.
+            player.options.search.hash = TREE;
+            player.backend.cache = CACHE;
+        }
+        let limits = self.limits.limits(is_local);
+        player.backend.threads = limits.parallel;
+        let config = Config {
+            address: SocketAddr::new(self.bind, self.port),
+            player,
+            tokens,
+            origins: self.origins,
+            limits,
+        };
+        let mut told = Ok(());
+        serve::run(config, |address| {
+            told = print(&format!("listening on http://{address}\n"));
+        })
+        .context("serve")?;
+        told
+    }
+}
+
+impl LimitArguments {
+    fn limits(&self, is_local: bool) -> Limits {
+        let mut limits = Limits {
+            nodes: self.max_nodes,
+            time: Duration::from_secs(self.max_seconds),
+            queue: self.queue as usize,
+            rate: self.rate.unwrap_or(if is_local { 0 } else { PUBLIC_RATE }),
+            streams: self.streams.into(),
+            ..Limits::default()
+        };
+        limits.default_time = limits.default_time.min(limits.time);
+        if self.parallel > 0 {
+            limits.parallel = self.parallel.into();
+        }
+        if self.trees > 0 {
+            limits.trees = self.trees.into();
+        }
+        limits
+    }
+}

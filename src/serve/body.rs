@@ -1,0 +1,45 @@
+//! JSON bodies: bounded, strict, and with errors that name the field.
+
+use super::problem::Problem;
+use super::state::State;
+use axum::body::to_bytes;
+use axum::extract::{FromRequest, Request};
+use axum::http::header;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+
+/// A JSON body.
+pub(super) struct Body<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<State>> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &Arc<State>) -> Result<Body<T>, Problem> {
+        let limit = state.config.limits.body;
+        let header = |name| {
+            let value = request.headers().get(name);
+            value.and_then(|value| value.to_str().ok())
+        };
+        // A page of another origin cannot send this without having asked.
+        let kind = header(header::CONTENT_TYPE).unwrap_or_default();
+        if !kind.trim_start().starts_with("application/json") {
+            return Err(Problem::no_json());
+        }
+        let length = header(header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
+        if length.is_some_and(|length: usize| length > limit) {
+            return Err(Problem::too_large(limit));
+        }
+        let bytes = to_bytes(request.into_body(), limit).await;
+        parse(&bytes.map_err(|_| Problem::too_large(limit))?).map(Body)
+    }
+}
+
+/// Reads a body.
+pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut json)
+        .map_err(|error| Problem::field(error.path().to_string(), error.inner().to_string()))?;
+    json.end()
+        .map_err(|error| Problem::field("", error.to_string()))?;
+    Ok(value)
+}

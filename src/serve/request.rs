@@ -1,0 +1,328 @@
+//! What clients ask for.
+
+use super::config::Config;
+use super::position::{Written, read_move};
+use super::problem::Problem;
+use crate::agent::AgentKind;
+use crate::chess::Game;
+use crate::{play, player};
+use serde::Deserialize;
+use std::time::Duration;
+use utoipa::ToSchema;
+
+/// Ratings that a request can name.
+const RATINGS: std::ops::RangeInclusive<u16> = 1..=4000;
+
+/// Who chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Agent {
+    /// A search by the network.
+    Mcts,
+    /// The move that the network likes best.
+    Policy,
+    /// The most valuable of the network's candidates, one ply ahead.
+    Value,
+    /// A move as people of a rating play it.
+    Human,
+}
+
+impl From<Agent> for AgentKind {
+    fn from(agent: Agent) -> AgentKind {
+        match agent {
+            Agent::Mcts => AgentKind::Mcts,
+            Agent::Policy => AgentKind::Policy,
+            Agent::Value => AgentKind::Value,
+            Agent::Human => AgentKind::Human,
+        }
+    }
+}
+
+/// How long to think. Without any limit it is the server's usual time.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Thinking {
+    /// Nodes of the search, those of the tree that was there before included.
+    nodes: Option<u64>,
+    /// Time for this move, in milliseconds.
+    movetime_ms: Option<u64>,
+    /// Mean depth of the leaves, in plies.
+    depth: Option<u32>,
+    /// The clock of the side to move.
+    clock: Option<Clock>,
+    /// Considers only these moves, in UCI notation or SAN.
+    moves: Vec<String>,
+}
+
+/// A clock.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Clock {
+    /// Time that is left, in milliseconds.
+    time_ms: u64,
+    /// What each move adds, in milliseconds.
+    #[serde(default)]
+    increment_ms: u64,
+    /// Moves to the next time control.
+    moves_to_go: Option<u32>,
+}
+
+/// A position, and who is to play in it.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MoveRequest {
+    /// The first position; without it, the initial one.
+    fen: Option<String>,
+    /// The moves played from there, in UCI notation or SAN. Networks see them as history.
+    #[serde(default)]
+    moves: Vec<String>,
+    /// Whether to castle by the rules of Chess960. A FEN that only Chess960 allows is
+    /// recognised.
+    #[serde(default)]
+    chess960: bool,
+    /// Who chooses; without it, the server's own agent.
+    agent: Option<Agent>,
+    /// The rating to play at, for the agent `human`.
+    elo: Option<u16>,
+    /// The opponent's rating, for the agent `human`; without it, the same.
+    opponent_elo: Option<u16>,
+    /// The temperature at which the move is drawn; 0 plays the best.
+    temperature: Option<f32>,
+    /// The seed of what is drawn; 0 draws anew each time.
+    seed: Option<u64>,
+    /// How long to think.
+    #[serde(default)]
+    limits: Thinking,
+}
+
+/// A position to be analysed.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AnalyseRequest {
+    /// The first position; without it, the initial one.
+    fen: Option<String>,
+    /// The moves played from there, in UCI notation or SAN.
+    #[serde(default)]
+    moves: Vec<String>,
+    /// Whether to castle by the rules of Chess960.
+    #[serde(default)]
+    chess960: bool,
+    /// Who analyses; without it, `mcts`.
+    agent: Option<Agent>,
+    /// The rating whose moves the agent `human` tells.
+    elo: Option<u16>,
+    /// Lines to tell, the best first; without it, 1.
+    lines: Option<usize>,
+    /// How long to think.
+    #[serde(default)]
+    limits: Thinking,
+}
+
+/// A position to be evaluated once.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EvalRequest {
+    /// The first position; without it, the initial one.
+    fen: Option<String>,
+    /// The moves played from there, in UCI notation or SAN.
+    #[serde(default)]
+    moves: Vec<String>,
+    /// Whether to castle by the rules of Chess960.
+    #[serde(default)]
+    chess960: bool,
+    /// The network; without it, `human` where a rating is named, else `main`.
+    network: Option<Network>,
+    /// The rating of the side to move, for networks that read ratings.
+    elo: Option<u16>,
+    /// The rating of the other side; without it, the same.
+    opponent_elo: Option<u16>,
+}
+
+/// A network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Network {
+    /// The one that the server's own agent plays with.
+    Main,
+    /// The one that plays like people.
+    Human,
+}
+
+/// A question to a player, checked.
+pub(super) struct Question {
+    pub(super) settings: player::Settings,
+    pub(super) game: Game,
+    pub(super) limits: play::Limits,
+}
+
+impl MoveRequest {
+    pub(super) fn question(&self, config: &Config) -> Result<Question, Problem> {
+        let game = written(&self.fen, &self.moves, self.chess960).game(config.limits.moves)?;
+        let limits = self.limits.limits(&game, config)?;
+        let mut settings = config.player.clone();
+        if let Some(agent) = self.agent {
+            settings.agent = agent.into();
+            settings.limit_strength = false;
+        }
+        rate(&mut settings, self.elo, self.opponent_elo)?;
+        if let Some(temperature) = self.temperature {
+            if !(0.0..=100.0).contains(&temperature) {
+                return Err(Problem::field("temperature", "a temperature is 0 to 100"));
+            }
+            settings.options.search.temperature = temperature;
+        }
+        if let Some(seed) = self.seed {
+            settings.options.search.seed = seed;
+        }
+        Ok(Question {
+            settings,
+            game,
+            limits,
+        })
+    }
+}
+
+impl AnalyseRequest {
+    pub(super) fn question(&self, config: &Config) -> Result<Question, Problem> {
+        let game = written(&self.fen, &self.moves, self.chess960).game(config.limits.moves)?;
+        let limits = self.limits.limits(&game, config)?;
+        let most = config.limits.lines;
+        let lines = self.lines.unwrap_or(1);
+        if !(1..=most).contains(&lines) {
+            return Err(Problem::field("lines", format!("lines are 1 to {most}")));
+        }
+        let mut settings = config.player.clone();
+        settings.agent = self.agent.unwrap_or(Agent::Mcts).into();
+        settings.analyse_mode = true;
+        settings.options.search.multi_pv = lines;
+        rate(&mut settings, self.elo, None)?;
+        Ok(Question {
+            settings,
+            game,
+            limits,
+        })
+    }
+}
+
+impl EvalRequest {
+    /// The game, the network, and the ratings of the side to move and the other.
+    #[expect(clippy::type_complexity)]
+    pub(super) fn question(
+        &self,
+        config: &Config,
+    ) -> Result<(Game, Network, Option<(u16, u16)>), Problem> {
+        let game = written(&self.fen, &self.moves, self.chess960).game(config.limits.moves)?;
+        let elo = checked("elo", self.elo)?;
+        let opponent = checked("opponent_elo", self.opponent_elo)?;
+        let ratings = elo.or(opponent).map(|either| {
+            let elo = elo.unwrap_or(either);
+            (elo, opponent.unwrap_or(elo))
+        });
+        let usual = match ratings {
+            Some(_) => Network::Human,
+            None => Network::Main,
+        };
+        Ok((game, self.network.unwrap_or(usual), ratings))
+    }
+}
+
+/// A question for the best lines within so many nodes.
+pub(super) fn analysis(config: &Config, game: Game, lines: usize, nodes: u64) -> Question {
+    let mut settings = config.player.clone();
+    settings.agent = AgentKind::Mcts;
+    settings.analyse_mode = true;
+    settings.options.search.multi_pv = lines;
+    Question {
+        settings,
+        game,
+        limits: play::Limits {
+            nodes: Some(nodes.min(config.limits.nodes)),
+            move_time: Some(config.limits.time),
+            ..play::Limits::default()
+        },
+    }
+}
+
+fn written<'a>(fen: &'a Option<String>, moves: &'a [String], chess960: bool) -> Written<'a> {
+    Written {
+        fen: fen.as_deref(),
+        moves,
+        chess960,
+    }
+}
+
+fn checked(field: &str, rating: Option<u16>) -> Result<Option<u16>, Problem> {
+    match rating {
+        Some(rating) if !RATINGS.contains(&rating) => {
+            let (least, most) = (RATINGS.start(), RATINGS.end());
+            let detail = format!("a rating is {least} to {most}");
+            Err(Problem::field(field, detail))
+        }
+        rating => Ok(rating),
+    }
+}
+
+fn rate(
+    settings: &mut player::Settings,
+    elo: Option<u16>,
+    opponent: Option<u16>,
+) -> Result<(), Problem> {
+    if let Some(elo) = checked("elo", elo)? {
+        (settings.self_elo, settings.opponent_elo) = (elo, elo);
+    }
+    if let Some(opponent) = checked("opponent_elo", opponent)? {
+        settings.opponent_elo = opponent;
+    }
+    Ok(())
+}
+
+impl Thinking {
+    fn limits(&self, game: &Game, config: &Config) -> Result<play::Limits, Problem> {
+        let (most_nodes, most_time) = (config.limits.nodes, config.limits.time);
+        if let Some(nodes) = self.nodes
+            && !(1..=most_nodes).contains(&nodes)
+        {
+            let detail = format!("nodes are 1 to {most_nodes}");
+            return Err(Problem::field("limits.nodes", detail));
+        }
+        let move_time = self.movetime_ms.map(Duration::from_millis);
+        if move_time.is_some_and(|time| time > most_time) {
+            let most = most_time.as_millis();
+            let detail = format!("the time for a move is at most {most} ms");
+            return Err(Problem::field("limits.movetime_ms", detail));
+        }
+        if self.depth.is_some_and(|depth| depth == 0) {
+            return Err(Problem::field("limits.depth", "a depth is 1 or more"));
+        }
+        let mut search_moves = Vec::new();
+        for (number, text) in self.moves.iter().enumerate() {
+            let mv = read_move(game, text)
+                .map_err(|error| Problem::field(format!("limits.moves[{number}]"), error))?;
+            if !search_moves.contains(&mv) {
+                search_moves.push(mv);
+            }
+        }
+        let is_unlimited = self.nodes.is_none() && self.depth.is_none() && self.clock.is_none();
+        let usual = match is_unlimited {
+            true => config.limits.default_time,
+            false => most_time,
+        };
+        let mut limits = play::Limits {
+            nodes: self.nodes,
+            depth: self.depth,
+            search_moves,
+            ..play::Limits::default()
+        };
+        match self.clock {
+            // What is spent of it is never more than a move may take.
+            Some(clock) if move_time.is_none() => {
+                let milliseconds = |time: u64| Duration::from_millis(time).min(most_time);
+                limits.time = Some(milliseconds(clock.time_ms));
+                limits.increment = milliseconds(clock.increment_ms);
+                limits.moves_to_go = clock.moves_to_go;
+            }
+            _ => limits.move_time = Some(move_time.unwrap_or(usual)),
+        }
+        Ok(limits)
+    }
+}

@@ -7,17 +7,13 @@ use std::process::Command;
 use std::{env, fs};
 
 /// Our C++: what tch does not reach of libtorch. One line a file.
-const CPP: [&str; 18] = [
+const CPP: [&str; 14] = [
     "src/interop/onnx/graph.cpp",
     "src/nn/torch/fuse.cpp",
     "src/nn/torch/fused/autograd.cpp",
-    "src/nn/torch/fused/description.cpp",
     "src/nn/torch/fused/embedding_functions.cpp",
     "src/nn/torch/fused/encoder_functions.cpp",
     "src/nn/torch/fused/head_functions.cpp",
-    "src/nn/torch/fused/inference.cpp",
-    "src/nn/torch/fused/inference_heads.cpp",
-    "src/nn/torch/fused/inference_inputs.cpp",
     "src/nn/torch/mish.cpp",
     "src/nn/torch/module.cpp",
     "src/nn/torch/process.cpp",
@@ -58,26 +54,23 @@ const AVX512_VNNI: &[&str] = AMX.split_at(7).0;
 const AVX2: &[&str] = AMX.split_at(2).0;
 
 /// Headers those files include.
-const HEADERS: [&str; 24] = [
+const HEADERS: [&str; 21] = [
     "src/nn/torch/fuse.h",
     "src/nn/torch/fused/attention.h",
     "src/nn/torch/fused/autograd.h",
     "src/nn/torch/fused/bias.h",
     "src/nn/torch/fused/blocks.h",
     "src/nn/torch/fused/dense.h",
-    "src/nn/torch/fused/description.h",
     "src/nn/torch/fused/embedding.h",
     "src/nn/torch/fused/expected.h",
     "src/nn/torch/fused/feed_forward.h",
     "src/nn/torch/fused/format.h",
-    "src/nn/torch/fused/inference.h",
     "src/nn/torch/fused/isa.h",
-    "src/nn/torch/fused/known_inputs.h",
     "src/nn/torch/fused/nadam.h",
     "src/nn/torch/fused/norm.h",
+    "src/nn/torch/fused/packed.h",
     "src/nn/torch/fused/policy.h",
     "src/nn/torch/fused/product.h",
-    "src/nn/torch/fused/rewriting.h",
     "src/nn/torch/fused/simd.h",
     "src/nn/torch/kernels.h",
     "src/nn/torch/rms_norm.h",
@@ -277,7 +270,7 @@ fn name_commit(root: &Path) {
     }
 }
 
-/// Writes what src/nn/network.rs includes: the bytes of the network that
+/// Writes what src/backend/networks.rs includes: the bytes of the network that
 /// nets/default names, if there is one.
 fn embed(root: &Path) {
     let nets = root.join("nets");

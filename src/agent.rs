@@ -8,7 +8,7 @@ mod human;
 mod immediate;
 mod options;
 mod policy;
-mod sampling;
+pub(crate) mod sampling;
 mod value;
 
 use crate::nn::Backend;

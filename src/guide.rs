@@ -15,6 +15,7 @@ macro_rules! pages {
         #[doc = "[methods]: crate::guide::methods"]
         #[doc = "[training]: crate::guide::training"]
         #[doc = "[formats]: crate::guide::formats"]
+        #[doc = "[moves]: crate::guide::moves"]
         #[doc = "[measuring]: crate::guide::measuring"]
         #[doc = "[glossary]: crate::guide::glossary"]
         #[doc = ""]
@@ -23,4 +24,4 @@ macro_rules! pages {
     )*};
 }
 
-pages! { install options networks explain serve methods training formats measuring glossary }
+pages! { install options networks explain serve methods training formats moves measuring glossary }

@@ -15,8 +15,9 @@
 //! | [`chess`] | a game: position, history, repetition, castling modes; everything else from shakmaty |
 //! | [`tablebase`] | Syzygy endgame tables: what they say of a position, which root moves keep it |
 //! | [`encode`] | a game → the 112 input planes as packed bitboards; a move ↔ its index in the policy |
-//! | [`nn`] | [`nn::Backend`]: a batch of encoded positions → values and policy logits; TorchScript on CPU or CUDA, and two without a network |
+//! | [`nn`] | [`nn::Backend`]: a batch of encoded positions → values and policy logits; TorchScript, and two without a network; kernels for processors |
 //! | [`network`] | families of networks, eager and differentiable, and their network files: Chessformer, Lc0's, Maia-3's |
+//! | [`backend`] | what evaluates positions, as a user asks for it: networks as they open, and what goes around them |
 //! | [`interop`] | other programs' files in and out: Lc0's protobuf, Maia-3's checkpoints, ONNX |
 //! | [`play`] | the contract of players: limits, control, reports, choice, [`play::Agent`] |
 //! | [`search`] | PUCT: tree, selection, batched gathering, backup, stopping, time; knows [`nn::Backend`], never torch |
@@ -31,6 +32,7 @@
 //! | [`engine`] | other programs that play: UCI engines as child processes |
 //! | [`openings`] | where games begin: books and random moves |
 //! | [`label`] | training data by other engines: games they play, positions they judge |
+//! | [`generate`] | games that a GPT over moves writes |
 //! | [`selfplay`] | training data by our own engine: games against itself |
 //! | [`overwrite`] | refuses outputs that are inputs |
 //! | [`version`] | what `--version` says |
@@ -49,11 +51,13 @@
 //! | [Methods](guide::methods) | how the engine and the trainer work, and what each method gained |
 //! | [Training](guide::training) | data, configuration, running, many devices |
 //! | [Formats](guide::formats) | network files, shards, games with scores, chunks, runs |
+//! | [Networks over moves](guide::moves) | games that a GPT writes, and how legal they are |
 //! | [Measuring](guide::measuring) | strength, speed and training, and the match kit |
 //! | [Glossary](guide::glossary) | the words of the field |
 
 pub mod agent;
 mod atomic_file;
+pub mod backend;
 mod bounded;
 pub mod chess;
 pub mod data;
@@ -63,6 +67,8 @@ pub mod error_report;
 pub mod eval;
 #[cfg(feature = "torch")]
 pub mod explain;
+#[cfg(feature = "torch")]
+pub mod generate;
 pub mod guide;
 #[cfg(feature = "torch")]
 pub mod interop;

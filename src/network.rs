@@ -1,8 +1,9 @@
 //! Families of networks behind one seam.
 //!
 //! A family is an [`Architecture`]: parameters and a forward pass in tch; those that
-//! evaluate single positions, so far all, are [`Evaluator`]s too. A [`Network`] is one with its weights: [`open`] takes it out of a
-//! network file, eager and differentiable, [`Network::write`] puts it into one.
+//! evaluate single positions are [`Evaluator`]s too. A [`Network`] is one with its weights:
+//! [`open`] takes it out of a network file, eager and differentiable, [`Network::write`]
+//! puts it into one.
 //!
 //! | family | what it is | trained here |
 //! |---|---|---|
@@ -20,6 +21,7 @@ mod encoder;
 mod evaluator;
 mod family;
 mod file;
+mod frozen;
 pub mod gpt;
 pub mod graph;
 mod layers;
@@ -28,6 +30,7 @@ pub mod maia3;
 pub mod merge;
 mod outputs;
 mod parameters;
+mod program;
 mod size;
 mod taps;
 
@@ -38,6 +41,7 @@ pub(crate) use evaluator::PLANES;
 pub use evaluator::{Evaluator, Interface, Positions};
 pub use family::{ArchitectureConfig, ArchitectureError};
 pub use file::{About, Network, OpenError, WeightsError, architecture, open, open_any};
+pub use frozen::FrozenNetwork;
 pub use gpt::Gpt;
 pub use graph::Graph;
 pub use layers::Activation;
@@ -45,5 +49,6 @@ pub use lc0::Lc0;
 pub use maia3::Maia3;
 pub use outputs::{Output, OutputSet, Outputs};
 pub use parameters::{Initial, Parameter, ParameterGroup, Weights};
+pub use program::Program;
 pub use size::Size;
 pub use taps::{Addition, Tap, Taps};

@@ -8,13 +8,8 @@ mod cache;
 mod cross_check;
 mod device;
 mod format;
-mod load;
 pub mod metadata;
-#[cfg(feature = "torch")]
-mod network;
-#[cfg(not(feature = "torch"))]
-#[path = "nn/no_network.rs"]
-mod network;
+mod options;
 mod random;
 mod service;
 #[cfg(feature = "torch")]
@@ -25,16 +20,13 @@ pub use cache::Cache;
 pub use cross_check::{CrossCheck, Differences};
 pub use device::{DeviceChoice, Devices, ParseDeviceError, Precision};
 pub use format::{Format, Speed};
-pub use load::{
-    BackendKind, BackendOptions, BuiltIn, CodeArguments, CodePolicy, LoadError, Loader,
-    NetworkOptions, load, load_for_many,
-};
 pub use metadata::{
-    CONTRACT, ContractError, EncoderSpec, FORWARD, Metadata, Method, SEARCH_VALUES, TensorSpec,
+    CONTRACT, ContractError, EncoderSpec, FORWARD, Metadata, Method, PlanesSpec, SEARCH_VALUES,
+    STEP, TensorSpec,
 };
-pub use network::{NetworkError, formats};
-#[cfg(feature = "torch")]
-pub use network::{describe, load_network, read_network};
+pub use options::{
+    BackendKind, BackendOptions, BuiltIn, CodeArguments, CodePolicy, NetworkOptions,
+};
 pub use random::Random;
 pub use service::Service;
 #[cfg(feature = "torch")]
@@ -263,6 +255,8 @@ pub struct Properties {
     pub name: String,
     /// What it is told of a game.
     pub encoder: Encoder,
+    /// Whether it predicts [`Value::q`] and [`Value::d`].
+    pub has_value: bool,
     /// Whether it predicts [`Value::moves_left`].
     pub has_moves_left: bool,
     /// Whether it predicts [`Value::error`].
@@ -277,12 +271,31 @@ pub struct Properties {
     pub format: Option<Format>,
 }
 
+impl Properties {
+    /// That there are values.
+    ///
+    /// # Errors
+    /// [`BackendError::NoValue`] if there are none.
+    pub fn require_value(&self) -> Result<(), BackendError> {
+        match self.has_value {
+            true => Ok(()),
+            false => Err(BackendError::NoValue(self.name.clone())),
+        }
+    }
+}
+
 /// Why an evaluation failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BackendError {
     /// The network reads what this game does not have.
     #[error("the network cannot be asked: {0}")]
     Unencodable(#[from] Unencodable),
+    /// What cannot do without values was to play with a network that has none.
+    #[error(
+        "the network `{0}` tells no value of a position, so it cannot be searched: \
+         set Agent to policy or human"
+    )]
+    NoValue(String),
     /// libtorch refused: out of memory, a device that has gone, and the like.
     #[error("the network could not be evaluated: {0}")]
     Torch(String),

@@ -49,6 +49,18 @@ pub enum AgentError {
     Backend(#[from] BackendError),
 }
 
+impl AgentError {
+    /// Whether another device might do better.
+    #[must_use]
+    pub fn is_of_device(&self) -> bool {
+        let AgentError::Backend(error) = self;
+        !matches!(
+            error,
+            BackendError::Unencodable(_) | BackendError::NoValue(_)
+        )
+    }
+}
+
 /// A player.
 pub trait Agent: Send {
     /// Forgets earlier positions, because another game begins.

@@ -13,9 +13,10 @@ pub use factory::{EngineFactory, Factory};
 pub use settings::Settings;
 
 use crate::agent::{self, AgentKind, ConfigurableAgent};
+use crate::backend::LoadError;
 use crate::chess::Game;
 use crate::error_report::one_line;
-use crate::nn::{Backend, BackendOptions, DeviceChoice, LoadError, NetworkOptions};
+use crate::nn::{Backend, BackendOptions, DeviceChoice, NetworkOptions};
 use crate::play::{AgentError, Choice, Control, Limits, Report};
 use crate::tablebase::Tablebase;
 use shakmaty::Position;
@@ -171,7 +172,7 @@ impl<F: Factory> Player<F> {
                 Err(error) => error,
             };
             listener.note(&error.to_string());
-            let goes_on = self.leave_devices(&settings.backend, listener);
+            let goes_on = error.is_of_device() && self.leave_devices(&settings.backend, listener);
             if !goes_on || has_reported {
                 return Err(error.into());
             }

@@ -14,7 +14,8 @@
 //! | `wdl` | what the network's results come to between players of given strength |
 //! | `parameters` | what steers the search |
 //! | `tree` | memory, positions, the moves between them, their values and order of choice, eviction |
-//! | `prove`, `mates` | proofs of forced mates beside the tree |
+//! | `prove` | proofs of forced mates |
+//! | `mates` | the prover beside the tree: what it is asked, and what becomes of its answers |
 //! | `root` | noise, temperature, Gumbel selection; tree reuse |
 //! | `clock` | what evaluations take, and how much of the clock a move may |
 //! | `shared` | the state that the threads of one search have in common |
@@ -216,6 +217,7 @@ impl Search {
         tell: &mut dyn FnMut(&Report),
     ) -> Result<Choice, BackendError> {
         let began = Instant::now();
+        self.backend.properties().require_value()?;
         let mut root_moves = allowed_moves(game, limits);
         if root_moves.is_empty() {
             control.hold_back(limits);

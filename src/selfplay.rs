@@ -2,7 +2,7 @@
 //! once on one backend.
 //!
 //! Every game has a thread and a search of its own. The
-//! [`Service`](crate::nn::Service) that [`load_for_many`](crate::nn::load_for_many)
+//! [`Service`](crate::nn::Service) that [`load_for_many`](crate::backend::load_for_many)
 //! builds merges the searches' requests into full batches. Each move begins a new
 //! tree, so that its visits follow its own noise; an evaluation cache keeps the
 //! evaluations of the tree before.

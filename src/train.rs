@@ -52,7 +52,7 @@ pub use history::{History, HistoryError};
 pub use objective::TeacherError;
 pub use report::{report, write_report};
 pub use start::StartError;
-pub use trainer::{Measurements, Progress, RunOptions, Summary, Trainer};
+pub use trainer::{Evaluation, Measurements, Progress, RunOptions, Summary, Trainer};
 
 #[cfg(test)]
 mod tests {

@@ -317,7 +317,7 @@ fn torchrun() -> Option<PathBuf> {
 #[test]
 fn torchrun_launches_a_run() {
     let Some(torchrun) = torchrun() else {
-        crate::skip::skip("torchrun, which comes with PyTorch's Python package");
+        crate::skip::skip("torchrun");
         return;
     };
     let workplace = workplace(4, SGD);

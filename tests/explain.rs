@@ -4,10 +4,12 @@
 mod browser;
 mod features;
 
+use crate::golden::Golden;
+use resvg::usvg::{self, Tree};
 use serde_json::Value;
 use shakmaty::CastlingMode;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Instant;
 use tessera::chess::Game;
@@ -16,6 +18,9 @@ use tessera::encode::{Input, SCALARS};
 /// A position for each side to move.
 const WHITE: &str = "r1bqkbnr/pppp1ppp/2n5/1B2p3/4P3/5N2/PPPP1PPP/RNBQK2R w KQkq - 2 4";
 const BLACK: &str = "r3k2r/pp3ppp/2n5/1B1pP3/3P4/2N2N2/P4PPP/R3K2R b KQkq - 1 12";
+
+/// By how much another machine may compute a number of an explanation differently.
+const TOLERANCE: f64 = 3e-5;
 
 /// Bytes that the page of a network that ships may have.
 const LARGEST: u64 = 3_000_000;
@@ -47,14 +52,12 @@ fn explained(folder: &Path) -> Value {
     serde_json::from_str::<Value>(&text).unwrap()["explanations"][0].take()
 }
 
-/// A Python that has PyTorch.
-fn python() -> Option<PathBuf> {
-    let prepared = root().join(".venv/bin/python");
-    let candidates = [prepared, PathBuf::from("python3")];
-    candidates.into_iter().find(|python| {
-        let probe = Command::new(python).args(["-c", "import torch"]).output();
-        probe.is_ok_and(|probe| probe.status.success())
-    })
+/// The numbers in an array of arrays.
+fn numbers(array: &Value) -> Vec<f64> {
+    match array {
+        Value::Array(parts) => parts.iter().flat_map(numbers).collect(),
+        number => vec![number.as_f64().unwrap()],
+    }
 }
 
 /// Writes the words that a network reads of a position, and the scalars' names.
@@ -67,10 +70,8 @@ fn write_row(folder: &Path, fen: &str) {
 
 #[test]
 fn attention_is_that_of_the_formulas() {
-    let Some(python) = python() else {
-        crate::skip::skip("a Python with PyTorch (tools/test prepares one)");
-        return;
-    };
+    let python = crate::python::with("torch");
+    let mut golden = Golden::open("attention", python.is_some());
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let network = root().join("nets/tessera-xs.pt");
@@ -81,8 +82,21 @@ fn attention_is_that_of_the_formulas() {
             folder,
             &[&["--fen", fen, "--net", net], &written[..]].concat(),
         ));
+        let found = explained(folder);
+        let layers = found["attention"]["layers"].as_array().unwrap();
+        for (place, layer) in layers.iter().enumerate() {
+            for name in ["products", "bias", "weights"] {
+                let label = format!("{fen}, {name} of layer {}", place + 1);
+                golden.numbers(&label, &numbers(&layer[name]), TOLERANCE);
+            }
+        }
+        for picture in fs::read_dir(folder.join("pictures")).unwrap() {
+            let picture = fs::read_to_string(picture.unwrap().path()).unwrap();
+            Tree::from_str(&picture, &usvg::Options::default()).unwrap();
+        }
+        let Some(python) = &python else { continue };
         write_row(folder, fen);
-        let output = Command::new(&python)
+        let output = Command::new(python)
             .current_dir(folder)
             .arg(root().join("tests/python/attention.py"))
             .arg(&network)
@@ -93,6 +107,7 @@ fn attention_is_that_of_the_formulas() {
         assert_eq!(text.lines().count(), 4 * 3, "{text}");
         print!("{text}");
     }
+    golden.finish();
 }
 
 /// libtorch sums in another order with more threads, and threads that wait for each

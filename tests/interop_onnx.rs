@@ -6,7 +6,7 @@ use protobuf::Message;
 use shakmaty::{CastlingMode, Position};
 use std::fs;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use tch::{Device, Kind, Tensor};
 use tessera::chess::Game;
@@ -63,19 +63,6 @@ fn planes(inputs: &[Input]) -> Vec<f32> {
         }
     }
     planes
-}
-
-/// A Python that has onnxruntime: the one `tools/test` prepares, or the user's own.
-fn python() -> Option<PathBuf> {
-    let prepared = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/python");
-    [prepared, PathBuf::from("python3")]
-        .into_iter()
-        .find(|python| {
-            let probe = Command::new(python)
-                .args(["-c", "import onnx, onnxruntime"])
-                .output();
-            probe.is_ok_and(|probe| probe.status.success())
-        })
 }
 
 /// What a script beside this file prints.
@@ -288,8 +275,7 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn onnxruntime_and_the_engine_agree() {
-    let Some(python) = python() else {
-        crate::skip::skip("a Python with onnxruntime (tools/test prepares one)");
+    let Some(python) = crate::python::with_or_skip("onnx, onnxruntime") else {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -356,8 +342,7 @@ fn what_was_written_reads_back_the_same() {
 
 #[test]
 fn lc0_gets_what_the_engine_says() {
-    let Some(python) = python() else {
-        crate::skip::skip("a Python with onnxruntime (tools/test prepares one)");
+    let Some(python) = crate::python::with_or_skip("onnx, onnxruntime") else {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -386,8 +371,7 @@ fn lc0_gets_what_the_engine_says() {
 
 #[test]
 fn networks_from_lc0s_converter_are_read() {
-    let Some(python) = python() else {
-        crate::skip::skip("a Python with onnxruntime (tools/test prepares one)");
+    let Some(python) = crate::python::with_or_skip("onnx, onnxruntime") else {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -431,8 +415,7 @@ fn networks_from_lc0s_converter_are_read() {
 
 #[test]
 fn maia_3_keeps_its_ratings() {
-    let Some(python) = python() else {
-        crate::skip::skip("a Python with onnxruntime (tools/test prepares one)");
+    let Some(python) = crate::python::with_or_skip("onnx, onnxruntime") else {
         return;
     };
     let mut config = Maia3Config::preset("maia3-5m").unwrap();

@@ -10,6 +10,7 @@ mod examples;
 mod install;
 mod map;
 mod perft;
+mod python;
 mod readme;
 mod search;
 #[cfg(feature = "serve")]
@@ -36,6 +37,10 @@ mod exchange;
 mod explain;
 #[cfg(feature = "torch")]
 mod fuzz;
+#[cfg(feature = "torch")]
+mod golden;
+#[cfg(feature = "torch")]
+mod gpt;
 #[cfg(feature = "torch")]
 mod interop_lc0;
 #[cfg(feature = "torch")]

@@ -9,8 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tessera::agent::{AgentKind, ConfigurableAgent};
+use tessera::backend;
 use tessera::chess::{Ending, Game};
-use tessera::nn::{self, Backend, BackendKind, BackendOptions, CodePolicy};
+use tessera::nn::{Backend, BackendKind, BackendOptions, CodePolicy};
 use tessera::play::{Control, Limits};
 use tessera::search::Parameters;
 
@@ -122,7 +123,7 @@ fn every_network_is_whole_and_has_its_card() {
     for name in SHIPPED {
         let path = networks().join(format!("{name}.pt"));
         assert!(path.metadata().unwrap().len() <= LARGEST, "{path:?}");
-        let metadata = nn::describe(Some(&path), CodePolicy::Checked).unwrap();
+        let metadata = backend::describe(Some(&path), CodePolicy::Checked).unwrap();
         assert_eq!(metadata.name, name);
         let samples = metadata.training["samples"].as_u64().unwrap() as f64;
         let title = format!("{name}\n");
@@ -168,7 +169,7 @@ fn player(kind: BackendKind) -> Box<dyn ConfigurableAgent> {
         threads: 1,
         ..BackendOptions::default()
     };
-    let backend: Arc<dyn Backend> = nn::load(&options).unwrap();
+    let backend: Arc<dyn Backend> = backend::load(&options).unwrap();
     let parameters = Parameters {
         threads: 1,
         hash: 16,

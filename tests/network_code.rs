@@ -16,6 +16,9 @@ use std::process::{self, Child, ChildStdout, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 use tch::{Device, Kind, Tensor};
+use tessera::backend;
+use tessera::chess::Game;
+use tessera::encode::Input;
 use tessera::interop::lc0;
 use tessera::network::Network;
 use tessera::network::lc0::HeadChoice;
@@ -35,11 +38,13 @@ fn network() -> Network {
     lc0::read(&generate(&TOWER, 5), HeadChoice::default()).unwrap()
 }
 
+/// Its file, of a family that is not known here: such networks run by their code.
 static GOOD: LazyLock<Records> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("network.pt");
     network().write(ExportPrecision::F32, &path).unwrap();
-    Records::read(&std::fs::read(path).unwrap())
+    let records = Records::read(&std::fs::read(path).unwrap());
+    records.replaced(METADATA, br#""family":"lc0""#, br#""family":"other""#)
 });
 
 /// The network with more lines in `meta`.
@@ -331,15 +336,19 @@ fn a_convolution_with_a_short_bias_is_an_error() {
     );
 }
 
-/// Blocks that have fused kernels, but for a head width whose product with the number of heads
-/// wraps to the right width, or an epsilon that is computed: libtorch runs them by itself.
+/// Code of a network of a family known here, but for a head width whose product with the
+/// number of heads wraps to the right width, or an epsilon that is computed: libtorch runs
+/// it as it is, and players do without it.
 #[test]
-fn blocks_that_only_look_like_ours_are_not_fused() {
+fn networks_that_open_run_none_of_their_code() {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/tessera-xs.pt");
     let shipped = Records::read(&std::fs::read(shipped).unwrap());
-    let load = |file: &[u8]| {
-        let (device, precision) = (DeviceChoice::Cpu, Precision::Auto);
-        TorchBackend::new(file, CodePolicy::Checked, device, precision, 1)
+    let (device, precision) = (DeviceChoice::Cpu, Precision::F32);
+    let load = |file: &[u8]| TorchBackend::new(file, CodePolicy::Checked, device, precision, 1);
+    let play = |records: &Records| {
+        let file = records.file();
+        let backend = backend::open(&file, CodePolicy::Checked, device, precision, 1).unwrap();
+        backend.forward(&[Input::encode(&Game::default())]).unwrap()
     };
     let wide = format!("{}]", (1u64 << 62) + 32);
     let wraps = shipped
@@ -353,6 +362,10 @@ fn blocks_that_only_look_like_ours_are_not_fused() {
         b", torch.mean(torch.sigmoid(torch.to(rows, 6))))",
     );
     load(&epsilon.file()).unwrap();
+    let harm = shipped.replaced(CODE, b"return self.metadata", b"return torch.save(self, 1)");
+    for changed in [wraps, epsilon, harm] {
+        assert_eq!(play(&changed), play(&shipped));
+    }
 }
 
 /// Buffers of kinds that no contract knows, where code is allowed.

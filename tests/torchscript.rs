@@ -1,9 +1,11 @@
 //! An exported network means the same to the engine, to PyTorch, and to its
 //! formulas.
 
+use crate::golden::Golden;
 use shakmaty::CastlingMode;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::io::Read;
+use std::path::Path;
 use std::process::Command;
 use tch::{Device, Kind, Tensor};
 use tessera::chess::{Game, Ratings};
@@ -12,6 +14,10 @@ use tessera::network::chessformer::{EmbeddingConfig, ModelConfig, NormKind, Posi
 use tessera::network::{About, Architecture, Chessformer, Network};
 use tessera::nn::torch::{ExportPrecision, TorchBackend};
 use tessera::nn::{CodePolicy, DeviceChoice, Precision};
+use zip::ZipArchive;
+
+/// By how much another machine may compute a number differently in f32.
+const TOLERANCE: f64 = 1e-5;
 
 /// Games, as a FEN and the moves from there, whose last positions set every
 /// plane that a network can see.
@@ -33,17 +39,6 @@ const GAMES: [(&str, &str); 7] = [
     ("8/P6k/8/8/8/8/p6K/8 b - - 99 120", ""),
 ];
 const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
-
-/// A Python that has PyTorch: the one `tools/test` prepares, or the user's own.
-fn python() -> Option<PathBuf> {
-    let prepared = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/python");
-    [prepared, PathBuf::from("python3")]
-        .into_iter()
-        .find(|python| {
-            let probe = Command::new(python).args(["-c", "import torch"]).output();
-            probe.is_ok_and(|probe| probe.status.success())
-        })
-}
 
 fn inputs() -> Vec<Input> {
     // Among the ratings is an unknown one of each of the two players.
@@ -138,8 +133,8 @@ fn export_random(name: &str, config: &ModelConfig, path: &Path) {
     network.write(ExportPrecision::F32, path).unwrap();
 }
 
-/// What the engine computes, one output after another.
-fn evaluate(network: &Path, inputs: &[Input]) -> Vec<f32> {
+/// What the engine computes: its outputs' names and numbers.
+fn evaluate(network: &Path, inputs: &[Input]) -> Vec<(String, Vec<f32>)> {
     let file = fs::read(network).unwrap();
     let backend = TorchBackend::new(
         &file,
@@ -151,15 +146,31 @@ fn evaluate(network: &Path, inputs: &[Input]) -> Vec<f32> {
     .unwrap();
     let outputs = backend.forward(inputs).unwrap();
     let floats = |output: &Tensor| Vec::<f32>::try_from(output.flatten(0, -1)).unwrap();
-    outputs.iter().flat_map(floats).collect()
+    let names = backend.metadata().outputs().map(str::to_owned);
+    names.zip(outputs.iter().map(floats)).collect()
+}
+
+/// The code of a TorchScript file, which PyTorch has to understand.
+pub fn code(network: &Path) -> Vec<u8> {
+    let mut archive = ZipArchive::new(fs::File::open(network).unwrap()).unwrap();
+    let names = archive.file_names().map(str::to_owned);
+    let mut names: Vec<String> = names.filter(|name| name.ends_with(".py")).collect();
+    names.sort();
+    let mut code = Vec::new();
+    for name in names {
+        // The first folder has the file's name.
+        code.extend(name.split_once('/').unwrap().1.bytes());
+        archive
+            .by_name(&name)
+            .unwrap()
+            .read_to_end(&mut code)
+            .unwrap();
+    }
+    code
 }
 
 #[test]
 fn engine_pytorch_and_formulas_agree() {
-    let Some(python) = python() else {
-        crate::skip::skip("a Python with PyTorch (tools/test prepares one)");
-        return;
-    };
     let _guard = tch::no_grad_guard();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = tempfile::tempdir().unwrap();
@@ -177,8 +188,17 @@ fn engine_pytorch_and_formulas_agree() {
         fs::copy(root.join("nets").join(shipped.trim()), place("shipped.pt")).unwrap();
         names.push("shipped".to_owned());
     }
+    let python = crate::python::with("torch");
+    let mut golden = Golden::open("torchscript", python.is_some());
     for name in &names {
-        let outputs = evaluate(&place(&format!("{name}.pt")), &inputs);
+        let network = place(&format!("{name}.pt"));
+        golden.bytes(&format!("{name} code"), &code(&network));
+        let mut outputs = Vec::new();
+        for (output, numbers) in evaluate(&network, &inputs) {
+            let numbers: Vec<f64> = numbers.iter().map(|&number| number.into()).collect();
+            golden.numbers(&format!("{name} {output}"), &numbers, TOLERANCE);
+            outputs.extend(numbers.iter().map(|&number| number as f32));
+        }
         fs::write(
             place(&format!("{name}.outputs")),
             bytemuck::cast_slice::<f32, u8>(&outputs),
@@ -186,6 +206,9 @@ fn engine_pytorch_and_formulas_agree() {
         .unwrap();
     }
 
+    let Some(python) = python else {
+        return golden.finish();
+    };
     let output = Command::new(python)
         .arg(root.join("tests/python/same_outputs.py"))
         .arg(folder.path())
@@ -197,4 +220,5 @@ fn engine_pytorch_and_formulas_agree() {
     assert!(output.status.success(), "{text}{errors}");
     assert_eq!(text.lines().count(), names.len(), "{text}");
     print!("{text}");
+    golden.finish();
 }

@@ -49,7 +49,7 @@ fn a_run_is_measured_and_exported() {
         assert!((now - then).abs() < 1e-5, "{name}: {now}, then {then}");
     }
     succeed(train(folder).args(["export", "run", "-o", "tiny.pt", "--name", "tiny-net"]));
-    let metadata = tessera::nn::describe(
+    let metadata = tessera::backend::describe(
         Some(&folder.join("tiny.pt")),
         tessera::nn::CodePolicy::Checked,
     )
@@ -59,7 +59,7 @@ fn a_run_is_measured_and_exported() {
 
     // A network file is written anew as it was.
     succeed(train(folder).args(["export", "tiny.pt", "-o", "again.pt"]));
-    let again = tessera::nn::describe(
+    let again = tessera::backend::describe(
         Some(&folder.join("again.pt")),
         tessera::nn::CodePolicy::Checked,
     )
@@ -216,7 +216,7 @@ fn runs_start_from_networks_and_checkpoints_and_grow() {
         );
         // What a network has seen is told over all the runs that it went through.
         succeed(train(folder).args(["export", output, "-o", "later.pt"]));
-        let metadata = tessera::nn::describe(
+        let metadata = tessera::backend::describe(
             Some(&folder.join("later.pt")),
             tessera::nn::CodePolicy::Checked,
         )
@@ -269,7 +269,7 @@ fn every_recipe_trains() {
         assert_eq!(lines[0].get("teacher_policy").is_some(), is_taught);
     }
     succeed(train(folder).args(["export", "recipe-5", "-o", "hopeful.pt"]));
-    let metadata = tessera::nn::describe(
+    let metadata = tessera::backend::describe(
         Some(&folder.join("hopeful.pt")),
         tessera::nn::CodePolicy::Checked,
     )

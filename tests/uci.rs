@@ -9,6 +9,9 @@ mod faults;
 mod human;
 #[path = "uci/memory.rs"]
 mod memory;
+#[cfg(feature = "torch")]
+#[path = "uci/moves.rs"]
+mod moves;
 #[path = "../src/uci/tests/mutate.rs"]
 mod mutate;
 #[path = "uci/repetition.rs"]

@@ -6,7 +6,7 @@ use rand::Rng;
 /// sum to 1: at a `temperature` above 0, and only from the likeliest moves that
 /// together have the share `top_p` (nucleus sampling, Holtzman et al., "The Curious
 /// Case of Neural Text Degeneration", 2020). `None` where there is none.
-pub(super) fn sample(
+pub(crate) fn sample(
     probabilities: &[f32],
     temperature: f32,
     top_p: f32,

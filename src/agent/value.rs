@@ -43,6 +43,7 @@ pub(super) fn answer(
     positions: &[Candidates<'_>],
 ) -> Result<Vec<Choice>, AgentError> {
     let properties = backend.properties();
+    properties.require_value()?;
     let lines = options.search.multi_pv.max(1);
     let (priors, _) = priors(backend, positions)?;
     let mut batch = Batch::default();

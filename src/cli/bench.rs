@@ -6,9 +6,10 @@ use anyhow::Context;
 use serde_json::json;
 use shakmaty::CastlingMode;
 use tessera::agent::AgentKind;
+use tessera::backend;
 use tessera::chess::Game;
 use tessera::eval::bench::{POSITIONS, SIGNATURE_DEPTH, run};
-use tessera::nn::{self, BackendKind};
+use tessera::nn::BackendKind;
 use tessera::play::Limits;
 use tessera::search::Search;
 
@@ -48,7 +49,7 @@ impl Arguments {
                 .collect::<Result<_, _>>()?,
         };
         let settings = self.search.settings(AgentKind::Mcts, self.backend, HASH)?;
-        let mut search = Search::new(nn::load(&settings.backend)?, &settings.options.search);
+        let mut search = Search::new(backend::load(&settings.backend)?, &settings.options.search);
         let limits = Limits {
             nodes: self.nodes,
             depth: self.nodes.is_none().then_some(SIGNATURE_DEPTH),

@@ -7,8 +7,9 @@ use serde_json::{Map, Value as Json, json};
 use shakmaty::Position;
 use shakmaty::fen::Fen;
 use std::fmt::Write;
+use tessera::backend;
 use tessera::chess::{Game, Ratings};
-use tessera::nn::{self, Backend, BackendKind, Batch, BuiltIn, Evaluations, Value, softmax};
+use tessera::nn::{Backend, BackendKind, Batch, BuiltIn, Evaluations, Value, softmax};
 
 /// The rating of a player of whom nothing is said.
 const USUAL_ELO: u16 = 1500;
@@ -108,7 +109,7 @@ impl Arguments {
         if !self.elo.is_empty() {
             options.network.built_in = BuiltIn::Human;
         }
-        let backend = nn::load(&options)?;
+        let backend = backend::load(&options)?;
         match self.elo.is_empty() {
             true => self.show(&*backend, &mut game),
             false => self.compare(&*backend, &mut game),

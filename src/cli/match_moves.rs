@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 use tessera::agent::{AgentKind, Options};
+use tessera::backend;
 use tessera::chess::weights_near;
 use tessera::encode::Encoder;
 use tessera::error_report::tell;
@@ -16,7 +17,7 @@ use tessera::eval::move_match::{
     Answer, Band, Difference, Estimate, Evaluator, Interval, Position, Positions, Prediction,
     Respondent, Sampler, Score, Selection, ask, by_band, compare, list, read, score,
 };
-use tessera::nn::{self, Backend, BackendKind, BackendOptions};
+use tessera::nn::{Backend, BackendKind, BackendOptions};
 use tessera::search::Parameters;
 
 /// Memory of one searching player's tree, in MiB: room for more nodes than any level takes.
@@ -255,7 +256,7 @@ impl Arguments {
     }
 
     fn backend(&self, net: Option<PathBuf>) -> anyhow::Result<Arc<dyn Backend>> {
-        Ok(nn::load(&BackendOptions {
+        Ok(backend::load(&BackendOptions {
             kind: self.backend,
             network: self.on.network(net),
             threads: self.threads.into(),

@@ -4,6 +4,7 @@ mod describe;
 mod doctor;
 mod explain;
 mod export;
+mod generate;
 mod import;
 mod study;
 
@@ -14,6 +15,7 @@ pub enum Command {
     Doctor(doctor::Arguments),
     Describe(describe::Arguments),
     Explain(Box<explain::Arguments>),
+    Generate(generate::Arguments),
     Import(import::Arguments),
     ExportLc0(export::Lc0Arguments),
     ExportOnnx(export::OnnxArguments),
@@ -26,6 +28,7 @@ impl Command {
             Command::Doctor(arguments) => arguments.run(),
             Command::Describe(arguments) => arguments.run(),
             Command::Explain(arguments) => arguments.run(),
+            Command::Generate(arguments) => arguments.run(),
             Command::Import(arguments) => arguments.run(),
             Command::ExportLc0(arguments) => arguments.run(),
             Command::ExportOnnx(arguments) => arguments.run(),

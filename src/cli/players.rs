@@ -6,9 +6,10 @@ use serde::Serialize;
 use shakmaty::Position;
 use std::sync::Arc;
 use tessera::agent::AgentKind;
+use tessera::backend;
 use tessera::encode::Encoder;
 use tessera::eval::runner::{Player, Task};
-use tessera::nn::{self, Backend, BackendKind};
+use tessera::nn::{Backend, BackendKind};
 use tessera::play::Limits;
 use tessera::player::Settings;
 
@@ -67,7 +68,7 @@ impl PlayerArguments {
             let game = task.game_mut();
             game.set_ratings(settings.ratings(game.position().turn()));
         }
-        let backend = nn::load(&settings.backend)?;
+        let backend = backend::load(&settings.backend)?;
         let properties = backend.properties();
         let gathered = match searches && properties.encoder != Encoder::Nothing {
             true => properties.recommended_batch / BATCH_SHARE,

@@ -182,6 +182,7 @@ mod tests {
                 properties: Properties {
                     name: "slow".to_owned(),
                     encoder: Encoder::Nothing,
+                    has_value: true,
                     has_moves_left: false,
                     has_error: false,
                     reads_ratings: false,

@@ -2,9 +2,10 @@
 
 use super::ExplainError;
 use crate::chess::Game;
-use crate::encode::{BOARDS, Input, InputFormat, SCALARS, policy_index};
+use crate::encode::{Input, InputFormat, WIDTH, policy_index};
 use crate::network::{Network, Output, OutputSet, Outputs, Positions, Tap, Taps, Weights};
-use crate::nn::{Value, softmax};
+use crate::nn::metadata::ranking_outputs;
+use crate::nn::{Value, softmax, torch};
 use serde::Serialize;
 use shakmaty::{Bitboard, Position, Square};
 use std::collections::BTreeMap;
@@ -81,18 +82,15 @@ impl<'a> Evaluator<'a> {
         let interface = architecture.interface();
         let format = InputFormat::from_number(interface.format)
             .ok_or(ExplainError::Format(interface.format))?;
-        let place = |scalar: &&str| SCALARS.iter().position(|name| name == scalar);
-        let scalars = interface.scalars.iter().filter_map(place);
-        let words = (0..BOARDS).chain(scalars.map(|scalar| BOARDS + scalar));
-        let value = match network.about.search_value.as_str() {
-            "q" => Some([Output::Q, Output::QError]),
-            "st" => Some([Output::ShortTerm, Output::ShortTermError]),
-            _ => None,
-        };
+        let words = torch::words(&interface.scalars).unwrap_or_else(|| (0..WIDTH).collect());
+        let value = ranking_outputs(&network.about.search_value);
+        let value = value.map(|names| {
+            names.map(|name| Output::from_name(name).expect("an output of some network"))
+        });
         Ok(Evaluator {
             network,
             format,
-            words: words.map(|word| word as i64).collect(),
+            words: words.into_iter().map(|word| word as i64).collect(),
             value: value.filter(|&[value, _]| architecture.has(value)),
         })
     }

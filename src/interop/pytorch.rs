@@ -2,20 +2,16 @@
 //!
 //! A checkpoint is a zip archive that `torch.save` wrote: a pickle says what
 //! there is, and each storage of a tensor is an entry of its own. Pickles are
-//! programs. The interpreter here knows only what dictionaries of tensors are
-//! made of, refuses everything else by name, and runs nothing.
+//! programs, of which nothing runs: see `nn::torch::pickle`.
 
-mod pickle;
-mod tensor;
+pub use crate::nn::torch::PickleError;
 
-pub use pickle::PickleError;
-
-use crate::nn::torch::{Archive, ArchiveError};
-use pickle::{Object, Pickle};
+use crate::nn::torch::{Archive, ArchiveError, Object, Pickle};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use tch::Tensor;
-pub(crate) use tensor::View;
+
+pub(crate) use crate::nn::torch::View;
 
 /// What `torch.save` names a checkpoint's dictionary of tensors where more than
 /// that is saved.

@@ -116,6 +116,7 @@ fn play_on(
         game,
         judged,
         result,
+        comment: None,
         tags: Vec::new(),
     })
 }
@@ -130,6 +131,7 @@ fn solve(mut game: Game, analyst: &mut Analyst<'_>) -> Result<AnnotatedGame, Lab
         game,
         judged: vec![lines],
         result: None,
+        comment: None,
         tags: Vec::new(),
     })
 }
@@ -163,6 +165,7 @@ fn read(text: &[u8]) -> Result<AnnotatedGame, Unreadable> {
         game: main_line(&record)?,
         judged: Vec::new(),
         result: record.result,
+        comment: None,
         tags: KEPT_TAGS.into_iter().filter_map(kept).collect(),
     })
 }

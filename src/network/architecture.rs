@@ -3,6 +3,7 @@
 use super::evaluator::Evaluator;
 use super::family::ArchitectureConfig;
 use super::parameters::{Parameter, initialise};
+use super::program::Program;
 use super::size::Size;
 use std::any::Any;
 use std::fmt::Debug;
@@ -28,6 +29,9 @@ pub trait Architecture: Any + Debug + Send {
 
     /// How large it is.
     fn size(&self) -> Size;
+
+    /// What its network file runs.
+    fn program(&self) -> Program<'_>;
 
     /// The same as what evaluates positions.
     ///

@@ -25,17 +25,18 @@ pub(crate) use heads::{MOVES_LEFT_FEATURES, MOVES_LEFT_SCALE, policy_gather};
 use super::architecture::{Architecture, NotAnEvaluator};
 use super::bitboards;
 use super::encoder::{AttackLogits, Board, EncoderLayer, displacements, encode, without_head};
-use super::evaluator::{Evaluator, Interface, Positions};
+use super::evaluator::{self, Evaluator, Interface, Positions};
 use super::family::ArchitectureConfig;
 use super::layers::{Linear, dense_mish};
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Dense, Parameter, Weights};
+use super::program::Program;
 use super::size::{Part, Size};
 use super::taps::Tap;
 use crate::encode::{InputFormat, RATINGS, SCALARS};
 use attacks::{AttackBias, Attacked, Attacks, BoardAttacks};
 use embedding::{Embedding, PIECES, features, features_of_planes};
-use heads::{MovesLeftHead, PolicyHead, ResultHead, RewardHead, RewardOutputs};
+use heads::{MovesLeftHead, PolicyHead, ResultHead, RewardHead};
 use layers::Gains;
 use tch::{Device, Tensor};
 
@@ -192,23 +193,31 @@ impl Chessformer {
         (tokens, logits)
     }
 
-    /// The same of rows, for fused blocks.
-    fn embed_fused(&self, weights: &Weights, rows: &Tensor) -> (Tensor, Option<AttackLogits>) {
+    /// The same of rows, with attacks from bitboards: where nothing is traced, and no
+    /// gradient flows to them.
+    fn embed_rows(&self, weights: &Weights, rows: &Tensor) -> (Tensor, Option<AttackLogits>) {
         let attacks = self.constants.attacks.as_ref();
         let attacks = attacks.map(|_| BoardAttacks::of(rows));
         let attacked = attacks.as_ref().filter(|_| self.config.attacks);
         let attacked = attacked.map(|attacks| &attacks.squares);
-        let tokens = self.embedding.forward_fused(weights, rows, attacked);
+        let ratings = self.ratings(rows);
+        let ratings = ratings.as_ref();
+        let tokens = self
+            .embedding
+            .forward_fused(weights, rows, attacked, ratings);
         let tokens = tokens.unwrap_or_else(|| {
             let like = &weights.tensors()[0];
             let features = features(rows, &self.constants.shifts, like);
             let attacked = attacked.map(|attacked| attacked.type_as(like));
-            let ratings = self.ratings(rows);
             self.embedding
-                .forward(weights, &features, attacked.as_ref(), ratings.as_ref())
+                .forward(weights, &features, attacked.as_ref(), ratings)
         });
         let logits = self.attack_bias.zip(attacks);
-        let logits = logits.map(|(bias, attacks)| bias.of_pairs(weights, attacks.pairs));
+        let shifts = &self.constants.shifts;
+        let logits = logits.map(|(bias, attacks)| match self.is_fused(weights) {
+            true => bias.of_pairs(weights, attacks.pairs),
+            false => bias.of_bits(weights, &attacks.pairs, shifts),
+        });
         (tokens, logits)
     }
 
@@ -264,6 +273,10 @@ impl Architecture for Chessformer {
     fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
         Ok(self)
     }
+
+    fn program(&self) -> Program<'_> {
+        evaluator::program(self)
+    }
 }
 
 impl Evaluator for Chessformer {
@@ -296,8 +309,10 @@ impl Evaluator for Chessformer {
         tap: &Tap,
     ) -> Outputs {
         let (tokens, attacks) = match positions {
-            Positions::Rows(rows) if !tap.is_open() && self.is_fused(weights) => {
-                self.embed_fused(weights, rows)
+            Positions::Rows(rows)
+                if !tap.is_open() && (self.is_fused(weights) || weights.are_frozen()) =>
+            {
+                self.embed_rows(weights, rows)
             }
             Positions::Rows(rows) => {
                 let features = features(rows, &self.constants.shifts, &weights.tensors()[0]);
@@ -372,11 +387,14 @@ impl Evaluator for Chessformer {
                 ],
             ),
         ];
-        for (head, squares, [scalar, error, categorical]) in rewards {
-            let reward: RewardOutputs = head.forward(weights, &squares);
-            outputs.set(scalar, reward.scalar);
-            outputs.set(error, reward.error);
-            outputs.set(categorical, reward.categorical);
+        for (head, squares, parts) in rewards {
+            let is_wanted = parts.map(|output| wanted.contains(output));
+            let found = head.forward(weights, &squares, is_wanted);
+            for (output, tensor) in parts.into_iter().zip(found) {
+                if let Some(tensor) = tensor {
+                    outputs.set(output, tensor);
+                }
+            }
         }
         let moves_left = self.moves_left.forward(weights, &moves_left);
         outputs.set(Output::MovesLeft, moves_left);

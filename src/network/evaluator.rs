@@ -5,8 +5,12 @@ use super::bitboards;
 use super::lc0::planes::planes;
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::Weights;
+use super::program::Program;
 use super::taps::Tap;
-use crate::encode::{BOARDS, InputFormat};
+use crate::chess::Game;
+use crate::encode::{BOARDS, Input, InputFormat};
+use crate::nn::metadata::{EncoderSpec, FORWARD, PlanesSpec, TensorSpec};
+use crate::nn::torch::{self, TracedMethod};
 use tch::{Kind, Tensor};
 
 /// An architecture that evaluates positions, each by itself. It is what searches,
@@ -98,6 +102,63 @@ impl Interface {
         });
         [planes].into_iter().chain(ratings).collect()
     }
+}
+
+/// What the file of a network that evaluates positions runs: one method over rows.
+pub(super) fn program(network: &dyn Evaluator) -> Program<'_> {
+    let Interface {
+        format,
+        scalars,
+        outputs,
+        ..
+    } = network.interface();
+    let planes = PlanesSpec::new(format, scalars.into_iter().map(str::to_owned).collect());
+    let forward = TracedMethod {
+        name: FORWARD,
+        inputs: vec![planes.rows()],
+        outputs: outputs
+            .iter()
+            .map(|output| TensorSpec::of_output(output.name()))
+            .collect(),
+        example: vec![example(&planes)],
+        run: Box::new(move |weights, rows| {
+            let weights = Weights::new(weights.iter().map(Tensor::shallow_clone).collect());
+            evaluate(network, &weights, Positions::Rows(&rows[0]))
+        }),
+    };
+    Program {
+        encoder: EncoderSpec::Planes(planes),
+        methods: vec![forward],
+    }
+}
+
+/// The initial position in two rows.
+fn example(planes: &PlanesSpec) -> Tensor {
+    let input = Input::encode(&Game::default());
+    let all: &[i64] = bytemuck::cast_slice(input.words());
+    let row = match torch::words(&planes.scalars) {
+        None => Tensor::from_slice(all),
+        Some(words) => {
+            let chosen: Vec<i64> = words.into_iter().map(|word| all[word]).collect();
+            Tensor::from_slice(&chosen)
+        }
+    };
+    row.repeat([2, 1])
+}
+
+/// The exported outputs of a network.
+pub(super) fn evaluate(
+    network: &dyn Evaluator,
+    weights: &Weights,
+    positions: Positions,
+) -> Vec<Tensor> {
+    let outputs = network.interface().outputs;
+    let wanted = outputs.iter().copied().collect();
+    let mut evaluated: Outputs = network.forward(weights, positions, wanted, &Tap::default());
+    let taken = outputs.into_iter().map(|output| evaluated.take(output));
+    taken
+        .map(|tensor| tensor.expect("an output of its own"))
+        .collect()
 }
 
 /// The name of the planes in ONNX: Lc0's.

@@ -1,17 +1,16 @@
 //! Networks with their weights, and the network files that hold them.
 
 use super::architecture::{Architecture, NotAnEvaluator};
-use super::evaluator::{Evaluator, Positions};
+use super::evaluator::{Evaluator, Positions, evaluate};
 use super::family::{ArchitectureConfig, ArchitectureError};
 use super::graph::{Graph, GraphError};
-use super::outputs::Outputs;
 use super::parameters::{Parameter, Weights};
-use super::taps::Tap;
-use crate::encode::HISTORY;
-use crate::nn::metadata::{CONTRACT, EncoderSpec, FORWARD, Method, TensorSpec};
-use crate::nn::torch::{self, ExportPrecision, NetworkError, Script, ScriptError};
+use super::program::Program;
+use crate::nn::metadata::{CONTRACT, EncoderSpec};
+use crate::nn::torch::{self, ExportPrecision, NetworkError, Script, ScriptError, TracedMethod};
 use crate::nn::{CodePolicy, Metadata};
 use serde_json::Value;
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::path::Path;
 use tch::{Device, Kind, Tensor};
@@ -85,15 +84,14 @@ pub enum OpenError {
 /// Sizes that files state are below this, so that they may be multiplied.
 const LARGEST_SIZE: u64 = 1 << 24;
 
-/// Takes a network that evaluates positions out of a network file, which may bring code
-/// as the policy says.
+/// Takes a network that evaluates positions out of a network file. Nothing of the file
+/// runs; but files of version 1 of the contract may bring code as the policy says.
 ///
 /// # Errors
 /// [`OpenError`] if the file is no network file, or of a family that is not known here
 /// or does something else.
 pub fn open(file: &[u8], policy: CodePolicy) -> Result<Network, OpenError> {
-    let (module, metadata) = torch::open(file, policy)?;
-    let tensors = module.tensors().map_err(NetworkError::from)?;
+    let (metadata, tensors) = torch::contents(file, policy)?;
     Network::from_tensors(&metadata, tensors)
 }
 
@@ -102,8 +100,7 @@ pub fn open(file: &[u8], policy: CodePolicy) -> Result<Network, OpenError> {
 /// # Errors
 /// [`OpenError`] if the file is no network file, or not of a family known here.
 pub fn open_any(file: &[u8], policy: CodePolicy) -> Result<Network<dyn Architecture>, OpenError> {
-    let (module, metadata) = torch::open(file, policy)?;
-    let tensors = module.tensors().map_err(NetworkError::from)?;
+    let (metadata, tensors) = torch::contents(file, policy)?;
     any_from_tensors(&metadata, tensors)
 }
 
@@ -149,20 +146,9 @@ fn any_from_tensors(
 }
 
 impl<A: Architecture + ?Sized> Network<A> {
-    /// Its parameters by name.
-    #[must_use]
-    pub fn parameters(&self) -> Vec<(String, Tensor)> {
-        let names = self.architecture.parameters().iter();
-        let names = names.map(|parameter| parameter.name.clone());
-        let tensors = self.weights.tensors().iter().map(Tensor::shallow_clone);
-        names.zip(tensors).collect()
-    }
-}
-
-impl Network {
     /// A network with parameters `flat`, f32 end to end.
     #[must_use]
-    pub fn new(architecture: Box<dyn Evaluator>, flat: &Tensor, about: About) -> Network {
+    pub fn new(architecture: Box<A>, flat: &Tensor, about: About) -> Network<A> {
         let flat = flat.detach().to_device(Device::Cpu).to_kind(Kind::Float);
         Network {
             weights: Weights::from_flat(&flat, architecture.parameters()),
@@ -171,44 +157,13 @@ impl Network {
         }
     }
 
-    /// A network from the metadata and the tensors of its file.
-    ///
-    /// # Errors
-    /// [`OpenError`] if they do not fit each other.
-    pub fn from_tensors(
-        metadata: &Metadata,
-        tensors: impl IntoIterator<Item = (String, Tensor)>,
-    ) -> Result<Network, OpenError> {
-        let network = any_from_tensors(metadata, tensors)?;
-        let architecture = network.architecture.into_evaluator()?;
-        let outputs = architecture.interface().outputs;
-        if !outputs
-            .iter()
-            .map(|output| output.name())
-            .eq(metadata.outputs())
-        {
-            let what = "it does not compute the outputs that it names";
-            return Err(OpenError::Description(what.to_owned()));
-        }
-        Ok(Network {
-            architecture,
-            weights: network.weights,
-            about: network.about,
-        })
-    }
-
-    /// Its structure as that of a family, if it is of that family.
+    /// Its parameters by name.
     #[must_use]
-    pub fn downcast<T: Architecture>(&self) -> Option<&T> {
-        let architecture: &dyn std::any::Any = &*self.architecture;
-        architecture.downcast_ref()
-    }
-
-    /// Evaluates positions: the outputs of
-    /// [`Interface::outputs`](super::Interface::outputs), in order.
-    #[must_use]
-    pub fn forward(&self, positions: Positions) -> Vec<Tensor> {
-        evaluate(&*self.architecture, &self.weights, positions)
+    pub fn parameters(&self) -> Vec<(String, Tensor)> {
+        let names = self.architecture.parameters().iter();
+        let names = names.map(|parameter| parameter.name.clone());
+        let tensors = self.weights.tensors().iter().map(Tensor::shallow_clone);
+        names.zip(tensors).collect()
     }
 
     /// Writes the network as one TorchScript file, all of it or nothing. The
@@ -217,45 +172,104 @@ impl Network {
     /// # Errors
     /// [`ScriptError`] if libtorch or the file system refuse.
     pub fn write(&self, precision: ExportPrecision, path: &Path) -> Result<Metadata, ScriptError> {
+        let Program { encoder, methods } = self.architecture.program();
+        let metadata = self.metadata(precision, encoder, &methods);
         let script = Script {
             parameters: &self.parameters(),
             buffers: &self.architecture.buffers(),
-            forward: &|weights, rows| {
-                let weights = Weights::new(weights.iter().map(Tensor::shallow_clone).collect());
-                evaluate(&*self.architecture, &weights, Positions::Rows(rows))
-            },
+            methods: &methods,
         };
-        script.write(self.metadata(precision), precision, path)
+        script.write(metadata, precision, path)
     }
 
     /// The metadata of its file, but for the hash.
-    fn metadata(&self, precision: ExportPrecision) -> Metadata {
-        let (interface, size) = (self.architecture.interface(), self.architecture.size());
+    fn metadata(
+        &self,
+        precision: ExportPrecision,
+        encoder: EncoderSpec,
+        methods: &[TracedMethod],
+    ) -> Metadata {
+        let size = self.architecture.size();
         let mut architecture =
             serde_json::to_value(self.architecture.config()).expect("plain data");
         architecture["macs_total"] = size.macs_total.into();
         architecture["precision"] = serde_json::to_value(precision).expect("plain data");
-        let scalars = interface.scalars.into_iter().map(str::to_owned);
-        let encoder = EncoderSpec::planes(interface.format, HISTORY as u32, scalars.collect());
-        let outputs = interface.outputs.iter();
-        let outputs = outputs.map(|output| TensorSpec::of_output(output.name()));
-        let forward = Method {
-            inputs: vec![encoder.rows()],
-            outputs: outputs.collect(),
-        };
+        let ranks_moves = matches!(encoder, EncoderSpec::Planes(_));
         Metadata {
             contract: CONTRACT,
             name: self.about.name.clone(),
             architecture,
             encoder,
-            methods: [(FORWARD.to_owned(), forward)].into(),
-            search_value: Some(self.about.search_value.clone()),
+            methods: methods.iter().map(TracedMethod::described).collect(),
+            search_value: ranks_moves.then(|| self.about.search_value.clone()),
             parameters: size.parameters.unsigned_abs(),
             macs: size.macs.unsigned_abs(),
             training: self.about.training.clone(),
             licence: self.about.licence.clone(),
             hash: String::new(),
         }
+    }
+}
+
+impl Network<dyn Architecture> {
+    /// The same as one that evaluates positions.
+    ///
+    /// # Errors
+    /// [`NotAnEvaluator`] if it does not.
+    pub fn into_evaluator(self) -> Result<Network, NotAnEvaluator> {
+        Ok(Network {
+            architecture: self.architecture.into_evaluator()?,
+            weights: self.weights,
+            about: self.about,
+        })
+    }
+
+    /// The same as one of a family; `None` if it is of another.
+    #[must_use]
+    pub fn downcast<A: Architecture>(self) -> Option<Network<A>> {
+        let architecture: Box<dyn Any> = self.architecture;
+        Some(Network {
+            architecture: architecture.downcast().ok()?,
+            weights: self.weights,
+            about: self.about,
+        })
+    }
+}
+
+impl Network {
+    /// A network from the metadata and the tensors of its file.
+    ///
+    /// # Errors
+    /// [`OpenError`] if they do not fit each other.
+    pub fn from_tensors(
+        metadata: &Metadata,
+        tensors: impl IntoIterator<Item = (String, Tensor)>,
+    ) -> Result<Network, OpenError> {
+        let network = any_from_tensors(metadata, tensors)?.into_evaluator()?;
+        let outputs = network.architecture.interface().outputs;
+        if !outputs
+            .iter()
+            .map(|output| output.name())
+            .eq(metadata.outputs())
+        {
+            let what = "it does not compute the outputs that it names";
+            return Err(OpenError::Description(what.to_owned()));
+        }
+        Ok(network)
+    }
+
+    /// Its structure as that of a family, if it is of that family.
+    #[must_use]
+    pub fn downcast<T: Architecture>(&self) -> Option<&T> {
+        let architecture: &dyn Any = &*self.architecture;
+        architecture.downcast_ref()
+    }
+
+    /// Evaluates positions: the outputs of
+    /// [`Interface::outputs`](super::Interface::outputs), in order.
+    #[must_use]
+    pub fn forward(&self, positions: Positions) -> Vec<Tensor> {
+        evaluate(&*self.architecture, &self.weights, positions)
     }
 }
 
@@ -270,17 +284,6 @@ impl About {
             licence: metadata.licence.clone(),
         }
     }
-}
-
-/// The exported outputs of a network.
-fn evaluate(architecture: &dyn Evaluator, weights: &Weights, positions: Positions) -> Vec<Tensor> {
-    let outputs = architecture.interface().outputs;
-    let wanted = outputs.iter().copied().collect();
-    let mut evaluated: Outputs = architecture.forward(weights, positions, wanted, &Tap::default());
-    let taken = outputs.into_iter().map(|output| evaluated.take(output));
-    taken
-        .map(|tensor| tensor.expect("an output of its own"))
-        .collect()
 }
 
 /// The architecture that metadata state.
@@ -424,11 +427,7 @@ mod tests {
             let network = fresh(small(position.clone()));
             let path = folder.path().join("test.pt");
             let written = network.write(ExportPrecision::F32, &path).unwrap();
-            let takes_ratings = written
-                .encoder
-                .scalars
-                .iter()
-                .any(|name| name == "opponent_elo");
+            let takes_ratings = written.planes().unwrap().reads_ratings();
             assert_eq!(takes_ratings, position == PositionConfig::Absolute);
             let names = network.architecture.interface().outputs;
             let opened = open(&std::fs::read(&path).unwrap(), CodePolicy::Checked).unwrap();

@@ -6,21 +6,25 @@
 //! as Allie has them (Zhang et al. 2024), and the result can be asked for.
 
 pub mod config;
+mod decoder;
 mod embedding;
+mod program;
 #[cfg(test)]
 mod tests;
 
 pub use config::{GptConfig, GptConfigError};
+pub use decoder::{Conditions, Decoder};
 
 use super::architecture::Architecture;
-use super::blocks::{KvCache, Mlp, Rotary, SelfAttention};
+use super::blocks::{KeyValues, KvCache, Mlp, Rotary, Seen, SelfAttention};
 use super::family::ArchitectureConfig;
 use super::layers::{Linear, Norm};
 use super::parameters::{Builder, Dense, Initial, Parameter, Slot, Weights};
+use super::program::Program;
 use super::size::{Part, Size};
-use crate::encode::Vocabulary;
+use crate::encode::{MoveEncoder, Vocabulary};
 use config::{MlpKind, NormKind, PositionKind};
-use embedding::{Conditions, TokenEmbedding};
+use embedding::{ConditionEmbedding, TokenEmbedding};
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
@@ -37,7 +41,7 @@ pub struct Gpt {
     parameters: Vec<Parameter>,
     size: Size,
     tokens: TokenEmbedding,
-    conditions: Conditions,
+    conditions: ConditionEmbedding,
     positions: Positions,
     layers: Vec<Layer>,
     norm: Norm,
@@ -93,10 +97,10 @@ impl Sequences {
     #[must_use]
     pub fn of_tokens(tokens: Tensor) -> Sequences {
         let device = tokens.device();
-        let (rows, columns) = tokens.size2().expect("rows of tokens");
-        let positions = Tensor::arange(columns, (Kind::Int64, device));
+        let rows = tokens.size()[0];
         Sequences {
-            positions: positions.expand([rows, columns], false),
+            // Counted, so that a trace does so for games of any length.
+            positions: tokens.ones_like().cumsum(1, Kind::Int64) - 1,
             ratings: Tensor::zeros([rows, 1, 2], (Kind::Float, device)),
             results: Tensor::zeros([rows, 1], (Kind::Int64, device)),
             tokens,
@@ -115,7 +119,7 @@ impl Gpt {
         let mut builder = Builder::default();
         let GptConfig { width, context, .. } = *config;
         let tokens = TokenEmbedding::build(&mut builder, &vocabulary, width, device);
-        let conditions = Conditions::build(&mut builder, width);
+        let conditions = ConditionEmbedding::build(&mut builder, width);
         let positions = match config.positions {
             PositionKind::Rotary => Positions::Rotary(Rotary::new(width / config.heads, device)),
             PositionKind::Learned => Positions::Learned(builder.add(
@@ -165,41 +169,54 @@ impl Gpt {
         &self.config
     }
 
+    /// How games become what it reads.
+    #[must_use]
+    pub fn encoder(&self) -> MoveEncoder {
+        MoveEncoder {
+            vocabulary: Arc::clone(&self.vocabulary),
+            context: self.config.context as usize,
+        }
+    }
+
     /// Its tokens.
     #[must_use]
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         &self.vocabulary
     }
 
-    /// A cache for so many games, of the type and on the device of `weights`.
+    /// A cache for so many games, of the type and on the device of `weights`, with room
+    /// for so many tokens at first.
     #[must_use]
-    pub fn cache(&self, weights: &Weights, games: i64) -> KvCache {
-        let GptConfig {
-            heads,
-            width,
-            context,
-            ..
-        } = self.config;
+    pub fn cache(&self, weights: &Weights, games: i64, tokens: i64) -> KvCache {
+        let GptConfig { heads, width, .. } = self.config;
         let options = (weights.kind(), weights.tensors()[0].device());
         KvCache::new(
             self.layers.len(),
-            [games, heads, context, width / heads],
+            [games, heads, tokens, width / heads],
             options,
         )
     }
 
     /// Features [B, T, width] of each token. With a cache the rows go on where it ends.
-    ///
-    /// # Panics
-    /// If the cache has no room for them.
     pub fn features(
         &self,
         weights: &Weights,
         sequences: &Sequences,
-        mut cache: Option<&mut KvCache>,
+        cache: Option<&mut KvCache>,
     ) -> Tensor {
-        let table = self.tokens.table(weights);
-        let mut x = Tensor::embedding(&table, &sequences.tokens, -1, false, false)
+        let past = cache.map(|cache| cache as &mut dyn KeyValues);
+        self.read(weights, &self.tokens.table(weights), sequences, past)
+    }
+
+    /// The same with the vectors of all tokens at hand.
+    fn read(
+        &self,
+        weights: &Weights,
+        table: &Tensor,
+        sequences: &Sequences,
+        mut past: Option<&mut dyn KeyValues>,
+    ) -> Tensor {
+        let mut x = Tensor::embedding(table, &sequences.tokens, -1, false, false)
             + self
                 .conditions
                 .of(weights, &sequences.ratings, &sequences.results);
@@ -210,29 +227,30 @@ impl Gpt {
                 None
             }
         };
-        let mask = match (&sequences.mask, cache.as_deref().map_or(0, KvCache::len)) {
-            (Some(mask), _) => Some(mask.shallow_clone()),
-            (None, 0) => None,
+        let new = sequences.tokens.size()[1];
+        let seen = match (&sequences.mask, past.as_ref().map_or(0, |past| past.past())) {
+            (Some(mask), _) => Seen::These(mask.shallow_clone()),
+            (None, 0) => Seen::Before,
+            (None, _) if new == 1 => Seen::All,
             // New tokens see all that are cached, and the new ones before them.
             (None, past) => {
-                let new = sequences.tokens.size()[1];
                 let all = Tensor::ones([new, past + new], (Kind::Bool, x.device()));
-                Some(all.tril(past))
+                Seen::These(all.tril(past))
             }
         };
         for (number, layer) in self.layers.iter().enumerate() {
             let normed = layer.attention_norm.forward(weights, &x);
-            let cache = cache.as_deref_mut().map(|cache| (cache, number));
-            let seen =
+            let past = past.as_deref_mut().map(|past| (past as _, number));
+            let learned =
                 layer
                     .attention
-                    .forward(weights, &normed, rotations.as_ref(), mask.as_ref(), cache);
-            x = &x + seen;
+                    .forward(weights, &normed, rotations.as_ref(), &seen, past);
+            x = &x + learned;
             let normed = layer.mlp_norm.forward(weights, &x);
             x = &x + layer.mlp.forward(weights, &normed);
         }
-        if let Some(cache) = cache {
-            cache.grow(sequences.tokens.size()[1]);
+        if let Some(past) = past {
+            past.grow(new);
         }
         self.norm.forward(weights, &x)
     }
@@ -277,6 +295,10 @@ impl Architecture for Gpt {
     /// That of a token.
     fn size(&self) -> Size {
         self.size
+    }
+
+    fn program(&self) -> Program<'_> {
+        program::program(self)
     }
 }
 

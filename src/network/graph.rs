@@ -10,11 +10,12 @@ pub use evaluate::NodeError;
 
 use super::architecture::{Architecture, NotAnEvaluator};
 use super::bitboards;
-use super::evaluator::{Evaluator, Interface, Positions};
+use super::evaluator::{self, Evaluator, Interface, Positions};
 use super::family::ArchitectureConfig;
 use super::lc0::{READ, planes};
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Initial, Parameter, ParameterGroup, Weights};
+use super::program::Program;
 use super::size::Size;
 use super::taps::Tap;
 use crate::encode::{InputFormat, POLICY_SIZE, SCALARS};
@@ -194,6 +195,10 @@ impl Architecture for Graph {
 
     fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
         Ok(self)
+    }
+
+    fn program(&self) -> Program<'_> {
+        evaluator::program(self)
     }
 }
 

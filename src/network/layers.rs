@@ -29,11 +29,17 @@ impl Linear {
     /// The output times `gain`, at the price of scaling the weights: they are
     /// far smaller than the activations.
     pub fn forward_scaled(&self, weights: &Weights, x: &Tensor, gain: f64) -> Tensor {
-        if gain == 1.0 {
-            return self.forward(weights, x);
-        }
-        let bias = self.bias.map(|bias| &weights[bias] * gain);
-        x.linear(&(&weights[self.weight] * gain), bias.as_ref())
+        let (weight, bias) = self.scaled(weights, gain);
+        x.linear(&weight, bias.as_ref())
+    }
+
+    /// Weight and bias times `gain`.
+    pub fn scaled(&self, weights: &Weights, gain: f64) -> (Tensor, Option<Tensor>) {
+        let scaled = |slot: Slot| match gain == 1.0 {
+            true => weights[slot].shallow_clone(),
+            false => weights.made("scaled", slot, || &weights[slot] * gain),
+        };
+        (scaled(self.weight), self.bias.map(scaled))
     }
 }
 
@@ -43,10 +49,35 @@ pub(super) fn dense_mish<const N: usize>(
     x: &Tensor,
     layers: [&Linear; N],
 ) -> [Tensor; N] {
-    if x.requires_grad() && fused::is_available(x, &x.size()[2..]) {
+    let width = &x.size()[2..];
+    let has_kernel = || fused::is_available(x, width);
+    if x.requires_grad() && has_kernel() {
         return fused::dense_mish(x, layers.map(|layer| layer.fused(weights)));
     }
+    if weights.are_packed() && has_kernel() {
+        let dense = layers.map(|layer| layer.fused(weights));
+        let pack = |int8| fused::dense_pack(&dense, int8);
+        if let Some(packed) = weights.packed("dense", layers[0].weight, width, pack) {
+            return fused::dense_infer(x, dense, &packed.weights, packed.int8);
+        }
+    }
     layers.map(|layer| layer.forward(weights, x).mish())
+}
+
+/// What a layer makes of tokens [B, 64, width], activated.
+pub(super) fn activated(
+    weights: &Weights,
+    x: &Tensor,
+    layer: &Linear,
+    activation: Activation,
+) -> Tensor {
+    match activation {
+        Activation::Mish if weights.are_packed() => {
+            let [y] = dense_mish(weights, x, [layer]);
+            y
+        }
+        _ => activation.forward(&layer.forward(weights, x)),
+    }
 }
 
 /// A norm over the last dimension: centred with a bias, or root mean square.
@@ -66,6 +97,7 @@ impl Norm {
             Some(bias) => {
                 x.layer_norm([self.width], gain, Some(&weights[bias]), self.epsilon, true)
             }
+            None if weights.are_frozen() => fused::rms_norm(x, &weights[self.weight], self.epsilon),
             None => x.rms_norm([self.width], gain, self.epsilon),
         }
     }

@@ -23,15 +23,17 @@ use super::architecture::{Architecture, NotAnEvaluator};
 use super::bitboards;
 use super::chessformer::policy_gather;
 use super::encoder::without_head;
-use super::evaluator::{Evaluator, Interface, Positions};
+use super::evaluator::{self, Evaluator, Interface, Positions};
 use super::family::ArchitectureConfig;
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Parameter, Weights};
+use super::program::Program;
 use super::size::Size;
 use super::taps::Tap;
 use crate::encode::{POLICY_SIZE, SCALARS, from_square_to_square};
 use body::Body;
 use heads::Heads;
+use std::cell::RefCell;
 use tch::{Device, Tensor};
 use tower::ResidualTower;
 
@@ -185,6 +187,10 @@ impl Architecture for Lc0 {
     fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
         Ok(self)
     }
+
+    fn program(&self) -> Program<'_> {
+        evaluator::program(self)
+    }
 }
 
 impl Evaluator for Lc0 {
@@ -237,6 +243,7 @@ impl Evaluator for Lc0 {
             weights,
             tokens,
             gather: self.constants.policy.as_ref(),
+            known: RefCell::default(),
         };
         let mut outputs = Outputs::default();
         for output in Output::ALL.into_iter().filter(|&it| wanted.contains(it)) {

@@ -27,11 +27,12 @@ use super::encoder::{
     Attention, Board, EncoderLayer, FeedForward, Gab, PositionEncoding, Projection, encode,
     without_head,
 };
-use super::evaluator::{Evaluator, Interface, PLANES, Positions};
+use super::evaluator::{self, Evaluator, Interface, PLANES, Positions};
 use super::family::ArchitectureConfig;
 use super::layers::{Activation, Linear, Norm};
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Dense, Initial, Parameter, Slot, Weights};
+use super::program::Program;
 use super::size::{Part, Size};
 use super::taps::Tap;
 use crate::encode::{BOARDS, InputFormat, PLANES_PER_BOARD};
@@ -315,6 +316,10 @@ impl Architecture for Maia3 {
 
     fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
         Ok(self)
+    }
+
+    fn program(&self) -> Program<'_> {
+        evaluator::program(self)
     }
 }
 

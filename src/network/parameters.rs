@@ -1,6 +1,7 @@
 //! The parameters of a network: what they are called, how large they are, how
 //! they start, and the tensors themselves.
 
+use super::frozen::Frozen;
 use super::size::{Part, Size};
 use std::ops::Index;
 use tch::{Device, Kind, Tensor};
@@ -54,7 +55,7 @@ impl Parameter {
 }
 
 /// A parameter's place among a network's parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Slot(usize);
 
 /// Collects the parameters of a network while its modules are built.
@@ -200,13 +201,31 @@ impl Dense {
 
 /// The tensors of a network, in the order of its parameters.
 #[derive(Debug)]
-pub struct Weights(Vec<Tensor>);
+pub struct Weights {
+    tensors: Vec<Tensor>,
+    /// What is kept of them, if they do not change.
+    frozen: Option<Frozen>,
+}
 
 impl Weights {
     /// Tensors that stand in the order of the network's parameters.
     #[must_use]
     pub fn new(tensors: Vec<Tensor>) -> Weights {
-        Weights(tensors)
+        Weights {
+            tensors,
+            frozen: None,
+        }
+    }
+
+    /// The same, which do not change.
+    pub(super) fn with_frozen(self, frozen: Frozen) -> Weights {
+        let frozen = Some(frozen);
+        Weights { frozen, ..self }
+    }
+
+    /// What is kept of them, if they do not change.
+    pub(super) fn kept(&self) -> Option<&Frozen> {
+        self.frozen.as_ref()
     }
 
     /// Views into one vector that holds all `parameters` end to end.
@@ -219,25 +238,36 @@ impl Weights {
             .iter()
             .zip(parameters)
             .map(|(part, parameter)| part.view(parameter.shape.as_slice()));
-        Weights(shaped.collect())
+        Weights::new(shaped.collect())
     }
 
     /// The tensors.
     pub fn tensors(&self) -> &[Tensor] {
-        &self.0
+        &self.tensors
     }
 
     /// The same tensors, but for one of them.
     pub(super) fn with(&self, slot: Slot, tensor: Tensor) -> Weights {
-        let mut tensors: Vec<Tensor> = self.0.iter().map(Tensor::shallow_clone).collect();
+        let mut tensors: Vec<Tensor> = self.tensors.iter().map(Tensor::shallow_clone).collect();
         tensors[slot.0] = tensor;
-        Weights(tensors)
+        Weights::new(tensors)
+    }
+
+    /// The same in another type and on another device.
+    #[must_use]
+    pub fn to(&self, kind: Kind, device: Device) -> Weights {
+        let tensors = self.tensors.iter();
+        Weights::new(
+            tensors
+                .map(|tensor| tensor.to_device(device).to_kind(kind))
+                .collect(),
+        )
     }
 
     /// The type that the network computes in.
     #[must_use]
     pub fn kind(&self) -> Kind {
-        self.0[0].kind()
+        self.tensors[0].kind()
     }
 }
 
@@ -245,7 +275,7 @@ impl Index<Slot> for Weights {
     type Output = Tensor;
 
     fn index(&self, slot: Slot) -> &Tensor {
-        &self.0[slot.0]
+        &self.tensors[slot.0]
     }
 }
 

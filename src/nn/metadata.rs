@@ -23,8 +23,8 @@ pub const SEARCH_VALUES: [&str; 3] = ["wdl", "q", "st"];
 pub const RECORD: &str = "metadata.json";
 /// The method that evaluates positions.
 pub const FORWARD: &str = "forward";
-/// The encoder that turns a game into bitboards and scalars.
-pub const PLANES: &str = "planes";
+/// The method of a network over moves that reads one more token of each game.
+pub const STEP: &str = "step";
 
 /// The metadata of a network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub struct Metadata {
     pub name: String,
     /// Its family and sizes, as `crate::network` builds it from them.
     pub architecture: serde_json::Value,
-    /// How positions become inputs.
+    /// What it is told of a game.
     pub encoder: EncoderSpec,
     /// What it computes, by the names of the module's methods.
     ///
@@ -44,6 +44,9 @@ pub struct Metadata {
     /// plies, `q` and `st` in −1…1, `q_error` and `st_error`, expected squared
     /// errors, and `policy_optimistic` (B × 1858), the logits of KataGo's
     /// optimistic policy.
+    ///
+    /// A network over moves has [`FORWARD`] over whole games and [`STEP`] over one more
+    /// token of each, with keys and values of those before it: see `network::gpt`.
     pub methods: BTreeMap<String, Method>,
     /// Which output ranks moves, one of [`SEARCH_VALUES`]; `wdl` where none is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,11 +64,22 @@ pub struct Metadata {
     pub hash: String,
 }
 
-/// How positions become inputs.
+/// What a network is told of a game.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EncoderSpec {
-    /// The encoder: [`PLANES`].
-    pub kind: String,
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum EncoderSpec {
+    /// Rows of bitboards and scalars: such a network evaluates positions.
+    Planes(PlanesSpec),
+    /// The moves of a game, one token each.
+    Moves {
+        /// Most tokens that it reads.
+        context: u32,
+    },
+}
+
+/// Rows of bitboards and scalars.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanesSpec {
     /// How boards are encoded, [`InputFormat::number`].
     pub format: u32,
     /// Positions of history that a row holds, the current one included:
@@ -77,22 +91,21 @@ pub struct EncoderSpec {
     pub scalars: Vec<String>,
 }
 
-impl EncoderSpec {
+impl PlanesSpec {
+    /// Rows of a format of our own history.
+    #[must_use]
+    pub fn new(format: u32, scalars: Vec<String>) -> PlanesSpec {
+        PlanesSpec {
+            format,
+            history: HISTORY as u32,
+            scalars,
+        }
+    }
+
     /// Whether the mover's rating is among the inputs.
     #[must_use]
     pub fn reads_ratings(&self) -> bool {
         self.scalars.iter().any(|name| name == "self_elo")
-    }
-
-    /// The encoder of bitboards and scalars.
-    #[must_use]
-    pub fn planes(format: u32, history: u32, scalars: Vec<String>) -> EncoderSpec {
-        EncoderSpec {
-            kind: PLANES.to_owned(),
-            format,
-            history,
-            scalars,
-        }
     }
 
     /// The input that it makes.
@@ -130,6 +143,9 @@ pub enum ContractError {
     /// A tensor of another type or shape than its name stands for.
     #[error("its `{0}` is not of the type and shape that this name stands for")]
     Tensor(String),
+    /// A network over moves where one over positions is needed.
+    #[error("it reads whole games, move by move: networks that evaluate positions are needed here")]
+    NotPositions,
     /// An output that its user cannot do without.
     #[error("it has no output `{output}`, which {consumer} needs: its `outputs` are {outputs}")]
     MissingOutput {
@@ -168,40 +184,19 @@ impl Metadata {
     /// # Errors
     /// [`ContractError`], naming the field this engine cannot work with.
     pub fn check(&self) -> Result<(), ContractError> {
-        let encoder = &self.encoder;
-        if encoder.kind != PLANES {
-            return Err(unknown("encoder.kind", &encoder.kind, PLANES));
-        }
-        let numbers = [
-            ("contract", self.contract, CONTRACT),
-            ("encoder.history", encoder.history, HISTORY as u32),
-        ];
-        for (field, found, known) in numbers {
-            if found != known {
-                return Err(unknown(field, found, known));
-            }
-        }
-        if self.format().is_none() {
-            let known = InputFormat::ALL.map(|format| format.number().to_string());
-            let known = known.join(", ");
-            return Err(unknown("encoder.format", encoder.format, known));
-        }
-        for name in &encoder.scalars {
-            if !SCALARS.contains(&name.as_str()) {
-                return Err(unknown("encoder.scalars", name, SCALARS.join(", ")));
-            }
+        if self.contract != CONTRACT {
+            return Err(unknown("contract", self.contract, CONTRACT));
         }
         let Some(forward) = self.methods.get(FORWARD) else {
             let found = self.methods.keys().cloned().collect::<Vec<_>>().join(", ");
             return Err(unknown("methods", found, FORWARD));
         };
-        if forward.inputs != [encoder.rows()] {
-            return Err(ContractError::Tensor("rows".to_owned()));
-        }
-        for output in &forward.outputs {
-            if *output != TensorSpec::of_output(&output.name) {
-                return Err(ContractError::Tensor(output.name.clone()));
+        match &self.encoder {
+            EncoderSpec::Planes(planes) => check_positions(planes, forward)?,
+            EncoderSpec::Moves { context } if *context < 2 => {
+                return Err(unknown("encoder.context", context, "2 and more"));
             }
+            EncoderSpec::Moves { .. } => {}
         }
         let search_value = self.search_value();
         if !SEARCH_VALUES.contains(&search_value) {
@@ -232,10 +227,21 @@ impl Metadata {
         }
     }
 
+    /// What it is told of positions.
+    ///
+    /// # Errors
+    /// [`ContractError::NotPositions`] if it reads something else.
+    pub fn planes(&self) -> Result<&PlanesSpec, ContractError> {
+        match &self.encoder {
+            EncoderSpec::Planes(planes) => Ok(planes),
+            EncoderSpec::Moves { .. } => Err(ContractError::NotPositions),
+        }
+    }
+
     /// How positions are encoded, if this engine knows how.
     #[must_use]
     pub fn format(&self) -> Option<InputFormat> {
-        InputFormat::from_number(self.encoder.format)
+        InputFormat::from_number(self.planes().ok()?.format)
     }
 
     /// The names of the outputs, in the order of the tuple.
@@ -256,6 +262,38 @@ impl Metadata {
     pub fn search_value(&self) -> &str {
         self.search_value.as_deref().unwrap_or("wdl")
     }
+
+    /// The outputs that rank moves and say how far they may be off, where those are not
+    /// the result.
+    #[cfg(feature = "torch")]
+    pub(crate) fn ranking_outputs(&self) -> Option<[&'static str; 2]> {
+        ranking_outputs(self.search_value())
+    }
+}
+
+fn check_positions(planes: &PlanesSpec, forward: &Method) -> Result<(), ContractError> {
+    if planes.history != HISTORY as u32 {
+        return Err(unknown("encoder.history", planes.history, HISTORY));
+    }
+    if InputFormat::from_number(planes.format).is_none() {
+        let known = InputFormat::ALL.map(|format| format.number().to_string());
+        let known = known.join(", ");
+        return Err(unknown("encoder.format", planes.format, known));
+    }
+    for name in &planes.scalars {
+        if !SCALARS.contains(&name.as_str()) {
+            return Err(unknown("encoder.scalars", name, SCALARS.join(", ")));
+        }
+    }
+    if forward.inputs != [planes.rows()] {
+        return Err(ContractError::Tensor("rows".to_owned()));
+    }
+    for output in &forward.outputs {
+        if *output != TensorSpec::of_output(&output.name) {
+            return Err(ContractError::Tensor(output.name.clone()));
+        }
+    }
+    Ok(())
 }
 
 fn unknown(
@@ -270,6 +308,16 @@ fn unknown(
     }
 }
 
+/// The same by what a network states as its `search_value`.
+#[cfg(feature = "torch")]
+pub(crate) fn ranking_outputs(search_value: &str) -> Option<[&'static str; 2]> {
+    match search_value {
+        "q" => Some(["q", "q_error"]),
+        "st" => Some(["st", "st_error"]),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -279,17 +327,17 @@ pub(crate) mod tests {
     pub(crate) fn metadata(outputs: &[&str], search_value: &str) -> Metadata {
         let scalars = SCALARS.map(str::to_owned).to_vec();
         let format = InputFormat::Classical.number();
-        let encoder = EncoderSpec::planes(format, HISTORY as u32, scalars);
+        let planes = PlanesSpec::new(format, scalars);
         let outputs = outputs.iter().map(|name| TensorSpec::of_output(name));
         let forward = Method {
-            inputs: vec![encoder.rows()],
+            inputs: vec![planes.rows()],
             outputs: outputs.collect(),
         };
         Metadata {
             contract: CONTRACT,
             name: "tiny".to_owned(),
             architecture: serde_json::json!({ "layers": 0 }),
-            encoder,
+            encoder: EncoderSpec::Planes(planes),
             methods: [(FORWARD.to_owned(), forward)].into(),
             search_value: Some(search_value.to_owned()),
             parameters: 0,

@@ -3,12 +3,15 @@
 mod answers;
 mod archive;
 pub mod check;
+mod contents;
 mod device;
 mod fastest;
 pub(crate) mod fused;
 mod hash;
 mod module;
+mod pickle;
 mod process;
+mod program;
 mod script;
 pub(crate) mod shim;
 #[cfg(test)]
@@ -17,11 +20,16 @@ pub(crate) mod tiny;
 pub use device::{DeviceError, device};
 pub use hash::tensor_hash;
 pub use module::{Module, Numbers, TorchError};
+pub use pickle::PickleError;
 pub use process::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
-pub use script::{ExportPrecision, Script, ScriptError};
+pub use program::Program;
+pub use script::{ExportPrecision, Run, Script, ScriptError, TracedMethod};
 
 pub(crate) use archive::{Archive, ArchiveError};
-pub(crate) use device::has_format;
+pub(crate) use contents::contents;
+pub(crate) use device::{has_format, resolve};
+pub(crate) use pickle::{Object, Pickle, View};
+pub(crate) use program::Inference;
 
 use super::{
     Backend, BackendError, Batch, CodePolicy, ContractError, DeviceChoice, Evaluations, Format,
@@ -160,10 +168,10 @@ pub fn metadata(file: &[u8]) -> Result<Option<Metadata>, NetworkError> {
     Ok(json.map(|json| Metadata::parse(&json)).transpose()?)
 }
 
-/// A network, frozen on its device. Its clones share the memory of the parameters.
+/// A network on its device. Its clones share the memory of the parameters.
 #[derive(Clone, Debug)]
 pub struct TorchBackend {
-    module: Arc<Module>,
+    program: Arc<dyn Program>,
     metadata: Metadata,
     properties: Properties,
     heads: Heads,
@@ -204,12 +212,9 @@ const CUDA_LARGEST: usize = 1024;
 const CUDA_THREADS: usize = 2;
 
 impl TorchBackend {
-    /// Makes a network file ready on a device; `threads` will call at once, 0
-    /// leaves their number to the backend.
-    ///
-    /// On the CPU libtorch computes each call on its caller's thread alone, in
-    /// the whole process from now on: two callers with a thread each are faster
-    /// than one with two.
+    /// Makes the TorchScript of a network file ready on a device; `threads` will call at
+    /// once, 0 leaves their number to the backend. What players use on a processor is
+    /// [`backend::open`](crate::backend::open).
     ///
     /// # Errors
     /// [`NetworkError`] if the file is no network, or cannot run there.
@@ -220,58 +225,75 @@ impl TorchBackend {
         precision: Precision,
         threads: usize,
     ) -> Result<TorchBackend, NetworkError> {
-        let (device, formats) = device::resolve(device, precision)?;
+        let (device, formats) = resolve(device, precision)?;
         let (module, metadata) = open(file, policy)?;
-        metadata.require("a player", &["policy", "wdl"])?;
-        if device == Device::Cpu {
-            tch::set_num_threads(1);
-        }
-        // The fuser compiles CUDA kernels at run time, anew for many a batch
-        // size, with a library of its own to install.
-        tch::jit::set_tensor_expr_fuser_enabled(false);
-        let freeze = |module, numbers| TorchBackend::freeze(module, &metadata, device, numbers);
-        let backend = match formats[..] {
-            [numbers] => freeze(module, numbers)?,
-            _ => {
-                // The same tensors may come with other code.
-                let network = format!("{}-{:08x}", metadata.hash, crc32fast::hash(file));
-                fastest::choose(&module, &network, &formats, freeze)?
-            }
-        };
+        let backend = TorchBackend::fastest(file, &metadata, device, &formats, |numbers| {
+            Ok(Arc::new(module.copy()?.freeze(device, numbers.kind)?))
+        })?;
         Ok(backend.with_threads(threads))
     }
 
-    /// Makes a module ready on a device, in a format.
-    fn freeze(
-        module: Module,
+    /// The network of a file on a device, in the best of these formats; `program` makes
+    /// its program in one of them.
+    ///
+    /// # Errors
+    /// What the first format fails by if the network runs in none.
+    pub(crate) fn fastest(
+        file: &[u8],
+        metadata: &Metadata,
+        device: Device,
+        formats: &[Numbers],
+        program: impl Fn(Numbers) -> Result<Arc<dyn Program>, NetworkError>,
+    ) -> Result<TorchBackend, NetworkError> {
+        let ready =
+            |numbers| TorchBackend::of_program(program(numbers)?, metadata, device, numbers);
+        if let &[numbers] = formats {
+            return ready(numbers);
+        }
+        // The same tensors may come with other code.
+        let network = format!("{}-{:08x}", metadata.hash, crc32fast::hash(file));
+        fastest::choose(&network, formats, ready)
+    }
+
+    /// A program that is on a device, in these numbers.
+    ///
+    /// On the CPU libtorch computes each call on its caller's thread alone, in
+    /// the whole process from now on: two callers with a thread each are faster
+    /// than one with two.
+    ///
+    /// # Errors
+    /// [`NetworkError`] if it does not compute what players need.
+    pub(crate) fn of_program(
+        program: Arc<dyn Program>,
         metadata: &Metadata,
         device: Device,
         numbers: Numbers,
     ) -> Result<TorchBackend, NetworkError> {
+        metadata.require("a player", &["policy", "wdl"])?;
+        if device == Device::Cpu {
+            tch::set_num_threads(1);
+        }
         let (recommended_batch, largest, callers) = match device {
             Device::Cpu => (CPU_BATCH, CPU_LARGEST, process::threads()),
             _ => (CUDA_BATCH, CUDA_LARGEST, CUDA_THREADS),
         };
+        let planes = metadata.planes()?;
         let heads = Heads::new(metadata);
-        let module = module.freeze(device, numbers)?;
-        let numbers = Numbers {
-            int8: numbers.int8 && module.multiplies_in_int8()?,
-            ..numbers
-        };
-        let backend = TorchBackend {
-            module: Arc::new(module),
+        let mut backend = TorchBackend {
+            program,
             properties: Properties {
                 name: metadata.name.clone(),
                 encoder: Encoder::Rows(metadata.format().unwrap_or_default()),
+                has_value: true,
                 has_moves_left: heads.moves_left.is_some(),
                 has_error: heads.error.is_some(),
-                reads_ratings: metadata.encoder.reads_ratings(),
+                reads_ratings: planes.reads_ratings(),
                 recommended_batch,
                 recommended_threads: callers,
-                format: Some(Format::from(Precision::from(numbers))),
+                format: None,
             },
             heads,
-            words: words(&metadata.encoder.scalars),
+            words: words(&planes.scalars),
             metadata: metadata.clone(),
             device,
             numbers,
@@ -279,7 +301,9 @@ impl TorchBackend {
             optimism: 0.0,
         };
         backend.warm_up()?;
-        Ok(backend)
+        backend.numbers.int8 &= backend.program.multiplies_in_int8();
+        let precision = Precision::from(backend.numbers);
+        Ok(backend.with_format(Format::from(precision)))
     }
 
     fn with_format(mut self, format: Format) -> TorchBackend {
@@ -345,7 +369,7 @@ impl TorchBackend {
     pub fn forward(&self, inputs: &[Input]) -> Result<Vec<Tensor>, NetworkError> {
         let on_device = self.input(inputs)?.f_to_device(self.device);
         let outputs = self
-            .module
+            .program
             .forward(&on_device.map_err(TorchError::from)?)?
             .into_iter()
             .map(|output| {
@@ -452,10 +476,9 @@ impl Heads {
     /// The heads of a network whose metadata has been checked.
     fn new(metadata: &Metadata) -> Heads {
         let required = |name| metadata.output(name).unwrap_or_default();
-        let (q, error) = match metadata.search_value() {
-            "q" => (metadata.output("q"), metadata.output("q_error")),
-            "st" => (metadata.output("st"), metadata.output("st_error")),
-            _ => (None, None),
+        let [q, error] = match metadata.ranking_outputs() {
+            Some(names) => names.map(|name| metadata.output(name)),
+            None => [None, None],
         };
         Heads {
             policy: required("policy"),
@@ -475,10 +498,11 @@ impl Heads {
 
 /// The words of an [`Input`] behind the bitboards and the scalars named; `None`
 /// if those are all of them in order. The names have been checked.
-pub(crate) fn words(scalars: &[String]) -> Option<Vec<usize>> {
-    let position = |name: &String| SCALARS.iter().position(|scalar| scalar == name);
-    (scalars != SCALARS).then(|| {
-        let scalars = scalars.iter().filter_map(position);
+pub(crate) fn words(scalars: &[impl AsRef<str>]) -> Option<Vec<usize>> {
+    let names = || scalars.iter().map(AsRef::as_ref);
+    let position = |name: &str| SCALARS.iter().position(|&scalar| scalar == name);
+    (!names().eq(SCALARS)).then(|| {
+        let scalars = names().filter_map(position);
         (0..BOARDS)
             .chain(scalars.map(|scalar| BOARDS + scalar))
             .collect()

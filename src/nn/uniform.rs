@@ -45,6 +45,7 @@ pub(super) fn without_network(name: &str) -> Properties {
     Properties {
         name: name.to_owned(),
         encoder: Encoder::Nothing,
+        has_value: true,
         has_moves_left: false,
         has_error: false,
         reads_ratings: false,

@@ -1,7 +1,8 @@
 //! Where backends and agents come from.
 
 use crate::agent::{self, AgentKind, ConfigurableAgent};
-use crate::nn::{Backend, BackendOptions, LoadError, Loader};
+use crate::backend::{LoadError, Loader};
+use crate::nn::{Backend, BackendOptions};
 use std::sync::Arc;
 
 /// Makes what a player needs.

@@ -20,6 +20,7 @@ fn hashed() -> Hashed {
     Hashed(Properties {
         name: "hashed".to_owned(),
         encoder: Encoder::Nothing,
+        has_value: true,
         has_moves_left: false,
         has_error: false,
         reads_ratings: false,

@@ -146,6 +146,7 @@ impl<'a> GamePlayer<'a> {
                 game,
                 judged: annotated,
                 result: Some(result),
+                comment: None,
                 tags: Vec::new(),
             },
             termination,

@@ -4,7 +4,7 @@ use super::problem::Problem;
 use super::state::State;
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, Request};
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
@@ -16,21 +16,24 @@ impl<T: DeserializeOwned> FromRequest<Arc<State>> for Body<T> {
 
     async fn from_request(request: Request, state: &Arc<State>) -> Result<Body<T>, Problem> {
         let limit = state.config.limits.body;
-        let header = |name| {
-            let value = request.headers().get(name);
-            value.and_then(|value| value.to_str().ok())
-        };
-        // A page of another origin cannot send this without having asked.
-        let kind = header(header::CONTENT_TYPE).unwrap_or_default();
-        if !kind.trim_start().starts_with("application/json") {
-            return Err(Problem::no_json());
-        }
-        let length = header(header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
-        if length.is_some_and(|length: usize| length > limit) {
-            return Err(Problem::too_large(limit));
-        }
+        check_headers(request.headers(), limit)?;
         let bytes = to_bytes(request.into_body(), limit).await;
         parse(&bytes.map_err(|_| Problem::too_large(limit))?).map(Body)
+    }
+}
+
+/// Refuses what is no JSON, and what says itself that it is too large.
+fn check_headers(headers: &HeaderMap, limit: usize) -> Result<(), Problem> {
+    let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    // A page of another origin cannot send this without having asked.
+    let kind = header(header::CONTENT_TYPE).unwrap_or_default();
+    if !kind.trim_start().starts_with("application/json") {
+        return Err(Problem::no_json());
+    }
+    let length = header(header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
+    match length {
+        Some(length) if length > limit => Err(Problem::too_large(limit)),
+        _ => Ok(()),
     }
 }
 

@@ -40,7 +40,7 @@ impl From<Agent> for AgentKind {
 
 /// How long to think. Without any limit it is the server's usual time.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Thinking {
     /// Nodes of the search, those of the tree that was there before included.
     nodes: Option<u64>,
@@ -51,6 +51,7 @@ pub(super) struct Thinking {
     /// The clock of the side to move.
     clock: Option<Clock>,
     /// Considers only these moves, in UCI notation or SAN.
+    #[serde(default)]
     moves: Vec<String>,
 }
 

@@ -47,6 +47,15 @@ pub struct RunOptions {
 /// sample has its target. The first is the loss that a run is watched by.
 pub type Measurements = Vec<(&'static str, Option<f64>)>;
 
+/// What a validation measures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evaluation {
+    /// Terms by name.
+    pub terms: Measurements,
+    /// What the objective measures besides, as the fields of the metrics.
+    pub diagnostics: serde_json::Map<String, serde_json::Value>,
+}
+
 /// Progress of a run.
 #[derive(Clone, Debug)]
 pub struct Progress {

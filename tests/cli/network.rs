@@ -3,9 +3,11 @@
 
 use std::path::Path;
 use tch::{Device, Kind, Tensor};
-use tessera::encode::{HISTORY, InputFormat, POLICY_SIZE, SCALARS};
+use tessera::encode::{InputFormat, POLICY_SIZE, SCALARS};
 use tessera::nn::torch::Module;
-use tessera::nn::{CONTRACT, EncoderSpec, FORWARD, Metadata, Method, TensorSpec, tensor_hash};
+use tessera::nn::{
+    CONTRACT, EncoderSpec, FORWARD, Metadata, Method, PlanesSpec, TensorSpec, tensor_hash,
+};
 
 const SOURCE: &str = "
 def forward(self, x):
@@ -25,16 +27,16 @@ pub fn write(path: &Path, favourite: usize, wdl: [f32; 3]) {
     }
     let scalars = SCALARS.map(str::to_owned).to_vec();
     let format = InputFormat::Classical.number();
-    let encoder = EncoderSpec::planes(format, HISTORY as u32, scalars);
+    let planes = PlanesSpec::new(format, scalars);
     let forward = Method {
-        inputs: vec![encoder.rows()],
+        inputs: vec![planes.rows()],
         outputs: ["policy", "wdl"].map(TensorSpec::of_output).to_vec(),
     };
     let metadata = Metadata {
         contract: CONTRACT,
         name: "opinion".to_owned(),
         architecture: serde_json::json!({"layers": 0}),
-        encoder,
+        encoder: EncoderSpec::Planes(planes),
         methods: [(FORWARD.to_owned(), forward)].into(),
         search_value: None,
         parameters: POLICY_SIZE as u64 + 3,

@@ -17,6 +17,7 @@ impl Default for Material {
         Material(Properties {
             name: "material".to_owned(),
             encoder: Encoder::Rows(InputFormat::Classical),
+            has_value: true,
             has_moves_left: false,
             has_error: false,
             reads_ratings: false,

@@ -2,8 +2,9 @@
 //! `cargo run --release --example evaluate -- "8/8/8/4k3/8/8/4P3/4K3 w - - 0 1"`.
 
 use shakmaty::{CastlingMode, Position};
+use tessera::backend;
 use tessera::chess::Game;
-use tessera::nn::{self, Backend, BackendError, BackendOptions, Batch, Evaluations, softmax};
+use tessera::nn::{Backend, BackendError, BackendOptions, Batch, Evaluations, softmax};
 
 #[allow(dead_code, reason = "the test calls `evaluate`")]
 fn main() -> anyhow::Result<()> {
@@ -11,7 +12,7 @@ fn main() -> anyhow::Result<()> {
         Some(fen) => Game::from_fen(&fen, CastlingMode::Standard)?,
         None => Game::default(),
     };
-    let backend = nn::load(&BackendOptions::default())?;
+    let backend = backend::load(&BackendOptions::default())?;
     print!("{}", evaluate(&*backend, &game)?);
     Ok(())
 }

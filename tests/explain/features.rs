@@ -1,8 +1,15 @@
 //! The features of a transcoder: what they do is what the network does without them.
 
 use super::browser::{chromium, use_page};
-use super::{WHITE, explain, explained, fail, python, root, succeed, write_row};
+use super::{TOLERANCE, WHITE, explain, explained, fail, numbers, root, succeed, write_row};
+use crate::golden::Golden;
+use base64::prelude::*;
+use rand::Rng;
+use rand_distr::StandardNormal;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
 use serde_json::Value;
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -68,32 +75,71 @@ fn a_page_shows_the_features_of_a_transcoder() {
     assert!(errors.contains("other weights"), "{errors}");
 }
 
+/// Puts random numbers into the transcoder of [`fit`], which are the same on every
+/// machine, as those that were fitted are not.
+fn randomise(folder: &Path) {
+    let path = folder.join("t.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut stored: Value = serde_json::from_str(&text).unwrap();
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+    for (name, scale) in [("encoder", 0.2), ("encoder_bias", 0.2), ("decoder", 0.1)] {
+        let fitted = BASE64_STANDARD.decode(stored[name].as_str().unwrap());
+        let numbers = (0..fitted.unwrap().len() / 4).map(|_| {
+            let number: f32 = random.sample(StandardNormal);
+            scale * number
+        });
+        let bytes: Vec<u8> = numbers.flat_map(f32::to_le_bytes).collect();
+        stored[name] = BASE64_STANDARD.encode(bytes).into();
+    }
+    fs::write(path, stored.to_string()).unwrap();
+}
+
+/// Has PyTorch judge what the last explanation of a position says of features.
+fn judge(python: &Path, folder: &Path, network: &Path, fen: &str) {
+    write_row(folder, fen);
+    let output = Command::new(python)
+        .current_dir(folder)
+        .arg(root().join("tests/python/features.py"))
+        .arg(network)
+        .args(["row", "scalars", "t.json", "x.json"])
+        .output()
+        .unwrap();
+    let said = succeed(output);
+    assert!(said.lines().count() >= 4, "{said}");
+    print!("{said}");
+}
+
 #[test]
 fn a_feature_does_what_the_formulas_say() {
-    let Some(python) = python() else {
-        crate::skip::skip("a Python with PyTorch (tools/test prepares one)");
-        return;
-    };
+    let python = crate::python::with("torch");
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     succeed(fit(folder, "3"));
     let network = root().join("nets/tessera-xs.pt");
     let net = ["--net", network.to_str().unwrap()];
-    for fen in NO_CASTLING {
+    let show = |fen| {
         let shown = [&["--fen", fen], &net[..], &SHOWN].concat();
         succeed(explain(folder, &shown));
-        write_row(folder, fen);
-        let output = Command::new(&python)
-            .current_dir(folder)
-            .arg(root().join("tests/python/features.py"))
-            .arg(&network)
-            .args(["row", "scalars", "t.json", "x.json"])
-            .output()
-            .unwrap();
-        let said = succeed(output);
-        assert!(said.lines().count() >= 4, "{said}");
-        print!("{said}");
+        if let Some(python) = &python {
+            judge(python, folder, &network, fen);
+        }
+    };
+    NO_CASTLING.iter().for_each(|fen| show(fen));
+
+    randomise(folder);
+    let mut golden = Golden::open("features", python.is_some());
+    for fen in NO_CASTLING {
+        show(fen);
+        let found = explained(folder);
+        for feature in found["transcoder"]["active"].as_array().unwrap() {
+            let mut effect = numbers(&feature["moves"]);
+            effect.extend(numbers(&feature["value"]));
+            assert!(effect.iter().any(|effect| effect.abs() > 0.001));
+            let label = format!("{fen}, feature {}", feature["feature"]);
+            golden.numbers(&label, &effect, TOLERANCE);
+        }
     }
+    golden.finish();
 }
 
 /// Chooses a feature, a move by its row and one by the list, and the value.

@@ -50,7 +50,10 @@ fn the_engine_plays_what_the_network_computes() {
     let (file, metadata) = written(&network, ExportPrecision::F32);
     metadata.check().unwrap();
     assert_eq!(metadata.format(), Some(InputFormat::Maia3));
-    assert_eq!(metadata.encoder.scalars, ["self_elo", "opponent_elo"]);
+    assert_eq!(
+        metadata.planes().unwrap().scalars,
+        ["self_elo", "opponent_elo"]
+    );
     let backend = TorchBackend::new(
         &file,
         CodePolicy::Checked,

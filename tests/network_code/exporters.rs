@@ -2,7 +2,7 @@
 
 use super::records::Records;
 use crate::interop_lc0::generate::{BODY, Shape, generate};
-use crate::{interop_lc0, interop_maia3, torchscript};
+use crate::{gpt, interop_lc0, interop_maia3, torchscript};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -264,6 +264,11 @@ fn what_exporters_write_is_what_files_may_bring() {
         (name, fs::read(&path).unwrap())
     });
     let mut files: Vec<(String, Vec<u8>)> = written.collect();
+    for (name, config) in gpt::networks() {
+        let network = gpt::random(&config);
+        network.write(ExportPrecision::Fp16, &path).unwrap();
+        files.push((name.to_owned(), fs::read(&path).unwrap()));
+    }
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets");
     for entry in fs::read_dir(shipped).unwrap() {
         let path = entry.unwrap().path();

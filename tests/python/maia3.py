@@ -122,7 +122,9 @@ def make(compress):
     with torch.no_grad():
         for parameter in model.parameters():
             scale = 1.2 / math.sqrt(parameter.shape[-1]) if parameter.dim() > 1 else 0.3
-            parameter.copy_(torch.randn_like(parameter) * scale + (parameter == 1))
+            # Of few digits, so that the golden files are small.
+            random = torch.randn_like(parameter).mul(4).round().div(4)
+            parameter.copy_(random * scale + (parameter == 1))
     return model
 
 

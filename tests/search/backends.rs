@@ -34,6 +34,7 @@ impl Scripted {
             properties: Properties {
                 name: "scripted".to_owned(),
                 encoder: Encoder::Nothing,
+                has_value: true,
                 has_moves_left: false,
                 has_error: false,
                 reads_ratings: false,

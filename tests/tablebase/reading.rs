@@ -38,17 +38,7 @@ fn tables_say_what_retrograde_analysis_does() {
 
 /// A Python with python-chess, if there is one.
 fn python() -> Option<PathBuf> {
-    let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/python");
-    let found = [venv, PathBuf::from("python3")].into_iter().find(|python| {
-        let probe = Command::new(python)
-            .args(["-c", "import chess.syzygy"])
-            .output();
-        probe.is_ok_and(|output| output.status.success())
-    });
-    if found.is_none() {
-        crate::skip::skip("a Python with python-chess (tools/venv)");
-    }
-    found
+    crate::python::with_or_skip("chess.syzygy")
 }
 
 /// A reader of another make finds these values in the tables of a folder.

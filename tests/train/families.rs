@@ -98,7 +98,7 @@ fn imported_networks_are_measured_and_go_on_training() {
         ];
         succeed(train(folder).args(config).args(more));
         succeed(train(folder).args(["export", "on", "-o", "on.pt"]));
-        let metadata = tessera::nn::describe(
+        let metadata = tessera::backend::describe(
             Some(&folder.join("on.pt")),
             tessera::nn::CodePolicy::Checked,
         )

@@ -68,8 +68,31 @@ fn a_gpt_learns_games_and_goes_on_exactly() {
     succeed(train(folder).args(["report", "whole", "-o", "report.html"]));
     let page = fs::read_to_string(folder.join("report.html")).unwrap();
     assert!(page.contains("policy") && page.contains("result"));
-    let told = fail(train(folder).args(["export", "whole", "-o", "gpt.pt"]));
-    assert!(told.contains("family gpt do not evaluate"), "{told}");
+    succeed(train(folder).args(["export", "whole", "-o", "gpt.pt"]));
+    // The file measures as its run does, and says how legal it is.
+    let told = |source: &str| -> Value {
+        let mut command = train(folder);
+        command.args(["eval", source, "--config", "whole/config.toml", "--json"]);
+        command.args(["--samples", "24"]);
+        serde_json::from_str(&succeed(&mut command)).unwrap()
+    };
+    let (run, file) = (told("whole"), told("gpt.pt"));
+    let [run_loss, file_loss] = [&run, &file].map(|it| it["policy"].as_f64().unwrap());
+    assert!(
+        (run_loss - file_loss).abs() < 0.01,
+        "{run_loss} {file_loss}"
+    );
+    let legality = &file["legality"];
+    assert!(
+        legality["situations"]["castling"]["positions"]
+            .as_f64()
+            .unwrap()
+            >= 0.0
+    );
+    assert!(
+        (0.0..=1.0).contains(&legality["mass"].as_f64().unwrap()),
+        "{legality}"
+    );
 }
 
 #[test]

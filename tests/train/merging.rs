@@ -55,7 +55,7 @@ fn runs_and_files_are_averaged_into_one_network() {
     assert_eq!(training["merged"][1]["training"], two.about.training);
     let hash = |file: &str| {
         let file = folder.join(file);
-        tessera::nn::describe(Some(&file), CodePolicy::Checked)
+        tessera::backend::describe(Some(&file), CodePolicy::Checked)
             .unwrap()
             .hash
     };

@@ -157,12 +157,15 @@ fn a_network_learns_what_players_of_a_rating_play() {
     assert!(accuracy > 0.95, "{accuracy}");
 
     succeed(train(folder).args(["export", "run", "-o", "rated.pt"]));
-    let metadata = tessera::nn::describe(
+    let metadata = tessera::backend::describe(
         Some(&folder.join("rated.pt")),
         tessera::nn::CodePolicy::Checked,
     )
     .unwrap();
-    assert_eq!(metadata.encoder.scalars[7..], ["self_elo", "opponent_elo"]);
+    assert_eq!(
+        metadata.planes().unwrap().scalars[7..],
+        ["self_elo", "opponent_elo"]
+    );
     let (weak, strong, unknown) = (1100, 2300, 0);
     let mut engine = Engine::start(folder);
     engine.set("Agent", "policy");

@@ -1,7 +1,7 @@
 //! What a run leaves to look at, and how its configuration is set.
 
 use crate::train::workplace::{fail, metrics, run, succeed, train, workplace};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 #[test]
@@ -65,23 +65,9 @@ fn runs_are_shown_side_by_side() {
     assert!(errors.contains("none"), "{errors}");
 }
 
-/// A Python that has TensorBoard.
-fn python() -> Option<PathBuf> {
-    let prepared = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/python");
-    [prepared, PathBuf::from("python3")]
-        .into_iter()
-        .find(|python| {
-            let probe = Command::new(python)
-                .args(["-c", "import tensorboard"])
-                .output();
-            probe.is_ok_and(|output| output.status.success())
-        })
-}
-
 #[test]
 fn tensorboard_reads_what_was_measured() {
-    let Some(python) = python() else {
-        crate::skip::skip("a Python with TensorBoard (`pip install tensorboard`)");
+    let Some(python) = crate::python::with_or_skip("tensorboard") else {
         return;
     };
     let workplace = workplace(20);

@@ -3,6 +3,7 @@
 use super::device::DeviceArguments;
 use anyhow::{Context, bail};
 use clap::Args;
+use serde_json::Value;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 use tch::Device;
@@ -44,19 +45,22 @@ impl Eval {
         };
         let measured = trainer.evaluate(self.device.threads())?;
         if self.json {
-            let fields = measured
-                .into_iter()
+            let terms = measured.terms.into_iter();
+            let fields = terms
                 .filter_map(|(name, value)| Some((name.to_owned(), serde_json::json!(value?))));
-            let object: serde_json::Map<_, _> = fields.collect();
-            writeln!(stdout(), "{}", serde_json::Value::Object(object))?;
+            let object: serde_json::Map<_, _> = fields.chain(measured.diagnostics).collect();
+            writeln!(stdout(), "{}", Value::Object(object))?;
             return Ok(());
         }
-        for (name, value) in measured {
+        for (name, value) in measured.terms {
             match value {
-                Some(value) => writeln!(stdout(), "{name:<24} {value:.5}")?,
-                None => writeln!(stdout(), "{name:<24} no sample has this target")?,
+                Some(value) => writeln!(stdout(), "{name:<36} {value:.5}")?,
+                None => writeln!(stdout(), "{name:<36} no sample has this target")?,
             }
         }
+        let mut lines = String::new();
+        list(&mut lines, "", &Value::Object(measured.diagnostics));
+        write!(stdout(), "{lines}")?;
         Ok(())
     }
 
@@ -77,7 +81,7 @@ impl Eval {
         };
         let shown = self.source.display();
         let file = std::fs::read(&self.source).with_context(|| format!("cannot read {shown}"))?;
-        let network = network::open(&file, self.code.policy())
+        let network = network::open_any(&file, self.code.policy())
             .with_context(|| format!("cannot measure {shown}"))?;
         let config = TrainConfig::read(path)?;
         let mut config = config.with_architecture(network.architecture.config());
@@ -85,5 +89,30 @@ impl Eval {
         config.init = Some(self.source.clone());
         config.code = self.code.policy();
         Ok(Trainer::new(&config, device)?)
+    }
+}
+
+/// A line for each number, under its path.
+fn list(lines: &mut String, path: &str, value: &Value) {
+    let below = |name: &str| match path {
+        "" => name.to_owned(),
+        path => format!("{path}.{name}"),
+    };
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                list(lines, &below(name), value);
+            }
+        }
+        Value::Array(values) => {
+            for (place, value) in values.iter().enumerate() {
+                list(lines, &below(&place.to_string()), value);
+            }
+        }
+        Value::Null => {}
+        value => {
+            let number = value.as_f64().unwrap_or_default();
+            *lines += &format!("{path:<36} {number:.5}\n");
+        }
     }
 }

@@ -6,8 +6,8 @@ use anyhow::ensure;
 use clap::Args;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
-use tessera::nn::CodeArguments;
 use tessera::nn::torch::ExportPrecision;
+use tessera::nn::{CodeArguments, EncoderSpec};
 use tessera::overwrite;
 use tessera::train::Checkpoint;
 
@@ -48,7 +48,7 @@ impl Export {
     /// Writes the network.
     pub fn run(self) -> anyhow::Result<()> {
         overwrite::refuse(&self.output, Checkpoint::files(&self.source)?)?;
-        let mut network = source::open(&self.source, self.code, self.last)?;
+        let mut network = source::open_any(&self.source, self.code, self.last)?;
         let about = &mut network.about;
         if let Some(note) = self.note {
             about.training["note"] = note.into();
@@ -59,14 +59,18 @@ impl Export {
             }
         };
         set(&mut about.name, self.name);
-        set(&mut about.search_value, self.search_value);
         set(&mut about.licence, self.licence);
-        let outputs = network.architecture.interface().outputs;
+        let is_given = self.search_value.is_some();
+        set(&mut about.search_value, self.search_value);
+        let program = network.architecture.program();
+        let outputs = program.methods.iter().flat_map(|method| &method.outputs);
         let ranks = &network.about.search_value;
         ensure!(
-            outputs.iter().any(|output| output.name() == ranks),
+            !is_given && matches!(program.encoder, EncoderSpec::Moves { .. })
+                || outputs.into_iter().any(|output| output.name == *ranks),
             "the network has no output `{ranks}` to rank moves by"
         );
+        drop(program);
         let metadata = network.write(self.precision, &self.output)?;
         writeln!(
             stdout(),

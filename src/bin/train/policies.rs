@@ -6,9 +6,11 @@ use clap::Args;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tessera::backend;
 use tessera::label::PolicyPlayer;
 use tessera::nn::{
-    self, Backend, BackendOptions, CodeArguments, Devices, Metadata, NetworkOptions, Precision,
+    Backend, BackendOptions, CodeArguments, Devices, Metadata, NetworkOptions, PlanesSpec,
+    Precision,
 };
 
 /// Digits of a network's hash that tell it from others of its name.
@@ -53,8 +55,8 @@ impl PolicyArguments {
         let mut players = Vec::new();
         for policy in policies {
             if !networks.contains_key(&policy.net) {
-                let metadata = nn::describe(Some(&policy.net), self.code.policy())?;
-                let backend = nn::load(&BackendOptions {
+                let metadata = backend::describe(Some(&policy.net), self.code.policy())?;
+                let backend = backend::load(&BackendOptions {
                     network: NetworkOptions {
                         net: Some(policy.net.clone()),
                         code: self.code.policy(),
@@ -69,13 +71,7 @@ impl PolicyArguments {
             }
             let (metadata, backend) = &networks[&policy.net];
             let file = policy.net.display();
-            if policy.rating.is_none()
-                && metadata
-                    .encoder
-                    .scalars
-                    .iter()
-                    .any(|name| name == "self_elo")
-            {
+            if policy.rating.is_none() && metadata.planes().is_ok_and(PlanesSpec::reads_ratings) {
                 bail!("{file} imitates players of a given rating: write {file},elo=1500");
             }
             players.push(PolicyPlayer {

@@ -10,11 +10,10 @@ use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
+use tessera::backend;
 use tessera::data::pgn::Journal;
 use tessera::encode::Encoder;
-use tessera::nn::{
-    self, BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision,
-};
+use tessera::nn::{BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision};
 use tessera::overwrite;
 use tessera::selfplay::{Event, GAMES, SelfPlay, SelfPlaySummary};
 use tessera::{player, uci};
@@ -117,7 +116,7 @@ impl SelfPlayCommand {
             overwrite::refuse(&output, inputs)?;
         }
         let settings = self.settings()?;
-        let backend = nn::load_for_many(&settings.backend)?;
+        let backend = backend::load_for_many(&settings.backend)?;
         let properties = backend.properties();
         let at_once = match properties.encoder != Encoder::Nothing {
             true => properties.recommended_batch * properties.recommended_threads,

@@ -3,7 +3,7 @@
 use anyhow::{Context, ensure};
 use std::path::Path;
 use tch::Device;
-use tessera::network::{self, About, Network, Output};
+use tessera::network::{self, About, Architecture, Network};
 use tessera::nn::CodeArguments;
 use tessera::train::Checkpoint;
 
@@ -11,8 +11,24 @@ use tessera::train::Checkpoint;
 /// these the average of the weights, or the `last` ones.
 ///
 /// # Errors
-/// If it cannot be read, or the last weights of a file are wanted.
+/// If it cannot be read, evaluates no positions, or the last weights of a file are wanted.
 pub fn open(source: &Path, code: CodeArguments, last: bool) -> anyhow::Result<Network> {
+    let network = open_any(source, code, last)?;
+    let shown = source.display();
+    network
+        .into_evaluator()
+        .with_context(|| format!("cannot use {shown}"))
+}
+
+/// The same of any family.
+///
+/// # Errors
+/// If it cannot be read, or the last weights of a file are wanted.
+pub fn open_any(
+    source: &Path,
+    code: CodeArguments,
+    last: bool,
+) -> anyhow::Result<Network<dyn Architecture>> {
     if source.extension().is_none_or(|it| it != "pt") {
         return checkpoint(source, last);
     }
@@ -22,10 +38,10 @@ pub fn open(source: &Path, code: CodeArguments, last: bool) -> anyhow::Result<Ne
     );
     let path = source.display();
     let file = std::fs::read(source).with_context(|| format!("cannot read {path}"))?;
-    network::open(&file, code.policy()).with_context(|| format!("cannot use {path}"))
+    network::open_any(&file, code.policy()).with_context(|| format!("cannot use {path}"))
 }
 
-fn checkpoint(source: &Path, last: bool) -> anyhow::Result<Network> {
+fn checkpoint(source: &Path, last: bool) -> anyhow::Result<Network<dyn Architecture>> {
     let checkpoint = Checkpoint::read(source)?;
     let state = checkpoint.state;
     let sources = &state.config.data;
@@ -40,12 +56,13 @@ fn checkpoint(source: &Path, last: bool) -> anyhow::Result<Network> {
         true => checkpoint.parameters,
         false => checkpoint.average,
     };
-    let architecture = state
-        .config
-        .architecture()?
-        .build(Device::Cpu)?
-        .into_evaluator()?;
-    let has_q = architecture.has(Output::Q);
+    let architecture = state.config.architecture()?.build(Device::Cpu)?;
+    let has_q = architecture
+        .program()
+        .methods
+        .iter()
+        .flat_map(|method| &method.outputs)
+        .any(|output| output.name == "q");
     let about = About {
         search_value: if has_q { "q" } else { "wdl" }.to_owned(),
         licence: "GPL-3.0-or-later".to_owned(),

@@ -4,6 +4,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
+use tessera::backend;
 use tessera::chess::Game;
 use tessera::data::pgn;
 use tessera::data::replay::main_line;
@@ -11,7 +12,7 @@ use tessera::error_report::tell;
 use tessera::eval::puzzles::{self, Half};
 use tessera::explain::{FitSettings, LabelledGame, TranscoderAbout, fit, predict_themes};
 use tessera::network::{self, Network};
-use tessera::nn::{self, CodeArguments};
+use tessera::nn::CodeArguments;
 use tessera::overwrite;
 
 /// Positions of a game, spread evenly.
@@ -102,7 +103,7 @@ impl Transcoder {
         let shown = net.map_or("the network built in".to_owned(), |net| {
             net.display().to_string()
         });
-        let file = nn::read_network(net)?;
+        let file = backend::read_network(net)?;
         network::open(&file, self.code.policy()).with_context(|| format!("cannot open {shown}"))
     }
 

@@ -5,8 +5,8 @@ use anyhow::Context;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use tessera::backend;
 use tessera::interop::{self, FileKind};
-use tessera::nn;
 use tessera::nn::CodeArguments;
 
 /// Describe a network file: the engine's own, Lc0 weights, a Maia-3 checkpoint or ONNX
@@ -30,7 +30,9 @@ impl Arguments {
         };
         let described = match described {
             Some(described) => described,
-            None => serde_json::to_value(nn::describe(self.file.as_deref(), self.code.policy())?)?,
+            None => {
+                serde_json::to_value(backend::describe(self.file.as_deref(), self.code.policy())?)?
+            }
         };
         if self.json {
             return print_json(&described);

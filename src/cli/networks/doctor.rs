@@ -7,10 +7,12 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
+use tessera::backend;
+use tessera::backend::LoadError;
 use tessera::chess::Game;
 use tessera::error_report::one_line;
 use tessera::nn::torch::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
-use tessera::nn::{self, BackendKind, Batch, Evaluations, Format, LoadError, Metadata};
+use tessera::nn::{BackendKind, Batch, Evaluations, Format, Metadata};
 
 /// NVIDIA's first driver for CUDA 13, which libtorch's build is of.
 const OLDEST_DRIVER: u32 = 580;
@@ -67,7 +69,7 @@ impl Arguments {
         let environment = environment();
         let gpus = gpus();
         let code = self.network.on.place.code.policy();
-        let card = nn::describe(self.network.net.as_deref(), code);
+        let card = backend::describe(self.network.net.as_deref(), code);
         let evaluation = self.evaluate();
         let findings = [
             libtorch(&environment.libtorch),
@@ -107,7 +109,7 @@ impl Arguments {
 
     /// Evaluates the initial position.
     fn evaluate(&self) -> anyhow::Result<Evaluation> {
-        let backend = nn::load(&self.network.options(BackendKind::Torch, 1))?;
+        let backend = backend::load(&self.network.options(BackendKind::Torch, 1))?;
         let game = Game::default();
         let mut batch = Batch::default();
         batch.push(&game, &[], &backend.properties().encoder)?;

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
+use tessera::backend;
 use tessera::chess::{Game, Ratings};
 use tessera::data::pgn;
 use tessera::data::replay::main_line;
@@ -17,8 +18,7 @@ use tessera::explain::{
     Explanation, Settings, Transcoder, explain, page, pictures, png, search, write,
 };
 use tessera::network::{self, Network};
-use tessera::nn::torch::TorchBackend;
-use tessera::nn::{self, CodeArguments, DeviceChoice, Precision};
+use tessera::nn::{CodeArguments, DeviceChoice, Precision};
 use tessera::overwrite;
 use tessera::player;
 
@@ -155,7 +155,7 @@ impl Arguments {
         let mut explanation = explain(&view.network, &view.game, settings)?;
         if let Some(nodes) = self.nodes {
             let (code, device) = (self.code.policy(), DeviceChoice::Cpu);
-            let backend = TorchBackend::new(&view.file, code, device, Precision::F32, 1)?;
+            let backend = backend::open(&view.file, code, device, Precision::F32, 1)?;
             explanation.search = Some(search(Arc::new(backend), &view.game, nodes)?);
         }
         if let Some(path) = &self.transcoder {
@@ -212,7 +212,7 @@ impl Arguments {
 
     /// A network and the file that holds it.
     fn open(&self, net: Option<&Path>) -> anyhow::Result<(Network, Cow<'static, [u8]>)> {
-        let file = nn::read_network(net)?;
+        let file = backend::read_network(net)?;
         let shown = net.map_or("the network built in".to_owned(), |net| {
             net.display().to_string()
         });

@@ -32,6 +32,8 @@ pub struct AnnotatedGame {
     pub judged: Vec<Vec<Judged>>,
     /// The result for White, if the game came to one.
     pub result: Option<Wdl>,
+    /// A remark after the last move.
+    pub comment: Option<String>,
     /// Tags beside FEN, SetUp, Variant and Result.
     pub tags: Vec<(&'static str, String)>,
 }
@@ -76,6 +78,9 @@ impl AnnotatedGame {
             movetext.ply(&pair[0].position, mv, judged, line.max(1));
         }
         let mut text = movetext.text;
+        if let Some(comment) = &self.comment {
+            let _ = write!(text, "{{{}}} ", comment.replace(['{', '}'], " "));
+        }
         text.push_str(result);
         text.push_str("\n\n");
         text
@@ -194,12 +199,13 @@ mod tests {
             ],
             game,
             result: Some(Wdl::Loss),
+            comment: Some("a {trap}".to_owned()),
             tags: vec![("Event", "a \"b\"".to_owned())],
         };
         let text = annotated.to_pgn(2);
         let expected = "[Event \"a \\\"b\\\"\"]\n[Result \"0-1\"]\n\n\
                         1. e4 {[%eval 0.30,9]} 1... e5 (1... c5 {[%eval -0.05,9]} 2. Nf3) \
-                        (1... e5 {[%eval #-3,9]}) 2. Nf3 0-1\n\n";
+                        (1... e5 {[%eval #-3,9]}) 2. Nf3 {a  trap } 0-1\n\n";
         assert_eq!(text, expected);
         let record = parse_game(text.as_bytes()).unwrap();
         let shape: Vec<_> = record.nodes.iter().map(|n| (n.depth, n.eval)).collect();
@@ -224,6 +230,7 @@ mod tests {
             game,
             judged: Vec::new(),
             result: None,
+            comment: None,
             tags: Vec::new(),
         };
         let text = annotated.to_pgn(1);

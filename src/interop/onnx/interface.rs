@@ -57,7 +57,7 @@ pub(super) fn describe(
     metadata: Option<&Metadata>,
 ) -> Result<GraphConfig, OnnxError> {
     let nodes = nodes(graph)?;
-    let format = metadata.map(|metadata| metadata.encoder.format);
+    let format = metadata.and_then(|metadata| Some(metadata.planes().ok()?.format));
     Ok(GraphConfig {
         operator_set: operator_set(model)?,
         input: input(graph, &interface.planes)?,

@@ -1,14 +1,24 @@
 //! Self-attention along a run of tokens.
 
-use super::kv_cache::KvCache;
+use super::kv_cache::KeyValues;
 use super::rotary::Rotations;
 use crate::network::layers::Linear;
 use crate::network::parameters::{Builder, Dense, Weights};
 use crate::network::size::Part;
 use tch::Tensor;
 
-/// Multi-head attention of tokens [B, T, width] to each other, where a token sees itself
-/// and those before it.
+/// Which tokens each sees.
+#[derive(Debug)]
+pub(in crate::network) enum Seen {
+    /// Itself and those before it; there are no earlier ones in a cache.
+    Before,
+    /// All: one new token a row sees itself and those in the cache.
+    All,
+    /// Those of S where this bool tensor, [B, 1, T, S] or less, says so.
+    These(Tensor),
+}
+
+/// Multi-head attention of tokens [B, T, width] to each other.
 #[derive(Debug)]
 pub(in crate::network) struct SelfAttention {
     heads: i64,
@@ -42,17 +52,15 @@ impl SelfAttention {
         }
     }
 
-    /// What each token learns of those that it sees. `mask`, bool, of [B, 1, T, S] or
-    /// less, says which of S tokens each may see; without one there are no earlier tokens, and
-    /// each sees those before it. `cache` holds the keys and
-    /// values of this layer's earlier tokens and takes those of the new ones.
+    /// What each token learns of those that it sees. `past` holds the keys and values of
+    /// this layer's earlier tokens and takes those of the new ones.
     pub fn forward(
         &self,
         weights: &Weights,
         x: &Tensor,
         rotations: Option<&Rotations>,
-        mask: Option<&Tensor>,
-        cache: Option<(&mut KvCache, usize)>,
+        seen: &Seen,
+        past: Option<(&mut dyn KeyValues, usize)>,
     ) -> Tensor {
         let joint = self.projection.forward(weights, x);
         let parts = joint
@@ -64,15 +72,19 @@ impl SelfAttention {
             Some(rotations) => (rotations.turn(&query), rotations.turn(&key)),
             None => (query, key),
         };
-        let (key, value) = match cache {
-            Some((cache, layer)) => cache.extend(layer, &key, &value),
+        let (key, value) = match past {
+            Some((past, layer)) => past.extend(layer, &key, &value),
             None => (key, value),
         };
-        let is_causal = mask.is_none();
-        let seen = Tensor::scaled_dot_product_attention(
+        let (mask, is_causal) = match seen {
+            Seen::Before => (None, true),
+            Seen::All => (None, false),
+            Seen::These(mask) => (Some(mask), false),
+        };
+        let learned = Tensor::scaled_dot_product_attention(
             &query, &key, &value, mask, 0.0, is_causal, None, false,
         );
         self.output
-            .forward(weights, &seen.transpose(1, 2).flatten(2, 3))
+            .forward(weights, &learned.transpose(1, 2).flatten(2, 3))
     }
 }

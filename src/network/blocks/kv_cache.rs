@@ -10,11 +10,10 @@ pub struct KvCache {
     layers: Vec<[Tensor; 2]>,
     /// Tokens that all layers hold.
     length: i64,
-    capacity: i64,
 }
 
 impl KvCache {
-    /// Room for `runs` runs of up to `capacity` tokens.
+    /// Room for `runs` runs of `capacity` tokens at first; it grows with them.
     #[must_use]
     pub fn new(
         layers: usize,
@@ -27,7 +26,6 @@ impl KvCache {
                 .take(layers)
                 .collect(),
             length: 0,
-            capacity,
         }
     }
 
@@ -43,12 +41,6 @@ impl KvCache {
         self.length == 0
     }
 
-    /// Most tokens of a run.
-    #[must_use]
-    pub fn capacity(&self) -> i64 {
-        self.capacity
-    }
-
     /// Forgets all tokens but the first so many: moves that were taken back.
     pub fn truncate(&mut self, length: i64) {
         self.length = self.length.min(length.max(0));
@@ -60,26 +52,45 @@ impl KvCache {
             *tensor = tensor.index_select(0, runs);
         }
     }
+}
+
+/// Keys and values of earlier tokens, which new ones are added to.
+pub(in crate::network) trait KeyValues {
+    /// Tokens of each run before the new ones.
+    fn past(&self) -> i64;
 
     /// Appends the new tokens' keys and values [B, heads, n, head width] to a layer's;
-    /// all of them. The new ones count once [`grow`](KvCache::grow) says so.
-    pub(super) fn extend(
-        &mut self,
-        layer: usize,
-        key: &Tensor,
-        value: &Tensor,
-    ) -> (Tensor, Tensor) {
-        let new = key.size()[2];
-        let kept = |held: &Tensor, new_ones: &Tensor| {
-            held.narrow(2, self.length, new).copy_(new_ones);
-            held.narrow(2, 0, self.length + new)
+    /// all of them. The new ones count as earlier ones once [`KeyValues::grow`] says so.
+    fn extend(&mut self, layer: usize, key: &Tensor, value: &Tensor) -> (Tensor, Tensor);
+
+    /// So many new tokens are in all layers.
+    fn grow(&mut self, new: i64);
+}
+
+impl KeyValues for KvCache {
+    fn past(&self) -> i64 {
+        self.length
+    }
+
+    fn extend(&mut self, layer: usize, key: &Tensor, value: &Tensor) -> (Tensor, Tensor) {
+        let (length, new) = (self.length, key.size()[2]);
+        let kept = |held: &mut Tensor, new_ones: &Tensor| {
+            let capacity = held.size()[2];
+            if length + new > capacity {
+                let mut size = held.size();
+                size[2] = (length + new).max(2 * capacity);
+                let larger = Tensor::zeros(size, (held.kind(), held.device()));
+                larger.narrow(2, 0, capacity).copy_(held);
+                *held = larger;
+            }
+            held.narrow(2, length, new).copy_(new_ones);
+            held.narrow(2, 0, length + new)
         };
-        let [keys, values] = &self.layers[layer];
+        let [keys, values] = &mut self.layers[layer];
         (kept(keys, key), kept(values, value))
     }
 
-    /// So many new tokens are in all layers.
-    pub(in crate::network) fn grow(&mut self, new: i64) {
+    fn grow(&mut self, new: i64) {
         self.length += new;
     }
 }

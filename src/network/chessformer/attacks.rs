@@ -12,6 +12,7 @@ mod boards;
 pub(super) use boards::BoardAttacks;
 
 use crate::encode;
+use crate::network::bitboards;
 use crate::network::encoder::AttackLogits;
 use crate::network::parameters::{Builder, Initial, Slot, Weights};
 use shakmaty::{Bitboard, Color, Square, attacks};
@@ -251,6 +252,15 @@ impl AttackBias {
         AttackLogits::Biases(biases.view([-1, PAIRS]))
     }
 
+    /// The same from [`BoardAttacks::pairs`]. `shifts` is [`bitboards::shifts`].
+    pub fn of_bits(self, weights: &Weights, pairs: &Tensor, shifts: &Tensor) -> AttackLogits {
+        let worth = self.worth(weights);
+        let boards = pairs.flatten(1, 2);
+        let bits = bitboards::squares(&boards, shifts, &worth).transpose(1, 2);
+        let biases = worth.matmul(&bits.view([-1, 2, PAIRS]));
+        AttackLogits::Biases(biases.view([-1, PAIRS]))
+    }
+
     /// From [`BoardAttacks::pairs`], for fused kernels.
     pub fn of_pairs(self, weights: &Weights, pairs: Tensor) -> AttackLogits {
         let worth = self.worth(weights);
@@ -258,7 +268,7 @@ impl AttackBias {
     }
 
     fn worth(self, weights: &Weights) -> Tensor {
-        &weights[self.worth] * ATTACK_GAIN
+        weights.made("worth", self.worth, || &weights[self.worth] * ATTACK_GAIN)
     }
 }
 
@@ -267,7 +277,6 @@ mod tests {
     use super::*;
     use crate::chess::Game;
     use crate::encode::{BOARDS, Input};
-    use crate::network::chessformer::bitboards;
     use proptest::prelude::*;
     use shakmaty::{Position, Role};
 

@@ -138,7 +138,9 @@ impl Embedding {
             .collect();
         let project = &weights[self.project.weight];
         let weight = match self.attacks {
-            Some(attacks) => Tensor::cat(&[project, &weights[attacks]], 1),
+            Some(attacks) => weights.made("project and attacks", attacks, || {
+                Tensor::cat(&[project, &weights[attacks]], 1)
+            }),
             None => project.shallow_clone(),
         };
         let input = match inputs.as_slice() {
@@ -146,54 +148,86 @@ impl Embedding {
             several => Tensor::cat(several, 2),
         };
         let bias = self.project.bias.map(|bias| &weights[bias]);
-        let mut projected = input.linear(&weight, bias);
-        if let Some(embedding) = &self.ratings {
-            projected = match ratings {
-                Some(ratings) => projected + embedding.forward(weights, ratings),
-                None => projected + embedding.unknown(weights),
-            };
-        }
-        let placed = projected * &weights[self.multiply] + &weights[self.add];
-        self.finish(weights, placed)
+        self.place(weights, input.linear(&weight, bias), ratings)
     }
 
-    /// Tokens from rows i64 [B, 110 or more] and counts of attackers, u8 [B, 64,
-    /// ATTACKS], by a fused operator; `None` of an embedding that has no such.
+    /// Tokens from rows i64 [B, 110 or more], counts of attackers, u8 [B, 64, ATTACKS],
+    /// and ratings as above, by fused operators; `None` of an embedding that has none.
     pub fn forward_fused(
         &self,
         weights: &Weights,
         rows: &Tensor,
         attacked: Option<&Tensor>,
+        ratings: Option<&Tensor>,
     ) -> Option<Tensor> {
         let project = &weights[self.project.weight];
-        let [width, features] = project.size()[..] else {
-            unreachable!("dense layers have matrices")
-        };
-        let is_fused = self.board.is_none()
-            && self.ratings.is_none()
-            && project.requires_grad()
+        let width = project.size()[0];
+        let is_whole = self.ratings.is_none()
+            && (project.requires_grad() || weights.are_packed())
             && fused::is_available(project, &[width]);
-        if !is_fused {
+        let reads_features = weights.are_frozen() && fused::is_available(project, &[]);
+        if self.board.is_some() || !is_whole && !reads_features {
             return None;
         }
-        let attacks = self.attacks.map(|attacks| &weights[attacks]);
-        let known = features + attacks.map_or(0, |attacks| attacks.size()[1]);
-        let missing = (known as u64).next_multiple_of(fused::MULTIPLE as u64) as i64 - known;
-        let zeros = Tensor::zeros([width, missing], (project.kind(), project.device()));
-        let parts: Vec<&Tensor> = [Some(project), attacks, Some(&zeros)]
-            .into_iter()
-            .flatten()
-            .collect();
+        let is_padded = is_whole || weights.are_packed();
+        let weight = weights.made("project", self.project.weight, || {
+            self.of_features(weights, is_padded)
+        });
+        let attacked = attacked.filter(|_| self.attacks.is_some());
+        if !is_whole {
+            let features = fused::features(rows, attacked, &weight);
+            let bias = self.project.bias.map(|bias| &weights[bias]);
+            let projected = features.linear(&weight, bias);
+            return Some(self.place(weights, projected, ratings));
+        }
         let embedding = fused::Embedding {
             dense: fused::Dense {
-                weight: &Tensor::cat(&parts, 1),
+                weight: &weight,
                 ..self.project.fused(weights)
             },
             multiply: &weights[self.multiply],
             add: &weights[self.add],
         };
-        let attacked = attacked.filter(|_| attacks.is_some());
-        Some(self.finish(weights, embedding.forward(rows, attacked)))
+        let tokens = match weights.are_packed() {
+            true => {
+                let packed = weights.made("embedding", self.project.weight, || embedding.pack());
+                embedding.infer(rows, attacked, &packed)
+            }
+            false => embedding.forward(rows, attacked),
+        };
+        Some(self.finish(weights, tokens))
+    }
+
+    /// The weights of the projection and of attacks; where padded, with zeros up to a
+    /// width that kernels take.
+    fn of_features(&self, weights: &Weights, is_padded: bool) -> Tensor {
+        let project = &weights[self.project.weight];
+        let [width, features] = project.size()[..] else {
+            unreachable!("dense layers have matrices")
+        };
+        let attacks = self.attacks.map(|attacks| &weights[attacks]);
+        let known = features + attacks.map_or(0, |attacks| attacks.size()[1]);
+        let missing = match is_padded {
+            true => (known as u64).next_multiple_of(fused::MULTIPLE as u64) as i64 - known,
+            false => 0,
+        };
+        let zeros = Tensor::zeros([width, missing], (project.kind(), project.device()));
+        let parts: Vec<&Tensor> = [Some(project), attacks, Some(&zeros)]
+            .into_iter()
+            .flatten()
+            .collect();
+        Tensor::cat(&parts, 1)
+    }
+
+    /// Tokens of what is projected.
+    fn place(&self, weights: &Weights, projected: Tensor, ratings: Option<&Tensor>) -> Tensor {
+        let projected = match (&self.ratings, ratings) {
+            (Some(own), Some(ratings)) => projected + own.forward(weights, ratings),
+            (Some(own), None) => projected + own.unknown(weights),
+            (None, _) => projected,
+        };
+        let placed = projected * &weights[self.multiply] + &weights[self.add];
+        self.finish(weights, placed)
     }
 
     fn finish(&self, weights: &Weights, placed: Tensor) -> Tensor {

@@ -1,5 +1,6 @@
 //! Fused blocks against the same composed of libtorch's operators: in training in
-//! double precision, for which there are no kernels.
+//! double precision, for which there are no kernels, and in playing without a
+//! processor's instruction sets.
 
 use super::config::{EmbeddingConfig, NormKind};
 use super::{Chessformer, ModelConfig, PositionConfig};
@@ -9,7 +10,7 @@ use crate::network::{
     About, Architecture, Evaluator, Network, Output, OutputSet, Outputs, Positions, Tap, Weights,
 };
 use crate::nn::torch::fused::{self, ALL_SETS};
-use crate::nn::torch::{ExportPrecision, Module, Numbers};
+use crate::nn::torch::{Numbers, Program};
 use shakmaty::Position;
 use tch::{Device, Kind, Tensor};
 
@@ -210,26 +211,31 @@ fn about(case: &Case) -> About {
     }
 }
 
+fn network(case: &Case) -> Network {
+    let model = case.model();
+    let flat = weights(&model);
+    Network::new(Box::new(model), &flat, about(case))
+}
+
+/// The outputs of a network that is played in these numbers, and whether it multiplies
+/// in int8.
+fn played(network: &Network, numbers: impl Into<Numbers>, rows: &Tensor) -> (Vec<Tensor>, bool) {
+    let frozen = network.freeze(numbers).unwrap();
+    let outputs = frozen.forward(rows).unwrap();
+    // What was kept of the first call serves the second.
+    assert_eq!(frozen.forward(rows).unwrap(), outputs);
+    (outputs, frozen.multiplies_in_int8())
+}
+
 #[test]
 fn frozen_networks_are_as_exact_with_fused_blocks_as_without() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("net.pt");
     let rows = rows(40);
     for case in &CASES {
-        let model = case.model();
-        let (flat, norm) = (weights(&model), model.model().norm);
-        let network = Network::new(Box::new(model), &flat, about(case));
-        network.write(ExportPrecision::F32, &path).unwrap();
-        let file = std::fs::read(&path).unwrap();
-        let evaluate = |kind, sets| {
-            fused::without_fastest(sets, || {
-                let module = Module::load(&file).unwrap();
-                let module = module.freeze(Device::Cpu, kind).unwrap();
-                module.forward(&rows).unwrap()
-            })
-        };
+        let network = network(case);
+        let evaluate =
+            |kind: Kind, sets| fused::without_fastest(sets, || played(&network, kind, &rows).0);
         let exact = evaluate(Kind::Float, ALL_SETS);
-        // In f32 no graph changes.
+        // In f32 products are libtorch's.
         assert_eq!(evaluate(Kind::Float, 0), exact, "{}", case.name);
         let off = |outputs: &[Tensor]| {
             let pairs = outputs.iter().zip(&exact);
@@ -241,10 +247,7 @@ fn frozen_networks_are_as_exact_with_fused_blocks_as_without() {
         for sets in (0..ALL_SETS).filter(|&sets| has_kernels(Kind::BFloat16, sets)) {
             let fused = evaluate(Kind::BFloat16, sets);
             let what = format!("{}, without {sets} sets", case.name);
-            // Root mean square norms have no kernels here.
-            if norm == NormKind::Layer {
-                assert_ne!(fused, composed, "{what}");
-            }
+            assert_ne!(fused, composed, "{what}");
             let (fused, composed) = (off(&fused), off(&composed));
             assert!(
                 fused < 1.2 * composed,
@@ -258,21 +261,13 @@ fn frozen_networks_are_as_exact_with_fused_blocks_as_without() {
 /// set's kernels; networks whose widths they do not take are computed as without them.
 #[test]
 fn frozen_networks_come_near_in_int8() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("net.pt");
     let rows = rows(40);
     for case in &CASES {
-        let model = case.model();
-        let flat = weights(&model);
-        let network = Network::new(Box::new(model), &flat, about(case));
-        network.write(ExportPrecision::F32, &path).unwrap();
-        let file = std::fs::read(&path).unwrap();
+        let network = network(case);
         let evaluate = |numbers: Numbers| {
-            let module = Module::load(&file).unwrap();
-            let module = module.freeze(Device::Cpu, numbers).unwrap();
-            let does = module.multiplies_in_int8().unwrap();
+            let (outputs, does) = played(&network, numbers, &rows);
             assert_eq!(does, numbers.int8 && case.width % 64 == 0, "{}", case.name);
-            module.forward(&rows).unwrap()
+            outputs
         };
         let exact = fused::without_fastest(ALL_SETS, || evaluate(Kind::Float.into()));
         for sets in 0..ALL_SETS {
@@ -301,51 +296,37 @@ fn frozen_networks_come_near_in_int8() {
 /// what is no number does not become one.
 #[test]
 fn layers_in_int8_are_right_at_their_extremes() {
-    const FORWARD: &str = "
-def forward(self, x):
-    wide = torch.mish(torch.linear(x, self.widen, self.bias))
-    y = torch.add(x, torch.linear(wide, self.narrow, self.bias))
-    return torch.layer_norm(y, [64], self.scale, self.bias)
-";
     let ramp = Tensor::linspace(-1, 1, 64, (Kind::Float, Device::Cpu));
-    let make = |numbers: Numbers, sign: f64| {
-        let mut module = Module::create("__torch__.Extremes").unwrap();
+    let evaluate = |numbers: Numbers, sign: f64, tokens: Tensor| {
+        let cast = |tensor: &Tensor| tensor.to_kind(numbers.kind);
         // Rows of ones, half of them negative.
-        let widen = (ramp.sign() * sign).view([64, 1]).expand([64, 64], false);
-        for (name, tensor) in [
-            ("widen", widen.contiguous()),
-            ("narrow", widen.contiguous()),
-            ("bias", ramp.zeros_like()),
-            ("scale", &ramp + 2.0),
-        ] {
-            module.register_parameter(name, &tensor).unwrap();
-        }
-        module.define(FORWARD).unwrap();
-        module.freeze(Device::Cpu, numbers).unwrap()
+        let ones = (ramp.sign() * sign).view([64, 1]).expand([64, 64], false);
+        let (weight, bias) = (&cast(&ones.contiguous()), &cast(&ramp.zeros_like()));
+        let block = fused::FeedForward {
+            widen: fused::Dense { weight, bias },
+            narrow: fused::Dense { weight, bias },
+            norm: fused::NormEnd {
+                gain: 1.0,
+                epsilon: 1e-5,
+                weight: &cast(&(&ramp + 2.0)),
+                bias: Some(bias),
+            },
+        };
+        let packed = block.pack(numbers.int8);
+        let y = block.infer(&cast(&tokens), &packed, numbers.int8);
+        y.to_kind(Kind::Double)
     };
     let tokens = Tensor::ones([2, 64, 64], (Kind::Float, Device::Cpu));
     for sets in 0..ALL_SETS {
         for (sign, token) in [(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0)] {
             let compared = fused::without_fastest(sets, || {
                 let numbers = fused::int8()?.numbers;
-                let int8 = make(numbers, sign);
-                assert!(int8.graph().contains("tessera::feed_forward"));
-                let evaluate = |module: &Module, tokens: Tensor| {
-                    let tokens = tokens.to_kind(numbers.kind);
-                    module
-                        .forward(&tokens)
-                        .unwrap()
-                        .remove(0)
-                        .to_kind(Kind::Double)
-                };
                 let odd = &tokens * token;
                 let _ = odd.get(1).get(3).get(5).fill_(f64::NAN);
-                let found = evaluate(&int8, &tokens * token);
-                let plain = make(numbers.kind.into(), sign);
                 Some((
-                    found,
-                    evaluate(&plain, &tokens * token),
-                    evaluate(&int8, odd),
+                    evaluate(numbers, sign, &tokens * token),
+                    evaluate(numbers.kind.into(), sign, &tokens * token),
+                    evaluate(numbers, sign, odd),
                 ))
             });
             let Some((found, exact, odd)) = compared else {
@@ -365,153 +346,4 @@ def forward(self, x):
             assert_eq!(is_nan, expected, "without {sets} sets");
         }
     }
-}
-
-/// The graph of a network's file once it is frozen in bf16, and how it would come to what
-/// its products multiply without kernels.
-fn frozen(file: &[u8]) -> (String, String) {
-    let freeze = |sets| {
-        fused::without_fastest(sets, || {
-            let module = Module::load(file).unwrap();
-            module.freeze(Device::Cpu, Kind::BFloat16).unwrap()
-        })
-    };
-    (freeze(0).graph(), freeze(ALL_SETS).factors())
-}
-
-/// Whoever changes how inputs are exported changes `fused/known_inputs.h` too: frozen
-/// networks would compute them by tensors otherwise, which takes as long as a layer.
-#[test]
-fn frozen_networks_know_their_inputs_and_heads() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("net.pt");
-    let has_kernels = has_kernels(Kind::BFloat16, 0);
-    let by_token = |case: &&Case| case.name != "an embedding without a kernel";
-    for case in CASES.iter().filter(by_token) {
-        let model = case.model();
-        let (flat, config) = (weights(&model), model.model().clone());
-        let network = Network::new(Box::new(model), &flat, about(case));
-        network.write(ExportPrecision::F32, &path).unwrap();
-        let (graph, factors) = frozen(&std::fs::read(&path).unwrap());
-        let layers = has_kernels && config.norm == NormKind::Layer;
-        let attention = layers && config.attack_bias && config.width / config.heads % 32 == 0;
-        let expected = [
-            ("tessera::features", has_kernels),
-            ("tessera::embedding", has_kernels),
-            ("tessera::policy", has_kernels),
-            ("tessera::attention", attention),
-            ("tessera::attacked_pairs", attention),
-            ("tessera::dense_mish", layers),
-            (
-                "aten::bitwise_right_shift",
-                !has_kernels || config.attack_bias && !attention,
-            ),
-        ];
-        for (operator, is_there) in expected {
-            assert_eq!(
-                graph.contains(operator),
-                is_there,
-                "{}: {operator}; the inputs are\n{factors}\n{graph}",
-                case.name
-            );
-        }
-    }
-    for name in ["tessera-xs", "tessera-s", "tessera-human"] {
-        let path = format!("{}/nets/{name}.pt", env!("CARGO_MANIFEST_DIR"));
-        let (graph, factors) = frozen(&std::fs::read(path).unwrap());
-        let by_tensors = graph.contains("aten::bitwise_right_shift");
-        assert_eq!(by_tensors, !has_kernels, "{name}: {factors}\n{graph}");
-        // In f32 they are known as well, where the layers are in int8.
-        let path = format!("{}/nets/{name}.pt", env!("CARGO_MANIFEST_DIR"));
-        let file = std::fs::read(path).unwrap();
-        for sets in 0..ALL_SETS {
-            let graph = fused::without_fastest(sets, || {
-                let module = Module::load(&file).unwrap();
-                let module = module.freeze(Device::Cpu, fused::int8()?.numbers).unwrap();
-                Some(module.graph())
-            });
-            let by_tensors = graph.map(|graph| graph.contains("aten::bitwise_right_shift"));
-            assert_ne!(by_tensors, Some(true), "{name}, without {sets} sets");
-        }
-    }
-}
-
-/// Files of others may compute a weight after layers of the same tokens have run, and may
-/// hold tokens in two dimensions: the fused layers stand where the first of them stood.
-#[test]
-fn layers_of_tokens_are_fused_wherever_their_weights_are_made() {
-    const FORWARD: &str = "
-def forward(self, x):
-    wide = torch.mish(torch.linear(x, self.widen, self.bias))
-    y = torch.add(x, torch.linear(wide, self.narrow, self.bias))
-    y = torch.layer_norm(y, [32], self.bias, self.bias)
-    first = torch.mish(torch.linear(y, self.first, self.bias))
-    made = torch.neg(torch.neg(self.second))
-    return first, torch.mish(torch.linear(y, made, self.bias))
-";
-    let weight = |seed: i64| {
-        let numbers = Tensor::arange(32 * 32, (Kind::Float, Device::Cpu)) + seed as f64;
-        ((numbers * 0.7).sin() / 8.0).view([32, 32])
-    };
-    let freeze = |sets| {
-        fused::without_fastest(sets, || {
-            let mut module = Module::create("__torch__.Layers").unwrap();
-            for (seed, name) in ["widen", "narrow", "first", "second"].iter().enumerate() {
-                module
-                    .register_parameter(name, &weight(seed as i64))
-                    .unwrap();
-            }
-            module
-                .register_parameter("bias", &weight(9).get(0))
-                .unwrap();
-            module.define(FORWARD).unwrap();
-            module.freeze(Device::Cpu, Kind::BFloat16).unwrap()
-        })
-    };
-    let fused = freeze(0);
-    assert_eq!(
-        fused.graph().contains("tessera::dense_mish"),
-        has_kernels(Kind::BFloat16, 0)
-    );
-    let tokens = weight(5).repeat([4, 1]).to_kind(Kind::BFloat16);
-    let (found, expected) = (
-        fused.forward(&tokens).unwrap(),
-        freeze(ALL_SETS).forward(&tokens).unwrap(),
-    );
-    for (found, expected) in found.iter().zip(&expected) {
-        assert_eq!(found.size(), expected.size());
-        let difference = (found.to_kind(Kind::Float) - expected.to_kind(Kind::Float))
-            .abs()
-            .max();
-        assert!(difference.double_value(&[]) < 0.02, "off by {difference}");
-    }
-    assert_eq!(found.len(), 2);
-}
-
-/// Looking for known inputs takes little time in files of others, however deep their graphs
-/// are and however large their constants.
-#[test]
-fn little_is_read_of_graphs_that_are_not_known() {
-    let describe = |steps: usize, constant: i64| {
-        let steps = "    x = torch.neg(x)\n".repeat(steps);
-        let forward = format!(
-            "def forward(self, x):\n{steps}    x = torch.cat([x, self.constant], 0)\n    \
-             return torch.linear(x, self.weight), torch.neg(x)\n"
-        );
-        let zeros = |rows| Tensor::zeros([rows, 32], (Kind::Float, Device::Cpu));
-        let mut module = Module::create("__torch__.Deep").unwrap();
-        module.register_parameter("weight", &zeros(32)).unwrap();
-        module
-            .register_parameter("constant", &zeros(constant))
-            .unwrap();
-        module.define(&forward).unwrap();
-        module
-            .freeze(Device::Cpu, Kind::BFloat16)
-            .unwrap()
-            .factors()
-    };
-    assert!(describe(3, 64).contains("cat"));
-    assert_eq!(describe(2_000, 64).trim(), "");
-    // Five MiB in bf16.
-    assert_eq!(describe(3, 5 << 14).trim(), "");
 }

@@ -76,14 +76,19 @@ impl PolicyHead {
     /// Logits f32 [B, 1858] from policy embeddings [B, 64, width]; `gather` is
     /// [`policy_gather`].
     pub fn forward(&self, weights: &Weights, x: &Tensor, gather: &Tensor) -> Tensor {
-        if x.requires_grad() && fused::is_available(x, &[self.width]) {
-            let fused = fused::Policy {
+        let has_kernels = x.requires_grad() || weights.are_packed();
+        if has_kernels && fused::is_available(x, &[self.width]) {
+            let head = fused::Policy {
                 query: self.query.fused(weights),
                 key: self.key.fused(weights),
                 promotion: &weights[self.promotion.weight],
                 places: gather,
             };
-            return fused.forward(x);
+            let (slot, inputs) = (self.query.weight, [self.width]);
+            return match weights.packed("policy", slot, &inputs, |int8| head.pack(int8)) {
+                Some(packed) => head.infer(x, &packed.weights, packed.int8),
+                None => head.forward(x),
+            };
         }
         let query = self.query.forward(weights, x);
         let key = self.key.forward(weights, x);
@@ -154,17 +159,6 @@ impl ResultHead {
     }
 }
 
-/// What a head predicts of a reward in −1…1.
-#[derive(Debug)]
-pub(super) struct RewardOutputs {
-    /// The reward, f32 `[B]`.
-    pub scalar: Tensor,
-    /// Logits of the bucket it falls into, f32 [B, buckets].
-    pub categorical: Tensor,
-    /// The squared error to expect of `scalar`, f32 `[B]`.
-    pub error: Tensor,
-}
-
 /// A reward as a scalar, as a distribution, and the scalar's error.
 #[derive(Debug)]
 pub(super) struct RewardHead {
@@ -191,20 +185,26 @@ impl RewardHead {
         &self.summary.squares
     }
 
-    pub fn forward(&self, weights: &Weights, squares: &Tensor) -> RewardOutputs {
-        let summary = self.summary.forward(weights, squares);
-        let single = |layer: &Linear| {
-            let output = layer.forward(weights, &summary);
-            output.squeeze_dim(1).to_kind(Kind::Float)
-        };
-        RewardOutputs {
-            scalar: single(&self.scalar).tanh(),
-            categorical: self
-                .categorical
-                .forward(weights, &summary)
-                .to_kind(Kind::Float),
-            error: single(&self.error).sigmoid(),
+    /// The reward, f32 `[B]`, the squared error to expect of it, f32 `[B]`, and logits
+    /// of the bucket it falls into, f32 [B, buckets]: those that are `wanted`.
+    pub fn forward(
+        &self,
+        weights: &Weights,
+        squares: &Tensor,
+        wanted: [bool; 3],
+    ) -> [Option<Tensor>; 3] {
+        if wanted == [false; 3] {
+            return [None, None, None];
         }
+        let summary = self.summary.forward(weights, squares);
+        let output = |layer: &Linear| layer.forward(weights, &summary).to_kind(Kind::Float);
+        let single = |layer: &Linear| output(layer).squeeze_dim(1);
+        let [scalar, error, categorical] = wanted;
+        [
+            scalar.then(|| single(&self.scalar).tanh()),
+            error.then(|| single(&self.error).sigmoid()),
+            categorical.then(|| output(&self.categorical)),
+        ]
     }
 }
 

@@ -140,7 +140,8 @@ impl Attention {
         let value = &weights[value.weight];
         let [wide, hidden] = gab.widths(weights);
         let widths = [value.size()[0], self.head_width, wide, hidden];
-        gab.is_fusible() && value.requires_grad() && fused::is_available(value, &widths)
+        let has_kernels = value.requires_grad() || weights.are_packed();
+        gab.is_fusible() && has_kernels && fused::is_available(value, &widths)
     }
 
     fn forward_fused(
@@ -167,7 +168,22 @@ impl Attention {
             attacks,
             norm: self.norm.fused(weights, self.residual_gain),
         };
-        block.forward(x)
+        if !weights.are_packed() {
+            return block.forward(x);
+        }
+        let (weight, bias) = self.output.scaled(weights, self.residual_gain);
+        let block = fused::Attention {
+            output: fused::Dense {
+                weight: &weight,
+                bias: bias.as_ref().expect("fused layers have biases"),
+            },
+            norm: self.norm.fused(weights, 1.0),
+            ..block
+        };
+        let (slot, inputs) = (value.weight, &weights[value.weight].size()[1..]);
+        let packed = weights.packed("attention", slot, inputs, |int8| block.pack(int8));
+        let packed = packed.expect("packed weights");
+        block.infer(x, &packed.weights, packed.int8)
     }
 
     /// What the position encoding and the attacks add to the logits.
@@ -189,8 +205,10 @@ impl Attention {
             PositionEncoding::None | PositionEncoding::Absolute { .. } => attacks_of_heads(),
             PositionEncoding::Relative { bias } => {
                 let displacements = displacements.expect("given with position tables");
-                let of_pairs = weights[*bias].index_select(0, displacements);
-                let of_pairs = of_pairs.view([1, 64, 64, self.heads]).permute([0, 3, 1, 2]);
+                let of_pairs = weights.made("biases of pairs", *bias, || {
+                    let of_pairs = weights[*bias].index_select(0, displacements);
+                    of_pairs.view([1, 64, 64, self.heads]).permute([0, 3, 1, 2])
+                });
                 Some(plus_attacks(of_pairs))
             }
             PositionEncoding::Gab(gab) => {
@@ -200,10 +218,12 @@ impl Attention {
             PositionEncoding::Shaw {
                 query: q, key: k, ..
             } => {
-                let (q, k) = (table(*q), table(*k));
+                let (query_slot, q, k) = (*q, table(*q), table(*k));
                 let of_query = contract(query, &k.permute([0, 1, 3, 2]));
                 let of_key = contract(key, &q.permute([0, 2, 3, 1])).transpose(2, 3);
-                let constant = (&q * &k).sum_dim_intlist([-1i64].as_slice(), false, None::<Kind>);
+                let constant = weights.made("products of tables", query_slot, || {
+                    (&q * &k).sum_dim_intlist([-1i64].as_slice(), false, None::<Kind>)
+                });
                 Some(plus_attacks((of_query + of_key + constant) * scale(query)))
             }
         }
@@ -211,10 +231,12 @@ impl Attention {
 
     /// A table of position vectors as [h, 64 (i), 64 (j), head width].
     fn table(&self, weights: &Weights, slot: Slot, displacements: &Tensor) -> Tensor {
-        weights[slot]
-            .index_select(0, displacements)
-            .view([64, 64, self.heads, self.head_width])
-            .permute([2, 0, 1, 3])
+        weights.made("table", slot, || {
+            weights[slot]
+                .index_select(0, displacements)
+                .view([64, 64, self.heads, self.head_width])
+                .permute([2, 0, 1, 3])
+        })
     }
 }
 

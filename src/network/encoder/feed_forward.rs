@@ -19,10 +19,8 @@ pub(in crate::network) struct FeedForward {
 
 impl FeedForward {
     pub fn forward(&self, weights: &Weights, x: &Tensor, tap: &Tap) -> Tensor {
-        if !tap.is_used()
-            && let Some(fused) = self.fused(weights)
-        {
-            return fused.forward(x);
+        if !tap.is_used() && self.has_kernel(weights) {
+            return self.forward_fused(weights, x);
         }
         let hidden = self.activation.forward(&self.widen.forward(weights, x));
         let y = self
@@ -35,19 +33,35 @@ impl FeedForward {
         self.norm.forward(weights, &(x + y))
     }
 
-    /// The block as one operator, where there is one.
-    fn fused<'a>(&self, weights: &'a Weights) -> Option<fused::FeedForward<'a>> {
+    /// Whether the block with these weights is one operator.
+    fn has_kernel(&self, weights: &Weights) -> bool {
         let widen = &weights[self.widen.weight];
-        let is_available = self.activation == Activation::Mish
-            && widen.requires_grad()
-            && fused::is_available(widen, &widen.size());
-        if !is_available {
-            return None;
-        }
-        Some(fused::FeedForward {
+        self.activation == Activation::Mish
+            && (widen.requires_grad() || weights.are_packed())
+            && fused::is_available(widen, &widen.size())
+    }
+
+    fn forward_fused(&self, weights: &Weights, x: &Tensor) -> Tensor {
+        let block = fused::FeedForward {
             widen: self.widen.fused(weights),
             narrow: self.narrow.fused(weights),
             norm: self.norm.fused(weights, self.residual_gain),
-        })
+        };
+        if !weights.are_packed() {
+            return block.forward(x);
+        }
+        let (weight, bias) = self.narrow.scaled(weights, self.residual_gain);
+        let block = fused::FeedForward {
+            narrow: fused::Dense {
+                weight: &weight,
+                bias: bias.as_ref().expect("fused layers have biases"),
+            },
+            norm: self.norm.fused(weights, 1.0),
+            ..block
+        };
+        let (slot, inputs) = (self.widen.weight, weights[self.widen.weight].size());
+        let packed = weights.packed("feed_forward", slot, &inputs, |int8| block.pack(int8));
+        let packed = packed.expect("packed weights");
+        block.infer(x, &packed.weights, packed.int8)
     }
 }

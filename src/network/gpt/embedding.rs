@@ -93,7 +93,7 @@ fn uci_table() -> Tensor {
 
 /// What is known of a game besides its moves: added to every token.
 #[derive(Debug)]
-pub(super) struct Conditions {
+pub(super) struct ConditionEmbedding {
     /// Of White and of Black: vectors [3, width] of a low rating, of a high one, and of
     /// an unknown one.
     ratings: [Slot; 2],
@@ -101,12 +101,12 @@ pub(super) struct Conditions {
     result: Slot,
 }
 
-impl Conditions {
-    pub fn build(builder: &mut Builder, width: i64) -> Conditions {
+impl ConditionEmbedding {
+    pub fn build(builder: &mut Builder, width: i64) -> ConditionEmbedding {
         builder.scope("conditions", |builder| {
             let mut add =
                 |name, rows| builder.add(name, &[rows, width], Initial::Normal(DEVIATION));
-            Conditions {
+            ConditionEmbedding {
                 ratings: [add("white", 3), add("black", 3)],
                 result: add("result", 4),
             }

@@ -1,5 +1,10 @@
 use super::config::VocabularyConfig;
 use super::*;
+use crate::chess::Ratings;
+use crate::network::{About, Network, open, open_any};
+use crate::nn::torch::ExportPrecision;
+use crate::nn::{CodePolicy, EncoderSpec};
+use shakmaty::KnownOutcome;
 
 fn config() -> GptConfig {
     GptConfig {
@@ -69,7 +74,7 @@ fn what_is_cached_says_the_same_as_all_anew() {
         let _guard = tch::no_grad_guard();
         let games = Sequences::of_tokens(tokens(&gpt, 2, 12));
         let whole = logits(&gpt, &weights, &games);
-        let mut cache = gpt.cache(&weights, 2);
+        let mut cache = gpt.cache(&weights, 2, 8);
         // Tokens from..to of the games, after those in the cache.
         let go_on = |cache: &mut KvCache, from: i64, to: i64| {
             let count = to - from;
@@ -87,7 +92,7 @@ fn what_is_cached_says_the_same_as_all_anew() {
         for from in 5..12 {
             go_on(&mut cache, from, from + 1);
         }
-        assert_eq!((cache.len(), cache.capacity()), (12, 64));
+        assert_eq!(cache.len(), 12);
         // Moves are taken back, and played again.
         cache.truncate(3);
         go_on(&mut cache, 3, 9);
@@ -216,4 +221,113 @@ fn sizes_that_make_no_network_are_named() {
         it.vocabulary = VocabularyConfig::San(vec!["e4".to_owned(), "e4".to_owned()]);
     });
     assert!(twice.contains("`e4` is in the vocabulary twice"), "{twice}");
+}
+
+#[test]
+fn games_of_any_length_are_read_side_by_side() {
+    for config in [config(), published()] {
+        let (gpt, weights) = build(&config);
+        let _guard = tch::no_grad_guard();
+        let conditions = |white, result| Conditions {
+            ratings: Ratings {
+                white: Some(white),
+                black: None,
+            },
+            result,
+        };
+        let games = [
+            (5, conditions(1200, None)),
+            (9, conditions(2400, Some(KnownOutcome::Draw))),
+            (1, Conditions::default()),
+        ];
+        let all = tokens(&gpt, 3, 12);
+        let rows: Vec<Vec<i64>> = Vec::try_from(&all).unwrap();
+        let rows: Vec<Vec<u16>> = rows
+            .iter()
+            .map(|row| row.iter().map(|&token| token as u16).collect())
+            .collect();
+        // Each game alone, all of it at once.
+        let alone = |game: usize, tokens: usize| {
+            let (_, conditions) = games[game];
+            let sequences = Sequences {
+                ratings: Conditions::ratings(&[conditions]),
+                results: Conditions::results(&[conditions]),
+                ..Sequences::of_tokens(all.narrow(0, game as i64, 1).narrow(1, 0, tokens as i64))
+            };
+            logits(&gpt, &weights, &sequences).narrow(1, tokens as i64 - 1, 1)
+        };
+        let begun: Vec<_> = games
+            .iter()
+            .zip(&rows)
+            .map(|(&(count, conditions), row)| (&row[..count], conditions))
+            .collect();
+        let (mut decoder, next) = Decoder::start(&gpt, &weights, &begun);
+        for (game, (count, _)) in games.iter().enumerate() {
+            assert_close(&next.tokens.narrow(0, game as i64, 1), &alone(game, *count));
+        }
+        // One more token of each, then two of them in another order.
+        let mut order = vec![0, 1, 2];
+        for step in 0..2 {
+            let following: Vec<u16> = order
+                .iter()
+                .map(|&game| rows[game][games[game].0 + step])
+                .collect();
+            let next = decoder.step(&following);
+            for (place, &game) in order.iter().enumerate() {
+                let expected = alone(game, games[game].0 + step + 1);
+                assert_close(&next.tokens.narrow(0, place as i64, 1), &expected);
+            }
+            if step == 0 {
+                decoder.keep(&[2, 0]);
+                order = vec![2, 0];
+            }
+        }
+    }
+}
+
+#[test]
+fn files_hold_both_methods_and_the_same_weights() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gpt.pt");
+    for config in [config(), published()] {
+        let (gpt, weights) = build(&config);
+        let flat: Vec<Tensor> = weights
+            .tensors()
+            .iter()
+            .map(|it| it.reshape([-1]))
+            .collect();
+        let about = About {
+            name: "little".to_owned(),
+            search_value: String::new(),
+            training: serde_json::Value::Null,
+            licence: "CC0-1.0".to_owned(),
+        };
+        let network = Network::new(Box::new(gpt), &Tensor::cat(&flat, 0), about);
+        let metadata = network.write(ExportPrecision::F32, &path).unwrap();
+        let methods: Vec<&String> = metadata.methods.keys().collect();
+        assert_eq!(methods, ["forward", "step"]);
+        assert_eq!(
+            (metadata.search_value, metadata.encoder),
+            (None, EncoderSpec::Moves { context: 64 })
+        );
+        let file = std::fs::read(&path).unwrap();
+        let opened = open_any(&file, CodePolicy::Checked).unwrap();
+        let opened = opened.downcast::<Gpt>().unwrap();
+        assert_eq!(*opened.architecture.model(), config);
+        for (one, other) in opened
+            .weights
+            .tensors()
+            .iter()
+            .zip(network.weights.tensors())
+        {
+            assert_eq!(one, other);
+        }
+        let error = open(&file, CodePolicy::Checked).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("do not evaluate single positions"),
+            "{error}"
+        );
+    }
 }

@@ -186,7 +186,8 @@ impl Embedding {
             (None, Some(reach)) => {
                 // Spread by adding: a size of the batch would be traced as a constant.
                 let zeros = x.narrow(1, 0, 1).narrow(2, 0, 1).zeros_like();
-                Tensor::cat(&[x, &(zeros + reach.type_as(x))], 2)
+                let reach = weights.made("reach", self.project.weight, || reach.type_as(x));
+                Tensor::cat(&[x, &(zeros + reach)], 2)
             }
             (None, None) => x.shallow_clone(),
         };

@@ -6,13 +6,14 @@ use super::config::{Lc0Config, PolicyHead, PolicyHeadConfig, ValueHead, ValueHea
 use super::tower::convolve;
 use crate::encode::{POLICY_SIZE, from_square_to_square};
 use crate::network::encoder::{Board, EncoderLayer, encode};
-use crate::network::layers::{Activation, Linear};
+use crate::network::layers::{Activation, Linear, activated};
 use crate::network::outputs::Output;
 use crate::network::parameters::{Builder, Dense, Slot, Weights};
 use crate::network::size::Part;
 use crate::network::taps::Tap;
 use shakmaty::Role;
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use tch::{Kind, Tensor};
 
 /// The logit of a draw where a value tells none: no probability is left of it.
@@ -252,8 +253,9 @@ impl Policy {
         }
     }
 
-    /// Logits [B, 1858]; `gather` is there for all but classical policies.
-    fn forward(&self, weights: &Weights, x: &Tensor, gather: Option<&Tensor>) -> Tensor {
+    /// Logits [B, 1858].
+    fn forward(&self, reading: &Reading) -> Tensor {
+        let (weights, x) = (reading.weights, reading.tokens);
         let logits = match self {
             Policy::Classical {
                 activation,
@@ -278,13 +280,15 @@ impl Policy {
                 key,
                 promotion,
             } => {
-                let moves = activation.forward(&embedding.forward(weights, x));
+                let moves =
+                    reading.once(embedding, || activated(weights, x, embedding, *activation));
                 let moves = encode(encoder, weights, moves, Board::default(), &Tap::default());
                 let (query, key) = (query.forward(weights, &moves), key.forward(weights, &moves));
                 pairs_and_promotions(weights, &query, &key, promotion)
             }
         };
-        logits.index_select(1, gather.expect("made for such policies"))
+        let gather = reading.gather.expect("made for such policies");
+        logits.index_select(1, gather)
     }
 }
 
@@ -323,8 +327,8 @@ impl Value {
 
     /// Logits [B, 3] of win, draw and loss; of a value without draws such that
     /// W − L is that value.
-    fn result(&self, weights: &Weights, x: &Tensor) -> Tensor {
-        let output = self.forward(weights, &self.output, x);
+    fn result(&self, reading: &Reading) -> Tensor {
+        let output = self.forward(reading, &self.output);
         if self.wdl {
             return output;
         }
@@ -333,8 +337,8 @@ impl Value {
     }
 
     /// W − L, `[B]`.
-    fn expectation(&self, weights: &Weights, x: &Tensor) -> Tensor {
-        let output = self.forward(weights, &self.output, x);
+    fn expectation(&self, reading: &Reading) -> Tensor {
+        let output = self.forward(reading, &self.output);
         if !self.wdl {
             return output.squeeze_dim(1).tanh();
         }
@@ -343,19 +347,21 @@ impl Value {
     }
 
     /// The squared error to expect, `[B]`, where the head says it.
-    fn expected_error(&self, weights: &Weights, x: &Tensor) -> Option<Tensor> {
+    fn expected_error(&self, reading: &Reading) -> Option<Tensor> {
         let error = self.error.as_ref()?;
-        Some(self.forward(weights, error, x).squeeze_dim(1).sigmoid())
+        Some(self.forward(reading, error).squeeze_dim(1).sigmoid())
     }
 
     /// Logits of the value's bucket, where the head has them.
-    fn bucket(&self, weights: &Weights, x: &Tensor) -> Option<Tensor> {
+    fn bucket(&self, reading: &Reading) -> Option<Tensor> {
         let categorical = self.categorical.as_ref()?;
-        Some(self.forward(weights, categorical, x))
+        Some(self.forward(reading, categorical))
     }
 
-    fn forward(&self, weights: &Weights, layer: &Linear, x: &Tensor) -> Tensor {
-        layer.forward(weights, &self.summary.forward(weights, x))
+    fn forward(&self, reading: &Reading, layer: &Linear) -> Tensor {
+        reading.once(layer, || {
+            layer.forward(reading.weights, &self.summary.forward(reading))
+        })
     }
 }
 
@@ -371,14 +377,16 @@ impl Summary {
         }
     }
 
-    fn forward(&self, weights: &Weights, x: &Tensor) -> Tensor {
-        let squares = self.activation.forward(&self.squares.forward(weights, x));
-        let flat = match self.after_tower {
-            true => channels_first(&squares),
-            false => squares.flatten(1, 2),
-        };
-        self.activation
-            .forward(&self.hidden.forward(weights, &flat))
+    fn forward(&self, reading: &Reading) -> Tensor {
+        let (weights, activation) = (reading.weights, self.activation);
+        reading.once(&self.hidden, || {
+            let squares = activated(weights, reading.tokens, &self.squares, activation);
+            let flat = match self.after_tower {
+                true => channels_first(&squares),
+                false => squares.flatten(1, 2),
+            };
+            activation.forward(&self.hidden.forward(weights, &flat))
+        })
     }
 }
 
@@ -391,12 +399,13 @@ pub(super) struct Reading<'a> {
     pub tokens: &'a Tensor,
     /// i64 [1858]: where policies by convolution or attention have their entries.
     pub gather: Option<&'a Tensor>,
+    /// What several outputs read, by the layer that made it.
+    pub known: RefCell<HashMap<Slot, Tensor>>,
 }
 
 impl Reading<'_> {
     /// An output, f32, if the network has it.
     pub fn output(&self, output: Output) -> Option<Tensor> {
-        let (weights, x) = (self.weights, self.tokens);
         let value = |head| self.heads.values.get(&head);
         let winner = value(ValueHead::Winner);
         let q = value(ValueHead::Q);
@@ -404,25 +413,23 @@ impl Reading<'_> {
             Output::Policy => self.policy(self.choice.policy),
             Output::PolicyOptimistic => self.policy(PolicyHead::Optimistic),
             Output::PolicySoft => self.policy(PolicyHead::Soft),
-            Output::Wdl => value(self.choice.value).map(|head| head.result(weights, x)),
+            Output::Wdl => value(self.choice.value).map(|head| head.result(self)),
             // A value without draws says what the head q would.
             Output::Q => q
                 .or(winner.filter(|head| !head.wdl))
-                .map(|head| head.expectation(weights, x)),
-            Output::QError => q.and_then(|head| head.expected_error(weights, x)),
-            Output::QCategorical => q.and_then(|head| head.bucket(weights, x)),
-            Output::ShortTerm => value(ValueHead::St).map(|head| head.expectation(weights, x)),
+                .map(|head| head.expectation(self)),
+            Output::QError => q.and_then(|head| head.expected_error(self)),
+            Output::QCategorical => q.and_then(|head| head.bucket(self)),
+            Output::ShortTerm => value(ValueHead::St).map(|head| head.expectation(self)),
             Output::ShortTermError => {
-                value(ValueHead::St).and_then(|head| head.expected_error(weights, x))
+                value(ValueHead::St).and_then(|head| head.expected_error(self))
             }
-            Output::ShortTermCategorical => {
-                value(ValueHead::St).and_then(|head| head.bucket(weights, x))
-            }
+            Output::ShortTermCategorical => value(ValueHead::St).and_then(|head| head.bucket(self)),
             Output::MovesLeft => {
                 let head = self.heads.moves_left.as_ref();
                 head.map(|(summary, output)| {
-                    let hidden = summary.forward(weights, x);
-                    output.forward(weights, &hidden).squeeze_dim(1).relu()
+                    let hidden = summary.forward(self);
+                    output.forward(self.weights, &hidden).squeeze_dim(1).relu()
                 })
             }
         };
@@ -431,7 +438,18 @@ impl Reading<'_> {
 
     fn policy(&self, head: PolicyHead) -> Option<Tensor> {
         let policy = self.heads.policies.get(&head)?;
-        Some(policy.forward(self.weights, self.tokens, self.gather))
+        Some(policy.forward(self))
+    }
+
+    /// What a layer makes, computed once.
+    fn once(&self, layer: &Linear, compute: impl FnOnce() -> Tensor) -> Tensor {
+        if let Some(known) = self.known.borrow().get(&layer.weight) {
+            return known.shallow_clone();
+        }
+        let tensor = compute();
+        let kept = tensor.shallow_clone();
+        self.known.borrow_mut().insert(layer.weight, kept);
+        tensor
     }
 }
 

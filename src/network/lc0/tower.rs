@@ -7,6 +7,7 @@ use crate::network::layers::{Activation, Linear};
 use crate::network::parameters::{Builder, Dense, Weights};
 use crate::network::size::Part;
 use crate::network::taps::Tap;
+use crate::nn::torch::fused;
 use tch::{Kind, Tensor};
 
 /// A residual tower of 3 × 3 convolutions.
@@ -96,9 +97,16 @@ pub(super) fn convolve(weights: &Weights, layer: &Linear, x: &Tensor) -> Tensor 
     let weight = &weights[layer.weight];
     let [output, input] = [0, 1].map(|dimension| weight.size()[dimension]);
     let bias = layer.bias.map(|bias| &weights[bias]);
-    x.view([-1, 8, 8, input])
-        .permute([0, 3, 1, 2])
-        .conv2d(weight, bias, [1, 1], [1, 1], [1, 1], 1)
-        .permute([0, 2, 3, 1])
-        .reshape([-1, 64, output])
+    let boards = x.view([-1, 8, 8, input]).permute([0, 3, 1, 2]);
+    let convolved = match weights.are_frozen() && fused::takes_convolution(layer.fused(weights)) {
+        true => {
+            let layer_of = layer.fused(weights);
+            let kernel = weights.made("winograd", layer.weight, || {
+                fused::convolution_kernel(layer_of)
+            });
+            fused::convolution(&boards, layer_of, &kernel)
+        }
+        false => boards.conv2d(weight, bias, [1, 1], [1, 1], [1, 1], 1),
+    };
+    convolved.permute([0, 2, 3, 1]).reshape([-1, 64, output])
 }

@@ -1,7 +1,7 @@
 //! Network files of contract version 1: one row of words in, a tuple of named
 //! outputs, all of it read by `meta()`.
 
-use super::{CONTRACT, EncoderSpec, FORWARD, Metadata, Method, TensorSpec};
+use super::{CONTRACT, EncoderSpec, FORWARD, Metadata, Method, PlanesSpec, TensorSpec};
 use serde::Deserialize;
 
 /// The metadata of version 1.
@@ -23,17 +23,21 @@ pub(super) struct Version1 {
 
 impl From<Version1> for Metadata {
     fn from(old: Version1) -> Metadata {
-        let encoder = EncoderSpec::planes(old.input_format, old.history, old.scalars);
+        let planes = PlanesSpec {
+            format: old.input_format,
+            history: old.history,
+            scalars: old.scalars,
+        };
         let outputs = old.outputs.iter().map(|name| TensorSpec::of_output(name));
         let forward = Method {
-            inputs: vec![encoder.rows()],
+            inputs: vec![planes.rows()],
             outputs: outputs.collect(),
         };
         Metadata {
             contract: CONTRACT,
             name: old.name,
             architecture: old.architecture,
-            encoder,
+            encoder: EncoderSpec::Planes(planes),
             methods: [(FORWARD.to_owned(), forward)].into(),
             search_value: Some(old.search_value),
             parameters: old.parameters,

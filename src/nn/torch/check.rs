@@ -32,7 +32,7 @@ use zip::{CompressionMethod, ZipWriter};
 /// Bytes of the longest code that is read: ten times that of a network of 11 layers.
 const MOST_CODE: usize = 1 << 20;
 /// Bytes of the longest pickle that is read, which describes thousands of tensors.
-const MOST_PICKLE: usize = 2 << 20;
+pub(super) const MOST_PICKLE: usize = 2 << 20;
 /// Bytes of the longest metadata that are read: graphs of ONNX state every node.
 const MOST_METADATA: usize = 64 << 20;
 /// Bytes of the longest record of a single value.

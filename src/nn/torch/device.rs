@@ -53,7 +53,7 @@ pub(crate) fn has_format(choice: DeviceChoice, precision: Precision) -> bool {
 
 /// The device that is meant on this machine, and the formats that are: never none, of
 /// several the preferred one first.
-pub(super) fn resolve(
+pub(crate) fn resolve(
     choice: DeviceChoice,
     precision: Precision,
 ) -> Result<(Device, Vec<Numbers>), DeviceError> {

@@ -5,7 +5,7 @@
 //! that may be are tried once, and the [answer](super::answers) is kept.
 
 use super::answers::Answers;
-use super::{Module, NetworkError, Numbers, TorchBackend, process};
+use super::{NetworkError, Numbers, TorchBackend, process};
 use crate::chess::Game;
 use crate::encode::Input;
 use crate::nn::{Backend, Format, Precision, Speed};
@@ -33,17 +33,16 @@ const HOPELESS: f64 = 1.5;
 const MARGIN: f64 = 0.05;
 
 /// The network in the first of these formats that no other is clearly faster than.
-/// Formats that it cannot run in are passed over. `freeze` readies a module in a format.
+/// Formats that it cannot run in are passed over. `network` tells its file from others,
+/// `freeze` readies it in a format.
 ///
 /// # Errors
 /// What the first format fails by if the network runs in none.
 pub(super) fn choose(
-    module: &Module,
     network: &str,
     formats: &[Numbers],
-    freeze: impl Fn(Module, Numbers) -> Result<TorchBackend, NetworkError>,
+    freeze: impl Fn(Numbers) -> Result<TorchBackend, NetworkError>,
 ) -> Result<TorchBackend, NetworkError> {
-    let freeze = |numbers| freeze(module.copy()?, numbers);
     let processor = process::processor();
     // Nobody else measures meanwhile, and all of a process get one answer.
     let mut answers = Answers::of_user();

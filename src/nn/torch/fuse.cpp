@@ -1,6 +1,5 @@
-// Operators of ours in the graphs of networks, for inference on the CPU.
+// Operators of ours in the graphs of frozen TorchScript, for inference on the CPU.
 #include "fuse.h"
-#include "fused/inference.h"
 #include "rms_norm.h"
 #include "winograd.h"
 
@@ -61,11 +60,7 @@ std::optional<at::Tensor> kernels_of(const Node* node) {
     return std::nullopt;
   }
   const at::Tensor kernels = weight->toTensor();
-  const bool fits = kernels.dim() == 4 && kernels.size(2) == 3 && kernels.size(3) == 3 &&
-                    kernels.size(0) % tessera::kWinogradChannels == 0 &&
-                    kernels.size(1) % tessera::kWinogradChannels == 0 &&
-                    kernels.scalar_type() == c10::kFloat && kernels.is_cpu() &&
-                    tessera::winograd_takes(bias->toTensor(), kernels.size(0));
+  const bool fits = tessera::winograd_takes(kernels, bias->toTensor());
   return fits ? std::optional(kernels) : std::nullopt;
 }
 
@@ -88,10 +83,7 @@ void fuse_convolutions(const std::shared_ptr<Graph>& graph) {
 
 }  // namespace
 
-void tessera::fuse(const std::shared_ptr<Graph>& graph, const fused::Numbers& numbers) {
-  fused::fuse_encoder(graph, numbers);
-  fused::fuse_inputs(graph, numbers);
-  fused::fuse_heads(graph, numbers);
+void tessera::fuse(const std::shared_ptr<Graph>& graph) {
   fuse_norms(graph);
   fuse_convolutions(graph);
 }

@@ -7,11 +7,8 @@ struct Graph;
 }
 
 namespace tessera {
-namespace fused {
-struct Numbers;
-}
 
 // Puts our own operators in the place of libtorch's, for inference on the CPU.
-void fuse(const std::shared_ptr<torch::jit::Graph>& graph, const fused::Numbers& numbers);
+void fuse(const std::shared_ptr<torch::jit::Graph>& graph);
 
 }  // namespace tessera

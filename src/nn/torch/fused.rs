@@ -1,12 +1,18 @@
-//! The blocks of a network as single operators with gradients, for training
-//! on a processor: see the C++ in the folder of this name, which also puts operators
-//! without gradients into frozen networks.
+//! The blocks of a network as single operators on a processor: see the C++ in the
+//! folder of this name. Each trains, by `forward`, and plays by weights that were
+//! packed, see [`infer`].
+
+mod infer;
+
+pub(crate) use infer::{
+    convolution, convolution_kernel, dense_infer, dense_pack, fits_int8, rms_norm,
+    takes_convolution,
+};
 
 use super::module::Numbers;
 use super::shim::{self, RawTensor, take_text};
-use crate::encode::{ATTACKS, look_up_attacks as look_up};
 use std::ffi::c_char;
-use std::{ptr, slice};
+use std::ptr;
 use tch::{Device, Kind, Tensor};
 
 /// Every width must be a multiple of this: AMX multiplies 32 numbers of bf16 at a
@@ -41,35 +47,6 @@ pub(crate) fn int8() -> Option<Int8> {
             int8: true,
         },
     })
-}
-
-/// Has frozen networks look up attacks on bitboards.
-pub(super) fn look_up_attacks() {
-    unsafe extern "C" fn all(
-        rows: *const u64,
-        row_width: usize,
-        boards: usize,
-        squares: *mut u8,
-        pairs: *mut u64,
-    ) {
-        // SAFETY: the caller vouches for the sizes, and that nobody else sees what is
-        // filled in.
-        let (rows, squares, pairs) = unsafe {
-            (
-                slice::from_raw_parts(rows, boards * row_width),
-                slice::from_raw_parts_mut(squares, boards * 64 * ATTACKS),
-                slice::from_raw_parts_mut(pairs, boards * 2 * 64),
-            )
-        };
-        for ((row, squares), pairs) in rows
-            .chunks_exact(row_width)
-            .zip(squares.chunks_exact_mut(64 * ATTACKS))
-            .zip(pairs.chunks_exact_mut(2 * 64))
-        {
-            look_up(row, squares, pairs);
-        }
-    }
-    shim::tessera_fused_look_up(all);
 }
 
 /// More instruction sets than any processor has kernels for.
@@ -150,8 +127,25 @@ impl Attention<'_> {
     /// Tokens [B, 64, width] to tokens.
     pub fn forward(&self, x: &Tensor) -> Tensor {
         let Attention { gab, norm, .. } = self;
-        let inputs = raw([
-            Some(x),
+        let inputs = self.inputs(Some(x));
+        // SAFETY: as many inputs as the shim reads, valid for the call.
+        let [y] = outputs(|out| unsafe {
+            shim::tessera_fused_attention(
+                inputs.as_ptr(),
+                self.heads,
+                norm.gain,
+                norm.epsilon,
+                gab.epsilon,
+                out,
+            )
+        });
+        y
+    }
+
+    fn inputs(&self, x: Option<&Tensor>) -> [*const RawTensor; 19] {
+        let Attention { gab, norm, .. } = self;
+        raw([
+            x,
             Some(self.query_key),
             Some(self.value),
             Some(self.output.weight),
@@ -170,19 +164,7 @@ impl Attention<'_> {
             norm.bias,
             self.attacks.map(|(attacks, _)| attacks),
             self.attacks.map(|(_, worth)| worth),
-        ]);
-        // SAFETY: as many inputs as the shim reads, valid for the call.
-        let [y] = outputs(|out| unsafe {
-            shim::tessera_fused_attention(
-                inputs.as_ptr(),
-                self.heads,
-                norm.gain,
-                norm.epsilon,
-                gab.epsilon,
-                out,
-            )
-        });
-        y
+        ])
     }
 }
 
@@ -200,15 +182,7 @@ pub(crate) struct FeedForward<'a> {
 impl FeedForward<'_> {
     /// Tokens [B, 64, width] to tokens.
     pub fn forward(&self, x: &Tensor) -> Tensor {
-        let inputs = raw([
-            Some(x),
-            Some(self.widen.weight),
-            Some(self.widen.bias),
-            Some(self.narrow.weight),
-            Some(self.narrow.bias),
-            Some(self.norm.weight),
-            self.norm.bias,
-        ]);
+        let inputs = self.inputs(Some(x));
         let (gain, epsilon) = (self.norm.gain, self.norm.epsilon);
         // SAFETY: as many inputs as the shim reads, valid for the call.
         let [y] = outputs(|out| unsafe {
@@ -216,18 +190,32 @@ impl FeedForward<'_> {
         });
         y
     }
+
+    fn inputs(&self, x: Option<&Tensor>) -> [*const RawTensor; 7] {
+        raw([
+            x,
+            Some(self.widen.weight),
+            Some(self.widen.bias),
+            Some(self.narrow.weight),
+            Some(self.narrow.bias),
+            Some(self.norm.weight),
+            self.norm.bias,
+        ])
+    }
 }
 
 /// Mish of what each layer makes of the same tokens [B, 64, width], [B, 64,
 /// outputs] each.
 pub(crate) fn dense_mish<const N: usize>(x: &Tensor, layers: [Dense; N]) -> [Tensor; N] {
-    let layers = layers.iter().flat_map(|layer| [layer.weight, layer.bias]);
-    let inputs: Vec<*const RawTensor> = std::iter::once(x)
-        .chain(layers)
-        .map(|tensor| tensor.as_ptr() as _)
-        .collect();
+    let inputs = dense_inputs(Some(x), &layers);
     // SAFETY: x and two inputs for each layer, valid for the call.
     outputs(|out| unsafe { shim::tessera_fused_dense(inputs.as_ptr(), N as i64, out) })
+}
+
+fn dense_inputs(x: Option<&Tensor>, layers: &[Dense]) -> Vec<*const RawTensor> {
+    let layers = layers.iter().flat_map(|layer| [layer.weight, layer.bias]);
+    let layers = layers.map(|tensor| tensor.as_ptr() as _);
+    raw([x]).into_iter().chain(layers).collect()
 }
 
 /// The logits of moves by attention from squares to squares.
@@ -246,18 +234,22 @@ pub(crate) struct Policy<'a> {
 impl Policy<'_> {
     /// Logits f32 [B, 1858] from tokens [B, 64, width].
     pub fn forward(&self, x: &Tensor) -> Tensor {
-        let inputs = raw([
-            Some(x),
+        let inputs = self.inputs(Some(x));
+        // SAFETY: as many inputs as the shim reads, valid for the call.
+        let [logits] = outputs(|out| unsafe { shim::tessera_fused_policy(inputs.as_ptr(), out) });
+        logits
+    }
+
+    fn inputs(&self, x: Option<&Tensor>) -> [*const RawTensor; 7] {
+        raw([
+            x,
             Some(self.query.weight),
             Some(self.query.bias),
             Some(self.key.weight),
             Some(self.key.bias),
             Some(self.promotion),
             Some(self.places),
-        ]);
-        // SAFETY: as many inputs as the shim reads, valid for the call.
-        let [logits] = outputs(|out| unsafe { shim::tessera_fused_policy(inputs.as_ptr(), out) });
-        logits
+        ])
     }
 }
 
@@ -279,24 +271,35 @@ impl Embedding<'_> {
     /// attackers u8 [B, 64, n], where the network is told of them. The features
     /// are Lc0's planes, then the counts.
     pub fn forward(&self, rows: &Tensor, attacks: Option<&Tensor>) -> Tensor {
-        let [rows, attacks] = raw([Some(rows), attacks]);
-        let like: *const RawTensor = self.dense.weight.as_ptr().cast();
-        let width = self.dense.weight.size()[1];
-        // SAFETY: the tensors are valid for the call.
-        let [features] =
-            outputs(|out| unsafe { shim::tessera_fused_inputs(rows, attacks, width, like, out) });
-        let inputs = raw([
-            Some(&features),
-            Some(self.dense.weight),
-            Some(self.dense.bias),
-            Some(self.multiply),
-            Some(self.add),
-        ]);
+        let features = features(rows, attacks, self.dense.weight);
+        let inputs = self.inputs(Some(&features));
         // SAFETY: as many inputs as the shim reads, valid for the call.
         let [tokens] =
             outputs(|out| unsafe { shim::tessera_fused_embedding(inputs.as_ptr(), out) });
         tokens
     }
+
+    fn inputs(&self, features: Option<&Tensor>) -> [*const RawTensor; 5] {
+        raw([
+            features,
+            Some(self.dense.weight),
+            Some(self.dense.bias),
+            Some(self.multiply),
+            Some(self.add),
+        ])
+    }
+}
+
+/// What a dense layer of these weights [outputs, width] reads of rows i64 [B, 110 or more]
+/// and of counts of attackers u8 [B, 64, n]: Lc0's planes, the counts, and zeros, as
+/// [B, 64, width].
+pub(crate) fn features(rows: &Tensor, attacks: Option<&Tensor>, weight: &Tensor) -> Tensor {
+    let [rows, attacks, like] = raw([Some(rows), attacks, Some(weight)]);
+    let width = weight.size()[1];
+    // SAFETY: the tensors are valid for the call.
+    let [features] =
+        outputs(|out| unsafe { shim::tessera_fused_inputs(rows, attacks, width, like, out) });
+    features
 }
 
 /// The constants of a step of NAdam.

@@ -1,7 +1,6 @@
 // TorchScript modules: loading from memory, several outputs, casting of the
 // floating parameters alone, freezing.
 #include "fuse.h"
-#include "fused/inference.h"
 #include "shim.h"
 
 #include <ATen/EmptyTensor.h>
@@ -154,8 +153,8 @@ char* tessera_module_string(const Module* module, const char* method,
 
 // Moves the module to a CUDA device (the CPU if negative), turns its floating
 // parameters and buffers into another type and freezes it, in place. Index
-// buffers keep their type. On the CPU dense layers multiply in int8 where `quantised`.
-char* tessera_module_freeze(Module* module, int device, int scalar_type, bool quantised) {
+// buffers keep their type.
+char* tessera_module_freeze(Module* module, int device, int scalar_type) {
   return guarded([&] {
     const auto place =
         device < 0 ? c10::Device(c10::kCPU)
@@ -175,23 +174,8 @@ char* tessera_module_freeze(Module* module, int device, int scalar_type, bool qu
     }
     *module = torch::jit::freeze(*module);
     if (place.is_cpu()) {
-      tessera::fuse(module->get_method("forward").graph(),
-                    {floating[scalar_type], quantised});
+      tessera::fuse(module->get_method("forward").graph());
     }
-  });
-}
-
-// Whether any layer of a frozen module multiplies in int8.
-char* tessera_module_int8(const Module* module, bool* out) {
-  return guarded([&] {
-    *out = tessera::fused::multiplies_in_int8(*module->get_method("forward").graph());
-  });
-}
-
-// The graph of `forward`, as libtorch prints it.
-char* tessera_module_graph(const Module* module, char** out) {
-  return guarded([&] {
-    *out = tessera::text(module->get_method("forward").graph()->toString(false));
   });
 }
 
@@ -206,4 +190,9 @@ char* tessera_module_forward(Module* module, const at::Tensor* input,
     }
   });
 }
+
+// Until it ends, tensors that this thread makes take no part in autograd.
+void* tessera_inference_begin() { return new c10::InferenceMode(); }
+
+void tessera_inference_end(void* mode) { delete static_cast<c10::InferenceMode*>(mode); }
 }

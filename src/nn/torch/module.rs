@@ -1,7 +1,6 @@
 //! TorchScript modules with what [`tch::CModule`] lacks: loading from memory,
 //! several outputs, freezing, casting only what is floating-point.
 
-use super::fused;
 use super::shim::{self, take_text};
 use crate::nn::Precision;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -15,6 +14,11 @@ use tch::{Device, Kind, Tensor};
 pub struct TorchError(String);
 
 impl TorchError {
+    /// What a message of libtorch's says, in one line.
+    pub(crate) fn new(message: &str) -> TorchError {
+        TorchError(gist(message).to_owned())
+    }
+
     /// Whether it comes of a lack of memory, on the processor's side or on a device.
     #[must_use]
     pub fn is_out_of_memory(&self) -> bool {
@@ -25,7 +29,7 @@ impl TorchError {
 
 impl From<tch::TchError> for TorchError {
     fn from(error: tch::TchError) -> TorchError {
-        TorchError(gist(&error.to_string()).to_owned())
+        TorchError::new(&error.to_string())
     }
 }
 
@@ -204,7 +208,7 @@ impl Module {
     }
 
     /// Moves the module to a device, turns its floating-point tensors into
-    /// the kind of `numbers` and freezes it: parameters become constants of a graph that
+    /// `kind` and freezes it: parameters become constants of a graph that
     /// is optimised for inference. Of its methods only `forward` is left.
     ///
     /// # Errors
@@ -214,8 +218,7 @@ impl Module {
     /// # Panics
     /// If `kind` is not Float, BFloat16 or Half, or the device is neither the
     /// CPU nor CUDA.
-    pub fn freeze(self, device: Device, numbers: impl Into<Numbers>) -> Result<Module, TorchError> {
-        let Numbers { kind, int8 } = numbers.into();
+    pub fn freeze(self, device: Device, kind: Kind) -> Result<Module, TorchError> {
         let device = match device {
             Device::Cpu => -1,
             Device::Cuda(number) => c_int::try_from(number).unwrap_or(c_int::MAX),
@@ -227,46 +230,12 @@ impl Module {
             Kind::Half => 2,
             other => panic!("networks are not computed in {other:?}"),
         };
-        fused::look_up_attacks();
+        // The fuser compiles CUDA kernels at run time, anew for many a batch
+        // size, with a library of its own to install.
+        tch::jit::set_tensor_expr_fuser_enabled(false);
         // SAFETY: the module is valid and nobody else sees it.
-        check(unsafe { shim::tessera_module_freeze(self.0.as_ptr(), device, kind, int8) })?;
+        check(unsafe { shim::tessera_module_freeze(self.0.as_ptr(), device, kind) })?;
         Ok(self)
-    }
-
-    /// Whether any layer of a frozen module multiplies in int8.
-    ///
-    /// # Errors
-    /// [`TorchError`] if it has no `forward`.
-    pub fn multiplies_in_int8(&self) -> Result<bool, TorchError> {
-        let mut does = false;
-        // SAFETY: the module is valid.
-        check(unsafe { shim::tessera_module_int8(self.0.as_ptr(), &mut does) })?;
-        Ok(does)
-    }
-
-    /// The graph of `forward` as libtorch prints it.
-    #[cfg(test)]
-    pub fn graph(&self) -> String {
-        // SAFETY: the module is valid.
-        self.text(|module, out| unsafe { shim::tessera_module_graph(module, out) })
-    }
-
-    /// How the graph comes to what its products multiply.
-    #[cfg(test)]
-    pub fn factors(&self) -> String {
-        // SAFETY: the module is valid.
-        self.text(|module, out| unsafe { shim::tessera_fused_describe(module, out) })
-    }
-
-    #[cfg(test)]
-    fn text(
-        &self,
-        write: impl FnOnce(*const shim::Module, *mut *mut c_char) -> *mut c_char,
-    ) -> String {
-        let mut text = ptr::null_mut();
-        check(write(self.0.as_ptr(), &raw mut text)).unwrap();
-        // SAFETY: the text is the shim's, and now ours.
-        unsafe { take_text(text).unwrap() }
     }
 
     /// Runs `forward` on one tensor and returns the tensors of its tuple, in
@@ -338,7 +307,7 @@ pub(super) fn check(error: *mut c_char) -> Result<(), TorchError> {
     // SAFETY: the shim returns null or text of its own.
     match unsafe { take_text(error) } {
         None => Ok(()),
-        Some(message) => Err(TorchError(gist(&message).to_owned())),
+        Some(message) => Err(TorchError::new(&message)),
     }
 }
 

@@ -4,6 +4,7 @@
 // a step of training.
 #include "rms_norm.h"
 #include "kernels.h"
+#include "shim.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
@@ -221,4 +222,12 @@ void tessera::replace_rms_norm() {
   static auto* library = new torch::Library(
       torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCPU, __FILE__, __LINE__);
   library->impl("rms_norm", TORCH_FN(with_gradient));
+}
+
+// Over the last dimension, which the weight is as long as.
+extern "C" char* tessera_rms_norm(const at::Tensor* in, const at::Tensor* weight,
+                                  double epsilon, at::Tensor** out) {
+  return tessera::guarded([&] {
+    *out = new at::Tensor(tessera::rms_norm(*in, weight->sizes(), *weight, epsilon));
+  });
 }

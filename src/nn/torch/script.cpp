@@ -1,8 +1,8 @@
-// Turns a forward pass written in Rust into a TorchScript module: the pass runs
-// once under libtorch's tracer, over tensors that are registered as the
-// module's named parameters and buffers, so that the graph refers to them by
-// name instead of holding copies. tch's own tracing bakes them in as constants
-// and allows a single output.
+// Turns functions written in Rust into a TorchScript module: each runs once under
+// libtorch's tracer, over tensors that are registered as the module's named
+// parameters and buffers, so that the graph refers to them by name instead of
+// holding copies. tch's own tracing bakes them in as constants and allows a single
+// output.
 
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/frontend/tracer.h>
@@ -18,9 +18,19 @@ namespace {
 
 using torch::jit::Module;
 
-// Runs the forward pass over `input` and writes `count` new tensors to
-// `outputs`; returns 0 on success.
-using Forward = int (*)(void* context, at::Tensor* input, at::Tensor** outputs, size_t count);
+// A method to trace on `examples`. The layout is that of `shim::Method`.
+struct Method {
+  const char* name;
+  const char* const* arguments;
+  at::Tensor* const* examples;
+  size_t inputs;
+  size_t outputs;
+  void* context;
+};
+
+// Runs the method of `context` over its inputs and writes as many new tensors to
+// `outputs` as it has; returns 0 on success.
+using Run = int (*)(void* context, at::Tensor* const* inputs, at::Tensor** outputs);
 
 // The submodule that holds the attribute `path`, made where it is missing, and
 // the attribute's own name.
@@ -39,8 +49,42 @@ std::pair<Module, std::string> place(Module module, const std::string& path) {
   return {module, path.substr(start)};
 }
 
-}  // extern "C"
-  // namespace
+// Traces a method and adds it to the module.
+void trace(Module& module, const Method& method, Run run) {
+  const auto call = [&](torch::jit::Stack stack) -> torch::jit::Stack {
+    std::vector<at::Tensor> inputs;
+    std::vector<at::Tensor*> pointers;
+    inputs.reserve(method.inputs);
+    for (size_t i = 0; i < method.inputs; ++i) {
+      inputs.push_back(stack.at(i).toTensor());
+      pointers.push_back(&inputs.back());
+    }
+    std::vector<at::Tensor*> slots(method.outputs, nullptr);
+    if (run(method.context, pointers.data(), slots.data()) != 0) {
+      throw std::runtime_error("the forward pass failed under the tracer");
+    }
+    std::vector<c10::IValue> results;
+    for (at::Tensor* slot : slots) {
+      results.emplace_back(*slot);
+      delete slot;
+    }
+    return {c10::ivalue::Tuple::create(std::move(results))};
+  };
+  torch::jit::Stack examples;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < method.inputs; ++i) {
+    examples.emplace_back(*method.examples[i]);
+    names.emplace_back(method.arguments[i]);
+  }
+  auto traced = torch::jit::tracer::trace(
+      examples, call, [](const torch::autograd::Variable&) { return std::string(); },
+      /*strict=*/true, /*force_outplace=*/false, &module, names);
+  auto function = module._ivalue()->compilation_unit()->create_function(
+      c10::QualifiedName(*module.type()->name(), method.name), traced.first->graph);
+  module.type()->addMethod(function);
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -54,10 +98,9 @@ char* tessera_script_write(
     size_t buffers,
     const char* metadata,
     const char* record,
-    at::Tensor* example,
-    Forward forward,
-    void* context,
-    size_t outputs,
+    const Method* methods,
+    size_t method_count,
+    Run run,
     int kind,
     const char* path) {
   try {
@@ -70,25 +113,9 @@ char* tessera_script_write(
         owner.register_buffer(name, *tensors[i]);
       }
     }
-    auto run = [&](torch::jit::Stack inputs) -> torch::jit::Stack {
-      at::Tensor input = inputs.at(0).toTensor();
-      std::vector<at::Tensor*> slots(outputs, nullptr);
-      if (forward(context, &input, slots.data(), outputs) != 0) {
-        throw std::runtime_error("the forward pass failed under the tracer");
-      }
-      std::vector<c10::IValue> results;
-      for (at::Tensor* slot : slots) {
-        results.emplace_back(*slot);
-        delete slot;
-      }
-      return {c10::ivalue::Tuple::create(std::move(results))};
-    };
-    auto traced = torch::jit::tracer::trace(
-        {*example}, run, [](const torch::autograd::Variable&) { return std::string(); },
-        /*strict=*/true, /*force_outplace=*/false, &module, {"rows"});
-    auto function = module._ivalue()->compilation_unit()->create_function(
-        c10::QualifiedName(*module.type()->name(), "forward"), traced.first->graph);
-    module.type()->addMethod(function);
+    for (size_t i = 0; i < method_count; ++i) {
+      trace(module, methods[i], run);
+    }
 
     module.register_attribute("metadata", c10::StringType::get(), std::string(metadata));
     module.define("def meta(self) -> str:\n  return self.metadata\n");

@@ -1,17 +1,14 @@
 //! Writing networks: a forward pass in Rust becomes a TorchScript file.
 //!
-//! A network of any family is a set of named tensors and a function over them. The
-//! function runs once under libtorch's tracer, which records it as the file's
-//! `forward`.
+//! A network of any family is a set of named tensors and functions over them. Each
+//! function runs once under libtorch's tracer, which records it as a method of the file.
 
 use super::shim::{self, RawTensor};
-use super::{TorchError, module, words};
+use super::{TorchError, module};
 use crate::atomic_file;
-use crate::chess::Game;
-use crate::encode::Input;
-use crate::nn::metadata::RECORD;
+use crate::nn::metadata::{Method, RECORD, TensorSpec};
 use crate::nn::{Metadata, tensor_hash};
-use std::ffi::{CString, c_int, c_void};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use tch::{Device, Kind, Tensor};
 
@@ -65,6 +62,38 @@ pub enum ScriptError {
     Torch(#[from] TorchError),
 }
 
+/// A method about to be traced.
+pub struct TracedMethod<'a> {
+    /// Its name.
+    pub name: &'static str,
+    /// What it takes, in order.
+    pub inputs: Vec<TensorSpec>,
+    /// What it returns, in order.
+    pub outputs: Vec<TensorSpec>,
+    /// The arguments that it is traced on. Sizes that vary must not be 1 here, which
+    /// would make constants of them.
+    pub example: Vec<Tensor>,
+    /// The method: from the parameters, in their order, and the arguments to what it
+    /// returns. It reads buffers by the very tensors that [`Script::buffers`] has, else
+    /// they end up in the file twice.
+    pub run: Box<Run<'a>>,
+}
+
+/// A function of parameters and arguments.
+pub type Run<'a> = dyn Fn(&[Tensor], &[Tensor]) -> Vec<Tensor> + 'a;
+
+impl TracedMethod<'_> {
+    /// What metadata say of it.
+    #[must_use]
+    pub fn described(&self) -> (String, Method) {
+        let method = Method {
+            inputs: self.inputs.clone(),
+            outputs: self.outputs.clone(),
+        };
+        (self.name.to_owned(), method)
+    }
+}
+
 /// A network about to be written.
 pub struct Script<'a> {
     /// Its parameters by name (a path whose parts are parted by dots), on the
@@ -72,11 +101,8 @@ pub struct Script<'a> {
     pub parameters: &'a [(String, Tensor)],
     /// Its other tensors by name: they are stored as they are.
     pub buffers: &'a [(String, Tensor)],
-    /// From the parameters, in their order, and rows of words, i64
-    /// [B, 104 + scalars], to the outputs that the metadata names. It reads
-    /// `buffers` by the very tensors given here, else they end up in the file
-    /// twice.
-    pub forward: &'a dyn Fn(&[Tensor], &Tensor) -> Vec<Tensor>,
+    /// What it computes.
+    pub methods: &'a [TracedMethod<'a>],
 }
 
 impl Script<'_> {
@@ -140,17 +166,18 @@ impl Script<'_> {
             .chain(buffers)
             .map(|tensor| tensor.as_ptr().cast())
             .collect();
-        let example = example(metadata);
+        let passes: Vec<Pass> = self
+            .methods
+            .iter()
+            .map(|method| Pass::new(method, weights))
+            .collect::<Result<_, _>>()?;
+        let methods: Vec<shim::Method> = passes.iter().map(Pass::described).collect();
         let json = serde_json::to_string(metadata).expect("plain data");
         let json = module::c_string(&json)?;
         let record = module::c_string(RECORD)?;
         let path = module::c_string(&path.to_string_lossy())?;
-        let mut pass = Pass {
-            forward: self.forward,
-            weights,
-        };
         // SAFETY: the arrays hold as many pointers as said and outlive the call,
-        // as do the tensors, the strings and the pass; `run` unwinds nowhere.
+        // as do the tensors, the strings and the passes; `run` unwinds nowhere.
         module::check(unsafe {
             shim::tessera_script_write(
                 name_pointers.as_ptr(),
@@ -159,10 +186,9 @@ impl Script<'_> {
                 self.buffers.len(),
                 json.as_ptr(),
                 record.as_ptr(),
-                example.as_ptr().cast(),
+                methods.as_ptr(),
+                methods.len(),
                 run,
-                (&raw mut pass).cast(),
-                metadata.outputs().count(),
                 precision.scalar_type(),
                 path.as_ptr(),
             )
@@ -170,48 +196,72 @@ impl Script<'_> {
     }
 }
 
-/// The initial position as the network reads it, in two rows, so that nothing
-/// takes the batch's size for a constant 1.
-fn example(metadata: &Metadata) -> Tensor {
-    let input = Input::encode(&Game::default());
-    let all: &[i64] = bytemuck::cast_slice(input.words());
-    let row = match words(&metadata.encoder.scalars) {
-        None => Tensor::from_slice(all),
-        Some(words) => {
-            let chosen: Vec<i64> = words.into_iter().map(|word| all[word]).collect();
-            Tensor::from_slice(&chosen)
-        }
-    };
-    row.repeat([2, 1])
-}
-
-/// What the forward pass needs when C++ calls it back.
+/// A method with what C++ needs of it.
 struct Pass<'a> {
-    forward: &'a dyn Fn(&[Tensor], &Tensor) -> Vec<Tensor>,
+    name: CString,
+    /// Names of arguments, and pointers to them.
+    arguments: Vec<CString>,
+    argument_pointers: Vec<*const c_char>,
+    examples: Vec<*const RawTensor>,
+    method: &'a TracedMethod<'a>,
     weights: &'a [Tensor],
 }
 
+impl<'a> Pass<'a> {
+    fn new(method: &'a TracedMethod, weights: &'a [Tensor]) -> Result<Pass<'a>, TorchError> {
+        assert_eq!(method.inputs.len(), method.example.len());
+        let arguments = method.inputs.iter();
+        let arguments = arguments
+            .map(|input| module::c_string(&input.name))
+            .collect::<Result<Vec<CString>, _>>()?;
+        let examples = method.example.iter();
+        Ok(Pass {
+            name: module::c_string(method.name)?,
+            argument_pointers: arguments.iter().map(|name| name.as_ptr()).collect(),
+            arguments,
+            examples: examples.map(|tensor| tensor.as_ptr().cast()).collect(),
+            method,
+            weights,
+        })
+    }
+
+    fn described(&self) -> shim::Method {
+        shim::Method {
+            name: self.name.as_ptr(),
+            arguments: self.argument_pointers.as_ptr(),
+            examples: self.examples.as_ptr(),
+            inputs: self.arguments.len(),
+            outputs: self.method.outputs.len(),
+            context: std::ptr::from_ref(self).cast_mut().cast(),
+        }
+    }
+}
+
+/// Runs a pass on as many arguments as its method takes.
 unsafe extern "C" fn run(
     context: *mut c_void,
-    rows: *mut RawTensor,
+    arguments: *const *mut RawTensor,
     outputs: *mut *mut RawTensor,
-    count: usize,
 ) -> c_int {
-    let pass = std::panic::AssertUnwindSafe(|| {
-        // SAFETY: `trace` hands over a `Pass` that outlives the call.
-        let pass = unsafe { &*context.cast::<Pass>() };
-        // SAFETY: `rows` is a live tensor of the caller's; the clone is ours.
-        let rows = unsafe { Tensor::clone_from_ptr(rows.cast()) };
-        (pass.forward)(pass.weights, &rows)
+    // SAFETY: `trace` hands over a `Pass` that outlives the call.
+    let pass = unsafe { &*context.cast::<Pass>() };
+    let method = pass.method;
+    let called = std::panic::AssertUnwindSafe(|| {
+        let arguments = (0..method.inputs.len()).map(|index| {
+            // SAFETY: there are as many live tensors of the caller's; the clone is ours.
+            unsafe { Tensor::clone_from_ptr((*arguments.add(index)).cast()) }
+        });
+        let arguments: Vec<Tensor> = arguments.collect();
+        (method.run)(pass.weights, &arguments)
     });
-    let Ok(tensors) = std::panic::catch_unwind(pass) else {
+    let Ok(tensors) = std::panic::catch_unwind(called) else {
         return 1;
     };
-    if tensors.len() != count {
+    if tensors.len() != method.outputs.len() {
         return 1;
     }
     for (index, mut tensor) in tensors.into_iter().enumerate() {
-        // SAFETY: there is room for `count` pointers; the clone behind this one
+        // SAFETY: there is room for as many pointers; the clone behind this one
         // belongs to the caller from here on, who deletes it.
         unsafe {
             *outputs.add(index) = torch_sys::at_shallow_clone(tensor.as_mut_ptr()).cast();

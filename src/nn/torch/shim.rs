@@ -17,14 +17,21 @@ pub(crate) struct RawTensor {
 /// Receives a tensor to own and its name to read.
 type VisitTensor = unsafe extern "C" fn(*mut c_void, *const c_char, *mut RawTensor);
 
-/// Runs a forward pass over the rows and puts as many new tensors as asked for
-/// into the slots; returns 0 unless it fails.
-pub(super) type Forward =
-    unsafe extern "C" fn(*mut c_void, *mut RawTensor, *mut *mut RawTensor, usize) -> c_int;
+/// A method to trace: its name, the names of its arguments and examples of them.
+#[repr(C)]
+pub(super) struct Method {
+    pub name: *const c_char,
+    pub arguments: *const *const c_char,
+    pub examples: *const *const RawTensor,
+    pub inputs: usize,
+    pub outputs: usize,
+    pub context: *mut c_void,
+}
 
-/// Looks up the attacks on boards: rows [boards, row width], zeros [boards, 64, 22] and
-/// [boards, 2, 64] to fill in.
-pub(super) type LookUp = unsafe extern "C" fn(*const u64, usize, usize, *mut u8, *mut u64);
+/// Runs the method of a context over its inputs and puts as many new tensors as it
+/// returns into the slots; returns 0 unless it fails.
+pub(super) type Run =
+    unsafe extern "C" fn(*mut c_void, *const *mut RawTensor, *mut *mut RawTensor) -> c_int;
 
 unsafe extern "C" {
     fn tessera_free_text(text: *mut c_char);
@@ -59,12 +66,7 @@ unsafe extern "C" {
         module: *mut Module,
         device: c_int,
         scalar_type: c_int,
-        int8: bool,
     ) -> *mut c_char;
-    pub(super) fn tessera_module_int8(module: *const Module, out: &mut bool) -> *mut c_char;
-    #[cfg(test)]
-    pub(super) fn tessera_module_graph(module: *const Module, out: *mut *mut c_char)
-    -> *mut c_char;
     pub(super) fn tessera_module_forward(
         module: *mut Module,
         input: *const RawTensor,
@@ -79,22 +81,15 @@ unsafe extern "C" {
         buffers: usize,
         metadata: *const c_char,
         record: *const c_char,
-        example: *const RawTensor,
-        forward: Forward,
-        context: *mut c_void,
-        outputs: usize,
+        methods: *const Method,
+        method_count: usize,
+        run: Run,
         scalar_type: c_int,
         path: *const c_char,
     ) -> *mut c_char;
 
-    pub(super) safe fn tessera_fused_look_up(look_up: LookUp);
     pub(super) fn tessera_fused_available(like: *const RawTensor) -> bool;
     pub(super) safe fn tessera_fused_int8(fastest: &mut bool, bf16: &mut bool) -> bool;
-    #[cfg(test)]
-    pub(super) fn tessera_fused_describe(
-        module: *const Module,
-        out: *mut *mut c_char,
-    ) -> *mut c_char;
     #[cfg(test)]
     pub(super) safe fn tessera_fused_pass_over(sets: usize);
     pub(super) fn tessera_fused_attention(
@@ -135,6 +130,90 @@ unsafe extern "C" {
         epsilon: f64,
         out: *mut *mut RawTensor,
     ) -> *mut c_char;
+
+    pub(super) safe fn tessera_fused_fits_int8(inputs: i64) -> bool;
+    pub(super) fn tessera_fused_pack_attention(
+        inputs: *const *const RawTensor,
+        heads: i64,
+        int8: bool,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
+    pub(super) fn tessera_fused_infer_attention(
+        inputs: *const *const RawTensor,
+        packed: *const RawTensor,
+        heads: i64,
+        gain: f64,
+        epsilon: f64,
+        epsilon_of_bias: f64,
+        int8: bool,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
+    pub(super) fn tessera_fused_pack_feed_forward(
+        inputs: *const *const RawTensor,
+        int8: bool,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
+    pub(super) fn tessera_fused_infer_feed_forward(
+        inputs: *const *const RawTensor,
+        packed: *const RawTensor,
+        gain: f64,
+        epsilon: f64,
+        int8: bool,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
+    pub(super) fn tessera_fused_pack_dense(
+        inputs: *const *const RawTensor,
+        layers: i64,
+        int8: bool,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
+    pub(super) fn tessera_fused_infer_dense(
+        inputs: *const *const RawTensor,
+        packed: *const RawTensor,
+        layers: i64,
+        int8: bool,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
+    pub(super) fn tessera_fused_pack_policy(
+        inputs: *const *const RawTensor,
+        int8: bool,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
+    pub(super) fn tessera_fused_infer_policy(
+        inputs: *const *const RawTensor,
+        packed: *const RawTensor,
+        int8: bool,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
+    pub(super) fn tessera_fused_pack_embedding(
+        inputs: *const *const RawTensor,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
+    pub(super) fn tessera_fused_infer_embedding(
+        inputs: *const *const RawTensor,
+        packed: *const RawTensor,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
+    pub(super) fn tessera_rms_norm(
+        x: *const RawTensor,
+        weight: *const RawTensor,
+        epsilon: f64,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
+    pub(super) fn tessera_winograd_takes(weight: *const RawTensor, bias: *const RawTensor) -> bool;
+    pub(super) fn tessera_winograd_kernel(
+        weight: *const RawTensor,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
+    pub(super) fn tessera_winograd(
+        boards: *const RawTensor,
+        weight: *const RawTensor,
+        bias: *const RawTensor,
+        kernel: *const RawTensor,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
+    pub(super) safe fn tessera_inference_begin() -> *mut c_void;
+    pub(super) fn tessera_inference_end(mode: *mut c_void);
 
     pub(super) safe fn tessera_mkl_asked() -> bool;
     pub(super) safe fn tessera_keep_memory() -> bool;

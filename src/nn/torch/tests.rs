@@ -1,5 +1,5 @@
 use super::*;
-use crate::nn::metadata::{FORWARD, TensorSpec};
+use crate::nn::metadata::{EncoderSpec, FORWARD, PlanesSpec, TensorSpec};
 use crate::nn::tests::positions;
 use proptest::prelude::*;
 use std::sync::LazyLock;
@@ -241,8 +241,12 @@ fn threads_do_not_disturb_each_other() {
 #[test]
 fn a_network_may_read_fewer_scalars() {
     let mut metadata = tiny::honest_metadata("wdl");
-    metadata.encoder.scalars = vec!["rule50".to_owned(), "castling_us_kingside".to_owned()];
-    let rows = metadata.encoder.rows();
+    let scalars = ["rule50", "castling_us_kingside"]
+        .map(str::to_owned)
+        .to_vec();
+    let planes = PlanesSpec::new(metadata.planes().unwrap().format, scalars);
+    let rows = planes.rows();
+    metadata.encoder = EncoderSpec::Planes(planes);
     metadata.methods.get_mut(FORWARD).unwrap().inputs = vec![rows];
     let file = tiny::network(&metadata);
     let fewer = TorchBackend::new(
@@ -405,7 +409,10 @@ fn a_network_that_breaks_its_word_is_refused() {
         NetworkError::Hash
     ));
     let mut changed = honest.clone();
-    changed.encoder.history = 1;
+    changed.encoder = EncoderSpec::Planes(PlanesSpec {
+        history: 1,
+        ..honest.planes().unwrap().clone()
+    });
     let error = refused(&tiny::network(&changed)).to_string();
     assert!(error.contains("`encoder.history` is `1`"), "{error}");
 }

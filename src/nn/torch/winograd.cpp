@@ -4,6 +4,7 @@
 // tiles of 4 × 4 squares without remainder.
 #include "winograd.h"
 #include "kernels.h"
+#include "shim.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/bmm.h>
@@ -164,9 +165,12 @@ at::Tensor tessera::winograd_kernel(const at::Tensor& weight) {
       .contiguous();
 }
 
-bool tessera::winograd_takes(const at::Tensor& bias, int64_t outputs) {
-  return plain(bias) && bias.scalar_type() == c10::kFloat && bias.dim() == 1 &&
-         bias.size(0) == outputs;
+bool tessera::winograd_takes(const at::Tensor& weight, const at::Tensor& bias) {
+  return weight.dim() == 4 && weight.size(2) == 3 && weight.size(3) == 3 &&
+         weight.size(0) % kLanes == 0 && weight.size(1) % kLanes == 0 &&
+         weight.scalar_type() == c10::kFloat && weight.is_cpu() && plain(bias) &&
+         bias.scalar_type() == c10::kFloat && bias.dim() == 1 &&
+         bias.size(0) == weight.size(0);
 }
 
 at::Tensor tessera::winograd(const at::Tensor& boards, const at::Tensor& weight,
@@ -180,11 +184,10 @@ at::Tensor tessera::winograd(const at::Tensor& boards, const at::Tensor& weight,
     return at::conv2d(boards, weight, bias, 1, 1);
   }
   const int64_t count = boards.size(0), inputs = boards.size(1), outputs = weight.size(0);
-  TORCH_CHECK(inputs % kLanes == 0 && outputs % kLanes == 0 && tessera::plain(kernel) &&
+  TORCH_CHECK(tessera::winograd_takes(weight, bias) && tessera::plain(kernel) &&
                   kernel.scalar_type() == c10::kFloat &&
                   kernel.sizes() == at::IntArrayRef({kPoints, inputs, outputs}),
               "kernels of another convolution");
-  TORCH_CHECK(tessera::winograd_takes(bias, outputs), "a bias of another convolution");
   const int64_t tiles = count * kTiles;
   at::Tensor points = at::empty({kPoints, tiles, inputs}, boards.options());
   at::parallel_for(0, tiles, kGrain, [&](int64_t first, int64_t last) {
@@ -199,4 +202,22 @@ at::Tensor tessera::winograd(const at::Tensor& boards, const at::Tensor& weight,
                  out.mutable_data_ptr<float>(), first, last, tiles, outputs);
   });
   return out;
+}
+
+extern "C" {
+
+bool tessera_winograd_takes(const at::Tensor* weight, const at::Tensor* bias) {
+  return tessera::winograd_takes(*weight, *bias);
+}
+
+char* tessera_winograd_kernel(const at::Tensor* weight, at::Tensor** out) {
+  return tessera::guarded([&] { *out = new at::Tensor(tessera::winograd_kernel(*weight)); });
+}
+
+char* tessera_winograd(const at::Tensor* boards, const at::Tensor* weight,
+                       const at::Tensor* bias, const at::Tensor* kernel, at::Tensor** out) {
+  return tessera::guarded([&] {
+    *out = new at::Tensor(tessera::winograd(*boards, *weight, *bias, *kernel));
+  });
+}
 }

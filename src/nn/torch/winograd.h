@@ -12,8 +12,8 @@ constexpr int64_t kWinogradChannels = 16;
 // [36, in, out].
 at::Tensor winograd_kernel(const at::Tensor& weight);
 
-// Whether `winograd` can add this bias to so many channels.
-bool winograd_takes(const at::Tensor& bias, int64_t outputs);
+// Whether `winograd` computes convolutions of these kernels [out, in, 3, 3] and bias.
+bool winograd_takes(const at::Tensor& weight, const at::Tensor& bias);
 
 // A 3 × 3 convolution of boards [B, in, 8, 8] whose channels come last, padded
 // to keep their size. Whatever is shaped otherwise it leaves to libtorch, for

@@ -14,6 +14,9 @@ pub struct AugmentConfig {
     pub hide_ratings: f64,
     /// The same of results, which a game can be asked for. In 0…1.
     pub hide_result: f64,
+    /// Of networks that read whole games: the share of games that go on by random legal
+    /// moves from a random ply on. Rules are learned from variety. In 0…1.
+    pub random_moves: f64,
     /// Seed of the random choices.
     pub seed: u64,
 }

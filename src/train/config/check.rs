@@ -185,6 +185,7 @@ impl TrainConfig {
             below_one("loss.label_smoothing", self.loss.label_smoothing),
             share("augment.mirror", self.augment.mirror),
             share("augment.hide_ratings", self.augment.hide_ratings),
+            share("augment.random_moves", self.augment.random_moves),
             share("augment.hide_result", self.augment.hide_result),
             below_one("optimizer.beta1", optimizer.beta1),
             below_one("optimizer.beta2", optimizer.beta2),

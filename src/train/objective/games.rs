@@ -4,6 +4,7 @@
 //! longest of each micro-batch: hardly any filling is computed, and no game sees another.
 
 mod legality;
+mod wandering;
 
 use super::{Narrow, Objective, Term, not_for, random_of};
 use crate::data::examples::{self, GameColumns, GameTokens};
@@ -15,7 +16,8 @@ use crate::network::{Architecture, ArchitectureConfig, Parameter, Weights, gpt};
 use crate::train::config::{AugmentConfig, ConfigError, TrainConfig};
 use crate::train::error::TrainError;
 use legality::Legality;
-use rand::Rng;
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use std::sync::Arc;
 use tch::{Device, Kind, Reduction, Tensor};
 
@@ -69,21 +71,39 @@ impl Narrow for GameSamples {
     }
 }
 
+/// What chance does to a game.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Chance {
+    hides_ratings: bool,
+    hides_result: bool,
+    /// The seed of the random moves by which the game goes on from some ply.
+    wanders: Option<u64>,
+}
+
+impl Chance {
+    fn draw(config: &AugmentConfig, random: &mut Xoshiro256PlusPlus) -> Chance {
+        let mut is_of = |share: f64| random.random::<f64>() < share;
+        let [hides_ratings, hides_result] =
+            [config.hide_ratings, config.hide_result].map(&mut is_of);
+        let wanders = is_of(config.random_moves);
+        let seed = random.random();
+        Chance {
+            hides_ratings,
+            hides_result,
+            wanders: wanders.then_some(seed),
+        }
+    }
+}
+
 /// The terms, in their order.
 const TERMS: [&str; 3] = ["policy", "result", "policy_accuracy"];
 
 impl Games {
-    /// Whether each game's ratings, and its result, are hidden. It depends on the seed
-    /// and on the game's place in the order of samples alone.
-    fn hidden(&self, batch: &Batch<GameColumns>) -> Vec<[bool; 2]> {
-        let AugmentConfig {
-            hide_ratings,
-            hide_result,
-            seed,
-            ..
-        } = self.augment;
-        let mut random = random_of(seed, batch);
-        let mut draw = || [hide_ratings, hide_result].map(|share| random.random::<f64>() < share);
+    /// What chance does to each game. It depends on the seed and on the game's place in
+    /// the order of samples alone.
+    fn chances(&self, batch: &Batch<GameColumns>) -> Vec<Chance> {
+        let mut random = random_of(self.augment.seed, batch);
+        let mut draw = || Chance::draw(&self.augment, &mut random);
         // The draws of the games of other ranks and replicas.
         for _ in 0..batch.first {
             draw();
@@ -91,8 +111,25 @@ impl Games {
         (0..batch.len()).map(|_| draw()).collect()
     }
 
+    /// The games as they are learned.
+    fn changed(&self, batch: Batch<GameColumns>) -> Vec<(GameTokens, Chance)> {
+        let chances = self.chances(&batch);
+        let games = batch.columns.games.into_iter().zip(chances);
+        let changed = games.map(|(game, chance)| match chance.wanders {
+            Some(seed) => {
+                let random = &mut Xoshiro256PlusPlus::seed_from_u64(seed);
+                (
+                    wandering::wander(&game, self.model.vocabulary(), random),
+                    chance,
+                )
+            }
+            None => (game, chance),
+        });
+        changed.collect()
+    }
+
     /// The games on the device, with what is known of them but for what is hidden.
-    fn upload(&self, mut games: Vec<(GameTokens, [bool; 2])>) -> GameSamples {
+    fn upload(&self, mut games: Vec<(GameTokens, Chance)>) -> GameSamples {
         games.sort_by_key(|(game, _)| std::cmp::Reverse(game.tokens.len()));
         let count = games.len() as i64;
         let lengths: Vec<i64> = games
@@ -125,7 +162,7 @@ impl Games {
         let wanted = games.iter().zip(&results);
         let wanted: Vec<i64> = wanted
             .map(
-                |((_, [_, hidden]), &result)| match *hidden || result == IGNORED {
+                |((_, chance), &result)| match chance.hides_result || result == IGNORED {
                     true => 0,
                     false => result + 1,
                 },
@@ -133,9 +170,9 @@ impl Games {
             .collect();
         let ratings: Vec<f32> = games
             .iter()
-            .flat_map(|(game, [hidden, _])| {
-                game.ratings
-                    .map(|rating| if *hidden { 0.0 } else { f32::from(rating) })
+            .flat_map(|(game, chance)| match chance.hides_ratings {
+                true => [0.0; 2],
+                false => game.ratings.map(f32::from),
             })
             .collect();
         GameSamples {
@@ -229,8 +266,7 @@ impl Objective for Games {
     /// A term's weight is the number of tokens that have its target: means are those of
     /// tokens, whatever the games' lengths.
     fn prepare(&self, batch: Batch<GameColumns>) -> Result<(GameSamples, Tensor), TrainError> {
-        let hidden = self.hidden(&batch);
-        let samples = self.upload(batch.columns.games.into_iter().zip(hidden).collect());
+        let samples = self.upload(self.changed(batch));
         let lengths: Vec<f32> = samples.lengths.iter().map(|&it| it as f32).collect();
         let lengths = Tensor::from_slice(&lengths).to_device(self.device);
         // Where the result is told there is nothing to foretell.

@@ -99,11 +99,13 @@ impl Objective for Positions {
     fn new(config: &TrainConfig, device: Device) -> Result<Positions, TrainError> {
         let AugmentConfig {
             hide_ratings,
+            random_moves,
             hide_result,
             ..
         } = config.augment;
         for (key, share) in [
             ("augment.hide_ratings", hide_ratings),
+            ("augment.random_moves", random_moves),
             ("augment.hide_result", hide_result),
         ] {
             if share > 0.0 {

@@ -1,6 +1,6 @@
 //! The part of training that depends on the family: which objective it is.
 
-use super::{Measurements, Progress, RunOptions, Summary, Trainer};
+use super::{Evaluation, Progress, RunOptions, Summary, Trainer};
 use crate::network::ArchitectureConfig;
 use crate::train::config::TrainConfig;
 use crate::train::error::TrainError;
@@ -23,7 +23,7 @@ pub(super) trait Task: Debug + Send + Sync {
     ) -> Result<Summary, TrainError>;
 
     /// As [`Trainer::evaluate`].
-    fn evaluate(&self, trainer: &Trainer, threads: usize) -> Result<Measurements, TrainError>;
+    fn evaluate(&self, trainer: &Trainer, threads: usize) -> Result<Evaluation, TrainError>;
 }
 
 /// The task of a family: here its objective is chosen, once.
@@ -55,7 +55,7 @@ impl<O: Objective> Task for Of<O> {
         trainer.run_with::<O>(options, report)
     }
 
-    fn evaluate(&self, trainer: &Trainer, threads: usize) -> Result<Measurements, TrainError> {
+    fn evaluate(&self, trainer: &Trainer, threads: usize) -> Result<Evaluation, TrainError> {
         trainer.evaluate_with::<O>(threads)
     }
 }

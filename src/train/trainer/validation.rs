@@ -1,6 +1,6 @@
 //! Validation: terms of the averaged weights on the validation games.
 
-use super::{Measurements, Trainer};
+use super::{Evaluation, Measurements, Trainer};
 use crate::data::loader::{Cursor, Loader, Split};
 use crate::train::error::TrainError;
 use crate::train::learner::Learner;
@@ -72,12 +72,11 @@ impl Trainer {
         })
     }
 
-    /// Validates as a run does: the mean of each loss and accuracy by name, `None`
-    /// where no sample has its target.
+    /// Validates as a run does.
     ///
     /// # Errors
     /// [`TrainError`] if the data cannot be read.
-    pub fn evaluate(&self, threads: usize) -> Result<Measurements, TrainError> {
+    pub fn evaluate(&self, threads: usize) -> Result<Evaluation, TrainError> {
         self.task.evaluate(self, threads)
     }
 
@@ -85,9 +84,12 @@ impl Trainer {
     pub(super) fn evaluate_with<O: Objective>(
         &self,
         threads: usize,
-    ) -> Result<Measurements, TrainError> {
+    ) -> Result<Evaluation, TrainError> {
         let validation = self.validate::<O>(threads, &self.threads(threads)?)?;
-        Ok(self.by_name(&validation.averages))
+        Ok(Evaluation {
+            terms: self.by_name(&validation.averages),
+            diagnostics: validation.diagnostics,
+        })
     }
 
     /// What was measured of each term, by name.

@@ -4,9 +4,10 @@ use super::super::output::Output;
 use super::super::session::{Rest, Session};
 use super::super::settings::Settings;
 use crate::agent::{self, AgentKind, ConfigurableAgent};
+use crate::backend::LoadError;
 use crate::chess::Game;
 use crate::encode::Encoder;
-use crate::nn::{Backend, BackendError, BackendOptions, Batch, Evaluations, LoadError, Properties};
+use crate::nn::{Backend, BackendError, BackendOptions, Batch, Evaluations, Properties};
 use crate::play::{
     Agent, AgentError, Choice, Control, Limits, Line, MoveStatistics, Report, Score,
 };
@@ -86,6 +87,7 @@ impl Factory for Script {
                 Properties {
                     name: "nothing".to_owned(),
                     encoder: Encoder::Nothing,
+                    has_value: true,
                     has_moves_left: false,
                     has_error: false,
                     reads_ratings: false,

@@ -2,6 +2,7 @@
 
 use super::super::records::Records;
 use std::sync::LazyLock;
+use tessera::backend;
 use tessera::interop::{lc0, maia3, onnx};
 use tessera::network::lc0::HeadChoice;
 use tessera::nn::torch::TorchBackend;
@@ -29,6 +30,7 @@ pub fn read_maia3(input: &[u8]) {
 pub fn read_torch(input: &[u8]) {
     let (policy, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
     let _ = TorchBackend::new(input, policy, device, Precision::F32, 1);
+    let _ = backend::open(input, policy, device, Precision::F32, 1);
 }
 
 /// The code of a network file, in one that is sound otherwise: an archive hardly

@@ -3,7 +3,7 @@
 /// Functions of `torch` that our exporters write, in alphabetical order. All are of
 /// libtorch. With [`ARGUMENTS`] alone they make new tensors, and read nothing else. A test
 /// derives both lists from the networks that exporters and importers write.
-pub const OPERATORS: [&str; 72] = [
+pub const OPERATORS: [&str; 78] = [
     "_convolution",
     "abs",
     "add",
@@ -16,11 +16,15 @@ pub const OPERATORS: [&str; 72] = [
     "bitwise_right_shift",
     "bmm",
     "cat",
+    "chunk",
     "clamp",
     "clamp_max",
     "clamp_min",
+    "cos",
+    "cumsum",
     "device",
     "div",
+    "embedding",
     "erf",
     "exp",
     "expand",
@@ -55,6 +59,7 @@ pub const OPERATORS: [&str; 72] = [
     "selu",
     "sigmoid",
     "silu",
+    "sin",
     "slice",
     "softmax",
     "softplus",
@@ -72,6 +77,7 @@ pub const OPERATORS: [&str; 72] = [
     "transpose",
     "type_as",
     "unbind",
+    "unflatten",
     "unsqueeze",
     "view",
     "where",

@@ -22,11 +22,10 @@ TESSERA_INLINE uint16_t bits_from(uint64_t row, int64_t column) {
   return static_cast<uint16_t>(row >> column);
 }
 
-// One board and head: P = softmax(scale · S + bias + more + attacks).
+// One board and head: P = softmax(scale · S + bias + attacks).
 template <typename T>
-TESSERA_INLINE void probabilities(const float* products, const float* bias, const T* more,
-                                  float scale, const uint64_t* attacks,
-                                  const float* worth, T* out) {
+TESSERA_INLINE void probabilities(const float* products, const float* bias, float scale,
+                                  const uint64_t* attacks, const float* worth, T* out) {
   for (int64_t row = 0; row < kSquares; ++row) {
     Vector logits[kParts];
     Vector most = splat(-INFINITY);
@@ -34,9 +33,6 @@ TESSERA_INLINE void probabilities(const float* products, const float* bias, cons
     for (int64_t part = 0; part < kParts; ++part) {
       const int64_t place = row * kSquares + part * kLanes;
       Vector logit = load(products + place) * scale + load(bias + place);
-      if (more != nullptr) {
-        logit += load(more + place);
-      }
       if (attacks != nullptr) {
         const int64_t column = part * kLanes;
         logit += where(bits_from(attacks[row], column), splat(worth[0]));
@@ -184,11 +180,10 @@ void attention(const Attention& block, int64_t first, int64_t last) {
                  products, kSquares, false);
       const int64_t place = (begin * heads + pair) * kPairs;
       T* shares = keeps ? static_cast<T*>(block.probabilities) + place : shares_room;
-      const T* more = block.more ? static_cast<const T*>(block.more) + place : nullptr;
       const uint64_t* attacks =
           block.attacks ? block.attacks + (begin + board) * 2 * kSquares : nullptr;
-      probabilities(products, bias + pair * kPairs, more, scale, attacks,
-                    block.worth + 2 * head, shares);
+      probabilities(products, bias + pair * kPairs, scale, attacks, block.worth + 2 * head,
+                    shares);
       panel(value, joint, kSquares, head_width, panelled);
       T* out = seen + board * kSquares * width + head * head_width;
       for_rows({kSquares, head_width, kSquares}, shares, kSquares, panelled, buffer,

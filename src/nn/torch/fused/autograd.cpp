@@ -1,5 +1,6 @@
 // Which kernels this processor runs, and what their callers share.
 #include "autograd.h"
+#include "packed.h"
 #include "../shim.h"
 
 #include <ATen/cpu/Utils.h>
@@ -142,6 +143,9 @@ bool tessera_fused_int8(bool* fastest, bool* bf16) {
   *bf16 = set->bf16.has_value();
   return true;
 }
+
+// Whether layers with so many inputs can multiply in int8.
+bool tessera_fused_fits_int8(int64_t inputs) { return tessera::fused::fit_int8({inputs}); }
 
 // Has this thread pass over so many of the processor's instruction sets, the
 // fastest first.

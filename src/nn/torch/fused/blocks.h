@@ -89,8 +89,6 @@ struct Attention {
   // and what both are worth to each head, [heads, 2]; null without attacks.
   const uint64_t* attacks;
   const float* worth;
-  // Added to the biases, [boards · heads, 64, 64]; null without.
-  const void* more;
 
   // [boards · 64, width].
   void* y;

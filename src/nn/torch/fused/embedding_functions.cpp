@@ -1,8 +1,9 @@
-// The embedding as a function that autograd knows, see encoder_functions.cpp, and
-// the features that it reads, which have no gradient.
+// The embedding, for training and for playing, see encoder_functions.cpp, and the
+// features that it reads, which have no gradient.
 #include "../shim.h"
 #include "autograd.h"
 #include "expected.h"
+#include "packed.h"
 
 using at::Tensor;
 using tessera::guarded;
@@ -40,7 +41,7 @@ struct EmbeddingFunction : torch::autograd::Function<EmbeddingFunction> {
             data(saved[kMultiply]),
             data(saved[kAdd]),
             nullptr,
-            saved[kProjected].mutable_data_ptr()};
+            saved.size() > kInputs ? saved[kProjected].mutable_data_ptr() : nullptr};
   }
 
   static Tensor forward(AutogradContext* context, at::TensorList inputs) {
@@ -80,6 +81,29 @@ struct EmbeddingFunction : torch::autograd::Function<EmbeddingFunction> {
       result.push_back(of[place - kWeight].to(type).view(saved[place].sizes()));
     }
     return result;
+  }
+
+  // Packs the weights among inputs, the first of which is not looked at.
+  static Tensor pack(variable_list inputs) {
+    TORCH_CHECK(inputs[kWeight].dim() == 2, "weights of no embedding");
+    inputs[kFeatures] = like(inputs[kWeight], {0, kSquares, inputs[kWeight].size(1)});
+    check(inputs);
+    return pack_by(kernels_for(inputs[kFeatures].scalar_type()).pack_embedding,
+                   layer(inputs));
+  }
+
+  static Tensor infer(const variable_list& inputs, const Tensor& weights) {
+    check(inputs);
+    const Tensor& features = inputs[kFeatures];
+    Embedding embedding = layer(inputs);
+    Tensor y = like(features, {embedding.boards, kSquares, embedding.width});
+    embedding.y = y.mutable_data_ptr();
+    const Kernels& run = kernels_for(features.scalar_type());
+    embedding.packed = packed(run.pack_embedding, embedding, weights);
+    on_boards(run, embedding.boards, [&](const auto& by, auto first, auto last) {
+      by.embedding(embedding, first, last);
+    });
+    return y;
   }
 };
 
@@ -128,6 +152,26 @@ char* tessera_fused_embedding(const Tensor* const* inputs, Tensor** out) {
       present.push_back(*inputs[place]);
     }
     *out = new Tensor(Function::apply(at::TensorList(present)));
+  });
+}
+
+// The weights as the kernel wants them. Inputs as above, but for the features, which may be
+// null.
+char* tessera_fused_pack_embedding(const Tensor* const* inputs, Tensor** out) {
+  return guarded([&] {
+    using Function = tessera::fused::EmbeddingFunction;
+    const auto all = tessera::fused::present(inputs, Function::kInputs);
+    *out = new Tensor(Function::pack(all));
+  });
+}
+
+// The same function without a gradient, by packed weights.
+char* tessera_fused_infer_embedding(const Tensor* const* inputs, const Tensor* weights,
+                                    Tensor** out) {
+  return guarded([&] {
+    using Function = tessera::fused::EmbeddingFunction;
+    const auto all = tessera::fused::present(inputs, Function::kInputs);
+    *out = new Tensor(Function::infer(all, *weights));
   });
 }
 }

@@ -1,9 +1,11 @@
-// The blocks of an encoder layer as functions that autograd knows, each one
-// operator in place of dozens. They are for training on a processor: elsewhere
-// and in exported networks the same is composed of libtorch's operators.
+// The blocks of an encoder layer, each one operator in place of dozens, on a
+// processor: as functions that autograd knows, for training, and without a gradient
+// by packed weights, for playing. Elsewhere and in exported networks the same is
+// composed of libtorch's operators.
 #include "../shim.h"
 #include "autograd.h"
 #include "expected.h"
+#include "packed.h"
 
 using at::Tensor;
 using tessera::guarded;
@@ -13,10 +15,30 @@ using torch::autograd::variable_list;
 namespace tessera::fused {
 namespace {
 
-NormEnd norm_of(AutogradContext* context, const Tensor& weight, const Tensor& bias) {
-  return {static_cast<float>(context->saved_data["gain"].toDouble()),
-          static_cast<float>(context->saved_data["epsilon"].toDouble()), bias.defined(),
-          data(weight), data(bias)};
+// What a block is besides its tensors. Heads and the epsilon of biases are those of
+// attention.
+struct Numbers {
+  double gain, epsilon;
+  int64_t heads = 0;
+  double epsilon_of_bias = 0.0;
+
+  void save(AutogradContext* context) const {
+    context->saved_data["gain"] = gain;
+    context->saved_data["epsilon"] = epsilon;
+    context->saved_data["heads"] = heads;
+    context->saved_data["epsilon_of_bias"] = epsilon_of_bias;
+  }
+
+  static Numbers of(AutogradContext* context) {
+    auto& saved = context->saved_data;
+    return {saved["gain"].toDouble(), saved["epsilon"].toDouble(), saved["heads"].toInt(),
+            saved["epsilon_of_bias"].toDouble()};
+  }
+};
+
+NormEnd norm_of(const Numbers& numbers, const Tensor& weight, const Tensor& bias) {
+  return {static_cast<float>(numbers.gain), static_cast<float>(numbers.epsilon),
+          bias.defined(), data(weight), data(bias)};
 }
 
 struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
@@ -55,19 +77,18 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     return 3 * saved[kX].size(-1) + round_up_32(saved[kCompress].size(0));
   }
 
-  static Attention block(AutogradContext* context, const variable_list& saved,
+  static Attention block(const Numbers& numbers, const variable_list& saved,
                          const Tensor& worth) {
     const Tensor& x = saved[kX];
-    const int64_t width = x.size(-1), heads = context->saved_data["heads"].toInt();
+    const int64_t width = x.size(-1), heads = numbers.heads;
     Attention attention{};
     attention.boards = x.numel() / (kSquares * width);
     attention.width = width;
     attention.heads = heads;
     attention.head_width = width / heads;
     attention.joint = joint_of(saved);
-    attention.norm = norm_of(context, saved[kNormWeight], saved[kNormBias]);
-    attention.gab =
-        gab_of(&saved[kCompress], context->saved_data["epsilon_of_bias"].toDouble());
+    attention.norm = norm_of(numbers, saved[kNormWeight], saved[kNormBias]);
+    attention.gab = gab_of(&saved[kCompress], numbers.epsilon_of_bias);
     attention.x = data(x);
     attention.query_key = data(saved[kQueryKey]);
     attention.value = data(saved[kValue]);
@@ -75,6 +96,9 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     attention.output_bias = data(saved[kOutputBias]);
     attention.attacks = static_cast<const uint64_t*>(data(saved[kAttacks]));
     attention.worth = static_cast<const float*>(data(worth));
+    if (saved.size() == kInputs) {
+      return attention;
+    }
     attention.projected = saved[kProjected].mutable_data_ptr();
     attention.probabilities = saved[kProbabilities].mutable_data_ptr();
     attention.seen = saved[kSeen].mutable_data_ptr();
@@ -117,10 +141,8 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
                         const std::optional<Tensor>& worth, int64_t heads, double gain,
                         double epsilon, double epsilon_of_bias) {
     const at::AutoDispatchBelowAutograd below;
-    context->saved_data["heads"] = heads;
-    context->saved_data["gain"] = gain;
-    context->saved_data["epsilon"] = epsilon;
-    context->saved_data["epsilon_of_bias"] = epsilon_of_bias;
+    const Numbers numbers{gain, epsilon, heads, epsilon_of_bias};
+    numbers.save(context);
     variable_list saved(inputs.begin(), inputs.end());
     saved.push_back(norm_bias.value_or(Tensor()));
     saved.push_back(attacks.value_or(Tensor()));
@@ -137,7 +159,7 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     saved.push_back(at::empty({tokens}, at::kFloat));
     const Tensor worths = worth_of(saved);
     Tensor y = like(x, x.sizes());
-    Attention attention = block(context, saved, worths);
+    Attention attention = block(numbers, saved, worths);
     attention.y = y.mutable_data_ptr();
     on_boards(x.scalar_type(), boards, [&](const auto& run, auto first, auto last) {
       run.attention(attention, first, last);
@@ -152,7 +174,7 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     const at::ScalarType type = x.scalar_type();
     const Tensor gradient = outputs[0].to(type).contiguous();
     const Tensor worths = worth_of(saved);
-    const Attention attention = block(context, saved, worths);
+    const Attention attention = block(Numbers::of(context), saved, worths);
     Tensor of_x = like(x, x.sizes());
     const Gab& gab = attention.gab;
     const int64_t width = attention.width, asked = attention.heads * gab.generated;
@@ -204,6 +226,33 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
             Tensor(),
             Tensor()};
   }
+
+  // Packs the weights among inputs without tokens.
+  static Tensor pack(variable_list inputs, int64_t heads, bool int8) {
+    TORCH_CHECK(inputs[kOutput].dim() == 2, "weights of no attention");
+    const int64_t width = inputs[kOutput].size(0);
+    inputs[kX] = like(inputs[kOutput], {0, kSquares, width});
+    check(inputs, heads);
+    const Attention attention = block({1.0, 0.0, heads}, inputs, worth_of(inputs));
+    const Kernels& run = kernels_for(inputs[kX].scalar_type(), int8, {width});
+    return pack_by(run.pack_attention, attention);
+  }
+
+  static Tensor infer(const variable_list& inputs, const Tensor& weights,
+                      const Numbers& numbers, bool int8) {
+    check(inputs, numbers.heads);
+    const Tensor& x = inputs[kX];
+    const Tensor worths = worth_of(inputs);
+    Tensor y = like(x, x.sizes());
+    Attention attention = block(numbers, inputs, worths);
+    attention.y = y.mutable_data_ptr();
+    const Kernels& run = kernels_for(x.scalar_type(), int8, {attention.width});
+    attention.packed = packed(run.pack_attention, attention, weights);
+    on_boards(run, attention.boards, [&](const auto& by, auto first, auto last) {
+      by.attention(attention, first, last);
+    });
+    return y;
+  }
 };
 
 struct FeedForwardFunction : torch::autograd::Function<FeedForwardFunction> {
@@ -240,21 +289,24 @@ struct FeedForwardFunction : torch::autograd::Function<FeedForwardFunction> {
     }
   }
 
-  static FeedForward block(AutogradContext* context, const variable_list& saved) {
+  static FeedForward block(const Numbers& numbers, const variable_list& saved) {
     const Tensor& x = saved[kX];
     const int64_t width = x.size(-1);
-    return {x.numel() / (kSquares * width),
-            width,
-            saved[kWiden].size(0),
-            norm_of(context, saved[kNormWeight], saved[kNormBias]),
-            data(x),
-            data(saved[kWiden]),
-            data(saved[kWidenBias]),
-            data(saved[kNarrow]),
-            data(saved[kNarrowBias]),
-            nullptr,
-            saved[kWidened].mutable_data_ptr(),
-            {saved[kNormal].mutable_data_ptr(), saved[kInverse].mutable_data_ptr<float>()}};
+    FeedForward block{x.numel() / (kSquares * width),
+                      width,
+                      saved[kWiden].size(0),
+                      norm_of(numbers, saved[kNormWeight], saved[kNormBias]),
+                      data(x),
+                      data(saved[kWiden]),
+                      data(saved[kWidenBias]),
+                      data(saved[kNarrow]),
+                      data(saved[kNarrowBias])};
+    if (saved.size() > kInputs) {
+      block.widened = saved[kWidened].mutable_data_ptr();
+      block.saved = {saved[kNormal].mutable_data_ptr(),
+                     saved[kInverse].mutable_data_ptr<float>()};
+    }
+    return block;
   }
 
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& widen,
@@ -263,8 +315,8 @@ struct FeedForwardFunction : torch::autograd::Function<FeedForwardFunction> {
                         const std::optional<Tensor>& norm_bias, double gain,
                         double epsilon) {
     const at::AutoDispatchBelowAutograd below;
-    context->saved_data["gain"] = gain;
-    context->saved_data["epsilon"] = epsilon;
+    const Numbers numbers{gain, epsilon};
+    numbers.save(context);
     variable_list saved = {x,           widen,       widen_bias, narrow,
                            narrow_bias, norm_weight, norm_bias.value_or(Tensor())};
     saved = contiguous(saved);
@@ -275,7 +327,7 @@ struct FeedForwardFunction : torch::autograd::Function<FeedForwardFunction> {
     saved.push_back(like(x, {tokens, width}));
     saved.push_back(at::empty({tokens}, at::kFloat));
     Tensor y = like(x, x.sizes());
-    FeedForward feed_forward = block(context, saved);
+    FeedForward feed_forward = block(numbers, saved);
     feed_forward.y = y.mutable_data_ptr();
     on_boards(x.scalar_type(), boards, [&](const auto& run, auto first, auto last) {
       run.feed_forward(feed_forward, first, last);
@@ -289,7 +341,7 @@ struct FeedForwardFunction : torch::autograd::Function<FeedForwardFunction> {
     const Tensor& x = saved[kX];
     const at::ScalarType type = x.scalar_type();
     const Tensor gradient = outputs[0].to(type).contiguous();
-    const FeedForward feed_forward = block(context, saved);
+    const FeedForward feed_forward = block(Numbers::of(context), saved);
     Tensor of_x = like(x, x.sizes());
     const int64_t width = feed_forward.width, hidden = feed_forward.hidden;
     const int64_t workers = workers_for(feed_forward.boards);
@@ -312,6 +364,33 @@ struct FeedForwardFunction : torch::autograd::Function<FeedForwardFunction> {
             saved[kNormBias].defined() ? of[5].to(type) : Tensor(),
             Tensor(),
             Tensor()};
+  }
+
+  // As of attention.
+  static Tensor pack(variable_list inputs, bool int8) {
+    TORCH_CHECK(inputs[kWiden].dim() == 2, "weights of no feed-forward");
+    inputs[kX] = like(inputs[kWiden], {0, kSquares, inputs[kWiden].size(1)});
+    check(inputs);
+    const FeedForward feed_forward = block({1.0, 0.0}, inputs);
+    const Kernels& run = kernels_for(inputs[kX].scalar_type(), int8,
+                                     {feed_forward.width, feed_forward.hidden});
+    return pack_by(run.pack_feed_forward, feed_forward);
+  }
+
+  static Tensor infer(const variable_list& inputs, const Tensor& weights,
+                      const Numbers& numbers, bool int8) {
+    check(inputs);
+    const Tensor& x = inputs[kX];
+    Tensor y = like(x, x.sizes());
+    FeedForward feed_forward = block(numbers, inputs);
+    feed_forward.y = y.mutable_data_ptr();
+    const Kernels& run =
+        kernels_for(x.scalar_type(), int8, {feed_forward.width, feed_forward.hidden});
+    feed_forward.packed = packed(run.pack_feed_forward, feed_forward, weights);
+    on_boards(run, feed_forward.boards, [&](const auto& by, auto first, auto last) {
+      by.feed_forward(feed_forward, first, last);
+    });
+    return y;
   }
 };
 
@@ -348,6 +427,47 @@ char* tessera_fused_feed_forward(const Tensor* const* inputs, double gain, doubl
         input(Function::kX), input(Function::kWiden), input(Function::kWidenBias),
         input(Function::kNarrow), input(Function::kNarrowBias),
         input(Function::kNormWeight), optional(inputs[Function::kNormBias]), gain, epsilon));
+  });
+}
+
+// The weights of both as their kernels want them, in int8 if these widths allow it. Inputs
+// as above; those that are no weights may be null.
+char* tessera_fused_pack_attention(const Tensor* const* inputs, int64_t heads, bool int8,
+                                   Tensor** out) {
+  return guarded([&] {
+    using Function = tessera::fused::AttentionFunction;
+    const auto all = tessera::fused::present(inputs, Function::kInputs);
+    *out = new Tensor(Function::pack(all, heads, int8));
+  });
+}
+
+char* tessera_fused_pack_feed_forward(const Tensor* const* inputs, bool int8, Tensor** out) {
+  return guarded([&] {
+    using Function = tessera::fused::FeedForwardFunction;
+    const auto all = tessera::fused::present(inputs, Function::kInputs);
+    *out = new Tensor(Function::pack(all, int8));
+  });
+}
+
+// The same functions without a gradient, by packed weights.
+char* tessera_fused_infer_attention(const Tensor* const* inputs, const Tensor* weights,
+                                    int64_t heads, double gain, double epsilon,
+                                    double epsilon_of_bias, bool int8, Tensor** out) {
+  return guarded([&] {
+    using Function = tessera::fused::AttentionFunction;
+    const auto all = tessera::fused::present(inputs, Function::kInputs);
+    *out = new Tensor(
+        Function::infer(all, *weights, {gain, epsilon, heads, epsilon_of_bias}, int8));
+  });
+}
+
+char* tessera_fused_infer_feed_forward(const Tensor* const* inputs, const Tensor* weights,
+                                       double gain, double epsilon, bool int8,
+                                       Tensor** out) {
+  return guarded([&] {
+    using Function = tessera::fused::FeedForwardFunction;
+    const auto all = tessera::fused::present(inputs, Function::kInputs);
+    *out = new Tensor(Function::infer(all, *weights, {gain, epsilon}, int8));
   });
 }
 }

@@ -1,8 +1,8 @@
-// The layers of the heads as functions that autograd knows, see
-// encoder_functions.cpp.
+// The layers of the heads, for training and for playing, see encoder_functions.cpp.
 #include "../shim.h"
 #include "autograd.h"
 #include "expected.h"
+#include "packed.h"
 
 using at::Tensor;
 using tessera::guarded;
@@ -104,6 +104,35 @@ struct DenseFunction : torch::autograd::Function<DenseFunction> {
     }
     return result;
   }
+
+  // Packs the weights among inputs, the first of which is not looked at.
+  static Tensor pack(variable_list inputs, bool int8) {
+    TORCH_CHECK(inputs.size() >= 3 && inputs[1].dim() == 2, "weights of no dense layer");
+    inputs[0] = like(inputs[1], {0, kSquares, inputs[1].size(1)});
+    check(inputs);
+    inputs.emplace_back();
+    const DenseLayers run = layers(inputs);
+    const Kernels& by = kernels_for(inputs[0].scalar_type(), int8, {run.width});
+    return pack_by(by.pack_dense, run);
+  }
+
+  static variable_list infer(variable_list inputs, const Tensor& weights, bool int8) {
+    check(inputs);
+    inputs.emplace_back();
+    const Tensor& x = inputs[0];
+    DenseLayers run = layers(inputs);
+    variable_list outputs;
+    for (int64_t layer = 0; layer < run.count; ++layer) {
+      outputs.push_back(like(x, {run.boards, kSquares, run.outputs[layer]}));
+      run.y[layer] = outputs.back().mutable_data_ptr();
+    }
+    const Kernels& by = kernels_for(x.scalar_type(), int8, {run.width});
+    run.packed = packed(by.pack_dense, run, weights);
+    on_boards(by, run.boards, [&](const auto& with, auto first, auto last) {
+      with.dense(run, first, last);
+    });
+    return outputs;
+  }
 };
 
 struct PolicyFunction : torch::autograd::Function<PolicyFunction> {
@@ -141,7 +170,7 @@ struct PolicyFunction : torch::autograd::Function<PolicyFunction> {
             data(saved[kPromotion]),
             saved[kPlaces].const_data_ptr<int64_t>(),
             nullptr,
-            saved[kProjected].mutable_data_ptr()};
+            saved.size() > kInputs ? saved[kProjected].mutable_data_ptr() : nullptr};
   }
 
   static Tensor forward(AutogradContext* context, at::TensorList inputs) {
@@ -186,6 +215,29 @@ struct PolicyFunction : torch::autograd::Function<PolicyFunction> {
             of[3].to(type).view({kPromotions, width}),
             Tensor()};
   }
+
+  // As of dense layers.
+  static Tensor pack(variable_list inputs, bool int8) {
+    TORCH_CHECK(inputs[kQuery].dim() == 2, "weights of no policy");
+    inputs[kX] = like(inputs[kQuery], {0, kSquares, inputs[kQuery].size(0)});
+    check(inputs);
+    const Policy policy = head(inputs);
+    const Kernels& run = kernels_for(inputs[kX].scalar_type(), int8, {policy.width});
+    return pack_by(run.pack_policy, policy);
+  }
+
+  static Tensor infer(const variable_list& inputs, const Tensor& weights, bool int8) {
+    check(inputs);
+    Policy policy = head(inputs);
+    Tensor logits = at::empty({policy.boards, kPolicy}, at::kFloat);
+    policy.logits = logits.mutable_data_ptr<float>();
+    const Kernels& run = kernels_for(inputs[kX].scalar_type(), int8, {policy.width});
+    policy.packed = packed(run.pack_policy, policy, weights);
+    on_boards(run, policy.boards, [&](const auto& by, auto first, auto last) {
+      by.policy(policy, first, last);
+    });
+    return logits;
+  }
 };
 
 }  // namespace
@@ -216,6 +268,45 @@ char* tessera_fused_policy(const Tensor* const* inputs, Tensor** out) {
       present.push_back(*inputs[place]);
     }
     *out = new Tensor(Function::apply(at::TensorList(present)));
+  });
+}
+
+// The weights of both as their kernels want them, in int8 if the width allows it. Inputs as
+// above, but for the tokens, which may be null.
+char* tessera_fused_pack_dense(const Tensor* const* inputs, int64_t layers, bool int8,
+                               Tensor** out) {
+  return guarded([&] {
+    const auto all = tessera::fused::present(inputs, 1 + 2 * layers);
+    *out = new Tensor(tessera::fused::DenseFunction::pack(all, int8));
+  });
+}
+
+char* tessera_fused_pack_policy(const Tensor* const* inputs, bool int8, Tensor** out) {
+  return guarded([&] {
+    using Function = tessera::fused::PolicyFunction;
+    const auto all = tessera::fused::present(inputs, Function::kInputs);
+    *out = new Tensor(Function::pack(all, int8));
+  });
+}
+
+// The same functions without a gradient, by packed weights.
+char* tessera_fused_infer_dense(const Tensor* const* inputs, const Tensor* weights,
+                                int64_t layers, bool int8, Tensor** out) {
+  return guarded([&] {
+    const auto all = tessera::fused::present(inputs, 1 + 2 * layers);
+    const auto outputs = tessera::fused::DenseFunction::infer(all, *weights, int8);
+    for (int64_t layer = 0; layer < layers; ++layer) {
+      out[layer] = new Tensor(outputs[layer]);
+    }
+  });
+}
+
+char* tessera_fused_infer_policy(const Tensor* const* inputs, const Tensor* weights,
+                                 bool int8, Tensor** out) {
+  return guarded([&] {
+    using Function = tessera::fused::PolicyFunction;
+    const auto all = tessera::fused::present(inputs, Function::kInputs);
+    *out = new Tensor(Function::infer(all, *weights, int8));
   });
 }
 }

@@ -1,80 +1,160 @@
-//! How often the move that a network likes best is legal, though nobody told it the rules.
+//! How well a network keeps the rules, though nobody told it any.
+//!
+//! At each ply of the validation games, as they were played, it is counted whether the
+//! move that the network likes best is legal, and how much of its probability is: that is
+//! how often a sampled move would be. Errors compound over a game, and they gather in few
+//! situations, so that both are told apart.
 
 use super::{GameSamples, Games};
 use crate::chess::Game;
-use crate::encode::{Token, Vocabulary};
+use crate::encode::{GameEnd, Token, Vocabulary};
 use crate::network::gpt::Next;
 use crate::train::distributed::{GroupError, World};
 use crate::train::objective::Diagnostics;
 use serde_json::{Map, Value, json};
+use shakmaty::attacks::{between, bishop_attacks, rook_attacks};
+use shakmaty::{Bitboard, Chess, Move, Position};
 use tch::{Device, Kind, Tensor};
 
 /// Plies of a row of the table.
 const PLIES: usize = 20;
-/// Rows; the last has all later plies too.
+/// Rows by plies; the last has all later plies too.
 const ROWS: usize = 10;
+/// Positions that ask for more than how pieces move: the side to move is in check, or in
+/// double check, or has a pinned piece; or a move of this kind is legal.
+const SITUATIONS: [&str; 6] = [
+    "check",
+    "double_check",
+    "pin",
+    "castling",
+    "en_passant",
+    "promotion",
+];
 
-/// Choices and legal ones by ply.
+/// What is counted of positions.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Count {
+    positions: f32,
+    /// Positions in which the likeliest move is legal.
+    legal: f32,
+    /// Probability of what is legal.
+    mass: f32,
+}
+
+/// Counts by plies, then by situation.
+type Counts = [Count; ROWS + SITUATIONS.len()];
+
+/// Choices and legal ones by ply and by situation.
 #[derive(Debug)]
 pub(in crate::train) struct Legality {
-    /// f32 [rows, 2]: choices, legal ones.
+    /// f32 [rows, 3]: the fields of a [`Count`].
     sums: Tensor,
 }
 
 impl Diagnostics<Games> for Legality {
     fn new(device: Device) -> Legality {
+        let rows = Counts::default().len() as i64;
         Legality {
-            sums: Tensor::zeros([ROWS as i64, 2], (Kind::Float, device)),
+            sums: Tensor::zeros([rows, 3], (Kind::Float, device)),
         }
     }
 
     fn add(&mut self, outputs: &Next, samples: &GameSamples) {
-        let rows = |tensor: &Tensor| -> Vec<Vec<i64>> {
-            Vec::try_from(tensor.to_device(Device::Cpu)).expect("rows of tokens")
-        };
-        let best = rows(&outputs.tokens.argmax(-1, false));
-        let mut counts = [[0f32; 2]; ROWS];
-        for (best, next) in best.iter().zip(rows(&samples.next)) {
-            count(&samples.vocabulary, best, &next, &mut counts);
+        let mut counts = Counts::default();
+        let next: Vec<Vec<i64>> =
+            Vec::try_from(samples.next.to_device(Device::Cpu)).expect("rows of tokens");
+        for (game, next) in next.iter().enumerate() {
+            let logits = outputs.tokens.select(0, game as i64);
+            let probabilities = logits.softmax(-1, Kind::Float).to_device(Device::Cpu);
+            let probabilities: Vec<f32> =
+                Vec::try_from(probabilities.reshape([-1])).expect("a vector of floats");
+            count(&samples.vocabulary, &probabilities, next, &mut counts);
         }
-        let counts = Tensor::from_slice(counts.as_flattened()).view([-1, 2]);
+        let fields: Vec<f32> = counts
+            .iter()
+            .flat_map(|count| [count.positions, count.legal, count.mass])
+            .collect();
+        let counts = Tensor::from_slice(&fields).view([-1, 3]);
         self.sums += counts.to_device(self.sums.device());
     }
 
-    /// As `legality`: the share of all choices that were legal and, as `by_ply`, of each
-    /// twenty plies; `null` where there were none.
+    /// As `legality`: the share of all likeliest moves that were legal, `all`, and of each
+    /// twenty plies, `by_ply`; the probability of what is legal, `mass`; and both by
+    /// situation, with the number of positions. `null` where there were none.
     fn finish(&self, world: &World) -> Result<Map<String, Value>, GroupError> {
         world.sum(&self.sums, "summing what was legal")?;
         let sums = self.sums.to_device(Device::Cpu).reshape([-1]);
         let sums: Vec<f32> = Vec::try_from(sums).expect("a vector of floats");
-        let share = |choices: f32, legal: f32| match choices > 0.0 {
-            true => json!(legal / choices),
+        let counts: Vec<Count> = sums
+            .chunks(3)
+            .map(|row| Count {
+                positions: row[0],
+                legal: row[1],
+                mass: row[2],
+            })
+            .collect();
+        let share = |part: f32, count: &Count| match count.positions > 0.0 {
+            true => json!(part / count.positions),
             false => Value::Null,
         };
-        let rows: Vec<[f32; 2]> = sums.chunks(2).map(|row| [row[0], row[1]]).collect();
-        let total = |column: usize| rows.iter().map(|row| row[column]).sum();
-        let by_ply: Vec<Value> = rows.iter().map(|row| share(row[0], row[1])).collect();
-        let legality = json!({ "all": share(total(0), total(1)), "by_ply": by_ply });
+        let (by_ply, situations) = counts.split_at(ROWS);
+        let all = by_ply.iter().fold(Count::default(), |sum, row| Count {
+            positions: sum.positions + row.positions,
+            legal: sum.legal + row.legal,
+            mass: sum.mass + row.mass,
+        });
+        let by_ply: Vec<Value> = by_ply.iter().map(|row| share(row.legal, row)).collect();
+        let situations = SITUATIONS.iter().zip(situations).map(|(&name, row)| {
+            let row = json!({
+                "positions": row.positions,
+                "legal": share(row.legal, row),
+                "mass": share(row.mass, row),
+            });
+            (name.to_owned(), row)
+        });
+        let legality = json!({
+            "all": share(all.legal, &all),
+            "mass": share(all.mass, &all),
+            "by_ply": by_ply,
+            "situations": situations.collect::<Map<String, Value>>(),
+        });
         Ok(Map::from_iter([("legality".to_owned(), legality)]))
     }
 }
 
-/// Counts the choices `best` after each token of a game that went on by `next`, as long
-/// as it did so by moves.
-fn count(vocabulary: &Vocabulary, best: &[i64], next: &[i64], counts: &mut [[f32; 2]; ROWS]) {
+/// Counts a game that went on by `next`, as long as it did so by moves; `probabilities`
+/// are those of all tokens after each.
+fn count(vocabulary: &Vocabulary, probabilities: &[f32], next: &[i64], counts: &mut Counts) {
     let mut game = Game::default();
-    for (ply, (&best, &next)) in best.iter().zip(next).enumerate() {
-        let token = |token: i64| u16::try_from(token).ok();
-        let Some(played) =
-            token(next).filter(|&it| matches!(vocabulary.read(it), Some(Token::Move(_))))
+    let width = vocabulary.size();
+    for (ply, (probabilities, &next)) in probabilities.chunks(width).zip(next).enumerate() {
+        let played = u16::try_from(next).ok();
+        let Some(played) = played.filter(|&it| matches!(vocabulary.read(it), Some(Token::Move(_))))
         else {
             break;
         };
         let position = game.position();
-        let is_legal = token(best).is_some_and(|it| vocabulary.legal_move(position, it).is_some());
-        let row = &mut counts[(ply / PLIES).min(ROWS - 1)];
-        row[0] += 1.0;
-        row[1] += f32::from(u8::from(is_legal));
+        let moves = position.legal_moves();
+        let tokens: Vec<u16> = moves
+            .iter()
+            .filter_map(|&mv| vocabulary.token(position, mv))
+            .collect();
+        // Players may resign or agree on a draw at any time.
+        let ends = GameEnd::ALL.into_iter().filter(|end| !end.is_mate());
+        let ends = ends.map(|end| vocabulary.end(end));
+        let allowed = tokens.iter().copied().chain(ends);
+        let mass: f32 = allowed.map(|token| probabilities[usize::from(token)]).sum();
+        let moves_only = &probabilities[..vocabulary.moves()];
+        let likeliest = (0..).zip(moves_only).max_by(|a, b| a.1.total_cmp(b.1));
+        let is_legal = likeliest.is_some_and(|(token, _)| tokens.contains(&token));
+        let by_ply = (ply / PLIES).min(ROWS - 1);
+        let met = situations(position, &moves).into_iter().enumerate();
+        let met = met.filter_map(|(index, is_met)| is_met.then_some(ROWS + index));
+        for row in std::iter::once(by_ply).chain(met) {
+            counts[row].positions += 1.0;
+            counts[row].legal += f32::from(u8::from(is_legal));
+            counts[row].mass += mass;
+        }
         match vocabulary.legal_move(position, played) {
             Some(mv) => game.play(mv),
             None => break,
@@ -82,27 +162,102 @@ fn count(vocabulary: &Vocabulary, best: &[i64], next: &[i64], counts: &mut [[f32
     }
 }
 
+/// Which of [`SITUATIONS`] a position is.
+fn situations(position: &Chess, moves: &[Move]) -> [bool; SITUATIONS.len()] {
+    let checkers = position.checkers().count();
+    let has = |is_such: fn(&Move) -> bool| moves.iter().any(is_such);
+    [
+        checkers > 0,
+        checkers > 1,
+        pinned(position).any(),
+        has(|mv| mv.is_castle()),
+        has(|mv| mv.is_en_passant()),
+        has(|mv| mv.promotion().is_some()),
+    ]
+}
+
+/// The pieces of the side to move that shield their king from an enemy's line.
+fn pinned(position: &Chess) -> Bitboard {
+    let board = position.board();
+    let (own, enemy) = (
+        board.by_color(position.turn()),
+        board.by_color(!position.turn()),
+    );
+    let Some(king) = board.king_of(position.turn()) else {
+        return Bitboard::EMPTY;
+    };
+    let straight = rook_attacks(king, enemy) & board.rooks_and_queens();
+    let diagonal = bishop_attacks(king, enemy) & board.bishops_and_queens();
+    let mut pinned = Bitboard::EMPTY;
+    for attacker in (straight | diagonal) & enemy {
+        let shield = between(king, attacker) & board.occupied();
+        if shield.count() == 1 {
+            pinned |= shield & own;
+        }
+    }
+    pinned
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shakmaty::{CastlingMode, Square};
+
+    fn token(text: &str) -> u16 {
+        let vocabulary = Vocabulary::Uci;
+        let found = (0..1968).find(|&it| vocabulary.text(it).as_deref() == Some(text));
+        found.unwrap()
+    }
 
     #[test]
     fn choices_are_judged_by_the_game_that_was_played() {
         let vocabulary = Vocabulary::Uci;
-        let token = |mv: &str| {
-            let found = (0..1968).find(|&it| vocabulary.text(it).as_deref() == Some(mv));
-            i64::from(found.unwrap())
-        };
         let end = i64::from(vocabulary.start()) + 1;
-        let next = [token("e2e4"), token("e7e5"), token("g1f3"), end, -100];
-        let best = [token("d2d4"), token("e2e4"), token("e1e2"), end, 0].map(|it| it);
-        let mut counts = [[0f32; 2]; ROWS];
-        count(&vocabulary, &best, &next, &mut counts);
-        // Black cannot move White's pawn; ends are no moves.
-        assert_eq!(counts[0], [3.0, 2.0]);
-        let ended = [end; 5];
-        count(&vocabulary, &ended, &next, &mut counts);
-        assert_eq!(counts[0], [6.0, 2.0]);
-        assert_eq!(counts[1], [0.0, 0.0]);
+        let next = ["e2e4", "e7e5", "g1f3"].map(|mv| i64::from(token(mv)));
+        let next: Vec<i64> = next.into_iter().chain([end, -100]).collect();
+        // What it likes best, at three quarters; the rest is legal.
+        let liked = ["d2d4", "e2e4", "e1e2", "a2a3", "a2a3"];
+        let rest = ["a2a3", "a7a6", "a2a3", "a2a3", "a2a3"];
+        let mut probabilities = vec![0.0; 5 * vocabulary.size()];
+        for (row, (liked, rest)) in probabilities
+            .chunks_mut(vocabulary.size())
+            .zip(liked.into_iter().zip(rest))
+        {
+            row[usize::from(token(liked))] = 0.75;
+            row[usize::from(token(rest))] = 0.25;
+        }
+        let mut counts = Counts::default();
+        count(&vocabulary, &probabilities, &next, &mut counts);
+        // Black cannot move White's pawn; the end of the game ends the count.
+        let expected = Count {
+            positions: 3.0,
+            legal: 2.0,
+            mass: 2.25,
+        };
+        assert_eq!(counts[0], expected);
+        assert!(counts[1..].iter().all(|&count| count == Count::default()));
+    }
+
+    #[test]
+    fn situations_are_told_apart() {
+        for (fen, expected) in [
+            ("4k3/8/8/8/8/8/8/4K2R w K - 0 1", "castling"),
+            ("4k3/8/8/8/4r3/8/3P4/4K3 w - - 0 1", "check"),
+            ("4k3/8/8/8/4r3/5n2/8/4K3 w - - 0 1", "check double_check"),
+            ("4k3/8/8/8/4r3/8/4B3/4K3 w - - 0 1", "pin"),
+            ("4k3/8/8/8/7b/8/5P2/4K3 w - - 0 1", "pin"),
+            ("4k3/8/8/8/7b/6N1/5P2/4K3 w - - 0 1", ""),
+            ("4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1", "en_passant"),
+            ("4k3/P7/8/8/8/8/8/4K3 w - - 0 1", "promotion"),
+        ] {
+            let game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
+            let position = game.position();
+            let met = situations(position, &position.legal_moves());
+            let names = SITUATIONS.iter().zip(met).filter(|(_, is_met)| *is_met);
+            let names: Vec<&str> = names.map(|(&name, _)| name).collect();
+            assert_eq!(names.join(" "), expected, "{fen}");
+        }
+        let game = Game::from_fen("4k3/8/8/8/4r3/8/4B3/4K3 w - - 0 1", CastlingMode::Standard);
+        assert_eq!(pinned(game.unwrap().position()), Square::E2.into());
     }
 }

@@ -104,18 +104,20 @@ fn results_are_learned_where_they_are_known_and_not_told() {
 }
 
 #[test]
-fn what_is_hidden_depends_on_the_place_alone() {
+fn chance_depends_on_the_place_alone() {
     let mut config = config();
     config.augment.hide_ratings = 0.5;
     config.augment.hide_result = 0.5;
     let objective = Games::new(&config, Device::Cpu).unwrap();
     let games: Vec<GameTokens> = (0..40).map(|_| game(4, Some(Wdl::Draw))).collect();
-    let whole = objective.hidden(&batch(games.clone(), 0, 40));
-    let part = objective.hidden(&batch(games[10..30].to_vec(), 10, 40));
+    let whole = objective.chances(&batch(games.clone(), 0, 40));
+    let part = objective.chances(&batch(games[10..30].to_vec(), 10, 40));
     assert_eq!(whole[10..30], part);
     for hidden in [[false, false], [false, true], [true, false], [true, true]] {
-        assert!(whole.contains(&hidden));
+        let is_so = |chance: &Chance| [chance.hides_ratings, chance.hides_result] == hidden;
+        assert!(whole.iter().any(is_so));
     }
+    assert!(whole.iter().all(|chance| chance.wanders.is_none()));
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Distillation: the outputs of another network as targets.
 
 use super::tensors::Targets;
+use crate::backend::Opened;
 use crate::encode::{InputFormat, POLICY_SIZE};
 use crate::nn::CodePolicy;
-use crate::nn::torch::{self, Module, NetworkError, TorchError};
+use crate::nn::torch::{self, NetworkError, Program, TorchError};
 use crate::train::config::DistillationConfig;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -49,7 +50,7 @@ pub enum TeacherError {
 /// A network whose outputs on every batch are targets.
 #[derive(Debug)]
 pub(super) struct Teacher {
-    module: Arc<Module>,
+    program: Arc<dyn Program>,
     /// Indices of the words of a row that it reads, i64; `None` if it reads all.
     words: Option<Tensor>,
     policy: usize,
@@ -84,11 +85,17 @@ impl Teacher {
             Ok(file) => file,
             Err(source) => return Err(TeacherError::Read { path, source }),
         };
-        // The fuser would compile kernels for this batch size, then for another.
-        tch::jit::set_tensor_expr_fuser_enabled(false);
-        let (module, metadata) = match torch::open(&file, policy) {
+        let opened = match Opened::new(&file, policy, device) {
             Ok(opened) => opened,
             Err(source) => return Err(TeacherError::Network { path, source }),
+        };
+        let metadata = opened.metadata.clone();
+        let planes = match metadata.planes() {
+            Ok(planes) => planes.clone(),
+            Err(error) => {
+                let source = error.into();
+                return Err(TeacherError::Network { path, source });
+            }
         };
         // The rows of the classical formats are the same.
         let is_same =
@@ -96,17 +103,18 @@ impl Teacher {
         if !metadata.format().is_some_and(is_same) {
             return Err(TeacherError::Format {
                 path,
-                format: metadata.encoder.format,
+                format: planes.format,
                 expected: format.number(),
             });
         }
-        let words = torch::words(&metadata.encoder.scalars).map(|words| {
+        let words = torch::words(&planes.scalars).map(|words| {
             let words: Vec<i64> = words.into_iter().map(|word| word as i64).collect();
             Tensor::from_slice(&words).to_device(device)
         });
         let required = |name| metadata.output(name).unwrap_or_default();
+        let program = opened.into_program(kind.into());
         Ok(Teacher {
-            module: Arc::new(module.freeze(device, kind)?),
+            program: program.map_err(|source| TeacherError::Network { path, source })?,
             words,
             policy: required("policy"),
             wdl: required("wdl"),
@@ -118,7 +126,7 @@ impl Teacher {
     /// A handle on the same network for another thread.
     pub fn share(&self) -> Teacher {
         Teacher {
-            module: Arc::clone(&self.module),
+            program: Arc::clone(&self.program),
             words: self.words.as_ref().map(Tensor::shallow_clone),
             ..*self
         }
@@ -134,7 +142,7 @@ impl Teacher {
             Some(words) => rows.index_select(1, words),
             None => rows.shallow_clone(),
         };
-        let outputs = self.module.forward(&read)?;
+        let outputs = self.program.forward(&read)?;
         let policy = outputs[self.policy].to_kind(Kind::Float);
         debug_assert_eq!(policy.size()[1], POLICY_SIZE as i64);
         let policy = targets.masked(&(policy / self.temperature));

@@ -1,5 +1,5 @@
-//! Pickles of checkpoints: an interpreter that knows what dictionaries of
-//! tensors are made of and nothing else.
+//! Pickles of checkpoints and of network files: an interpreter that knows what
+//! dictionaries of tensors and objects with tensors are made of and nothing else.
 //!
 //! A pickle is a program for a stack machine with a memory. Here its operations
 //! make plain data: the callables that `torch.save` needs are known by name and
@@ -12,10 +12,12 @@
 //! the protocols.
 
 mod machine;
+mod tensor;
 
-use super::tensor::{Storage, View};
 use machine::Machine;
 use tch::Kind;
+use tensor::Storage;
+pub(crate) use tensor::View;
 
 /// Bytes a pickle may have; those of networks with hundreds of tensors, their
 /// optimizer's state included, have a tenth of that.
@@ -47,12 +49,12 @@ pub enum PickleError {
 }
 
 /// An object's place among those of its pickle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Id(u32);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Id(u32);
 
 /// What an operation made.
 #[derive(Debug)]
-pub(super) enum Object<'a> {
+pub(crate) enum Object<'a> {
     None,
     Bool(bool),
     Int(i64),
@@ -64,24 +66,29 @@ pub(super) enum Object<'a> {
     Callable(Callable),
     Storage(Box<Storage<'a>>),
     Tensor(Box<View<'a>>),
+    /// An object of a class of the file's code, with the dictionary of its attributes.
+    Instance(Option<Id>),
 }
 
 /// What a pickle may name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Callable {
+pub(crate) enum Callable {
     OrderedDict,
     RebuildTensor,
     RebuildParameter,
     /// The class of a storage, by the type of its numbers.
     Storage(Kind),
+    /// A class of the file's code.
+    Class,
 }
 
 impl Callable {
-    fn find(module: &str, name: &str) -> Result<Callable, PickleError> {
+    fn find(module: &str, name: &str, has_code: bool) -> Result<Callable, PickleError> {
         let kind = match (module, name) {
             ("collections", "OrderedDict") => return Ok(Callable::OrderedDict),
             ("torch._utils", "_rebuild_tensor_v2") => return Ok(Callable::RebuildTensor),
             ("torch._utils", "_rebuild_parameter") => return Ok(Callable::RebuildParameter),
+            ("__torch__", _) if has_code => return Ok(Callable::Class),
             ("torch", "DoubleStorage") => Kind::Double,
             ("torch", "FloatStorage") => Kind::Float,
             ("torch", "HalfStorage") => Kind::Half,
@@ -105,17 +112,27 @@ impl Callable {
 
 /// All that a pickle made.
 #[derive(Debug)]
-pub(super) struct Pickle<'a> {
+pub(crate) struct Pickle<'a> {
     objects: Vec<Object<'a>>,
     root: Id,
 }
 
 impl<'a> Pickle<'a> {
+    /// Reads a pickle of plain data and tensors.
     pub fn read(bytes: &'a [u8]) -> Result<Pickle<'a>, PickleError> {
+        Pickle::run(bytes, false)
+    }
+
+    /// Reads the pickle of a file that has code, with objects of its classes.
+    pub fn read_script(bytes: &'a [u8]) -> Result<Pickle<'a>, PickleError> {
+        Pickle::run(bytes, true)
+    }
+
+    fn run(bytes: &'a [u8], has_code: bool) -> Result<Pickle<'a>, PickleError> {
         if bytes.len() > MOST_BYTES {
             return Err(PickleError::TooLarge(bytes.len()));
         }
-        let (objects, root) = Machine::new(bytes).run()?;
+        let (objects, root) = Machine::new(bytes, has_code).run()?;
         Ok(Pickle { objects, root })
     }
 
@@ -298,17 +315,19 @@ mod tests {
         #[test]
         fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = Pickle::read(&bytes);
+            let _ = Pickle::read_script(&bytes);
         }
 
         /// Bytes that are mostly operations get further.
         #[test]
         fn no_operations_make_it_panic(
             bytes in prop::collection::vec(
-                prop::sample::select(&b"(N)]}atesuqhQRb.K\x00\x01\x85\x86\x87\x88\x94\x93"[..]),
+                prop::sample::select(&b"(N)]}atesuqhQRb.K\x00\x01\x81\x85\x86\x87\x88\x94\x93"[..]),
                 0..200,
             ),
         ) {
             let _ = Pickle::read(&bytes);
+            let _ = Pickle::read_script(&bytes);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The stack machine that pickles are programs for.
 
-use super::super::tensor::{MOST_DIMENSIONS, Storage, View};
+use super::tensor::{MOST_DIMENSIONS, Storage, View};
 use super::{Callable, Id, Object, PickleError};
 use std::collections::HashMap;
 
@@ -10,6 +10,8 @@ const LONGEST_KEY: usize = 32;
 /// The stack machine in the middle of a pickle.
 pub(super) struct Machine<'a> {
     bytes: &'a [u8],
+    /// Whether the file has code, so that there may be objects of its classes.
+    has_code: bool,
     /// Where the next operation begins.
     at: usize,
     objects: Vec<Object<'a>>,
@@ -20,9 +22,10 @@ pub(super) struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    pub fn new(bytes: &'a [u8]) -> Machine<'a> {
+    pub fn new(bytes: &'a [u8], has_code: bool) -> Machine<'a> {
         Machine {
             bytes,
+            has_code,
             at: 0,
             objects: Vec::new(),
             stack: Vec::new(),
@@ -139,7 +142,11 @@ impl<'a> Machine<'a> {
             // GLOBAL, STACK_GLOBAL
             b'c' => {
                 let (module, name) = (self.line()?, self.line()?);
-                self.push(Object::Callable(Callable::find(module, name)?));
+                self.push(Object::Callable(Callable::find(
+                    module,
+                    name,
+                    self.has_code,
+                )?));
             }
             0x93 => {
                 let names = self.last(2)?;
@@ -148,8 +155,14 @@ impl<'a> Machine<'a> {
                 else {
                     return Err(self.senseless());
                 };
-                self.push(Object::Callable(Callable::find(module, name)?));
+                self.push(Object::Callable(Callable::find(
+                    module,
+                    name,
+                    self.has_code,
+                )?));
             }
+            // NEWOBJ
+            0x81 if self.has_code => self.instance()?,
             // BINPERSID, REDUCE, BUILD
             b'Q' => self.persistent()?,
             b'R' => self.call()?,
@@ -361,13 +374,29 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Attributes for the dictionary on top of the stack, which
-    /// `Module.state_dict` gives one; nothing needs them.
+    /// An object without attributes.
+    fn instance(&mut self) -> Result<(), PickleError> {
+        let made = self.last(2)?;
+        match (self.get(made[0]), self.get(made[1])) {
+            (Object::Callable(Callable::Class), Object::Tuple(none)) if none.is_empty() => {
+                self.push(Object::Instance(None));
+                Ok(())
+            }
+            _ => Err(self.senseless()),
+        }
+    }
+
+    /// Attributes for the object on top of the stack, or for a dictionary, which
+    /// `Module.state_dict` gives one; nothing needs the latter.
     fn build(&mut self) -> Result<(), PickleError> {
-        self.pop()?;
+        let state = self.pop()?;
         let top = self.top()?;
-        match self.get(top) {
+        match &mut self.objects[top.0 as usize] {
             Object::Dict(_) => Ok(()),
+            Object::Instance(attributes @ None) => {
+                *attributes = Some(state);
+                Ok(())
+            }
             _ => Err(self.senseless()),
         }
     }

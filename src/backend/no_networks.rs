@@ -1,6 +1,7 @@
-//! The place of `network.rs` in a program that is built without libtorch.
+//! The place of `networks.rs` in a program that is built without libtorch.
 
-use super::{Backend, BackendOptions, DeviceChoice, LoadError, NetworkOptions, Precision};
+use super::load::LoadError;
+use crate::nn::{Backend, BackendOptions, DeviceChoice, NetworkOptions, Precision};
 use std::sync::Arc;
 
 /// Why a network cannot be used.

@@ -1,10 +1,10 @@
-//! Tensors of a checkpoint: views of numbers that lie in its archive.
+//! Tensors of an archive: views of numbers that lie in it.
 
 use tch::{Kind, Tensor};
 
 /// Numbers of one type, an entry of the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Storage<'a> {
+pub(crate) struct Storage<'a> {
     pub kind: Kind,
     /// The entry's name in the folder `data`.
     pub key: &'a str,
@@ -18,7 +18,7 @@ pub(super) const MOST_DIMENSIONS: usize = 8;
 /// A tensor: which numbers of its storage it shows, and in which shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct View<'a> {
-    pub(super) storage: Storage<'a>,
+    pub storage: Storage<'a>,
     offset: usize,
     shape: Vec<i64>,
     strides: Vec<usize>,
@@ -71,7 +71,7 @@ impl<'a> View<'a> {
 
     /// The tensor, from the bytes of its storage; `None` if they are fewer than
     /// promised or libtorch refuses.
-    pub(super) fn tensor(&self, bytes: &[u8]) -> Option<Tensor> {
+    pub fn tensor(&self, bytes: &[u8]) -> Option<Tensor> {
         let width = self.kind().elt_size_in_bytes();
         if bytes.len() != self.storage.len.checked_mul(width)? {
             return None;

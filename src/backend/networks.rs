@@ -1,18 +1,21 @@
 //! Networks in memory, and the backends around them.
 
-use super::torch::{self, TorchBackend};
-use super::{
-    Backend, BackendOptions, BuiltIn, CodePolicy, DeviceChoice, LoadError, Metadata,
-    NetworkOptions, Precision, Service,
-};
+use super::load::LoadError;
+use super::opened;
+use super::sequence::{self, SequenceBackend};
 use crate::bounded;
+use crate::nn::torch::{self, TorchBackend};
+use crate::nn::{
+    Backend, BackendError, BackendOptions, Batch, BuiltIn, CodePolicy, DeviceChoice, Evaluations,
+    Metadata, NetworkOptions, Precision, Properties, Service,
+};
 use clap::ValueEnum;
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use tch::Device;
 
-pub use torch::NetworkError;
+pub use crate::nn::torch::NetworkError;
 
 /// The network that the program was built with, if any: the file that
 /// nets/default names.
@@ -26,23 +29,66 @@ const LARGEST_FILE: u64 = 4 << 30;
 
 /// A network, loaded on each of its devices; never none.
 #[derive(Debug)]
-pub(super) struct Networks(Vec<TorchBackend>);
+pub(super) struct Networks(Vec<Loaded>);
+
+/// A network on a device.
+#[derive(Clone, Debug)]
+enum Loaded {
+    /// It evaluates positions.
+    Positions(Box<TorchBackend>),
+    /// It reads games, move by move.
+    Moves(SequenceBackend),
+}
+
+impl Loaded {
+    fn device(&self) -> Device {
+        match self {
+            Loaded::Positions(network) => network.device(),
+            Loaded::Moves(network) => network.device(),
+        }
+    }
+
+    /// As `options` ask, for so many threads; 0 leaves their number to it.
+    fn with(self, options: &BackendOptions, threads: usize) -> Loaded {
+        match self {
+            Loaded::Positions(network) => {
+                let network = network.with_optimism(options.optimism);
+                Loaded::Positions(Box::new(network.with_threads(threads)))
+            }
+            moves => moves,
+        }
+    }
+}
+
+impl Backend for Loaded {
+    fn properties(&self) -> &Properties {
+        match self {
+            Loaded::Positions(network) => network.properties(),
+            Loaded::Moves(network) => network.properties(),
+        }
+    }
+
+    fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+        match self {
+            Loaded::Positions(network) => network.evaluate(batch, out),
+            Loaded::Moves(network) => network.evaluate(batch, out),
+        }
+    }
+}
 
 impl Networks {
     pub(super) fn load(options: &NetworkOptions) -> Result<Networks, LoadError> {
         let devices = options.devices.iter();
         devices
-            .map(|device| load_on(options, device))
+            .map(|device| load(options, device))
             .collect::<Result<_, _>>()
             .map(Networks)
     }
 
     /// The backend that `options` ask for, but for its cache.
     pub(super) fn backend(&self, options: &BackendOptions) -> Arc<dyn Backend> {
-        let mut networks = self.0.iter().map(|network| {
-            let network = network.clone().with_optimism(options.optimism);
-            network.with_threads(options.threads)
-        });
+        let networks = self.0.iter();
+        let mut networks = networks.map(|network| network.clone().with(options, options.threads));
         if self.is_single_cpu()
             && let Some(network) = networks.next()
         {
@@ -60,8 +106,8 @@ impl Networks {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
-        let network = self.0[0].clone().with_optimism(options.optimism);
-        let networks = std::iter::repeat_n(network.with_threads(1), servers);
+        let network = self.0[0].clone().with(options, 1);
+        let networks = std::iter::repeat_n(network, servers);
         Arc::new(Service::new(networks, self.largest_batch()))
     }
 
@@ -93,13 +139,28 @@ pub fn load_network(options: &NetworkOptions) -> Result<TorchBackend, LoadError>
 }
 
 fn load_on(options: &NetworkOptions, device: DeviceChoice) -> Result<TorchBackend, LoadError> {
-    let net = options.net.as_deref();
-    let file = match (net, options.built_in) {
-        (None, BuiltIn::Human) => HUMAN.map(Cow::Borrowed).ok_or(LoadError::NoHumanBuiltIn)?,
-        _ => read_network(net)?,
-    };
-    TorchBackend::new(&file, options.code, device, options.precision, 0)
-        .map_err(|source| unusable(net, source))
+    let file = network_file(options)?;
+    opened::open(&file, options.code, device, options.precision, 0)
+        .map_err(|source| unusable(options.net.as_deref(), source))
+}
+
+/// Loads a network of any kind that can be played.
+fn load(options: &NetworkOptions, device: DeviceChoice) -> Result<Loaded, LoadError> {
+    let file = network_file(options)?;
+    let failed = |source| unusable(options.net.as_deref(), source);
+    match sequence::open(&file, options.code, device, options.precision).map_err(failed)? {
+        Some(network) => Ok(Loaded::Moves(network)),
+        None => opened::open(&file, options.code, device, options.precision, 0)
+            .map(|network| Loaded::Positions(Box::new(network)))
+            .map_err(failed),
+    }
+}
+
+fn network_file(options: &NetworkOptions) -> Result<Cow<'static, [u8]>, LoadError> {
+    match (options.net.as_deref(), options.built_in) {
+        (None, BuiltIn::Human) => HUMAN.map(Cow::Borrowed).ok_or(LoadError::NoHumanBuiltIn),
+        (net, _) => read_network(net),
+    }
 }
 
 /// What a network says of itself, once it has been checked; `None` is the
@@ -140,9 +201,10 @@ fn unusable(net: Option<&Path>, source: NetworkError) -> LoadError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::{Loader, load, load_for_many};
     use crate::nn::tests::{assert_same, positions};
     use crate::nn::torch::tiny;
-    use crate::nn::{DeviceChoice, Loader, Precision, load, load_for_many};
+    use crate::nn::{DeviceChoice, Precision};
 
     fn options(net: Option<&Path>) -> BackendOptions {
         BackendOptions {

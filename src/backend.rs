@@ -1,0 +1,25 @@
+//! From what a user asks for to what evaluates positions.
+//!
+//! A network of a family known here plays as it [opens](open): by its family's own code,
+//! with weights packed for the processor's kernels. Its file's TorchScript runs on CUDA,
+//! and on the CPU for graphs of other programs.
+
+mod load;
+#[cfg(feature = "torch")]
+mod networks;
+#[cfg(not(feature = "torch"))]
+#[path = "backend/no_networks.rs"]
+mod networks;
+#[cfg(feature = "torch")]
+mod opened;
+#[cfg(feature = "torch")]
+mod sequence;
+
+pub use load::{LoadError, Loader, load, load_for_many};
+pub use networks::{NetworkError, formats};
+#[cfg(feature = "torch")]
+pub use networks::{describe, load_network, read_network};
+#[cfg(feature = "torch")]
+pub(crate) use opened::Opened;
+#[cfg(feature = "torch")]
+pub use opened::open;

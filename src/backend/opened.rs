@@ -1,0 +1,102 @@
+//! Network files as they are played.
+
+use crate::network::{self, ArchitectureConfig, Network};
+use crate::nn::torch::{self, Module, NetworkError, Numbers, Program, TorchBackend, TorchError};
+use crate::nn::{CodePolicy, DeviceChoice, Metadata, Precision};
+use std::sync::Arc;
+use tch::Device;
+
+/// Makes a network file ready to play on a device; `threads` will call at once, 0 leaves
+/// their number to the backend.
+///
+/// On the CPU a network of a family known here runs by that family's own code, and none
+/// of its file's. Elsewhere, and of other families, the file's TorchScript runs, which
+/// may bring code as the policy says.
+///
+/// # Errors
+/// [`NetworkError`] if the file is no network, or cannot run there.
+pub fn open(
+    file: &[u8],
+    policy: CodePolicy,
+    device: DeviceChoice,
+    precision: Precision,
+    threads: usize,
+) -> Result<TorchBackend, NetworkError> {
+    let (device, formats) = torch::resolve(device, precision)?;
+    let opened = Opened::new(file, policy, device)?;
+    let backend = match formats[..] {
+        [numbers] => {
+            let metadata = opened.metadata.clone();
+            TorchBackend::of_program(opened.into_program(numbers)?, &metadata, device, numbers)?
+        }
+        _ => TorchBackend::fastest(file, &opened.metadata, device, &formats, |numbers| {
+            opened.program(numbers)
+        })?,
+    };
+    Ok(backend.with_threads(threads))
+}
+
+/// A network file, opened for a device.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// What it says of itself.
+    pub metadata: Metadata,
+    device: Device,
+    source: Source,
+}
+
+/// What evaluates positions.
+#[derive(Debug)]
+enum Source {
+    /// The code of a family known here.
+    Family(Box<Network>),
+    /// That of the file.
+    Script(Module),
+}
+
+impl Opened {
+    /// Opens a file for a device; see [`open`].
+    pub fn new(file: &[u8], policy: CodePolicy, device: Device) -> Result<Opened, NetworkError> {
+        let opened = |metadata, source| Opened {
+            metadata,
+            device,
+            source,
+        };
+        if device == Device::Cpu && is_of_a_family(file) {
+            let (metadata, tensors) = torch::contents(file, policy)?;
+            if let Ok(network) = Network::from_tensors(&metadata, tensors) {
+                return Ok(opened(metadata, Source::Family(Box::new(network))));
+            }
+        }
+        let (module, metadata) = torch::open(file, policy)?;
+        Ok(opened(metadata, Source::Script(module)))
+    }
+
+    /// The network in these numbers.
+    pub fn program(&self, numbers: Numbers) -> Result<Arc<dyn Program>, NetworkError> {
+        Ok(match &self.source {
+            Source::Family(network) => {
+                let frozen = network.freeze(numbers);
+                Arc::new(frozen.map_err(|error| TorchError::new(&error.to_string()))?)
+            }
+            Source::Script(module) => Arc::new(module.copy()?.freeze(self.device, numbers.kind)?),
+        })
+    }
+
+    /// The same without a copy of what the file holds.
+    pub fn into_program(self, numbers: Numbers) -> Result<Arc<dyn Program>, NetworkError> {
+        match self.source {
+            Source::Script(module) => Ok(Arc::new(module.freeze(self.device, numbers.kind)?)),
+            Source::Family(_) => self.program(numbers),
+        }
+    }
+}
+
+/// Whether a file states an architecture whose code is ours; not so graphs.
+fn is_of_a_family(file: &[u8]) -> bool {
+    let config = network::architecture(file);
+    config.is_ok_and(|config| !matches!(config, ArchitectureConfig::Onnx { .. }))
+}
+
+#[cfg(test)]
+mod tests;

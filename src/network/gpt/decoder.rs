@@ -1,0 +1,176 @@
+//! Games that are read side by side, move by move.
+
+use super::{Gpt, Next, Sequences};
+use crate::chess::Ratings;
+use crate::network::blocks::KvCache;
+use crate::network::parameters::Weights;
+use shakmaty::{Color, KnownOutcome};
+use tch::{Kind, Tensor};
+
+/// Tokens that a cache has room for at first.
+const ROOM: i64 = 128;
+
+/// What is known of a game besides its moves, or wished of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Conditions {
+    /// The players' ratings.
+    pub ratings: Ratings,
+    /// How it is to end.
+    pub result: Option<KnownOutcome>,
+}
+
+impl Conditions {
+    /// The ratings of B games as a network reads them, f32 [B, 1, 2].
+    pub fn ratings(games: &[Conditions]) -> Tensor {
+        let ratings = games.iter().flat_map(|game| {
+            let Ratings { white, black } = game.ratings;
+            [white, black].map(|rating| f32::from(rating.unwrap_or(0)))
+        });
+        Tensor::from_slice(&ratings.collect::<Vec<f32>>()).view([-1, 1, 2])
+    }
+
+    /// The results of B games as a network reads them, i64 [B, 1].
+    pub fn results(games: &[Conditions]) -> Tensor {
+        let results = games.iter().map(|game| match game.result {
+            None => 0i64,
+            Some(KnownOutcome::Decisive { winner }) => match winner {
+                Color::White => 1,
+                Color::Black => 3,
+            },
+            Some(KnownOutcome::Draw) => 2,
+        });
+        Tensor::from_slice(&results.collect::<Vec<i64>>()).view([-1, 1])
+    }
+}
+
+/// Games that a network reads side by side. Each move costs one token, however long the
+/// game is. Shorter games begin with filling that nobody looks at.
+#[derive(Debug)]
+pub struct Decoder<'a> {
+    gpt: &'a Gpt,
+    weights: &'a Weights,
+    /// The vectors of all tokens.
+    table: Tensor,
+    cache: KvCache,
+    /// Tokens of filling before each game.
+    filling: Vec<i64>,
+    ratings: Tensor,
+    results: Tensor,
+}
+
+impl<'a> Decoder<'a> {
+    /// Reads the tokens of each game so far, of at least one each, with its conditions;
+    /// what follows them, [B, 1, …].
+    #[must_use]
+    pub fn start(
+        gpt: &'a Gpt,
+        weights: &'a Weights,
+        games: &[(&[u16], Conditions)],
+    ) -> (Decoder<'a>, Next) {
+        let (mut decoder, tokens) = Decoder::new(gpt, weights, games);
+        let features = decoder.read(&tokens);
+        let last = features.narrow(1, tokens.size()[1] - 1, 1);
+        (decoder, gpt.next(weights, &last))
+    }
+
+    /// Features [B, T, width] of the tokens of each game, of at least one each: the last
+    /// ones of each row, where T is the length of the longest game.
+    pub fn features(gpt: &'a Gpt, weights: &'a Weights, games: &[(&[u16], Conditions)]) -> Tensor {
+        let (decoder, tokens) = Decoder::new(gpt, weights, games);
+        gpt.read(weights, &decoder.table, &decoder.sequences(&tokens), None)
+    }
+
+    /// A decoder that has read nothing, and the games' tokens with their filling.
+    fn new(
+        gpt: &'a Gpt,
+        weights: &'a Weights,
+        games: &[(&[u16], Conditions)],
+    ) -> (Decoder<'a>, Tensor) {
+        let device = weights.tensors()[0].device();
+        let longest = games.iter().map(|(tokens, _)| tokens.len()).max();
+        let longest = longest.unwrap_or(0) as i64;
+        let filling: Vec<i64> = games
+            .iter()
+            .map(|(tokens, _)| longest - tokens.len() as i64)
+            .collect();
+        let padding = i64::from(gpt.vocabulary.padding());
+        let rows = games
+            .iter()
+            .zip(&filling)
+            .flat_map(|((tokens, _), &count)| {
+                let filling = std::iter::repeat_n(padding, count as usize);
+                filling.chain(tokens.iter().map(|&token| i64::from(token)))
+            });
+        let rows: Vec<i64> = rows.collect();
+        let tokens = Tensor::from_slice(&rows).view([-1, longest]);
+        let conditions: Vec<Conditions> = games.iter().map(|&(_, of)| of).collect();
+        let decoder = Decoder {
+            gpt,
+            weights,
+            table: gpt.tokens.table(weights),
+            cache: gpt.cache(weights, games.len() as i64, longest.max(ROOM)),
+            filling,
+            ratings: Conditions::ratings(&conditions).to_device(device),
+            results: Conditions::results(&conditions).to_device(device),
+        };
+        (decoder, tokens.to_device(device))
+    }
+
+    /// Reads one more token of each game; what follows it, [B, 1, …].
+    pub fn step(&mut self, tokens: &[u16]) -> Next {
+        let tokens: Vec<i64> = tokens.iter().map(|&token| i64::from(token)).collect();
+        let tokens = Tensor::from_slice(&tokens).unsqueeze(1);
+        let features = self.read(&tokens.to_device(self.ratings.device()));
+        self.gpt.next(self.weights, &features)
+    }
+
+    /// Goes on with the games of these numbers alone, in this order.
+    pub fn keep(&mut self, games: &[usize]) {
+        let numbers: Vec<i64> = games.iter().map(|&game| game as i64).collect();
+        let numbers = Tensor::from_slice(&numbers).to_device(self.ratings.device());
+        self.cache.select(&numbers);
+        self.ratings = self.ratings.index_select(0, &numbers);
+        self.results = self.results.index_select(0, &numbers);
+        self.filling = games.iter().map(|&game| self.filling[game]).collect();
+    }
+
+    /// Reads tokens i64 [B, T] behind those in the cache.
+    fn read(&mut self, tokens: &Tensor) -> Tensor {
+        let sequences = self.sequences(tokens);
+        let past = Some(&mut self.cache as _);
+        self.gpt.read(self.weights, &self.table, &sequences, past)
+    }
+
+    /// Tokens i64 [B, T] behind those in the cache, as the network reads them.
+    fn sequences(&self, tokens: &Tensor) -> Sequences {
+        let (past, new) = (self.cache.len(), tokens.size()[1]);
+        let device = tokens.device();
+        let filling = Tensor::from_slice(&self.filling)
+            .unsqueeze(1)
+            .to_device(device);
+        let columns = |from, to| Tensor::arange_start(from, to, (Kind::Int64, device));
+        let places = columns(past, past + new);
+        Sequences {
+            tokens: tokens.shallow_clone(),
+            positions: (places.unsqueeze(0) - &filling).clamp_min(0),
+            ratings: self.ratings.shallow_clone(),
+            results: self.results.shallow_clone(),
+            mask: self.mask(&places, &columns(0, past + new), &filling),
+        }
+    }
+
+    /// Which of all columns each of the new `places` may see; none is needed without
+    /// filling.
+    fn mask(&self, places: &Tensor, columns: &Tensor, filling: &Tensor) -> Option<Tensor> {
+        if self.filling.iter().all(|&count| count == 0) {
+            return None;
+        }
+        let [places, columns] = [places.view([1, 1, -1, 1]), columns.view([1, 1, 1, -1])];
+        let is_before = columns.le_tensor(&places);
+        // Filling sees itself, for what sees nothing is no number.
+        let is_seen = columns
+            .ge_tensor(&filling.view([-1, 1, 1, 1]))
+            .logical_or(&columns.eq_tensor(&places));
+        Some(is_before.logical_and(&is_seen))
+    }
+}

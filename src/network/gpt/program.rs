@@ -1,0 +1,191 @@
+//! What the file of a GPT over moves runs.
+//!
+//! `forward` reads whole games. `step` reads one more token of each, with the keys and
+//! values of those before it, [layers, B, heads, S, head width], and returns those with
+//! its own: a first step takes S = 0.
+
+use super::{Gpt, Next, Sequences};
+use crate::network::blocks::KeyValues;
+use crate::network::parameters::Weights;
+use crate::network::program::Program;
+use crate::nn::metadata::{DataType, Dimension, EncoderSpec, FORWARD, STEP, TensorSpec};
+use crate::nn::torch::TracedMethod;
+use tch::{Device, Kind, Tensor};
+
+/// Games, tokens and earlier tokens of the traces.
+const EXAMPLE: [i64; 3] = [2, 5, 3];
+
+pub(super) fn program(gpt: &Gpt) -> Program<'_> {
+    Program {
+        encoder: EncoderSpec::Moves {
+            context: gpt.config.context as u32,
+        },
+        methods: vec![forward(gpt), step(gpt)],
+    }
+}
+
+fn forward(gpt: &Gpt) -> TracedMethod<'_> {
+    let [games, tokens, _] = EXAMPLE;
+    let (conditions, examples) = conditions();
+    let mut inputs = vec![tensor("tokens", DataType::I64, &["B", "T"])];
+    inputs.extend(conditions);
+    let mut example = vec![integers([games, tokens])];
+    example.extend(examples);
+    TracedMethod {
+        name: FORWARD,
+        inputs,
+        outputs: next(gpt, "T"),
+        example,
+        run: Box::new(|weights, arguments| {
+            let [tokens, ratings, results] = arguments else {
+                return Vec::new();
+            };
+            let weights = weights_of(weights);
+            let sequences = Sequences {
+                ratings: ratings.shallow_clone(),
+                results: results.shallow_clone(),
+                ..Sequences::of_tokens(tokens.shallow_clone())
+            };
+            let features = gpt.features(&weights, &sequences, None);
+            returned(gpt.next(&weights, &features))
+        }),
+    }
+}
+
+fn step(gpt: &Gpt) -> TracedMethod<'_> {
+    let [games, _, past] = EXAMPLE;
+    let (heads, width) = (gpt.config.heads, gpt.config.width / gpt.config.heads);
+    let layers = gpt.layers.len() as i64;
+    let (conditions, examples) = conditions();
+    let cached = |name: &str| TensorSpec {
+        name: name.to_owned(),
+        dtype: DataType::F32,
+        shape: vec![
+            Dimension::Fixed(layers),
+            Dimension::batch(),
+            Dimension::Fixed(heads),
+            Dimension::Symbol("S".to_owned()),
+            Dimension::Fixed(width),
+        ],
+    };
+    let mut inputs = vec![
+        tensor("token", DataType::I64, &["B", "1"]),
+        tensor("position", DataType::I64, &["B", "1"]),
+    ];
+    inputs.extend(conditions);
+    inputs.extend(["keys", "values"].map(cached));
+    let mut example = vec![integers([games, 1]), integers([games, 1])];
+    example.extend(examples);
+    let zeros = || {
+        Tensor::zeros(
+            [layers, games, heads, past, width],
+            (Kind::Float, Device::Cpu),
+        )
+    };
+    example.extend([zeros(), zeros()]);
+    let mut outputs = next(gpt, "1");
+    outputs.extend(["all_keys", "all_values"].map(cached));
+    TracedMethod {
+        name: STEP,
+        inputs,
+        outputs,
+        example,
+        run: Box::new(|weights, arguments| {
+            let [token, position, ratings, results, keys, values] = arguments else {
+                return Vec::new();
+            };
+            let weights = weights_of(weights);
+            let sequences = Sequences {
+                tokens: token.shallow_clone(),
+                positions: position.shallow_clone(),
+                ratings: ratings.shallow_clone(),
+                results: results.shallow_clone(),
+                mask: None,
+            };
+            let mut earlier = Concatenated {
+                earlier: [keys.unbind(0), values.unbind(0)],
+                all: [Vec::new(), Vec::new()],
+            };
+            let table = gpt.tokens.table(&weights);
+            let features = gpt.read(&weights, &table, &sequences, Some(&mut earlier));
+            let all = earlier.all.map(|layers| Tensor::stack(&layers, 0));
+            let mut outputs = returned(gpt.next(&weights, &features));
+            outputs.extend(all);
+            outputs
+        }),
+    }
+}
+
+/// Keys and values that are handed in and out.
+struct Concatenated {
+    /// Keys and values of each layer, [B, heads, S, head width].
+    earlier: [Vec<Tensor>; 2],
+    /// The same with those of the new token.
+    all: [Vec<Tensor>; 2],
+}
+
+impl KeyValues for Concatenated {
+    /// A first step sees all too: itself.
+    fn past(&self) -> i64 {
+        1
+    }
+
+    fn extend(&mut self, layer: usize, key: &Tensor, value: &Tensor) -> (Tensor, Tensor) {
+        let mut joined = |index: usize, new: &Tensor| {
+            let all = Tensor::cat(&[&self.earlier[index][layer], new], 2);
+            self.all[index].push(all.shallow_clone());
+            all
+        };
+        (joined(0, key), joined(1, value))
+    }
+
+    fn grow(&mut self, _new: i64) {}
+}
+
+/// What is known of games besides their tokens, with examples.
+fn conditions() -> ([TensorSpec; 2], [Tensor; 2]) {
+    let games = EXAMPLE[0];
+    let specs = [
+        tensor("ratings", DataType::F32, &["B", "1", "2"]),
+        tensor("results", DataType::I64, &["B", "1"]),
+    ];
+    let ratings = Tensor::full([games, 1, 2], 1500.0, (Kind::Float, Device::Cpu));
+    (specs, [ratings, integers([games, 1])])
+}
+
+/// What comes next, at each of so many tokens.
+fn next(gpt: &Gpt, tokens: &str) -> Vec<TensorSpec> {
+    let logits = |name: &str, classes: i64| {
+        let mut spec = tensor(name, DataType::F32, &["B", tokens]);
+        spec.shape.push(Dimension::Fixed(classes));
+        spec
+    };
+    let outcome = gpt.outcome.as_ref().map(|_| logits("outcome", 3));
+    let tokens = logits("next", gpt.vocabulary.size() as i64);
+    [tokens].into_iter().chain(outcome).collect()
+}
+
+/// A tensor of sizes that are numbers or names.
+fn tensor(name: &str, dtype: DataType, shape: &[&str]) -> TensorSpec {
+    let size = |size: &&str| match size.parse() {
+        Ok(size) => Dimension::Fixed(size),
+        Err(_) => Dimension::Symbol((*size).to_owned()),
+    };
+    TensorSpec {
+        name: name.to_owned(),
+        dtype,
+        shape: shape.iter().map(size).collect(),
+    }
+}
+
+fn returned(next: Next) -> Vec<Tensor> {
+    [next.tokens].into_iter().chain(next.outcome).collect()
+}
+
+fn integers(shape: [i64; 2]) -> Tensor {
+    Tensor::zeros(shape, (Kind::Int64, Device::Cpu))
+}
+
+fn weights_of(tensors: &[Tensor]) -> Weights {
+    Weights::new(tensors.iter().map(Tensor::shallow_clone).collect())
+}

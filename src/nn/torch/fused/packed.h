@@ -1,0 +1,48 @@
+// Weights as kernels want them, packed once for many calls.
+#pragma once
+
+#include "autograd.h"
+
+namespace tessera::fused {
+
+// Whether layers with these inputs can multiply in int8.
+inline bool fit_int8(at::IntArrayRef inputs) {
+  return std::all_of(inputs.begin(), inputs.end(), [](int64_t width) {
+    return width % kQuantisedMultiple == 0 && width <= kQuantisedMost;
+  });
+}
+
+// The kernels for tokens of this type; with layers in int8 where wanted, if their `inputs`
+// allow it.
+inline const Kernels& kernels_for(at::ScalarType type, bool int8, at::IntArrayRef inputs) {
+  return kernels_for(type, int8 && fit_int8(inputs));
+}
+
+// Packs the weights of a block by one of Kernels' functions.
+template <typename Block>
+at::Tensor pack_by(int64_t (*by)(const Block&, void*), const Block& block) {
+  at::Tensor out = at::empty({by(block, nullptr)}, at::kByte);
+  by(block, out.mutable_data_ptr());
+  return out;
+}
+
+// Where packed weights lie.
+template <typename Block>
+const void* packed(int64_t (*by)(const Block&, void*), const Block& block,
+                   const at::Tensor& weights) {
+  TORCH_CHECK(weights.is_cpu() && weights.scalar_type() == at::kByte &&
+                  weights.is_contiguous() && weights.numel() == by(block, nullptr),
+              "weights packed for other kernels");
+  return weights.const_data_ptr();
+}
+
+// So many inputs of a function, contiguous; absent ones stay undefined.
+inline std::vector<at::Tensor> present(const at::Tensor* const* inputs, int64_t count) {
+  std::vector<at::Tensor> all;
+  for (int64_t place = 0; place < count; ++place) {
+    all.push_back(inputs[place] == nullptr ? at::Tensor() : *inputs[place]);
+  }
+  return contiguous(all);
+}
+
+}  // namespace tessera::fused

@@ -1,0 +1,118 @@
+//! Games that people began and chance goes on with.
+//!
+//! Who reads only good games learns moves by habit. Random moves bring positions where
+//! nothing but the rules helps: pieces that hang, kings that run, checks from everywhere.
+//! A game keeps its length, so that it costs what it did.
+
+use crate::chess::Game;
+use crate::data::examples::GameTokens;
+use crate::data::sample::Wdl;
+use crate::encode::{GameEnd, Token, Vocabulary};
+use rand::Rng;
+use shakmaty::{Color, Position};
+
+/// The game up to a random ply, then random legal moves, up to the end of the game or to
+/// as many tokens as it had.
+pub(super) fn wander(
+    game: &GameTokens,
+    vocabulary: &Vocabulary,
+    random: &mut impl Rng,
+) -> GameTokens {
+    let plies = game.tokens[1..]
+        .iter()
+        .take_while(|&&token| matches!(vocabulary.read(token), Some(Token::Move(_))))
+        .count();
+    let kept = random.random_range(0..=plies);
+    let mut tokens = game.tokens[..=kept].to_vec();
+    let mut played = Game::default();
+    for &token in &tokens[1..] {
+        match vocabulary.legal_move(played.position(), token) {
+            Some(mv) => played.play(mv),
+            None => return game.clone(),
+        }
+    }
+    let mut result = None;
+    while tokens.len() < game.tokens.len() {
+        let position = played.position();
+        if let Some(outcome) = position.outcome().known() {
+            let winner = outcome.winner();
+            tokens.push(vocabulary.end(GameEnd::new(winner, position.is_checkmate())));
+            result = Some(match winner {
+                Some(Color::White) => Wdl::Win,
+                Some(Color::Black) => Wdl::Loss,
+                None => Wdl::Draw,
+            });
+            break;
+        }
+        let moves = position.legal_moves();
+        let mv = moves[random.random_range(0..moves.len())];
+        // A vocabulary that was collected from games may lack it.
+        let Some(token) = vocabulary.token(position, mv) else {
+            break;
+        };
+        tokens.push(token);
+        played.play(mv);
+    }
+    GameTokens {
+        tokens,
+        ratings: game.ratings,
+        result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
+    const MOVES: &str = "e2e4 e7e5 g1f3 b8c6 f1b5 a7a6 b5a4 g8f6 e1g1";
+
+    fn game() -> GameTokens {
+        let vocabulary = Vocabulary::Uci;
+        let token = |text: &str| {
+            (0..vocabulary.moves() as u16)
+                .find(|&it| vocabulary.text(it).as_deref() == Some(text))
+                .unwrap()
+        };
+        let moves = MOVES.split(' ').map(token);
+        let end = vocabulary.end(GameEnd::WhiteWins);
+        GameTokens {
+            tokens: std::iter::once(vocabulary.start())
+                .chain(moves)
+                .chain([end])
+                .collect(),
+            ratings: [1500, 1600],
+            result: Some(Wdl::Win),
+        }
+    }
+
+    #[test]
+    fn games_leave_their_course_and_stay_legal() {
+        let (vocabulary, whole) = (Vocabulary::Uci, game());
+        let mut courses = std::collections::HashSet::new();
+        for seed in 0..200 {
+            let random = &mut Xoshiro256PlusPlus::seed_from_u64(seed);
+            let changed = wander(&whole, &vocabulary, random);
+            assert!(changed.tokens.len() <= whole.tokens.len());
+            let mut played = Game::default();
+            for &token in &changed.tokens[1..] {
+                match vocabulary.read(token).unwrap() {
+                    Token::Move(_) => {
+                        let mv = vocabulary.legal_move(played.position(), token).unwrap();
+                        played.play(mv);
+                    }
+                    Token::End(end) => {
+                        assert_eq!(end.is_mate(), played.position().is_checkmate());
+                        assert!(played.position().is_game_over());
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+            let shared = changed.tokens.iter().zip(&whole.tokens);
+            courses.insert(shared.take_while(|(one, other)| one == other).count());
+        }
+        // From the first move on, from the last, and from all between.
+        assert_eq!(courses.len(), 10, "{courses:?}");
+    }
+}

@@ -1,0 +1,182 @@
+//! `tessera generate` over its binary: games that any program reads, whole at any time.
+
+use super::{networks, random};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tessera::data::pgn::{open, parse_game, tag};
+use tessera::data::replay::main_line;
+use tessera::nn::torch::ExportPrecision;
+
+/// A network that knows nothing, in a folder of its own.
+pub fn newborn(folder: &Path) -> PathBuf {
+    let path = folder.join("newborn.pt");
+    let (_, config) = &networks()[0];
+    random(config).write(ExportPrecision::F32, &path).unwrap();
+    path
+}
+
+fn generate(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tessera"))
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .args(["generate", "--net", "newborn.pt"])
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn games(folder: &Path, arguments: &[&str]) -> Vec<String> {
+    let output = generate(folder, arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let games = text.split("\n\n[").filter(|game| !game.trim().is_empty());
+    games
+        .map(|game| match game.starts_with('[') {
+            true => game.to_owned(),
+            false => format!("[{game}"),
+        })
+        .collect()
+}
+
+fn tag_of(game: &str, name: &str) -> String {
+    tag(game, name).unwrap_or_default()
+}
+
+fn read(path: &Path) -> Vec<String> {
+    let games = open(path, |file| file).unwrap();
+    games
+        .map(|game| String::from_utf8(game.unwrap()).unwrap())
+        .collect()
+}
+
+#[test]
+fn games_are_standard_pgn_that_begins_as_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    newborn(folder.path());
+    let arguments = [
+        "--games",
+        "5",
+        "--opening",
+        "1. e4 c5 2. Nf3",
+        "--white-elo",
+        "1400",
+        "--black-elo",
+        "1900",
+        "--result",
+        "1-0",
+        "--seed",
+        "3",
+    ];
+    let written = games(folder.path(), &arguments);
+    assert_eq!(written.len(), 5);
+    for (number, game) in (1..).zip(&written) {
+        let game = main_line(&parse_game(game.as_bytes()).unwrap()).unwrap();
+        let opening = game.plies()[1..4].iter().map(|ply| ply.played.unwrap());
+        let opening: Vec<_> = opening.map(|mv| game.format_move(mv)).collect();
+        assert_eq!(opening, ["e2e4", "c7c5", "g1f3"]);
+        let text = &written[number - 1];
+        for (name, expected) in [
+            ("WhiteElo", "1400"),
+            ("BlackElo", "1900"),
+            ("White", "random"),
+        ] {
+            assert_eq!(tag_of(text, name), expected);
+        }
+        assert_eq!(tag_of(text, "Round"), number.to_string());
+        let ended = tag_of(text, "Termination") == "normal";
+        assert_eq!(tag_of(text, "Result") != "*", ended, "{text}");
+    }
+    assert_eq!(written, games(folder.path(), &arguments));
+    // Each game depends on the seed and its number alone.
+    let few = games(folder.path(), &[&arguments[..], &["--batch", "2"]].concat());
+    assert_eq!(written, few);
+}
+
+#[test]
+fn without_the_mask_games_end_with_what_is_illegal() {
+    let folder = tempfile::tempdir().unwrap();
+    newborn(folder.path());
+    let written = games(folder.path(), &["--games", "20", "--raw"]);
+    let broken: Vec<&String> = written
+        .iter()
+        .filter(|game| tag_of(game, "Termination") == "rules infraction")
+        .collect();
+    assert!(broken.len() > 10, "{}", broken.len());
+    for game in broken {
+        assert!(
+            game.contains("{illegal: ") && game.trim_end().ends_with("} *"),
+            "{game}"
+        );
+    }
+}
+
+#[test]
+fn what_was_cut_off_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let net = newborn(folder.path());
+    let place = |name: &str| folder.path().join(name);
+    let write = |games: &str, output: &str| -> Value {
+        let output = generate(folder.path(), &["--games", games, "-o", output, "--json"]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    assert_eq!(write("6", "all.pgn.zst")["games"], 6);
+    assert_eq!(write("2", "some.pgn")["games"], 2);
+    assert_eq!(write("6", "some.pgn")["games"], 4);
+    assert_eq!(read(&place("all.pgn.zst")), read(&place("some.pgn")));
+    // A file of other games is left alone, and so is what is read.
+    let before = std::fs::read(place("some.pgn")).unwrap();
+    let other = generate(folder.path(), &["--seed", "1", "-o", "some.pgn"]);
+    assert!(!other.status.success());
+    assert_eq!(std::fs::read(place("some.pgn")).unwrap(), before);
+    let before = std::fs::read(&net).unwrap();
+    assert!(
+        !generate(folder.path(), &["-o", "newborn.pt"])
+            .status
+            .success()
+    );
+    assert_eq!(std::fs::read(&net).unwrap(), before);
+}
+
+#[test]
+fn mistakes_are_told_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    newborn(folder.path());
+    let place = |name: &str| folder.path().join(name);
+    std::fs::write(
+        place("study.pgn"),
+        "[FEN \"8/8/8/8/8/4k3/4p3/4K2R w K - 0 1\"]\n\n1. Rh2 *\n",
+    )
+    .unwrap();
+    let long = "Nf3 Nf6 Ng1 Ng8 ".repeat(9);
+    let xs = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/tessera-xs.pt");
+    let xs = xs.to_str().unwrap();
+    for (arguments, expected) in [
+        (&["--opening", "1. e4 Qd4"][..], "--opening"),
+        (&["--opening", "hello"], "--opening"),
+        (&["--opening", &long], "it reads up to 23 moves"),
+        (&["--pgn", "study.pgn"], "initial position"),
+        (&["--pgn", "none.pgn"], "none.pgn"),
+        (&["--white-elo", "9000"], "--white-elo"),
+        (&["--temperature=-1"], "--temperature"),
+        (&["--top-p", "2"], "--top-p"),
+        (&["--result", "2-0"], "--result"),
+        (&["--net", xs], "family gpt"),
+        (&["--net", "study.pgn"], "study.pgn"),
+        (&["-o", "none/games.pgn"], "none/games.pgn"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tessera"));
+        command.current_dir(folder.path()).arg("generate");
+        if arguments[0] != "--net" {
+            command.args(["--net", "newborn.pt"]);
+        }
+        let output = command.args(arguments).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{arguments:?}");
+        assert!(errors.contains(expected), "{arguments:?}: {errors}");
+        assert!(!errors.contains("panicked"), "{errors}");
+    }
+}

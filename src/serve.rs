@@ -35,8 +35,7 @@ pub use access::{Tokens, TokensError};
 pub use config::{Config, Limits};
 pub use openapi::openapi;
 
-use crate::error_report::one_line;
-use crate::nn::LoadError;
+use crate::backend::LoadError;
 use axum::Router;
 use state::State;
 use std::io;
@@ -83,7 +82,10 @@ pub fn run(config: Config, listening: impl FnOnce(SocketAddr)) -> Result<(), Ser
         .max_blocking_threads(config.limits.parallel + config.limits.evaluations + 8)
         .enable_all()
         .build()?;
-    runtime.block_on(serve(config, listening, &runtime))
+    let ended = runtime.block_on(serve(config, listening, &runtime));
+    // A network that is still being loaded is not waited for.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    ended
 }
 
 async fn serve(
@@ -129,10 +131,7 @@ async fn serve(
 /// Waits for the loading to fail, for ever if it succeeds.
 async fn failed(loading: tokio::task::JoinHandle<Result<(), LoadError>>) -> LoadError {
     match loading.await {
-        Ok(Err(error)) => {
-            tracing::error!("{}", one_line(&error));
-            error
-        }
+        Ok(Err(error)) => error,
         Ok(Ok(())) | Err(_) => std::future::pending().await,
     }
 }

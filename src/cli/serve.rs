@@ -2,7 +2,7 @@
 
 use super::options::SearchArguments;
 use super::output::print;
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -103,8 +103,7 @@ impl Arguments {
         let mut told = Ok(());
         serve::run(config, |address| {
             told = print(&format!("listening on http://{address}\n"));
-        })
-        .context("serve")?;
+        })?;
         told
     }
 }

@@ -280,11 +280,14 @@ pub(super) struct EvalAnswer {
     pub(super) asked: Asked,
     /// The network's name.
     pub(super) network: String,
-    /// Expected result, W − L, in −1…1.
-    pub(super) value: f32,
+    /// Expected result, W − L, in −1…1, where the network tells values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) value: Option<f32>,
     /// The same in centipawns, as chess programs show it.
-    pub(super) cp: i32,
-    pub(super) wdl: Wdl,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cp: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) wdl: Option<Wdl>,
     /// Plies to the end of the game, where the network says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) moves_left: Option<f32>,

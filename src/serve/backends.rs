@@ -1,6 +1,7 @@
 //! Backends that all players share, one for each network.
 
-use crate::nn::{Backend, BackendOptions, LoadError, load_for_many};
+use crate::backend::{LoadError, load_for_many};
+use crate::nn::{Backend, BackendOptions};
 use crate::player::Factory;
 use parking_lot::Mutex;
 use std::sync::Arc;

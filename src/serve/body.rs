@@ -30,7 +30,8 @@ fn check_headers(headers: &HeaderMap, limit: usize) -> Result<(), Problem> {
     if !kind.trim_start().starts_with("application/json") {
         return Err(Problem::no_json());
     }
-    let length = header(header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
+    let length: Option<usize> =
+        header(header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
     match length {
         Some(length) if length > limit => Err(Problem::too_large(limit)),
         _ => Ok(()),

@@ -8,6 +8,7 @@ use super::request::Question;
 use crate::agent::AgentKind;
 use crate::chess::Game;
 use crate::error_report::one_line;
+use crate::nn::BackendError;
 use crate::panics;
 use crate::play::{AgentError, Choice, Control, Report};
 use crate::player::{self, Listener, Player, PlayerError, Request, Setup};
@@ -225,14 +226,22 @@ impl Players {
 /// What an agent could not do.
 fn refused(error: &AgentError) -> Problem {
     let AgentError::Backend(error) = error;
-    backend_problem(error)
+    match error {
+        BackendError::NoValue(network) => {
+            let detail = format!(
+                "the network {network} tells no value of a position: ask `policy` or `human`"
+            );
+            Problem::field("agent", detail)
+        }
+        error => backend_problem(error),
+    }
 }
 
 /// Why a backend has no evaluation.
-pub(super) fn backend_problem(error: &crate::nn::BackendError) -> Problem {
+pub(super) fn backend_problem(error: &BackendError) -> Problem {
     match error {
         // The position is at fault, and the message says how.
-        crate::nn::BackendError::Unencodable(error) => Problem::field("fen", one_line(error)),
+        BackendError::Unencodable(error) => Problem::field("fen", one_line(error)),
         error => {
             tracing::error!("{}", one_line(error));
             Problem::internal(one_line(error))

@@ -132,11 +132,6 @@ impl Problem {
         )
     }
 
-    /// What is wrong, in words.
-    pub(super) fn detail(&self) -> &str {
-        &self.detail
-    }
-
     pub(super) fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }

@@ -327,3 +327,67 @@ impl Thinking {
         Ok(limits)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::body::parse;
+    use proptest::prelude::*;
+
+    /// A body that uses every field of a move.
+    const BODY: &str = r#"{"fen":"r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1","moves":["O-O","e8c8"],
+        "chess960":false,"agent":"human","elo":1500,"opponent_elo":1600,"temperature":0.5,
+        "seed":7,"limits":{"nodes":100,"movetime_ms":50,"depth":3,
+        "clock":{"time_ms":1000,"increment_ms":10,"moves_to_go":4},"moves":["Rf2","a1a2"]}}"#;
+
+    fn question(body: &[u8]) -> Result<Question, Problem> {
+        parse::<MoveRequest>(body)?.question(&Config::default())
+    }
+
+    #[test]
+    fn every_field_reaches_the_player() {
+        let asked = question(BODY.as_bytes()).unwrap_or_else(|problem| panic!("{problem:?}"));
+        assert_eq!(asked.settings.agent, AgentKind::Human);
+        let ratings = (asked.settings.self_elo, asked.settings.opponent_elo);
+        assert_eq!(ratings, (1500, 1600));
+        let search = &asked.settings.options.search;
+        assert_eq!((search.temperature, search.seed), (0.5, 7));
+        assert_eq!(asked.game.plies().len(), 3);
+        let limits = &asked.limits;
+        assert_eq!((limits.nodes, limits.depth), (Some(100), Some(3)));
+        assert_eq!(limits.move_time, Some(Duration::from_millis(50)));
+        assert_eq!(limits.search_moves.len(), 2);
+    }
+
+    #[test]
+    fn no_search_is_without_an_end() {
+        for (body, time) in [
+            ("{}", 1),
+            (r#"{"limits":{"nodes":5}}"#, 60),
+            (r#"{"limits":{"depth":5}}"#, 60),
+        ] {
+            let limits = question(body.as_bytes()).ok().unwrap().limits;
+            assert_eq!(limits.move_time, Some(Duration::from_secs(time)), "{body}");
+        }
+        let clock = r#"{"limits":{"clock":{"time_ms":99999999999}}}"#;
+        let limits = question(clock.as_bytes()).ok().unwrap().limits;
+        assert_eq!(limits.time, Some(Duration::from_secs(60)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_body_breaks_a_request(
+            place in 0..BODY.len(),
+            removed in 0..20usize,
+            added in prop::collection::vec(any::<u8>(), 0..6),
+        ) {
+            let mut body = BODY.as_bytes().to_vec();
+            let end = (place + removed).min(body.len());
+            body.splice(place..end, added);
+            let _ = question(&body);
+            let config = Config::default();
+            let _ = parse::<AnalyseRequest>(&body).map(|asked| asked.question(&config).is_ok());
+            let _ = parse::<EvalRequest>(&body).map(|asked| asked.question(&config).is_ok());
+        }
+    }
+}

@@ -80,9 +80,9 @@ fn answer(
     EvalAnswer {
         asked: Asked::of(game),
         network: properties.name.clone(),
-        value: value.q,
-        cp: centipawns(value.q),
-        wdl: value.wdl().into(),
+        value: properties.has_value.then_some(value.q),
+        cp: properties.has_value.then(|| centipawns(value.q)),
+        wdl: properties.has_value.then(|| value.wdl().into()),
         moves_left: properties.has_moves_left.then_some(value.moves_left),
         policy: policy
             .into_iter()

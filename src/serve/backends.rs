@@ -9,7 +9,10 @@ use std::sync::Arc;
 /// Loads a backend when it is first asked for, and keeps it. There are no more than the
 /// networks that the server's settings name.
 #[derive(Clone, Default)]
-pub(super) struct Backends(Arc<Mutex<Vec<(BackendOptions, Arc<dyn Backend>)>>>);
+pub(super) struct Backends(Arc<Mutex<Vec<Loaded>>>);
+
+/// What a backend was made from, and the backend.
+type Loaded = (BackendOptions, Arc<dyn Backend>);
 
 impl Backends {
     pub(super) fn get(&self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {

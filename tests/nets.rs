@@ -112,7 +112,7 @@ fn networks() -> PathBuf {
 }
 
 /// The networks that ship; the folder may hold others, which were imported.
-const SHIPPED: [&str; 3] = ["tessera-xs", "tessera-s", "tessera-human"];
+const SHIPPED: [&str; 4] = ["tessera-xs", "tessera-s", "tessera-human", "tessera-gpt"];
 
 /// Bytes that a network's file may have.
 const LARGEST: u64 = 16 << 20;

@@ -44,7 +44,9 @@ static GOOD: LazyLock<Records> = LazyLock::new(|| {
     let path = folder.path().join("network.pt");
     network().write(ExportPrecision::F32, &path).unwrap();
     let records = Records::read(&std::fs::read(path).unwrap());
-    records.replaced(METADATA, br#""family":"lc0""#, br#""family":"other""#)
+    let (family, other) = (br#""family":"lc0""#, br#""family":"own""#);
+    let records = records.replaced(METADATA, family, other);
+    records.replaced(DATA, family, other)
 });
 
 /// The network with more lines in `meta`.

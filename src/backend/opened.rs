@@ -13,6 +13,9 @@ use tch::Device;
 /// of its file's. Elsewhere, and of other families, the file's TorchScript runs, which
 /// may bring code as the policy says.
 ///
+/// On the CPU libtorch computes each call on its caller's thread alone, in the whole
+/// process from now on: two callers with a thread each are faster than one with two.
+///
 /// # Errors
 /// [`NetworkError`] if the file is no network, or cannot run there.
 pub fn open(
@@ -23,6 +26,10 @@ pub fn open(
     threads: usize,
 ) -> Result<TorchBackend, NetworkError> {
     let (device, formats) = torch::resolve(device, precision)?;
+    if device == Device::Cpu {
+        // Threads that had been started would wait for work, and spin meanwhile.
+        tch::set_num_threads(1);
+    }
     let opened = Opened::new(file, policy, device)?;
     let backend = match formats[..] {
         [numbers] => {

@@ -23,6 +23,8 @@ pub const SEARCH_VALUES: [&str; 3] = ["wdl", "q", "st"];
 pub const RECORD: &str = "metadata.json";
 /// The method that evaluates positions.
 pub const FORWARD: &str = "forward";
+/// What tells kinds of [`EncoderSpec`] apart.
+const ENCODERS: [&str; 2] = ["planes", "moves"];
 /// The method of a network over moves that reads one more token of each game.
 pub const STEP: &str = "step";
 
@@ -172,7 +174,13 @@ impl Metadata {
                 let known = format!("1 and {CONTRACT}");
                 return Err(unknown("contract", version, known));
             }
-            _ => serde_json::from_value::<Metadata>(value)?,
+            _ => {
+                let kind = &value["encoder"]["kind"];
+                if kind.as_str().is_some_and(|kind| !ENCODERS.contains(&kind)) {
+                    return Err(unknown("encoder.kind", kind, ENCODERS.join(", ")));
+                }
+                serde_json::from_value::<Metadata>(value)?
+            }
         };
         metadata.check()?;
         Ok(metadata)

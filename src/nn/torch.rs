@@ -226,6 +226,9 @@ impl TorchBackend {
         threads: usize,
     ) -> Result<TorchBackend, NetworkError> {
         let (device, formats) = resolve(device, precision)?;
+        if device == Device::Cpu {
+            tch::set_num_threads(1);
+        }
         let (module, metadata) = open(file, policy)?;
         let backend = TorchBackend::fastest(file, &metadata, device, &formats, |numbers| {
             Ok(Arc::new(module.copy()?.freeze(device, numbers.kind)?))
@@ -257,10 +260,6 @@ impl TorchBackend {
 
     /// A program that is on a device, in these numbers.
     ///
-    /// On the CPU libtorch computes each call on its caller's thread alone, in
-    /// the whole process from now on: two callers with a thread each are faster
-    /// than one with two.
-    ///
     /// # Errors
     /// [`NetworkError`] if it does not compute what players need.
     pub(crate) fn of_program(
@@ -270,9 +269,6 @@ impl TorchBackend {
         numbers: Numbers,
     ) -> Result<TorchBackend, NetworkError> {
         metadata.require("a player", &["policy", "wdl"])?;
-        if device == Device::Cpu {
-            tch::set_num_threads(1);
-        }
         let (recommended_batch, largest, callers) = match device {
             Device::Cpu => (CPU_BATCH, CPU_LARGEST, process::threads()),
             _ => (CUDA_BATCH, CUDA_LARGEST, CUDA_THREADS),

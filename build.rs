@@ -1,5 +1,5 @@
-//! Builds our own C++ beside torch-sys's, embeds networks, and lets
-//! the built binaries find libtorch wherever they are started from.
+//! Builds our own C++ beside torch-sys's, embeds networks and the board of the page, and
+//! lets the built binaries find libtorch wherever they are started from.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::Command;
 use std::{env, fs};
 
 /// Our C++: what tch does not reach of libtorch. One line a file.
-const CPP: [&str; 14] = [
+const CPP: [&str; 16] = [
     "src/interop/onnx/graph.cpp",
     "src/nn/torch/fuse.cpp",
     "src/nn/torch/fused/autograd.cpp",
@@ -16,8 +16,10 @@ const CPP: [&str; 14] = [
     "src/nn/torch/fused/head_functions.cpp",
     "src/nn/torch/mish.cpp",
     "src/nn/torch/module.cpp",
+    "src/nn/torch/placement.cpp",
     "src/nn/torch/process.cpp",
     "src/nn/torch/rms_norm.cpp",
+    "src/nn/torch/rotary.cpp",
     "src/nn/torch/script.cpp",
     "src/nn/torch/winograd.cpp",
     "src/train/distributed/buckets.cpp",
@@ -54,7 +56,7 @@ const AVX512_VNNI: &[&str] = AMX.split_at(7).0;
 const AVX2: &[&str] = AMX.split_at(2).0;
 
 /// Headers those files include.
-const HEADERS: [&str; 21] = [
+const HEADERS: [&str; 22] = [
     "src/nn/torch/fuse.h",
     "src/nn/torch/fused/attention.h",
     "src/nn/torch/fused/autograd.h",
@@ -73,6 +75,7 @@ const HEADERS: [&str; 21] = [
     "src/nn/torch/fused/product.h",
     "src/nn/torch/fused/simd.h",
     "src/nn/torch/kernels.h",
+    "src/nn/torch/placement.h",
     "src/nn/torch/rms_norm.h",
     "src/nn/torch/shim.h",
     "src/nn/torch/winograd.h",
@@ -95,6 +98,7 @@ fn main() {
     compile(libtorch.as_deref());
     link(libtorch.as_deref());
     embed(&root);
+    embed_board(&root.join(".board"));
 }
 
 fn target(what: &str) -> String {
@@ -299,4 +303,28 @@ fn embed(root: &Path) {
         });
         fs::write(out_dir().join(name), embedded).expect("OUT_DIR can be written");
     }
+}
+
+/// Writes what src/serve/page.rs includes: the names and the bytes of the board's files,
+/// if tools/setup could fetch them.
+fn embed_board(folder: &Path) {
+    let stamp = folder.join("installed.json");
+    // Where there is none it may come.
+    println!("cargo:rerun-if-changed={}", stamp.display());
+    let mut files = Vec::new();
+    if stamp.is_file() {
+        for inside in [folder.to_owned(), folder.join("chessops")] {
+            let entries = fs::read_dir(&inside).expect("the board's folder can be read");
+            files.extend(entries.map(|entry| entry.expect("it can be read").path()));
+        }
+    }
+    files.retain(|file| file.extension().is_some_and(|end| end == "js" || end == "css"));
+    files.sort();
+    let files = files.iter().map(|file| {
+        let name = file.strip_prefix(folder).expect("it lies there");
+        let name = name.to_str().expect("plain names").replace('\\', "/");
+        format!("({name:?}, include_bytes!({file:?})),\n")
+    });
+    let embedded = format!("&[{}]", files.collect::<String>());
+    fs::write(out_dir().join("board.rs"), embedded).expect("OUT_DIR can be written");
 }

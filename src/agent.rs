@@ -1,9 +1,10 @@
-//! The agents: `mcts`, `policy`, `value` and `human`.
+//! The agents: `mcts`, `policy`, `value`, `human`, `diffusion` and `world`.
 //!
 //! [`AgentKind`] names them and builds them. `mcts` is a
 //! [`Search`]; the others answer from one or two batches of
 //! evaluations. `human` also searches a little at high levels.
 
+mod diffusion;
 mod human;
 mod immediate;
 mod options;
@@ -17,6 +18,7 @@ use crate::search::Search;
 pub use human::{HIGHEST_LEVEL, LOWEST_LEVEL};
 pub use options::Options;
 
+use diffusion::DiffusionAgent;
 use human::HumanAgent;
 use immediate::ImmediateAgent;
 use std::sync::Arc;
@@ -55,6 +57,10 @@ pub enum AgentKind {
     Value,
     /// A move as people of a rating play it, sampled from the policy.
     Human,
+    /// The move that a network reads off the future that it imagines.
+    Diffusion,
+    /// PUCT in the imagination of a network that has learned the rules.
+    World,
 }
 
 impl AgentKind {
@@ -71,12 +77,14 @@ impl AgentKind {
                 options,
             )),
             AgentKind::Human => Box::new(HumanAgent::new(backend, options)),
+            AgentKind::Diffusion => Box::new(DiffusionAgent::new(backend, options)),
+            AgentKind::World => Box::new(Search::in_imagination(backend, &options.search)),
         }
     }
 
     /// Whether it searches a tree, so that nodes and time are limits to it.
     #[must_use]
     pub fn searches(self) -> bool {
-        self == AgentKind::Mcts
+        matches!(self, AgentKind::Mcts | AgentKind::World)
     }
 }

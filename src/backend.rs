@@ -4,6 +4,8 @@
 //! with weights packed for the processor's kernels. Its file's TorchScript runs on CUDA,
 //! and on the CPU for graphs of other programs.
 
+#[cfg(feature = "torch")]
+mod imagination;
 mod load;
 #[cfg(feature = "torch")]
 mod networks;
@@ -18,7 +20,7 @@ mod sequence;
 pub use load::{LoadError, Loader, load, load_for_many};
 pub use networks::{NetworkError, formats};
 #[cfg(feature = "torch")]
-pub use networks::{describe, load_network, read_network};
+pub use networks::{describe, load_network, network_file, read_network};
 #[cfg(feature = "torch")]
 pub(crate) use opened::Opened;
 #[cfg(feature = "torch")]

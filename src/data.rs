@@ -5,11 +5,12 @@
 //! engines' scores. [`shard`] stores millions of them in one file at about a
 //! byte a sample. [`label`] decides which of a record's moves are training
 //! targets and what their values are; [`replay`] plays a record through and
-//! yields a [`Sample`] for each. [`examples`] says what a network trains on, positions
-//! so far. [`loader`] mixes shards into shuffled batches of them
-//! in an order that can be resumed exactly. [`v6`] reads the training chunks
-//! of Lc0, which hold ready samples instead of games. [`Contents`] tells all of
-//! these apart. [`statistics`] counts what the data consists of. [`held_out`] removes the positions of test sets.
+//! yields a [`Sample`] for each. [`packing`] puts games into shards. [`examples`] says
+//! what a network trains on: positions, or whole games. [`loader`] mixes shards into
+//! shuffled batches of them in an order that can be resumed exactly. [`v6`] reads the
+//! training chunks of Lc0, which hold ready samples instead of games. [`Contents`]
+//! tells all of these apart. [`statistics`] counts what the data consists of. [`held_out`] removes
+//! the positions of test sets.
 
 mod contents;
 pub mod curve;
@@ -18,6 +19,7 @@ pub mod held_out;
 pub mod label;
 pub mod legal;
 pub mod loader;
+pub mod packing;
 pub mod pgn;
 pub mod record;
 pub mod replay;

@@ -12,6 +12,7 @@ mod format;
 mod input;
 mod perspective;
 mod policy;
+mod squares;
 mod transform;
 mod vocabulary;
 
@@ -24,5 +25,6 @@ pub(crate) use input::EN_PASSANT;
 pub(crate) use input::RATINGS;
 pub use input::{BOARDS, HISTORY, Input, InputError, PLANES_PER_BOARD, SCALARS, WIDTH};
 pub use policy::{POLICY_SIZE, from_square_to_square, mirrored_index, policy_index, policy_move};
+pub use squares::{SQUARE_CLASSES, Squares};
 pub use transform::Transform;
 pub use vocabulary::{GameEnd, SanMoves, Token, UCI_MOVES, Vocabulary, VocabularyError, uci_parts};

@@ -9,11 +9,14 @@
 //! | [`mod@bench`] | the search: its signature and its speed |
 //! | [`throughput`] | a backend: evaluations a second by batch size |
 //! | [`move_match`] | networks against people's moves, by rating |
+//! | `imagination` | networks' imagined futures against an engine's |
 //! | [`perft`] | move generation against suites of known counts |
 //! | [`positions`] | nothing: the positions of puzzles and suites alone |
 
 pub mod bench;
 pub mod epd;
+#[cfg(feature = "torch")]
+pub mod imagination;
 pub mod move_match;
 pub mod perft;
 pub mod positions;

@@ -4,7 +4,8 @@
 //! after each move, attention maps with their parts, the policy read off after each
 //! layer, and what of the board a move and the value are due to. [`search`] adds the first
 //! plies of a search. [`page`] makes a page of explanations, [`pictures`] makes SVG files,
-//! and [`png`] turns those into PNG. [`study`] looks at attention over many positions.
+//! and [`png`] turns those into PNG. [`denoise`] shows the steps of a network that imagines
+//! futures. [`study`] looks at attention over many positions.
 //!
 //! Everything is computed by the eager network in f32. Squares count from a1 (0) over
 //! b1 to h8 (63) as White sees them, whoever is to move. Values are the mover's.
@@ -12,6 +13,7 @@
 mod ablation;
 mod agreement;
 mod attention;
+mod denoising;
 mod evaluator;
 mod gradients;
 mod heads;
@@ -29,6 +31,9 @@ mod transcoder;
 
 pub use agreement::{Agreement, rank_correlation};
 pub use attention::{Attention, AttentionLayer, SQUARES};
+pub use denoising::{
+    Denoising, DenoisingStep, Frame, ImaginedMove, ReadMove, denoise, denoising_page,
+};
 pub use evaluator::Evaluation;
 pub use gradients::{Attribution, Gradients};
 pub use heads::{Ablation, Head, RelationScore, SampleAblation};
@@ -135,11 +140,14 @@ pub enum ExplainError {
     /// A line of a file of positions is none; its number from 1, and why.
     #[error("line {0}: {1}")]
     Line(usize, String),
+    /// The network imagines nothing.
+    #[error("the network imagines no future: it has no steps to show")]
+    NoFutures,
     /// A study compares positions.
     #[error("there are fewer than two positions")]
     NoPositions,
     /// Towers have no attention.
-    #[error("the network {0} has no attention to study")]
+    #[error("the network {0} has no attention to look at")]
     NoAttention(String),
     /// The network has no such encoder layer.
     #[error("the network has no layer {0} with a feed-forward block")]
@@ -201,6 +209,16 @@ pub fn explain(
         search: None,
         transcoder: None,
     })
+}
+
+/// The attention in a game's last position.
+///
+/// # Errors
+/// [`ExplainError`] if the network is no player's, or has no attention.
+pub fn attend(network: &Network, game: &Game) -> Result<Attention, ExplainError> {
+    let inside = Evaluator::new(network)?.look_inside(game)?;
+    let no_attention = || ExplainError::NoAttention(network.about.name.clone());
+    attention::maps(&inside).ok_or_else(no_attention)
 }
 
 /// The game's position as a FEN.

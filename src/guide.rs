@@ -16,6 +16,8 @@ macro_rules! pages {
         #[doc = "[training]: crate::guide::training"]
         #[doc = "[formats]: crate::guide::formats"]
         #[doc = "[moves]: crate::guide::moves"]
+        #[doc = "[futures]: crate::guide::futures"]
+        #[doc = "[worlds]: crate::guide::worlds"]
         #[doc = "[measuring]: crate::guide::measuring"]
         #[doc = "[glossary]: crate::guide::glossary"]
         #[doc = ""]
@@ -24,4 +26,4 @@ macro_rules! pages {
     )*};
 }
 
-pages! { install options networks explain serve methods training formats moves measuring glossary }
+pages! { install options networks explain serve methods training formats moves futures worlds measuring glossary }

@@ -19,15 +19,12 @@
 //! processors stay busy, whichever of the two takes longer, and memory holds only
 //! the games in flight.
 
-mod adjudication;
 mod analyst;
 mod game;
 mod sampler;
 mod source;
 mod teaching;
 
-pub use adjudication::{Adjudication, DrawRule, ResignRule};
-pub(crate) use adjudication::{known, result};
 pub use sampler::{PolicyPlayer, SampledGames};
 pub use source::{GameSource, Play, SourceError};
 pub use teaching::{Teaching, TeachingError};

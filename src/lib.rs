@@ -12,6 +12,7 @@
 //! | module | its one job |
 //! |---|---|
 //! | [`error_report`] | error messages, each in one line |
+//! | [`softmax`] | from logits to probabilities |
 //! | [`chess`] | a game: position, history, repetition, castling modes; everything else from shakmaty |
 //! | [`tablebase`] | Syzygy endgame tables: what they say of a position, which root moves keep it |
 //! | [`encode`] | a game → the 112 input planes as packed bitboards; a move ↔ its index in the policy |
@@ -21,19 +22,20 @@
 //! | [`interop`] | other programs' files in and out: Lc0's protobuf, Maia-3's checkpoints, ONNX |
 //! | [`play`] | the contract of players: limits, control, reports, choice, [`play::Agent`] |
 //! | [`search`] | PUCT: tree, selection, batched gathering, backup, stopping, time; knows [`nn::Backend`], never torch |
-//! | [`agent`] | the agents that can be chosen: `mcts` (a search), `policy`, `value`, `human` |
-//! | [`player`] | a network, its agent and their options, kept from move to move; what `uci` and `serve` answer with |
+//! | [`agent`] | the agents that can be chosen: `mcts` (a search), `policy`, `value`, `human`, `diffusion`, `world` |
+//! | [`player`] | a network, its agent and their options, kept from move to move; what [`uci`] and [`serve`] answer with |
 //! | [`uci`] | parsing, the option table, the session, info lines |
-//! | [`serve`] | every agent over HTTP: moves, evaluations, analyses as they grow |
 //! | [`data`] | training records: PGN, Lc0 chunks, packed shards; the examples drawn out of them, sampling and statistics |
 //! | [`train`] | objectives, optimizer, schedules, checkpoints, metrics |
 //! | [`eval`] | measuring players and networks: puzzles, test suites, people's moves, the bench |
 //! | [`explain`] | what a network sees in a position: attention, attribution, heads; as data, as a page and as pictures |
 //! | [`engine`] | other programs that play: UCI engines as child processes |
 //! | [`openings`] | where games begin: books and random moves |
+//! | [`adjudication`] | where games end before the rules end them |
 //! | [`label`] | training data by other engines: games they play, positions they judge |
 //! | [`generate`] | games that a GPT over moves writes |
 //! | [`selfplay`] | training data by our own engine: games against itself |
+//! | [`serve`] | every agent over HTTP, and a page to play and analyse on |
 //! | [`overwrite`] | refuses outputs that are inputs |
 //! | [`version`] | what `--version` says |
 //!
@@ -52,9 +54,12 @@
 //! | [Training](guide::training) | data, configuration, running, many devices |
 //! | [Formats](guide::formats) | network files, shards, games with scores, chunks, runs |
 //! | [Networks over moves](guide::moves) | games that a GPT writes, and how legal they are |
+//! | [Imagined futures](guide::futures) | networks that imagine the future instead of searching it |
+//! | [World models](guide::worlds) | networks that look ahead without the rules, and how true that is |
 //! | [Measuring](guide::measuring) | strength, speed and training, and the match kit |
 //! | [Glossary](guide::glossary) | the words of the field |
 
+pub mod adjudication;
 pub mod agent;
 mod atomic_file;
 pub mod backend;
@@ -92,6 +97,7 @@ pub mod serve;
 #[cfg(all(test, feature = "torch"))]
 #[path = "../tests/skip.rs"]
 mod skip;
+pub mod softmax;
 pub mod tablebase;
 #[cfg(feature = "torch")]
 pub mod train;

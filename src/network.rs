@@ -1,9 +1,10 @@
 //! Families of networks behind one seam.
 //!
 //! A family is an [`Architecture`]: parameters and a forward pass in tch; those that
-//! evaluate single positions are [`Evaluator`]s too. A [`Network`] is one with its weights:
-//! [`open`] takes it out of a network file, eager and differentiable, [`Network::write`]
-//! puts it into one.
+//! evaluate single positions are [`Evaluator`]s too. A [`Network`] is one with its
+//! weights: [`open`] takes it out of a network file, eager and differentiable,
+//! [`Network::write`] puts it into one. The least that a family has to bring is shown
+//! by `network/toy.rs`, which only tests have.
 //!
 //! | family | what it is | trained here |
 //! |---|---|---|
@@ -11,14 +12,18 @@
 //! | [`Lc0`] | Lc0's residual towers and attention bodies | goes on from an imported network, in every input format |
 //! | [`Maia3`] | Maia-3's transformers, which read ratings | goes on from an imported network |
 //! | [`Gpt`] | transformers over the moves of games | yes |
+//! | [`Diffusion`] | a Chessformer that imagines the boards and moves of the next plies | yes |
+//! | [`World`] | a Chessformer that also learns what moves do: steps in imagination | yes |
 //! | [`Graph`] | any ONNX graph of the field's operators | no: it is played as it is |
 
 mod architecture;
 pub(crate) mod bitboards;
 mod blocks;
 pub mod chessformer;
+pub mod diffusion;
 mod encoder;
 mod evaluator;
+mod exported;
 mod family;
 mod file;
 mod frozen;
@@ -30,15 +35,19 @@ pub mod maia3;
 pub mod merge;
 mod outputs;
 mod parameters;
-mod program;
 mod size;
 mod taps;
+#[cfg(test)]
+pub(crate) mod toy;
+pub mod world;
 
 pub use architecture::{Architecture, NotAnEvaluator};
 pub use blocks::KvCache;
 pub use chessformer::Chessformer;
+pub use diffusion::Diffusion;
 pub(crate) use evaluator::PLANES;
 pub use evaluator::{Evaluator, Interface, Positions};
+pub use exported::ExportedProgram;
 pub use family::{ArchitectureConfig, ArchitectureError};
 pub use file::{About, Network, OpenError, WeightsError, architecture, open, open_any};
 pub use frozen::FrozenNetwork;
@@ -49,6 +58,6 @@ pub use lc0::Lc0;
 pub use maia3::Maia3;
 pub use outputs::{Output, OutputSet, Outputs};
 pub use parameters::{Initial, Parameter, ParameterGroup, Weights};
-pub use program::Program;
 pub use size::Size;
 pub use taps::{Addition, Tap, Taps};
+pub use world::World;

@@ -7,7 +7,10 @@
 mod cache;
 mod cross_check;
 mod device;
+mod evaluate_games;
+mod foreseen;
 mod format;
+mod imagination;
 pub mod metadata;
 mod options;
 mod random;
@@ -19,7 +22,10 @@ mod uniform;
 pub use cache::Cache;
 pub use cross_check::{CrossCheck, Differences};
 pub use device::{DeviceChoice, Devices, ParseDeviceError, Precision};
+pub use evaluate_games::{Evaluated, evaluate_games, imagine_games};
+pub use foreseen::{Decoding, Foreseen, RevealOrder};
 pub use format::{Format, Speed};
+pub use imagination::{Imagination, Imagined, ImaginedBoard, Scene};
 pub use metadata::{
     CONTRACT, ContractError, EncoderSpec, FORWARD, Metadata, Method, PlanesSpec, SEARCH_VALUES,
     STEP, TensorSpec,
@@ -305,6 +311,12 @@ pub enum BackendError {
     /// The backend panicked.
     #[error("the network's evaluation broke off, please report it: {0}")]
     Panicked(String),
+    /// What looks ahead in imagination was to play with a network that cannot.
+    #[error(
+        "the network `{0}` has not learned what moves do, so that it cannot look ahead without \
+         the rules: name one of the family world (option Net), or set Agent to another"
+    )]
+    NoImagination(String),
     /// The thread that serves the batches is gone.
     #[error("the evaluation service has stopped")]
     Stopped,
@@ -337,6 +349,26 @@ pub trait Backend: Send + Sync {
     /// [`BackendError`]; `out` then holds nothing of use.
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError>;
 
+    /// The same in so many steps, with the future of each position that a network imagined
+    /// for it; without futures if it imagines none.
+    ///
+    /// # Errors
+    /// As [`Backend::evaluate`].
+    fn imagine(
+        &self,
+        batch: &Batch,
+        _steps: usize,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
+        self.evaluate(batch, out)?;
+        Ok(Vec::new())
+    }
+
+    /// Its imagination, if it has any.
+    fn imagination(&self) -> Option<Arc<dyn Imagination>> {
+        None
+    }
+
     /// Clears its evaluation cache, if it has one.
     fn forget(&self) {}
 }
@@ -350,23 +382,21 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
         (**self).evaluate(batch, out)
     }
 
+    fn imagine(
+        &self,
+        batch: &Batch,
+        steps: usize,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
+        (**self).imagine(batch, steps, out)
+    }
+
+    fn imagination(&self) -> Option<Arc<dyn Imagination>> {
+        (**self).imagination()
+    }
+
     fn forget(&self) {
         (**self).forget();
-    }
-}
-
-/// Probabilities of the logits at a temperature, written in their place.
-///
-/// A temperature above 1 flattens. An empty slice stays empty.
-pub fn softmax(logits: &mut [f32], temperature: f32) {
-    let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let mut sum = 0.0;
-    for logit in logits.iter_mut() {
-        *logit = ((*logit - top) / temperature).exp();
-        sum += *logit;
-    }
-    for probability in logits {
-        *probability /= sum;
     }
 }
 
@@ -446,19 +476,6 @@ pub(crate) mod tests {
             assert_eq!(left.value(index), right.value(index));
             assert_eq!(left.logits(index), right.logits(index));
         }
-    }
-
-    #[test]
-    fn softmax_sums_to_one_and_flattens_with_temperature() {
-        let mut sharp = [1.0, 3.0, -200.0];
-        let mut flat = sharp;
-        softmax(&mut sharp, 1.0);
-        softmax(&mut flat, 4.0);
-        for probabilities in [sharp, flat] {
-            assert!((probabilities.iter().sum::<f32>() - 1.0).abs() < 1e-6);
-        }
-        assert!(sharp[1] > flat[1] && flat[1] > flat[0]);
-        softmax(&mut [], 1.0);
     }
 
     #[test]

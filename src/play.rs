@@ -56,7 +56,9 @@ impl AgentError {
         let AgentError::Backend(error) = self;
         !matches!(
             error,
-            BackendError::Unencodable(_) | BackendError::NoValue(_)
+            BackendError::Unencodable(_)
+                | BackendError::NoValue(_)
+                | BackendError::NoImagination(_)
         )
     }
 }

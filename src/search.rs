@@ -16,10 +16,11 @@
 //! | `tree` | memory, positions, the moves between them, their values and order of choice, eviction |
 //! | `prove` | proofs of forced mates |
 //! | `mates` | the prover beside the tree: what it is asked, and what becomes of its answers |
+//! | `memory` | what a search in imagination keeps by node |
 //! | `root` | noise, temperature, Gumbel selection; tree reuse |
 //! | `clock` | what evaluations take, and how much of the clock a move may |
 //! | `shared` | the state that the threads of one search have in common |
-//! | `environment` | what is searched: the rules of chess, the backend's evaluations |
+//! | `environment` | what is searched: the rules of chess with the backend's evaluations, or what a network imagines |
 //! | `descent` | a visit: PUCT and what it maximises, descent, backup |
 //! | `report` | lines, scores and statistics; the first plies of the tree |
 //! | `stopper`, `helpers` | stop conditions and when to report; the threads |
@@ -30,7 +31,10 @@ mod descent;
 mod dream;
 mod environment;
 mod helpers;
+#[cfg(test)]
+mod imagining;
 mod mates;
+mod memory;
 mod numeric;
 mod parameters;
 mod prove;
@@ -52,7 +56,7 @@ pub(crate) use root::gumbel::{Contender, improved_policy};
 pub use wdl::contempt::{Contempt, ContemptMode};
 
 use crate::chess::{Game, mate_in_one};
-use crate::nn::{Backend, BackendError, Batch, Evaluations};
+use crate::nn::{Backend, BackendError, Batch, Evaluations, Imagination};
 use crate::play::{
     Agent, AgentError, Choice, Control, Limits, MoveStatistics, Report, Score, allowed_moves,
 };
@@ -60,9 +64,10 @@ use crate::tablebase::RootMoves;
 use clock::latency::Latency;
 use clock::time::TimeBudget;
 use descent::worker::SearchWorker;
-use environment::Rules;
+use environment::{Environment, Latent, Rules};
 use helpers::Helpers;
 use mates::{MateSearch, claimable};
+use memory::Memory;
 use rand_xoshiro::rand_core::RngCore;
 use root::gumbel::{Gumbel, contenders};
 use root::history::{RootHistory, plies_since};
@@ -84,6 +89,9 @@ use wdl::rescaling::Rescaling;
 
 /// Most leaves a thread gathers before it evaluates them.
 const MAX_BATCH: usize = 1024;
+
+/// Share of the memory that the tree of a search in imagination takes.
+const TREE_SHARE: usize = 64;
 
 /// Share of the memory that the search for mates takes, …
 const PROVER_SHARE: usize = 16;
@@ -121,6 +129,17 @@ pub struct Search {
     helpers: Option<Helpers>,
     latency: Latency,
     mates: Option<Mutex<MateSearch>>,
+    /// Of a search in imagination.
+    dream: Option<Dream>,
+}
+
+/// What a search in imagination has besides.
+struct Dream {
+    imagination: Option<Arc<dyn Imagination>>,
+    memory: Memory,
+    /// Searches, and those whose choice would not have been legal.
+    searches: u64,
+    illegal: u64,
 }
 
 impl Search {
@@ -145,13 +164,42 @@ impl Search {
             rescaling: None,
             helpers: None,
             latency: Latency::default(),
+            dream: None,
+        }
+    }
+
+    /// The same in imagination: by what the backend's network has learned of the rules,
+    /// without asking them but for the moves of the root. Most of the memory holds the
+    /// boards that are imagined. Nothing is kept from one search to the next.
+    #[must_use]
+    pub fn in_imagination(backend: Arc<dyn Backend>, parameters: &Parameters) -> Search {
+        let tree = (parameters.hash / TREE_SHARE).max(1);
+        let without_rules = Parameters {
+            hash: tree,
+            mate_search: false,
+            transpositions: false,
+            tablebase: Default::default(),
+            ..parameters.clone()
+        };
+        let imagination = backend.imagination();
+        let bytes = imagination.as_ref().map_or(0, |it| it.bytes());
+        Search {
+            dream: Some(Dream {
+                memory: Memory::new(parameters.hash.saturating_sub(tree).max(1), bytes),
+                imagination,
+                searches: 0,
+                illegal: 0,
+            }),
+            ..Search::new(backend, &without_rules)
         }
     }
 
     /// Goes by these parameters from now on. The tree is kept unless it would
     /// have grown otherwise, or in other memory.
     pub fn adjust(&mut self, parameters: &Parameters) {
-        if self.parameters.grows_like(parameters) {
+        if self.dream.is_some() {
+            *self = Search::in_imagination(Arc::clone(&self.backend), parameters);
+        } else if self.parameters.grows_like(parameters) {
             self.parameters = parameters.clone();
             self.count_threads();
         } else {
@@ -162,6 +210,9 @@ impl Search {
     /// Asks `backend` from now on. The tree is kept: `backend` evaluates every
     /// position as the one before it did.
     pub fn set_backend(&mut self, backend: Arc<dyn Backend>) {
+        if let Some(dream) = &mut self.dream {
+            dream.imagination = backend.imagination();
+        }
         self.backend = backend;
         self.count_threads();
     }
@@ -178,6 +229,9 @@ impl Search {
     pub fn clear(&mut self) {
         self.tree.clear();
         self.root_history.clear();
+        if let Some(dream) = &mut self.dream {
+            dream.memory.clear();
+        }
         if let Some(mates) = &mut self.mates {
             mates.get_mut().clear();
         }
@@ -194,6 +248,8 @@ impl Search {
     #[must_use]
     pub fn outline(&self, limits: OutlineLimits) -> Outline {
         let game = self.root_history.game();
+        // Below the root edges are the imagination's own.
+        let game = game.filter(|_| self.dream.is_none());
         game.map_or_else(Outline::default, |game| {
             Outline::of(&self.tree, self.tree.root(), game, limits)
         })
@@ -218,6 +274,7 @@ impl Search {
     ) -> Result<Choice, BackendError> {
         let began = Instant::now();
         self.backend.properties().require_value()?;
+        let imagination = self.imagination()?;
         let mut root_moves = allowed_moves(game, limits);
         if root_moves.is_empty() {
             control.hold_back(limits);
@@ -253,12 +310,11 @@ impl Search {
         let helpers = self.helpers.as_ref();
         let helpers =
             helpers.filter(|_| shared.remaining.load(Relaxed) > shared.batch_size() as u64);
-        let searched = catch_unwind(AssertUnwindSafe(|| match helpers {
-            Some(helpers) => helpers.beside(
-                &|| SearchWorker::new(&shared, Rules::new(&shared)).run(|| shared.stopped()),
-                || SearchWorker::new(&shared, Rules::new(&shared)).run(|| stopper.check()),
-            ),
-            None => SearchWorker::new(&shared, Rules::new(&shared)).run(|| stopper.check()),
+        let searched = catch_unwind(AssertUnwindSafe(|| match (&imagination, shared.memory) {
+            (Some(imagination), Some(memory)) => search(&shared, helpers, &mut stopper, &|| {
+                Latent::new(&shared, &**imagination, memory)
+            }),
+            _ => search(&shared, helpers, &mut stopper, &|| Rules::new(&shared)),
         }));
         let failure = shared.failure.lock().take();
         let broke_off = searched.is_err() || failure.is_some();
@@ -284,13 +340,32 @@ impl Search {
             None => self.best_move(game, &report, &statistics),
         };
         let tree = &self.tree;
-        self.value = best_edge(tree, tree.root()).map(|edge| edge_statistics(tree, edge).q);
+        let chosen = best_edge(tree, tree.root());
+        let legal = shared.root_moves.len();
+        let is_illegal = chosen.is_some_and(|edge| usize::from(edge.rank().number()) >= legal);
+        self.value = chosen.map(|edge| edge_statistics(tree, edge).q);
+        let note = self.dream.as_mut().map(|dream| dream.count(is_illegal));
         Ok(Choice {
             best,
             ponder,
             report,
             statistics,
+            note: note.flatten(),
         })
+    }
+
+    /// The imagination that is searched in, if one is.
+    fn imagination(&self) -> Result<Option<Arc<dyn Imagination>>, BackendError> {
+        let Some(dream) = &self.dream else {
+            return Ok(None);
+        };
+        match &dream.imagination {
+            Some(imagination) => Ok(Some(Arc::clone(imagination))),
+            None => {
+                let name = self.backend.properties().name.clone();
+                Err(BackendError::NoImagination(name))
+            }
+        }
     }
 
     /// Leaves only as many moves as a node can have, those that the policy likes
@@ -323,7 +398,12 @@ impl Search {
     /// Brings the root to the game's position, with what is known of it. Where
     /// not all moves are to be searched, `search_moves` are.
     fn enter(&mut self, game: &Game, search_moves: &[Move]) {
-        match self.root_history.find_root(&self.tree, game, search_moves) {
+        let found = match self.dream {
+            // What was imagined of a position gives way to the position.
+            Some(_) => None,
+            None => self.root_history.find_root(&self.tree, game, search_moves),
+        };
+        match found {
             Some(node) if needs_fresh_root(&self.parameters) => self.tree.renew_root(node),
             Some(node) => self.tree.settle_root(node),
             None => self.clear(),
@@ -354,6 +434,10 @@ impl Search {
         let overhead = Duration::from_millis(self.parameters.move_overhead);
         let budget = TimeBudget::new(limits, overhead).filter(|_| limits.ponder);
         let ponder_time = budget.map(|budget| budget.hard);
+        let mut root = Root::new(&self.parameters, game, &root_moves, limits);
+        if self.dream.is_some() {
+            root = root.without_rules();
+        }
         Shared {
             tree: &self.tree,
             parameters: &self.parameters,
@@ -363,7 +447,8 @@ impl Search {
             draws: claimable(game),
             game,
             control,
-            root: Root::new(&self.parameters, game, &root_moves, limits),
+            root,
+            memory: self.dream.as_ref().map(|dream| &dream.memory),
             root_moves,
             verdict: known.map(|known| known.verdict),
             expected: None,
@@ -430,6 +515,40 @@ impl Search {
             Some(drawn) if Some(drawn.mv) != best => (Some(drawn.mv), None),
             _ => (best, ponder),
         }
+    }
+}
+
+impl Dream {
+    /// Counts a search; what is to be told where its choice was not legal.
+    fn count(&mut self, is_illegal: bool) -> Option<String> {
+        self.searches += 1;
+        self.illegal += u64::from(is_illegal);
+        is_illegal.then(|| {
+            format!(
+                "the move imagined best is not legal ({} of {} searches): the best legal one is \
+                 played",
+                self.illegal, self.searches
+            )
+        })
+    }
+}
+
+/// Searches in environments of this kind, on all threads, until the search is over.
+fn search<E: Environment>(
+    shared: &Shared<'_>,
+    helpers: Option<&Helpers>,
+    stopper: &mut Stopper<'_>,
+    environment: &(dyn Fn() -> E + Sync),
+) {
+    let own = |stopper: &mut Stopper<'_>| {
+        SearchWorker::new(shared, environment()).run(|| stopper.check());
+    };
+    match helpers {
+        Some(helpers) => helpers.beside(
+            &|| SearchWorker::new(shared, environment()).run(|| shared.stopped()),
+            || own(stopper),
+        ),
+        None => own(stopper),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `tessera serve`: every agent over HTTP, for pages and programs.
+//! `tessera serve`: every agent over HTTP, for programs, and a page for people.
 //!
 //! Handlers are asynchronous and short; what computes runs on threads of its own. A
 //! thinking agent is a [`crate::player::Player`] out of a bounded pool, so that a game
@@ -10,26 +10,32 @@
 //! | `config` | what a server may be told, and the defaults |
 //! | `problem` | errors as RFC 9457 has them |
 //! | `body`, `position`, `request` | what clients send: JSON, positions, limits |
-//! | `answer` | what they get: moves, scores, lines |
+//! | `answer`, `stream` | what they get: moves, scores, lines; piece by piece |
 //! | `metrics` | counters for Prometheus |
-//! | `backends`, `players` | what computes |
+//! | `backends`, `networks`, `players` | what computes |
 //! | `access` | tokens, rates, streams a client |
 //! | `state` | all that handlers share |
 //! | `routes`, `openapi` | the endpoints, and their description |
+//! | `page` | the page, with the board that is built in |
+//! | `listen` | connections: their number, their patience, their end |
 
 mod access;
 mod answer;
 mod backends;
 mod body;
 mod config;
+mod listen;
 mod metrics;
+mod networks;
 mod openapi;
+mod page;
 mod players;
 mod position;
 mod problem;
 mod request;
 mod routes;
 mod state;
+mod stream;
 
 pub use access::{Tokens, TokensError};
 pub use config::{Config, Limits};
@@ -105,18 +111,17 @@ async fn serve(
     listening(listener.local_addr()?);
     let (close, closed) = oneshot::channel::<()>();
     let application: Router = routes::router(state.clone());
-    let application = application.into_make_service_with_connect_info::<SocketAddr>();
-    let server = axum::serve(listener, application).with_graceful_shutdown(async {
-        let _ = closed.await;
+    let limits = state.config.limits.clone();
+    let mut server = tokio::spawn(async move {
+        let closed = async { drop(closed.await) };
+        listen::serve(listener, application, &limits, closed).await;
     });
-    let server = tokio::spawn(async move { server.await });
     let failure = tokio::select! {
         () = &mut ended => None,
         error = failed(loading) => Some(error),
     };
     state.close();
     let _ = close.send(());
-    let mut server = server;
     if tokio::time::timeout(GRACE, &mut server).await.is_err() {
         state.stop_all();
         // Who has not read the answer by then does not get it.

@@ -27,7 +27,6 @@ mod metrics;
 mod objective;
 mod optimizer;
 mod parts;
-mod pattern;
 mod prepared_batch;
 mod recorder;
 mod report;
@@ -35,15 +34,17 @@ mod schedule;
 mod start;
 mod stopwatch;
 mod threads;
+#[cfg(test)]
+mod toy_tests;
 mod trainer;
 mod window;
 
 pub use ablation::{Ablation, AblationError, Row, Variant, table};
 pub use checkpoint::{Checkpoint, CheckpointError, State};
 pub use config::{
-    AugmentConfig, AverageConfig, ConfigError, DecayRule, DistillationConfig, GuardConfig,
-    KeepConfig, LossWeights, OptimizerConfig, OptimizerKind, Override, OverrideError, Precision,
-    ScheduleConfig, ScheduleShape, TrainConfig,
+    AugmentConfig, AverageConfig, ConfigError, DecayRule, DiffusionTraining, DistillationConfig,
+    GuardConfig, KeepConfig, LossWeights, MaskSchedule, OptimizerConfig, OptimizerKind, Override,
+    OverrideError, Precision, RateRule, ScheduleConfig, ScheduleShape, TrainConfig,
 };
 pub use distributed::{GroupError, Launch, LaunchError, World};
 pub use error::TrainError;

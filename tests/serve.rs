@@ -4,8 +4,16 @@
 mod access;
 #[path = "serve/analyse.rs"]
 mod analyse;
+#[path = "serve/browser.rs"]
+mod browser;
+#[path = "serve/connections.rs"]
+mod connections;
 #[path = "serve/end.rs"]
 mod end;
+#[path = "serve/networks.rs"]
+mod networks;
+#[path = "serve/page.rs"]
+mod page;
 #[path = "serve/requests.rs"]
 mod requests;
 
@@ -64,8 +72,12 @@ impl Server {
     }
 
     fn starting(arguments: &[&str]) -> Server {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tessera"))
-            .args(["serve", "--port", "0", "--backend", "random"])
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tessera"));
+        command.args(["serve", "--port", "0"]);
+        if !arguments.contains(&"--backend") {
+            command.args(["--backend", "random"]);
+        }
+        let mut child = command
             .args(arguments)
             .stdout(Stdio::piped())
             .spawn()

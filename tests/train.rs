@@ -3,6 +3,8 @@
 
 #[path = "train/ablation.rs"]
 mod ablation;
+#[path = "train/diffusion.rs"]
+mod diffusion;
 #[path = "train/exact.rs"]
 mod exact;
 #[path = "train/families.rs"]
@@ -23,6 +25,8 @@ mod replicas;
 mod report;
 #[path = "train/workplace.rs"]
 mod workplace;
+#[path = "train/worlds.rs"]
+mod worlds;
 
 use std::path::Path;
 use workplace::{metrics, run, run_on, succeed, train, workplace};

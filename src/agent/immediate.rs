@@ -43,17 +43,49 @@ impl ImmediateAgent {
             options: options.clone(),
         }
     }
+}
 
+impl<'a> Candidates<'a> {
     /// The moves that may be chosen, and what tablebases know of them.
-    fn candidates<'a>(&self, question: &Question<'a>) -> (Candidates<'a>, Option<RootMoves>) {
+    fn of(options: &Options, question: &Question<'a>) -> (Candidates<'a>, Option<RootMoves>) {
         let game = question.game;
         let mut moves = question.moves();
-        let known = self.options.search.tablebase.best_moves(game, &moves);
+        let known = options.search.tablebase.best_moves(game, &moves);
         if let Some(known) = &known {
             moves.retain(|mv| known.moves.contains(mv));
         }
         (Candidates { game, moves }, known)
     }
+}
+
+/// Chooses moves by an [`Answer`] where there are any; what tablebases know comes first.
+pub(super) fn choose_by(
+    options: &Options,
+    questions: &[Question<'_>],
+    answer: impl FnOnce(&[Candidates<'_>]) -> Result<Vec<Choice>, AgentError>,
+) -> Result<Vec<Choice>, AgentError> {
+    let mut choices = vec![Choice::default(); questions.len()];
+    let (mut open, mut places) = (Vec::new(), Vec::new());
+    for (place, question) in questions.iter().enumerate() {
+        let (candidates, known) = Candidates::of(options, question);
+        if !candidates.moves.is_empty() {
+            open.push(candidates);
+            places.push((place, known));
+        }
+    }
+    if open.is_empty() {
+        return Ok(choices);
+    }
+    for ((place, known), mut choice) in places.into_iter().zip(answer(&open)?) {
+        if let Some(known) = known {
+            choice.report.tablebase_hits = known.hits;
+            for line in &mut choice.report.lines {
+                line.settle(known.verdict);
+            }
+        }
+        choices[place] = choice;
+    }
+    Ok(choices)
 }
 
 impl Agent for ImmediateAgent {
@@ -80,29 +112,9 @@ impl Agent for ImmediateAgent {
     }
 
     fn choose_many(&mut self, questions: &[Question<'_>]) -> Result<Vec<Choice>, AgentError> {
-        let mut choices = vec![Choice::default(); questions.len()];
-        let (mut open, mut places) = (Vec::new(), Vec::new());
-        for (place, question) in questions.iter().enumerate() {
-            let (candidates, known) = self.candidates(question);
-            if !candidates.moves.is_empty() {
-                open.push(candidates);
-                places.push((place, known));
-            }
-        }
-        if open.is_empty() {
-            return Ok(choices);
-        }
-        let answers = (self.answer)(&*self.backend, &self.options, &open)?;
-        for ((place, known), mut choice) in places.into_iter().zip(answers) {
-            if let Some(known) = known {
-                choice.report.tablebase_hits = known.hits;
-                for line in &mut choice.report.lines {
-                    line.settle(known.verdict);
-                }
-            }
-            choices[place] = choice;
-        }
-        Ok(choices)
+        choose_by(&self.options, questions, |open| {
+            (self.answer)(&*self.backend, &self.options, open)
+        })
     }
 
     fn batch(&self) -> usize {

@@ -1,5 +1,6 @@
 //! What steers an agent.
 
+use crate::nn::Decoding;
 use crate::search::Parameters;
 
 /// Everything that steers an agent, whichever it is; the defaults are the engine's own.
@@ -11,6 +12,9 @@ pub struct Options {
     /// Share of the policy that a move is drawn from where the policy itself is
     /// sampled, in 0…1: the likeliest moves that together have it (nucleus sampling).
     pub top_p: f32,
+    /// Evaluations in which the agent `diffusion` imagines a future; 0 leaves them to the
+    /// clock.
+    pub imagination_steps: usize,
     /// Whether the agent `human` takes the time that a person might take.
     pub human_time: bool,
 }
@@ -26,6 +30,7 @@ impl From<Parameters> for Options {
         Options {
             search,
             top_p: 1.0,
+            imagination_steps: Decoding::default().steps,
             human_time: false,
         }
     }

@@ -3,10 +3,11 @@
 use super::Options;
 use super::immediate::Candidates;
 use super::sampling::sample;
-use crate::nn::{Backend, Batch, Evaluations, Value, softmax};
+use crate::chess::Game;
+use crate::nn::{Backend, Evaluated, Value, evaluate_games};
 use crate::play::{AgentError, Choice, Line, MoveStatistics, Report, Score};
 use crate::search::generator;
-use shakmaty::{Move, Position};
+use shakmaty::Move;
 use std::cmp::Ordering;
 
 /// One evaluation a position. Above 0, [`Parameters::temperature`](crate::search::Parameters::temperature) samples the move
@@ -23,15 +24,20 @@ pub(super) fn answer(
     Ok(choices
         .map(|((position, priors), value)| {
             let mut choice = lay_out(value, lines, priors);
-            if options.search.temperature > 0.0 {
-                let random = &mut generator(&options.search, position.game);
-                let priors: Vec<f32> = choice.statistics.iter().map(|of| of.prior).collect();
-                let place = sample(&priors, options.search.temperature, options.top_p, random);
-                choice.best = place.map(|place| choice.statistics[place].mv);
-            }
+            choose(&mut choice, options, position.game);
             choice
         })
         .collect())
+}
+
+/// Samples the choice from the priors, if options say so.
+pub(super) fn choose(choice: &mut Choice, options: &Options, game: &Game) {
+    if options.search.temperature > 0.0 {
+        let random = &mut generator(&options.search, game);
+        let priors: Vec<f32> = choice.statistics.iter().map(|of| of.prior).collect();
+        let place = sample(&priors, options.search.temperature, options.top_p, random);
+        choice.best = place.map(|place| choice.statistics[place].mv);
+    }
 }
 
 /// Moves with their priors, in the order of generation.
@@ -43,28 +49,18 @@ pub(super) fn priors(
     backend: &dyn Backend,
     positions: &[Candidates<'_>],
 ) -> Result<(Vec<Priors>, Vec<Value>), AgentError> {
-    let encoder = &backend.properties().encoder;
-    let mut batch = Batch::default();
-    let legal: Vec<_> = positions
-        .iter()
-        .map(|position| position.game.position().legal_moves())
-        .collect();
-    for (position, legal) in positions.iter().zip(&legal) {
-        batch.push(position.game, legal, encoder)?;
-    }
-    let mut evaluations = Evaluations::default();
-    backend.evaluate(&batch, &mut evaluations)?;
-    let priors = positions.iter().zip(&legal).enumerate();
-    let priors = priors.map(|(index, (position, legal))| {
-        let mut priors = evaluations.logits(index).to_vec();
-        softmax(&mut priors, 1.0);
-        let priors = legal.iter().copied().zip(priors);
-        priors
-            .filter(|(mv, _)| position.moves.contains(mv))
-            .collect()
-    });
-    let values = (0..positions.len()).map(|index| evaluations.value(index));
-    Ok((priors.collect(), values.collect()))
+    let evaluated = evaluate_games(backend, positions.iter().map(|position| position.game))?;
+    let evaluated = positions.iter().zip(&evaluated);
+    Ok(evaluated
+        .map(|(it, evaluated)| of_candidates(it, evaluated))
+        .unzip())
+}
+
+/// The priors of a position's candidates, and its value.
+pub(super) fn of_candidates(position: &Candidates<'_>, evaluated: &Evaluated) -> (Priors, Value) {
+    let candidates = evaluated.priors();
+    let candidates = candidates.filter(|(mv, _)| position.moves.contains(mv));
+    (candidates.collect(), evaluated.value)
 }
 
 /// The moves by their priors, with the likeliest as the choice.

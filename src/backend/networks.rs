@@ -1,5 +1,6 @@
 //! Networks in memory, and the backends around them.
 
+use super::imagination::{self, WorldImagination};
 use super::load::LoadError;
 use super::opened;
 use super::sequence::{self, SequenceBackend};
@@ -7,7 +8,7 @@ use crate::bounded;
 use crate::nn::torch::{self, TorchBackend};
 use crate::nn::{
     Backend, BackendError, BackendOptions, Batch, BuiltIn, CodePolicy, DeviceChoice, Evaluations,
-    Metadata, NetworkOptions, Precision, Properties, Service,
+    Foreseen, Imagination, Metadata, NetworkOptions, Precision, Properties, Service,
 };
 use clap::ValueEnum;
 use std::borrow::Cow;
@@ -34,8 +35,8 @@ pub(super) struct Networks(Vec<Loaded>);
 /// A network on a device.
 #[derive(Clone, Debug)]
 enum Loaded {
-    /// It evaluates positions.
-    Positions(Box<TorchBackend>),
+    /// It evaluates positions, and may look ahead from them.
+    Positions(Box<TorchBackend>, Option<Arc<WorldImagination>>),
     /// It reads games, move by move.
     Moves(SequenceBackend),
 }
@@ -43,7 +44,7 @@ enum Loaded {
 impl Loaded {
     fn device(&self) -> Device {
         match self {
-            Loaded::Positions(network) => network.device(),
+            Loaded::Positions(network, _) => network.device(),
             Loaded::Moves(network) => network.device(),
         }
     }
@@ -51,9 +52,9 @@ impl Loaded {
     /// As `options` ask, for so many threads; 0 leaves their number to it.
     fn with(self, options: &BackendOptions, threads: usize) -> Loaded {
         match self {
-            Loaded::Positions(network) => {
+            Loaded::Positions(network, imagination) => {
                 let network = network.with_optimism(options.optimism);
-                Loaded::Positions(Box::new(network.with_threads(threads)))
+                Loaded::Positions(Box::new(network.with_threads(threads)), imagination)
             }
             moves => moves,
         }
@@ -63,15 +64,34 @@ impl Loaded {
 impl Backend for Loaded {
     fn properties(&self) -> &Properties {
         match self {
-            Loaded::Positions(network) => network.properties(),
+            Loaded::Positions(network, _) => network.properties(),
             Loaded::Moves(network) => network.properties(),
         }
     }
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
         match self {
-            Loaded::Positions(network) => network.evaluate(batch, out),
+            Loaded::Positions(network, _) => network.evaluate(batch, out),
             Loaded::Moves(network) => network.evaluate(batch, out),
+        }
+    }
+
+    fn imagine(
+        &self,
+        batch: &Batch,
+        steps: usize,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
+        match self {
+            Loaded::Positions(network, _) => network.imagine(batch, steps, out),
+            Loaded::Moves(network) => network.imagine(batch, steps, out),
+        }
+    }
+
+    fn imagination(&self) -> Option<Arc<dyn Imagination>> {
+        match self {
+            Loaded::Positions(_, Some(imagination)) => Some(Arc::clone(imagination) as _),
+            _ => None,
         }
     }
 }
@@ -140,8 +160,21 @@ pub fn load_network(options: &NetworkOptions) -> Result<TorchBackend, LoadError>
 
 fn load_on(options: &NetworkOptions, device: DeviceChoice) -> Result<TorchBackend, LoadError> {
     let file = network_file(options)?;
-    opened::open(&file, options.code, device, options.precision, 0)
-        .map_err(|source| unusable(options.net.as_deref(), source))
+    open(&file, options, device).map_err(|source| unusable(options.net.as_deref(), source))
+}
+
+fn open(
+    file: &[u8],
+    options: &NetworkOptions,
+    device: DeviceChoice,
+) -> Result<TorchBackend, NetworkError> {
+    let NetworkOptions {
+        code,
+        precision,
+        decoding,
+        ..
+    } = *options;
+    opened::open_to_imagine(file, code, device, precision, 0, decoding)
 }
 
 /// Loads a network of any kind that can be played.
@@ -150,13 +183,23 @@ fn load(options: &NetworkOptions, device: DeviceChoice) -> Result<Loaded, LoadEr
     let failed = |source| unusable(options.net.as_deref(), source);
     match sequence::open(&file, options.code, device, options.precision).map_err(failed)? {
         Some(network) => Ok(Loaded::Moves(network)),
-        None => opened::open(&file, options.code, device, options.precision, 0)
-            .map(|network| Loaded::Positions(Box::new(network)))
-            .map_err(failed),
+        None => {
+            let NetworkOptions {
+                code, precision, ..
+            } = *options;
+            let network = open(&file, options, device).map_err(failed)?;
+            let imagination = imagination::open(&file, code, device, precision);
+            let imagination = imagination.map_err(failed)?.map(Arc::new);
+            Ok(Loaded::Positions(Box::new(network), imagination))
+        }
     }
 }
 
-fn network_file(options: &NetworkOptions) -> Result<Cow<'static, [u8]>, LoadError> {
+/// The bytes of the network that `options` name.
+///
+/// # Errors
+/// [`LoadError`] if there is no such file, or no such network.
+pub fn network_file(options: &NetworkOptions) -> Result<Cow<'static, [u8]>, LoadError> {
     match (options.net.as_deref(), options.built_in) {
         (None, BuiltIn::Human) => HUMAN.map(Cow::Borrowed).ok_or(LoadError::NoHumanBuiltIn),
         (net, _) => read_network(net),
@@ -214,6 +257,7 @@ mod tests {
                 code: CodePolicy::Checked,
                 devices: DeviceChoice::Cpu.into(),
                 precision: Precision::F32,
+                ..NetworkOptions::default()
             },
             ..BackendOptions::default()
         }

@@ -2,7 +2,7 @@
 
 use crate::network::{self, ArchitectureConfig, Network};
 use crate::nn::torch::{self, Module, NetworkError, Numbers, Program, TorchBackend, TorchError};
-use crate::nn::{CodePolicy, DeviceChoice, Metadata, Precision};
+use crate::nn::{CodePolicy, Decoding, DeviceChoice, Metadata, Precision};
 use std::sync::Arc;
 use tch::Device;
 
@@ -10,7 +10,7 @@ use tch::Device;
 /// their number to the backend.
 ///
 /// On the CPU a network of a family known here runs by that family's own code, and none
-/// of its file's. Elsewhere, and of other families, the file's TorchScript runs, which
+/// of its file's; one that imagines futures does so everywhere. Elsewhere, and of others, the file's TorchScript runs, which
 /// may bring code as the policy says.
 ///
 /// On the CPU libtorch computes each call on its caller's thread alone, in the whole
@@ -25,12 +25,37 @@ pub fn open(
     precision: Precision,
     threads: usize,
 ) -> Result<TorchBackend, NetworkError> {
+    open_to_imagine(
+        file,
+        policy,
+        device,
+        precision,
+        threads,
+        Decoding::default(),
+    )
+}
+
+/// The same of a network that imagines futures in this way, if it does.
+///
+/// # Errors
+/// As [`open`].
+pub(super) fn open_to_imagine(
+    file: &[u8],
+    policy: CodePolicy,
+    device: DeviceChoice,
+    precision: Precision,
+    threads: usize,
+    decoding: Decoding,
+) -> Result<TorchBackend, NetworkError> {
     let (device, formats) = torch::resolve(device, precision)?;
     if device == Device::Cpu {
         // Threads that had been started would wait for work, and spin meanwhile.
         tch::set_num_threads(1);
     }
-    let opened = Opened::new(file, policy, device)?;
+    let opened = Opened {
+        decoding,
+        ..Opened::new(file, policy, device)?
+    };
     let backend = match formats[..] {
         [numbers] => {
             let metadata = opened.metadata.clone();
@@ -50,6 +75,8 @@ pub(crate) struct Opened {
     pub metadata: Metadata,
     device: Device,
     source: Source,
+    /// How it imagines futures, if it does.
+    decoding: Decoding,
 }
 
 /// What evaluates positions.
@@ -68,8 +95,9 @@ impl Opened {
             metadata,
             device,
             source,
+            decoding: Decoding::default(),
         };
-        if device == Device::Cpu && is_of_a_family(file) {
+        if is_ours(file, device) {
             let (metadata, tensors) = torch::contents(file, policy)?;
             if let Ok(network) = Network::from_tensors(&metadata, tensors) {
                 return Ok(opened(metadata, Source::Family(Box::new(network))));
@@ -83,7 +111,7 @@ impl Opened {
     pub fn program(&self, numbers: Numbers) -> Result<Arc<dyn Program>, NetworkError> {
         Ok(match &self.source {
             Source::Family(network) => {
-                let frozen = network.freeze(numbers);
+                let frozen = network.freeze_on(self.device, numbers, self.decoding);
                 Arc::new(frozen.map_err(|error| TorchError::new(&error.to_string()))?)
             }
             Source::Script(module) => Arc::new(module.copy()?.freeze(self.device, numbers.kind)?),
@@ -99,10 +127,15 @@ impl Opened {
     }
 }
 
-/// Whether a file states an architecture whose code is ours; not so graphs.
-fn is_of_a_family(file: &[u8]) -> bool {
+/// Whether a network runs by our own code on a device: on the processor all but graphs,
+/// elsewhere only what takes several steps.
+fn is_ours(file: &[u8], device: Device) -> bool {
     let config = network::architecture(file);
-    config.is_ok_and(|config| !matches!(config, ArchitectureConfig::Onnx { .. }))
+    config.is_ok_and(|config| match config {
+        ArchitectureConfig::Onnx { .. } => false,
+        ArchitectureConfig::Diffusion { .. } => true,
+        _ => device == Device::Cpu,
+    })
 }
 
 #[cfg(test)]

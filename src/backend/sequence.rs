@@ -65,13 +65,9 @@ impl SequenceBackend {
         device: DeviceChoice,
         precision: Precision,
     ) -> Result<SequenceBackend, NetworkError> {
-        // Its layers have no kernels: f32 is the fastest format of processors.
-        let precision = match (precision, device) {
-            (Precision::Auto, DeviceChoice::Cpu) => Precision::F32,
-            (precision, _) => precision,
-        };
         let (device, formats) = torch::resolve(device, precision)?;
         let kind = match (precision, device) {
+            // Its layers have no kernels: f32 is the fastest format of processors.
             (Precision::Auto, Device::Cpu) => Kind::Float,
             _ => formats[0].kind,
         };
@@ -183,7 +179,7 @@ impl Rows {
                 }),
             }
         }
-        // Games of about one length side by side need little filling.
+        // Games of about one length side by side need little padding.
         games.sort_by_key(|row| sequence(row.longest).0.len());
         Rows { games }
     }
@@ -208,12 +204,12 @@ impl Played {
         let longest = longest.unwrap_or(0);
         let features = Decoder::features(&self.gpt, &self.weights, &tokens);
         let width = features.size()[2];
-        // Filling stands before the games.
+        // Padding stands before the games.
         let positions = games.iter().zip(&tokens).enumerate();
         let positions = positions.flat_map(|(number, (row, (tokens, _)))| {
-            let filling = longest - tokens.len();
+            let padding = longest - tokens.len();
             row.positions.iter().map(move |&(index, length)| {
-                (index, (number * longest + filling + length - 1) as i64)
+                (index, (number * longest + padding + length - 1) as i64)
             })
         });
         let (indices, places): (Vec<usize>, Vec<i64>) = positions.unzip();

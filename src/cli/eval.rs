@@ -9,7 +9,7 @@ use shakmaty::fen::Fen;
 use std::fmt::Write;
 use tessera::backend;
 use tessera::chess::{Game, Ratings};
-use tessera::nn::{Backend, BackendKind, Batch, BuiltIn, Evaluations, Value, softmax};
+use tessera::nn::{Backend, BackendKind, BuiltIn, Value, evaluate_games};
 
 /// The rating of a player of whom nothing is said.
 const USUAL_ELO: u16 = 1500;
@@ -70,18 +70,13 @@ impl Evaluated {
             white: Some(white),
             black: Some(black),
         });
-        let moves = game.position().legal_moves();
-        let mut batch = Batch::default();
-        batch.push(game, &moves, &backend.properties().encoder)?;
-        let mut evaluations = Evaluations::default();
-        backend.evaluate(&batch, &mut evaluations)?;
-        let mut probabilities = evaluations.logits(0).to_vec();
-        softmax(&mut probabilities, 1.0);
-        let moves = moves.iter().map(|&mv| game.format_move(mv));
-        let mut policy: Vec<(String, f32)> = moves.zip(probabilities).collect();
+        let found = evaluate_games(backend, [&*game])?.remove(0);
+        let priors = found.priors();
+        let priors = priors.map(|(mv, prior)| (game.format_move(mv), prior));
+        let mut policy: Vec<(String, f32)> = priors.collect();
         policy.sort_by(|a, b| b.1.total_cmp(&a.1));
         Ok(Evaluated {
-            value: evaluations.value(0),
+            value: found.value,
             policy,
         })
     }

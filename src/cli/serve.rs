@@ -1,4 +1,4 @@
-//! `tessera serve`: an API over HTTP.
+//! `tessera serve`: a page and an API over HTTP.
 
 use super::options::SearchArguments;
 use super::output::print;
@@ -18,7 +18,7 @@ const CACHE: usize = 128;
 /// Requests a second that a client may make where others than this machine can ask.
 const PUBLIC_RATE: u32 = 20;
 
-/// Play and analyse over HTTP, for pages and programs
+/// Play and analyse in a browser, and over HTTP for programs
 #[derive(Args)]
 pub struct Arguments {
     /// Port to listen on; 0 chooses a free one
@@ -36,6 +36,10 @@ pub struct Arguments {
     /// Origin of a page elsewhere that may ask, such as https://example.org; may be repeated
     #[arg(long = "origin", value_name = "ORIGIN")]
     origins: Vec<String>,
+    /// Load this network too, for the agents of its family and for requests that name it;
+    /// may be repeated
+    #[arg(long = "also", value_name = "FILE")]
+    networks: Vec<PathBuf>,
     /// Agent that plays unless a request says otherwise
     #[arg(long, value_enum, default_value_t)]
     agent: AgentKind,
@@ -73,6 +77,12 @@ struct LimitArguments {
     /// Streams that one client may have open
     #[arg(long, default_value_t = Limits::default().streams as u16)]
     streams: u16,
+    /// Connections that are open at once
+    #[arg(long, default_value_t = Limits::default().connections as u32, value_parser = clap::value_parser!(u32).range(1..))]
+    connections: u32,
+    /// Seconds after which a connection without a request is closed
+    #[arg(long, default_value_t = Limits::default().silence.as_secs(), value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    idle_seconds: u64,
 }
 
 impl Arguments {
@@ -96,6 +106,7 @@ impl Arguments {
         let config = Config {
             address: SocketAddr::new(self.bind, self.port),
             player,
+            networks: self.networks,
             tokens,
             origins: self.origins,
             limits,
@@ -116,6 +127,8 @@ impl LimitArguments {
             queue: self.queue as usize,
             rate: self.rate.unwrap_or(if is_local { 0 } else { PUBLIC_RATE }),
             streams: self.streams.into(),
+            connections: self.connections as usize,
+            silence: Duration::from_secs(self.idle_seconds),
             ..Limits::default()
         };
         limits.default_time = limits.default_time.min(limits.time);

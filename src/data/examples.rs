@@ -2,13 +2,18 @@
 //!
 //! The loader decides which games and blocks come when. What an example is, how many
 //! a game gives and how they lie side by side in a batch, [`Examples`] decide:
-//! [`Positions`], of which a network sees one at a time, or whole [`Games`].
+//! [`Positions`], of which a network sees one at a time, the same with the future that
+//! follows ([`Horizon`]), whole [`Games`], or an [`Unroll`] of moves from a position on.
 
 mod games;
+mod horizon;
 mod positions;
+mod unroll;
 
 pub use games::{GameColumns, GameTokens, Games};
+pub use horizon::{Future, FuturePly, Horizon, HorizonColumns, WithFuture};
 pub use positions::{PolicyTargets, PositionColumns, Positions};
+pub use unroll::{Moment, Moments, Unroll, UnrollColumns, Unrolled};
 
 use super::Curve;
 use super::label::TargetRules;

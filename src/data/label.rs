@@ -41,7 +41,7 @@ use shakmaty::Color;
 use super::curve::Curve;
 use super::record::{Eval, Record, StrayNode};
 use super::sample::Wdl;
-use crate::nn::softmax;
+use crate::softmax::softmax;
 
 /// Share of the position's own value in its short-term value.
 const SHORT_TERM_STEP: f32 = 1.0 / 6.0;

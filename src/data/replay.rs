@@ -95,25 +95,117 @@ pub fn replay(
         |node| places[node].ply,
         |step| {
             if kept[step.node] {
-                let place = &places[step.node];
-                let search = record.searches.get(place.ply);
-                let policy = match search.filter(|_| place.variation_ply.is_none()) {
-                    Some(search) => {
-                        search
-                            .distribution(&step.legal)
-                            .ok_or(ReplayError::Search {
-                                ply: place.ply,
-                                legal: step.moves.len(),
-                            })?
-                    }
-                    None => policy(&step, place)?,
-                };
-                let game = Encoded::of(step.game, format);
-                emit(game.sample(&step.legal, policy, place, variations));
+                emit(sample(
+                    format,
+                    record,
+                    &step,
+                    &places[step.node],
+                    variations,
+                )?);
             }
             Ok(())
         },
     )
+}
+
+/// The sample of a labelled node, as networks of the input `format` read it.
+pub(super) fn sample(
+    format: InputFormat,
+    record: &Record,
+    step: &Step<'_>,
+    place: &Labelled,
+    variations: VariationWeight,
+) -> Result<Sample, ReplayError> {
+    let policy = target_of(record, step, place)?;
+    let game = Encoded::of(step.game, format);
+    Ok(game.sample(&step.legal, policy, place, variations))
+}
+
+/// A position of a game's main line, as a network reads it.
+pub(super) struct Along {
+    /// The position, with its targets where it has any.
+    pub sample: Sample,
+    /// The policy index of the move that was played.
+    pub played: u16,
+    /// As that of a sample.
+    pub surprise: Option<f32>,
+}
+
+/// The positions of a record's main line before each of its moves, in order, as networks
+/// of the input `format` read them; and the game to its end. Where the move played is no
+/// target, the targets are those of the first variation that replaces it.
+///
+/// # Errors
+/// [`ReplayError`] if the record does not describe a game.
+pub(super) fn along(
+    format: InputFormat,
+    record: &Record,
+    rules: &TargetRules,
+) -> Result<(Vec<Along>, Game), ReplayError> {
+    // There are no variations here.
+    let variations = VariationWeight {
+        first: 1.0,
+        decay: 1.0,
+    };
+    let places = rules.label(record)?;
+    let mut game = begin(record)?;
+    let mut positions = Vec::new();
+    let main_line = record.nodes.iter().enumerate();
+    for (index, node) in main_line.filter(|(_, node)| node.depth == 0) {
+        let turn = game.position().turn();
+        let moves = game.position().legal_moves();
+        let legal = Legal::of(&moves, turn);
+        let (mv, played) = find(&moves, &legal, turn, index, node.ordinal)?;
+        let labelled = labelled(record, &places, index);
+        let (chosen, target) = match labelled == index {
+            true => (mv, played),
+            false => find(
+                &moves,
+                &legal,
+                turn,
+                labelled,
+                record.nodes[labelled].ordinal,
+            )?,
+        };
+        let step = Step {
+            node: labelled,
+            game: &game,
+            moves: &moves,
+            legal,
+            played: chosen,
+            target,
+        };
+        let place = Labelled {
+            variation_ply: None,
+            ..places[labelled].clone()
+        };
+        let policy = target_of(record, &step, &place)?;
+        let encoded = Encoded::of(&game, format);
+        positions.push(Along {
+            played: encoded.transform.index(played),
+            sample: encoded.sample(&legal, policy, &place, variations),
+            surprise: place.surprise,
+        });
+        game.play(mv);
+    }
+    Ok((positions, game))
+}
+
+/// Of a node of the main line and those that replace it, the first with a label; itself
+/// if there is none.
+fn labelled(record: &Record, places: &[Labelled], node: usize) -> usize {
+    let variations = record.nodes[node + 1..]
+        .iter()
+        .take_while(|it| it.depth > 0);
+    let last = node + variations.count();
+    let replaces = |&other: &usize| {
+        let line = &record.nodes[other];
+        other == node || line.depth == 1 && line.starts_line
+    };
+    let mut candidates = (node..=last).filter(replaces);
+    candidates
+        .find(|&other| places[other].label.is_some())
+        .unwrap_or(node)
 }
 
 /// A node of a game's tree, with the game up to the position before its move.
@@ -123,12 +215,14 @@ pub(super) struct Step<'a> {
     pub game: &'a Game,
     pub moves: &'a [Move],
     pub legal: Legal,
+    /// Its move.
+    pub played: Move,
     /// The policy index of its move.
     pub target: u16,
 }
 
 /// The nodes of `wanted` and all nodes that lead to their positions.
-fn with_ancestors(record: &Record, wanted: Vec<bool>) -> Vec<bool> {
+pub(super) fn with_ancestors(record: &Record, wanted: Vec<bool>) -> Vec<bool> {
     let mut needed = wanted;
     let mut latest: Vec<usize> = Vec::new();
     let mut before = Vec::with_capacity(needed.len());
@@ -188,6 +282,7 @@ pub(super) fn walk(
             game: &game,
             moves: &moves,
             legal,
+            played: mv,
             target,
         })?;
     }
@@ -221,6 +316,18 @@ fn find(
         ordinal,
         legal: moves.len(),
     })
+}
+
+/// The policy target of a node: that of the search of its position if there was one.
+fn target_of(record: &Record, step: &Step<'_>, place: &Labelled) -> Result<Policy, ReplayError> {
+    let search = record.searches.get(place.ply);
+    match search.filter(|_| place.variation_ply.is_none()) {
+        Some(search) => search.distribution(&step.legal).ok_or(ReplayError::Search {
+            ply: place.ply,
+            legal: step.moves.len(),
+        }),
+        None => policy(step, place),
+    }
 }
 
 /// The policy target of a labelled node.

@@ -7,7 +7,8 @@ use crate::network::lc0::{
 use crate::network::maia3::Maia3Config;
 use crate::network::{self, About, Activation, Chessformer, Lc0, Maia3, Weights};
 use crate::nn::torch::{ExportPrecision, TorchBackend};
-use crate::nn::{Backend, Batch, CodePolicy, DeviceChoice, Evaluations, Precision, softmax};
+use crate::nn::{Backend, Batch, CodePolicy, DeviceChoice, Evaluations, Precision};
+use crate::softmax::softmax;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rand::{Rng, SeedableRng};

@@ -3,7 +3,7 @@
 use super::Vocabulary;
 use crate::agent::sampling::sample;
 use crate::encode::GameEnd;
-use crate::nn::softmax;
+use crate::softmax::softmax;
 use rand::Rng;
 use shakmaty::{Chess, Position};
 

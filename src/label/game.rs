@@ -3,7 +3,8 @@
 use super::analyst::Analyst;
 use super::sampler::SampledGame;
 use super::source::Subject;
-use super::{Adjudication, LabelError, Play};
+use super::{LabelError, Play};
+use crate::adjudication::Adjudication;
 use crate::chess::Game;
 use crate::data::pgn::{AnnotatedGame, GameError, Judged, parse_game, tag};
 use crate::data::record::Eval;

@@ -5,10 +5,11 @@
 //! in every one of them, with one batch for each network. A move costs one
 //! evaluation.
 
-use super::Adjudication;
+use crate::adjudication::Adjudication;
 use crate::chess::{Game, Ratings};
-use crate::nn::{Backend, BackendError, Batch, Evaluations, Precision, softmax};
+use crate::nn::{Backend, BackendError, Batch, Evaluations, Precision};
 use crate::openings::{Openings, OpeningsError, generator};
+use crate::softmax::softmax;
 use rand::Rng;
 use rand::distr::weighted::WeightedIndex;
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -1,6 +1,7 @@
 //! Games and positions to label, as numbered jobs.
 
-use super::{Adjudication, SampledGames};
+use super::SampledGames;
+use crate::adjudication::Adjudication;
 use crate::bounded::LARGEST_TEXT;
 use crate::data::pgn::Games;
 use crate::openings::{self, Openings};

@@ -1,9 +1,9 @@
 //! The seam between families of networks and all who use them.
 
 use super::evaluator::Evaluator;
+use super::exported::ExportedProgram;
 use super::family::ArchitectureConfig;
 use super::parameters::{Parameter, initialise};
-use super::program::Program;
 use super::size::Size;
 use std::any::Any;
 use std::fmt::Debug;
@@ -31,7 +31,7 @@ pub trait Architecture: Any + Debug + Send {
     fn size(&self) -> Size;
 
     /// What its network file runs.
-    fn program(&self) -> Program<'_>;
+    fn exported(&self) -> ExportedProgram<'_>;
 
     /// The same as what evaluates positions.
     ///

@@ -28,3 +28,31 @@ pub(crate) fn squares(bitboards: &Tensor, shifts: &Tensor, like: &Tensor) -> Ten
         .type_as(like)
         .transpose(1, 2)
 }
+
+/// Bitboards i64 [B, n] turned top to bottom: as the other side sees them. `shifts` as
+/// above.
+pub(crate) fn reversed(bitboards: &Tensor, shifts: &Tensor) -> Tensor {
+    let shifts = shifts.to_kind(Kind::Int64) * 8;
+    let bytes = bitboards
+        .unsqueeze(2)
+        .bitwise_right_shift(&shifts)
+        .bitwise_and(0xff);
+    // Sums of bits apart wrap as they should.
+    bytes
+        .bitwise_left_shift(&(56 - shifts))
+        .sum_dim_intlist([2i64].as_slice(), false, Kind::Int64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bitboards_turn_rank_by_rank() {
+        let words = [0x8000_0000_0000_00ffu64, 1 << 63, 0x0123_4567_89ab_cdef, 0];
+        let as_signed = |words: [u64; 4]| words.map(|word| word as i64);
+        let tensor = Tensor::from_slice(&as_signed(words)).view([2, 2]);
+        let found = Vec::<i64>::try_from(reversed(&tensor, &shifts()).reshape([-1])).unwrap();
+        assert_eq!(found, as_signed(words.map(u64::swap_bytes)));
+    }
+}

@@ -12,8 +12,8 @@ mod embedding;
 #[cfg(test)]
 mod fused_tests;
 mod grow;
-mod heads;
-mod layers;
+pub(super) mod heads;
+pub(super) mod layers;
 mod position;
 mod ratings;
 
@@ -24,13 +24,15 @@ pub(crate) use heads::{MOVES_LEFT_FEATURES, MOVES_LEFT_SCALE, policy_gather};
 
 use super::architecture::{Architecture, NotAnEvaluator};
 use super::bitboards;
-use super::encoder::{AttackLogits, Board, EncoderLayer, displacements, encode, without_head};
+use super::encoder::{
+    AttackLogits, Board, EncoderLayer, PositionEncoding, displacements, encode, without_head,
+};
 use super::evaluator::{self, Evaluator, Interface, Positions};
+use super::exported::ExportedProgram;
 use super::family::ArchitectureConfig;
 use super::layers::{Linear, dense_mish};
 use super::outputs::{Output, OutputSet, Outputs};
-use super::parameters::{Builder, Dense, Parameter, Weights};
-use super::program::Program;
+use super::parameters::{Builder, Dense, Parameter, Slot, Weights};
 use super::size::{Part, Size};
 use super::taps::Tap;
 use crate::encode::{InputFormat, RATINGS, SCALARS};
@@ -221,93 +223,14 @@ impl Chessformer {
         (tokens, logits)
     }
 
-    /// The players' ratings i64 [B, 2] in rows, if the network reads them.
-    fn ratings(&self, rows: &Tensor) -> Option<Tensor> {
-        let place = RATINGS as i64;
-        self.config.elo.then(|| rows.narrow(1, place, 2))
-    }
-
-    /// Whether its layers go through fused kernels.
-    fn is_fused(&self, weights: &Weights) -> bool {
-        let first = self.layers.first();
-        first.is_some_and(|layer| layer.attention.is_fused(weights))
-    }
-}
-
-impl Architecture for Chessformer {
-    fn config(&self) -> ArchitectureConfig {
-        ArchitectureConfig::Chessformer {
-            model: self.config.clone(),
-        }
-    }
-
-    fn parameters(&self) -> &[Parameter] {
-        &self.parameters
-    }
-
-    fn buffers(&self) -> Vec<(String, Tensor)> {
-        let constants = &self.constants;
-        let mut named = vec![
-            ("shifts", &constants.shifts),
-            ("policy_gather", &constants.policy),
-            ("displacements", &constants.displacements),
-        ];
-        if let Some(attacks) = &constants.attacks {
-            named.extend([
-                ("attack_ways", &attacks.ways),
-                ("attack_between", &attacks.between),
-                ("attack_features", &attacks.features),
-                ("attack_movers", &attacks.movers),
-            ]);
-        }
-        let named = named.into_iter();
-        named
-            .map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()))
-            .collect()
-    }
-
-    fn size(&self) -> Size {
-        self.size
-    }
-
-    fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
-        Ok(self)
-    }
-
-    fn program(&self) -> Program<'_> {
-        evaluator::program(self)
-    }
-}
-
-impl Evaluator for Chessformer {
-    fn interface(&self) -> Interface {
-        let exported = Output::ALL[..8].iter().copied();
-        Interface {
-            format: InputFormat::Classical.number(),
-            scalars: match self.config.elo {
-                true => SCALARS.to_vec(),
-                false => SCALARS[..UNRATED_SCALARS].to_vec(),
-            },
-            outputs: exported.filter(|&output| self.has(output)).collect(),
-            planes: Interface::lc0_planes(),
-        }
-    }
-
-    fn has(&self, output: Output) -> bool {
-        match output {
-            Output::PolicySoft => self.policy_soft.is_some(),
-            Output::PolicyOptimistic => self.policy_optimistic.is_some(),
-            _ => true,
-        }
-    }
-
-    fn forward(
+    /// Tokens [B, 64, width] of positions before the first layer, and what attacks add to
+    /// the logits of all layers.
+    pub(super) fn embedded(
         &self,
         weights: &Weights,
         positions: Positions,
-        wanted: OutputSet,
         tap: &Tap,
-    ) -> Outputs {
+    ) -> (Tensor, Option<AttackLogits>) {
         let (tokens, attacks) = match positions {
             Positions::Rows(rows)
                 if !tap.is_open() && (self.is_fused(weights) || weights.are_frozen()) =>
@@ -331,21 +254,44 @@ impl Evaluator for Chessformer {
             let biases = biases.view([-1, self.config.heads, 64, 64]);
             tap.give("attacks", &biases);
         }
-        let board = Board {
-            displacements: Some(&self.constants.displacements),
-            attacks: attacks.as_ref(),
-        };
-        let x = encode(&self.layers, weights, tokens, board, tap);
-        self.read(weights, &x, positions, wanted)
+        (tokens, attacks)
     }
 
-    fn read(
-        &self,
-        weights: &Weights,
-        x: &Tensor,
-        _positions: Positions,
-        wanted: OutputSet,
-    ) -> Outputs {
+    /// What every layer is told of the boards besides their tokens.
+    pub(super) fn board<'a>(&'a self, attacks: Option<&'a AttackLogits>) -> Board<'a> {
+        Board {
+            displacements: Some(&self.constants.displacements),
+            attacks,
+        }
+    }
+
+    /// Its layers.
+    pub(super) fn layers(&self) -> &[EncoderLayer] {
+        &self.layers
+    }
+
+    /// Logits f32 [B, 1858] of the moves, off the tokens after the last layer.
+    pub(super) fn moves(&self, weights: &Weights, x: &Tensor) -> Tensor {
+        let [moves] = dense_mish(weights, x, [&self.policy_embedding]);
+        self.policy.forward(weights, &moves, &self.constants.policy)
+    }
+
+    /// The players' ratings i64 [B, 2] in rows, if the network reads them.
+    fn ratings(&self, rows: &Tensor) -> Option<Tensor> {
+        let place = RATINGS as i64;
+        self.config.elo.then(|| rows.narrow(1, place, 2))
+    }
+
+    /// Tokens [B, 64, width] of positions after the last layer, which
+    /// [`Evaluator::read`] reads.
+    pub(super) fn tokens(&self, weights: &Weights, positions: Positions, tap: &Tap) -> Tensor {
+        let (tokens, attacks) = self.embedded(weights, positions, tap);
+        let board = self.board(attacks.as_ref());
+        encode(&self.layers, weights, tokens, board, tap)
+    }
+
+    /// The `wanted` outputs, read off tokens [B, 64, width].
+    pub(super) fn read_tokens(&self, weights: &Weights, x: &Tensor, wanted: OutputSet) -> Outputs {
         let mut outputs = Outputs::default();
         let policies = [
             (Output::Policy, Some(&self.policy)),
@@ -399,6 +345,114 @@ impl Evaluator for Chessformer {
         let moves_left = self.moves_left.forward(weights, &moves_left);
         outputs.set(Output::MovesLeft, moves_left);
         outputs
+    }
+
+    /// The weights that generate the biases of attention in all layers, if GAB does.
+    pub(super) fn generator(&self) -> Option<Slot> {
+        match &self.layers.first()?.attention.position {
+            PositionEncoding::Gab(gab) => Some(gab.generator),
+            _ => None,
+        }
+    }
+
+    /// i64 [1858]: see [`policy_gather`].
+    pub(super) fn policy_places(&self) -> &Tensor {
+        &self.constants.policy
+    }
+
+    /// Whether its layers go through fused kernels.
+    fn is_fused(&self, weights: &Weights) -> bool {
+        let first = self.layers.first();
+        first.is_some_and(|layer| layer.attention.is_fused(weights))
+    }
+}
+
+impl Architecture for Chessformer {
+    fn config(&self) -> ArchitectureConfig {
+        ArchitectureConfig::Chessformer {
+            model: self.config.clone(),
+        }
+    }
+
+    fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    fn buffers(&self) -> Vec<(String, Tensor)> {
+        let constants = &self.constants;
+        let mut named = vec![
+            ("shifts", &constants.shifts),
+            ("policy_gather", &constants.policy),
+            ("displacements", &constants.displacements),
+        ];
+        if let Some(attacks) = &constants.attacks {
+            named.extend([
+                ("attack_ways", &attacks.ways),
+                ("attack_between", &attacks.between),
+                ("attack_features", &attacks.features),
+                ("attack_movers", &attacks.movers),
+            ]);
+        }
+        let named = named.into_iter();
+        named
+            .map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()))
+            .collect()
+    }
+
+    fn size(&self) -> Size {
+        self.size
+    }
+
+    fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
+        Ok(self)
+    }
+
+    fn exported(&self) -> ExportedProgram<'_> {
+        evaluator::exported(self)
+    }
+}
+
+impl Evaluator for Chessformer {
+    fn interface(&self) -> Interface {
+        let exported = Output::ALL[..8].iter().copied();
+        Interface {
+            format: InputFormat::Classical.number(),
+            scalars: match self.config.elo {
+                true => SCALARS.to_vec(),
+                false => SCALARS[..UNRATED_SCALARS].to_vec(),
+            },
+            outputs: exported.filter(|&output| self.has(output)).collect(),
+            planes: Interface::lc0_planes(),
+        }
+    }
+
+    fn has(&self, output: Output) -> bool {
+        match output {
+            Output::PolicySoft => self.policy_soft.is_some(),
+            Output::PolicyOptimistic => self.policy_optimistic.is_some(),
+            _ => true,
+        }
+    }
+
+    fn forward(
+        &self,
+        weights: &Weights,
+        positions: Positions,
+        wanted: OutputSet,
+        tap: &Tap,
+    ) -> Outputs {
+        let x = self.tokens(weights, positions, tap);
+        self.read(weights, &x, positions, wanted)
+    }
+
+    fn read(
+        &self,
+        weights: &Weights,
+        tokens: &Tensor,
+        _positions: Positions,
+        wanted: OutputSet,
+    ) -> Outputs {
+        self.read_tokens(weights, tokens, wanted)
     }
 
     fn without_head(&self, weights: &Weights, layer: usize, head: usize) -> Option<Weights> {

@@ -53,14 +53,26 @@ pub(super) fn encode(
 ) -> Tensor {
     let mut x = tokens;
     for (number, layer) in layers.iter().enumerate() {
-        let tap = tap.scope(format_args!("encoder.{number}"));
-        x = layer
+        x = layer.forward(
+            weights,
+            &x,
+            board,
+            &tap.scope(format_args!("encoder.{number}")),
+        );
+    }
+    x
+}
+
+impl EncoderLayer {
+    /// Tokens [B, 64, width] to tokens.
+    pub fn forward(&self, weights: &Weights, x: &Tensor, board: Board, tap: &Tap) -> Tensor {
+        let x = self
             .attention
-            .forward(weights, &x, board, &tap.scope("attention"));
-        x = layer
+            .forward(weights, x, board, &tap.scope("attention"));
+        let x = self
             .feed_forward
             .forward(weights, &x, &tap.scope("feed_forward"));
         tap.give("", &x);
+        x
     }
-    x
 }

@@ -2,10 +2,10 @@
 
 use super::architecture::Architecture;
 use super::bitboards;
+use super::exported::ExportedProgram;
 use super::lc0::planes::planes;
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::Weights;
-use super::program::Program;
 use super::taps::Tap;
 use crate::chess::Game;
 use crate::encode::{BOARDS, Input, InputFormat};
@@ -105,7 +105,7 @@ impl Interface {
 }
 
 /// What the file of a network that evaluates positions runs: one method over rows.
-pub(super) fn program(network: &dyn Evaluator) -> Program<'_> {
+pub(super) fn exported(network: &dyn Evaluator) -> ExportedProgram<'_> {
     let Interface {
         format,
         scalars,
@@ -126,7 +126,7 @@ pub(super) fn program(network: &dyn Evaluator) -> Program<'_> {
             evaluate(network, &weights, Positions::Rows(&rows[0]))
         }),
     };
-    Program {
+    ExportedProgram {
         encoder: EncoderSpec::Planes(planes),
         methods: vec![forward],
     }
@@ -152,10 +152,15 @@ pub(super) fn evaluate(
     weights: &Weights,
     positions: Positions,
 ) -> Vec<Tensor> {
-    let outputs = network.interface().outputs;
-    let wanted = outputs.iter().copied().collect();
-    let mut evaluated: Outputs = network.forward(weights, positions, wanted, &Tap::default());
-    let taken = outputs.into_iter().map(|output| evaluated.take(output));
+    let wanted = network.interface().outputs.into_iter().collect();
+    let evaluated = network.forward(weights, positions, wanted, &Tap::default());
+    in_order(network, evaluated)
+}
+
+/// The exported outputs of a network, of all that it computed.
+pub(super) fn in_order(network: &dyn Evaluator, mut evaluated: Outputs) -> Vec<Tensor> {
+    let outputs = network.interface().outputs.into_iter();
+    let taken = outputs.map(|output| evaluated.take(output));
     taken
         .map(|tensor| tensor.expect("an output of its own"))
         .collect()

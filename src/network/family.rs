@@ -4,6 +4,7 @@
 use super::architecture::Architecture;
 use super::chessformer::config::ModelConfig;
 use super::chessformer::{self, Chessformer};
+use super::diffusion::{Diffusion, DiffusionConfig, DiffusionConfigError};
 use super::gpt::{Gpt, GptConfig, GptConfigError};
 use super::graph::config::GraphConfig;
 use super::lc0::choice::HeadChoice;
@@ -11,6 +12,7 @@ use super::lc0::config::Lc0Config;
 use super::lc0::{Lc0, Lc0ConfigError};
 use super::maia3::config::Maia3Config;
 use super::maia3::{Maia3, Maia3ConfigError};
+use super::world::{World, WorldConfig, WorldConfigError};
 use serde::{Deserialize, Serialize};
 use tch::Device;
 
@@ -41,10 +43,26 @@ pub enum ArchitectureConfig {
         /// Its sizes.
         model: GptConfig,
     },
+    /// [`Diffusion`](super::Diffusion).
+    Diffusion {
+        /// Its sizes.
+        model: DiffusionConfig,
+    },
+    /// [`World`](super::World).
+    World {
+        /// Its sizes.
+        model: WorldConfig,
+    },
     /// [`Graph`](super::Graph).
     Onnx {
         /// Its operators.
         model: GraphConfig,
+    },
+    /// The family of a test.
+    #[cfg(test)]
+    Toy {
+        /// Its sizes.
+        model: super::toy::ToyConfig,
     },
 }
 
@@ -57,7 +75,11 @@ impl ArchitectureConfig {
             ArchitectureConfig::Lc0 { .. } => "lc0",
             ArchitectureConfig::Maia3 { .. } => "maia3",
             ArchitectureConfig::Gpt { .. } => "gpt",
+            ArchitectureConfig::Diffusion { .. } => "diffusion",
+            ArchitectureConfig::World { .. } => "world",
             ArchitectureConfig::Onnx { .. } => "onnx",
+            #[cfg(test)]
+            ArchitectureConfig::Toy { .. } => "toy",
         }
     }
 
@@ -68,7 +90,11 @@ impl ArchitectureConfig {
             ArchitectureConfig::Lc0 { model, .. } => model.layers(),
             ArchitectureConfig::Maia3 { model } => model.layers,
             ArchitectureConfig::Gpt { model } => model.layers,
+            ArchitectureConfig::Diffusion { model } => model.trunk.layers,
+            ArchitectureConfig::World { model } => model.layers(),
             ArchitectureConfig::Onnx { .. } => 0,
+            #[cfg(test)]
+            ArchitectureConfig::Toy { .. } => 1,
         }
     }
 
@@ -82,7 +108,11 @@ impl ArchitectureConfig {
             ArchitectureConfig::Lc0 { model, heads } => Box::new(Lc0::new(model, *heads, device)?),
             ArchitectureConfig::Maia3 { model } => Box::new(Maia3::new(model, device)?),
             ArchitectureConfig::Gpt { model } => Box::new(Gpt::new(model, device)?),
+            ArchitectureConfig::Diffusion { model } => Box::new(Diffusion::new(model, device)?),
+            ArchitectureConfig::World { model } => Box::new(World::new(model, device)?),
             ArchitectureConfig::Onnx { .. } => return Err(ArchitectureError::Graph),
+            #[cfg(test)]
+            ArchitectureConfig::Toy { model } => Box::new(super::toy::Toy::new(model, device)),
         })
     }
 }
@@ -102,6 +132,12 @@ pub enum ArchitectureError {
     /// The sizes of a GPT do not fit each other.
     #[error(transparent)]
     Gpt(#[from] GptConfigError),
+    /// The sizes of a denoiser of futures do not fit each other.
+    #[error(transparent)]
+    Diffusion(#[from] DiffusionConfigError),
+    /// The sizes of a world model do not fit each other.
+    #[error(transparent)]
+    World(#[from] WorldConfigError),
     /// A graph is more than its configuration.
     #[error(
         "it is an ONNX graph of no family known here: such networks can be played, but not trained"

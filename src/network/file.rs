@@ -2,10 +2,10 @@
 
 use super::architecture::{Architecture, NotAnEvaluator};
 use super::evaluator::{Evaluator, Positions, evaluate};
+use super::exported::ExportedProgram;
 use super::family::{ArchitectureConfig, ArchitectureError};
 use super::graph::{Graph, GraphError};
 use super::parameters::{Parameter, Weights};
-use super::program::Program;
 use crate::nn::metadata::{CONTRACT, EncoderSpec};
 use crate::nn::torch::{self, ExportPrecision, NetworkError, Script, ScriptError, TracedMethod};
 use crate::nn::{CodePolicy, Metadata};
@@ -172,7 +172,7 @@ impl<A: Architecture + ?Sized> Network<A> {
     /// # Errors
     /// [`ScriptError`] if libtorch or the file system refuse.
     pub fn write(&self, precision: ExportPrecision, path: &Path) -> Result<Metadata, ScriptError> {
-        let Program { encoder, methods } = self.architecture.program();
+        let ExportedProgram { encoder, methods } = self.architecture.exported();
         let metadata = self.metadata(precision, encoder, &methods);
         let script = Script {
             parameters: &self.parameters(),

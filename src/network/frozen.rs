@@ -1,13 +1,15 @@
 //! Networks that are played: their weights no longer change, so that what follows from
 //! weights alone is computed once, and blocks have their weights packed for kernels.
 
-use super::evaluator::evaluate;
-use super::evaluator::{Evaluator, Positions};
+use super::diffusion::Diffusion;
+use super::evaluator::{Evaluator, Positions, evaluate, in_order};
 use super::family::ArchitectureError;
 use super::file::Network;
 use super::parameters::{Slot, Weights};
 use crate::nn::torch::{Inference, Numbers, Program, TorchError, fused};
+use crate::nn::{Decoding, Foreseen};
 use crate::panics;
+use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::RwLock;
@@ -61,10 +63,10 @@ pub(super) struct Packed {
 
 impl Weights {
     /// The same weights for playing, in other numbers.
-    fn frozen(&self, numbers: Numbers) -> Weights {
+    pub(super) fn frozen(&self, numbers: Numbers, device: Device) -> Weights {
         let tensors = self.tensors().iter();
         let tensors: Vec<Tensor> = tensors
-            .map(|tensor| tensor.detach().to_kind(numbers.kind))
+            .map(|tensor| tensor.detach().to_device(device).to_kind(numbers.kind))
             .collect();
         let frozen = Frozen::new(numbers, &tensors[0]);
         Weights::new(tensors).with_frozen(frozen)
@@ -116,12 +118,14 @@ impl Weights {
     }
 }
 
-/// A network on the processor, to be played in certain numbers. It computes what
-/// [`Network::forward`] does, but for rounding, and has no gradient.
+/// A network to be played in certain numbers. It computes what [`Network::forward`] does,
+/// but for rounding, and has no gradient. One that imagines futures does so in several
+/// steps.
 #[derive(Debug)]
 pub struct FrozenNetwork {
     architecture: Box<dyn Evaluator>,
     weights: Weights,
+    decoding: Decoding,
 }
 
 // SAFETY: several threads only read its tensors, whose reference counts are atomic;
@@ -134,23 +138,71 @@ impl Network {
     /// # Errors
     /// [`ArchitectureError`] if it is a graph, which has no structure of its own.
     pub fn freeze(&self, numbers: impl Into<Numbers>) -> Result<FrozenNetwork, ArchitectureError> {
-        let architecture = self.architecture.config().build(Device::Cpu)?;
+        self.freeze_on(Device::Cpu, numbers.into(), Decoding::default())
+    }
+
+    /// The same on a device, where futures are imagined in this way.
+    ///
+    /// # Errors
+    /// As [`Network::freeze`].
+    pub fn freeze_on(
+        &self,
+        device: Device,
+        numbers: Numbers,
+        decoding: Decoding,
+    ) -> Result<FrozenNetwork, ArchitectureError> {
+        let architecture = self.architecture.config().build(device)?;
         let architecture = architecture.into_evaluator();
         Ok(FrozenNetwork {
             architecture: architecture.expect("the same family"),
-            weights: self.weights.frozen(numbers.into()),
+            weights: self.weights.frozen(numbers, device),
+            decoding,
         })
+    }
+}
+
+impl FrozenNetwork {
+    fn run(
+        &self,
+        rows: &Tensor,
+        steps: Option<usize>,
+    ) -> Result<(Vec<Tensor>, Vec<Foreseen>), TorchError> {
+        let _inference = Inference::begin();
+        let network = &*self.architecture;
+        let decoding = Decoding {
+            steps: steps.unwrap_or(self.decoding.steps),
+            ..self.decoding
+        };
+        let any: &dyn Any = network;
+        // tch panics where libtorch throws, as for lack of memory.
+        let run = || match any.downcast_ref::<Diffusion>() {
+            Some(denoiser) => {
+                let wanted = network.interface().outputs.into_iter().collect();
+                let (outputs, foreseen) =
+                    denoiser.decode(&self.weights, rows, decoding, wanted, |_, _| {});
+                (in_order(network, outputs), foreseen)
+            }
+            None => {
+                let positions = Positions::Rows(rows);
+                (evaluate(network, &self.weights, positions), Vec::new())
+            }
+        };
+        catch_unwind(AssertUnwindSafe(run))
+            .map_err(|panic| TorchError::new(panics::message(&*panic)))
     }
 }
 
 impl Program for FrozenNetwork {
     fn forward(&self, rows: &Tensor) -> Result<Vec<Tensor>, TorchError> {
-        let _inference = Inference::begin();
-        let positions = Positions::Rows(rows);
-        // tch panics where libtorch throws, as for lack of memory.
-        let run = || evaluate(&*self.architecture, &self.weights, positions);
-        catch_unwind(AssertUnwindSafe(run))
-            .map_err(|panic| TorchError::new(panics::message(&*panic)))
+        Ok(self.run(rows, None)?.0)
+    }
+
+    fn imagine(
+        &self,
+        rows: &Tensor,
+        steps: Option<usize>,
+    ) -> Result<(Vec<Tensor>, Vec<Foreseen>), TorchError> {
+        self.run(rows, steps)
     }
 
     fn multiplies_in_int8(&self) -> bool {

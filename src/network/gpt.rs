@@ -8,7 +8,7 @@
 pub mod config;
 mod decoder;
 mod embedding;
-mod program;
+mod exported;
 #[cfg(test)]
 mod tests;
 
@@ -16,11 +16,11 @@ pub use config::{GptConfig, GptConfigError};
 pub use decoder::{Conditions, Decoder};
 
 use super::architecture::Architecture;
-use super::blocks::{KeyValues, KvCache, Mlp, Rotary, Seen, SelfAttention};
+use super::blocks::{KeyValues, KvCache, Mask, Mlp, Rotary, SelfAttention};
+use super::exported::ExportedProgram;
 use super::family::ArchitectureConfig;
 use super::layers::{Linear, Norm};
 use super::parameters::{Builder, Dense, Initial, Parameter, Slot, Weights};
-use super::program::Program;
 use super::size::{Part, Size};
 use crate::encode::{MoveEncoder, Vocabulary};
 use config::{MlpKind, NormKind, PositionKind};
@@ -228,14 +228,14 @@ impl Gpt {
             }
         };
         let new = sequences.tokens.size()[1];
-        let seen = match (&sequences.mask, past.as_ref().map_or(0, |past| past.past())) {
-            (Some(mask), _) => Seen::These(mask.shallow_clone()),
-            (None, 0) => Seen::Before,
-            (None, _) if new == 1 => Seen::All,
+        let mask = match (&sequences.mask, past.as_ref().map_or(0, |past| past.past())) {
+            (Some(mask), _) => Mask::Given(mask.shallow_clone()),
+            (None, 0) => Mask::Causal,
+            (None, _) if new == 1 => Mask::Full,
             // New tokens see all that are cached, and the new ones before them.
             (None, past) => {
                 let all = Tensor::ones([new, past + new], (Kind::Bool, x.device()));
-                Seen::These(all.tril(past))
+                Mask::Given(all.tril(past))
             }
         };
         for (number, layer) in self.layers.iter().enumerate() {
@@ -244,7 +244,7 @@ impl Gpt {
             let learned =
                 layer
                     .attention
-                    .forward(weights, &normed, rotations.as_ref(), &seen, past);
+                    .forward(weights, &normed, rotations.as_ref(), &mask, past);
             x = &x + learned;
             let normed = layer.mlp_norm.forward(weights, &x);
             x = &x + layer.mlp.forward(weights, &normed);
@@ -297,8 +297,8 @@ impl Architecture for Gpt {
         self.size
     }
 
-    fn program(&self) -> Program<'_> {
-        program::program(self)
+    fn exported(&self) -> ExportedProgram<'_> {
+        exported::exported(self)
     }
 }
 

@@ -11,11 +11,11 @@ pub use evaluate::NodeError;
 use super::architecture::{Architecture, NotAnEvaluator};
 use super::bitboards;
 use super::evaluator::{self, Evaluator, Interface, Positions};
+use super::exported::ExportedProgram;
 use super::family::ArchitectureConfig;
 use super::lc0::{READ, planes};
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Initial, Parameter, ParameterGroup, Weights};
-use super::program::Program;
 use super::size::Size;
 use super::taps::Tap;
 use crate::encode::{InputFormat, POLICY_SIZE, SCALARS};
@@ -197,8 +197,8 @@ impl Architecture for Graph {
         Ok(self)
     }
 
-    fn program(&self) -> Program<'_> {
-        evaluator::program(self)
+    fn exported(&self) -> ExportedProgram<'_> {
+        evaluator::exported(self)
     }
 }
 

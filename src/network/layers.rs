@@ -57,7 +57,9 @@ pub(super) fn dense_mish<const N: usize>(
     if weights.are_packed() && has_kernel() {
         let dense = layers.map(|layer| layer.fused(weights));
         let pack = |int8| fused::dense_pack(&dense, int8);
-        if let Some(packed) = weights.packed("dense", layers[0].weight, width, pack) {
+        // A layer may also be computed without the others.
+        let what = if N == 1 { "single dense" } else { "dense" };
+        if let Some(packed) = weights.packed(what, layers[0].weight, width, pack) {
             return fused::dense_infer(x, dense, &packed.weights, packed.int8);
         }
     }

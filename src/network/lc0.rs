@@ -24,10 +24,10 @@ use super::bitboards;
 use super::chessformer::policy_gather;
 use super::encoder::without_head;
 use super::evaluator::{self, Evaluator, Interface, Positions};
+use super::exported::ExportedProgram;
 use super::family::ArchitectureConfig;
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Parameter, Weights};
-use super::program::Program;
 use super::size::Size;
 use super::taps::Tap;
 use crate::encode::{POLICY_SIZE, SCALARS, from_square_to_square};
@@ -188,8 +188,8 @@ impl Architecture for Lc0 {
         Ok(self)
     }
 
-    fn program(&self) -> Program<'_> {
-        evaluator::program(self)
+    fn exported(&self) -> ExportedProgram<'_> {
+        evaluator::exported(self)
     }
 }
 

@@ -28,11 +28,11 @@ use super::encoder::{
     without_head,
 };
 use super::evaluator::{self, Evaluator, Interface, PLANES, Positions};
+use super::exported::ExportedProgram;
 use super::family::ArchitectureConfig;
 use super::layers::{Activation, Linear, Norm};
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Dense, Initial, Parameter, Slot, Weights};
-use super::program::Program;
 use super::size::{Part, Size};
 use super::taps::Tap;
 use crate::encode::{BOARDS, InputFormat, PLANES_PER_BOARD};
@@ -318,8 +318,8 @@ impl Architecture for Maia3 {
         Ok(self)
     }
 
-    fn program(&self) -> Program<'_> {
-        evaluator::program(self)
+    fn exported(&self) -> ExportedProgram<'_> {
+        evaluator::exported(self)
     }
 }
 

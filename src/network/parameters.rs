@@ -69,6 +69,16 @@ pub(super) struct Builder {
 }
 
 impl Builder {
+    /// A builder whose parameters come after those of a network that is part of the new
+    /// one, so that its slots stay what they are. `size` is its size.
+    pub fn after(parameters: &[Parameter], size: Size) -> Builder {
+        Builder {
+            parameters: parameters.to_vec(),
+            size,
+            ..Builder::default()
+        }
+    }
+
     /// Runs `build` with `name` appended to the names of all its parameters.
     pub fn scope<T>(
         &mut self,

@@ -1,6 +1,6 @@
 //! The evaluation cache (NNCache), a backend in front of another one.
 
-use super::{Backend, BackendError, Batch, Evaluations, Properties, Value};
+use super::{Backend, BackendError, Batch, Evaluations, Foreseen, Imagination, Properties, Value};
 use parking_lot::Mutex;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -81,6 +81,16 @@ impl<B: Backend> Backend for Cache<B> {
         self.inner.properties()
     }
 
+    /// Futures are not kept.
+    fn imagine(
+        &self,
+        batch: &Batch,
+        steps: usize,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
+        self.inner.imagine(batch, steps, out)
+    }
+
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
         out.clear();
         let mut asked = Batch::default();
@@ -129,6 +139,10 @@ impl<B: Backend> Backend for Cache<B> {
             out.push(cached.value, logits);
         }
         Ok(())
+    }
+
+    fn imagination(&self) -> Option<Arc<dyn Imagination>> {
+        self.inner.imagination()
     }
 
     fn forget(&self) {

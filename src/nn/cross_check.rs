@@ -1,8 +1,10 @@
 //! A backend that is held against another one at every batch, as Lc0's `check`.
 
-use super::{Backend, BackendError, Batch, Evaluations, Properties, softmax};
+use super::{Backend, BackendError, Batch, Evaluations, Imagination, Properties};
+use crate::softmax::softmax;
 use parking_lot::Mutex;
 use std::fmt;
+use std::sync::Arc;
 
 /// Answers as one backend does and compares each answer with that of another.
 /// The largest differences are logged whenever one of them has doubled.
@@ -135,6 +137,10 @@ impl<B: Backend, R: Backend> Backend for CrossCheck<B, R> {
             tracing::warn!("{}: {}", self.properties().name, found.worst);
         }
         Ok(())
+    }
+
+    fn imagination(&self) -> Option<Arc<dyn Imagination>> {
+        self.backend.imagination()
     }
 
     fn forget(&self) {

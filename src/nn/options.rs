@@ -1,6 +1,6 @@
 //! What a user asks for of a backend.
 
-use super::{Devices, Precision};
+use super::{Decoding, Devices, Precision};
 use std::path::PathBuf;
 
 /// Which implementation evaluates.
@@ -78,6 +78,8 @@ pub struct NetworkOptions {
     pub devices: Devices,
     /// In which format.
     pub precision: Precision,
+    /// How it imagines futures, if it does.
+    pub decoding: Decoding,
 }
 
 /// What backend a user asks for.

@@ -1,19 +1,21 @@
 //! A backend that merges the requests of many threads into larger batches, and
 //! spreads them over several backends.
 
-use super::{Backend, BackendError, Batch, Evaluations, Properties};
+use super::{Backend, BackendError, Batch, Evaluations, Imagination, Properties};
 use crate::panics;
 use crossbeam::channel::{Receiver, Sender, bounded, unbounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 /// Evaluates on threads of its own what is asked on others: while one batch is
 /// computed, requests come in; the next batch is all of them. A device that is
 /// only fast on many positions at once stays busy so. Of several, whichever is
 /// idle takes the next batch.
-#[derive(Debug)]
 pub struct Service {
     properties: Properties,
+    /// That of the first.
+    imagination: Option<Arc<dyn Imagination>>,
     /// `None` only while the service is being dropped.
     requests: Option<Sender<Request>>,
     servers: Vec<JoinHandle<()>>,
@@ -39,11 +41,15 @@ impl Service {
     {
         let (requests, inbox) = unbounded();
         let mut properties: Option<Properties> = None;
+        let mut imagination = None;
         let serve = |(number, backend): (usize, B)| {
             let of_this = backend.properties();
             match &mut properties {
                 Some(all) => all.recommended_threads += of_this.recommended_threads,
-                None => properties = Some(of_this.clone()),
+                None => {
+                    imagination = backend.imagination();
+                    properties = Some(of_this.clone());
+                }
             }
             let inbox = inbox.clone();
             std::thread::Builder::new()
@@ -55,6 +61,7 @@ impl Service {
         let servers = backends.into_iter().enumerate().flat_map(serve).collect();
         Service {
             properties: properties.expect("a backend to serve from"),
+            imagination,
             requests: Some(requests),
             servers,
         }
@@ -84,6 +91,10 @@ impl Backend for Service {
             .ok_or(BackendError::Stopped)?;
         *out = answer.recv().map_err(|_| BackendError::Stopped)??;
         Ok(())
+    }
+
+    fn imagination(&self) -> Option<Arc<dyn Imagination>> {
+        self.imagination.clone()
     }
 }
 

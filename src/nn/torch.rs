@@ -27,17 +27,19 @@ pub use script::{ExportPrecision, Run, Script, ScriptError, TracedMethod};
 
 pub(crate) use archive::{Archive, ArchiveError};
 pub(crate) use contents::contents;
-pub(crate) use device::{has_format, resolve};
+pub(crate) use device::{has_format, resolve, send};
 pub(crate) use pickle::{Object, Pickle, View};
 pub(crate) use program::Inference;
 
 use super::{
-    Backend, BackendError, Batch, CodePolicy, ContractError, DeviceChoice, Evaluations, Format,
-    Metadata, Precision, Properties, Value, softmax,
+    Backend, BackendError, Batch, CodePolicy, ContractError, DeviceChoice, Evaluations, Foreseen,
+    Format, Metadata, Precision, Properties, Value,
 };
 use crate::chess::Game;
 use crate::encode::{BOARDS, Encoder, Input, POLICY_SIZE, SCALARS, WIDTH};
+use crate::softmax::softmax;
 use check::{CheckError, Refusal};
+use std::borrow::Cow;
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
@@ -211,6 +213,15 @@ const CUDA_LARGEST: usize = 1024;
 /// computed.
 const CUDA_THREADS: usize = 2;
 
+/// The batch sizes that networks are run in on CUDA, from the smallest: the first batch of
+/// a size chooses and loads kernels, which can take tens of milliseconds.
+fn cuda_batches() -> impl Iterator<Item = usize> {
+    let powers = (1..).map(|power| 1 << power);
+    let sizes = powers.flat_map(|size| [size, size + size / 2]);
+    let sizes = std::iter::once(1).chain(sizes);
+    sizes.take_while(|&size| size <= CUDA_LARGEST)
+}
+
 impl TorchBackend {
     /// Makes the TorchScript of a network file ready on a device; `threads` will call at
     /// once, 0 leaves their number to the backend. What players use on a processor is
@@ -346,13 +357,14 @@ impl TorchBackend {
     /// up to 80 ms that no search should pay for.
     fn warm_up(&self) -> Result<(), NetworkError> {
         let input = Input::encode(&Game::default());
-        let largest = match self.device {
+        let batches = match self.device {
             // A new batch size costs nothing there, a large one seconds.
-            Device::Cpu => 2,
-            _ => self.properties.recommended_batch,
+            Device::Cpu => vec![1, 2, 2, 1],
+            _ => [1, 1].into_iter().chain(cuda_batches()).collect(),
         };
-        for batch in [1, 2, largest, 1] {
-            self.forward(&vec![input; batch])?;
+        for batch in batches {
+            // One step does all that several do.
+            self.outputs(&vec![input; batch], Some(1))?;
         }
         Ok(())
     }
@@ -363,19 +375,34 @@ impl TorchBackend {
     /// # Errors
     /// [`NetworkError`] if libtorch fails or the shapes are others.
     pub fn forward(&self, inputs: &[Input]) -> Result<Vec<Tensor>, NetworkError> {
-        let on_device = self.input(inputs)?.f_to_device(self.device);
-        let outputs = self
-            .program
-            .forward(&on_device.map_err(TorchError::from)?)?
+        Ok(self.outputs(inputs, None)?.0)
+    }
+
+    /// The same, in so many steps, with what is foreseen.
+    fn outputs(
+        &self,
+        inputs: &[Input],
+        steps: Option<usize>,
+    ) -> Result<(Vec<Tensor>, Vec<Foreseen>), NetworkError> {
+        let rows = inputs.len() as i64;
+        let filled = self.filled(inputs);
+        let on_device = self.input(&filled)?.f_to_device(self.device);
+        let on_device = on_device.map_err(TorchError::from)?;
+        let (outputs, mut foreseen) = self.program.imagine(&on_device, steps)?;
+        foreseen.truncate(inputs.len());
+        let outputs = outputs
             .into_iter()
             .map(|output| {
+                let output = match filled {
+                    Cow::Borrowed(_) => output,
+                    Cow::Owned(_) => output.f_narrow(0, 0, rows)?,
+                };
                 let output = output.f_to_device(Device::Cpu)?;
                 output.f_to_kind(Kind::Float)?.f_contiguous()
             })
             .collect::<Result<Vec<Tensor>, tch::TchError>>()
             .map_err(TorchError::from)?;
         for (index, name) in self.metadata.outputs().enumerate() {
-            let rows = inputs.len() as i64;
             let expected = match name {
                 "policy" | "policy_optimistic" => vec![rows, POLICY_SIZE as i64],
                 "wdl" => vec![rows, 3],
@@ -391,7 +418,23 @@ impl TorchBackend {
                 });
             }
         }
-        Ok(outputs)
+        Ok((outputs, foreseen))
+    }
+
+    /// The positions, on CUDA with others up to a batch size that has been seen.
+    fn filled<'a>(&self, inputs: &'a [Input]) -> Cow<'a, [Input]> {
+        if self.device == Device::Cpu {
+            return Cow::Borrowed(inputs);
+        }
+        let batch = cuda_batches().find(|&batch| batch >= inputs.len());
+        match (batch, inputs.last()) {
+            (Some(batch), Some(&last)) if batch > inputs.len() => {
+                let mut filled = inputs.to_vec();
+                filled.resize(batch, last);
+                Cow::Owned(filled)
+            }
+            _ => Cow::Borrowed(inputs),
+        }
     }
 
     /// The words that the network reads, [B, width] of i64.
@@ -438,16 +481,38 @@ impl Backend for TorchBackend {
     }
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+        self.answer(batch, None, out).map(|_| ())
+    }
+
+    fn imagine(
+        &self,
+        batch: &Batch,
+        steps: usize,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
+        self.answer(batch, Some(steps), out)
+    }
+}
+
+impl TorchBackend {
+    fn answer(
+        &self,
+        batch: &Batch,
+        steps: Option<usize>,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
         out.clear();
+        let mut all_foreseen = Vec::new();
         if batch.inputs().len() != batch.len() {
             let reason = "the positions were not encoded".to_owned();
             return Err(BackendError::Torch(reason));
         }
         let mut moves = (0..batch.len()).map(|index| batch.moves(index));
         for inputs in batch.inputs().chunks(self.largest) {
-            let tensors = self
-                .forward(inputs)
+            let (tensors, foreseen) = self
+                .outputs(inputs, steps)
                 .map_err(|error| BackendError::Torch(error.to_string()))?;
+            all_foreseen.extend(foreseen);
             let outputs: Vec<&[f32]> = tensors.iter().map(module::floats).collect();
             let policies = outputs[self.heads.policy].chunks_exact(POLICY_SIZE);
             let optimistic = self.heads.optimistic.filter(|_| self.optimism > 0.0);
@@ -464,7 +529,7 @@ impl Backend for TorchBackend {
                 }
             }
         }
-        Ok(())
+        Ok(all_foreseen)
     }
 }
 

@@ -62,6 +62,8 @@ pub struct Report {
     pub memory_use: f32,
     /// Positions that were found in tablebases.
     pub tablebase_hits: u64,
+    /// How likely the first line is, in 0…1, where a network imagined it.
+    pub likelihood: Option<f32>,
     /// The lines, the best first; as many as were asked for and exist.
     pub lines: Vec<Line>,
 }
@@ -95,4 +97,6 @@ pub struct Choice {
     pub report: Report,
     /// Every root move, the best first; of `value` every move that it looked at.
     pub statistics: Vec<MoveStatistics>,
+    /// What is worth telling of the choice.
+    pub note: Option<String>,
 }

@@ -2,11 +2,13 @@
 //! evaluation, and their evaluation.
 //!
 //! A search thread owns one environment, which stands at the root between descents.
-//! [`Rules`] are those of chess. An environment that keeps something by node, as a learned
-//! model keeps its latent states, is told the nodes.
+//! [`Rules`] are those of chess, [`Latent`] is what a network imagines. An environment that
+//! keeps something by node, as a learned model keeps its latent states, is told the nodes.
 
+mod latent;
 mod rules;
 
+pub(crate) use latent::Latent;
 pub(crate) use rules::Rules;
 
 use super::tree::arena::Index;

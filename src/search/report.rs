@@ -4,6 +4,7 @@ pub(crate) mod outline;
 
 use super::descent::select::first_play_urgency;
 use super::mates::{LeafMates, MateSearch};
+use super::memory::Memory;
 use super::shared::Shared;
 use super::tree::arena::Index;
 use super::tree::header::{NodeHeader, Outcome};
@@ -13,6 +14,7 @@ use super::tree::packed::unpack_move;
 use super::tree::prior;
 use super::tree::value::proven_value;
 use crate::chess::mate_in_one;
+use crate::encode::policy_move;
 use crate::play::{Line, MoveStatistics, Report, Score};
 use shakmaty::{Move, Position};
 use std::cmp::Ordering;
@@ -59,8 +61,11 @@ pub(crate) fn report(shared: &Shared<'_>) -> (Report, Vec<MoveStatistics>) {
         nodes: shared.tree.root().visits().into(),
         new_nodes: progress.visits(),
         elapsed: shared.began.elapsed(),
-        memory_use: shared.tree.fullness(),
+        memory_use: shared
+            .memory
+            .map_or(shared.tree.fullness(), Memory::fullness),
         tablebase_hits: progress.tablebase_hits(),
+        likelihood: None,
         lines,
     };
     (report, statistics)
@@ -73,7 +78,9 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
     let root = tree.root();
     let header = root.header();
     let board = shared.game.position().board();
-    let visited = visited(tree, header);
+    let mut visited = visited(tree, header);
+    // In imagination there may be moves that no rules allow.
+    visited.retain(|of| usize::from(of.edge.rank().number()) < shared.root_moves.len());
     let visited_policy = visited.iter().map(|of| prior_of(of.edge)).sum();
     let mut ranked: Vec<Ranked> = visited
         .into_iter()
@@ -186,7 +193,13 @@ fn likeliest_line(shared: &Shared<'_>, first: &Ranked) -> Vec<Move> {
         let Some(next) = best_edge(tree, tree.node(node)) else {
             break;
         };
-        let mv = unpack_move(next.mv(), game.position().board());
+        let position = game.position();
+        let mv = match shared.memory {
+            None => Some(unpack_move(next.mv(), position.board())),
+            // An imagined line is shown as far as the rules go along.
+            Some(_) => policy_move(position, next.mv()),
+        };
+        let Some(mv) = mv else { break };
         game.play(mv);
         moves.push(mv);
         node = next.node();

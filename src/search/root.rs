@@ -6,8 +6,8 @@ pub(crate) mod history;
 
 use super::parameters::Parameters;
 use crate::chess::{Game, mate_in_one};
-use crate::nn::softmax;
 use crate::play::Limits;
+use crate::softmax::softmax;
 use gumbel::Gumbel;
 use rand::Rng;
 use rand_distr::{Distribution, Gamma};
@@ -82,6 +82,11 @@ impl Root {
             noise,
             gumbel,
         }
+    }
+
+    /// The same without what the rules say.
+    pub(crate) fn without_rules(self) -> Root {
+        Root { mate: None, ..self }
     }
 
     /// The logits that the root's moves get instead of these; they are yet to be

@@ -2,6 +2,7 @@
 
 use super::clock::latency::Latency;
 use super::mates::MateSearch;
+use super::memory::Memory;
 use super::parameters::Parameters;
 use super::root::Root;
 use super::sync::{AtomicBool, AtomicU64, Mutex, RwLock, sleep};
@@ -39,6 +40,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) latency: &'a Latency,
     /// The search for mates at the root, for one thread at a time.
     pub(crate) mates: Option<&'a Mutex<MateSearch>>,
+    /// What a search in imagination keeps by node.
+    pub(crate) memory: Option<&'a Memory>,
     /// Keys of positions that could be claimed as draws.
     pub(crate) draws: Vec<u64>,
     pub(crate) game: &'a Game,

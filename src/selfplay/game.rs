@@ -2,11 +2,11 @@
 
 use super::position::{Evaluation, judged, searched};
 use super::{Event, SelfPlay, SelfPlayError};
+use crate::adjudication::{known, result};
 use crate::chess::Game;
 use crate::data::pgn::AnnotatedGame;
 use crate::data::sample::Wdl;
 use crate::data::v6::{Ending, Searched};
-use crate::label::{known, result};
 use crate::nn::Backend;
 use crate::openings::generator;
 use crate::play::{Choice, Control, Limits};

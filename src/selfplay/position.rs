@@ -6,47 +6,33 @@ use crate::data::pgn::Judged;
 use crate::data::record::Eval;
 use crate::data::v6::{Expectation, Searched, divergence};
 use crate::encode::{Input, policy_index};
-use crate::nn::{Backend, BackendError, Batch, Evaluations, Value, softmax};
+use crate::nn::{Backend, BackendError, Evaluated, evaluate_games};
 use crate::play::{Choice, MoveStatistics, Score};
 use crate::search::{Contender, Parameters, improved_policy};
 use shakmaty::{Move, Position};
 
 /// The network's evaluation of a position without search.
 pub(super) struct Evaluation {
-    moves: Vec<Move>,
-    value: Value,
+    found: Evaluated,
     has_moves_left: bool,
-    logits: Vec<f32>,
 }
 
 impl Evaluation {
     /// Evaluates the game's current position.
     pub(super) fn new(backend: &dyn Backend, game: &Game) -> Result<Evaluation, BackendError> {
-        let moves = game.position().legal_moves().to_vec();
-        let mut batch = Batch::default();
-        batch.push(game, &moves, &backend.properties().encoder)?;
-        let mut evaluations = Evaluations::default();
-        backend.evaluate(&batch, &mut evaluations)?;
         Ok(Evaluation {
-            moves,
-            value: evaluations.value(0),
+            found: evaluate_games(backend, [game])?.remove(0),
             has_moves_left: backend.properties().has_moves_left,
-            logits: evaluations.logits(0).to_vec(),
         })
     }
 
-    fn policy(&self, temperature: f32) -> Vec<f32> {
-        let mut policy = self.logits.clone();
-        softmax(&mut policy, temperature);
-        policy
-    }
-
     fn expectation(&self) -> Expectation {
+        let value = self.found.value;
         Expectation {
-            q: self.value.q,
-            draw: self.value.d,
+            q: value.q,
+            draw: value.d,
             moves_left: match self.has_moves_left {
-                true => self.value.moves_left,
+                true => value.moves_left,
                 false => 0.0,
             },
         }
@@ -65,23 +51,24 @@ pub(super) fn searched(
     let turn = game.position().turn();
     let statistics = |mv: Move| choice.statistics.iter().find(|found| found.mv == mv);
     let visits = |mv: Move| statistics(mv).map_or(0, |found| found.visits);
-    let all: u64 = network.moves.iter().map(|&mv| visits(mv)).sum();
+    let all: u64 = network.found.moves.iter().map(|&mv| visits(mv)).sum();
     let shares: Vec<f32> = if parameters.gumbel_moves > 0 {
         improve(network, &statistics, parameters)
     } else if all > 0 {
         let share = |&mv: &Move| (visits(mv) as f64 / all as f64) as f32;
-        network.moves.iter().map(share).collect()
+        network.found.moves.iter().map(share).collect()
     } else {
         // The search saw at once what there is to play.
         let share = |&mv: &Move| f32::from(u8::from(mv == best));
-        network.moves.iter().map(share).collect()
+        network.found.moves.iter().map(share).collect()
     };
-    let prior = network.policy(1.0);
+    let prior = network.found.policy(1.0);
     let own = network.expectation();
     let expected = |mv| statistics(mv).map_or(own, expectation);
     Searched {
         input: Input::encode(game),
         policy: network
+            .found
             .moves
             .iter()
             .zip(&shares)
@@ -109,8 +96,8 @@ fn improve<'a>(
     statistics: &impl Fn(Move) -> Option<&'a MoveStatistics>,
     parameters: &Parameters,
 ) -> Vec<f32> {
-    let priors = network.policy(parameters.policy_temperature);
-    let contenders = network.moves.iter().zip(priors).enumerate();
+    let priors = network.found.policy(parameters.policy_temperature);
+    let contenders = network.found.moves.iter().zip(priors).enumerate();
     let contenders: Vec<Contender> = contenders
         .map(|(number, (&mv, prior))| {
             let visited = statistics(mv).filter(|found| found.visits > 0);
@@ -123,7 +110,7 @@ fn improve<'a>(
             }
         })
         .collect();
-    improved_policy(&contenders, network.value.q, parameters.gumbel_scale)
+    improved_policy(&contenders, network.found.value.q, parameters.gumbel_scale)
 }
 
 /// The mean of the position's own evaluation and those of its moves, by visits.

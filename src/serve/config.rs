@@ -3,6 +3,7 @@
 use super::access::Tokens;
 use crate::player;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How a server runs.
@@ -12,6 +13,8 @@ pub struct Config {
     pub address: SocketAddr,
     /// Who plays unless a request says otherwise, with which network.
     pub player: player::Settings,
+    /// Files of further networks, which requests name or their agents need.
+    pub networks: Vec<PathBuf>,
     /// Who may ask; `None` lets everybody.
     pub tokens: Option<Tokens>,
     /// The origins of pages of other servers that may ask.
@@ -35,6 +38,8 @@ pub struct Limits {
     pub default_time: Duration,
     /// Lines of an analysis.
     pub lines: usize,
+    /// Games that a request has written.
+    pub games: usize,
     /// Searches that run at once.
     pub parallel: usize,
     /// Evaluations that are asked of a backend at once.
@@ -48,6 +53,10 @@ pub struct Limits {
     pub rate: u32,
     /// Streams that a client may have open.
     pub streams: usize,
+    /// Connections that are open at once.
+    pub connections: usize,
+    /// How long a connection may wait for the head of a request, the first or the next.
+    pub silence: Duration,
 }
 
 impl Default for Limits {
@@ -60,12 +69,15 @@ impl Default for Limits {
             time: Duration::from_secs(60),
             default_time: Duration::from_secs(1),
             lines: 10,
+            games: 100,
             parallel: cores,
             evaluations: 256,
             queue: 256,
             trees: 4 * cores,
             rate: 0,
             streams: 8,
+            connections: 20_000,
+            silence: Duration::from_secs(30),
         }
     }
 }
@@ -75,6 +87,7 @@ impl Default for Config {
         Config {
             address: (Ipv4Addr::LOCALHOST, 8080).into(),
             player: player::Settings::default(),
+            networks: Vec::new(),
             tokens: None,
             origins: Vec::new(),
             limits: Limits::default(),

@@ -5,7 +5,6 @@ use super::backends::Backends;
 use super::config::Limits;
 use super::problem::Problem;
 use super::request::Question;
-use crate::agent::AgentKind;
 use crate::chess::Game;
 use crate::error_report::one_line;
 use crate::nn::BackendError;
@@ -100,10 +99,12 @@ struct Seat {
 
 impl Seat {
     /// Whether this game is the one that it has in mind, gone on or taken back.
-    fn knows(&self, client: &Client, kind: AgentKind, game: &Game) -> bool {
-        let (known, asked) = (self.game.plies(), game.plies());
+    fn knows(&self, client: &Client, question: &Question) -> bool {
+        let (known, asked) = (self.game.plies(), question.game.plies());
+        let (settings, wanted) = (&self.setup.settings, &question.settings);
         self.client.as_ref() == Some(client)
-            && self.setup.settings.agent == kind
+            && settings.agent == wanted.agent
+            && settings.backend == wanted.backend
             && known.iter().zip(asked).all(|(a, b)| a.key == b.key)
     }
 }
@@ -128,10 +129,7 @@ impl Players {
     /// that has been idle longest.
     fn take(&self, client: &Client, question: &Question) -> Seat {
         let mut idle = self.idle.lock();
-        let kind = question.settings.agent;
-        let known = idle
-            .iter()
-            .position(|seat| seat.knows(client, kind, &question.game));
+        let known = idle.iter().position(|seat| seat.knows(client, question));
         if let Some(place) = known {
             return idle.swap_remove(place);
         }
@@ -233,6 +231,7 @@ fn refused(error: &AgentError) -> Problem {
             );
             Problem::field("agent", detail)
         }
+        BackendError::NoImagination(_) => Problem::field("agent", one_line(error)),
         error => backend_problem(error),
     }
 }

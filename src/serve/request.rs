@@ -5,8 +5,10 @@ use super::position::{Written, read_move};
 use super::problem::Problem;
 use crate::agent::AgentKind;
 use crate::chess::Game;
+use crate::generate::Sampling;
 use crate::{play, player};
 use serde::Deserialize;
+use shakmaty::{Color, KnownOutcome, Move};
 use std::time::Duration;
 use utoipa::ToSchema;
 
@@ -25,6 +27,10 @@ pub(super) enum Agent {
     Value,
     /// A move as people of a rating play it.
     Human,
+    /// The move that a network reads off the future that it imagines.
+    Diffusion,
+    /// A search in the imagination of a network that has learned the rules.
+    World,
 }
 
 impl From<Agent> for AgentKind {
@@ -34,6 +40,8 @@ impl From<Agent> for AgentKind {
             Agent::Policy => AgentKind::Policy,
             Agent::Value => AgentKind::Value,
             Agent::Human => AgentKind::Human,
+            Agent::Diffusion => AgentKind::Diffusion,
+            Agent::World => AgentKind::World,
         }
     }
 }
@@ -83,6 +91,9 @@ pub(super) struct MoveRequest {
     chess960: bool,
     /// Who chooses; without it, the server's own agent.
     agent: Option<Agent>,
+    /// The network that thinks: a name of `/v1/agents`; without it, the one that the agent
+    /// needs.
+    network: Option<String>,
     /// The rating to play at, for the agent `human`.
     elo: Option<u16>,
     /// The opponent's rating, for the agent `human`; without it, the same.
@@ -110,6 +121,9 @@ pub(super) struct AnalyseRequest {
     chess960: bool,
     /// Who analyses; without it, `mcts`.
     agent: Option<Agent>,
+    /// The network that thinks: a name of `/v1/agents`; without it, the one that the agent
+    /// needs.
+    network: Option<String>,
     /// The rating whose moves the agent `human` tells.
     elo: Option<u16>,
     /// Lines to tell, the best first; without it, 1.
@@ -131,27 +145,135 @@ pub(super) struct EvalRequest {
     /// Whether to castle by the rules of Chess960.
     #[serde(default)]
     chess960: bool,
-    /// The network; without it, `human` where a rating is named, else `main`.
-    network: Option<Network>,
+    /// The network, a name of `/v1/agents`; without it, `human` where a rating is named,
+    /// else `main`.
+    network: Option<String>,
     /// The rating of the side to move, for networks that read ratings.
     elo: Option<u16>,
     /// The rating of the other side; without it, the same.
     opponent_elo: Option<u16>,
 }
 
-/// A network.
+/// Games to be written by a network over moves.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GenerateRequest {
+    /// The moves that each game begins with, in UCI notation or SAN.
+    #[serde(default)]
+    moves: Vec<String>,
+    /// How many; without it, 1.
+    games: Option<usize>,
+    /// The network, a name of `/v1/agents`; without it, the first of the family gpt.
+    network: Option<String>,
+    /// White's rating.
+    white_elo: Option<u16>,
+    /// Black's rating.
+    black_elo: Option<u16>,
+    /// How the games are to end; the network does not always obey.
+    result: Option<GameResult>,
+    /// Below 1 likelier moves become likelier still; at 0 the likeliest is played.
+    temperature: Option<f32>,
+    /// Draws from the likeliest moves that together have this share, in 0…1.
+    top_p: Option<f32>,
+    /// Draws from moves that are at least this share as likely as the likeliest, in 0…1.
+    min_p: Option<f32>,
+    /// Draws from all moves, legal or not: a game ends with the first that is not.
+    #[serde(default)]
+    raw: bool,
+    /// The seed of the games; 0 draws anew each time.
+    #[serde(default)]
+    seed: u64,
+}
+
+/// A result as PGN writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Network {
-    /// The one that the server's own agent plays with.
-    Main,
-    /// The one that plays like people.
-    Human,
+pub(super) enum GameResult {
+    #[serde(rename = "1-0")]
+    White,
+    #[serde(rename = "1/2-1/2")]
+    Draw,
+    #[serde(rename = "0-1")]
+    Black,
+}
+
+impl GameResult {
+    pub(super) fn outcome(self) -> KnownOutcome {
+        let winner = match self {
+            GameResult::White => Color::White,
+            GameResult::Black => Color::Black,
+            GameResult::Draw => return KnownOutcome::Draw,
+        };
+        KnownOutcome::Decisive { winner }
+    }
+}
+
+/// A position to be explained.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExplainRequest {
+    /// The first position; without it, the initial one.
+    fen: Option<String>,
+    /// The moves played from there, in UCI notation or SAN.
+    #[serde(default)]
+    moves: Vec<String>,
+    /// Whether to castle by the rules of Chess960.
+    #[serde(default)]
+    chess960: bool,
+    /// The network, a name of `/v1/agents`; without it, `main`.
+    network: Option<String>,
+    /// The rating of both players, for networks that read ratings.
+    elo: Option<u16>,
+    /// The move to explain; without it, the policy's first.
+    #[serde(rename = "move")]
+    mv: Option<String>,
+    /// Shows how a network of the family diffusion imagines the future in so many steps,
+    /// 1 to 100, and nothing else.
+    steps: Option<u8>,
+}
+
+/// A position in which attention is asked for.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AttentionRequest {
+    /// The first position; without it, the initial one.
+    fen: Option<String>,
+    /// The moves played from there, in UCI notation or SAN.
+    #[serde(default)]
+    moves: Vec<String>,
+    /// Whether to castle by the rules of Chess960.
+    #[serde(default)]
+    chess960: bool,
+    /// The network, a name of `/v1/agents`; without it, `main`.
+    network: Option<String>,
+    /// The layer, from 1; without it, the last.
+    layer: Option<usize>,
+    /// The head, from 1; without it, the first.
+    head: Option<usize>,
+}
+
+/// Games to be written, checked.
+pub(super) struct Writing {
+    pub(super) game: Game,
+    pub(super) games: usize,
+    pub(super) network: Option<String>,
+    pub(super) white_elo: Option<u16>,
+    pub(super) black_elo: Option<u16>,
+    pub(super) result: Option<GameResult>,
+    pub(super) sampling: Sampling,
+    pub(super) seed: u64,
+}
+
+/// A position to be looked into, checked.
+pub(super) struct Look {
+    pub(super) game: Game,
+    pub(super) network: String,
 }
 
 /// A question to a player, checked.
 pub(super) struct Question {
     pub(super) settings: player::Settings,
+    /// The network that the request names.
+    pub(super) network: Option<String>,
     pub(super) game: Game,
     pub(super) limits: play::Limits,
 }
@@ -166,10 +288,7 @@ impl MoveRequest {
             settings.limit_strength = false;
         }
         rate(&mut settings, self.elo, self.opponent_elo)?;
-        if let Some(temperature) = self.temperature {
-            if !(0.0..=100.0).contains(&temperature) {
-                return Err(Problem::field("temperature", "a temperature is 0 to 100"));
-            }
+        if let Some(temperature) = warmth(self.temperature)? {
             settings.options.search.temperature = temperature;
         }
         if let Some(seed) = self.seed {
@@ -177,6 +296,7 @@ impl MoveRequest {
         }
         Ok(Question {
             settings,
+            network: self.network.clone(),
             game,
             limits,
         })
@@ -199,6 +319,7 @@ impl AnalyseRequest {
         rate(&mut settings, self.elo, None)?;
         Ok(Question {
             settings,
+            network: self.network.clone(),
             game,
             limits,
         })
@@ -211,7 +332,7 @@ impl EvalRequest {
     pub(super) fn question(
         &self,
         config: &Config,
-    ) -> Result<(Game, Network, Option<(u16, u16)>), Problem> {
+    ) -> Result<(Game, &str, Option<(u16, u16)>), Problem> {
         let game = written(&self.fen, &self.moves, self.chess960).game(config.limits.moves)?;
         let elo = checked("elo", self.elo)?;
         let opponent = checked("opponent_elo", self.opponent_elo)?;
@@ -220,11 +341,76 @@ impl EvalRequest {
             (elo, opponent.unwrap_or(elo))
         });
         let usual = match ratings {
-            Some(_) => Network::Human,
-            None => Network::Main,
+            Some(_) => "human",
+            None => "main",
         };
-        Ok((game, self.network.unwrap_or(usual), ratings))
+        Ok((game, self.network.as_deref().unwrap_or(usual), ratings))
     }
+}
+
+impl GenerateRequest {
+    pub(super) fn writing(&self, config: &Config) -> Result<Writing, Problem> {
+        let game = written(&None, &self.moves, false).game(config.limits.moves)?;
+        let most = config.limits.games;
+        let games = self.games.unwrap_or(1);
+        if !(1..=most).contains(&games) {
+            return Err(Problem::field("games", format!("games are 1 to {most}")));
+        }
+        let usual = Sampling::default();
+        let sampling = Sampling {
+            temperature: warmth(self.temperature)?.unwrap_or(usual.temperature),
+            top_p: share("top_p", self.top_p)?.unwrap_or(usual.top_p),
+            min_p: share("min_p", self.min_p)?.unwrap_or(usual.min_p),
+            legal_only: !self.raw,
+        };
+        Ok(Writing {
+            game,
+            games,
+            network: self.network.clone(),
+            white_elo: checked("white_elo", self.white_elo)?,
+            black_elo: checked("black_elo", self.black_elo)?,
+            result: self.result,
+            sampling,
+            seed: self.seed,
+        })
+    }
+}
+
+impl ExplainRequest {
+    /// The position, the rating of both players, and the move to explain.
+    pub(super) fn look(&self, config: &Config) -> Result<(Look, Option<u16>, Option<Move>), Problem> {
+        let game = written(&self.fen, &self.moves, self.chess960).game(config.limits.moves)?;
+        let elo = checked("elo", self.elo)?;
+        let mv = self.mv.as_deref().map(|text| read_move(&game, text));
+        let mv = mv.transpose().map_err(|error| Problem::field("move", error))?;
+        Ok((look(game, self.network.as_deref()), elo, mv))
+    }
+
+    /// In how many steps to imagine the future, if that is what is asked for.
+    pub(super) fn steps(&self) -> Result<Option<usize>, Problem> {
+        match self.steps {
+            Some(steps) if !(1..=100).contains(&steps) => {
+                Err(Problem::field("steps", "steps are 1 to 100"))
+            }
+            steps => Ok(steps.map(usize::from)),
+        }
+    }
+}
+
+impl AttentionRequest {
+    /// The position, and the layer and the head, from 1.
+    pub(super) fn look(
+        &self,
+        config: &Config,
+    ) -> Result<(Look, Option<usize>, Option<usize>), Problem> {
+        let game = written(&self.fen, &self.moves, self.chess960).game(config.limits.moves)?;
+        Ok((look(game, self.network.as_deref()), self.layer, self.head))
+    }
+}
+
+fn look(game: Game, network: Option<&str>) -> Look {
+    let network = network.unwrap_or("main").to_owned();
+    Look { game, network }
 }
 
 /// A question for the best lines within so many nodes.
@@ -235,6 +421,7 @@ pub(super) fn analysis(config: &Config, game: Game, lines: usize, nodes: u64) ->
     settings.options.search.multi_pv = lines;
     Question {
         settings,
+        network: None,
         game,
         limits: play::Limits {
             nodes: Some(nodes.min(config.limits.nodes)),
@@ -260,6 +447,24 @@ fn checked(field: &str, rating: Option<u16>) -> Result<Option<u16>, Problem> {
             Err(Problem::field(field, detail))
         }
         rating => Ok(rating),
+    }
+}
+
+fn warmth(temperature: Option<f32>) -> Result<Option<f32>, Problem> {
+    match temperature {
+        Some(temperature) if !(0.0..=100.0).contains(&temperature) => {
+            Err(Problem::field("temperature", "a temperature is 0 to 100"))
+        }
+        temperature => Ok(temperature),
+    }
+}
+
+fn share(field: &str, share: Option<f32>) -> Result<Option<f32>, Problem> {
+    match share {
+        Some(share) if !(0.0..=1.0).contains(&share) => {
+            Err(Problem::field(field, "a share is 0 to 1"))
+        }
+        share => Ok(share),
     }
 }
 
@@ -336,7 +541,7 @@ mod tests {
 
     /// A body that uses every field of a move.
     const BODY: &str = r#"{"fen":"r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1","moves":["O-O","e8c8"],
-        "chess960":false,"agent":"human","elo":1500,"opponent_elo":1600,"temperature":0.5,
+        "chess960":false,"agent":"human","network":"human","elo":1500,"opponent_elo":1600,"temperature":0.5,
         "seed":7,"limits":{"nodes":100,"movetime_ms":50,"depth":3,
         "clock":{"time_ms":1000,"increment_ms":10,"moves_to_go":4},"moves":["Rf2","a1a2"]}}"#;
 

@@ -4,6 +4,8 @@ mod agents;
 pub(super) mod analyse;
 mod cloud_eval;
 mod eval;
+mod explain;
+mod generate;
 mod health;
 mod moves;
 
@@ -11,11 +13,14 @@ pub(super) use agents::*;
 pub(super) use analyse::*;
 pub(super) use cloud_eval::*;
 pub(super) use eval::*;
+pub(super) use explain::*;
+pub(super) use generate::*;
 pub(super) use health::*;
 pub(super) use moves::*;
 
 use super::access::admit;
 use super::openapi::openapi;
+use super::page;
 use super::problem::Problem;
 use super::state::State;
 use axum::extract::{MatchedPath, Request, State as Shared};
@@ -35,6 +40,9 @@ pub(super) fn router(state: Arc<State>) -> Router {
         .route("/v1/move", post(choose_move))
         .route("/v1/eval", post(eval))
         .route("/v1/analyse", post(analyse))
+        .route("/v1/generate", post(generate))
+        .route("/v1/explain", post(explain))
+        .route("/v1/attention", post(attention))
         .route("/api/cloud-eval", get(cloud_eval))
         .layer(from_fn_with_state(state.clone(), admit));
     Router::new()
@@ -42,6 +50,7 @@ pub(super) fn router(state: Arc<State>) -> Router {
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
         .route("/openapi.json", get(async || Json(openapi())))
+        .merge(page::router())
         .merge(guarded)
         .fallback(async || Problem::not_found())
         .method_not_allowed_fallback(async || Problem::wrong_method())

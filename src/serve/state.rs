@@ -4,14 +4,11 @@ use super::access::Access;
 use super::backends::Backends;
 use super::config::Config;
 use super::metrics::Metrics;
+use super::networks::Networks;
 use super::players::{Places, Players};
 use super::problem::Problem;
-use super::request::Network;
-use crate::agent::AgentKind;
 use crate::backend::LoadError;
-use crate::error_report::one_line;
-use crate::nn::{Backend, BackendOptions};
-use crate::play::{self, Control};
+use crate::play::Control;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
@@ -24,17 +21,10 @@ pub(super) struct State {
     /// Places for evaluations without a player.
     pub(super) evaluations: Places,
     backends: Backends,
-    networks: OnceLock<Networks>,
+    networks: OnceLock<Arc<Networks>>,
     closing: AtomicBool,
     /// Of the searches that run.
     controls: Mutex<Vec<Weak<Control>>>,
-}
-
-/// The networks, once loaded.
-pub(super) struct Networks {
-    pub(super) main: Arc<dyn Backend>,
-    /// The one that plays like people, or why there is none.
-    pub(super) human: Result<Arc<dyn Backend>, String>,
 }
 
 /// Stops a search when its client leaves.
@@ -65,36 +55,15 @@ impl State {
 
     /// Loads the networks.
     pub(super) fn load(&self) -> Result<(), LoadError> {
-        let main = self.backends.get(&self.config.player.backend)?;
-        let human = self.backends.get(&self.human_options());
-        let human = human.map_err(|error| one_line(&error));
-        if let Err(error) = &human {
-            tracing::warn!("{error}");
-        }
-        let _ = self.networks.set(Networks { main, human });
+        let networks = Networks::load(&self.config, &self.backends)?;
+        let _ = self.networks.set(Arc::new(networks));
         Ok(())
     }
 
-    /// What the backend of the agent `human` is made from.
-    fn human_options(&self) -> BackendOptions {
-        let mut settings = self.config.player.clone();
-        settings.agent = AgentKind::Human;
-        settings.answering(&play::Limits::default()).backend
-    }
-
     /// The networks; a problem while they are loaded.
-    pub(super) fn networks(&self) -> Result<&Networks, Problem> {
+    pub(super) fn networks(&self) -> Result<&Arc<Networks>, Problem> {
         let loading = || Problem::unavailable("the network is being loaded: come again");
         self.networks.get().ok_or_else(loading)
-    }
-
-    pub(super) fn network(&self, network: Network) -> Result<Arc<dyn Backend>, Problem> {
-        let networks = self.networks()?;
-        match (network, &networks.human) {
-            (Network::Main, _) => Ok(networks.main.clone()),
-            (Network::Human, Ok(human)) => Ok(human.clone()),
-            (Network::Human, Err(error)) => Err(Problem::field("network", error.as_str())),
-        }
     }
 
     /// Lets no further request in.

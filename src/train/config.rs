@@ -3,6 +3,7 @@
 mod augment;
 mod average;
 mod check;
+mod diffusion;
 mod distillation;
 mod guard;
 mod keep;
@@ -12,18 +13,21 @@ mod optimizer;
 mod overrides;
 mod read;
 mod schedule;
+mod unroll;
 
 pub use augment::AugmentConfig;
 pub use average::AverageConfig;
 pub use check::ConfigError;
+pub use diffusion::{DiffusionTraining, MaskSchedule};
 pub use distillation::DistillationConfig;
 pub use guard::GuardConfig;
 pub use keep::KeepConfig;
 pub use loss::LossWeights;
-pub use optimizer::{DecayRule, OptimizerConfig, OptimizerKind};
+pub use optimizer::{DecayRule, OptimizerConfig, OptimizerKind, RateRule};
 pub use overrides::{Override, OverrideError};
 pub(super) use read::parse;
 pub use schedule::{ScheduleConfig, ScheduleShape};
+pub use unroll::UnrollConfig;
 
 use crate::data::loader::Sampling;
 use crate::network::chessformer::ModelConfig;
@@ -114,9 +118,12 @@ pub struct TrainConfig {
     /// A teacher network.
     pub distillation: Option<DistillationConfig>,
     /// Parameters that are not trained: patterns of names, in which `*` matches any
-    /// text, as in `embedding.*`.
+    /// text and `?` any character, as in `embedding.*`.
     #[serde(default)]
     pub frozen: Vec<String>,
+    /// How a denoiser of futures is trained.
+    #[serde(default)]
+    pub diffusion: DiffusionTraining,
     /// The optimizer.
     #[serde(default)]
     pub optimizer: OptimizerConfig,
@@ -126,6 +133,9 @@ pub struct TrainConfig {
     /// The weight of each loss.
     #[serde(default)]
     pub loss: LossWeights,
+    /// How far world models look ahead while they learn, and what of it counts.
+    #[serde(default, skip_serializing_if = "UnrollConfig::is_default")]
+    pub unroll: UnrollConfig,
     /// Which code the networks that it names may bring. Files cannot say so: those
     /// of others would.
     #[serde(skip)]

@@ -39,6 +39,11 @@ impl<O: Objective> Learner<O> {
         }
     }
 
+    /// As [`Objective::begin`].
+    pub fn begin(&mut self, steps: u64, average: &Tensor) {
+        self.objective.begin(steps, average);
+    }
+
     /// As [`Objective::examples`].
     pub fn examples(&self, config: &TrainConfig) -> O::Examples {
         self.objective.examples(config)

@@ -5,11 +5,15 @@
 //! every family, and knows terms by their names alone.
 
 mod games;
+mod horizon;
 pub(super) mod positions;
+mod unroll;
 
 pub(super) use games::Games;
+pub(super) use horizon::Horizon;
 pub(super) use positions::Positions;
 pub use positions::TeacherError;
+pub(super) use unroll::Unroll;
 
 use super::config::{ConfigError, TrainConfig};
 use super::distributed::{GroupError, World};
@@ -17,10 +21,12 @@ use super::error::TrainError;
 use crate::data::examples::Examples;
 use crate::data::loader::{Batch, BatchOf};
 use crate::network::{Parameter, Weights};
+use crate::nn::torch;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::{Map, Value};
 use std::fmt::Debug;
+use tch::kind::Element;
 use tch::{Device, Tensor};
 
 /// A loss or an accuracy, of which training reports the mean.
@@ -66,6 +72,10 @@ pub(super) trait Objective: Debug + Send + Sized + 'static {
     /// [`TrainError`] if the network cannot be built.
     fn replica(&self) -> Result<Self, TrainError>;
 
+    /// Before the gradient after so many steps, or a validation: the averaged weights, f32
+    /// `[parameters]`.
+    fn begin(&mut self, _steps: u64, _average: &Tensor) {}
+
     /// What is drawn out of the games, with the settings of this run.
     fn examples(&self, config: &TrainConfig) -> Self::Examples;
 
@@ -110,6 +120,11 @@ fn random_of<C>(seed: u64, batch: &Batch<C>) -> Xoshiro256PlusPlus {
             .rotate_left(29)
     });
     Xoshiro256PlusPlus::seed_from_u64(seed)
+}
+
+/// The values on the device, as a vector. Copies to a GPU do not wait for it.
+fn send<T: Element>(values: &[T], device: Device) -> Tensor {
+    torch::send(Tensor::from_slice(values), device)
 }
 
 /// Samples side by side, of which a micro-batch takes some.

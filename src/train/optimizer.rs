@@ -20,7 +20,7 @@ use super::config::{OptimizerConfig, OptimizerKind};
 use super::parts::parts;
 use super::threads::Threads;
 use crate::network::Parameter;
-use masks::{decay, learned};
+use masks::{decay, learned, rates};
 use muon::Muon;
 use nadam::Nadam;
 use rule::Rule;
@@ -38,6 +38,8 @@ pub(super) struct Optimizer {
     clip_norm: f64,
     /// Weight decay of each parameter, if any decays.
     decay: Option<Tensor>,
+    /// What each parameter's learning rate is multiplied by, if they differ.
+    rates: Option<Tensor>,
     /// 1 where a parameter is learned, 0 where it is frozen, if any is.
     learned: Option<Tensor>,
     steps: u64,
@@ -67,6 +69,7 @@ impl Optimizer {
             rules,
             clip_norm: config.clip_norm,
             decay: decay(config, parameters).map(send),
+            rates: rates(config, parameters).map(send),
             learned: learned(frozen, parameters).map(send),
             steps: 0,
         }
@@ -126,17 +129,21 @@ impl Optimizer {
         let items = parts(flat).map(|part| {
             let of = |mask: &Option<Tensor>| mask.as_ref().map(|mask| part.of(mask));
             let vectors = (part.of(flat), part.of(&direction));
-            (vectors, of(&self.decay), of(&self.learned))
+            let masks = [&self.decay, &self.learned, &self.rates];
+            (vectors, masks.map(of))
         });
         threads.map(
             items.collect(),
-            |((mut flat, mut direction), decay, learned)| {
+            |((mut flat, mut direction), [decay, learned, rates])| {
                 if let Some(decay) = decay {
                     direction += decay * &flat;
                 }
                 if let Some(learned) = learned {
                     // What was frozen half-way still has momentum.
                     direction *= learned;
+                }
+                if let Some(rates) = rates {
+                    direction *= rates;
                 }
                 flat -= direction * rate;
             },

@@ -3,8 +3,13 @@
 use super::checkpoint::{Checkpoint, CheckpointError};
 use super::config::{ConfigError, TrainConfig};
 use crate::network::chessformer::{GrowError, grow};
-use crate::network::{self, Architecture, ArchitectureConfig, OpenError, Weights, WeightsError};
+use crate::network::diffusion::DenoiserKind;
+use crate::network::{
+    self, Architecture, ArchitectureConfig, ArchitectureError, Chessformer, OpenError, Parameter,
+    Weights, WeightsError, World, world,
+};
 use crate::nn::CodePolicy;
+use std::any::Any;
 use std::path::{Path, PathBuf};
 use tch::{Device, Tensor};
 
@@ -124,6 +129,28 @@ fn take_over(
         ) => {
             let fresh = Weights::from_flat(fresh, parameters);
             grow(&from, &trained.tensors, &to, &fresh, parameters)
+                .map_err(|source| StartError::Grow { path, source })
+        }
+        // A denoiser of futures begins as the Chessformer that it is grown from.
+        (
+            ArchitectureConfig::Chessformer { model: from },
+            ArchitectureConfig::Diffusion { model: to },
+        ) if to.kind == DenoiserKind::Grid => {
+            let trunk = Chessformer::new(&to.trunk, Device::Cpu)
+                .map_err(|error| ConfigError::from(ArchitectureError::from(error)))?;
+            let parameters = trunk.parameters();
+            let count = parameters.iter().map(Parameter::count).sum();
+            let own = Weights::from_flat(&fresh.narrow(0, 0, count), parameters);
+            let trunk = grow(&from, &trained.tensors, &to.trunk, &own, parameters)
+                .map_err(|source| StartError::Grow { path, source })?;
+            let rest = fresh.narrow(0, count, fresh.size()[0] - count);
+            Ok(Tensor::cat(&[trunk, rest], 0))
+        }
+        (ArchitectureConfig::Chessformer { model: from }, ArchitectureConfig::World { .. }) => {
+            let fresh = Weights::from_flat(fresh, parameters);
+            let model: &dyn Any = model;
+            let to = model.downcast_ref::<World>().expect("of this family");
+            world::grow(&from, &trained.tensors, to, &fresh)
                 .map_err(|source| StartError::Grow { path, source })
         }
         (from, to) if from == to => {

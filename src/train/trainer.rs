@@ -280,6 +280,7 @@ impl Trainer {
         watch: &mut Stopwatch,
     ) -> Result<(), TrainError> {
         let (global_batch, next) = (batch.global_batch, batch.next);
+        replicas.begin(self.step, &self.average);
         let losses = replicas.backward(batch, &self.world, watch)?;
         let norm = self.optimizer_step(replicas)? / self.world.size() as f64;
         watch.mark(Phase::Step);

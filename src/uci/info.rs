@@ -32,7 +32,11 @@ pub(crate) fn report<'a>(
 ) -> impl Iterator<Item = UciMessage> + 'a {
     let milliseconds = report.elapsed.as_millis() as u64;
     let rate = 1000 * u128::from(report.new_nodes) / u128::from(milliseconds.max(1));
-    report.lines.iter().enumerate().map(move |(index, line)| {
+    let likelihood = report.likelihood.map(|likelihood| {
+        let text = format!("imagined line {:.1} %", 100.0 * likelihood);
+        UciMessage::Info(vec![UciInfoAttribute::Any("string".to_owned(), text)])
+    });
+    let lines = report.lines.iter().enumerate().map(move |(index, line)| {
         let mut info = vec![
             number("depth", report.depth),
             number("seldepth", report.selective_depth),
@@ -56,7 +60,8 @@ pub(crate) fn report<'a>(
             UciInfoAttribute::Any("pv".to_owned(), moves(line, game)),
         ]);
         UciMessage::Info(info)
-    })
+    });
+    likelihood.into_iter().chain(lines)
 }
 
 /// What there is to say of a position without a legal move.
@@ -170,6 +175,7 @@ mod tests {
             elapsed: Duration::from_millis(2000),
             memory_use: 0.25,
             tablebase_hits: 3,
+            likelihood: None,
             lines: vec![
                 line(&game, Score::Expected(0.25), &["e2e4", "e7e5"]),
                 line(&game, Score::Mate(-200), &["d2d4"]),

@@ -374,7 +374,7 @@ mod tests {
             ("Hash", "", "it stays 256"),
             ("Threads", "99999999999999999999", "0 to 1024"),
             ("Ponder", "maybe", "true or false"),
-            ("Agent", "people", "mcts, policy, value, human"),
+            ("Agent", "people", "mcts, policy, value, human, diffusion"),
             ("UCI_Elo", "100", "600 to "),
             ("TopP", "0", "0.01 to 1"),
             ("CPuct", "NaN", "0 to 100"),
@@ -394,7 +394,7 @@ mod tests {
     fn the_list_is_what_clients_read() {
         let lines: Vec<String> = list().map(|option| option.serialize()).collect();
         assert!(lines.contains(
-            &"option name Agent type combo default mcts var mcts var policy var value var human"
+            &"option name Agent type combo default mcts var mcts var policy var value var human var diffusion var world"
                 .to_owned()
         ));
         assert!(

@@ -139,6 +139,9 @@ impl<F: Factory> Worker<F> {
                         self.output.message(&message);
                     }
                 }
+                if let Some(note) = &choice.note {
+                    self.output.info_string(note);
+                }
                 if settings.verbose_move_stats {
                     for line in info::statistics(&choice.statistics, game) {
                         self.output.info_string(&line);

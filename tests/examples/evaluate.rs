@@ -1,10 +1,10 @@
 //! Evaluates a position with the built-in network:
 //! `cargo run --release --example evaluate -- "8/8/8/4k3/8/8/4P3/4K3 w - - 0 1"`.
 
-use shakmaty::{CastlingMode, Position};
+use shakmaty::CastlingMode;
 use tessera::backend;
 use tessera::chess::Game;
-use tessera::nn::{Backend, BackendError, BackendOptions, Batch, Evaluations, softmax};
+use tessera::nn::{Backend, BackendError, BackendOptions, evaluate_games};
 
 #[allow(dead_code, reason = "the test calls `evaluate`")]
 fn main() -> anyhow::Result<()> {
@@ -19,16 +19,9 @@ fn main() -> anyhow::Result<()> {
 
 /// The probabilities of win, draw and loss, then the moves by their priors.
 pub fn evaluate(backend: &dyn Backend, game: &Game) -> Result<String, BackendError> {
-    let moves = game.position().legal_moves();
-    let mut batch = Batch::default();
-    batch.push(game, &moves, &backend.properties().encoder)?;
-    let mut evaluations = Evaluations::default();
-    backend.evaluate(&batch, &mut evaluations)?;
-
-    let [win, draw, loss] = evaluations.value(0).wdl();
-    let mut priors = evaluations.logits(0).to_vec();
-    softmax(&mut priors, 1.0);
-    let mut ranked: Vec<_> = moves.into_iter().zip(priors).collect();
+    let evaluated = evaluate_games(backend, [game])?.remove(0);
+    let [win, draw, loss] = evaluated.value.wdl();
+    let mut ranked: Vec<_> = evaluated.priors().collect();
     ranked.sort_by(|(_, left), (_, right)| right.total_cmp(left));
 
     let mut text = format!("win {win:.3} draw {draw:.3} loss {loss:.3}\n");

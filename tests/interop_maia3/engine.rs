@@ -11,10 +11,9 @@ use tessera::encode::{InputFormat, policy_index};
 use tessera::interop::maia3;
 use tessera::network::{Network, OpenError, Positions};
 use tessera::nn::torch::{ExportPrecision, TorchBackend, open};
-use tessera::nn::{
-    Backend, Batch, CodePolicy, DeviceChoice, Evaluations, Metadata, Precision, softmax,
-};
+use tessera::nn::{Backend, Batch, CodePolicy, DeviceChoice, Evaluations, Metadata, Precision};
 use tessera::play::{Limits, Question};
+use tessera::softmax::softmax;
 
 fn network() -> Network {
     let parameters = random_parameters(&small()[1], 13);

@@ -107,6 +107,7 @@ fn search(number: u32, fate: Fate, between: impl Fn()) -> Ended {
         backend: &backend,
         latency: &LATENCY,
         mates: None,
+        memory: None,
         draws: Vec::new(),
         game: &GAME,
         control: &CONTROL,

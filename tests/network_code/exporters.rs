@@ -3,6 +3,7 @@
 use super::records::Records;
 use crate::interop_lc0::generate::{BODY, Shape, generate};
 use crate::{gpt, interop_lc0, interop_maia3, torchscript};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,7 @@ use tch::{Device, Kind, Tensor};
 use tessera::interop::lc0;
 use tessera::network::graph::{Attribute, GraphConfig, NodeConfig, OutputConfig, OutputForm};
 use tessera::network::lc0::{HeadChoice, PolicyHead, ValueHead};
-use tessera::network::{About, Chessformer, Evaluator, Graph, Maia3, Network};
+use tessera::network::{About, Architecture, Chessformer, Evaluator, Graph, Maia3, Network, World};
 use tessera::nn::CodePolicy;
 use tessera::nn::torch::check::{ARGUMENTS, OPERATORS};
 use tessera::nn::torch::{ExportPrecision, open};
@@ -226,6 +227,20 @@ fn networks() -> Vec<(String, Network)> {
         .collect()
 }
 
+/// A world model.
+fn world() -> Network<World> {
+    let config = json!({
+        "encoder": {
+            "layers": 1, "width": 32, "heads": 4, "feed_forward": 32, "norm": "layer",
+            "position": { "kind": "gab", "compress": 4, "hidden": 16, "generator": 8 },
+            "attacks": true, "attack_bias": true,
+        },
+    });
+    let world = World::new(&serde_json::from_value(config).unwrap(), Device::Cpu).unwrap();
+    let flat = world.initial_weights();
+    Network::new(Box::new(world), &flat, about())
+}
+
 /// The functions of `torch` that a file's code calls.
 fn called(file: &[u8]) -> BTreeSet<String> {
     let records = Records::read(file);
@@ -269,6 +284,8 @@ fn what_exporters_write_is_what_files_may_bring() {
         network.write(ExportPrecision::Fp16, &path).unwrap();
         files.push((name.to_owned(), fs::read(&path).unwrap()));
     }
+    world().write(ExportPrecision::Fp16, &path).unwrap();
+    files.push(("world".to_owned(), fs::read(&path).unwrap()));
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets");
     for entry in fs::read_dir(shipped).unwrap() {
         let path = entry.unwrap().path();

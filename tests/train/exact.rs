@@ -34,7 +34,7 @@ fn contents(path: &Path) -> (String, BTreeMap<String, Vec<u8>>) {
 }
 
 /// Asserts that two runs ended alike.
-fn assert_alike(folder: &Path, [one, other]: [&str; 2], step: u64) {
+pub fn assert_alike(folder: &Path, [one, other]: [&str; 2], step: u64) {
     assert_eq!(metrics(folder, one), metrics(folder, other), "{other}");
     let [(state, tensors), (found_state, found)] =
         [one, other].map(|run| contents(&checkpoint(folder, run, step)));

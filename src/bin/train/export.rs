@@ -62,15 +62,15 @@ impl Export {
         set(&mut about.licence, self.licence);
         let is_given = self.search_value.is_some();
         set(&mut about.search_value, self.search_value);
-        let program = network.architecture.program();
-        let outputs = program.methods.iter().flat_map(|method| &method.outputs);
+        let exported = network.architecture.exported();
         let ranks = &network.about.search_value;
+        // Networks over moves rank none by values, unless told to.
+        let has_ranks = exported.has_output(ranks);
+        let is_over_moves = matches!(exported.encoder, EncoderSpec::Moves { .. });
         ensure!(
-            !is_given && matches!(program.encoder, EncoderSpec::Moves { .. })
-                || outputs.into_iter().any(|output| output.name == *ranks),
+            has_ranks || is_over_moves && !is_given,
             "the network has no output `{ranks}` to rank moves by"
         );
-        drop(program);
         let metadata = network.write(self.precision, &self.output)?;
         writeln!(
             stdout(),

@@ -10,13 +10,11 @@ use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use tessera::adjudication::{Adjudication, DrawRule, ResignRule};
 use tessera::data::pgn::Journal;
 use tessera::engine::{EngineCommand, Limit};
 use tessera::error_report::tell;
-use tessera::label::{
-    Adjudication, DrawRule, Event, GameSource, LabelSummary, Labelling, Play, ResignRule,
-    SampledGames,
-};
+use tessera::label::{Event, GameSource, LabelSummary, Labelling, Play, SampledGames};
 use tessera::overwrite;
 
 /// Arguments of `train label`.

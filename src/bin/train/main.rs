@@ -10,6 +10,7 @@ mod device;
 mod eval;
 mod export;
 mod games;
+mod imagine;
 mod label;
 mod merge;
 mod pack;
@@ -57,6 +58,8 @@ enum Command {
     Run(run::Run),
     /// Evaluate a run's network on the validation games.
     Eval(eval::Eval),
+    /// Measure how well a network imagines the future.
+    Imagine(imagine::Imagine),
     /// Export a run's network as the TorchScript file that the engine loads.
     Export(export::Export),
     /// Average the weights of several networks into one.
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         Command::Describe(describe) => describe.run(),
         Command::Run(run) => run.run(),
         Command::Eval(eval) => eval.run(),
+        Command::Imagine(imagine) => imagine.run(),
         Command::Export(export) => export.run(),
         Command::Merge(merge) => merge.run(),
         Command::Report(report) => report.run(),

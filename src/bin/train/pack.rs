@@ -1,34 +1,27 @@
 //! `train pack`: games and chunks into a shard.
 
-use std::io::{BufRead, Write, stdout};
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::games::{make_folder, range, share};
 use super::policies::{PolicyArguments, PolicyOptions, policy};
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::{ArgGroup, Args};
 use indicatif::{ProgressBar, ProgressStyle};
-use rayon::prelude::*;
 use tessera::chess::RATING_SPREAD;
-use tessera::data::held_out::{HeldOut, is_held_out};
+use tessera::data::held_out::HeldOut;
 use tessera::data::label::{EvalRefersTo, TargetRules};
-use tessera::data::pgn::{Games, read_game};
+use tessera::data::packing::{
+    Judge, Judged, PackCounts, PackError, PackEvent, PackOptions, Packer,
+};
 use tessera::data::record::Record;
-use tessera::data::shard::{Block, Header, SAMPLES_PER_BLOCK, ShardWriter};
-use tessera::data::v6::Chunks;
+use tessera::data::shard::Header;
 use tessera::data::{Contents, Curve};
 use tessera::error_report::tell;
 use tessera::eval::positions;
 use tessera::label::Teaching;
 use tessera::overwrite;
-
-/// Bytes of text that are parsed side by side before anything is written.
-const TEXT: usize = 16 << 20;
-/// Chunks that are parsed side by side.
-const CHUNKS: usize = 256;
-/// Games that teachers judge between two signs of progress.
-const TAUGHT: usize = 512;
 
 /// Arguments of `train pack`.
 #[derive(Args)]
@@ -133,34 +126,36 @@ impl Pack {
         let teachers = self.teachers.iter().map(PolicyOptions::file);
         let read = self.inputs.iter().chain(&self.without);
         overwrite::refuse(&self.output, read.map(PathBuf::as_path).chain(teachers))?;
-        let held_out = held_out(&self.without)?;
+        let options = PackOptions {
+            held_out: held_out(&self.without)?,
+            hold_out: self.hold_out,
+            limit: self.limit_games,
+            is_strict: self.strict,
+        };
         make_folder(&self.output)?;
         let progress = self.progress()?;
-        let mut packing = Packing {
-            progress,
-            held_out,
-            hold_out: self.hold_out,
-            teaching: self.teaching()?,
-            writer: ShardWriter::create(&self.output, &header)?,
-            rules,
-            is_strict: self.strict,
-            pending: Pending::default(),
-            counts: Counts::default(),
+        let teaching = self.teaching()?;
+        let teach = |records: &[Record], first: u64| -> Judged {
+            let teaching = teaching.as_ref().expect("called where there is one");
+            Ok(teaching.teach(records, first)?)
         };
-        for input in &self.inputs {
-            let counted = packing.progress.clone();
-            match Contents::open(input, |file| counted.wrap_read(file))? {
-                Contents::Chunks(chunks) => {
-                    let files = (0..chunks.len()).map(|chunk| chunks.path(chunk));
-                    overwrite::refuse(&self.output, files)?;
-                    self.pack_chunks(&chunks, &mut packing)?;
-                }
-                Contents::Games(games) => self.pack_games(games, input, &mut packing)?,
-                Contents::Shard(_) => bail!("{} is a shard already", input.display()),
+        let judge: Option<&Judge> = if teaching.is_some() {
+            Some(&teach)
+        } else {
+            None
+        };
+        let mut report = |event: PackEvent| match event {
+            PackEvent::Skipped(fault) => {
+                progress.suspend(|| tell(format_args!("skipped {fault}")));
             }
-        }
-        packing.progress.finish_and_clear();
-        let (counts, bytes) = packing.finish()?;
+            PackEvent::Added(counts) => {
+                let message = format!("{} games, {} samples", counts.packed, counts.samples);
+                progress.set_message(message);
+            }
+        };
+        let packer = Packer::create(&self.output, &header, options, judge, &mut report)?;
+        let (counts, bytes) = self.pack(packer, &progress)?;
+        progress.finish_and_clear();
         writeln!(
             stdout(),
             "{}: {} games, {} samples, {bytes} bytes ({:.2} a sample); \
@@ -183,74 +178,27 @@ impl Pack {
         Ok(())
     }
 
-    fn pack_games(
+    /// Packs all inputs. Returns the counts and the shard's size in bytes.
+    fn pack(
         &self,
-        games: Games<impl BufRead>,
-        input: &Path,
-        packing: &mut Packing,
-    ) -> anyhow::Result<()> {
-        if self.evals.is_none() && !self.played {
-            bail!("a PGN's targets need naming: give --evals, --played or both");
-        }
-        let mut games = games.take(self.left(packing));
-        let mut number = 0;
-        loop {
-            let (texts, damage) = next_texts(&mut games);
-            if texts.is_empty() && damage.is_none() {
-                return Ok(());
-            }
-            let parsed: Vec<_> = texts.par_iter().map(|text| read_game(text)).collect();
-            let mut records = Vec::with_capacity(parsed.len());
-            for game in parsed {
-                number += 1;
-                match game {
-                    Ok(game) => {
-                        packing.counts.cut += u64::from(game.is_cut);
-                        records.push(game.record);
-                    }
-                    Err(error) => {
-                        packing.skip(&format!("{}, game {number}: {error}", input.display()))?;
-                    }
+        mut packer: Packer,
+        progress: &ProgressBar,
+    ) -> anyhow::Result<(PackCounts, u64)> {
+        for input in &self.inputs {
+            match Contents::open(input, |file| progress.wrap_read(file))? {
+                Contents::Chunks(chunks) => {
+                    let files = (0..chunks.len()).map(|chunk| chunks.path(chunk));
+                    overwrite::refuse(&self.output, files)?;
+                    packer.chunks(&chunks).map_err(explained)?;
                 }
-            }
-            packing.add(records)?;
-            if let Some(error) = damage {
-                return packing.skip(&format!("the rest of {}: {error}", input.display()));
-            }
-        }
-    }
-
-    fn pack_chunks(&self, chunks: &Chunks, packing: &mut Packing) -> anyhow::Result<()> {
-        for first in (0..chunks.len()).step_by(CHUNKS) {
-            if self.left(packing) == 0 {
-                break;
-            }
-            let read: Vec<_> = (first..chunks.len().min(first + CHUNKS))
-                .into_par_iter()
-                .map(|chunk| {
-                    let mut faults = Vec::new();
-                    let records = chunks.read(chunk).and_then(|chunk| {
-                        chunk.games(|fault| {
-                            faults.push(fault);
-                            Ok(())
-                        })
-                    });
-                    let records = records.unwrap_or_else(|fault| {
-                        faults.push(fault);
-                        Vec::new()
-                    });
-                    (records, faults)
-                })
-                .collect();
-            for (mut records, faults) in read {
-                for fault in faults {
-                    packing.skip(&fault.to_string())?;
+                Contents::Games(_) if self.evals.is_none() && !self.played => {
+                    bail!("a PGN's targets need naming: give --evals, --played or both");
                 }
-                records.truncate(self.left(packing));
-                packing.add(records)?;
+                Contents::Games(games) => packer.games(games, input).map_err(explained)?,
+                Contents::Shard(_) => bail!("{} is a shard already", input.display()),
             }
         }
-        Ok(())
+        packer.finish().map_err(explained)
     }
 
     /// The teachers, if there are any.
@@ -273,13 +221,6 @@ impl Pack {
         Ok(Some(teaching))
     }
 
-    /// Number of games still to be read.
-    fn left(&self, packing: &Packing) -> usize {
-        self.limit_games.map_or(usize::MAX, |limit| {
-            limit.saturating_sub(packing.counts.read)
-        })
-    }
-
     /// A bar over the bytes of all files of games.
     fn progress(&self) -> anyhow::Result<ProgressBar> {
         let mut bytes = 0;
@@ -296,155 +237,32 @@ impl Pack {
     }
 }
 
-/// Counts of games and samples.
-#[derive(Default)]
-struct Counts {
-    read: usize,
-    packed: u64,
-    samples: u64,
-    without_samples: u64,
-    skipped: u64,
-    left_out: u64,
-    /// Games that a null move ended.
-    cut: u64,
-}
-
-impl Counts {
-    /// Why there are no samples.
-    fn nothing(&self) -> String {
-        let read = self.read;
-        if read == 0 {
-            "there are no games in the input".to_owned()
-        } else if self.skipped == read as u64 {
-            format!("none of {read} games or records can be read, see above")
-        } else if self.left_out > 0 && self.without_samples == 0 {
-            format!(
-                "all games are left out by --without or --hold-out: {}",
-                self.left_out
-            )
-        } else {
-            format!(
-                "{read} games hold no training target under these options; \
-                 see `train pack --help` on --evals and --played"
-            )
-        }
+/// An error in the words of the command's options.
+fn explained(error: PackError) -> anyhow::Error {
+    match error {
+        PackError::Unusable(fault) => anyhow!("{fault}; without --strict it would be skipped"),
+        PackError::Nothing(counts) => anyhow!(nothing(&counts)),
+        error => error.into(),
     }
 }
 
-/// Games waiting to fill a block.
-#[derive(Default)]
-struct Pending {
-    records: Vec<Record>,
-    samples: u64,
-}
-
-/// A shard in the making.
-struct Packing {
-    rules: TargetRules,
-    held_out: HeldOut,
-    /// Share of the games left out for validation.
-    hold_out: f64,
-    teaching: Option<Teaching>,
-    is_strict: bool,
-    progress: ProgressBar,
-    writer: ShardWriter,
-    pending: Pending,
-    counts: Counts,
-}
-
-impl Packing {
-    /// Counts games and writes the blocks that they fill.
-    fn add(&mut self, records: Vec<Record>) -> anyhow::Result<()> {
-        if self.teaching.is_none() {
-            return self.add_some(records);
-        }
-        let mut records = records.into_iter();
-        loop {
-            let some: Vec<Record> = records.by_ref().take(TAUGHT).collect();
-            if some.is_empty() {
-                return Ok(());
-            }
-            self.add_some(some)?;
-        }
-    }
-
-    fn add_some(&mut self, records: Vec<Record>) -> anyhow::Result<()> {
-        let first = self.counts.read as u64;
-        self.counts.read += records.len();
-        let (held_out, hold_out) = (&self.held_out, self.hold_out);
-        let is_left_out = |record: &Record| {
-            // A record that cannot be played through is left out too.
-            is_held_out(record.hash(), hold_out) || held_out.contains_any_of(record).unwrap_or(true)
-        };
-        let read = records.len();
-        let mut records: Vec<Record> = records
-            .into_par_iter()
-            .filter(|record| !is_left_out(record))
-            .collect();
-        self.counts.left_out += (read - records.len()) as u64;
-        if let Some(teaching) = &self.teaching {
-            let kept = records.len();
-            records = teaching.teach(&records, first)?;
-            self.counts.without_samples += (kept - records.len()) as u64;
-        }
-        let rules = &self.rules;
-        let samples: Vec<u64> = records.par_iter().map(|it| rules.samples(it)).collect();
-        let mut full = Vec::new();
-        for (record, samples) in records.into_iter().zip(samples) {
-            if samples == 0 {
-                self.counts.without_samples += 1;
-                continue;
-            }
-            self.counts.packed += 1;
-            self.counts.samples += samples;
-            self.pending.records.push(record);
-            self.pending.samples += samples;
-            if self.pending.samples >= SAMPLES_PER_BLOCK {
-                full.push(std::mem::take(&mut self.pending));
-            }
-        }
-        self.write(full)?;
-        let counts = &self.counts;
-        let message = format!("{} games, {} samples", counts.packed, counts.samples);
-        self.progress.set_message(message);
-        Ok(())
-    }
-
-    /// Skips an unusable game or record.
-    fn skip(&mut self, fault: &str) -> anyhow::Result<()> {
-        if self.is_strict {
-            bail!("{fault}; without --strict it would be skipped");
-        }
-        self.counts.read += 1;
-        self.counts.skipped += 1;
-        self.progress
-            .suspend(|| tell(format_args!("skipped {fault}")));
-        Ok(())
-    }
-
-    /// Compresses blocks side by side and writes them in order.
-    fn write(&mut self, blocks: Vec<Pending>) -> anyhow::Result<()> {
-        let blocks: Vec<_> = blocks
-            .into_par_iter()
-            .map(|block| Block::new(&block.records, block.samples))
-            .collect();
-        for block in blocks {
-            self.writer.append(&block?)?;
-        }
-        Ok(())
-    }
-
-    /// Completes the shard; returns the counts and its size in bytes.
-    fn finish(mut self) -> anyhow::Result<(Counts, u64)> {
-        if self.counts.samples == 0 {
-            bail!(self.counts.nothing());
-        }
-        if self.pending.samples > 0 {
-            let last = std::mem::take(&mut self.pending);
-            self.write(vec![last])?;
-        }
-        let bytes = self.writer.finish()?;
-        Ok((self.counts, bytes))
+/// Why there are no samples.
+fn nothing(counts: &PackCounts) -> String {
+    let read = counts.read;
+    if read == 0 {
+        "there are no games in the input".to_owned()
+    } else if counts.skipped == read as u64 {
+        format!("none of {read} games or records can be read, see above")
+    } else if counts.left_out > 0 && counts.without_samples == 0 {
+        format!(
+            "all games are left out by --without or --hold-out: {}",
+            counts.left_out
+        )
+    } else {
+        format!(
+            "{read} games hold no training target under these options; \
+             see `train pack --help` on --evals and --played"
+        )
     }
 }
 
@@ -481,22 +299,4 @@ fn held_out(files: &[PathBuf]) -> anyhow::Result<HeldOut> {
 fn file_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
     name.to_string_lossy().into_owned()
-}
-
-/// The next games, enough to keep all threads busy; none at the end.
-fn next_texts(
-    games: &mut impl Iterator<Item = std::io::Result<Vec<u8>>>,
-) -> (Vec<Vec<u8>>, Option<std::io::Error>) {
-    let mut texts = Vec::new();
-    let mut bytes = 0;
-    while bytes < TEXT {
-        let Some(text) = games.next() else { break };
-        let text = match text {
-            Ok(text) => text,
-            Err(error) => return (texts, Some(error)),
-        };
-        bytes += text.len();
-        texts.push(text);
-    }
-    (texts, None)
 }

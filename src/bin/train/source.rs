@@ -57,12 +57,7 @@ fn checkpoint(source: &Path, last: bool) -> anyhow::Result<Network<dyn Architect
         false => checkpoint.average,
     };
     let architecture = state.config.architecture()?.build(Device::Cpu)?;
-    let has_q = architecture
-        .program()
-        .methods
-        .iter()
-        .flat_map(|method| &method.outputs)
-        .any(|output| output.name == "q");
+    let has_q = architecture.exported().has_output("q");
     let about = About {
         search_value: if has_q { "q" } else { "wdl" }.to_owned(),
         licence: "GPL-3.0-or-later".to_owned(),

@@ -15,10 +15,11 @@ use tessera::data::pgn;
 use tessera::data::replay::main_line;
 use tessera::eval::bench::POSITIONS;
 use tessera::explain::{
-    Explanation, Settings, Transcoder, explain, page, pictures, png, search, write,
+    Explanation, Settings, Transcoder, denoise, denoising_page, explain, page, pictures, png,
+    search, write,
 };
 use tessera::network::{self, Network};
-use tessera::nn::{CodeArguments, DeviceChoice, Precision};
+use tessera::nn::{CodeArguments, Decoding, DeviceChoice, Precision};
 use tessera::overwrite;
 use tessera::player;
 
@@ -52,12 +53,18 @@ pub struct Arguments {
     /// Show a search of so many nodes beside the policy: its first plies
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     nodes: Option<u64>,
+    /// Show how a network imagines the future, in so many steps: a page of its own
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100), conflicts_with_all = [
+        "against", "elo", "mv", "layers", "nodes", "transcoder", "svg", "png",
+    ])]
+    steps: Option<u8>,
     /// Show the features of a layer that are active; `train transcoder` makes the file
     #[arg(long, value_name = "FILE.json", conflicts_with = "against")]
     transcoder: Option<PathBuf>,
     /// Study attention over a file of positions, a FEN or an EPD on each line, and print tables
     #[arg(long, value_name = "FILE.epd", conflicts_with_all = [
-        "fen", "pgn", "against", "elo", "mv", "layers", "nodes", "transcoder", "output", "svg", "png",
+        "fen", "pgn", "against", "elo", "mv", "layers", "nodes", "steps", "transcoder", "output", "svg",
+        "png",
     ])]
     study: Option<PathBuf>,
     /// The page to write; a browser needs no network to show it
@@ -92,6 +99,9 @@ impl Arguments {
         }
         let clock = Instant::now();
         let game = self.game()?;
+        if let Some(steps) = self.steps {
+            return self.denoise(&game, usize::from(steps));
+        }
         let mv = self.mv.as_deref().map(|text| game.parse_move(text));
         let settings = Settings {
             mv: mv.transpose().context("--move")?,
@@ -148,6 +158,24 @@ impl Arguments {
             (None, Some(path)) => played(path, self.ply.unwrap_or_default()),
             (None, None) => Ok(Game::default()),
         }
+    }
+
+    /// Shows how the network imagines what follows.
+    fn denoise(&self, game: &Game, steps: usize) -> anyhow::Result<()> {
+        let (network, _) = self.open(self.net.as_deref())?;
+        let decoding = Decoding {
+            steps,
+            ..Decoding::default()
+        };
+        let denoising = denoise(&network, game, decoding)
+            .with_context(|| format!("cannot explain {}", network.about.name))?;
+        if let Some(path) = &self.json {
+            save(path, json!({ "denoising": denoising }).to_string() + "\n")?;
+        }
+        if let Some(path) = &self.output {
+            save(path, denoising_page(&denoising))?;
+        }
+        Ok(())
     }
 
     /// What a network sees, with a search where one was asked for.

@@ -52,7 +52,7 @@ pub struct Arguments {
     result: Option<GameResult>,
     /// Temperature: below 1 likelier moves become likelier still, at 0 the likeliest is
     /// played
-    #[arg(long, default_value_t = 1.0, value_parser = clap::builder::ValueParser::new(temperature))]
+    #[arg(long, default_value_t = 1.0, value_parser = temperature)]
     temperature: f32,
     /// Draw from the likeliest moves that together have this share
     #[arg(long, default_value_t = 1.0, value_name = "SHARE", value_parser = share)]

@@ -3,7 +3,7 @@
 use super::positions::{Position, Positions};
 use crate::chess::Game;
 use crate::data::replay::{ReplayError, main_line};
-use crate::nn::{Backend, BackendError, Batch, Evaluations, softmax};
+use crate::nn::{Backend, BackendError, evaluate_games};
 use crate::play::{Agent, AgentError, Limits, MoveStatistics, Question};
 use crate::scoped_threads::side_by_side;
 use shakmaty::Position as _;
@@ -101,18 +101,10 @@ impl Respondent for Evaluator<'_> {
     }
 
     fn respond(&mut self, games: &[Game]) -> Result<Vec<Response>, PredictionError> {
-        let (mut batch, mut evaluations) = (Batch::default(), Evaluations::default());
-        for game in games {
-            let legal = game.position().legal_moves();
-            batch.push(game, &legal, &self.0.properties().encoder)?;
-        }
-        self.0.evaluate(&batch, &mut evaluations)?;
-        let response = |index| {
-            let mut policy = evaluations.logits(index).to_vec();
-            softmax(&mut policy, 1.0);
-            (policy, evaluations.value(index).wdl())
-        };
-        Ok((0..games.len()).map(response).collect())
+        let evaluated = evaluate_games(self.0, games)?.into_iter();
+        Ok(evaluated
+            .map(|it| (it.policy(1.0), it.value.wdl()))
+            .collect())
     }
 }
 
@@ -241,7 +233,6 @@ mod tests {
     use super::super::positions::tests::{ALL, positions};
     use super::*;
     use crate::agent::{AgentKind, Options};
-    use crate::encode::Encoder;
     use crate::nn::{Random, Uniform};
     use crate::search::Parameters;
     use std::sync::Arc;
@@ -263,18 +254,14 @@ mod tests {
             let mut game = main_line(&set.games()[position.game].0).unwrap();
             let played = game.plies()[position.ply + 1].played.unwrap();
             game.truncate(position.ply + 1);
-            let legal = game.position().legal_moves();
-            let (mut batch, mut out) = (Batch::default(), Evaluations::default());
-            batch.push(&game, &legal, &Encoder::Nothing).unwrap();
-            backend.evaluate(&batch, &mut out).unwrap();
-            let mut policy = out.logits(0).to_vec();
-            softmax(&mut policy, 1.0);
+            let evaluated = evaluate_games(&backend, [&game]).unwrap().remove(0);
+            let policy = evaluated.policy(1.0);
             let best = policy.iter().copied().fold(0.0, f32::max);
-            let index = legal.iter().position(|&mv| mv == played).unwrap();
+            let index = evaluated.moves.iter().position(|&mv| mv == played).unwrap();
             assert_eq!(prediction.played, policy[index]);
             assert_eq!(prediction.confidence, best);
             assert_eq!(prediction.matched, policy[index] == best);
-            assert_eq!(prediction.wdl, out.value(0).wdl());
+            assert_eq!(prediction.wdl, evaluated.value.wdl());
         }
     }
 

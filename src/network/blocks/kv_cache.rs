@@ -3,7 +3,7 @@
 use tch::{Device, Kind, Tensor};
 
 /// Keys and values of B runs of tokens in each layer. All runs are equally long: shorter
-/// ones begin with filling that nobody looks at.
+/// ones are padded on the left, where nobody looks.
 #[derive(Debug)]
 pub struct KvCache {
     /// Keys and values of a layer, [B, heads, capacity, head width] each.

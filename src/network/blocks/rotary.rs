@@ -1,6 +1,7 @@
 //! Rotary position embeddings (Su et al. 2021): pairs of features turn by angles that
 //! grow with the position, so that a product of two tokens knows their distance.
 
+use crate::nn::torch::fused;
 use tch::{Device, Kind, Tensor};
 
 /// The slowest pair turns by one in so many positions, as in the paper.
@@ -41,6 +42,17 @@ impl Rotary {
 }
 
 impl Rotations {
+    /// Queries, keys and values [B, heads, T, head width] of their joint projection
+    /// [B, T, 3 · heads · head width], queries and keys turned.
+    pub fn split(&self, joint: &Tensor, heads: i64) -> [Tensor; 3] {
+        // Its operation is unknown to TorchScript: networks are traced without gradients.
+        if joint.requires_grad() {
+            return fused::rotated_heads(joint, heads, [&self.cos, &self.sin]);
+        }
+        let [query, key, value] = by_head(joint, heads);
+        [self.turn(&query), self.turn(&key), value]
+    }
+
     /// Queries or keys [B, heads, T, head width], turned: feature i with feature
     /// i + head width / 2, as GPT-NeoX pairs them.
     pub fn turn(&self, x: &Tensor) -> Tensor {
@@ -54,9 +66,57 @@ impl Rotations {
     }
 }
 
+/// Queries, keys and values [B, heads, T, head width] of their joint projection.
+pub(in crate::network) fn by_head(joint: &Tensor, heads: i64) -> [Tensor; 3] {
+    let parts = joint
+        .unflatten(-1, [3, heads, -1])
+        .permute([2, 0, 3, 1, 4])
+        .unbind(0);
+    parts.try_into().expect("three were joined")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_projection_is_split_in_one_pass_as_in_many() {
+        tch::manual_seed(1);
+        let rotary = Rotary::new(16, Device::Cpu);
+        for kind in [Kind::Float, Kind::BFloat16, Kind::Double] {
+            for rows in [1, 2] {
+                let options = (Kind::Float, Device::Cpu);
+                let joint = || {
+                    tch::manual_seed(2);
+                    let joint = Tensor::randn([2, 5, 3 * 4 * 16], options).to_kind(kind);
+                    joint.set_requires_grad(true)
+                };
+                let positions =
+                    Tensor::arange(5 * rows, (Kind::Int64, Device::Cpu)).view([rows, 5]);
+                let rotations = rotary.at(&positions, kind);
+                let plain = |joint: &Tensor| {
+                    let [query, key, value] = by_head(joint, 4);
+                    [rotations.turn(&query), rotations.turn(&key), value]
+                };
+                let weights = [(); 3].map(|()| Tensor::randn([2, 4, 5, 16], options).to_kind(kind));
+                let run = |split: &dyn Fn(&Tensor) -> [Tensor; 3]| {
+                    let joint = joint();
+                    let parts = split(&joint);
+                    let sum: Tensor = parts.iter().zip(&weights).map(|(a, b)| a * b).sum();
+                    sum.sum(kind).backward();
+                    (parts, joint.grad())
+                };
+                let (parts, gradient) = run(&|joint| rotations.split(joint, 4));
+                let (expected, expected_gradient) = run(&plain);
+                let tolerance = if kind == Kind::BFloat16 { 2e-2 } else { 1e-5 };
+                let off = |a: &Tensor, b: &Tensor| (a - b).abs().max().double_value(&[]);
+                for (found, expected) in parts.iter().zip(&expected) {
+                    assert!(off(found, expected) < tolerance, "{kind:?}");
+                }
+                assert!(off(&gradient, &expected_gradient) < tolerance, "{kind:?}");
+            }
+        }
+    }
 
     #[test]
     fn products_know_the_distance_alone() {

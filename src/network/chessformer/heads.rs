@@ -40,7 +40,7 @@ pub(crate) fn policy_gather() -> Vec<i64> {
 
 /// Attention from the square a piece leaves to the square it reaches.
 #[derive(Debug)]
-pub(super) struct PolicyHead {
+pub(in crate::network) struct PolicyHead {
     width: i64,
     query: Linear,
     key: Linear,

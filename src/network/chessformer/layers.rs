@@ -9,7 +9,7 @@ use crate::network::size::Part;
 
 /// DeepNorm's gains for an encoder of N layers (Wang et al. 2022).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Gains {
+pub(in crate::network) struct Gains {
     /// α = (2N)^¼ on the residual; here 1/α on the other branch, as Lc0 does.
     pub residual: f64,
     /// β = (8N)^−¼: the scale at which what writes to the residual starts.
@@ -40,7 +40,7 @@ fn norm(builder: &mut Builder, config: &ModelConfig) -> Norm {
 }
 
 /// Attention of layer `layer`; `generator` as in [`position::build`].
-pub(super) fn attention(
+pub(in crate::network) fn attention(
     builder: &mut Builder,
     config: &ModelConfig,
     gains: Gains,
@@ -69,7 +69,7 @@ pub(super) fn attention(
 }
 
 /// A feed-forward block of this width.
-pub(super) fn feed_forward(
+pub(in crate::network) fn feed_forward(
     builder: &mut Builder,
     config: &ModelConfig,
     width: i64,

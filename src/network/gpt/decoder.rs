@@ -44,7 +44,7 @@ impl Conditions {
 }
 
 /// Games that a network reads side by side. Each move costs one token, however long the
-/// game is. Shorter games begin with filling that nobody looks at.
+/// game is. Shorter games are padded on the left, where nobody looks.
 #[derive(Debug)]
 pub struct Decoder<'a> {
     gpt: &'a Gpt,
@@ -52,8 +52,8 @@ pub struct Decoder<'a> {
     /// The vectors of all tokens.
     table: Tensor,
     cache: KvCache,
-    /// Tokens of filling before each game.
-    filling: Vec<i64>,
+    /// Tokens of padding before each game.
+    padding: Vec<i64>,
     ratings: Tensor,
     results: Tensor,
 }
@@ -80,7 +80,7 @@ impl<'a> Decoder<'a> {
         gpt.read(weights, &decoder.table, &decoder.sequences(&tokens), None)
     }
 
-    /// A decoder that has read nothing, and the games' tokens with their filling.
+    /// A decoder that has read nothing, and the games' tokens with their padding.
     fn new(
         gpt: &'a Gpt,
         weights: &'a Weights,
@@ -89,17 +89,17 @@ impl<'a> Decoder<'a> {
         let device = weights.tensors()[0].device();
         let longest = games.iter().map(|(tokens, _)| tokens.len()).max();
         let longest = longest.unwrap_or(0) as i64;
-        let filling: Vec<i64> = games
+        let padding: Vec<i64> = games
             .iter()
             .map(|(tokens, _)| longest - tokens.len() as i64)
             .collect();
-        let padding = i64::from(gpt.vocabulary.padding());
+        let token = i64::from(gpt.vocabulary.padding());
         let rows = games
             .iter()
-            .zip(&filling)
+            .zip(&padding)
             .flat_map(|((tokens, _), &count)| {
-                let filling = std::iter::repeat_n(padding, count as usize);
-                filling.chain(tokens.iter().map(|&token| i64::from(token)))
+                let padding = std::iter::repeat_n(token, count as usize);
+                padding.chain(tokens.iter().map(|&token| i64::from(token)))
             });
         let rows: Vec<i64> = rows.collect();
         let tokens = Tensor::from_slice(&rows).view([-1, longest]);
@@ -109,7 +109,7 @@ impl<'a> Decoder<'a> {
             weights,
             table: gpt.tokens.table(weights),
             cache: gpt.cache(weights, games.len() as i64, longest.max(ROOM)),
-            filling,
+            padding,
             ratings: Conditions::ratings(&conditions).to_device(device),
             results: Conditions::results(&conditions).to_device(device),
         };
@@ -131,7 +131,7 @@ impl<'a> Decoder<'a> {
         self.cache.select(&numbers);
         self.ratings = self.ratings.index_select(0, &numbers);
         self.results = self.results.index_select(0, &numbers);
-        self.filling = games.iter().map(|&game| self.filling[game]).collect();
+        self.padding = games.iter().map(|&game| self.padding[game]).collect();
     }
 
     /// Reads tokens i64 [B, T] behind those in the cache.
@@ -145,31 +145,31 @@ impl<'a> Decoder<'a> {
     fn sequences(&self, tokens: &Tensor) -> Sequences {
         let (past, new) = (self.cache.len(), tokens.size()[1]);
         let device = tokens.device();
-        let filling = Tensor::from_slice(&self.filling)
+        let padding = Tensor::from_slice(&self.padding)
             .unsqueeze(1)
             .to_device(device);
         let columns = |from, to| Tensor::arange_start(from, to, (Kind::Int64, device));
         let places = columns(past, past + new);
         Sequences {
             tokens: tokens.shallow_clone(),
-            positions: (places.unsqueeze(0) - &filling).clamp_min(0),
+            positions: (places.unsqueeze(0) - &padding).clamp_min(0),
             ratings: self.ratings.shallow_clone(),
             results: self.results.shallow_clone(),
-            mask: self.mask(&places, &columns(0, past + new), &filling),
+            mask: self.mask(&places, &columns(0, past + new), &padding),
         }
     }
 
     /// Which of all columns each of the new `places` may see; none is needed without
-    /// filling.
-    fn mask(&self, places: &Tensor, columns: &Tensor, filling: &Tensor) -> Option<Tensor> {
-        if self.filling.iter().all(|&count| count == 0) {
+    /// padding.
+    fn mask(&self, places: &Tensor, columns: &Tensor, padding: &Tensor) -> Option<Tensor> {
+        if self.padding.iter().all(|&count| count == 0) {
             return None;
         }
         let [places, columns] = [places.view([1, 1, -1, 1]), columns.view([1, 1, 1, -1])];
         let is_before = columns.le_tensor(&places);
-        // Filling sees itself, for what sees nothing is no number.
+        // Padding sees itself, for what sees nothing is no number.
         let is_seen = columns
-            .ge_tensor(&filling.view([-1, 1, 1, 1]))
+            .ge_tensor(&padding.view([-1, 1, 1, 1]))
             .logical_or(&columns.eq_tensor(&places));
         Some(is_before.logical_and(&is_seen))
     }

@@ -3,8 +3,10 @@
 use super::fused;
 use super::module::Numbers;
 use super::process::{self, CudaStatus};
+use super::shim;
 use crate::nn::{DeviceChoice, Precision};
-use tch::{Device, Kind};
+use std::ffi::c_int;
+use tch::{Device, Kind, Tensor};
 
 /// Why a device cannot compute a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +46,22 @@ pub enum DeviceError {
 /// [`DeviceError`], saying what is missing and how to get it.
 pub fn device(choice: DeviceChoice) -> Result<Device, DeviceError> {
     resolve(choice, Precision::F32).map(|(device, _)| device)
+}
+
+/// The tensor, which is in the CPU's memory, on a device. A copy to a GPU does not wait
+/// for what the GPU is doing.
+///
+/// # Panics
+/// If the device has no memory for it.
+pub(crate) fn send(tensor: Tensor, device: Device) -> Tensor {
+    let Device::Cuda(number) = device else {
+        return tensor;
+    };
+    // SAFETY: the tensor is valid for the call.
+    let [copy] = fused::outputs(|out| unsafe {
+        shim::tessera_send(tensor.as_ptr().cast(), number as c_int, out)
+    });
+    copy
 }
 
 /// Whether a device is there and computes in a format.

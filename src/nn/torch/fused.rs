@@ -27,6 +27,19 @@ pub(crate) fn is_available(like: &Tensor, widths: &[i64]) -> bool {
         && unsafe { shim::tessera_fused_available(like.as_ptr().cast()) }
 }
 
+/// Queries, keys and values [B, heads, T, head width] of a joint projection
+/// [B, T, 3 · heads · head width], queries and keys turned by angles with these cosines
+/// and sines, [B or 1, 1, T, head width / 2], on any device. Gradients flow through the
+/// projection.
+///
+/// # Panics
+/// If the sizes do not fit each other.
+pub(crate) fn rotated_heads(joint: &Tensor, heads: i64, [cos, sin]: [&Tensor; 2]) -> [Tensor; 3] {
+    let [joint, cos, sin] = raw([Some(joint), Some(cos), Some(sin)]);
+    // SAFETY: the tensors are valid for the call, and there is room for three.
+    outputs(|out| unsafe { shim::tessera_rotated_heads(joint, cos, sin, heads, out) })
+}
+
 /// How dense layers multiply in int8 here.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Int8 {
@@ -352,7 +365,9 @@ fn raw<const N: usize>(inputs: [Option<&Tensor>; N]) -> [*const RawTensor; N] {
 }
 
 /// The tensors that the shim makes; like tch, it panics where libtorch throws.
-fn outputs<const N: usize>(make: impl FnOnce(*mut *mut RawTensor) -> *mut c_char) -> [Tensor; N] {
+pub(super) fn outputs<const N: usize>(
+    make: impl FnOnce(*mut *mut RawTensor) -> *mut c_char,
+) -> [Tensor; N] {
     let mut outputs = [ptr::null_mut(); N];
     let failure = make(outputs.as_mut_ptr());
     // SAFETY: the text is the shim's; without one the tensors are new and ours.

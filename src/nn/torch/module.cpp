@@ -1,6 +1,7 @@
 // TorchScript modules: loading from memory, several outputs, casting of the
 // floating parameters alone, freezing.
 #include "fuse.h"
+#include "placement.h"
 #include "shim.h"
 
 #include <ATen/EmptyTensor.h>
@@ -8,6 +9,7 @@
 #include <c10/core/InferenceMode.h>
 #include <caffe2/serialize/read_adapter_interface.h>
 #include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <algorithm>
@@ -171,6 +173,13 @@ char* tessera_module_freeze(Module* module, int device, int scalar_type) {
     }
     for (const auto& buffer : module->buffers()) {
       convert(buffer);
+    }
+    if (!place.is_cpu()) {
+      // Copies share their graphs, and others may be for the CPU.
+      *module = module->clone();
+      const auto graph = module->get_method("forward").graph();
+      torch::jit::Inline(*graph);
+      tessera::name_device(*graph, place);
     }
     *module = torch::jit::freeze(*module);
     if (place.is_cpu()) {

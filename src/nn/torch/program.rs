@@ -2,6 +2,7 @@
 
 use super::module::{Module, TorchError};
 use super::shim;
+use crate::nn::Foreseen;
 use std::ffi::c_void;
 use std::fmt::Debug;
 use tch::Tensor;
@@ -14,6 +15,19 @@ pub trait Program: Debug + Send + Sync {
     /// # Errors
     /// [`TorchError`] if the rows do not fit or the device fails.
     fn forward(&self, rows: &Tensor) -> Result<Vec<Tensor>, TorchError>;
+
+    /// The same in so many steps, with the futures that it imagined, if it does; without
+    /// steps in as many as it was told to.
+    ///
+    /// # Errors
+    /// As [`Program::forward`].
+    fn imagine(
+        &self,
+        rows: &Tensor,
+        _steps: Option<usize>,
+    ) -> Result<(Vec<Tensor>, Vec<Foreseen>), TorchError> {
+        Ok((self.forward(rows)?, Vec::new()))
+    }
 
     /// Whether any of its layers multiplies in int8; known once it was evaluated.
     fn multiplies_in_int8(&self) -> bool {

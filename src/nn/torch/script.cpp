@@ -4,6 +4,8 @@
 // holding copies. tch's own tracing bakes them in as constants and allows a single
 // output.
 
+#include "placement.h"
+
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 #include <torch/csrc/jit/serialization/export.h>
@@ -11,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -79,6 +82,7 @@ void trace(Module& module, const Method& method, Run run) {
   auto traced = torch::jit::tracer::trace(
       examples, call, [](const torch::autograd::Variable&) { return std::string(); },
       /*strict=*/true, /*force_outplace=*/false, &module, names);
+  tessera::forget_devices(*traced.first->graph);
   auto function = module._ivalue()->compilation_unit()->create_function(
       c10::QualifiedName(*module.type()->name(), method.name), traced.first->graph);
   module.type()->addMethod(function);
@@ -128,10 +132,13 @@ char* tessera_script_write(
       }
     }
     module.eval();
-    // To a stream, because a path would leave its name inside the file.
-    std::ofstream file(path, std::ios::binary);
+    // To memory first: where a write fails, libtorch's writer ends the process. A path
+    // would leave its name inside the file, too.
+    std::ostringstream bytes;
     // Metadata in a record of their own can be read without running the module.
-    module.save(file, {{record, metadata}});
+    module.save(bytes, {{record, metadata}});
+    std::ofstream file(path, std::ios::binary);
+    file << bytes.str();
     file.close();
     if (!file) {
       throw std::runtime_error("the file could not be written");

@@ -269,3 +269,55 @@ unsafe extern "C" fn run(
     }
     0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::metadata::tests::metadata;
+
+    /// Traces the multiplication by a parameter into a file.
+    fn write_a_product(path: &Path) -> Result<(), TorchError> {
+        let numbers = |count: i64| Tensor::ones([count], (Kind::Float, Device::Cpu));
+        let factor = numbers(1 << 16);
+        let script = Script {
+            parameters: &[("factor".to_owned(), factor.shallow_clone())],
+            buffers: &[],
+            methods: &[TracedMethod {
+                name: "forward",
+                inputs: vec![TensorSpec::of_output("q")],
+                outputs: vec![TensorSpec::of_output("q")],
+                example: vec![numbers(1 << 16)],
+                run: Box::new(|parameters, x| vec![(&x[0] * &parameters[0]).to_kind(Kind::Double)]),
+            }],
+        };
+        let metadata = metadata(&["policy"], "wdl");
+        script.trace(&[factor], &metadata, ExportPrecision::F32, path)
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_disk_that_is_full_is_an_error() {
+        let error = write_a_product(Path::new("/dev/full")).unwrap_err();
+        assert!(
+            error.to_string().contains("could not be written"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn what_was_traced_names_no_device() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("product.pt");
+        write_a_product(&path).unwrap();
+        let file = std::fs::read(path).unwrap();
+        let mut archive = zip::ZipArchive::new(std::io::Cursor::new(file)).unwrap();
+        let name = |name: &&str| name.ends_with("code/__torch__.py");
+        let name = archive.file_names().find(name).unwrap().to_owned();
+        let mut code = String::new();
+        std::io::Read::read_to_string(&mut archive.by_name(&name).unwrap(), &mut code).unwrap();
+        assert!(
+            code.contains("torch.to(") && !code.contains("device"),
+            "{code}"
+        );
+    }
+}

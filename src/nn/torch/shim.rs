@@ -200,6 +200,18 @@ unsafe extern "C" {
         epsilon: f64,
         out: *mut *mut RawTensor,
     ) -> *mut c_char;
+    pub(super) fn tessera_send(
+        tensor: *const RawTensor,
+        device: c_int,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
+    pub(super) fn tessera_rotated_heads(
+        joint: *const RawTensor,
+        cos: *const RawTensor,
+        sin: *const RawTensor,
+        heads: i64,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
     pub(super) fn tessera_winograd_takes(weight: *const RawTensor, bias: *const RawTensor) -> bool;
     pub(super) fn tessera_winograd_kernel(
         weight: *const RawTensor,

@@ -30,6 +30,17 @@ fn difference(left: &Evaluations, right: &Evaluations) -> f32 {
 }
 
 #[test]
+fn batches_on_cuda_are_of_few_sizes_and_half_full_at_least() {
+    let sizes: Vec<usize> = cuda_batches().collect();
+    assert!(sizes.is_sorted() && sizes.len() < 24, "{sizes:?}");
+    assert_eq!(sizes.last(), Some(&CUDA_LARGEST));
+    for count in 1..=CUDA_LARGEST {
+        let size = sizes.iter().find(|&&size| size >= count).unwrap();
+        assert!(size / 2 < count, "{count} in {size}");
+    }
+}
+
+#[test]
 fn a_position_is_worth_the_same_in_every_batch() {
     // More than go through the network at once.
     let all = positions(CPU_LARGEST + 6, true);

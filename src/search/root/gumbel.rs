@@ -3,11 +3,11 @@
 //! sequential halving (Danihelka et al. 2022, "Policy improvement by planning
 //! with Gumbel"; the order of visits is that of DeepMind's mctx).
 
-use crate::nn::softmax;
 use crate::search::tree::Tree;
 use crate::search::tree::header::Outcome;
 use crate::search::tree::move_order::{Snapshot, prior_of};
 use crate::search::tree::node::Node;
+use crate::softmax::softmax;
 use rand::Rng;
 
 /// Visits that the value's scale takes the most-visited move to have beside its

@@ -129,7 +129,7 @@ mod tests {
         let logits: Vec<f32> = (0..218).map(|i| ((i * 37) % 218) as f32 / 40.0).collect();
         write(&arena, 8, &logits, 1.5, &mut Vec::new());
         let mut exact: Vec<f32> = logits.iter().map(|l| l / 1.5).collect();
-        crate::nn::softmax(&mut exact, 1.0);
+        crate::softmax::softmax(&mut exact, 1.0);
         let mut rank = Rank::TOP;
         let mut seen = Vec::new();
         while let Some(next) = rank.next(&arena, 8, 218) {

@@ -8,24 +8,17 @@ use crate::serve::players::{Answer, Event};
 use crate::serve::problem::Problem;
 use crate::serve::request::AnalyseRequest;
 use crate::serve::state::{State, StopOnDrop};
+use crate::serve::stream::{Format, Piece};
 use axum::Json;
-use axum::body::{Body as Bytes, Bytes as Chunk};
 use axum::extract::{Extension, State as Shared};
-use axum::http::{HeaderMap, header};
-use axum::response::sse::{self, KeepAlive, Sse};
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 use utoipa::ToSchema;
-
-/// The type of a stream of JSON, one object a line.
-const NDJSON: &str = "application/x-ndjson";
-/// The type of a stream of events.
-const EVENTS: &str = "text/event-stream";
 
 /// A line of a stream.
 #[derive(Debug, Serialize, ToSchema)]
@@ -39,17 +32,13 @@ pub(in crate::serve) enum Update {
     Error(Problem),
 }
 
-impl Update {
+impl Piece for Update {
     fn name(&self) -> &'static str {
         match self {
             Update::Info(_) => "info",
             Update::Result(_) => "result",
             Update::Error(_) => "error",
         }
-    }
-
-    fn json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
     }
 }
 
@@ -74,44 +63,24 @@ pub(in crate::serve) async fn analyse(
     headers: HeaderMap,
     Body(request): Body<AnalyseRequest>,
 ) -> Result<Response, Problem> {
-    let question = request.question(&state.config)?;
+    let mut question = request.question(&state.config)?;
+    let networks = state.networks()?;
+    networks.choose(question.network.as_deref(), &mut question.settings)?;
     let game = question.game.clone();
-    let accept = headers.get(header::ACCEPT);
-    let accept = accept.and_then(|value| value.to_str().ok()).unwrap_or("");
-    let stream = [EVENTS, NDJSON]
-        .into_iter()
-        .find(|kind| accept.contains(kind));
-    let open = match stream {
+    let format = Format::of(&headers);
+    let open = match format {
         Some(_) => Some(state.access.open_stream(&client)?),
         None => None,
     };
     let (control, stop) = state.control();
     let mut events = state.players.ask(client, question, control).await?;
-    let Some(kind) = stream else {
+    let Some(format) = format else {
         return match last(&mut events).await {
             Some(answer) => Ok(Json(finished(&state, answer?, &game)).into_response()),
             None => Err(Problem::internal("the player has gone")),
         };
     };
-    let updates = updates(state, game, events, (open, stop));
-    Ok(match kind {
-        EVENTS => {
-            let events = updates.map(|update| {
-                let event = sse::Event::default().event(update.name());
-                Ok::<_, Infallible>(event.data(update.json()))
-            });
-            let events = Sse::new(events).keep_alive(KeepAlive::default());
-            events.into_response()
-        }
-        _ => {
-            let lines = updates.map(|update| {
-                let line = update.json() + "\n";
-                Ok::<_, Infallible>(Chunk::from(line))
-            });
-            let kind = [(header::CONTENT_TYPE, NDJSON)];
-            (kind, Bytes::from_stream(lines)).into_response()
-        }
-    })
+    Ok(format.respond(updates(state, game, events, (open, stop))))
 }
 
 /// The answer, past all reports.

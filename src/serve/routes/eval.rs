@@ -2,13 +2,14 @@
 //! batch.
 
 use crate::chess::{Game, Ratings};
-use crate::nn::{Backend, BackendError, Batch, Evaluations, Value, softmax};
+use crate::nn::{Backend, BackendError, Batch, Evaluations, Value};
 use crate::serve::answer::{Asked, EvalAnswer, PlayedMove, Prior};
 use crate::serve::body::Body;
 use crate::serve::players::backend_problem;
 use crate::serve::problem::Problem;
 use crate::serve::request::EvalRequest;
 use crate::serve::state::State;
+use crate::softmax::softmax;
 use crate::uci::centipawns;
 use axum::Json;
 use axum::extract::State as Shared;
@@ -29,7 +30,7 @@ pub(in crate::serve) async fn eval(
     Body(request): Body<EvalRequest>,
 ) -> Result<Json<EvalAnswer>, Problem> {
     let (mut game, network, ratings) = request.question(&state.config)?;
-    let backend = state.network(network)?;
+    let backend = state.networks()?.named(network)?.backend.clone();
     let properties = backend.properties();
     if let Some((elo, opponent)) = ratings {
         if !properties.reads_ratings {

@@ -25,7 +25,9 @@ pub(in crate::serve) async fn choose_move(
     Extension(client): Extension<Client>,
     Body(request): Body<MoveRequest>,
 ) -> Result<Json<MoveAnswer>, Problem> {
-    let question = request.question(&state.config)?;
+    let mut question = request.question(&state.config)?;
+    let networks = state.networks()?;
+    networks.choose(question.network.as_deref(), &mut question.settings)?;
     let game = question.game.clone();
     let (control, _stop) = state.control();
     let mut events = state.players.ask(client, question, control).await?;

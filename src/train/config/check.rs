@@ -1,10 +1,10 @@
 //! Checks of a configuration beyond its types.
 
-use super::{AverageConfig, OverrideError, ScheduleShape, TrainConfig, nearest};
+use super::{AverageConfig, OverrideError, ScheduleShape, TrainConfig, UnrollConfig, nearest};
 use crate::network::{ArchitectureConfig, ArchitectureError};
-use crate::train::pattern::matches;
 use std::path::PathBuf;
 use tch::Device;
+use wildmatch::WildMatch;
 
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -125,10 +125,12 @@ impl TrainConfig {
         }
         let model = architecture.build(Device::Cpu)?;
         let decay = self.optimizer.decay.iter().map(|rule| &rule.pattern);
-        let mut patterns = self.frozen.iter().chain(decay);
+        let rates = self.optimizer.rates.iter().map(|rule| &rule.pattern);
+        let mut patterns = self.frozen.iter().chain(decay).chain(rates);
         let names_nothing = |pattern: &&String| {
+            let pattern = WildMatch::new(pattern);
             let mut parameters = model.parameters().iter();
-            !parameters.any(|parameter| matches(pattern, &parameter.name))
+            !parameters.any(|parameter| pattern.matches(&parameter.name))
         };
         match patterns.find(names_nothing) {
             Some(pattern) => Err(ConfigError::Pattern(pattern.clone())),
@@ -187,6 +189,7 @@ impl TrainConfig {
             share("augment.hide_ratings", self.augment.hide_ratings),
             share("augment.random_moves", self.augment.random_moves),
             share("augment.hide_result", self.augment.hide_result),
+            share("diffusion.unknown", self.diffusion.unknown),
             below_one("optimizer.beta1", optimizer.beta1),
             below_one("optimizer.beta2", optimizer.beta2),
             below_one("optimizer.muon_momentum", optimizer.muon_momentum),
@@ -206,6 +209,13 @@ impl TrainConfig {
                 );
             }
         }
+        let future = self.diffusion.weights();
+        values.extend(future.map(|(name, value)| weight(name, value)));
+        let plies = self.unroll.plies;
+        let fits = (1..=UnrollConfig::MOST).contains(&plies);
+        values.push(("unroll.plies", plies as f64, fits, UnrollConfig::PLIES));
+        let losses = self.unroll.weights();
+        values.extend(losses.map(|(name, value)| weight(name, value)));
         let losses = self.loss.weights();
         values.extend(losses.map(|(name, value)| weight(name, value)));
         let pieces = self.accumulate as f64;
@@ -222,6 +232,9 @@ impl TrainConfig {
                 weight("distillation.result", distillation.result),
                 weight("distillation.q", distillation.q),
             ]);
+        }
+        for rule in &self.optimizer.rates {
+            values.push(weight("optimizer.rates.factor", rule.factor));
         }
         for rule in &self.optimizer.decay {
             let decay = rule.weight_decay;

@@ -31,6 +31,16 @@ pub struct DecayRule {
     pub weight_decay: f64,
 }
 
+/// The learning rate of some parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RateRule {
+    /// Pattern of the parameters' names, as in a [`DecayRule`].
+    pub pattern: String,
+    /// What the learning rate is multiplied by.
+    pub factor: f64,
+}
+
 /// The optimizer's settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -53,6 +63,10 @@ pub struct OptimizerConfig {
     /// Other weight decays. The first rule that matches a parameter applies, else
     /// `weight_decay`.
     pub decay: Vec<DecayRule>,
+    /// Other learning rates. The first rule that matches a parameter applies, else it
+    /// learns at the rate of the schedule.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<RateRule>,
     /// Norm to which longer gradients are clipped; 0 does not clip.
     pub clip_norm: f64,
 }
@@ -68,6 +82,7 @@ impl Default for OptimizerConfig {
             soap_frequency: 10,
             weight_decay: 0.0,
             decay: Vec::new(),
+            rates: Vec::new(),
             clip_norm: 10.0,
         }
     }

@@ -4,9 +4,9 @@
 //! longest of each micro-batch: hardly any filling is computed, and no game sees another.
 
 mod legality;
-mod wandering;
+mod random_moves;
 
-use super::{Narrow, Objective, Term, not_for, random_of};
+use super::{Narrow, Objective, Term, not_for, random_of, send};
 use crate::data::examples::{self, GameColumns, GameTokens};
 use crate::data::loader::Batch;
 use crate::data::sample::Wdl;
@@ -18,6 +18,7 @@ use crate::train::error::TrainError;
 use legality::Legality;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use std::sync::Arc;
 use tch::{Device, Kind, Reduction, Tensor};
 
@@ -77,7 +78,7 @@ struct Chance {
     hides_ratings: bool,
     hides_result: bool,
     /// The seed of the random moves by which the game goes on from some ply.
-    wanders: Option<u64>,
+    random_moves: Option<u64>,
 }
 
 impl Chance {
@@ -85,12 +86,12 @@ impl Chance {
         let mut is_of = |share: f64| random.random::<f64>() < share;
         let [hides_ratings, hides_result] =
             [config.hide_ratings, config.hide_result].map(&mut is_of);
-        let wanders = is_of(config.random_moves);
+        let goes_on = is_of(config.random_moves);
         let seed = random.random();
         Chance {
             hides_ratings,
             hides_result,
-            wanders: wanders.then_some(seed),
+            random_moves: goes_on.then_some(seed),
         }
     }
 }
@@ -114,17 +115,17 @@ impl Games {
     /// The games as they are learned.
     fn changed(&self, batch: Batch<GameColumns>) -> Vec<(GameTokens, Chance)> {
         let chances = self.chances(&batch);
-        let games = batch.columns.games.into_iter().zip(chances);
-        let changed = games.map(|(game, chance)| match chance.wanders {
-            Some(seed) => {
-                let random = &mut Xoshiro256PlusPlus::seed_from_u64(seed);
-                (
-                    wandering::wander(&game, self.model.vocabulary(), random),
-                    chance,
-                )
-            }
-            None => (game, chance),
-        });
+        let vocabulary = self.model.vocabulary();
+        let games = batch.columns.games.into_par_iter().zip(chances);
+        let changed = games.map(
+            |(game, chance): (GameTokens, Chance)| match chance.random_moves {
+                Some(seed) => {
+                    let random = &mut Xoshiro256PlusPlus::seed_from_u64(seed);
+                    (random_moves::go_on(&game, vocabulary, random), chance)
+                }
+                None => (game, chance),
+            },
+        );
         changed.collect()
     }
 
@@ -148,9 +149,7 @@ impl Games {
                 .iter()
                 .flat_map(|(game, _)| row(&game.tokens))
                 .collect();
-            Tensor::from_slice(&rows)
-                .view([count, longest])
-                .to_device(self.device)
+            send(&rows, self.device).view([count, longest])
         };
         let result = |game: &GameTokens| match game.result {
             Some(Wdl::Win) => 0,
@@ -178,13 +177,9 @@ impl Games {
         GameSamples {
             tokens: rows(&|tokens| filled(&tokens[..tokens.len() - 1], padding)),
             next: rows(&|tokens| filled(&tokens[1..], IGNORED)),
-            result: Tensor::from_slice(&results).to_device(self.device),
-            ratings: Tensor::from_slice(&ratings)
-                .view([count, 1, 2])
-                .to_device(self.device),
-            wanted: Tensor::from_slice(&wanted)
-                .view([count, 1])
-                .to_device(self.device),
+            result: send(&results, self.device),
+            ratings: send(&ratings, self.device).view([count, 1, 2]),
+            wanted: send(&wanted, self.device).view([count, 1]),
             lengths,
             vocabulary: Arc::clone(self.model.vocabulary()),
         }
@@ -268,7 +263,7 @@ impl Objective for Games {
     fn prepare(&self, batch: Batch<GameColumns>) -> Result<(GameSamples, Tensor), TrainError> {
         let samples = self.upload(self.changed(batch));
         let lengths: Vec<f32> = samples.lengths.iter().map(|&it| it as f32).collect();
-        let lengths = Tensor::from_slice(&lengths).to_device(self.device);
+        let lengths = send(&lengths, self.device);
         // Where the result is told there is nothing to foretell.
         let open = samples.result.ge(0) * samples.wanted.squeeze_dim(1).eq(0);
         let results = match self.config.outcome {
@@ -312,9 +307,11 @@ impl Objective for Games {
 
 /// Cross-entropy [B, T] of logits [B, T, classes]; 0 where nothing is to be learned.
 fn classification(logits: &Tensor, class: &Tensor) -> Tensor {
+    // One long list of tokens: classes stay side by side in memory.
     logits
-        .transpose(1, 2)
-        .cross_entropy_loss::<Tensor>(class, None, Reduction::None, IGNORED, 0.0)
+        .flatten(0, 1)
+        .cross_entropy_loss::<Tensor>(&class.flatten(0, 1), None, Reduction::None, IGNORED, 0.0)
+        .view_as(class)
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@
 
 mod augment;
 mod calibration;
-mod loss;
+pub(super) mod loss;
 mod teacher;
-mod tensors;
+pub(super) mod tensors;
 
 #[cfg(test)]
 pub(in crate::train) use augment::tests::batch;
@@ -22,7 +22,7 @@ use crate::network::{
 };
 use crate::train::config::{AugmentConfig, ConfigError, TrainConfig};
 use crate::train::error::TrainError;
-use calibration::Calibration;
+pub(super) use calibration::Calibration;
 use loss::{Softening, loss_weights, terms, values};
 use tch::{Device, Tensor};
 use teacher::{Teacher, TeacherOutputs};
@@ -73,6 +73,32 @@ pub(in crate::train) struct PositionSamples {
     rows: Tensor,
     targets: Targets,
     teacher: Option<TeacherOutputs>,
+}
+
+impl PositionSamples {
+    /// Rows i64 [B, words] as the network reads them.
+    pub(super) fn rows(&self) -> &Tensor {
+        &self.rows
+    }
+
+    /// The weight of each sample, f32 `[B]`.
+    pub(super) fn weight(&self) -> &Tensor {
+        &self.targets.weight
+    }
+}
+
+impl Positions {
+    /// The outputs of positions by their rows, through which gradients can flow.
+    pub(super) fn forward_rows(&self, weights: &Weights, rows: &Tensor) -> Outputs {
+        let positions = crate::network::Positions::Rows(rows);
+        self.model
+            .forward(weights, positions, self.wanted, &Tap::default())
+    }
+
+    /// The outputs that the network is to compute.
+    pub(super) fn wanted(&self) -> OutputSet {
+        self.wanted
+    }
 }
 
 impl Narrow for PositionSamples {
@@ -192,12 +218,11 @@ impl Objective for Positions {
     }
 
     fn forward(&self, weights: &Weights, samples: &PositionSamples) -> Outputs {
-        let rows = crate::network::Positions::Rows(&samples.rows);
-        self.model
-            .forward(weights, rows, self.wanted, &Tap::default())
+        self.forward_rows(weights, &samples.rows)
     }
 
     fn values(&self, outputs: &Outputs, samples: &PositionSamples) -> Vec<Tensor> {
-        values(outputs, samples, self.softening)
+        let teacher = samples.teacher.as_ref();
+        values(outputs, &samples.targets, teacher, self.softening)
     }
 }

@@ -1,9 +1,14 @@
 //! What holds for some parameters and not for others, as vectors over all.
 
 use super::super::config::OptimizerConfig;
-use super::super::pattern::matches;
 use crate::network::{Parameter, ParameterGroup};
 use tch::{Device, Kind, Tensor};
+use wildmatch::WildMatch;
+
+/// Whether the parameter's name fits a pattern.
+fn is_named(parameter: &Parameter, pattern: &str) -> bool {
+    WildMatch::new(pattern).matches(&parameter.name)
+}
 
 /// One value for each parameter, repeated over its numbers, f64 `[parameters]` on the CPU.
 fn spread(parameters: &[Parameter], value: impl Fn(&Parameter) -> f64) -> Tensor {
@@ -21,9 +26,7 @@ fn spread(parameters: &[Parameter], value: impl Fn(&Parameter) -> f64) -> Tensor
 pub(super) fn decay(config: &OptimizerConfig, parameters: &[Parameter]) -> Option<Tensor> {
     let of = |parameter: &Parameter| {
         let rules = &config.decay;
-        let rule = rules
-            .iter()
-            .find(|rule| matches(&rule.pattern, &parameter.name));
+        let rule = rules.iter().find(|rule| is_named(parameter, &rule.pattern));
         match rule {
             Some(rule) => rule.weight_decay,
             None => match parameter.group {
@@ -36,12 +39,23 @@ pub(super) fn decay(config: &OptimizerConfig, parameters: &[Parameter]) -> Optio
     any.then(|| spread(parameters, of))
 }
 
+/// What each parameter's learning rate is multiplied by; `None` if all have the same.
+pub(super) fn rates(config: &OptimizerConfig, parameters: &[Parameter]) -> Option<Tensor> {
+    let of = |parameter: &Parameter| {
+        let mut rules = config.rates.iter();
+        let rule = rules.find(|rule| is_named(parameter, &rule.pattern));
+        rule.map_or(1.0, |rule| rule.factor)
+    };
+    let any = parameters.iter().any(|parameter| of(parameter) != 1.0);
+    any.then(|| spread(parameters, of))
+}
+
 /// 1 where a parameter is learned and 0 where one of the patterns freezes it;
 /// `None` if none does.
 pub(super) fn learned(frozen: &[String], parameters: &[Parameter]) -> Option<Tensor> {
     let is_frozen = |parameter: &Parameter| {
         let mut patterns = frozen.iter();
-        patterns.any(|pattern| matches(pattern, &parameter.name))
+        patterns.any(|pattern| is_named(parameter, pattern))
     };
     let any = parameters.iter().any(is_frozen);
     any.then(|| {

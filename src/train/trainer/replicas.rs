@@ -72,6 +72,13 @@ impl<O: Objective> Replicas<O> {
         })
     }
 
+    /// As [`Objective::begin`].
+    pub fn begin(&mut self, steps: u64, average: &Tensor) {
+        for replica in &mut self.replicas {
+            replica.learner.begin(steps, average);
+        }
+    }
+
     /// What the replicas learn from.
     pub fn examples(&self, config: &TrainConfig) -> O::Examples {
         self.replicas[0].learner.examples(config)

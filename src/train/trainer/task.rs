@@ -4,7 +4,7 @@ use super::{Evaluation, Progress, RunOptions, Summary, Trainer};
 use crate::network::ArchitectureConfig;
 use crate::train::config::TrainConfig;
 use crate::train::error::TrainError;
-use crate::train::objective::{Games, Objective, Positions, Term};
+use crate::train::objective::{Games, Horizon, Objective, Positions, Term, Unroll};
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -30,10 +30,14 @@ pub(super) trait Task: Debug + Send + Sync {
 pub(super) fn of(architecture: &ArchitectureConfig) -> Arc<dyn Task> {
     match architecture {
         ArchitectureConfig::Gpt { .. } => Arc::new(Of::<Games>(PhantomData)),
+        ArchitectureConfig::Diffusion { .. } => Arc::new(Of::<Horizon>(PhantomData)),
+        ArchitectureConfig::World { .. } => Arc::new(Of::<Unroll>(PhantomData)),
         ArchitectureConfig::Chessformer { .. }
         | ArchitectureConfig::Lc0 { .. }
         | ArchitectureConfig::Maia3 { .. }
         | ArchitectureConfig::Onnx { .. } => Arc::new(Of::<Positions>(PhantomData)),
+        #[cfg(test)]
+        ArchitectureConfig::Toy { .. } => Arc::new(Of::<Positions>(PhantomData)),
     }
 }
 

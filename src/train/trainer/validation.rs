@@ -29,7 +29,9 @@ impl Trainer {
         let mut diagnostics = O::Diagnostics::new(self.device);
         let learner = |_| {
             let objective = O::for_validation(&self.config, self.device)?;
-            Ok(Learner::new(&self.config, objective, self.device))
+            let mut learner = Learner::new(&self.config, objective, self.device);
+            learner.begin(self.step, &self.average);
+            Ok(learner)
         };
         let learners: Result<Vec<Learner<O>>, TrainError> =
             (0..threads.count()).map(learner).collect();

@@ -180,6 +180,7 @@ impl Agent for Player {
                 moves_left: None,
             }],
             report: thought,
+            note: None,
         })
     }
 }

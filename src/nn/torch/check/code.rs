@@ -22,8 +22,9 @@ use super::tokens::{Line, Lines, Token};
 use super::{Refusal, excerpt};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Methods that networks have: the evaluation, that of one more token, and the metadata.
-const METHODS: [&str; 3] = ["forward", "meta", "step"];
+/// Methods that networks have: the evaluation, the metadata, that of one more token or
+/// move, and what world models have besides.
+const METHODS: [&str; 5] = ["forward", "meta", "predict", "represent", "step"];
 
 /// Calls and lists that code may have: three times those of 11 layers. libtorch
 /// recurses along chains of operators, and some 2,500 fill the stack of a thread.

@@ -106,9 +106,10 @@ impl<E: Environment> SearchWorker<'_, E> {
             }
             count += 1;
         }
+        let moves = self.environment.moves(self.tree.root_index());
         loop {
             let rank = self.tree.next_rank(root.header(), last).ok_or(Full)?;
-            let mv = pack_move(self.shared.root_moves[usize::from(rank.number())]);
+            let mv = E::packed(&moves, rank.number().into());
             // Where another thread was first, this is its edge.
             let index = self
                 .tree

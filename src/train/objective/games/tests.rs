@@ -117,7 +117,7 @@ fn chance_depends_on_the_place_alone() {
         let is_so = |chance: &Chance| [chance.hides_ratings, chance.hides_result] == hidden;
         assert!(whole.iter().any(is_so));
     }
-    assert!(whole.iter().all(|chance| chance.wanders.is_none()));
+    assert!(whole.iter().all(|chance| chance.random_moves.is_none()));
 }
 
 #[test]

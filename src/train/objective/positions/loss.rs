@@ -1,7 +1,6 @@
 //! The losses of the paper's appendix, Lc0's moves left, KataGo's optimistic
 //! policy, and distillation from a teacher.
 
-use super::PositionSamples;
 use super::teacher::TeacherOutputs;
 use super::tensors::Targets;
 use crate::network::chessformer::bucket_of;
@@ -192,7 +191,10 @@ const ROWS: [Row; 16] = [
 ];
 
 /// The terms, with their weights in the total.
-pub(super) fn terms(loss: &LossWeights, teacher: Option<&DistillationConfig>) -> Vec<Term> {
+pub(in crate::train::objective) fn terms(
+    loss: &LossWeights,
+    teacher: Option<&DistillationConfig>,
+) -> Vec<Term> {
     let term = |row: &Row| Term {
         name: row.name,
         weight: (row.weight)(loss, teacher),
@@ -202,7 +204,7 @@ pub(super) fn terms(loss: &LossWeights, teacher: Option<&DistillationConfig>) ->
 
 /// How targets and logits are softened.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Softening {
+pub(in crate::train::objective) struct Softening {
     /// Share of the policy's target that is spread evenly over all legal moves.
     labels: f64,
     /// Temperature at which the policy is compared with the teacher's.
@@ -261,7 +263,7 @@ impl Known {
 
 /// The weight of each sample in each term, f32 [16, B]: the sample's weight, or 0
 /// where it lacks the target or the network lacks the output.
-pub(super) fn loss_weights(
+pub(in crate::train::objective) fn loss_weights(
     targets: &Targets,
     teacher: Option<&TeacherOutputs>,
     outputs: OutputSet,
@@ -290,12 +292,12 @@ struct Reading<'a> {
 }
 
 /// Each term of each sample, 16 tensors f32 `[B]`.
-pub(super) fn values(
+pub(in crate::train::objective) fn values(
     outputs: &Outputs,
-    samples: &PositionSamples,
+    targets: &Targets,
+    teacher: Option<&TeacherOutputs>,
     softening: Softening,
 ) -> Vec<Tensor> {
-    let targets = &samples.targets;
     let reading = Reading {
         logits: targets.masked(outputs.policy()),
         q: Reward::of(
@@ -315,7 +317,7 @@ pub(super) fn values(
         result: targets.result.clamp_min(0),
         outputs,
         targets,
-        teacher: samples.teacher.as_ref(),
+        teacher,
         softening,
     };
     let value = |row: &Row| (row.value)(&reading).unwrap_or_else(|| targets.weight.zeros_like());

@@ -61,7 +61,7 @@ pub(super) struct Teacher {
 
 /// A teacher's outputs for B positions.
 #[derive(Debug)]
-pub(super) struct TeacherOutputs {
+pub(in crate::train::objective) struct TeacherOutputs {
     /// Probabilities of legal moves at the temperature, f32 [B, 1858].
     pub policy: Tensor,
     /// Probabilities of win, draw and loss, f32 [B, 3].

@@ -2,11 +2,12 @@
 
 use crate::data::examples::{Columns, PositionColumns};
 use crate::encode::{POLICY_SIZE, WIDTH};
+use crate::train::objective::send;
 use tch::{Device, Kind, Tensor};
 
 /// The targets of B positions, from the mover's view.
 #[derive(Debug)]
-pub(super) struct Targets {
+pub(in crate::train) struct Targets {
     /// Which moves are legal, bool [B, 1858].
     pub legal: Tensor,
     /// Probabilities of the policy, f32 [B, 1858]; a row of zeros is no target.
@@ -29,15 +30,19 @@ const MASKED: f64 = -1e9;
 impl Targets {
     /// The targets of `count` positions from `start` on.
     pub fn narrow(&self, start: i64, count: i64) -> Targets {
-        let part = |tensor: &Tensor| tensor.narrow(0, start, count);
+        self.map(|tensor| tensor.narrow(0, start, count))
+    }
+
+    /// The same of everything, changed by `change`.
+    pub fn map(&self, change: impl Fn(&Tensor) -> Tensor) -> Targets {
         Targets {
-            legal: part(&self.legal),
-            policy: part(&self.policy),
-            result: part(&self.result),
-            q: part(&self.q),
-            short_term: part(&self.short_term),
-            moves_left: part(&self.moves_left),
-            weight: part(&self.weight),
+            legal: change(&self.legal),
+            policy: change(&self.policy),
+            result: change(&self.result),
+            q: change(&self.q),
+            short_term: change(&self.short_term),
+            moves_left: change(&self.moves_left),
+            weight: change(&self.weight),
         }
     }
 
@@ -48,20 +53,13 @@ impl Targets {
 }
 
 /// Rows i64 [B, WIDTH] and their targets.
-pub(super) fn upload(batch: &PositionColumns, device: Device) -> (Tensor, Targets) {
+pub(in crate::train::objective) fn upload(
+    batch: &PositionColumns,
+    device: Device,
+) -> (Tensor, Targets) {
     let count = batch.len() as i64;
-    let send = |tensor: Tensor| match device {
-        // From pinned memory the copy is asynchronous.
-        Device::Cuda(_) => {
-            let kind = tensor.kind();
-            tensor
-                .pin_memory(device)
-                .to_device_(device, kind, true, false)
-        }
-        _ => tensor,
-    };
-    let integers = |values: &[i64]| send(Tensor::from_slice(values));
-    let floats = |values: &[f32]| send(Tensor::from_slice(values));
+    let integers = |values: &[i64]| send(values, device);
+    let floats = |values: &[f32]| send(values, device);
 
     let bits = Tensor::arange(64, (Kind::Int64, device));
     let legal = integers(batch.legal_words())

@@ -52,7 +52,56 @@ pub(super) const ENTRIES: &[Entry] = &[
             set: |settings, value| choose(&mut settings.player.agent, value),
         },
         help: "Chooses the move: by a search (`mcts`), the network's first choice (`policy`), \
-               one ply ahead (`value`), or as people play (`human`).",
+               one ply ahead (`value`), as people play (`human`), off an imagined future \
+               (`diffusion`), or by a search in the network's imagination (`world`). The last \
+               two are for networks of these families.",
+    },
+    Entry {
+        name: "DiffusionSteps",
+        kind: Kind::Spin {
+            min: 0,
+            max: 100,
+            get: |settings| settings.player.options.imagination_steps as u64,
+            set: |settings, value| {
+                settings.player.options.imagination_steps = value as usize;
+                settings.player.backend.network.decoding.steps = (value as usize).max(1);
+            },
+        },
+        help: "Evaluations in which a network that imagines futures does so, for every agent. \
+               With 0 the agent `diffusion` takes as many as the clock allows.",
+    },
+    Entry {
+        name: "DiffusionHorizon",
+        kind: Kind::Spin {
+            min: 0,
+            max: 7,
+            get: |settings| settings.player.backend.network.decoding.horizon as u64,
+            set: |settings, value| {
+                settings.player.backend.network.decoding.horizon = value as usize;
+            },
+        },
+        help: "Most plies that such a network imagines; 0 stands for all that it can.",
+    },
+    Entry {
+        name: "WorldTopK",
+        kind: Kind::Spin {
+            min: 1,
+            max: 248,
+            get: |settings| settings.player.options.search.world_top as u64,
+            set: |settings, value| settings.player.options.search.world_top = value as usize,
+        },
+        help: "Moves that the agent `world` considers in an imagined position.",
+    },
+    Entry {
+        name: "WorldContext",
+        kind: Kind::Spin {
+            min: 1,
+            max: 1024,
+            get: |settings| settings.player.options.search.world_context as u64,
+            set: |settings, value| settings.player.options.search.world_context = value as usize,
+        },
+        help: "Moves that it looks back on while it imagines one, that one included; no more \
+               than its network was made for.",
     },
     Entry {
         name: "UCI_LimitStrength",

@@ -3,6 +3,7 @@
 use super::*;
 use crate::encode::POLICY_SIZE;
 use crate::train::losses::{Losses, TermWeights};
+use crate::train::objective::positions::PositionSamples;
 use crate::train::prepared_batch::PreparedBatch;
 use tch::Device;
 
@@ -72,7 +73,12 @@ fn losses(
     teacher: Option<&DistillationConfig>,
 ) -> Losses {
     let weights = TermWeights::new(&terms(loss, teacher), Device::Cpu);
-    let values = values(outputs, &batch.samples, Softening::of(loss, teacher));
+    let values = values(
+        outputs,
+        &batch.samples.targets,
+        batch.samples.teacher.as_ref(),
+        Softening::of(loss, teacher),
+    );
     Losses::of(values, &weights, batch)
 }
 

@@ -13,7 +13,7 @@ use shakmaty::{Color, Position};
 
 /// The game up to a random ply, then random legal moves, up to the end of the game or to
 /// as many tokens as it had.
-pub(super) fn wander(
+pub(super) fn go_on(
     game: &GameTokens,
     vocabulary: &Vocabulary,
     random: &mut impl Rng,
@@ -93,7 +93,7 @@ mod tests {
         let mut courses = std::collections::HashSet::new();
         for seed in 0..200 {
             let random = &mut Xoshiro256PlusPlus::seed_from_u64(seed);
-            let changed = wander(&whole, &vocabulary, random);
+            let changed = go_on(&whole, &vocabulary, random);
             assert!(changed.tokens.len() <= whole.tokens.len());
             let mut played = Game::default();
             for &token in &changed.tokens[1..] {

@@ -6,8 +6,8 @@
 
 use super::{Gpt, Next, Sequences};
 use crate::network::blocks::KeyValues;
+use crate::network::exported::ExportedProgram;
 use crate::network::parameters::Weights;
-use crate::network::program::Program;
 use crate::nn::metadata::{DataType, Dimension, EncoderSpec, FORWARD, STEP, TensorSpec};
 use crate::nn::torch::TracedMethod;
 use tch::{Device, Kind, Tensor};
@@ -15,8 +15,8 @@ use tch::{Device, Kind, Tensor};
 /// Games, tokens and earlier tokens of the traces.
 const EXAMPLE: [i64; 3] = [2, 5, 3];
 
-pub(super) fn program(gpt: &Gpt) -> Program<'_> {
-    Program {
+pub(super) fn exported(gpt: &Gpt) -> ExportedProgram<'_> {
+    ExportedProgram {
         encoder: EncoderSpec::Moves {
             context: gpt.config.context as u32,
         },

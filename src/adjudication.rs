@@ -72,7 +72,7 @@ impl Adjudication {
     /// Whether the game is over, and with what result for White. `scores`, from
     /// White's view in centipawns, are those of the positions before the latest
     /// moves.
-    pub(super) fn verdict(&self, game: &Game, scores: &[i32]) -> Option<Option<Wdl>> {
+    pub(crate) fn verdict(&self, game: &Game, scores: &[i32]) -> Option<Option<Wdl>> {
         if let Some(result) = result(game).or_else(|| known(&self.tablebase, game)) {
             return Some(Some(result));
         }

@@ -1,0 +1,254 @@
+//! World models as what a search in imagination asks.
+
+use crate::network::world::{FrozenWorld, Seen};
+use crate::network::{self, ArchitectureConfig, OpenError, Output, World};
+use crate::nn::torch::{self, NetworkError, Numbers, TorchError};
+use crate::nn::{
+    BackendError, CodePolicy, DeviceChoice, Imagination, Imagined, ImaginedBoard, Precision, Scene,
+    Value,
+};
+use crate::panics;
+use crate::softmax::softmax;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use tch::{Device, Kind, Tensor};
+
+/// Scenes that are imagined at once.
+const BATCH: usize = 256;
+
+/// A world model on a device.
+#[derive(Debug)]
+pub(super) struct WorldImagination {
+    name: String,
+    frozen: FrozenWorld,
+    context: usize,
+    bytes: usize,
+}
+
+/// Makes the imagination of a network file, if it is one of a world model.
+///
+/// # Errors
+/// [`NetworkError`] if it cannot be used, or the device is not there.
+pub(super) fn open(
+    file: &[u8],
+    policy: CodePolicy,
+    device: DeviceChoice,
+    precision: Precision,
+) -> Result<Option<WorldImagination>, NetworkError> {
+    let config = network::architecture(file);
+    if !config.is_ok_and(|config| matches!(config, ArchitectureConfig::World { .. })) {
+        return Ok(None);
+    }
+    let failed =
+        |error: &dyn std::error::Error| NetworkError::Torch(TorchError::new(&error.to_string()));
+    let opened = network::open_any(file, policy).map_err(|error| match error {
+        OpenError::Network(error) => error,
+        other => failed(&other),
+    })?;
+    let network = opened.downcast::<World>().expect("it says that it is one");
+    let (device, formats) = torch::resolve(device, precision)?;
+    let numbers = chosen(&formats);
+    let frozen = network.freeze_on(numbers, device);
+    let frozen = frozen.map_err(|error| failed(&error))?;
+    let numbers: i64 = frozen.shape().iter().product();
+    Ok(Some(WorldImagination {
+        name: network.about.name.clone(),
+        context: network.architecture.model().context as usize,
+        bytes: numbers as usize * frozen.kind().elt_size_in_bytes(),
+        frozen,
+    }))
+}
+
+/// Of the formats of a device the one that latents are kept in: never bytes, and of
+/// processors the one that has kernels.
+fn chosen(formats: &[Numbers]) -> Numbers {
+    let narrow = formats
+        .iter()
+        .find(|it| !it.int8 && it.kind == Kind::BFloat16);
+    let any = formats.iter().find(|it| !it.int8);
+    let chosen = narrow.or(any).copied();
+    chosen.unwrap_or(Numbers::from(Kind::Float))
+}
+
+impl WorldImagination {
+    /// Looks at the true positions among scenes, and steps to the others.
+    fn see(&self, scenes: &[Scene], most: usize) -> Result<Vec<Imagined>, BackendError> {
+        let mut found: Vec<Option<Imagined>> = vec![None; scenes.len()];
+        let is_present = |&place: &usize| matches!(scenes[place], Scene::Present { .. });
+        let (present, after): (Vec<usize>, Vec<usize>) = (0..scenes.len()).partition(is_present);
+        if !present.is_empty() {
+            let seen = self.frozen.look(&rows(&present, scenes));
+            self.read(&present, scenes, seen, most, &mut found)?;
+        }
+        if !after.is_empty() {
+            let seen = self.step(&after, scenes);
+            self.read(&after, scenes, seen, most, &mut found)?;
+        }
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    fn step(&self, places: &[usize], scenes: &[Scene]) -> Seen {
+        let parts = places.iter().filter_map(|&place| match &scenes[place] {
+            Scene::After { from, path, mv } => Some((from, path, *mv)),
+            Scene::Present { .. } => None,
+        });
+        let parts: Vec<_> = parts.collect();
+        let [kept, squares, width] = self.frozen.shape();
+        let (rows, kind) = (parts.len() as i64, self.frozen.kind());
+        let of_square = width as usize * kind.elt_size_in_bytes();
+        let of_part = squares as usize * of_square;
+        let latents: Vec<u8> = parts
+            .iter()
+            .flat_map(|(from, ..)| from.bytes()[..of_part].iter().copied())
+            .collect();
+        let latents = Tensor::from_data_size(&latents, &[rows, squares, width], kind);
+        let steps = parts.iter().map(|(_, path, _)| path.len()).max();
+        let steps = steps.unwrap_or(0).min(self.context - 1);
+        let board = |path: &Vec<Arc<ImaginedBoard>>, age: usize| {
+            path.get(age).filter(|board| board.has_step()).cloned()
+        };
+        let boards = parts.iter().map(|(_, path, _)| {
+            let oldest_first = (0..steps).rev();
+            oldest_first.map(|age| (age, board(path, age))).collect()
+        });
+        let boards: Vec<Vec<(usize, Option<Arc<ImaginedBoard>>)>> = boards.collect();
+        let mut past = Vec::with_capacity((kept - 1) as usize * parts.len() * steps * of_part);
+        for part in 1..kept as usize {
+            for boards in &boards {
+                for square in 0..squares as usize {
+                    for (age, board) in boards {
+                        // Sides take turns, and see the board from their own.
+                        let seen = if age % 2 == 0 { square ^ 56 } else { square };
+                        let start = part * of_part + seen * of_square;
+                        match board {
+                            Some(board) => {
+                                past.extend_from_slice(&board.bytes()[start..start + of_square]);
+                            }
+                            None => past.resize(past.len() + of_square, 0),
+                        }
+                    }
+                }
+            }
+        }
+        let shape = [kept - 1, rows, squares, steps as i64, width];
+        let past = Tensor::from_data_size(&past, &shape, kind);
+        let absent = boards.iter().flatten().map(|(_, board)| board.is_none());
+        let absent: Vec<bool> = absent.collect();
+        let absent = Tensor::from_slice(&absent).view([rows, steps as i64]);
+        let moves: Vec<i64> = parts.iter().map(|&(_, _, mv)| mv.into()).collect();
+        let moves = Tensor::from_slice(&moves);
+        self.frozen.step(&latents, &past, &absent, &moves)
+    }
+
+    /// Reads what was seen of the scenes at these places.
+    fn read(
+        &self,
+        places: &[usize],
+        scenes: &[Scene],
+        mut seen: Seen,
+        most: usize,
+        found: &mut [Option<Imagined>],
+    ) -> Result<(), BackendError> {
+        let _guard = tch::no_grad_guard();
+        let prior = seen.outputs.policy() + seen.rules.legality.log_sigmoid();
+        let (best, entries) = prior.topk(most.max(1) as i64, -1, true, true);
+        let floats = |tensor: &Tensor| -> Vec<f32> {
+            let tensor = tensor.to_kind(Kind::Float).to_device(Device::Cpu);
+            Vec::try_from(tensor.reshape([-1])).expect("a vector of floats")
+        };
+        let entries: Vec<i64> = Vec::try_from(entries.to_device(Device::Cpu).reshape([-1]))
+            .expect("a vector of integers");
+        let best = floats(&best);
+        let wants_all = places
+            .iter()
+            .any(|&place| matches!(scenes[place], Scene::Present { .. }));
+        let all = match wants_all {
+            true => floats(&prior),
+            false => Vec::new(),
+        };
+        let wdl = floats(seen.outputs.wdl());
+        let ended = floats(&seen.rules.end.sigmoid());
+        let mut scalar = |output| seen.outputs.take(output).map(|it| floats(&it));
+        let [q, error, moves_left] =
+            [Output::Q, Output::QError, Output::MovesLeft].map(&mut scalar);
+        let kept = bytes_of(&seen.kept);
+        let most = most.max(1);
+        for (row, &place) in places.iter().enumerate() {
+            let mut wdl = [0, 1, 2].map(|part| wdl[3 * row + part]);
+            softmax(&mut wdl, 1.0);
+            let of = |values: &Option<Vec<f32>>| values.as_ref().map(|values| values[row]);
+            let q = of(&q).unwrap_or(wdl[0] - wdl[2]).clamp(-1.0, 1.0);
+            let value = Value {
+                q,
+                d: wdl[1].min(1.0 - q.abs()),
+                moves_left: of(&moves_left).unwrap_or_default().max(0.0),
+                error: of(&error).unwrap_or_default().max(0.0),
+            };
+            let first = row * most;
+            let likeliest = (first..first + most).map(|at| (entries[at] as u16, best[at]));
+            let likeliest: Vec<(u16, f32)> = likeliest.collect();
+            let (logits, has_step) = match &scenes[place] {
+                Scene::Present { moves, .. } => {
+                    let prior = &all[row * (all.len() / places.len())..];
+                    let logits = moves.iter().map(|&mv| prior[usize::from(mv)]);
+                    (logits.collect(), false)
+                }
+                Scene::After { .. } => (Vec::new(), true),
+            };
+            let numbers = likeliest.iter().map(|(_, logit)| logit).chain(&logits);
+            if !q.is_finite() || !numbers.copied().all(f32::is_finite) {
+                return Err(BackendError::NotFinite(self.name.clone()));
+            }
+            let board = &kept[row * self.bytes..][..self.bytes];
+            found[place] = Some(Imagined {
+                board: Arc::new(ImaginedBoard::new(board, has_step)),
+                value,
+                ended: ended[row],
+                logits,
+                likeliest,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Imagination for WorldImagination {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn context(&self) -> usize {
+        self.context
+    }
+
+    fn imagine(&self, scenes: &[Scene], most: usize) -> Result<Vec<Imagined>, BackendError> {
+        let mut found = Vec::with_capacity(scenes.len());
+        for scenes in scenes.chunks(BATCH) {
+            // tch panics where libtorch throws, as for lack of memory.
+            let seen = catch_unwind(AssertUnwindSafe(|| self.see(scenes, most)));
+            let seen = seen.map_err(|panic| {
+                let error = TorchError::new(panics::message(&*panic));
+                BackendError::Torch(error.to_string())
+            })?;
+            found.extend(seen?);
+        }
+        Ok(found)
+    }
+}
+
+/// Rows i64 of the true positions among scenes.
+fn rows(places: &[usize], scenes: &[Scene]) -> Tensor {
+    let words = places.iter().filter_map(|&place| match &scenes[place] {
+        Scene::Present { input, .. } => Some(bytemuck::cast_slice::<u64, i64>(input.words())),
+        Scene::After { .. } => None,
+    });
+    let words: Vec<i64> = words.flatten().copied().collect();
+    Tensor::from_slice(&words).view([places.len() as i64, -1])
+}
+
+/// A tensor's contents as they lie in memory.
+fn bytes_of(tensor: &Tensor) -> Vec<u8> {
+    let mut bytes = vec![0; tensor.numel() * tensor.kind().elt_size_in_bytes()];
+    tensor.copy_data_u8(&mut bytes, tensor.numel());
+    bytes
+}

@@ -1,0 +1,191 @@
+//! `train imagine`: how well a network imagines the future.
+
+use super::device::DeviceArguments;
+use super::source;
+use anyhow::{Context, ensure};
+use clap::Args;
+use serde_json::{Value, json};
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+use tch::Device;
+use tessera::data::examples::{Columns, Horizon, Positions};
+use tessera::data::loader::{BatchOf, Cursor, Loader, RankShard, Split};
+use tessera::encode::InputFormat;
+use tessera::eval::imagination::{Imagination, share};
+use tessera::network::diffusion::LONGEST_HORIZON;
+use tessera::network::{Diffusion, Output};
+use tessera::nn::torch::Numbers;
+use tessera::nn::{CodeArguments, Decoding, RevealOrder};
+use tessera::train::TrainConfig;
+
+/// Arguments of `train imagine`.
+#[derive(Args)]
+pub struct Imagine {
+    /// A checkpoint, a run's folder for its newest one, or a network file (.pt).
+    /// Networks that imagine nothing are measured by their first move.
+    #[arg(value_name = "RUN")]
+    source: PathBuf,
+    #[command(flatten)]
+    code: CodeArguments,
+    /// Take the validation games of this configuration.
+    #[arg(long, value_name = "FILE.toml")]
+    config: PathBuf,
+    /// Evaluations of each position, one or several numbers.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 5, 10, 20])]
+    steps: Vec<usize>,
+    /// Most plies that are imagined; 0 stands for all that the network can.
+    #[arg(long, default_value_t = 0)]
+    horizon: usize,
+    /// What is revealed first.
+    #[arg(long, value_enum, default_value_t)]
+    order: RevealOrder,
+    /// Number of positions.
+    #[arg(long, default_value_t = 2000)]
+    samples: usize,
+    /// Print one JSON object for each number of steps.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    device: DeviceArguments,
+}
+
+/// Positions that are evaluated at once.
+const CPU_BATCH: usize = 32;
+const CUDA_BATCH: usize = 512;
+
+impl Imagine {
+    /// Prints what was measured.
+    pub fn run(self) -> anyhow::Result<()> {
+        let device = self.device.prepare()?;
+        let network = source::open(&self.source, self.code, false)?;
+        let interface = network.architecture.interface();
+        let format = InputFormat::from_number(interface.format);
+        ensure!(
+            format.is_some_and(InputFormat::is_classical),
+            "only networks of Lc0's classical input format are measured"
+        );
+        let policy = interface
+            .outputs
+            .iter()
+            .position(|&it| it == Output::Policy);
+        let policy = policy.context("the network has no policy")?;
+        let denoiser = network.downcast::<Diffusion>();
+        let horizon = denoiser.map_or(0, |it| it.model().horizon as usize);
+        let horizon = match self.horizon {
+            0 => horizon,
+            asked => horizon.min(asked),
+        };
+        let decoding = Decoding {
+            horizon: self.horizon,
+            order: self.order,
+            ..Decoding::default()
+        };
+        let numbers = Numbers::from(tch::Kind::Float);
+        let played = network.freeze_on(device, numbers, decoding)?;
+        let batches = self.positions(device)?;
+        let steps = match denoiser {
+            Some(_) if horizon > 0 => self.steps.clone(),
+            _ => vec![1],
+        };
+        for steps in steps {
+            let mut found = Imagination::new(horizon);
+            for batch in &batches {
+                found.add(&played, policy, &batch.columns, steps, device)?;
+            }
+            let macs = steps as i64 * network.architecture.size().macs_total;
+            match self.json {
+                true => writeln!(stdout(), "{}", as_json(&found, steps, macs))?,
+                false => write!(stdout(), "{}", as_text(&found, steps, macs))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The validation games' first positions.
+    fn positions(&self, device: Device) -> anyhow::Result<Vec<BatchOf<Horizon>>> {
+        let config = TrainConfig::read(&self.config)?;
+        let examples = Horizon {
+            positions: Positions {
+                format: InputFormat::Classical,
+                variations: config.data.variations(),
+            },
+            plies: LONGEST_HORIZON as usize,
+        };
+        let batch = match device {
+            Device::Cpu => CPU_BATCH,
+            _ => CUDA_BATCH,
+        };
+        let loader = Loader::for_rank(
+            examples,
+            &config.data,
+            Split::Validation,
+            batch.min(self.samples.max(1)),
+            Cursor::default(),
+            RankShard::WHOLE,
+            self.device.threads(),
+        )?;
+        let (mut batches, mut count) = (Vec::new(), 0);
+        for batch in loader {
+            let batch = batch?;
+            count += batch.columns.len();
+            batches.push(batch);
+            if count >= self.samples {
+                break;
+            }
+        }
+        ensure!(count > 0, "there are no validation games");
+        Ok(batches)
+    }
+}
+
+fn as_json(found: &Imagination, steps: usize, macs: i64) -> Value {
+    json!({
+        "steps": steps,
+        "macs": macs,
+        "positions": found.positions,
+        "first_move": found.share_right(),
+        "seconds": found.elapsed.as_secs_f64(),
+        "plies": found.plies,
+    })
+}
+
+fn as_text(found: &Imagination, steps: usize, macs: i64) -> String {
+    let percent = |part: u32, of: u32| match of {
+        0 => "–".to_owned(),
+        _ => format!("{:.1}", 100.0 * share(part, of)),
+    };
+    let speed = f64::from(found.positions) / found.elapsed.as_secs_f64().max(1e-9);
+    let mut text = format!(
+        "{steps} steps: first move {} % of {} positions, {:.0} positions/s, {:.2} billion \
+         multiply-accumulates each\n",
+        percent(found.right, found.positions),
+        found.positions,
+        speed,
+        macs as f64 / 1e9,
+    );
+    if found.plies.is_empty() {
+        return text;
+    }
+    let header = [
+        "ply", "exact", "squares", "copy", "changed", "move", "legal", "there", "leads",
+    ];
+    let row = |cells: &[String]| -> String {
+        let cells = cells.iter().map(|cell| format!("{cell:>9}"));
+        cells.collect::<String>() + "\n"
+    };
+    text += &row(&header.map(str::to_owned));
+    for (ply, it) in (1..).zip(&found.plies) {
+        text += &row(&[
+            format!("{ply}"),
+            percent(it.exact, it.boards),
+            percent(it.squares, 64 * it.boards),
+            percent(it.copied, 64 * it.boards),
+            percent(it.changed_right, it.changed),
+            percent(it.moves_right, it.moves),
+            percent(it.legal, it.lines),
+            percent(it.imagined_legal, it.imagined),
+            percent(it.consistent, it.imagined),
+        ]);
+    }
+    text
+}

@@ -1,0 +1,311 @@
+//! Positions with their targets and with the future that an engine foresaw.
+//!
+//! The future goes on by the moves that are targets: by the move played where an engine
+//! chose it, else by the variation that an engine gave in its place, and then along that
+//! to its end. Where neither is known, the future ends.
+
+use super::{Columns, Examples, PositionColumns, Positions};
+use crate::data::label::{Labelled, TargetRules};
+use crate::data::record::Record;
+use crate::data::replay::{ReplayError, sample, walk, with_ancestors};
+use crate::data::sample::Sample;
+use crate::encode::Squares;
+use shakmaty::Position;
+use std::ops::Range;
+
+/// Positions with up to so many plies of future.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Horizon {
+    /// How the positions are encoded and weighted.
+    pub positions: Positions,
+    /// Most plies of future.
+    pub plies: usize,
+}
+
+/// A ply of the future.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FuturePly {
+    /// The policy index of the move.
+    pub played: u16,
+    /// The board after it, as the side sees it that is to move then.
+    pub board: Squares,
+}
+
+/// The plies that follow a position; the first is the move to play. It may be empty.
+pub type Future = Vec<FuturePly>;
+
+/// A position with its targets and its future.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WithFuture {
+    /// The position and its targets.
+    pub sample: Sample,
+    /// What follows.
+    pub future: Future,
+}
+
+/// How a game's tree goes on.
+struct Continuations {
+    /// By node: the next node of its line.
+    next: Vec<Option<usize>>,
+    /// By node: the first variation that replaces it.
+    instead: Vec<Option<usize>>,
+}
+
+impl Continuations {
+    fn of(record: &Record) -> Continuations {
+        let count = record.nodes.len();
+        let (mut next, mut instead) = (vec![None; count], vec![None; count]);
+        // The latest node of each depth.
+        let mut latest: Vec<usize> = Vec::new();
+        for (index, node) in record.nodes.iter().enumerate() {
+            let depth = usize::from(node.depth);
+            if node.starts_line {
+                let replaced = depth.checked_sub(1).and_then(|line| latest.get(line));
+                if let Some(&replaced) = replaced {
+                    instead[replaced].get_or_insert(index);
+                }
+            } else if let Some(&before) = latest.get(depth) {
+                next[before] = Some(index);
+            }
+            latest.truncate(depth);
+            latest.push(index);
+        }
+        Continuations { next, instead }
+    }
+
+    /// The nodes that follow the position before a node.
+    fn from(&self, places: &[Labelled], node: usize) -> impl Iterator<Item = usize> {
+        let chosen = |node: usize| {
+            let is_target = |&node: &usize| {
+                let label = places[node].label;
+                label.is_some_and(|label| label.is_target)
+            };
+            let instead = || self.instead[node].filter(is_target);
+            Some(node).filter(is_target).or_else(instead)
+        };
+        let first = chosen(node);
+        std::iter::successors(first, move |&node| chosen(self.next[node]?))
+    }
+}
+
+impl Examples for Horizon {
+    type Example = WithFuture;
+    type Columns = HorizonColumns;
+
+    fn expected(&self, games: f64, positions: f64) -> f64 {
+        self.positions.expected(games, positions)
+    }
+
+    fn of_record(
+        &self,
+        record: &Record,
+        rules: &TargetRules,
+        mut keep: impl FnMut(Option<f32>) -> bool,
+        mut emit: impl FnMut(WithFuture),
+    ) -> Result<(), ReplayError> {
+        let Positions { format, variations } = self.positions;
+        let places = rules.label(record)?;
+        let continuations = Continuations::of(record);
+        let future_of = |node| continuations.from(&places, node).take(self.plies);
+        let kept: Vec<bool> = places
+            .iter()
+            .map(|place| place.label.is_some() && keep(place.surprise))
+            .collect();
+        let mut wanted = kept.clone();
+        for node in (0..kept.len()).filter(|&node| kept[node]) {
+            future_of(node).for_each(|node| wanted[node] = true);
+        }
+        let needed = with_ancestors(record, wanted.clone());
+        let mut samples: Vec<(usize, Sample)> = Vec::new();
+        let mut plies: Vec<Option<FuturePly>> = vec![None; kept.len()];
+        let walked = walk(
+            record,
+            |node| needed[node],
+            |node| places[node].ply,
+            |step| {
+                if kept[step.node] {
+                    let sample = sample(format, record, &step, &places[step.node], variations)?;
+                    samples.push((step.node, sample));
+                }
+                if wanted[step.node] {
+                    let mut position = step.game.position().clone();
+                    position.play_unchecked(step.played);
+                    plies[step.node] = Some(FuturePly {
+                        played: step.target,
+                        board: Squares::of_board(position.board(), position.turn()),
+                    });
+                }
+                Ok(())
+            },
+        );
+        for (node, sample) in samples {
+            // Behind a fault nothing has been played.
+            let future = future_of(node).map_while(|node| plies[node]).collect();
+            emit(WithFuture { sample, future });
+        }
+        walked
+    }
+}
+
+/// B positions side by side, with what follows each.
+#[derive(Clone, Debug, Default)]
+pub struct HorizonColumns {
+    /// The positions with their targets.
+    pub positions: PositionColumns,
+    /// Their futures.
+    pub futures: Vec<Future>,
+}
+
+impl Columns for HorizonColumns {
+    type Example = WithFuture;
+
+    fn with_capacity(count: usize) -> HorizonColumns {
+        HorizonColumns {
+            positions: PositionColumns::with_capacity(count),
+            futures: Vec::with_capacity(count),
+        }
+    }
+
+    fn push(&mut self, example: &WithFuture) {
+        self.positions.push(&example.sample);
+        self.futures.push(example.future.clone());
+    }
+
+    fn len(&self) -> usize {
+        self.futures.len()
+    }
+
+    fn part(&self, places: Range<usize>) -> HorizonColumns {
+        HorizonColumns {
+            positions: self.positions.part(places.clone()),
+            futures: self.futures[places].to_vec(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::Game;
+    use crate::data::Curve;
+    use crate::data::label::EvalRefersTo;
+    use crate::data::pgn::parse_game;
+    use crate::data::replay::VariationWeight;
+    use crate::encode::{InputFormat, policy_index};
+
+    const RULES: TargetRules = TargetRules {
+        evals: Some(EvalRefersTo::MovePlayed),
+        played: false,
+        noise: true,
+        curve: Curve::Lichess,
+        alternatives: None,
+    };
+
+    fn horizon(plies: usize) -> Horizon {
+        Horizon {
+            positions: Positions {
+                format: InputFormat::Classical,
+                variations: VariationWeight {
+                    first: 1.0,
+                    decay: 1.0,
+                },
+            },
+            plies,
+        }
+    }
+
+    fn examples(plies: usize, pgn: &str, keep: impl FnMut(Option<f32>) -> bool) -> Vec<WithFuture> {
+        let record = parse_game(pgn.as_bytes()).unwrap();
+        let mut found = Vec::new();
+        let emit = |example| found.push(example);
+        horizon(plies)
+            .of_record(&record, &RULES, keep, emit)
+            .unwrap();
+        found
+    }
+
+    /// The future along moves in UCI's notation, after others.
+    fn future(before: &str, moves: &str) -> Future {
+        let mut game = Game::default();
+        for mv in before.split_whitespace() {
+            game.play(game.parse_move(mv).unwrap());
+        }
+        let plies = moves.split_whitespace().map(|mv| {
+            let mv = game.parse_move(mv).unwrap();
+            let played = policy_index(mv, game.position().turn());
+            game.play(mv);
+            let position = game.position();
+            let board = Squares::of_board(position.board(), position.turn());
+            FuturePly { played, board }
+        });
+        plies.collect()
+    }
+
+    /// An engine chose the moves with a score; 1. e4 and 2. Qh5 are others'.
+    const GAME: &str = "1. e4 (1. d4 {[%eval 0.3]} 1... d5 2. c4) 1... e5 {[%eval 0.2]} \
+        2. Qh5 (2. Nf3 {[%eval 0.3]} 2... Nc6 3. Bb5 a6 4. Ba4) 2... Nc6 {[%eval 0.1]} \
+        3. Bc4 {[%eval 0.1]} 3... Nf6 *";
+
+    #[test]
+    fn futures_follow_what_an_engine_chose() {
+        let found = examples(4, GAME, |_| true);
+        let line = "g1f3 b8c6 f1b5 a7a6 b5a4";
+        let expected = [
+            ("", "d2d4 d7d5 c2c4"),
+            ("d2d4", "d7d5 c2c4"),
+            ("d2d4 d7d5", "c2c4"),
+            // The move that was chosen, then the line given in place of 2. Qh5.
+            ("e2e4", "e7e5 g1f3 b8c6 f1b5"),
+            ("e2e4 e7e5", &line[..19]),
+            ("e2e4 e7e5 g1f3", &line[5..24]),
+            ("e2e4 e7e5 g1f3 b8c6", &line[10..]),
+            ("e2e4 e7e5 g1f3 b8c6 f1b5", &line[15..]),
+            ("e2e4 e7e5 g1f3 b8c6 f1b5 a7a6", &line[20..]),
+            // Nobody knows what was best after 3. Bc4.
+            ("e2e4 e7e5 d1h5", "b8c6 f1c4"),
+            ("e2e4 e7e5 d1h5 b8c6", "f1c4"),
+        ];
+        assert_eq!(found.len(), expected.len());
+        for (found, (before, moves)) in found.iter().zip(expected) {
+            assert_eq!(found.future, future(before, moves), "{before}");
+        }
+        assert!(
+            examples(2, GAME, |_| true)
+                .iter()
+                .all(|it| it.future.len() <= 2)
+        );
+        assert!(
+            examples(0, GAME, |_| true)
+                .iter()
+                .all(|it| it.future.is_empty())
+        );
+    }
+
+    #[test]
+    fn samples_are_those_without_a_future() {
+        let record = parse_game(GAME.as_bytes()).unwrap();
+        let mut samples = Vec::new();
+        let emit = |sample| samples.push(sample);
+        let positions = horizon(4).positions;
+        positions
+            .of_record(&record, &RULES, |_| true, emit)
+            .unwrap();
+        let found = examples(4, GAME, |_| true);
+        assert!(found.iter().map(|it| &it.sample).eq(&samples));
+        // One alone has its future still.
+        for only in 0..found.len() {
+            let mut number = 0;
+            let alone = examples(4, GAME, |_| {
+                number += 1;
+                number - 1 == only
+            });
+            assert_eq!(alone, found[only..=only]);
+        }
+        let mut columns = HorizonColumns::with_capacity(found.len());
+        found.iter().for_each(|example| columns.push(example));
+        let part = columns.part(3..5);
+        assert_eq!(part.len(), 2);
+        assert_eq!(part.futures[0], found[3].future);
+        assert_eq!(part.positions.inputs[1], found[4].sample.input);
+    }
+}

@@ -1,0 +1,196 @@
+//! Positions with the next moves of their games, and what became of them.
+
+use super::{Columns, Examples, PositionColumns};
+use crate::chess::{Ending, Game};
+use crate::data::label::TargetRules;
+use crate::data::legal::Legal;
+use crate::data::record::Record;
+use crate::data::replay::{ReplayError, along};
+use crate::data::sample::{Policy, Sample, Wdl};
+use crate::encode::InputFormat;
+use shakmaty::Position;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Plies of an average game.
+const PLIES: f64 = 85.0;
+
+/// Every position of the main lines before which a move was played, with the next moves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unroll {
+    /// How positions are read.
+    pub format: InputFormat,
+    /// Moves that follow each position.
+    pub plies: usize,
+}
+
+/// What a position is to a game that was unrolled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Moment {
+    /// The game goes on, or broke off here.
+    Playing,
+    /// Mate or a draw by the rules: here the game ended.
+    Over,
+    /// After the end.
+    Gone,
+    /// After the last position that the record knows of a game that broke off.
+    Unknown,
+}
+
+/// The positions of a game, in order, with the move played from each; the last has none.
+pub type Moments = [(Sample, Option<u16>)];
+
+/// A position and the next moves of its game. The game's positions are shared by all of
+/// its examples.
+#[derive(Clone, Debug)]
+pub struct Unrolled {
+    game: Arc<Moments>,
+    /// Whether the game ended by the rules at its last position.
+    is_over: bool,
+    first: usize,
+    plies: usize,
+}
+
+impl Unrolled {
+    /// The position after so many plies of the example: where it is in the game, its
+    /// sample and the move played there. After the last position of a game there is
+    /// that position again, without targets.
+    fn at(&self, ply: usize) -> (Moment, &Sample, Option<u16>) {
+        let last = self.game.len() - 1;
+        let place = self.first + ply;
+        let (sample, played) = &self.game[place.min(last)];
+        let moment = match (place.cmp(&last), self.is_over) {
+            (std::cmp::Ordering::Less, _) | (std::cmp::Ordering::Equal, false) => Moment::Playing,
+            (std::cmp::Ordering::Equal, true) => Moment::Over,
+            (std::cmp::Ordering::Greater, true) => Moment::Gone,
+            (std::cmp::Ordering::Greater, false) => Moment::Unknown,
+        };
+        (moment, sample, *played)
+    }
+}
+
+/// The position after the last move as a sample; its targets are what the rules say of a
+/// game that has ended.
+fn last(game: &Game, format: InputFormat) -> (Sample, bool) {
+    let (input, _) = format.encode(game);
+    let ending = game.ending();
+    let result = ending.map(|ending| match ending {
+        Ending::Checkmate => Wdl::Loss,
+        _ => Wdl::Draw,
+    });
+    let position = game.position();
+    let sample = Sample {
+        input,
+        legal: Legal::of(&position.legal_moves(), position.turn()),
+        policy: Policy::Unknown,
+        result,
+        q: result.map(Wdl::q),
+        short_term: result.map(Wdl::q),
+        moves_left: result.map(|_| 0.0),
+        weight: 1.0,
+    };
+    (sample, ending.is_some())
+}
+
+impl Examples for Unroll {
+    type Example = Unrolled;
+    type Columns = UnrollColumns;
+
+    /// How long games are is not known; labels are fewer, or those of variations too.
+    fn expected(&self, games: f64, _positions: f64) -> f64 {
+        games * PLIES
+    }
+
+    fn of_record(
+        &self,
+        record: &Record,
+        rules: &TargetRules,
+        mut keep: impl FnMut(Option<f32>) -> bool,
+        mut emit: impl FnMut(Unrolled),
+    ) -> Result<(), ReplayError> {
+        let (positions, game) = along(self.format, record, rules)?;
+        let kept: Vec<bool> = positions.iter().map(|it| keep(it.surprise)).collect();
+        if !kept.contains(&true) {
+            return Ok(());
+        }
+        let (last, is_over) = last(&game, self.format);
+        let moments = positions.into_iter().map(|it| (it.sample, Some(it.played)));
+        let moments: Arc<Moments> = moments.chain([(last, None)]).collect();
+        for (first, _) in kept.into_iter().enumerate().filter(|(_, kept)| *kept) {
+            emit(Unrolled {
+                game: Arc::clone(&moments),
+                is_over,
+                first,
+                plies: self.plies,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// B examples of K moves as columns: of each its K + 1 positions, one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct UnrollColumns {
+    /// The positions, B · (K + 1), without targets where nothing is known.
+    pub positions: PositionColumns,
+    /// What each position is to its game, B · (K + 1).
+    pub moments: Vec<Moment>,
+    /// The moves, entries of the policy, B · K. Where none was played it is the first
+    /// entry.
+    pub moves: Vec<i64>,
+    /// K.
+    pub plies: usize,
+}
+
+impl Columns for UnrollColumns {
+    type Example = Unrolled;
+
+    fn with_capacity(count: usize) -> UnrollColumns {
+        UnrollColumns {
+            positions: PositionColumns::with_capacity(count),
+            moments: Vec::with_capacity(count),
+            ..UnrollColumns::default()
+        }
+    }
+
+    fn push(&mut self, example: &Unrolled) {
+        self.plies = example.plies;
+        for ply in 0..=example.plies {
+            let (moment, sample, played) = example.at(ply);
+            match moment {
+                Moment::Playing | Moment::Over => self.positions.push(sample),
+                Moment::Gone | Moment::Unknown => self.positions.push(&Sample {
+                    legal: Legal::default(),
+                    policy: Policy::Unknown,
+                    weight: 0.0,
+                    ..sample.clone()
+                }),
+            }
+            self.moments.push(moment);
+            if ply < example.plies {
+                let is_there = moment == Moment::Playing;
+                let played = played.filter(|_| is_there).unwrap_or(0);
+                self.moves.push(played.into());
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.moments.len() / (self.plies + 1)
+    }
+
+    fn part(&self, places: Range<usize>) -> UnrollColumns {
+        let of = |each: usize| places.start * each..places.end * each;
+        let positions = of(self.plies + 1);
+        UnrollColumns {
+            positions: self.positions.part(positions.clone()),
+            moments: self.moments[positions].to_vec(),
+            moves: self.moves[of(self.plies)].to_vec(),
+            plies: self.plies,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

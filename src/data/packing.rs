@@ -1,0 +1,403 @@
+//! Packs games and chunks of Lc0's into a shard.
+
+use super::held_out::{HeldOut, is_held_out};
+use super::label::TargetRules;
+use super::pgn::{Games, read_game};
+use super::record::Record;
+use super::shard::{Block, Header, SAMPLES_PER_BLOCK, ShardError, ShardWriter};
+use super::v6::Chunks;
+use rayon::prelude::*;
+use std::error::Error;
+use std::io::{self, BufRead};
+use std::path::Path;
+
+/// Bytes of text that are parsed side by side before anything is written.
+const TEXT: usize = 16 << 20;
+/// Chunks that are parsed side by side.
+const CHUNKS: usize = 256;
+/// Games that are judged between two signs of progress.
+const JUDGED: usize = 512;
+
+/// What becomes of games on their way into a shard.
+#[derive(Debug, Default)]
+pub struct PackOptions {
+    /// Games that reach one of these positions are left out.
+    pub held_out: HeldOut,
+    /// The share of the games that is left out, for validation; a hash of a game's
+    /// moves decides.
+    pub hold_out: f64,
+    /// At most so many games and records are read.
+    pub limit: Option<usize>,
+    /// Whether the first unusable game or record ends the packing.
+    pub is_strict: bool,
+}
+
+/// Counts of games and samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PackCounts {
+    /// Games and records that were read, the unusable among them.
+    pub read: usize,
+    /// Games in the shard.
+    pub packed: u64,
+    /// Their samples.
+    pub samples: u64,
+    /// Games without a training target.
+    pub without_samples: u64,
+    /// Unusable games and records.
+    pub skipped: u64,
+    /// Games held out.
+    pub left_out: u64,
+    /// Games that a null move ended.
+    pub cut: u64,
+}
+
+/// What happens while games are packed.
+#[derive(Debug)]
+pub enum PackEvent<'a> {
+    /// An unusable game or record is skipped: where it is, and why.
+    Skipped(&'a str),
+    /// Games were added.
+    Added(&'a PackCounts),
+}
+
+/// Why there is no shard.
+#[derive(Debug, thiserror::Error)]
+pub enum PackError {
+    /// A game or record is unusable, and the packing strict.
+    #[error("{0}")]
+    Unusable(String),
+    /// No game has a sample.
+    #[error("none of {} games holds a training target", .0.read)]
+    Nothing(PackCounts),
+    /// The judge of the games failed.
+    #[error(transparent)]
+    Judge(Box<dyn Error + Send + Sync>),
+    /// Games cannot be compressed.
+    #[error(transparent)]
+    Compression(io::Error),
+    /// The shard cannot be written.
+    #[error(transparent)]
+    Shard(#[from] ShardError),
+}
+
+/// Makes new records of games, the first of which has this number; it may leave some
+/// out.
+pub type Judge<'a> = dyn Fn(&[Record], u64) -> Judged + 'a;
+
+/// What a [`Judge`] makes.
+pub type Judged = Result<Vec<Record>, Box<dyn Error + Send + Sync>>;
+
+/// A shard in the making.
+pub struct Packer<'a> {
+    rules: TargetRules,
+    options: PackOptions,
+    judge: Option<&'a Judge<'a>>,
+    report: &'a mut dyn FnMut(PackEvent),
+    writer: ShardWriter,
+    pending: Pending,
+    counts: PackCounts,
+}
+
+/// Games waiting to fill a block.
+#[derive(Default)]
+struct Pending {
+    records: Vec<Record>,
+    samples: u64,
+}
+
+impl<'a> Packer<'a> {
+    /// Begins a shard at `output`, whose samples are by the rules of the header.
+    ///
+    /// # Errors
+    /// [`ShardError`] if it cannot be written there.
+    pub fn create(
+        output: &Path,
+        header: &Header,
+        options: PackOptions,
+        judge: Option<&'a Judge<'a>>,
+        report: &'a mut dyn FnMut(PackEvent),
+    ) -> Result<Packer<'a>, ShardError> {
+        Ok(Packer {
+            rules: header.rules,
+            options,
+            judge,
+            report,
+            writer: ShardWriter::create(output, header)?,
+            pending: Pending::default(),
+            counts: PackCounts::default(),
+        })
+    }
+
+    /// Packs games in PGN; `source` names them where one is skipped.
+    ///
+    /// # Errors
+    /// [`PackError`]
+    pub fn games(&mut self, games: Games<impl BufRead>, source: &Path) -> Result<(), PackError> {
+        let source = source.display();
+        let mut games = games.take(self.left());
+        let mut number = 0;
+        loop {
+            let (texts, damage) = next_texts(&mut games);
+            if texts.is_empty() && damage.is_none() {
+                return Ok(());
+            }
+            let parsed: Vec<_> = texts.par_iter().map(|text| read_game(text)).collect();
+            let mut records = Vec::with_capacity(parsed.len());
+            for game in parsed {
+                number += 1;
+                match game {
+                    Ok(game) => {
+                        self.counts.cut += u64::from(game.is_cut);
+                        records.push(game.record);
+                    }
+                    Err(error) => self.skip(&format!("{source}, game {number}: {error}"))?,
+                }
+            }
+            self.add(records)?;
+            if let Some(error) = damage {
+                return self.skip(&format!("the rest of {source}: {error}"));
+            }
+        }
+    }
+
+    /// Packs the games of Lc0's chunks.
+    ///
+    /// # Errors
+    /// [`PackError`]
+    pub fn chunks(&mut self, chunks: &Chunks) -> Result<(), PackError> {
+        for first in (0..chunks.len()).step_by(CHUNKS) {
+            if self.left() == 0 {
+                break;
+            }
+            let read: Vec<_> = (first..chunks.len().min(first + CHUNKS))
+                .into_par_iter()
+                .map(|chunk| {
+                    let mut faults = Vec::new();
+                    let records = chunks.read(chunk).and_then(|chunk| {
+                        chunk.games(|fault| {
+                            faults.push(fault);
+                            Ok(())
+                        })
+                    });
+                    let records = records.unwrap_or_else(|fault| {
+                        faults.push(fault);
+                        Vec::new()
+                    });
+                    (records, faults)
+                })
+                .collect();
+            for (mut records, faults) in read {
+                for fault in faults {
+                    self.skip(&fault.to_string())?;
+                }
+                records.truncate(self.left());
+                self.add(records)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes the shard. Returns the counts and its size in bytes.
+    ///
+    /// # Errors
+    /// [`PackError`]
+    pub fn finish(mut self) -> Result<(PackCounts, u64), PackError> {
+        if self.counts.samples == 0 {
+            return Err(PackError::Nothing(self.counts));
+        }
+        if self.pending.samples > 0 {
+            let last = std::mem::take(&mut self.pending);
+            self.write(vec![last])?;
+        }
+        let bytes = self.writer.finish()?;
+        Ok((self.counts, bytes))
+    }
+
+    /// Number of games still to be read.
+    fn left(&self) -> usize {
+        let limit = self.options.limit;
+        limit.map_or(usize::MAX, |limit| limit.saturating_sub(self.counts.read))
+    }
+
+    /// Counts games and writes the blocks that they fill.
+    fn add(&mut self, records: Vec<Record>) -> Result<(), PackError> {
+        if self.judge.is_none() {
+            return self.add_some(records);
+        }
+        let mut records = records.into_iter();
+        loop {
+            let some: Vec<Record> = records.by_ref().take(JUDGED).collect();
+            if some.is_empty() {
+                return Ok(());
+            }
+            self.add_some(some)?;
+        }
+    }
+
+    fn add_some(&mut self, records: Vec<Record>) -> Result<(), PackError> {
+        let first = self.counts.read as u64;
+        self.counts.read += records.len();
+        let PackOptions {
+            held_out, hold_out, ..
+        } = &self.options;
+        let is_left_out = |record: &Record| {
+            // A record that cannot be played through is left out too.
+            is_held_out(record.hash(), *hold_out)
+                || held_out.contains_any_of(record).unwrap_or(true)
+        };
+        let read = records.len();
+        let mut records: Vec<Record> = records
+            .into_par_iter()
+            .filter(|record| !is_left_out(record))
+            .collect();
+        self.counts.left_out += (read - records.len()) as u64;
+        if let Some(judge) = self.judge {
+            let kept = records.len();
+            records = judge(&records, first).map_err(PackError::Judge)?;
+            self.counts.without_samples += (kept - records.len()) as u64;
+        }
+        let rules = &self.rules;
+        let samples: Vec<u64> = records.par_iter().map(|it| rules.samples(it)).collect();
+        let mut full = Vec::new();
+        for (record, samples) in records.into_iter().zip(samples) {
+            if samples == 0 {
+                self.counts.without_samples += 1;
+                continue;
+            }
+            self.counts.packed += 1;
+            self.counts.samples += samples;
+            self.pending.records.push(record);
+            self.pending.samples += samples;
+            if self.pending.samples >= SAMPLES_PER_BLOCK {
+                full.push(std::mem::take(&mut self.pending));
+            }
+        }
+        self.write(full)?;
+        (self.report)(PackEvent::Added(&self.counts));
+        Ok(())
+    }
+
+    /// Skips an unusable game or record.
+    fn skip(&mut self, fault: &str) -> Result<(), PackError> {
+        if self.options.is_strict {
+            return Err(PackError::Unusable(fault.to_owned()));
+        }
+        self.counts.read += 1;
+        self.counts.skipped += 1;
+        (self.report)(PackEvent::Skipped(fault));
+        Ok(())
+    }
+
+    /// Compresses blocks side by side and writes them in order.
+    fn write(&mut self, blocks: Vec<Pending>) -> Result<(), PackError> {
+        let blocks: Vec<_> = blocks
+            .into_par_iter()
+            .map(|block| Block::new(&block.records, block.samples))
+            .collect();
+        for block in blocks {
+            let block = block.map_err(PackError::Compression)?;
+            self.writer.append(&block)?;
+        }
+        Ok(())
+    }
+}
+
+/// The next games, enough to keep all threads busy; none at the end.
+fn next_texts(
+    games: &mut impl Iterator<Item = io::Result<Vec<u8>>>,
+) -> (Vec<Vec<u8>>, Option<io::Error>) {
+    let mut texts = Vec::new();
+    let mut bytes = 0;
+    while bytes < TEXT {
+        let Some(text) = games.next() else { break };
+        let text = match text {
+            Ok(text) => text,
+            Err(error) => return (texts, Some(error)),
+        };
+        bytes += text.len();
+        texts.push(text);
+    }
+    (texts, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Curve;
+
+    const GAMES: &str = "[Result \"0-1\"]\n\n1. f3 e5 2. g4 Qh4# 0-1\n\n\
+                         [Result \"1-0\"]\n\n1. e4 Nonsense 1-0\n\n\
+                         [Result \"1-0\"]\n\n1. e4 e5 2. Qh5 Nc6 3. Bc4 Nf6 4. Qxf7# 1-0\n";
+
+    /// Packs [`GAMES`]: the result, and what was skipped.
+    fn pack(
+        options: PackOptions,
+        judge: Option<&Judge>,
+    ) -> (Result<(PackCounts, u64), PackError>, Vec<String>) {
+        let folder = tempfile::tempdir().unwrap();
+        let header = Header {
+            sources: Vec::new(),
+            rules: TargetRules {
+                evals: None,
+                played: true,
+                noise: false,
+                curve: Curve::Lichess,
+                alternatives: None,
+            },
+        };
+        let mut skipped = Vec::new();
+        let mut report = |event: PackEvent| {
+            if let PackEvent::Skipped(fault) = event {
+                skipped.push(fault.to_owned());
+            }
+        };
+        let path = folder.path().join("x.shard");
+        let mut packer = Packer::create(&path, &header, options, judge, &mut report).unwrap();
+        let games = Games::new(GAMES.as_bytes());
+        let packed = packer.games(games, Path::new("x.pgn"));
+        (packed.and_then(|()| packer.finish()), skipped)
+    }
+
+    #[test]
+    fn games_are_counted_and_the_unusable_named() {
+        let (packed, skipped) = pack(PackOptions::default(), None);
+        let counts = packed.unwrap().0;
+        assert_eq!((counts.read, counts.packed, counts.skipped), (3, 2, 1));
+        assert_eq!(counts.samples, 4 + 7);
+        assert!(skipped.len() == 1 && skipped[0].starts_with("x.pgn, game 2: "));
+
+        let strict = PackOptions {
+            is_strict: true,
+            ..PackOptions::default()
+        };
+        let error = pack(strict, None).0.unwrap_err();
+        assert!(error.to_string().starts_with("x.pgn, game 2: "), "{error}");
+    }
+
+    #[test]
+    fn games_are_limited_left_out_and_judged() {
+        let first = PackOptions {
+            limit: Some(1),
+            ..PackOptions::default()
+        };
+        assert_eq!(pack(first, None).0.unwrap().0.samples, 4);
+
+        let none = PackOptions {
+            hold_out: 1.0,
+            ..PackOptions::default()
+        };
+        let error = pack(none, None).0.unwrap_err();
+        assert!(matches!(error, PackError::Nothing(counts) if counts.left_out == 2));
+
+        let judge = |records: &[Record], first: u64| -> Judged {
+            assert_eq!((records.len(), first), (2, 1));
+            Ok(records[1..].to_vec())
+        };
+        let counts = pack(PackOptions::default(), Some(&judge)).0.unwrap().0;
+        assert_eq!((counts.samples, counts.without_samples), (7, 1));
+
+        let judge = |_: &[Record], _: u64| -> Judged { Err("it is out of order".into()) };
+        let error = pack(PackOptions::default(), Some(&judge)).0.unwrap_err();
+        assert_eq!(error.to_string(), "it is out of order");
+    }
+}

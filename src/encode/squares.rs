@@ -1,0 +1,191 @@
+//! The pieces of a board as one class a square.
+
+use super::input::{PLANES_PER_BOARD, orient, write_board};
+use shakmaty::{Bitboard, Board, Color, Piece, Role};
+
+/// Classes of a square: empty, our six kinds of pieces from the pawn to the king, theirs.
+pub const SQUARE_CLASSES: usize = 13;
+/// Kinds of pieces of a side.
+const KINDS: usize = 6;
+/// Planes of pieces: ours, theirs.
+const PIECE_PLANES: usize = 2 * KINDS;
+
+/// What stands where as one side sees the board. Bits of the classes lie side by side: the
+/// kind of piece from 1, in three words from its lowest bit on, then whether it is theirs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Squares([u64; 4]);
+
+impl Squares {
+    /// A board as the side `turn` sees it.
+    #[must_use]
+    pub fn of_board(board: &Board, turn: Color) -> Squares {
+        let mut planes = [0; PLANES_PER_BOARD];
+        write_board(&mut planes, board, turn);
+        Squares::of_planes(&planes)
+    }
+
+    /// A board of bitboards: our pawns, knights, bishops, rooks, queens and king, theirs,
+    /// and others that are not looked at.
+    #[must_use]
+    pub fn of_planes(planes: &[u64]) -> Squares {
+        let mut words = [0; 4];
+        for (plane, &squares) in planes.iter().take(PIECE_PLANES).enumerate() {
+            let kind = plane % KINDS + 1;
+            for (bit, word) in words[..3].iter_mut().enumerate() {
+                if kind >> bit & 1 != 0 {
+                    *word |= squares;
+                }
+            }
+            if plane >= KINDS {
+                words[3] |= squares;
+            }
+        }
+        Squares(words)
+    }
+
+    /// The board, whose side `turn` sees it like this.
+    #[must_use]
+    pub fn board(&self, turn: Color) -> Board {
+        let mut board = Board::empty();
+        for (plane, squares) in self.planes().into_iter().enumerate() {
+            let color = if plane < KINDS { turn } else { !turn };
+            let role = Role::ALL[plane % KINDS];
+            for square in Bitboard(orient(Bitboard(squares), turn)) {
+                board.set_piece_at(square, Piece { color, role });
+            }
+        }
+        board
+    }
+
+    /// The bitboards of the pieces, in the order of [`Squares::of_planes`].
+    #[must_use]
+    pub fn planes(&self) -> [u64; 12] {
+        let [bits @ .., theirs] = self.0;
+        std::array::from_fn(|plane| {
+            let kind = plane % KINDS + 1;
+            let of_kind = bits
+                .iter()
+                .enumerate()
+                .fold(u64::MAX, |squares, (bit, &word)| {
+                    squares & if kind >> bit & 1 != 0 { word } else { !word }
+                });
+            of_kind & if plane >= KINDS { theirs } else { !theirs }
+        })
+    }
+
+    /// The same board as the other side sees it.
+    #[must_use]
+    pub fn reversed(&self) -> Squares {
+        let [bits @ .., theirs] = self.0;
+        let [low, middle, high] = bits.map(u64::swap_bytes);
+        let ours = (low | middle | high) & !theirs.swap_bytes();
+        Squares([low, middle, high, ours])
+    }
+
+    /// This board, but for the squares of a bitboard, which are those of another.
+    #[must_use]
+    pub fn with(&self, squares: u64, other: &Squares) -> Squares {
+        Squares(std::array::from_fn(|word| {
+            self.0[word] & !squares | other.0[word] & squares
+        }))
+    }
+
+    /// The squares that differ from those of another board.
+    #[must_use]
+    pub fn difference(&self, other: &Squares) -> u64 {
+        (0..4).fold(0, |squares, word| squares | self.0[word] ^ other.0[word])
+    }
+
+    /// The class of a square, a1 = 0 … h8 = 63: 0 is empty, 1 to 6 ours, 7 to 12 theirs.
+    #[must_use]
+    pub fn class(&self, square: usize) -> usize {
+        let bit = |word: u64| (word >> square & 1) as usize;
+        let [low, middle, high, theirs] = self.0.map(bit);
+        low + 2 * middle + 4 * high + KINDS * theirs
+    }
+
+    /// Puts a class on a square.
+    pub fn set(&mut self, square: usize, class: usize) {
+        let theirs = usize::from(class > KINDS);
+        let code = class - KINDS * theirs + 8 * theirs;
+        for (bit, word) in self.0.iter_mut().enumerate() {
+            *word = *word & !(1 << square) | ((code >> bit & 1) as u64) << square;
+        }
+    }
+
+    /// What stands where, as bits of classes: they weigh 1, 2, 4 and 6.
+    #[must_use]
+    pub fn words(&self) -> &[u64; 4] {
+        &self.0
+    }
+
+    /// The squares that are not empty.
+    #[must_use]
+    pub fn occupied(&self) -> Bitboard {
+        Bitboard(self.0[0] | self.0[1] | self.0[2])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::Game;
+    use proptest::prelude::*;
+    use shakmaty::{CastlingMode, Position};
+
+    fn board() -> Board {
+        let fen = "r1bqk2r/pp2bppp/2n1pn2/3p4/3P4/2N2N2/PP2BPPP/R1BQK2R b KQkq - 0 9";
+        let game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
+        game.position().board().clone()
+    }
+
+    #[test]
+    fn a_board_is_its_pieces_from_either_side() {
+        let board = board();
+        for turn in Color::ALL {
+            let squares = Squares::of_board(&board, turn);
+            for square in shakmaty::Square::ALL {
+                let seen = if turn.is_white() {
+                    square
+                } else {
+                    square.flip_vertical()
+                };
+                let expected = match board.piece_at(square) {
+                    None => 0,
+                    Some(piece) => {
+                        let kind = Role::ALL
+                            .iter()
+                            .position(|&role| role == piece.role)
+                            .unwrap();
+                        1 + kind + if piece.color == turn { 0 } else { 6 }
+                    }
+                };
+                assert_eq!(squares.class(seen.into()), expected, "{square}");
+            }
+            let mut planes = [0; PLANES_PER_BOARD];
+            write_board(&mut planes, &board, turn);
+            assert_eq!(squares.planes(), planes[..PIECE_PLANES]);
+            assert_eq!(squares.reversed(), Squares::of_board(&board, !turn));
+            assert_eq!(squares.board(turn), board);
+            assert_eq!(squares.occupied().count(), board.occupied().count());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn squares_are_set_one_by_one(classes in proptest::collection::vec(0..13usize, 64)) {
+            let mut squares = Squares::of_board(&board(), Color::White);
+            let before = squares;
+            for (square, &class) in classes.iter().enumerate() {
+                squares.set(square, class);
+            }
+            for (square, &class) in classes.iter().enumerate() {
+                prop_assert_eq!(squares.class(square), class);
+                let differs = squares.difference(&before) >> square & 1 != 0;
+                prop_assert_eq!(differs, before.class(square) != class);
+                prop_assert_eq!(before.with(1 << square, &squares).class(square), class);
+            }
+            prop_assert_eq!(Squares::of_planes(&squares.planes()), squares);
+        }
+    }
+}

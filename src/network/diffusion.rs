@@ -1,0 +1,240 @@
+//! A denoiser of futures: discrete diffusion over the boards and moves of the next plies,
+//! from which the move to play is read off (after DiffuSearch, Ye et al. 2025).
+//!
+//! Variables are the board after each of the next H plies, 64 squares of 13 classes each as
+//! the side to move then sees them, and the moves between. Each may be unknown, or noise.
+//! An evaluation says of each what it may be, and of the present what every evaluator says.
+//! So the move to play is that of the present, once it has seen what is imagined.
+//!
+//! Two kinds of networks do this: a grid of boards and squares that is grown from a
+//! Chessformer, and a sequence of tokens as it was published.
+
+pub mod config;
+mod decode;
+mod futures;
+mod grid;
+mod sequence;
+#[cfg(test)]
+mod tests;
+
+pub use config::{
+    DenoiserKind, DiffusionConfig, DiffusionConfigError, FuturesKind, LONGEST_HORIZON, NoiseKind,
+};
+pub use decode::{Revealed, RevealedBoard, RevealedMove};
+pub use futures::{Futures, marks_of};
+
+use super::architecture::{Architecture, NotAnEvaluator};
+use super::evaluator::{self, Evaluator, Interface, Positions};
+use super::exported::ExportedProgram;
+use super::family::ArchitectureConfig;
+use super::outputs::{Output, OutputSet, Outputs};
+use super::parameters::{Parameter, Weights};
+use super::size::Size;
+use super::taps::Tap;
+use crate::encode::SQUARE_CLASSES;
+use futures::Constants;
+use grid::Grid;
+use sequence::Sequence;
+use tch::{Device, Kind, Tensor};
+
+/// The structure of a denoiser of futures.
+#[derive(Debug)]
+pub struct Diffusion {
+    config: DiffusionConfig,
+    parameters: Vec<Parameter>,
+    size: Size,
+    body: Body,
+    constants: Constants,
+}
+
+#[derive(Debug)]
+enum Body {
+    Grid(Box<Grid>),
+    Sequence(Box<Sequence>),
+}
+
+/// What a network makes of positions and their futures.
+#[derive(Debug)]
+pub struct Imagined {
+    /// Of the present.
+    pub present: Outputs,
+    /// Of the future; not with a horizon of 0.
+    pub future: Option<ImaginedFuture>,
+}
+
+/// The imagined future of B positions.
+#[derive(Debug)]
+pub struct ImaginedFuture {
+    /// Logits of the classes of squares, f32 [B, H, 64, 13], of boards as their movers see
+    /// them; see [`Diffusion::calibration`].
+    pub squares: Tensor,
+    /// Logits f32 [B, H − 1, 1858] of the moves played from all future boards but the last.
+    pub moves: Option<Tensor>,
+}
+
+impl Diffusion {
+    /// Builds the structure that `config` describes, for weights on `device`.
+    ///
+    /// # Errors
+    /// [`DiffusionConfigError`] if the sizes do not fit each other.
+    pub fn new(
+        config: &DiffusionConfig,
+        device: Device,
+    ) -> Result<Diffusion, DiffusionConfigError> {
+        config.check()?;
+        let (body, parameters, size) = match config.kind {
+            DenoiserKind::Grid => {
+                let (grid, parameters, size) = Grid::build(config, device)?;
+                (Body::Grid(Box::new(grid)), parameters, size)
+            }
+            DenoiserKind::Sequence => {
+                let (sequence, parameters, size) = Sequence::build(config);
+                (Body::Sequence(Box::new(sequence)), parameters, size)
+            }
+        };
+        Ok(Diffusion {
+            config: config.clone(),
+            parameters,
+            size,
+            body,
+            constants: Constants::new(config.horizon, config.noise, device),
+        })
+    }
+
+    /// What it was built from.
+    #[must_use]
+    pub fn model(&self) -> &DiffusionConfig {
+        &self.config
+    }
+
+    /// Futures of which nothing is known, of positions by their rows i64 [B, 104 + scalars].
+    #[must_use]
+    pub fn unknown(&self, rows: &Tensor) -> Futures {
+        self.constants.unknown(rows, self.config.horizon)
+    }
+
+    /// What is added to logits of squares so that they are those of the data, of positions
+    /// by their rows, f32 [B, plies, 64, 13]: training weighs squares that change more.
+    pub fn calibration(&self, rows: &Tensor, plies: i64) -> Tensor {
+        let classes = self.constants.present_classes(rows, plies);
+        let stays = classes.one_hot(SQUARE_CLASSES as i64).to_kind(Kind::Float);
+        stays * (self.config.changed as f64).ln()
+    }
+
+    /// One step of denoising: what is to be made of positions, by their rows i64
+    /// [B, 104 + scalars], when so much of their futures is known. Of the outputs those
+    /// that are `wanted`. The futures may have fewer plies than the horizon.
+    #[must_use]
+    pub fn imagine(
+        &self,
+        weights: &Weights,
+        rows: &Tensor,
+        futures: &Futures,
+        wanted: OutputSet,
+    ) -> Imagined {
+        match &self.body {
+            Body::Grid(grid) => grid.imagine(weights, &self.constants, rows, futures, wanted),
+            Body::Sequence(sequence) => {
+                let present = Positions::Rows(rows);
+                sequence.imagine(weights, &self.constants, present, futures)
+            }
+        }
+    }
+}
+
+impl Architecture for Diffusion {
+    fn config(&self) -> ArchitectureConfig {
+        ArchitectureConfig::Diffusion {
+            model: self.config.clone(),
+        }
+    }
+
+    fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    fn buffers(&self) -> Vec<(String, Tensor)> {
+        let mut buffers = match &self.body {
+            Body::Grid(grid) if !grid.has_imagination() => return grid.buffers(),
+            Body::Grid(grid) => grid.buffers(),
+            Body::Sequence(_) => Vec::new(),
+        };
+        buffers.extend(self.constants.buffers());
+        buffers
+    }
+
+    /// That of a step: of the present and all future boards.
+    fn size(&self) -> Size {
+        self.size
+    }
+
+    fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
+        Ok(self)
+    }
+
+    fn exported(&self) -> ExportedProgram<'_> {
+        evaluator::exported(self)
+    }
+}
+
+/// What it evaluates is the present when nothing is known of the future: a single step.
+impl Evaluator for Diffusion {
+    fn interface(&self) -> Interface {
+        match &self.body {
+            Body::Grid(grid) => grid.trunk.interface(),
+            Body::Sequence(_) => Sequence::interface(),
+        }
+    }
+
+    fn has(&self, output: Output) -> bool {
+        match &self.body {
+            Body::Grid(grid) => grid.trunk.has(output),
+            Body::Sequence(_) => Sequence::interface().outputs.contains(&output),
+        }
+    }
+
+    /// Nothing inside is tapped: there are several boards.
+    fn forward(
+        &self,
+        weights: &Weights,
+        positions: Positions,
+        wanted: OutputSet,
+        _tap: &Tap,
+    ) -> Outputs {
+        let horizon = self.config.horizon;
+        match (&self.body, positions) {
+            (_, Positions::Rows(rows)) => {
+                let futures = self.unknown(rows);
+                self.imagine(weights, rows, &futures, wanted).present
+            }
+            (Body::Grid(grid), Positions::Planes(planes)) => {
+                grid.of_planes(weights, &self.constants, planes, horizon, wanted)
+            }
+            (Body::Sequence(sequence), Positions::Planes(planes)) => {
+                let futures = self.constants.futures_of_planes(planes, horizon);
+                let imagined = sequence.imagine(weights, &self.constants, positions, &futures);
+                imagined.present
+            }
+        }
+    }
+
+    fn read(
+        &self,
+        weights: &Weights,
+        tokens: &Tensor,
+        positions: Positions,
+        wanted: OutputSet,
+    ) -> Outputs {
+        match &self.body {
+            Body::Grid(grid) => grid.trunk.read(weights, tokens, positions, wanted),
+            Body::Sequence(sequence) => sequence.read(weights, tokens),
+        }
+    }
+
+    fn without_head(&self, weights: &Weights, layer: usize, head: usize) -> Option<Weights> {
+        match &self.body {
+            Body::Grid(grid) => grid.trunk.without_head(weights, layer, head),
+            Body::Sequence(_) => None,
+        }
+    }
+}

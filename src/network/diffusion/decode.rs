@@ -1,0 +1,278 @@
+//! Decoding: futures are revealed step by step, and the present is read off them last.
+//!
+//! A step evaluates what is known so far. Then all squares and moves are revealed of which
+//! the network is sure, and an even part of the others: those by whose likeliest class the
+//! next one is left furthest behind (Kim et al. 2025). So the last step knows a whole
+//! future; the move to play is held until then.
+
+use super::Diffusion;
+use super::config::NoiseKind;
+use super::futures::{self, Futures, marks_of};
+use crate::encode::Squares;
+use crate::network::outputs::{OutputSet, Outputs};
+use crate::network::parameters::Weights;
+use crate::nn::{Decoding, Foreseen, RevealOrder};
+use tch::{Device, Kind, Tensor};
+
+/// Lead of the likeliest class from which on a variable is revealed at once.
+const SURE: f32 = 0.9;
+
+/// What is known of a position's future on the way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Revealed {
+    /// By ply: the board, as its mover sees it.
+    pub boards: Vec<RevealedBoard>,
+    /// The moves behind the first.
+    pub moves: Vec<RevealedMove>,
+}
+
+/// A future board of which some squares are known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RevealedBoard {
+    /// The likeliest class of each square; of known ones what was revealed.
+    pub squares: Squares,
+    /// Squares that are not known.
+    pub unknown: u64,
+    /// How likely the network found the classes, square by square.
+    pub probabilities: [f32; 64],
+}
+
+/// A future move.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RevealedMove {
+    /// The likeliest policy index, or what was revealed.
+    pub played: u16,
+    /// How likely the network found it.
+    pub probability: f32,
+    /// Whether it is known.
+    pub is_known: bool,
+}
+
+impl Revealed {
+    fn unknown(horizon: usize) -> Revealed {
+        let board = RevealedBoard {
+            squares: Squares::default(),
+            unknown: u64::MAX,
+            probabilities: [0.0; 64],
+        };
+        let played = RevealedMove {
+            played: 0,
+            probability: 0.0,
+            is_known: false,
+        };
+        Revealed {
+            boards: vec![board; horizon],
+            moves: vec![played; horizon.saturating_sub(1)],
+        }
+    }
+
+    /// Share of what is imagined that is not known.
+    fn unknown_share(&self, has_states: bool) -> f32 {
+        match has_states {
+            true => {
+                let unknown: u32 = self.boards.iter().map(|it| it.unknown.count_ones()).sum();
+                unknown as f32 / (64 * self.boards.len().max(1)) as f32
+            }
+            false => {
+                let unknown = self.moves.iter().filter(|it| !it.is_known).count();
+                unknown as f32 / self.moves.len().max(1) as f32
+            }
+        }
+    }
+
+    fn foreseen(self) -> Foreseen {
+        let boards = self.boards.into_iter().map(|board| board.squares);
+        let moves = self.moves.into_iter().map(|it| (it.played, it.probability));
+        Foreseen {
+            boards: boards.collect(),
+            moves: moves.collect(),
+        }
+    }
+}
+
+/// A variable of a future.
+#[derive(Clone, Copy, Debug)]
+enum Variable {
+    Square { ply: usize, square: usize },
+    Move(usize),
+}
+
+/// What the network says of the futures of B positions, on the CPU: of the squares
+/// [B, H, 64] and the moves [B, H − 1] the two likeliest classes.
+struct Reading {
+    squares: Likeliest,
+    moves: Likeliest,
+}
+
+#[derive(Default)]
+struct Likeliest {
+    classes: Vec<i64>,
+    /// Two each.
+    probabilities: Vec<f32>,
+}
+
+impl Likeliest {
+    fn of(logits: &Tensor) -> Likeliest {
+        let (probabilities, classes) = logits.softmax(-1, Kind::Float).topk(2, -1, true, true);
+        let flat = |tensor: &Tensor| tensor.to_device(Device::Cpu).reshape([-1]);
+        Likeliest {
+            classes: Vec::try_from(flat(&classes.select(-1, 0))).expect("a vector of classes"),
+            probabilities: Vec::try_from(flat(&probabilities)).expect("a vector of floats"),
+        }
+    }
+
+    /// The likeliest class of a variable, its probability, and its score in an order.
+    fn read(&self, place: usize, order: RevealOrder) -> (usize, f32, f32) {
+        let [first, second] = [0, 1].map(|rank| self.probabilities[2 * place + rank]);
+        let score = match order {
+            RevealOrder::Margin => first - second,
+            RevealOrder::Probability => first,
+        };
+        (self.classes[place] as usize, first, score)
+    }
+}
+
+impl Diffusion {
+    /// The `wanted` outputs of positions, by their rows i64 [B, 104 + scalars], and what is
+    /// foreseen of each. `seen` is shown what is known after each step, counted from 1.
+    pub fn decode(
+        &self,
+        weights: &Weights,
+        rows: &Tensor,
+        decoding: Decoding,
+        wanted: OutputSet,
+        mut seen: impl FnMut(usize, &[Revealed]),
+    ) -> (Outputs, Vec<Foreseen>) {
+        let count = rows.size()[0] as usize;
+        let most = self.config.horizon as usize;
+        let horizon = match decoding.horizon {
+            0 => most,
+            asked => asked.min(most),
+        };
+        let mut states = vec![Revealed::unknown(horizon); count];
+        let presents = presents(rows);
+        let calibration = (horizon > 0).then(|| self.calibration(rows, horizon as i64));
+        let steps = decoding.steps.max(1);
+        let mut step = 1;
+        loop {
+            let is_last = step >= steps || horizon == 0;
+            let wanted = if is_last {
+                wanted
+            } else {
+                OutputSet::default()
+            };
+            let futures = self.known(&states, &presents, rows.device());
+            let imagined = self.imagine(weights, rows, &futures, wanted);
+            if let (Some(future), Some(calibration)) = (&imagined.future, &calibration) {
+                let reading = Reading {
+                    squares: Likeliest::of(&(&future.squares + calibration)),
+                    moves: future.moves.as_ref().map(Likeliest::of).unwrap_or_default(),
+                };
+                let left = steps.saturating_sub(step);
+                self.reveal(&mut states, &reading, left, decoding.order);
+            }
+            seen(step, &states);
+            if is_last {
+                let foreseen = states.into_iter().map(Revealed::foreseen);
+                return (imagined.present, foreseen.collect());
+            }
+            step += 1;
+        }
+    }
+
+    /// What is known, as the network reads it.
+    fn known(&self, states: &[Revealed], presents: &[Squares], device: Device) -> Futures {
+        let has_states = self.config.futures.has_states();
+        let is_marked = self.config.noise == NoiseKind::Absorbing;
+        let (mut pieces, mut marks, mut noise) = (Vec::new(), Vec::new(), Vec::new());
+        let words = |words: &[u64]| -> Vec<i64> { words.iter().map(|&it| it as i64).collect() };
+        for (state, present) in states.iter().zip(presents) {
+            let seen = [*present, present.reversed()];
+            let played = |ply: usize| {
+                let played = ply.checked_sub(1).and_then(|it| state.moves.get(it));
+                played.filter(|it| it.is_known).map(|it| it.played)
+            };
+            marks.extend(words(&marks_of(0, None)));
+            for (ply, board) in (1..).zip(&state.boards) {
+                let unknown = match self.config.noise {
+                    NoiseKind::Absorbing => seen[ply % 2],
+                    NoiseKind::Uniform => futures::random_board(ply as i64),
+                };
+                pieces.extend(words(&board.squares.with(board.unknown, &unknown).planes()));
+                let masked = if is_marked { board.unknown } else { 0 };
+                marks.extend(words(&marks_of(masked, played(ply))));
+            }
+            noise.push(state.unknown_share(has_states));
+        }
+        let count = states.len() as i64;
+        let on_device = |words: &[i64], width: i64| {
+            let words = Tensor::from_slice(words).view([count, -1, width]);
+            words.to_device(device)
+        };
+        let horizon = states.first().map_or(0, |state| state.boards.len()) as i64;
+        Futures {
+            pieces: match horizon {
+                0 => Tensor::zeros([count, 0, futures::PIECES], (Kind::Int64, device)),
+                _ => on_device(&pieces, futures::PIECES),
+            },
+            marks: on_device(&marks, futures::MARKS),
+            noise: Tensor::from_slice(&noise).to_device(device),
+        }
+    }
+
+    /// Reveals what is to be known after a step; `left` more will follow.
+    fn reveal(&self, states: &mut [Revealed], reading: &Reading, left: usize, order: RevealOrder) {
+        let kind = self.config.futures;
+        for (position, state) in states.iter_mut().enumerate() {
+            let mut open: Vec<(f32, Variable)> = Vec::new();
+            let horizon = state.boards.len();
+            for (ply, board) in state.boards.iter_mut().enumerate() {
+                for square in (0..64).filter(|square| board.unknown >> square & 1 != 0) {
+                    let place = (position * horizon + ply) * 64 + square;
+                    let (class, probability, score) = reading.squares.read(place, order);
+                    board.squares.set(square, class);
+                    board.probabilities[square] = probability;
+                    if kind.has_states() {
+                        open.push((score, Variable::Square { ply, square }));
+                    }
+                }
+            }
+            let moves = state.moves.len();
+            for (number, played) in state.moves.iter_mut().enumerate() {
+                if played.is_known {
+                    continue;
+                }
+                let place = position * moves + number;
+                let (class, probability, score) = reading.moves.read(place, order);
+                (played.played, played.probability) = (class as u16, probability);
+                if kind.has_moves() {
+                    open.push((score, Variable::Move(number)));
+                }
+            }
+            if left == 0 {
+                continue;
+            }
+            open.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+            let sure = open.partition_point(|&(score, _)| score >= SURE);
+            let part = (open.len() - sure).div_ceil(left);
+            for &(_, variable) in &open[..sure + part] {
+                match variable {
+                    Variable::Square { ply, square } => {
+                        state.boards[ply].unknown &= !(1 << square);
+                    }
+                    Variable::Move(number) => state.moves[number].is_known = true,
+                }
+            }
+        }
+    }
+}
+
+/// The present boards of rows.
+fn presents(rows: &Tensor) -> Vec<Squares> {
+    let words = rows.narrow(1, 0, futures::PIECES).to_device(Device::Cpu);
+    let words: Vec<i64> = Vec::try_from(words.reshape([-1])).expect("a vector of words");
+    let boards = words.chunks(futures::PIECES as usize);
+    boards
+        .map(|words| Squares::of_planes(bytemuck::cast_slice(words)))
+        .collect()
+}

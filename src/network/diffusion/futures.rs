@@ -1,0 +1,290 @@
+//! What a denoiser is told of futures, as tensors.
+
+use super::config::NoiseKind;
+use crate::encode::{BOARDS, HISTORY, Squares};
+use crate::network::bitboards;
+use crate::network::blocks::{MOVE_MARKS, move_marks};
+use tch::{Device, Kind, Tensor};
+
+/// Planes of the pieces of a board.
+pub(super) const PIECES: i64 = 12;
+/// Bitboards that say what is known of a board besides its pieces: the squares that are
+/// masked, then the marks of the move that is played from it.
+pub(super) const MARKS: i64 = 1 + MOVE_MARKS as i64;
+/// Castling rights of a row, the side to move and the plies of the 50-move rule.
+const SCALARS: i64 = 6;
+/// Castling rights of a row.
+const RIGHTS: i64 = 4;
+
+/// What is known of the futures of B positions. There are T = 1 + H boards: the present
+/// one, then that after each ply, each as its own mover sees it.
+#[derive(Debug)]
+pub struct Futures {
+    /// Bitboards i64 [B, H, 12] of the pieces on the future boards: ours, theirs. On
+    /// squares that are masked, those of the present.
+    pub pieces: Tensor,
+    /// Bitboards i64 [B, T, 6]: see [`marks_of`].
+    pub marks: Tensor,
+    /// Share of what is unknown, f32 `[B]`.
+    pub noise: Tensor,
+}
+
+/// What is known of a board besides its pieces, as bitboards: the squares that are masked,
+/// then the move that is played from it, where that is known, by its policy index.
+#[must_use]
+pub fn marks_of(masked: u64, played: Option<u16>) -> [u64; MARKS as usize] {
+    let mut marks = [masked; MARKS as usize];
+    marks[1..].copy_from_slice(&played.map_or([0; MOVE_MARKS], move_marks));
+    marks
+}
+
+/// The tensors from which rows of future boards are made; no parameters.
+#[derive(Debug)]
+pub(super) struct Constants {
+    /// u8 0…7.
+    pub shifts: Tensor,
+    /// i64 [12]: theirs, then ours.
+    pub other_side: Tensor,
+    /// i64 [4]: the rights of the other side, then ours.
+    pub other_rights: Tensor,
+    /// Bitboards i64 [1, H, 12] that stand for unknown boards, if those of the present do
+    /// not.
+    pub unknown: Option<Tensor>,
+}
+
+impl Constants {
+    pub fn new(horizon: i64, noise: NoiseKind, device: Device) -> Constants {
+        let half =
+            |count: i64| -> Vec<i64> { (0..count).map(|it| (it + count / 2) % count).collect() };
+        let is_random = noise == NoiseKind::Uniform && horizon > 0;
+        let unknown = is_random.then(|| {
+            let boards = (1..=horizon).flat_map(|ply| random_board(ply).planes());
+            let boards: Vec<i64> = boards.map(|plane| plane as i64).collect();
+            Tensor::from_slice(&boards)
+                .view([1, horizon, PIECES])
+                .to_device(device)
+        });
+        Constants {
+            shifts: bitboards::shifts().to_device(device),
+            other_side: Tensor::from_slice(&half(PIECES)).to_device(device),
+            other_rights: Tensor::from_slice(&half(RIGHTS)).to_device(device),
+            unknown,
+        }
+    }
+
+    /// Futures of which nothing is known, of positions by their rows.
+    pub fn unknown(&self, rows: &Tensor, horizon: i64) -> Futures {
+        let present = rows.narrow(1, 0, PIECES);
+        let turned = bitboards::reversed(&present, &self.shifts).index_select(1, &self.other_side);
+        let boards = (1..=horizon).map(|ply| match ply % 2 {
+            1 => &turned,
+            _ => &present,
+        });
+        let boards: Vec<&Tensor> = boards.collect();
+        let copies = match boards[..] {
+            [] => present.unsqueeze(1).narrow(1, 0, 0),
+            _ => Tensor::stack(&boards, 1),
+        };
+        let pieces = match &self.unknown {
+            Some(unknown) => copies.zeros_like() + unknown,
+            None => copies,
+        };
+        let (marks, noise) = self.unknown_marks(&present.narrow(1, 0, 1), horizon);
+        Futures {
+            pieces,
+            marks,
+            noise,
+        }
+    }
+
+    /// The classes of the present's squares as the movers of so many plies see them, i64
+    /// [B, plies, 64].
+    pub fn present_classes(&self, rows: &Tensor, plies: i64) -> Tensor {
+        let present = rows.narrow(1, 0, PIECES);
+        let turned = bitboards::reversed(&present, &self.shifts).index_select(1, &self.other_side);
+        let like = Tensor::zeros([1], (Kind::Float, rows.device()));
+        let numbers = Tensor::arange_start(1, 1 + PIECES, (Kind::Float, rows.device()));
+        let [present, turned] = [present, turned].map(|words| {
+            let squares = bitboards::squares(&words, &self.shifts, &like);
+            squares.matmul(&numbers).to_kind(Kind::Int64)
+        });
+        let boards = (1..=plies).map(|ply| if ply % 2 == 1 { &turned } else { &present });
+        Tensor::stack(&boards.collect::<Vec<_>>(), 1)
+    }
+
+    /// Marks and noise where nothing is known, of B positions; `words` is i64 [B, 1].
+    pub fn unknown_marks(&self, words: &Tensor, horizon: i64) -> (Tensor, Tensor) {
+        let none = words.zeros_like();
+        let masked = match &self.unknown {
+            Some(_) => none.shallow_clone(),
+            None => &none - 1,
+        };
+        let row = |first: &Tensor| {
+            let others = [&none; MOVE_MARKS];
+            let parts: Vec<&Tensor> = std::iter::once(first).chain(others).collect();
+            Tensor::cat(&parts, 1)
+        };
+        let (of_present, of_future) = (row(&none), row(&masked));
+        let marks = (0..=horizon).map(|ply| match ply {
+            0 => &of_present,
+            _ => &of_future,
+        });
+        let marks = Tensor::stack(&marks.collect::<Vec<_>>(), 1);
+        (marks, none.squeeze_dim(1).to_kind(Kind::Float) + 1.0)
+    }
+
+    /// The same marks of squares, [B, T, 64, 6] in the type of positions as planes
+    /// [B, 112, 8, 8]; no bitboards are looked at, which ONNX cannot.
+    pub fn unknown_squares(&self, planes: &[Tensor], horizon: i64) -> (Tensor, Tensor) {
+        let none = planes[0].narrow(1, 0, 1).zeros_like();
+        let none = none.flatten(2, 3).transpose(1, 2);
+        let masked = match &self.unknown {
+            Some(_) => none.shallow_clone(),
+            None => &none + 1.0,
+        };
+        let marks = (0..=horizon).map(|ply| {
+            let first = if ply == 0 { &none } else { &masked };
+            let others = [&none; MOVE_MARKS];
+            let parts: Vec<&Tensor> = std::iter::once(first).chain(others).collect();
+            Tensor::cat(&parts, 2)
+        });
+        let marks = Tensor::stack(&marks.collect::<Vec<_>>(), 1);
+        (marks, none.select(2, 0).select(1, 0) + 1.0)
+    }
+
+    /// Futures of which nothing is known, of positions as planes, for networks that do not
+    /// look at what stands on unknown squares.
+    pub fn futures_of_planes(&self, planes: &[Tensor], horizon: i64) -> Futures {
+        let first = planes[0].narrow(1, 0, 1).flatten(1, 3).narrow(1, 0, 1);
+        let (marks, noise) = self.unknown_marks(&first.to_kind(Kind::Int64), horizon);
+        // Of as many zeros as there are pieces' bitboards.
+        let zeros = marks.narrow(1, 0, horizon).zeros_like();
+        let pieces = Tensor::cat(&[&zeros, &zeros], 2);
+        Futures {
+            pieces: match &self.unknown {
+                Some(unknown) => pieces + unknown,
+                None => pieces,
+            },
+            marks,
+            noise,
+        }
+    }
+
+    /// The tensors by name.
+    pub fn buffers(&self) -> Vec<(String, Tensor)> {
+        let named = [
+            ("board_shifts", Some(&self.shifts)),
+            ("other_side", Some(&self.other_side)),
+            ("other_rights", Some(&self.other_rights)),
+            ("unknown_boards", self.unknown.as_ref()),
+        ];
+        let named = named.into_iter();
+        let named = named.filter_map(|(name, it)| Some((name.to_owned(), it?.shallow_clone())));
+        named.collect()
+    }
+
+    /// Rows i64 [B · T, words] of all boards. Future ones are those of games that begin
+    /// there, with the present's castling rights and plies of the 50-move rule.
+    pub fn rows(&self, present: &Tensor, pieces: &Tensor, words: i64) -> Tensor {
+        let horizon = pieces.size()[1];
+        let boards = BOARDS as i64;
+        let present = present.narrow(1, 0, words);
+        let scalars = present.narrow(1, boards, SCALARS);
+        let rights = bitboards::reversed(&scalars.narrow(1, 0, RIGHTS), &self.shifts);
+        let turn = scalars.narrow(1, RIGHTS, 1);
+        let turned = [
+            rights.index_select(1, &self.other_rights),
+            1 - turn,
+            scalars.narrow(1, RIGHTS + 1, 1),
+        ];
+        let turned = Tensor::cat(&turned, 1);
+        let scalars = (1..=horizon).map(|ply| match ply % 2 {
+            1 => &turned,
+            _ => &scalars,
+        });
+        let scalars = Tensor::stack(&scalars.collect::<Vec<_>>(), 1);
+        // No repetitions are known.
+        let board = Tensor::cat(&[pieces, &pieces.narrow(2, 0, 1).zeros_like()], 2);
+        let history = Tensor::cat(&[&board; HISTORY], 2);
+        let mut parts = vec![history, scalars];
+        let others = words - boards - SCALARS;
+        if others > 0 {
+            parts.push(parts[0].narrow(2, 0, others).zeros_like());
+        }
+        let futures = Tensor::cat(&parts, 2);
+        Tensor::cat(&[present.unsqueeze(1), futures], 1).view([-1, words])
+    }
+}
+
+/// Planes of a row's history, of the repetition marks too.
+const HISTORY_PLANES: i64 = BOARDS as i64;
+
+impl Constants {
+    /// What [`Constants::rows`] does, of positions as planes f32 [B, 112, 8, 8] and maybe
+    /// ratings f32 `[B]`, where nothing is known of the futures.
+    pub fn planes(&self, present: &[Tensor], horizon: i64) -> Vec<Tensor> {
+        let planes = &present[0];
+        let pieces = planes.narrow(1, 0, PIECES);
+        let turned = pieces.flip([2]).index_select(1, &self.other_side);
+        let none = planes.narrow(1, 0, 1).zeros_like();
+        let rights = planes.narrow(1, HISTORY_PLANES, RIGHTS);
+        let other_rights = rights.index_select(1, &self.other_rights);
+        let turn = planes.narrow(1, HISTORY_PLANES + RIGHTS, 1);
+        let after_turn = HISTORY_PLANES + RIGHTS + 1;
+        let rest = planes.narrow(1, after_turn, planes.size()[1] - after_turn);
+        let boards = (1..=horizon).map(|ply| {
+            let (copy, rights, turn) = match ply % 2 {
+                1 => (&turned, &other_rights, 1.0 - &turn),
+                _ => (&pieces, &rights, turn.shallow_clone()),
+            };
+            let board = match &self.unknown {
+                Some(unknown) => {
+                    let words = unknown.select(1, ply - 1);
+                    let squares = bitboards::squares(&words, &self.shifts, planes);
+                    copy.zeros_like() + squares.transpose(1, 2).unflatten(2, [8, 8])
+                }
+                None => copy.shallow_clone(),
+            };
+            let board = Tensor::cat(&[&board, &none], 1);
+            let history = Tensor::cat(&[&board; HISTORY], 1);
+            Tensor::cat(&[&history, rights, &turn, &rest], 1)
+        });
+        let boards: Vec<Tensor> = std::iter::once(planes.shallow_clone())
+            .chain(boards)
+            .collect();
+        let ratings = present[1..].iter().map(|rating| {
+            let unknown = rating.zeros_like();
+            let of_boards = (0..=horizon).map(|ply| if ply == 0 { rating } else { &unknown });
+            Tensor::stack(&of_boards.collect::<Vec<_>>(), 1).flatten(0, 1)
+        });
+        let planes = Tensor::stack(&boards, 1).flatten(0, 1);
+        std::iter::once(planes).chain(ratings).collect()
+    }
+}
+
+/// A board of classes drawn by an unchanging draw.
+pub(super) fn random_board(ply: i64) -> Squares {
+    use rand::{Rng, SeedableRng};
+    let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(ply as u64);
+    let mut squares = Squares::default();
+    for square in 0..64 {
+        squares.set(
+            square,
+            random.random_range(0..crate::encode::SQUARE_CLASSES),
+        );
+    }
+    squares
+}
+
+impl Futures {
+    /// Those of `count` positions from `start` on.
+    #[must_use]
+    pub fn narrow(&self, start: i64, count: i64) -> Futures {
+        let part = |tensor: &Tensor| tensor.narrow(0, start, count);
+        Futures {
+            pieces: part(&self.pieces),
+            marks: part(&self.marks),
+            noise: part(&self.noise),
+        }
+    }
+}

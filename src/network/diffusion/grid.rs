@@ -1,0 +1,305 @@
+//! The space–time denoiser: boards go through a Chessformer, and squares attend to
+//! themselves on other boards.
+//!
+//! The present and the future boards all go through the layers of one Chessformer, each as
+//! its own mover sees it, which is how that network knows boards. Before each layer a
+//! square attends to the same square of the other boards. A square that is unknown shows
+//! what stands there now, with a mark that says so. A known move marks the squares it goes
+//! from and to; an unknown one is read off its board by the Chessformer's policy head.
+//!
+//! All that the Chessformer lacks starts as nothing: grown from it, the network begins by
+//! playing as it.
+
+use super::config::DiffusionConfig;
+use super::futures::{Constants, Futures, MARKS};
+use super::{Imagined, ImaginedFuture};
+use crate::encode::{BOARDS, SQUARE_CLASSES};
+use crate::network::Architecture;
+use crate::network::bitboards;
+use crate::network::blocks::{AdaLnZero, TimeAttention};
+use crate::network::chessformer::{Chessformer, ConfigError};
+use crate::network::evaluator::{Evaluator, Positions};
+use crate::network::layers::Linear;
+use crate::network::outputs::{OutputSet, Outputs};
+use crate::network::parameters::{Builder, Dense, Initial, Parameter, Slot, Weights};
+use crate::network::size::{Part, Size};
+use crate::network::taps::Tap;
+use tch::{Device, Kind, Tensor};
+
+/// Width of what layers are told of the noise and of a board's ply.
+const CONDITION: i64 = 128;
+/// Waves in which the share of what is unknown is told.
+const WAVES: i64 = 32;
+/// The fastest wave's angle at full noise.
+const FASTEST: f64 = 1000.0;
+/// Standard deviation of the vectors of plies at the start.
+const PLY_DEVIATION: f64 = 0.5;
+
+/// A Chessformer, and what it lacks for imagination; nothing with a horizon of 0.
+#[derive(Debug)]
+pub(super) struct Grid {
+    pub trunk: Chessformer,
+    imagination: Option<Imagination>,
+}
+
+/// What the trunk lacks.
+#[derive(Debug)]
+struct Imagination {
+    /// [width, 6]: what marks add to the tokens of their squares.
+    marks: Slot,
+    /// [T, width]: what a board's ply adds to its tokens.
+    ply: Slot,
+    noise: Linear,
+    /// [T, CONDITION]
+    condition: Slot,
+    /// Before each of the trunk's layers.
+    time: Vec<TimeLayer>,
+    /// Classes of squares.
+    squares: Linear,
+    /// Speeds of the waves, f32 `[WAVES]`.
+    waves: Tensor,
+}
+
+#[derive(Debug)]
+struct TimeLayer {
+    norm: AdaLnZero,
+    attention: TimeAttention,
+}
+
+impl Grid {
+    /// With its parameters and size.
+    pub fn build(
+        config: &DiffusionConfig,
+        device: Device,
+    ) -> Result<(Grid, Vec<Parameter>, Size), ConfigError> {
+        let trunk = Chessformer::new(&config.trunk, device)?;
+        let boards = 1 + config.horizon;
+        let size = trunk.size();
+        let size = Size {
+            macs: boards * size.macs,
+            macs_total: boards * size.macs_total,
+            ..size
+        };
+        let mut builder = Builder::after(trunk.parameters(), size);
+        let imagination = (config.horizon > 0).then(|| {
+            builder.scope("imagination", |builder| {
+                Imagination::build(builder, config, device)
+            })
+        });
+        let (parameters, size) = builder.finish();
+        Ok((Grid { trunk, imagination }, parameters, size))
+    }
+
+    /// As [`super::Diffusion::imagine`].
+    pub fn imagine(
+        &self,
+        weights: &Weights,
+        constants: &Constants,
+        rows: &Tensor,
+        futures: &Futures,
+        wanted: OutputSet,
+    ) -> Imagined {
+        let horizon = futures.pieces.size()[1];
+        let parts = self.imagination.as_ref().filter(|_| horizon > 0);
+        let Some(parts) = parts else {
+            let positions = Positions::Rows(rows);
+            return Imagined {
+                present: self
+                    .trunk
+                    .forward(weights, positions, wanted, &Tap::default()),
+                future: None,
+            };
+        };
+        let words = (BOARDS + self.trunk.interface().scalars.len()) as i64;
+        let boards = constants.rows(rows, &futures.pieces, words);
+        let boards = Positions::Rows(&boards);
+        let like = &weights.tensors()[0];
+        let marks = bitboards::squares(&futures.marks.flatten(0, 1), &constants.shifts, like);
+        let marks = marks.unflatten(0, [-1, 1 + horizon]);
+        let x = self.denoise(parts, weights, boards, &marks, &futures.noise);
+        let present = self.present(weights, &x, Positions::Rows(rows), wanted);
+        let squares = parts.squares.forward(weights, &x.narrow(1, 1, horizon));
+        let moves = (horizon > 1).then(|| {
+            let x = x.narrow(1, 1, horizon - 1).flatten(0, 1);
+            let logits = self.trunk.moves(weights, &x);
+            logits.unflatten(0, [-1, horizon - 1])
+        });
+        let future = Some(ImaginedFuture {
+            squares: squares.to_kind(Kind::Float),
+            moves,
+        });
+        Imagined { present, future }
+    }
+
+    /// The wanted outputs of positions as planes whose future is unknown.
+    pub fn of_planes(
+        &self,
+        weights: &Weights,
+        constants: &Constants,
+        planes: &[Tensor],
+        horizon: i64,
+        wanted: OutputSet,
+    ) -> Outputs {
+        let positions = Positions::Planes(planes);
+        let Some(parts) = &self.imagination else {
+            return self
+                .trunk
+                .forward(weights, positions, wanted, &Tap::default());
+        };
+        let (marks, noise) = constants.unknown_squares(planes, horizon);
+        let boards = constants.planes(planes, horizon);
+        let boards = Positions::Planes(&boards);
+        let x = self.denoise(parts, weights, boards, &marks, &noise);
+        self.present(weights, &x, positions, wanted)
+    }
+
+    /// Tokens [B, T, 64, width] after the last layer, of all boards, with the marks
+    /// [B, T, 64, 6] of their squares and noise as in [`Futures`].
+    fn denoise(
+        &self,
+        parts: &Imagination,
+        weights: &Weights,
+        boards: Positions,
+        marks: &Tensor,
+        noise: &Tensor,
+    ) -> Tensor {
+        let tap = Tap::default();
+        let (x, attacks) = self.trunk.embedded(weights, boards, &tap);
+        let board = self.trunk.board(attacks.as_ref());
+        let mut x = parts.marked(weights, x, marks);
+        let condition = parts.condition(weights, noise, marks.size()[1]);
+        let layers = self.trunk.layers().iter();
+        for (layer, time) in layers.zip(&parts.time) {
+            x = parts.look_around(weights, time, &x, &condition);
+            x = layer.forward(weights, &x, board, &tap);
+        }
+        x.unflatten(0, [-1, marks.size()[1]])
+    }
+
+    /// What is read off the present board of tokens [B, T, 64, width].
+    fn present(
+        &self,
+        weights: &Weights,
+        x: &Tensor,
+        positions: Positions,
+        wanted: OutputSet,
+    ) -> Outputs {
+        let x = x.select(1, 0);
+        // Kernels with packed weights read their input as it lies in memory.
+        let x = if weights.are_packed() {
+            x.contiguous()
+        } else {
+            x
+        };
+        self.trunk.read(weights, &x, positions, wanted)
+    }
+
+    /// The tensors besides the parameters that it reads, but for those shared with others.
+    pub fn buffers(&self) -> Vec<(String, Tensor)> {
+        let mut buffers = self.trunk.buffers();
+        let waves = self.imagination.iter().map(|parts| &parts.waves);
+        buffers.extend(waves.map(|waves| ("noise_waves".to_owned(), waves.shallow_clone())));
+        buffers
+    }
+
+    /// Whether it imagines anything.
+    pub fn has_imagination(&self) -> bool {
+        self.imagination.is_some()
+    }
+}
+
+impl Imagination {
+    fn build(builder: &mut Builder, config: &DiffusionConfig, device: Device) -> Imagination {
+        let boards = 1 + config.horizon;
+        let width = config.trunk.width;
+        let marks = builder.add("marks", &[width, MARKS], Initial::Zeros);
+        let ply = builder.add("ply", &[boards, width], Initial::Zeros);
+        let noise = Dense::per_board(2 * WAVES, CONDITION);
+        let noise = builder.linear("noise", noise, Part::Other);
+        let deviation = Initial::Normal(PLY_DEVIATION);
+        let condition = builder.add("condition", &[boards, CONDITION], deviation);
+        let time = (0..config.trunk.layers).map(|number| {
+            builder.scope(format!("time.{number}"), |builder| {
+                builder.hidden(|builder| TimeLayer {
+                    norm: AdaLnZero::build(builder, width, CONDITION),
+                    attention: TimeAttention::build(builder, width, config.trunk.heads, boards),
+                })
+            })
+        });
+        let time = time.collect();
+        let dense = Dense {
+            rows: 64 * config.horizon,
+            ..Dense::per_token(width, SQUARE_CLASSES as i64)
+        };
+        let squares = builder.linear("squares", dense, Part::Other);
+        let waves = Tensor::arange(WAVES, (Kind::Float, device));
+        let waves = (waves * (FASTEST.ln() / (WAVES - 1) as f64)).exp();
+        Imagination {
+            marks,
+            ply,
+            noise,
+            condition,
+            time,
+            squares,
+            waves,
+        }
+    }
+
+    /// Tokens [B · T, 64, width] with what is known of their boards besides the pieces.
+    fn marked(&self, weights: &Weights, x: Tensor, marks: &Tensor) -> Tensor {
+        let boards = marks.size()[1];
+        let marks = marks.matmul(&weights[self.marks].transpose(0, 1));
+        let ply = weights[self.ply].narrow(0, 0, boards).unsqueeze(1);
+        (x.unflatten(0, [-1, boards]) + marks + ply).flatten(0, 1)
+    }
+
+    /// What layers are told of the noise f32 `[B]` and of plies, [B, 1, T, CONDITION].
+    fn condition(&self, weights: &Weights, noise: &Tensor, boards: i64) -> Tensor {
+        let angles = noise.unsqueeze(1) * &self.waves;
+        let waves = Tensor::cat(&[angles.cos(), angles.sin()], 1).to_kind(weights.kind());
+        let noise = self.noise.forward(weights, &waves).unsqueeze(1);
+        let plies = weights[self.condition].narrow(0, 0, boards);
+        (noise + plies).silu().unsqueeze(1)
+    }
+
+    /// Tokens [B · T, 64, width] after squares saw the same squares of other boards.
+    fn look_around(
+        &self,
+        weights: &Weights,
+        layer: &TimeLayer,
+        x: &Tensor,
+        condition: &Tensor,
+    ) -> Tensor {
+        let boards = condition.size()[2];
+        let (normed, gate) = layer
+            .norm
+            .forward(weights, &by_square(x, boards), condition);
+        let learned = layer.attention.forward(weights, &normed) * gate;
+        x + by_board(&learned)
+    }
+}
+
+/// Tokens [B, 64, T, width] of each square on all boards, of tokens [B · T, 64, width].
+/// Boards of odd plies are seen by the other side: they are turned top to bottom.
+pub(super) fn by_square(x: &Tensor, boards: i64) -> Tensor {
+    let boards = x.unflatten(0, [-1, boards]).unflatten(2, [8, 8]).unbind(1);
+    Tensor::stack(&turned(boards), 3).flatten(1, 2)
+}
+
+/// The reverse.
+pub(super) fn by_board(x: &Tensor) -> Tensor {
+    let boards = x.unflatten(1, [8, 8]).unbind(3);
+    Tensor::stack(&turned(boards), 1)
+        .flatten(2, 3)
+        .flatten(0, 1)
+}
+
+/// Boards [B, 8, 8, width], those of odd plies turned top to bottom.
+fn turned(boards: Vec<Tensor>) -> Vec<Tensor> {
+    let boards = boards.into_iter().enumerate();
+    let turned = boards.map(|(ply, board)| match ply % 2 {
+        0 => board,
+        _ => board.flip([1]),
+    });
+    turned.collect()
+}

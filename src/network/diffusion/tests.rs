@@ -1,0 +1,489 @@
+use super::grid::{by_board, by_square};
+use super::*;
+use crate::chess::Game;
+use crate::encode::{Input, Squares, WIDTH};
+use crate::network::chessformer::{ModelConfig, PositionConfig};
+use crate::network::{About, Chessformer, Network, open};
+use crate::nn::torch::ExportPrecision;
+use crate::nn::torch::Program;
+use crate::nn::{CodePolicy, Decoding};
+use tch::{CModule, IValue, Kind};
+
+fn config(noise: NoiseKind) -> DiffusionConfig {
+    let mut trunk = ModelConfig::preset("cf-1m-gab").unwrap();
+    (trunk.layers, trunk.width, trunk.heads, trunk.feed_forward) = (2, 32, 2, 32);
+    trunk.attacks = true;
+    trunk.attack_bias = true;
+    trunk.position = PositionConfig::Gab {
+        compress: 4,
+        hidden: 16,
+        generator: 8,
+    };
+    DiffusionConfig {
+        kind: DenoiserKind::Grid,
+        horizon: 3,
+        noise,
+        futures: FuturesKind::default(),
+        changed: 8,
+        trunk,
+    }
+}
+
+fn sequence(noise: NoiseKind) -> DiffusionConfig {
+    let mut config = config(noise);
+    config.kind = DenoiserKind::Sequence;
+    let trunk = &mut config.trunk;
+    (trunk.attacks, trunk.attack_bias) = (false, false);
+    trunk.position = PositionConfig::Absolute;
+    config
+}
+
+fn build(config: &DiffusionConfig) -> Diffusion {
+    Diffusion::new(config, Device::Cpu).unwrap()
+}
+
+/// Fresh parameters, and such as tell everything apart.
+fn parameters(model: &Diffusion) -> [Tensor; 2] {
+    tch::manual_seed(4);
+    let flat = model.initial_weights();
+    let apart = &flat + Tensor::randn_like(&flat) * 0.1;
+    [flat, apart]
+}
+
+fn trunk_of(model: &Diffusion) -> Chessformer {
+    Chessformer::new(&model.config.trunk, Device::Cpu).unwrap()
+}
+
+fn weights(model: &Diffusion, flat: &Tensor) -> Weights {
+    Weights::from_flat(flat, model.parameters())
+}
+
+fn games() -> Vec<Game> {
+    let mut game = Game::default();
+    let moves = ["e2e4", "e7e5", "g1f3", "b8c6", "f1c4", "g8f6", "e1g1"];
+    let after = |mv: &str| {
+        game.play(game.parse_move(mv).unwrap());
+        game.clone()
+    };
+    moves.map(after).to_vec()
+}
+
+fn rows() -> Tensor {
+    let rows: Vec<i64> = games()
+        .iter()
+        .flat_map(|game| bytemuck::cast::<_, [i64; WIDTH]>(Input::encode(game)))
+        .collect();
+    Tensor::from_slice(&rows).view([-1, WIDTH as i64])
+}
+
+fn all() -> OutputSet {
+    OutputSet::all()
+}
+
+fn off(one: &Tensor, other: &Tensor) -> f64 {
+    assert_eq!(one.size(), other.size());
+    (one - other).abs().max().double_value(&[])
+}
+
+#[test]
+fn it_begins_as_the_chessformer_that_it_is_grown_from() {
+    let _guard = tch::no_grad_guard();
+    for noise in [NoiseKind::Absorbing, NoiseKind::Uniform] {
+        let model = build(&config(noise));
+        let [fresh, apart] = parameters(&model);
+        let trunk = trunk_of(&model);
+        let count: i64 = trunk.parameters().iter().map(Parameter::count).sum();
+        let own = apart.narrow(0, 0, count);
+        let new = fresh.narrow(0, count, fresh.size()[0] - count);
+        let grown = weights(&model, &Tensor::cat(&[&own, &new], 0));
+        let rows = rows();
+        let positions = Positions::Rows(&rows);
+        let tap = Tap::default();
+        let alone = Weights::from_flat(&own, trunk.parameters());
+        let expected = trunk.forward(&alone, positions, all(), &tap);
+        let found = model.forward(&grown, positions, all(), &tap);
+        for output in [Output::Policy, Output::Wdl, Output::Q, Output::MovesLeft] {
+            let [found, expected] = [&found, &expected].map(|it| it.get(output).unwrap());
+            assert!(off(found, expected) < 1e-5, "{output:?}");
+        }
+        // An unknown board looks to its mover as the present: so do the replies, at first.
+        let futures = model.unknown(&rows);
+        let future = model
+            .imagine(&grown, &rows, &futures, all())
+            .future
+            .unwrap();
+        assert_eq!(future.squares.size(), [7, 3, 64, 13]);
+        assert_eq!(future.moves.unwrap().size(), [7, 2, 1858]);
+    }
+}
+
+#[test]
+fn planes_say_what_rows_say() {
+    let _guard = tch::no_grad_guard();
+    let noises = [NoiseKind::Absorbing, NoiseKind::Uniform];
+    for config in noises.map(config).into_iter().chain(noises.map(sequence)) {
+        let model = build(&config);
+        let weights = weights(&model, &parameters(&model)[1]);
+        let rows = rows();
+        let planes = model.interface().planes_of(&rows);
+        let evaluate = |positions| model.forward(&weights, positions, all(), &Tap::default());
+        let by_rows = evaluate(Positions::Rows(&rows));
+        let by_planes = evaluate(Positions::Planes(&planes));
+        for output in [Output::Policy, Output::Wdl, Output::Q] {
+            let [by_rows, by_planes] = [&by_rows, &by_planes].map(|it| it.get(output).unwrap());
+            assert!(off(by_rows, by_planes) < 1e-4, "{output:?}");
+        }
+    }
+}
+
+#[test]
+fn without_a_horizon_it_is_its_trunk() {
+    let config = DiffusionConfig {
+        horizon: 0,
+        ..config(NoiseKind::Absorbing)
+    };
+    let model = build(&config);
+    assert_eq!(model.parameters(), trunk_of(&model).parameters());
+    assert_eq!(model.unknown(&rows()).pieces.size(), [7, 0, 12]);
+    let beyond = DiffusionConfig {
+        horizon: 8,
+        ..config
+    };
+    let error = Diffusion::new(&beyond, Device::Cpu).unwrap_err();
+    assert!(error.to_string().contains("horizon is 8"), "{error}");
+}
+
+#[test]
+fn unknown_boards_are_the_present_as_their_movers_see_it() {
+    let model = build(&config(NoiseKind::Absorbing));
+    let rows = rows();
+    let futures = model.unknown(&rows);
+    let constants = &model.constants;
+    let all = constants.rows(&rows, &futures.pieces, 110);
+    assert_eq!(all.size(), [28, 110]);
+    for (place, game) in (0..).zip(games()) {
+        let input = Input::encode(&game);
+        let present = Squares::of_planes(input.words());
+        let turned = present.reversed();
+        let words = |ply: i64| Vec::<i64>::try_from(all.get(place * 4 + ply)).unwrap();
+        assert_eq!(words(0), bytemuck::cast::<_, [i64; WIDTH]>(input)[..110]);
+        for ply in 1..4 {
+            let words = words(ply);
+            let board = Squares::of_planes(bytemuck::cast_slice(&words));
+            let expected = if ply % 2 == 1 { turned } else { present };
+            assert_eq!(board, expected, "{ply}");
+            // The whole past is this board, and nothing was repeated.
+            assert!(words[..104].chunks(13).all(|it| it == &words[..13]));
+            assert_eq!(words[12], 0);
+            let black = u64::from(input.turn().is_black()) as i64;
+            assert_eq!(words[108], (black + ply) % 2);
+        }
+        // Castling rights are those of who has them.
+        let rights = |ply: i64| words(ply)[104..108].to_vec();
+        let flip = |word: i64| word.swap_bytes();
+        let (now, next) = (rights(0), rights(1));
+        let expected = [now[2], now[3], now[0], now[1]].map(flip);
+        assert_eq!((next, rights(2)), (expected.to_vec(), now));
+    }
+    let marks = Vec::<i64>::try_from(futures.marks.get(0).reshape([-1])).unwrap();
+    let masked = [0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0];
+    assert_eq!(marks[..12], masked);
+    assert_eq!(Vec::<f32>::try_from(&futures.noise).unwrap(), [1.0; 7]);
+}
+
+#[test]
+fn squares_meet_themselves_on_other_boards() {
+    let options = (Kind::Int64, Device::Cpu);
+    let x = Tensor::arange(2 * 3 * 64, options).view([6, 64, 1]);
+    let met = by_square(&x, 3);
+    // e2 of the present, of the board that the opponent sees, of the one after that.
+    let e2 = Vec::<i64>::try_from(met.get(1).get(12).squeeze_dim(1)).unwrap();
+    assert_eq!(e2, [192 + 12, 192 + 64 + 52, 192 + 128 + 12]);
+    assert!(by_board(&met).equal(&x));
+}
+
+#[test]
+fn everything_learns() {
+    for config in [config, sequence].map(|of| of(NoiseKind::Absorbing)) {
+        learns(&build(&config));
+    }
+}
+
+fn learns(model: &Diffusion) {
+    let [_, apart] = parameters(model);
+    let flat = apart.set_requires_grad(true);
+    let weights = weights(model, &flat);
+    let rows = rows();
+    let mut futures = model.unknown(&rows);
+    // A move is known on a1, which promotes to every piece; no future square but a1 is
+    // masked, and the last board's move is not.
+    let known = futures.marks.ones_like();
+    let _ = known.narrow(1, 2, 1).narrow(2, 1, 5).zero_();
+    futures.marks = known;
+    let imagined = model.imagine(&weights, &rows, &futures, all());
+    let future = imagined.future.unwrap();
+    let square = |tensor: &Tensor| tensor.square().mean(None::<Kind>);
+    let mut loss = square(&future.squares) + square(&future.moves.unwrap());
+    for output in Output::ALL.into_iter().filter(|&it| model.has(it)) {
+        loss += square(imagined.present.get(output).unwrap());
+    }
+    loss.backward();
+    let gradient = Weights::from_flat(&flat.grad(), model.parameters());
+    for (parameter, gradient) in model.parameters().iter().zip(gradient.tensors()) {
+        let reached = gradient.abs().sum(None::<Kind>).double_value(&[]);
+        assert!(reached > 0.0, "{}", parameter.name);
+    }
+}
+
+#[test]
+fn what_is_known_is_seen_on_every_board() {
+    let _guard = tch::no_grad_guard();
+    let model = build(&config(NoiseKind::Absorbing));
+    let weights = weights(&model, &parameters(&model)[1]);
+    let rows = rows();
+    let imagine = |futures: &Futures| {
+        let imagined = model.imagine(&weights, &rows, futures, all());
+        let future = imagined.future.unwrap();
+        [
+            imagined.present.policy().copy(),
+            future.squares,
+            future.moves.unwrap(),
+        ]
+    };
+    let before = imagine(&model.unknown(&rows));
+    let changes: [fn(&mut Futures); 3] = [
+        |futures| {
+            let _ = futures.noise.fill_(0.5);
+        },
+        // The second board is known, then the third move.
+        |futures| {
+            let _ = futures.marks.narrow(1, 2, 1).narrow(2, 0, 1).fill_(0);
+        },
+        |futures| {
+            let _ = futures.marks.narrow(1, 2, 1).narrow(2, 1, 1).fill_(1 << 12);
+        },
+    ];
+    for change in changes {
+        let mut futures = model.unknown(&rows);
+        change(&mut futures);
+        for (before, after) in before.iter().zip(imagine(&futures)) {
+            let off = (before - after)
+                .abs()
+                .flatten(1, -1)
+                .amax([1i64].as_slice(), false);
+            assert!(off.min().double_value(&[]) > 1e-6);
+        }
+    }
+}
+
+#[test]
+fn its_file_plays_its_first_step() {
+    let _guard = tch::no_grad_guard();
+    let folder = tempfile::tempdir().unwrap();
+    let noises = [NoiseKind::Absorbing, NoiseKind::Uniform];
+    for config in noises.map(config).into_iter().chain(noises.map(sequence)) {
+        let model = build(&config);
+        let flat = parameters(&model)[1].shallow_clone();
+        let about = About {
+            name: "test".to_owned(),
+            search_value: "q".to_owned(),
+            training: serde_json::Value::Null,
+            licence: "unknown".to_owned(),
+        };
+        let network = Network::new(Box::new(model) as Box<dyn Evaluator>, &flat, about);
+        let path = folder.path().join("test.pt");
+        network.write(ExportPrecision::F32, &path).unwrap();
+        let file = std::fs::read(&path).unwrap();
+        crate::nn::torch::open(&file, CodePolicy::Checked).unwrap();
+        let opened = open(&file, CodePolicy::Checked).unwrap();
+        let script = CModule::load(&path).unwrap();
+        for count in [1, 7] {
+            let rows = rows().narrow(0, 0, count).narrow(1, 0, 110);
+            let expected = network.forward(Positions::Rows(&rows));
+            let again = opened.forward(Positions::Rows(&rows));
+            let IValue::Tuple(found) = script.forward_is(&[IValue::Tensor(rows)]).unwrap() else {
+                panic!("not a tuple");
+            };
+            assert_eq!((again.len(), found.len()), (expected.len(), expected.len()));
+            for ((expected, again), found) in expected.iter().zip(again).zip(found) {
+                let IValue::Tensor(found) = found else {
+                    panic!("not a tensor");
+                };
+                assert!(off(expected, &again) == 0.0);
+                assert!(off(expected, &found) < 1e-4);
+            }
+        }
+    }
+}
+
+fn decoding(steps: usize, horizon: usize) -> Decoding {
+    Decoding {
+        steps,
+        horizon,
+        ..Decoding::default()
+    }
+}
+
+#[test]
+fn futures_are_revealed_step_by_step() {
+    let _guard = tch::no_grad_guard();
+    for (config, kind) in [
+        (config(NoiseKind::Absorbing), FuturesKind::StatesAndMoves),
+        (config(NoiseKind::Uniform), FuturesKind::StatesAndMoves),
+        (sequence(NoiseKind::Absorbing), FuturesKind::StatesAndMoves),
+        (config(NoiseKind::Absorbing), FuturesKind::States),
+        (config(NoiseKind::Absorbing), FuturesKind::Moves),
+    ] {
+        let model = build(&DiffusionConfig {
+            futures: kind,
+            ..config
+        });
+        let weights = weights(&model, &parameters(&model)[1]);
+        let rows = rows();
+        let plain = model.forward(&weights, Positions::Rows(&rows), all(), &Tap::default());
+        let (once, foreseen) = model.decode(&weights, &rows, decoding(1, 0), all(), |_, _| {});
+        assert!(off(once.policy(), plain.policy()) < 1e-5);
+        assert_eq!((foreseen.len(), foreseen[0].boards.len()), (7, 3));
+        for steps in [2, 5, 10] {
+            let mut unknown: Vec<u32> = Vec::new();
+            let count = |states: &[Revealed]| -> u32 {
+                let squares = states.iter().flat_map(|state| &state.boards);
+                let moves = states.iter().flat_map(|state| &state.moves);
+                squares.map(|it| it.unknown.count_ones()).sum::<u32>()
+                    + moves.map(|it| u32::from(!it.is_known)).sum::<u32>()
+            };
+            let seen = |step: usize, states: &[Revealed]| {
+                assert_eq!(step, unknown.len() + 1);
+                unknown.push(count(states));
+            };
+            let (last, foreseen) = model.decode(&weights, &rows, decoding(steps, 0), all(), seen);
+            let hidden = match kind {
+                FuturesKind::StatesAndMoves => 0,
+                FuturesKind::States => 7 * 2,
+                FuturesKind::Moves => 7 * 3 * 64,
+            };
+            assert_eq!(unknown.len(), steps);
+            assert_eq!(unknown[steps - 2..], [hidden; 2], "{kind:?}");
+            assert!(unknown.is_sorted_by(|a, b| a >= b), "{unknown:?}");
+            // What was imagined is heard by the move.
+            assert!(off(last.policy(), plain.policy()) > 1e-5);
+            // Nobody is disturbed by others in the batch.
+            let (alone, of_one) = model.decode(
+                &weights,
+                &rows.narrow(0, 4, 1),
+                decoding(steps, 0),
+                all(),
+                |_, _| {},
+            );
+            assert!(off(alone.policy(), &last.policy().narrow(0, 4, 1)) < 1e-4);
+            assert_eq!(of_one[0].boards, foreseen[4].boards);
+        }
+    }
+}
+
+#[test]
+fn fewer_plies_can_be_imagined() {
+    let _guard = tch::no_grad_guard();
+    let model = build(&config(NoiseKind::Absorbing));
+    let weights = weights(&model, &parameters(&model)[1]);
+    for (asked, found) in [(0, 3), (1, 1), (2, 2), (9, 3)] {
+        let decoding = decoding(3, asked);
+        let (_, foreseen) = model.decode(&weights, &rows(), decoding, all(), |_, _| {});
+        let lengths = (foreseen[0].boards.len(), foreseen[0].moves.len());
+        assert_eq!(lengths, (found, found - 1));
+    }
+    let none = build(&DiffusionConfig {
+        horizon: 0,
+        ..config(NoiseKind::Absorbing)
+    });
+    let weights = self::weights(&none, &parameters(&none)[1]);
+    let (outputs, foreseen) = none.decode(&weights, &rows(), decoding(5, 0), all(), |_, _| {});
+    assert_eq!(outputs.policy().size(), [7, 1858]);
+    assert!(foreseen[6].boards.is_empty());
+}
+
+/// Packed kernels compute the layers of the played network.
+#[test]
+fn a_played_network_imagines_in_every_format() {
+    let model = build(&config(NoiseKind::Absorbing));
+    let flat = parameters(&model)[1].shallow_clone();
+    let about = About {
+        name: "test".to_owned(),
+        search_value: "q".to_owned(),
+        training: serde_json::Value::Null,
+        licence: "unknown".to_owned(),
+    };
+    let network = Network::new(Box::new(model) as Box<dyn Evaluator>, &flat, about);
+    let rows = rows();
+    let imagine = |kind: Kind, int8: bool, steps: usize| {
+        let numbers = crate::nn::torch::Numbers { kind, int8 };
+        let frozen = network.freeze(numbers).unwrap();
+        let (outputs, foreseen) = frozen.imagine(&rows, Some(steps)).unwrap();
+        (outputs[0].to_kind(Kind::Float), foreseen)
+    };
+    let (exact, foreseen) = imagine(Kind::Float, false, 1);
+    assert_eq!(foreseen.len(), 7);
+    for (kind, int8) in [(Kind::BFloat16, false), (Kind::BFloat16, true)] {
+        let (rounded, _) = imagine(kind, int8, 1);
+        let spread = exact.std(true).double_value(&[]);
+        let off = (&rounded - &exact)
+            .abs()
+            .mean(Kind::Float)
+            .double_value(&[]);
+        assert!(off < 0.1 * spread, "{kind:?}: {off} of {spread}");
+        let (_, foreseen) = imagine(kind, int8, 4);
+        assert_eq!(foreseen[3].boards.len(), 3);
+    }
+}
+
+#[test]
+fn a_sequence_takes_sizes_alone() {
+    let model = build(&sequence(NoiseKind::Absorbing));
+    assert!(!model.has(Output::MovesLeft) && model.has(Output::Q));
+    let mut config = sequence(NoiseKind::Absorbing);
+    config.trunk.attacks = true;
+    let error = Diffusion::new(&config, Device::Cpu).unwrap_err();
+    assert!(error.to_string().contains("`trunk.attacks`"), "{error}");
+    config.trunk = self::config(NoiseKind::Absorbing).trunk;
+    config.trunk.heads = 3;
+    let error = Diffusion::new(&config, Device::Cpu).unwrap_err();
+    assert!(error.to_string().contains("heads"), "{error}");
+    // Without a horizon it is a policy.
+    let none = build(&DiffusionConfig {
+        horizon: 0,
+        ..sequence(NoiseKind::Absorbing)
+    });
+    let weights = weights(&none, &parameters(&none)[1]);
+    let rows = rows();
+    let outputs = none.forward(&weights, Positions::Rows(&rows), all(), &Tap::default());
+    assert_eq!(outputs.policy().size(), [7, 1858]);
+}
+
+#[test]
+fn what_stays_is_likelier_than_training_has_it() {
+    let model = build(&config(NoiseKind::Absorbing));
+    let calibration = model.calibration(&rows(), 2);
+    assert_eq!(calibration.size(), [7, 2, 64, 13]);
+    let at = |ply: i64, square: i64, class: i64| {
+        let found = calibration.double_value(&[0, ply - 1, square, class]);
+        (found - 8f64.ln()).abs() < 1e-6
+    };
+    // After 1. e4 White sees Black's pawn on e7; Black, turned, nothing.
+    let (e1, e7, e8, king, other_king, other_pawn) = (4, 52, 60, 6, 12, 7);
+    assert!(at(1, e1, king) && at(1, e8, other_king) && at(1, e7, other_pawn));
+    assert!(at(2, e1, king) && at(2, e8, other_king) && at(2, e7, 0));
+    let total = calibration.sum(Kind::Float).double_value(&[]);
+    assert!((total / 8f64.ln() - 7.0 * 2.0 * 64.0).abs() < 1e-2);
+    let unweighed = build(&DiffusionConfig {
+        changed: 1,
+        ..config(NoiseKind::Absorbing)
+    });
+    assert_eq!(
+        unweighed
+            .calibration(&rows(), 2)
+            .abs()
+            .max()
+            .double_value(&[]),
+        0.0
+    );
+}

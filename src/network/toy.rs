@@ -1,0 +1,137 @@
+//! The least that a family has to bring, for the test that adds one
+//! (`src/train/toy_tests.rs`).
+//!
+//! The features of each square, a few sums of its planes, are read by one layer for
+//! the policy and by one for the result.
+
+use super::architecture::{Architecture, NotAnEvaluator};
+use super::bitboards;
+use super::evaluator::{self, Evaluator, Interface, Positions};
+use super::exported::ExportedProgram;
+use super::family::ArchitectureConfig;
+use super::layers::Linear;
+use super::lc0::planes::{READ, planes};
+use super::outputs::{Output, OutputSet, Outputs};
+use super::parameters::{Builder, Dense, Parameter, Weights};
+use super::size::{Part, Size};
+use super::taps::Tap;
+use crate::encode::{InputFormat, SCALARS};
+use serde::{Deserialize, Serialize};
+use tch::{Device, Kind, Tensor};
+
+/// Its sizes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToyConfig {
+    /// Features of a square.
+    pub width: i64,
+}
+
+/// Its structure.
+#[derive(Debug)]
+pub struct Toy {
+    config: ToyConfig,
+    parameters: Vec<Parameter>,
+    size: Size,
+    shifts: Tensor,
+    squares: Linear,
+    policy: Linear,
+    wdl: Linear,
+}
+
+impl Toy {
+    /// Builds the structure, for weights on `device`.
+    pub fn new(config: &ToyConfig, device: Device) -> Toy {
+        let mut builder = Builder::default();
+        let (width, board) = (config.width, 64 * config.width);
+        let squares = builder.linear("squares", Dense::per_token(112, width), Part::Main);
+        let policy = builder.linear("policy", Dense::per_board(board, 1858), Part::Main);
+        let wdl = builder.linear("wdl", Dense::per_board(board, 3), Part::Other);
+        let (parameters, size) = builder.finish();
+        Toy {
+            config: config.clone(),
+            parameters,
+            size,
+            shifts: bitboards::shifts().to_device(device),
+            squares,
+            policy,
+            wdl,
+        }
+    }
+}
+
+impl Architecture for Toy {
+    fn config(&self) -> ArchitectureConfig {
+        ArchitectureConfig::Toy {
+            model: self.config.clone(),
+        }
+    }
+
+    fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    fn buffers(&self) -> Vec<(String, Tensor)> {
+        vec![("shifts".to_owned(), self.shifts.shallow_clone())]
+    }
+
+    fn size(&self) -> Size {
+        self.size
+    }
+
+    fn exported(&self) -> ExportedProgram<'_> {
+        evaluator::exported(self)
+    }
+
+    fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
+        Ok(self)
+    }
+}
+
+impl Evaluator for Toy {
+    fn interface(&self) -> Interface {
+        Interface {
+            format: InputFormat::Classical.number(),
+            scalars: SCALARS[..READ].to_vec(),
+            outputs: vec![Output::Policy, Output::Wdl],
+            planes: Interface::lc0_planes(),
+        }
+    }
+
+    fn has(&self, output: Output) -> bool {
+        matches!(output, Output::Policy | Output::Wdl)
+    }
+
+    fn forward(
+        &self,
+        weights: &Weights,
+        positions: Positions,
+        wanted: OutputSet,
+        _tap: &Tap,
+    ) -> Outputs {
+        let planes = match positions {
+            Positions::Rows(rows) => {
+                let format = InputFormat::Classical.number();
+                planes(rows, &self.shifts, format, &weights.tensors()[0])
+            }
+            Positions::Planes(given) => given[0].flatten(2, 3).transpose(1, 2),
+        };
+        let tokens = self.squares.forward(weights, &planes);
+        self.read(weights, &tokens, positions, wanted)
+    }
+
+    fn read(
+        &self,
+        weights: &Weights,
+        tokens: &Tensor,
+        _positions: Positions,
+        _wanted: OutputSet,
+    ) -> Outputs {
+        let board = tokens.relu().flatten(1, 2);
+        let mut outputs = Outputs::default();
+        for (output, layer) in [(Output::Policy, &self.policy), (Output::Wdl, &self.wdl)] {
+            let logits = layer.forward(weights, &board);
+            outputs.set(output, logits.to_kind(Kind::Float));
+        }
+        outputs
+    }
+}

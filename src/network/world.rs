@@ -1,0 +1,210 @@
+//! A world model: a network that evaluates positions and has learned what moves make of
+//! them, so that it can look ahead without being told the rules.
+//!
+//! As MuZero (Schrittwieser et al. 2020) has it, `represent` makes of a position latent
+//! features, `step` those after a move, and `predict` reads off them what a search needs.
+//! Latents stay on their 64 squares. They are the tokens of a Chessformer, whose own heads
+//! read them, after any number of steps. A step is seen by the side that is to move after
+//! it, and attends over the steps before it as UniZero does (Pu et al. 2024), square by
+//! square.
+
+mod config;
+mod dynamics;
+mod exported;
+mod frozen;
+mod grow;
+mod heads;
+mod past;
+mod played;
+#[cfg(test)]
+mod tests;
+mod time;
+
+pub use config::{WorldConfig, WorldConfigError};
+pub use frozen::{FrozenWorld, Seen};
+pub use grow::grow;
+pub use heads::RuleLogits;
+pub use past::Past;
+
+use super::architecture::{Architecture, NotAnEvaluator};
+use super::chessformer::Chessformer;
+use super::evaluator::{Evaluator, Interface, Positions};
+use super::exported::ExportedProgram;
+use super::family::ArchitectureConfig;
+use super::outputs::{Output, OutputSet, Outputs};
+use super::parameters::{Builder, Parameter, Weights};
+use super::size::Size;
+use super::taps::Tap;
+use dynamics::Dynamics;
+use heads::RuleHeads;
+use tch::{Device, Tensor};
+
+/// The structure of a world model.
+#[derive(Debug)]
+pub struct World {
+    config: WorldConfig,
+    parameters: Vec<Parameter>,
+    size: Size,
+    encoder: Chessformer,
+    dynamics: Dynamics,
+    heads: RuleHeads,
+}
+
+impl World {
+    /// Builds the structure that `config` describes, for weights on `device`.
+    ///
+    /// # Errors
+    /// [`WorldConfigError`] if the sizes do not fit each other.
+    pub fn new(config: &WorldConfig, device: Device) -> Result<World, WorldConfigError> {
+        config.check()?;
+        let encoder = Chessformer::new(&config.encoder, device)?;
+        let mut builder = Builder::after(encoder.parameters(), encoder.size());
+        let dynamics = |builder: &mut Builder| {
+            builder.scope("dynamics", |builder| {
+                Dynamics::build(builder, config, &encoder, device)
+            })
+        };
+        let dynamics = builder.hidden(dynamics);
+        let heads = builder.scope("rules", |builder| {
+            RuleHeads::build(builder, &config.encoder)
+        });
+        let (
+            parameters,
+            Size {
+                parameters: count, ..
+            },
+        ) = builder.finish();
+        Ok(World {
+            config: config.clone(),
+            parameters,
+            size: Size {
+                parameters: count,
+                ..encoder.size()
+            },
+            encoder,
+            dynamics,
+            heads,
+        })
+    }
+
+    /// What it was built from.
+    #[must_use]
+    pub fn model(&self) -> &WorldConfig {
+        &self.config
+    }
+
+    /// What represents positions. Its parameters come first among those of the whole.
+    #[must_use]
+    pub fn encoder(&self) -> &Chessformer {
+        &self.encoder
+    }
+
+    /// Latents [B, 64, width] of rows i64 [B, words], as the side to move sees them. Of
+    /// the weights those of the encoder are enough.
+    pub fn represent(&self, weights: &Weights, rows: &Tensor) -> Tensor {
+        let positions = Positions::Rows(rows);
+        self.encoder.tokens(weights, positions, &Tap::default())
+    }
+
+    /// What came before a first step: nothing.
+    #[must_use]
+    pub fn past(&self) -> Past {
+        Past::new(self.config.blocks, self.config.context)
+    }
+
+    /// Latents [B, 64, width] after the moves, entries of the policy i64 `[B]` as the side
+    /// sees them that plays them; as the other side sees them. The step is added to the
+    /// past.
+    pub fn step(
+        &self,
+        weights: &Weights,
+        latents: &Tensor,
+        moves: &Tensor,
+        past: &mut Past,
+    ) -> Tensor {
+        let board = self.encoder.board(None);
+        self.dynamics.step(weights, latents, moves, past, board)
+    }
+
+    /// What the encoder's heads say of latents [B, 64, width].
+    pub fn evaluate(&self, weights: &Weights, latents: &Tensor, wanted: OutputSet) -> Outputs {
+        self.encoder.read_tokens(weights, latents, wanted)
+    }
+
+    /// What the rules would say of latents [B, 64, width].
+    pub fn rules(&self, weights: &Weights, latents: &Tensor) -> RuleLogits {
+        self.heads
+            .forward(weights, latents, self.encoder.policy_places())
+    }
+}
+
+/// Latents or what else is by the squares, [B, 64, …], as the other side sees the board.
+fn flipped(by_square: &Tensor) -> Tensor {
+    by_square.unflatten(1, [8, 8]).flip([1]).flatten(1, 2)
+}
+
+impl Architecture for World {
+    fn config(&self) -> ArchitectureConfig {
+        ArchitectureConfig::World {
+            model: self.config.clone(),
+        }
+    }
+
+    fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    fn buffers(&self) -> Vec<(String, Tensor)> {
+        let own = self.dynamics.buffers().into_iter();
+        let own = own.map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()));
+        self.encoder.buffers().into_iter().chain(own).collect()
+    }
+
+    /// Parameters of the whole; operations of an evaluation.
+    fn size(&self) -> Size {
+        self.size
+    }
+
+    fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
+        Ok(self)
+    }
+
+    fn exported(&self) -> ExportedProgram<'_> {
+        exported::exported(self)
+    }
+}
+
+/// It evaluates positions as its encoder does.
+impl Evaluator for World {
+    fn interface(&self) -> Interface {
+        self.encoder.interface()
+    }
+
+    fn has(&self, output: Output) -> bool {
+        self.encoder.has(output)
+    }
+
+    fn forward(
+        &self,
+        weights: &Weights,
+        positions: Positions,
+        wanted: OutputSet,
+        tap: &Tap,
+    ) -> Outputs {
+        self.encoder.forward(weights, positions, wanted, tap)
+    }
+
+    fn read(
+        &self,
+        weights: &Weights,
+        tokens: &Tensor,
+        positions: Positions,
+        wanted: OutputSet,
+    ) -> Outputs {
+        self.encoder.read(weights, tokens, positions, wanted)
+    }
+
+    fn without_head(&self, weights: &Weights, layer: usize, head: usize) -> Option<Weights> {
+        self.encoder.without_head(weights, layer, head)
+    }
+}

@@ -1,0 +1,168 @@
+//! What the file of a world model runs.
+//!
+//! `forward` evaluates positions, as for every network that does. `represent` gives their
+//! latents, `step` those after moves, and `predict` what is read off them. `step` takes the
+//! keys and values of the steps before, [blocks, B, 64, S, heads, head width], as the
+//! side sees the squares that plays the move, and returns them with its own, as the other
+//! side does: a first step takes S = 0. A caller keeps no more than context − 1 of them.
+
+use super::{Past, World};
+use crate::encode::SQUARE_CLASSES;
+use crate::network::evaluator;
+use crate::network::exported::ExportedProgram;
+use crate::network::outputs::{Output, OutputSet};
+use crate::network::parameters::Weights;
+use crate::nn::metadata::{DataType, Dimension, EncoderSpec, STEP, TensorSpec};
+use crate::nn::torch::TracedMethod;
+use tch::{Device, Kind, Tensor};
+
+/// Positions and earlier steps of the traces.
+const EXAMPLE: [i64; 2] = [2, 3];
+
+/// The methods' names besides the field's.
+const REPRESENT: &str = "represent";
+const PREDICT: &str = "predict";
+
+pub(super) fn exported(world: &World) -> ExportedProgram<'_> {
+    let ExportedProgram {
+        encoder,
+        mut methods,
+    } = evaluator::exported(world);
+    let of_positions = methods.pop();
+    if let (EncoderSpec::Planes(planes), Some(forward)) = (&encoder, of_positions) {
+        let represent = TracedMethod {
+            name: REPRESENT,
+            inputs: vec![planes.rows()],
+            outputs: vec![world.latents("latents")],
+            example: forward.example.iter().map(Tensor::shallow_clone).collect(),
+            run: Box::new(|weights, rows| vec![world.represent(&weights_of(weights), &rows[0])]),
+        };
+        methods.extend([forward, represent]);
+    }
+    methods.extend([step(world), predict(world)]);
+    ExportedProgram { encoder, methods }
+}
+
+fn step(world: &World) -> TracedMethod<'_> {
+    let [boards, past] = EXAMPLE;
+    let past = past.min(world.config.context - 1);
+    let model = &world.config.encoder;
+    let cached = |name: &str| {
+        let fixed = Dimension::Fixed;
+        spec(
+            name,
+            DataType::F32,
+            vec![
+                fixed(world.config.blocks),
+                Dimension::batch(),
+                fixed(64),
+                Dimension::Symbol("S".to_owned()),
+                fixed(model.heads),
+                fixed(model.head_width()),
+            ],
+        )
+    };
+    let zeros = || {
+        let shape = [
+            world.config.blocks,
+            boards,
+            64,
+            past,
+            model.heads,
+            model.head_width(),
+        ];
+        Tensor::zeros(shape, (Kind::Float, Device::Cpu))
+    };
+    TracedMethod {
+        name: STEP,
+        inputs: vec![
+            world.latents("latents"),
+            spec("moves", DataType::I64, vec![Dimension::batch()]),
+            cached("keys"),
+            cached("values"),
+        ],
+        outputs: vec![
+            world.latents("next_latents"),
+            cached("all_keys"),
+            cached("all_values"),
+        ],
+        example: vec![
+            world.zeros(boards),
+            Tensor::zeros([boards], (Kind::Int64, Device::Cpu)),
+            zeros(),
+            zeros(),
+        ],
+        run: Box::new(|weights, arguments| {
+            let [latents, moves, keys, values] = arguments else {
+                return Vec::new();
+            };
+            let weights = weights_of(weights);
+            // The caller keeps no more than the context.
+            let mut past = Past::of(keys, values, i64::MAX);
+            let board = world.encoder.board(None);
+            let next = world
+                .dynamics
+                .step(&weights, latents, moves, &mut past, board);
+            let [keys, values] = past.stacked();
+            vec![next, keys, values]
+        }),
+    }
+}
+
+fn predict(world: &World) -> TracedMethod<'_> {
+    let logits = |name: &str, shape: &[i64]| {
+        let fixed = shape.iter().copied().map(Dimension::Fixed);
+        let shape = [Dimension::batch()].into_iter().chain(fixed).collect();
+        spec(name, DataType::F32, shape)
+    };
+    TracedMethod {
+        name: PREDICT,
+        inputs: vec![world.latents("latents")],
+        outputs: vec![
+            logits("policy", &[1858]),
+            logits("wdl", &[3]),
+            logits("q", &[]),
+            logits("end", &[]),
+            logits("legality", &[1858]),
+            logits("board", &[64, SQUARE_CLASSES as i64]),
+        ],
+        example: vec![world.zeros(EXAMPLE[0])],
+        run: Box::new(|weights, latents| {
+            let weights = weights_of(weights);
+            let names = [Output::Policy, Output::Wdl, Output::Q];
+            let wanted: OutputSet = names.into_iter().collect();
+            let mut outputs = world.evaluate(&weights, &latents[0], wanted);
+            let rules = world.rules(&weights, &latents[0]);
+            let outputs = names.into_iter().filter_map(|name| outputs.take(name));
+            outputs
+                .chain([rules.end, rules.legality, rules.board])
+                .collect()
+        }),
+    }
+}
+
+impl World {
+    /// What latents are.
+    fn latents(&self, name: &str) -> TensorSpec {
+        let shape = [64, self.config.encoder.width].map(Dimension::Fixed);
+        let shape = [Dimension::batch()].into_iter().chain(shape).collect();
+        spec(name, DataType::F32, shape)
+    }
+
+    fn zeros(&self, boards: i64) -> Tensor {
+        let shape = [boards, 64, self.config.encoder.width];
+        Tensor::zeros(shape, (Kind::Float, Device::Cpu))
+    }
+}
+
+fn spec(name: &str, dtype: DataType, shape: Vec<Dimension>) -> TensorSpec {
+    TensorSpec {
+        name: name.to_owned(),
+        dtype,
+        shape,
+    }
+}
+
+fn weights_of(tensors: &[Tensor]) -> Weights {
+    Weights::new(tensors.iter().map(Tensor::shallow_clone).collect())
+}

@@ -1,0 +1,128 @@
+//! World models that are played: their weights no longer change.
+
+use super::{Past, RuleLogits, World};
+use crate::network::file::Network;
+use crate::network::outputs::{Output, OutputSet, Outputs};
+use crate::network::parameters::Weights;
+use crate::nn::torch::{Inference, Numbers};
+use tch::{Device, Kind, Tensor};
+
+/// The outputs of the encoder's heads that a search reads.
+const READ: [Output; 5] = [
+    Output::Policy,
+    Output::Wdl,
+    Output::Q,
+    Output::QError,
+    Output::MovesLeft,
+];
+
+/// A world model on a device, to be played. It keeps of each board its latents and, of
+/// those that a step led to, the step's keys and values: as one tensor [1 + 2 · blocks,
+/// 64, width], latents first, then key and value of each block.
+#[derive(Debug)]
+pub struct FrozenWorld {
+    world: World,
+    weights: Weights,
+    device: Device,
+}
+
+// SAFETY: several threads only read its tensors, whose reference counts are atomic; what
+// is made of them lies behind a lock.
+unsafe impl Sync for FrozenWorld {}
+
+/// What is seen of B boards.
+#[derive(Debug)]
+pub struct Seen {
+    /// What is kept of them, [B, 1 + 2 · blocks, 64, width].
+    pub kept: Tensor,
+    /// What the encoder's heads say: policy, values and moves left.
+    pub outputs: Outputs,
+    /// What the rules would say.
+    pub rules: RuleLogits,
+}
+
+impl Network<World> {
+    /// The network in these numbers on a device, ready to be played.
+    ///
+    /// # Errors
+    /// [`WorldConfigError`](super::WorldConfigError) if its sizes do not fit each other.
+    pub fn freeze_on(
+        &self,
+        numbers: Numbers,
+        device: Device,
+    ) -> Result<FrozenWorld, super::WorldConfigError> {
+        let world = World::new(self.architecture.model(), device)?;
+        let weights = match device {
+            Device::Cpu => self.weights.frozen(numbers, Device::Cpu),
+            _ => self.weights.to(numbers.kind, device),
+        };
+        Ok(FrozenWorld {
+            world,
+            weights,
+            device,
+        })
+    }
+}
+
+impl FrozenWorld {
+    /// Its structure.
+    #[must_use]
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// The type of what is kept.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.weights.kind()
+    }
+
+    /// What is kept of a board: its shape.
+    #[must_use]
+    pub fn shape(&self) -> [i64; 3] {
+        let config = self.world.model();
+        [1 + 2 * config.blocks, 64, config.encoder.width]
+    }
+
+    /// Looks at true positions, rows i64 [B, words].
+    #[must_use]
+    pub fn look(&self, rows: &Tensor) -> Seen {
+        let _inference = Inference::begin();
+        let latents = self
+            .world
+            .represent(&self.weights, &rows.to_device(self.device));
+        let [parts, squares, width] = self.shape();
+        let options = (self.kind(), self.device);
+        let none = Tensor::zeros([rows.size()[0], parts - 1, squares, width], options);
+        self.seen(&latents, &Tensor::cat(&[latents.unsqueeze(1), none], 1))
+    }
+
+    /// What comes of moves, entries of the policy i64 `[B]`, from latents [B, 64, width].
+    /// `past` holds what was kept of T steps before besides latents, the oldest first,
+    /// [2 · blocks, B, 64, T, width]: by the squares as the side sees them that is to move
+    /// after these moves. `absent` bool [B, T] says which are none. T may be 0.
+    #[must_use]
+    pub fn step(&self, latents: &Tensor, past: &Tensor, absent: &Tensor, moves: &Tensor) -> Seen {
+        let _inference = Inference::begin();
+        let send = |tensor: &Tensor| tensor.to_device(self.device);
+        let heads = self.world.model().encoder.heads;
+        let mut past = match past.size()[3] {
+            0 => self.world.past(),
+            _ => Past::of_kept(&send(past), &send(absent), heads),
+        };
+        let next = self
+            .world
+            .step(&self.weights, &send(latents), &send(moves), &mut past);
+        let kept = Tensor::cat(&[&next.unsqueeze(1), &past.newest()], 1);
+        self.seen(&next, &kept)
+    }
+
+    fn seen(&self, latents: &Tensor, kept: &Tensor) -> Seen {
+        let wanted: OutputSet = READ.into_iter().collect();
+        Seen {
+            kept: kept.to_device(Device::Cpu).contiguous(),
+            outputs: self.world.evaluate(&self.weights, latents, wanted),
+            rules: self.world.rules(&self.weights, latents),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Starting a world model from a Chessformer.
+
+use super::World;
+use crate::network::architecture::Architecture;
+use crate::network::chessformer::{self, GrowError, ModelConfig};
+use crate::network::parameters::Weights;
+use tch::Tensor;
+
+/// Weights for a world model, f32 end to end on the CPU, that sees positions as a
+/// Chessformer `from` with the tensors `named` does: it plays the same. What it has
+/// besides has `fresh` values; but a step ends with the norm that the encoder ends with.
+///
+/// # Errors
+/// [`GrowError`] if the encoder does not contain the network.
+pub fn grow(
+    from: &ModelConfig,
+    named: &[(String, Tensor)],
+    to: &World,
+    fresh: &Weights,
+) -> Result<Tensor, GrowError> {
+    let parameters = to.parameters();
+    let encoder = to.encoder().parameters().len();
+    let config = &to.model().encoder;
+    let grown = chessformer::grow(from, named, config, fresh, &parameters[..encoder])?;
+    let of_encoder = Weights::from_flat(&grown, &parameters[..encoder]);
+    let norm = |layer: i64| format!("{layer}.feed_forward.norm.");
+    let last = format!("dynamics.{}", norm(to.model().blocks - 1));
+    let rest = parameters.iter().zip(fresh.tensors()).skip(encoder);
+    let rest = rest.map(|(parameter, fresh)| {
+        let twin = parameter.name.strip_prefix(&last).and_then(|part| {
+            let name = format!("encoder.{}{part}", norm(config.layers - 1));
+            let place = parameters.iter().position(|other| other.name == name)?;
+            of_encoder.tensors().get(place)
+        });
+        twin.unwrap_or(fresh).reshape([-1])
+    });
+    let parts: Vec<Tensor> = std::iter::once(grown.shallow_clone()).chain(rest).collect();
+    Ok(Tensor::cat(&parts, 0))
+}

@@ -1,0 +1,111 @@
+//! What attention over time remembers of the steps so far.
+
+use super::flipped;
+use tch::Tensor;
+
+/// Keys and values of earlier steps in each block. A side sees the board from its own
+/// side of it, so those of earlier steps are turned round with every step: all are by the
+/// squares as the side to move after the latest step sees them.
+#[derive(Debug)]
+pub struct Past {
+    /// Keys and values of a block, [B, 64, T, heads, head width] each; none before the
+    /// first step.
+    blocks: Vec<Option<[Tensor; 2]>>,
+    /// Most earlier steps that are kept.
+    most: i64,
+    /// Which of the steps before the first new one are none, bool [B, 1, T, 1].
+    absent: Option<Tensor>,
+    /// Whether they are by the squares as the side to move after that one sees them.
+    is_turned: bool,
+}
+
+impl Past {
+    /// Nothing yet, for so many blocks, the new step included in `context`.
+    pub(super) fn new(blocks: i64, context: i64) -> Past {
+        Past {
+            blocks: (0..blocks).map(|_| None).collect(),
+            most: context - 1,
+            absent: None,
+            is_turned: false,
+        }
+    }
+
+    /// The same from keys and values [blocks, B, 64, T, heads, head width] of T steps,
+    /// which may be none.
+    pub(super) fn of(keys: &Tensor, values: &Tensor, context: i64) -> Past {
+        let blocks = keys.unbind(0).into_iter().zip(values.unbind(0));
+        Past {
+            blocks: blocks.map(|(key, value)| Some([key, value])).collect(),
+            ..Past::new(0, context)
+        }
+    }
+
+    /// The same from key and value of each block, [2 · blocks, B, 64, T, width], the
+    /// oldest step first, by the squares as the side sees them that is to move after the
+    /// next step. `absent` bool [B, T] says which are none. It is for one step.
+    pub(super) fn of_kept(kept: &Tensor, absent: &Tensor, heads: i64) -> Past {
+        let mut parts = kept.unflatten(-1, [heads, -1]).unbind(0).into_iter();
+        let mut blocks = Vec::new();
+        while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
+            blocks.push(Some([key, value]));
+        }
+        Past {
+            blocks,
+            most: i64::MAX,
+            absent: Some(absent.unsqueeze(1).unsqueeze(3)),
+            is_turned: true,
+        }
+    }
+
+    /// Keys and values [blocks, B, 64, T, heads, head width] of all steps that are kept;
+    /// there is one at least.
+    pub(super) fn stacked(&self) -> [Tensor; 2] {
+        [0, 1].map(|part| {
+            let of_block = |block: &Option<[Tensor; 2]>| {
+                let block = block.as_ref().expect("after a step");
+                block[part].shallow_clone()
+            };
+            let blocks: Vec<Tensor> = self.blocks.iter().map(of_block).collect();
+            Tensor::stack(&blocks, 0)
+        })
+    }
+
+    /// Key and value of the latest step in each block, [B, 2 · blocks, 64, width].
+    pub(super) fn newest(&self) -> Tensor {
+        let latest = |tensor: &Tensor| tensor.select(2, -1).flatten(2, 3);
+        let parts = self.blocks.iter().flatten().flatten().map(latest);
+        Tensor::stack(&parts.collect::<Vec<_>>(), 1)
+    }
+
+    /// Which of the steps that a block sees with a new one are none, bool [B, 1, T, 1].
+    pub(super) fn absent(&self) -> Option<Tensor> {
+        let absent = self.absent.as_ref()?;
+        let newest = absent.narrow(2, 0, 1).zeros_like();
+        Some(Tensor::cat(&[absent, &newest], 2))
+    }
+
+    /// Appends a step's key and value, [B, 64, 1, heads, head width], to those of a
+    /// block; all of them.
+    pub(super) fn extend(&mut self, block: usize, new: [Tensor; 2]) -> &[Tensor; 2] {
+        let all = match self.blocks[block].take() {
+            None => new,
+            Some([keys, values]) => {
+                let joined = |earlier: Tensor, new: Tensor| {
+                    let length = earlier.size()[2];
+                    let kept = match length > self.most {
+                        true => earlier.narrow(2, length - self.most, self.most),
+                        false => earlier,
+                    };
+                    let kept = match self.is_turned {
+                        true => kept,
+                        false => flipped(&kept),
+                    };
+                    Tensor::cat(&[kept, new], 2)
+                };
+                let [key, value] = new;
+                [joined(keys, key), joined(values, value)]
+            }
+        };
+        self.blocks[block].insert(all)
+    }
+}

@@ -1,0 +1,44 @@
+//! Futures as networks imagine them.
+
+use crate::encode::Squares;
+
+/// The future of a position as a network imagines it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Foreseen {
+    /// The board after each ply, as the side sees it that is to move then.
+    pub boards: Vec<Squares>,
+    /// The moves behind the first: policy indices, with how likely each is.
+    pub moves: Vec<(u16, f32)>,
+}
+
+/// How a network imagines futures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decoding {
+    /// Evaluations of a position with its future, at least 1. With 1 the future stays
+    /// unknown to the move.
+    pub steps: usize,
+    /// Most plies that are imagined; 0 stands for all that the network can.
+    pub horizon: usize,
+    /// What is revealed first.
+    pub order: RevealOrder,
+}
+
+/// What of a future is revealed first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum RevealOrder {
+    /// What leads the next likeliest by most.
+    #[default]
+    Margin,
+    /// What is likeliest.
+    Probability,
+}
+
+impl Default for Decoding {
+    fn default() -> Decoding {
+        Decoding {
+            steps: 10,
+            horizon: 0,
+            order: RevealOrder::default(),
+        }
+    }
+}

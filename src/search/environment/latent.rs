@@ -1,0 +1,293 @@
+//! The imagination of a network that has learned the rules: what it makes of the moves from
+//! the root on, by its latents alone.
+//!
+//! The rules are asked about the root alone, where the move that is sent must be legal. Its
+//! candidates are the legal moves, and what the network takes for such besides: how often
+//! that would have been chosen tells how well it knows the rules. Below, the candidates are
+//! the likeliest moves by policy and legality. Nothing is proven, and no two ways lead to
+//! one node. Where the network thinks that the game has ended, it stays so: each further
+//! ply is worth the same for the other side.
+
+use super::Environment;
+use crate::encode::{Input, policy_index};
+use crate::nn::{BackendError, Imagination, Imagined, ImaginedBoard, Scene, Value};
+use crate::search::memory::{Memory, Thought};
+use crate::search::shared::Shared;
+use crate::search::tree::arena::Index;
+use crate::search::tree::header::Outcome;
+use crate::search::tree::packed::pack_move;
+use shakmaty::Position;
+use std::sync::Arc;
+
+/// Probability from which the game is taken to have ended.
+const ENDED: f32 = 0.5;
+
+/// What marks an edge of the root that is no legal move; its entry of the policy follows.
+/// No packed move looks like that.
+const IMAGINED: u16 = 8 << 12;
+
+/// A search's imagination, as one of its threads has it.
+pub(crate) struct Latent<'a> {
+    shared: &'a Shared<'a>,
+    imagination: &'a dyn Imagination,
+    memory: &'a Memory,
+    /// The legal moves that are considered at the root, packed and as entries of the
+    /// policy.
+    root_moves: Vec<(u16, u16)>,
+    /// All legal moves there, as entries of the policy.
+    legal: Vec<u16>,
+    /// From which node each move of the path went, and the move as its edge keeps it.
+    path: Vec<(Index, u16)>,
+    batch: Vec<Asked>,
+    answers: Vec<Answer>,
+}
+
+/// A node of the batch, with the path there.
+enum Asked {
+    Root {
+        at: Index,
+    },
+    After {
+        at: Index,
+        path: Vec<(Index, u16)>,
+    },
+    /// The game had ended before.
+    Ended {
+        at: Index,
+        value: Value,
+    },
+}
+
+struct Answer {
+    value: Value,
+    logits: Vec<f32>,
+}
+
+impl<'a> Latent<'a> {
+    pub(crate) fn new(
+        shared: &'a Shared<'a>,
+        imagination: &'a dyn Imagination,
+        memory: &'a Memory,
+    ) -> Latent<'a> {
+        let position = shared.game.position();
+        let turn = position.turn();
+        let entry = |mv| policy_index(mv, turn);
+        let root_moves = shared.root_moves.iter();
+        Latent {
+            shared,
+            imagination,
+            memory,
+            root_moves: root_moves.map(|&mv| (pack_move(mv), entry(mv))).collect(),
+            legal: position.legal_moves().into_iter().map(entry).collect(),
+            path: Vec::new(),
+            batch: Vec::new(),
+            answers: Vec::new(),
+        }
+    }
+
+    /// The entry of the policy of a move that an edge keeps, `depth` plies below the root.
+    fn entry(&self, mv: u16, depth: usize) -> u16 {
+        let known = || self.root_moves.iter().find(|(packed, _)| *packed == mv);
+        match depth {
+            0 => known().map_or(mv & !IMAGINED, |&(_, entry)| entry),
+            _ => mv,
+        }
+    }
+
+    /// The board of the node that the last move of a path left. What was forgotten is
+    /// imagined again.
+    fn board(&self, path: &[(Index, u16)]) -> Result<Arc<ImaginedBoard>, BackendError> {
+        let Some((&(at, _), before)) = path.split_last() else {
+            return Err(BackendError::Torch("a path has a move".to_owned()));
+        };
+        let thought = self.memory.thought(at);
+        if let Some(board) = thought.as_ref().and_then(|thought| thought.board.clone()) {
+            return Ok(board);
+        }
+        let scene = match before {
+            [] => self.present(),
+            _ => self.after(before)?,
+        };
+        let [imagined] = &self.imagine(&[scene])?[..] else {
+            return Err(BackendError::Stopped);
+        };
+        if let Some(thought) = thought {
+            let board = Some(imagined.board.clone());
+            self.memory
+                .keep(self.shared.tree, at, Thought { board, ..thought });
+        }
+        Ok(imagined.board.clone())
+    }
+
+    fn present(&self) -> Scene {
+        Scene::Present {
+            input: Box::new(Input::encode(self.shared.game)),
+            moves: self.root_moves.iter().map(|&(_, entry)| entry).collect(),
+        }
+    }
+
+    /// What comes of the last move of a path.
+    fn after(&self, path: &[(Index, u16)]) -> Result<Scene, BackendError> {
+        let context = self
+            .shared
+            .parameters
+            .world_context
+            .min(self.imagination.context());
+        // Those before may be forgotten: then they are not looked back on.
+        let kept = |&(at, _): &(Index, u16)| self.memory.thought(at)?.board;
+        let from = self.board(path)?;
+        let back = path.iter().rev().take(context.saturating_sub(1));
+        Ok(Scene::After {
+            from,
+            path: back.map_while(kept).collect(),
+            mv: self.entry(path[path.len() - 1].1, path.len() - 1),
+        })
+    }
+
+    fn imagine(&self, scenes: &[Scene]) -> Result<Vec<Imagined>, BackendError> {
+        let most = self.shared.parameters.world_top.max(1);
+        self.imagination.imagine(scenes, most)
+    }
+
+    /// The moves of the root with their logits: the legal ones in their order, then those
+    /// that the network takes for such.
+    fn root(&self, imagined: &Imagined) -> (Vec<u16>, Vec<f32>) {
+        let mut moves: Vec<u16> = self.root_moves.iter().map(|&(packed, _)| packed).collect();
+        let mut logits = imagined.logits.clone();
+        let parameters = self.shared.parameters;
+        // Noise and Gumbel's selection are over the legal moves.
+        if parameters.gumbel_moves == 0 && parameters.noise_epsilon <= 0.0 {
+            let others = imagined.likeliest.iter();
+            for &(entry, logit) in others.filter(|(entry, _)| !self.legal.contains(entry)) {
+                moves.push(IMAGINED | entry);
+                logits.push(logit);
+            }
+        }
+        (moves, logits)
+    }
+}
+
+/// The same value for the other side.
+fn turned(value: Value) -> Value {
+    Value {
+        q: -value.q,
+        ..value
+    }
+}
+
+impl Environment for Latent<'_> {
+    type Moves = Arc<[u16]>;
+
+    fn play(&mut self, from: Index, mv: u16) {
+        self.path.push((from, mv));
+    }
+
+    fn undo(&mut self) {
+        self.path.pop();
+    }
+
+    fn key(&self) -> u64 {
+        0
+    }
+
+    fn is_drawn_by_history(&self) -> bool {
+        false
+    }
+
+    fn moves(&self, at: Index) -> Arc<[u16]> {
+        let thought = self.memory.thought(at);
+        match (thought, self.path.is_empty()) {
+            (Some(thought), _) => thought.moves,
+            (None, true) => self.root_moves.iter().map(|&(packed, _)| packed).collect(),
+            (None, false) => Arc::new([]),
+        }
+    }
+
+    fn packed(moves: &Arc<[u16]>, number: usize) -> u16 {
+        moves[number]
+    }
+
+    fn outcome(&self, _: &Arc<[u16]>) -> Option<(Outcome, u8)> {
+        None
+    }
+
+    fn mate_by_checks(&mut self) -> Option<u8> {
+        None
+    }
+
+    fn clear(&mut self) {
+        self.batch.clear();
+        self.answers.clear();
+    }
+
+    fn gathered(&self) -> usize {
+        self.batch.len()
+    }
+
+    fn push(&mut self, at: Index, _: &Arc<[u16]>) -> Result<usize, BackendError> {
+        let asked = match self.path.last() {
+            None => Asked::Root { at },
+            Some(&(from, _)) => match self.memory.thought(from).and_then(|it| it.end) {
+                Some(value) => Asked::Ended {
+                    at,
+                    value: turned(value),
+                },
+                None => Asked::After {
+                    at,
+                    path: self.path.clone(),
+                },
+            },
+        };
+        self.batch.push(asked);
+        Ok(self.batch.len() - 1)
+    }
+
+    fn evaluate(&mut self) -> Result<(), BackendError> {
+        let mut scenes = Vec::with_capacity(self.batch.len());
+        for asked in &self.batch {
+            match asked {
+                Asked::Root { .. } => scenes.push(self.present()),
+                Asked::After { path, .. } => scenes.push(self.after(path)?),
+                Asked::Ended { .. } => {}
+            }
+        }
+        let mut imagined = self.imagine(&scenes)?.into_iter();
+        let mut answers = Vec::with_capacity(self.batch.len());
+        for asked in &self.batch {
+            let (at, value, board, end, moves, logits) = match *asked {
+                Asked::Ended { at, value } => (at, value, None, Some(value), vec![0], vec![0.0]),
+                Asked::Root { at } | Asked::After { at, .. } => {
+                    let Some(imagined) = imagined.next() else {
+                        return Err(BackendError::Stopped);
+                    };
+                    let is_root = matches!(asked, Asked::Root { .. });
+                    let end = (imagined.ended > ENDED && !is_root).then_some(imagined.value);
+                    let (moves, logits) = match (is_root, end) {
+                        (true, _) => self.root(&imagined),
+                        (_, Some(_)) => (vec![0], vec![0.0]),
+                        _ => imagined.likeliest.iter().copied().unzip(),
+                    };
+                    let board = Some(imagined.board);
+                    (at, imagined.value, board, end, moves, logits)
+                }
+            };
+            let thought = Thought {
+                board,
+                moves: moves.into(),
+                end,
+            };
+            self.memory.keep(self.shared.tree, at, thought);
+            answers.push(Answer { value, logits });
+        }
+        self.answers = answers;
+        Ok(())
+    }
+
+    fn value(&self, slot: usize) -> Value {
+        self.answers[slot].value
+    }
+
+    fn logits(&self, slot: usize) -> &[f32] {
+        &self.answers[slot].logits
+    }
+}

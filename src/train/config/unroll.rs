@@ -1,0 +1,89 @@
+//! Configuration of what world models learn.
+
+use serde::{Deserialize, Serialize};
+
+/// How far world models look ahead while they learn, and what of it counts. The losses of
+/// the encoder's heads are under `loss`, as for other networks that evaluate positions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UnrollConfig {
+    /// Moves of the game that a network follows from a position, at most 16.
+    pub plies: usize,
+    /// Steps of training after which it follows one more, from one on; at 0 it follows
+    /// all from the start.
+    pub every: u64,
+    /// Weight of the logarithm of what is left to legal moves of the policy times the
+    /// moves' legality.
+    pub illegal: f64,
+    /// Of the cross-entropy of the game's end.
+    pub end: f64,
+    /// Of the cross-entropy of which moves are legal, summed over the moves.
+    pub legality: f64,
+    /// Of the cross-entropy of the squares' pieces, summed over the board.
+    pub board: f64,
+    /// Of the mean squared difference of latents, normalised, from those that the averaged
+    /// weights make of the true position.
+    pub latent: f64,
+}
+
+impl UnrollConfig {
+    /// Most moves.
+    pub(in crate::train) const MOST: usize = 16;
+    /// What `plies` must be.
+    pub(super) const PLIES: &'static str = "at least 1 and at most 16";
+
+    /// Whether it is what it is where a configuration says nothing.
+    pub(super) fn is_default(&self) -> bool {
+        *self == UnrollConfig::default()
+    }
+
+    /// Moves that are followed after so many steps of training.
+    pub(in crate::train) fn plies_at(&self, steps: u64) -> usize {
+        match steps.checked_div(self.every) {
+            Some(more) => more.saturating_add(1).min(self.plies as u64) as usize,
+            None => self.plies,
+        }
+    }
+
+    /// Every weight by its key in a configuration.
+    pub(super) fn weights(&self) -> [(&'static str, f64); 5] {
+        [
+            ("unroll.illegal", self.illegal),
+            ("unroll.end", self.end),
+            ("unroll.legality", self.legality),
+            ("unroll.board", self.board),
+            ("unroll.latent", self.latent),
+        ]
+    }
+}
+
+impl Default for UnrollConfig {
+    fn default() -> UnrollConfig {
+        UnrollConfig {
+            plies: 5,
+            every: 0,
+            illegal: 1.0,
+            end: 1.0,
+            legality: 0.1,
+            board: 0.1,
+            latent: 10.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plies_grow_to_all() {
+        let config = UnrollConfig {
+            plies: 3,
+            every: 10,
+            ..UnrollConfig::default()
+        };
+        let plies = [0, 9, 10, 20, 1000, u64::MAX].map(|steps| config.plies_at(steps));
+        assert_eq!(plies, [1, 1, 2, 3, 3, 3]);
+        assert_eq!(UnrollConfig::default().plies_at(0), 5);
+    }
+}

@@ -1,0 +1,381 @@
+//! The objective of denoisers of futures: what positions teach every network, and the
+//! boards and moves that follow, of which some are unknown.
+//!
+//! Of each sample a share of the squares and moves of its future is made unknown, and
+//! learned: by cross-entropy, as a mean over all that there is to learn of its future,
+//! weighted by the time. The first move is always unknown and learned as policy. What an
+//! absent ply would hold is unknown too, but not learned.
+//!
+//! A validation reads policy and values off positions whose future is unknown, as they are
+//! played in one step.
+
+mod by_ply;
+mod noise;
+#[cfg(test)]
+mod tests;
+
+use super::positions::PositionSamples;
+use super::{Narrow, Objective, Positions, Term, not_for, send};
+use crate::data::examples::{self, HorizonColumns};
+use crate::data::loader::Batch;
+use crate::network::diffusion::{Diffusion, DiffusionConfig, Futures, ImaginedFuture};
+use crate::network::{
+    Architecture, ArchitectureConfig, ArchitectureError, Outputs, Parameter, Weights, bitboards,
+};
+use crate::train::config::{ConfigError, TrainConfig};
+use crate::train::error::TrainError;
+use by_ply::ByPly;
+use noise::{IGNORED, Noise, Noised};
+use tch::{Device, Kind, Reduction, Tensor};
+
+/// The terms behind those of positions, in their order.
+const TERMS: [&str; 5] = [
+    "board",
+    "future_move",
+    "board_accuracy",
+    "changed_accuracy",
+    "future_move_accuracy",
+];
+
+/// What the bits of a square's class weigh: see [`crate::encode::Squares::words`].
+const BITS: [f32; 4] = [1.0, 2.0, 4.0, 6.0];
+
+/// What a denoiser of futures learns.
+#[derive(Debug)]
+pub(in crate::train) struct Horizon {
+    config: DiffusionConfig,
+    model: Diffusion,
+    /// What is learned of positions themselves.
+    positions: Positions,
+    noise: Noise,
+    device: Device,
+    is_validation: bool,
+    /// The constants of [`bitboards::squares`] and of classes, on the device.
+    shifts: Tensor,
+    bits: Tensor,
+}
+
+/// B positions with their futures on the device.
+#[derive(Debug)]
+pub(in crate::train) struct HorizonSamples {
+    positions: PositionSamples,
+    future: Option<FutureSamples>,
+}
+
+/// What is known and learned of the futures of B positions.
+#[derive(Debug)]
+struct FutureSamples {
+    known: Futures,
+    /// Classes of squares, i64 [B, H, 64].
+    squares: Tensor,
+    /// Weight of each square in its sample's loss, f32 [B, H, 64].
+    weight: Tensor,
+    /// Whether a square is learned, f32 [B, H, 64].
+    learned: Tensor,
+    /// Whether it is not as in the present, f32 [B, H, 64].
+    changed: Tensor,
+    /// Moves behind the first, i64 [B, H − 1]; [`IGNORED`] where they are not learned.
+    moves: Tensor,
+    /// Weight of each of them in its sample's loss, f32 [B, 1].
+    move_weight: Tensor,
+    /// Whether there is a board at each ply, f32 [B, H].
+    exists: Tensor,
+}
+
+impl Narrow for HorizonSamples {
+    fn narrow(&self, start: i64, count: i64) -> HorizonSamples {
+        let part = |tensor: &Tensor| tensor.narrow(0, start, count);
+        let future = self.future.as_ref().map(|future| FutureSamples {
+            known: future.known.narrow(start, count),
+            squares: part(&future.squares),
+            weight: part(&future.weight),
+            learned: part(&future.learned),
+            changed: part(&future.changed),
+            moves: part(&future.moves),
+            move_weight: part(&future.move_weight),
+            exists: part(&future.exists),
+        });
+        HorizonSamples {
+            positions: self.positions.narrow(start, count),
+            future,
+        }
+    }
+}
+
+/// What a network makes of samples.
+#[derive(Debug)]
+pub(in crate::train) struct HorizonOutputs {
+    present: Outputs,
+    /// The future as it is learned, some of which is known.
+    future: Option<ImaginedFuture>,
+    /// In a validation: the same when nothing is known, calibrated.
+    unaided: Option<ImaginedFuture>,
+}
+
+impl Horizon {
+    /// What is known and learned of the futures of a batch, on the device.
+    fn upload(&self, noised: &Noised) -> FutureSamples {
+        let horizon = self.config.horizon;
+        // Of no moves the number of rows cannot be told.
+        let rows = noised.noise.len() as i64;
+        let integers = |values: &[i64], shape: &[i64]| send(values, self.device).view(shape);
+        let floats = |values: &[f32]| send(values, self.device);
+        let like = &self.bits;
+        let expanded = |words: &[i64], count: i64| {
+            let words = integers(words, &[-1, count]);
+            bitboards::squares(&words, &self.shifts, like)
+        };
+        let of_boards = |words: &[i64]| expanded(words, horizon).transpose(1, 2);
+        let learned = of_boards(&noised.learned);
+        let changed = of_boards(&noised.changed);
+        let squares = expanded(&noised.squares, 4).matmul(&self.bits);
+        let squares = squares.to_kind(Kind::Int64).view([-1, horizon, 64]);
+        let (boards, moves) = (floats(&noised.boards), floats(&noised.later_moves));
+        let weight = floats(&noised.weight);
+        let per = |count: &Tensor| &weight / count.clamp_min(1.0);
+        let of_squares = (per(&boards) / 64.0).view([-1, 1, 1]);
+        let plies = Tensor::arange(horizon, (Kind::Float, self.device));
+        FutureSamples {
+            known: Futures {
+                pieces: integers(&noised.pieces, &[-1, horizon, 12]),
+                marks: integers(&noised.marks, &[-1, horizon + 1, 6]),
+                noise: floats(&noised.noise),
+            },
+            weight: &learned * (&changed * (self.config.changed as f64 - 1.0) + 1.0) * of_squares,
+            squares,
+            learned,
+            changed,
+            moves: integers(&noised.moves, &[rows, horizon - 1]),
+            move_weight: per(&moves).unsqueeze(1),
+            exists: plies.lt_tensor(&boards.unsqueeze(1)).to_kind(Kind::Float),
+        }
+    }
+}
+
+/// Sums all but the first dimension, f32 `[B]`.
+fn sum(tensor: &Tensor) -> Tensor {
+    match tensor.size()[1..].iter().product::<i64>() {
+        // Of no moves there is no sum.
+        0 => Tensor::zeros([tensor.size()[0]], (Kind::Float, tensor.device())),
+        _ => tensor
+            .flatten(1, -1)
+            .sum_dim_intlist([1i64].as_slice(), false, Kind::Float),
+    }
+}
+
+/// The denoiser that a configuration describes.
+fn config_of(config: &TrainConfig) -> Result<DiffusionConfig, TrainError> {
+    match config.architecture()? {
+        ArchitectureConfig::Diffusion { model } => Ok(model),
+        other => unreachable!("the objective of a {}", other.family()),
+    }
+}
+
+fn build(config: &DiffusionConfig, device: Device) -> Result<Diffusion, TrainError> {
+    let built = Diffusion::new(config, device).map_err(ArchitectureError::from);
+    Ok(built.map_err(ConfigError::from)?)
+}
+
+impl Objective for Horizon {
+    type Examples = examples::Horizon;
+    type Samples = HorizonSamples;
+    type Outputs = HorizonOutputs;
+    type Diagnostics = ByPly;
+
+    fn terms(config: &TrainConfig) -> Vec<Term> {
+        let mut terms = Positions::terms(config);
+        let weights = [config.diffusion.board, config.diffusion.future_move];
+        let weights = weights.into_iter().chain(std::iter::repeat(0.0));
+        let own = TERMS.into_iter().zip(weights);
+        terms.extend(own.map(|(name, weight)| Term { name, weight }));
+        terms
+    }
+
+    fn new(config: &TrainConfig, device: Device) -> Result<Horizon, TrainError> {
+        if config.augment.mirror > 0.0 {
+            return Err(not_for("augment.mirror", "positions alone").into());
+        }
+        let plain = Horizon::for_validation(config, device)?;
+        Ok(Horizon {
+            positions: Positions::new(config, device)?,
+            noise: Noise {
+                seed: config.augment.seed,
+                ..plain.noise
+            },
+            is_validation: false,
+            ..plain
+        })
+    }
+
+    fn for_validation(config: &TrainConfig, device: Device) -> Result<Horizon, TrainError> {
+        let positions = Positions::for_validation(config, device)?;
+        let training = &config.diffusion;
+        let config = config_of(config)?;
+        Ok(Horizon {
+            model: build(&config, device)?,
+            positions,
+            noise: Noise::new(&config, training, 0),
+            device,
+            is_validation: true,
+            shifts: bitboards::shifts().to_device(device),
+            bits: Tensor::from_slice(&BITS).to_device(device),
+            config,
+        })
+    }
+
+    fn replica(&self) -> Result<Horizon, TrainError> {
+        Ok(Horizon {
+            config: self.config.clone(),
+            model: build(&self.config, self.device)?,
+            positions: self.positions.replica()?,
+            shifts: self.shifts.copy(),
+            bits: self.bits.copy(),
+            ..*self
+        })
+    }
+
+    fn examples(&self, config: &TrainConfig) -> examples::Horizon {
+        examples::Horizon {
+            positions: self.positions.examples(config),
+            plies: self.config.horizon as usize,
+        }
+    }
+
+    fn parameters(&self) -> &[Parameter] {
+        self.model.parameters()
+    }
+
+    /// Of accuracies a sample's weight is the number of squares or moves that have the
+    /// target: means are those of squares and moves.
+    fn prepare(
+        &self,
+        batch: Batch<HorizonColumns>,
+    ) -> Result<(HorizonSamples, Tensor), TrainError> {
+        let future = (self.config.horizon > 0).then(|| {
+            let noised = self.noise.apply(&batch);
+            (self.upload(&noised), noised)
+        });
+        let Batch {
+            columns,
+            next,
+            global_batch,
+            first,
+        } = batch;
+        let (positions, weights) = self.positions.prepare(Batch {
+            columns: columns.positions,
+            next,
+            global_batch,
+            first,
+        })?;
+        let own = match &future {
+            Some((future, noised)) => {
+                let is_there = |counts: &[f32]| {
+                    let counts = send(counts, self.device);
+                    positions.weight() * counts.gt(0.0).to_kind(Kind::Float)
+                };
+                [
+                    is_there(&noised.boards),
+                    is_there(&noised.later_moves),
+                    sum(&future.learned),
+                    sum(&(&future.learned * &future.changed)),
+                    sum(&future.moves.ge(0)),
+                ]
+            }
+            None => TERMS.map(|_| positions.weight().zeros_like()),
+        };
+        let weights = Tensor::cat(&[weights, Tensor::stack(&own, 0)], 0);
+        let future = future.map(|(future, _)| future);
+        Ok((HorizonSamples { positions, future }, weights))
+    }
+
+    fn forward(&self, weights: &Weights, samples: &HorizonSamples) -> HorizonOutputs {
+        let (rows, wanted) = (samples.positions.rows(), self.positions.wanted());
+        let imagine = |futures: &Futures| self.model.imagine(weights, rows, futures, wanted);
+        let Some(future) = &samples.future else {
+            let present = self.positions.forward_rows(weights, rows);
+            return HorizonOutputs {
+                present,
+                future: None,
+                unaided: None,
+            };
+        };
+        let aided = imagine(&future.known);
+        let unaided = self
+            .is_validation
+            .then(|| imagine(&self.model.unknown(rows)));
+        match unaided {
+            Some(unaided) => HorizonOutputs {
+                present: unaided.present,
+                future: aided.future,
+                unaided: unaided.future.map(|future| ImaginedFuture {
+                    squares: future.squares + self.model.calibration(rows, self.config.horizon),
+                    ..future
+                }),
+            },
+            None => HorizonOutputs {
+                present: aided.present,
+                future: aided.future,
+                unaided: None,
+            },
+        }
+    }
+
+    fn values(&self, outputs: &HorizonOutputs, samples: &HorizonSamples) -> Vec<Tensor> {
+        let mut values = self.positions.values(&outputs.present, &samples.positions);
+        let (Some(imagined), Some(future)) = (&outputs.future, &samples.future) else {
+            let none = samples.positions.weight().zeros_like();
+            values.extend(TERMS.map(|_| none.shallow_clone()));
+            return values;
+        };
+        let mean =
+            |hits: &Tensor, counted: &Tensor| sum(&(hits * counted)) / sum(counted).clamp_min(1.0);
+        let squares = classification(&imagined.squares, &future.squares);
+        let plies = self.config.horizon;
+        let calibration = self.model.calibration(samples.positions.rows(), plies);
+        let hits = hits(&(&imagined.squares + calibration), &future.squares);
+        let changed = &future.learned * &future.changed;
+        let (moves, move_hits) = match &imagined.moves {
+            Some(logits) => {
+                let learned = future.moves.ge(0).to_kind(Kind::Float);
+                let loss = classification(logits, &future.moves);
+                let hits = self::hits(logits, &future.moves);
+                (sum(&(loss * &future.move_weight)), mean(&hits, &learned))
+            }
+            None => {
+                let none = samples.positions.weight().zeros_like();
+                (none.shallow_clone(), none)
+            }
+        };
+        values.extend([
+            sum(&(squares * &future.weight)),
+            // Each is weighed by the time as squares are.
+            moves,
+            mean(&hits, &future.learned),
+            mean(&hits, &changed),
+            move_hits,
+        ]);
+        values
+    }
+}
+
+/// Cross-entropy f32 [..] of logits [.., classes]; 0 where nothing is to be learned.
+fn classification(logits: &Tensor, class: &Tensor) -> Tensor {
+    let classes = logits.size()[logits.dim() - 1];
+    let flat = logits.reshape([-1, classes]);
+    let loss = flat.cross_entropy_loss::<Tensor>(
+        &class.reshape([-1]),
+        None,
+        Reduction::None,
+        IGNORED,
+        0.0,
+    );
+    loss.view_as(class)
+}
+
+/// 1 where the largest logit is that of the class, else 0; f32 [..].
+fn hits(logits: &Tensor, class: &Tensor) -> Tensor {
+    logits
+        .argmax(-1, false)
+        .eq_tensor(class)
+        .to_kind(Kind::Float)
+}

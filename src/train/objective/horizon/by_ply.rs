@@ -1,0 +1,107 @@
+//! How well futures are imagined, ply by ply, when nothing of them is known.
+
+use super::{Horizon, HorizonOutputs, HorizonSamples, hits};
+use crate::network::diffusion::LONGEST_HORIZON;
+use crate::train::distributed::{GroupError, World};
+use crate::train::objective::Diagnostics;
+use crate::train::objective::positions::Calibration;
+use serde_json::{Map, Value, json};
+use tch::{Device, Kind, Tensor};
+
+/// What is counted of a ply: boards, those that are right, their squares that are right,
+/// those that are as in the present; squares that change, those of them that are right;
+/// moves, those that are right.
+const FIELDS: usize = 8;
+
+/// Counts by ply, and how well values are calibrated.
+#[derive(Debug)]
+pub(in crate::train) struct ByPly {
+    calibration: Calibration,
+    /// f32 [longest horizon, fields].
+    sums: Tensor,
+}
+
+impl Diagnostics<Horizon> for ByPly {
+    fn new(device: Device) -> ByPly {
+        let shape = [LONGEST_HORIZON, FIELDS as i64];
+        ByPly {
+            calibration: Calibration::new(device),
+            sums: Tensor::zeros(shape, (Kind::Float, device)),
+        }
+    }
+
+    fn add(&mut self, outputs: &HorizonOutputs, samples: &HorizonSamples) {
+        self.calibration.add(&outputs.present, &samples.positions);
+        let (Some(imagined), Some(future)) = (&outputs.unaided, &samples.future) else {
+            return;
+        };
+        // [B, H] each; absent boards count for nothing.
+        let of_boards = |squares: &Tensor| {
+            let sums = squares.sum_dim_intlist([2i64].as_slice(), false, Kind::Float);
+            sums * &future.exists
+        };
+        let right = hits(&imagined.squares, &future.squares);
+        let changed = &future.changed;
+        let exact = of_boards(&right).eq(64.0).to_kind(Kind::Float);
+        let none = future.exists.zeros_like();
+        let (moves, right_moves) = match &imagined.moves {
+            Some(logits) => {
+                // The first is the policy's. Known ones are not asked for.
+                let first = none.narrow(1, 0, 1);
+                let asked = future.moves.ge(0).to_kind(Kind::Float);
+                let right = hits(logits, &future.moves);
+                (
+                    Tensor::cat(&[&first, &asked], 1),
+                    Tensor::cat(&[&first, &right], 1),
+                )
+            }
+            None => (none.shallow_clone(), none),
+        };
+        let fields = [
+            future.exists.shallow_clone(),
+            exact,
+            of_boards(&right),
+            of_boards(&(1.0 - changed)),
+            of_boards(changed),
+            of_boards(&(&right * changed)),
+            moves,
+            right_moves,
+        ];
+        let sums = Tensor::stack(&fields, 2);
+        let sums = sums.sum_dim_intlist([0i64].as_slice(), false, Kind::Float);
+        let mut of_plies = self.sums.narrow(0, 0, sums.size()[0]);
+        of_plies += sums;
+    }
+
+    /// Besides the calibration of values, as `imagination` for each ply: the number of
+    /// `boards`, and the shares of those that are `exact`, of `squares` that are right, of
+    /// those that a `copy` of the present would have right, of `changed` squares that are
+    /// right, and of `moves` that lead to the board that are right.
+    fn finish(&self, world: &World) -> Result<Map<String, Value>, GroupError> {
+        let mut found = self.calibration.finish(world)?;
+        world.sum(&self.sums, "summing what was imagined")?;
+        let sums = self.sums.to_device(Device::Cpu).reshape([-1]);
+        let sums: Vec<f32> = Vec::try_from(sums).expect("a vector of floats");
+        let share = |part: f32, of: f32| match of > 0.0 {
+            true => json!(part / of),
+            false => Value::Null,
+        };
+        let plies = sums.chunks(FIELDS).filter(|row| row[0] + row[6] > 0.0);
+        let plies: Vec<Value> = plies
+            .map(|row| {
+                json!({
+                    "boards": row[0],
+                    "exact": share(row[1], row[0]),
+                    "squares": share(row[2], 64.0 * row[0]),
+                    "copy": share(row[3], 64.0 * row[0]),
+                    "changed": share(row[5], row[4]),
+                    "moves": share(row[7], row[6]),
+                })
+            })
+            .collect();
+        if !plies.is_empty() {
+            found.insert("imagination".to_owned(), plies.into());
+        }
+        Ok(found)
+    }
+}

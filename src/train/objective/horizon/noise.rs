@@ -1,0 +1,219 @@
+//! What of futures is made unknown.
+//!
+//! All choices depend on the seed and on the sample's place in the order of samples alone,
+//! so that a resumed run makes them again.
+
+use crate::data::examples::{Future, HorizonColumns};
+use crate::data::loader::Batch;
+use crate::encode::{Input, SQUARE_CLASSES, Squares};
+use crate::network::diffusion::{DiffusionConfig, NoiseKind, marks_of};
+use crate::train::config::{DiffusionTraining, MaskSchedule};
+use crate::train::objective::random_of;
+use rand::{Rng, RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// The earliest time: later ones leave something unknown.
+const FIRST_TIME: f64 = 0.01;
+/// Times of samples are this far apart, on a circle: so any run of samples has them spread
+/// evenly (a Weyl sequence by the golden ratio).
+const STRIDE: f64 = 0.618_033_988_749_894_9;
+/// Binary digits to which the share of what is unknown is kept.
+const DIGITS: u32 = 16;
+/// What is not learned: libtorch's default.
+pub(super) const IGNORED: i64 = -100;
+
+/// How futures are made unknown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Noise {
+    pub horizon: usize,
+    pub kind: NoiseKind,
+    /// Whether boards and moves are variables; others always stay unknown.
+    pub has_states: bool,
+    pub has_moves: bool,
+    pub schedule: MaskSchedule,
+    /// Share of samples of whose future nothing is known.
+    pub unknown: f64,
+    pub seed: u64,
+}
+
+/// The futures of B positions as a network reads and learns them, row by row. H is the
+/// horizon.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Noised {
+    /// As [`crate::network::diffusion::Futures`] has them.
+    pub pieces: Vec<i64>,
+    pub marks: Vec<i64>,
+    pub noise: Vec<f32>,
+    /// Bits of the squares' classes, [B, H, 4]: see [`Squares::words`].
+    pub squares: Vec<i64>,
+    /// Bitboards [B, H] of the squares that are learned.
+    pub learned: Vec<i64>,
+    /// Bitboards [B, H] of the squares that are not as in the present.
+    pub changed: Vec<i64>,
+    /// Policy indices [B, H − 1] of the moves behind the first, [`IGNORED`] where they are
+    /// known or absent.
+    pub moves: Vec<i64>,
+    /// Weight `[B]` of what is unknown.
+    pub weight: Vec<f32>,
+    /// How many boards `[B]`, and moves behind the first, there are to learn.
+    pub boards: Vec<f32>,
+    pub later_moves: Vec<f32>,
+}
+
+impl Noise {
+    pub fn new(config: &DiffusionConfig, training: &DiffusionTraining, seed: u64) -> Noise {
+        Noise {
+            horizon: config.horizon as usize,
+            kind: config.noise,
+            has_states: config.futures.has_states(),
+            has_moves: config.futures.has_moves(),
+            schedule: training.schedule,
+            unknown: training.unknown,
+            seed,
+        }
+    }
+
+    /// The futures of a batch.
+    pub fn apply(&self, batch: &Batch<HorizonColumns>) -> Noised {
+        let mut random = random_of(self.seed, batch);
+        let start: f64 = random.random();
+        // The draws of the samples of other ranks and replicas.
+        for _ in 0..batch.first {
+            random.next_u64();
+        }
+        let mut noised = Noised::default();
+        let columns = &batch.columns;
+        let rows = columns.positions.inputs.iter().zip(&columns.futures);
+        for (place, (input, future)) in (batch.first..).zip(rows) {
+            let mut random = Xoshiro256PlusPlus::seed_from_u64(random.next_u64());
+            let chance = (start + place as f64 * STRIDE).fract();
+            let level = self.level(chance);
+            self.add(&mut noised, input, future, level, &mut random);
+        }
+        noised
+    }
+
+    /// The share that is unknown of a sample's future, and its weight, by a chance in 0…1.
+    fn level(&self, chance: f64) -> (f64, f64) {
+        if chance < self.unknown {
+            return (1.0, 1.0);
+        }
+        let time = (chance - self.unknown) / (1.0 - self.unknown);
+        let time = FIRST_TIME + (1.0 - FIRST_TIME) * time;
+        (self.schedule.share(time), self.schedule.weight(time))
+    }
+
+    /// Adds a sample of whose future a share is unknown, which has this weight.
+    fn add(
+        &self,
+        noised: &mut Noised,
+        input: &Input,
+        future: &Future,
+        (share, weight): (f64, f64),
+        random: &mut Xoshiro256PlusPlus,
+    ) {
+        let present = Squares::of_planes(input.words());
+        let seen = [present, present.reversed()];
+        // The first move is never told.
+        let mut marks_before = marks_of(0, None);
+        for ply in 1..=self.horizon {
+            let present = &seen[ply % 2];
+            let unknown = some_squares(share, random);
+            let is_told = random.random::<f64>() >= share;
+            let real = future.get(ply - 1);
+            let mut learned = 0;
+            let (mut board, mut masked) = (*present, u64::MAX);
+            if let Some(real) = real.filter(|_| self.has_states) {
+                match self.kind {
+                    NoiseKind::Absorbing => {
+                        (masked, learned) = (unknown, unknown);
+                        board = real.board.with(unknown, present);
+                    }
+                    NoiseKind::Uniform => {
+                        learned = u64::MAX;
+                        board = real.board.with(unknown, &random_squares(random));
+                    }
+                }
+            } else if self.kind == NoiseKind::Uniform {
+                board = random_squares(random);
+            }
+            if self.kind == NoiseKind::Uniform {
+                masked = 0;
+            }
+            let played = real.map(|ply| ply.played).filter(|_| self.has_moves);
+            if ply > 1 {
+                if is_told {
+                    let told = marks_of(0, played);
+                    marks_before[1..].copy_from_slice(&told[1..]);
+                }
+                let wanted = played.filter(|_| !is_told);
+                noised.moves.push(wanted.map_or(IGNORED, i64::from));
+            }
+            noised.marks.extend(marks_before.map(|word| word as i64));
+            marks_before = marks_of(masked, None);
+            noised.pieces.extend(board.planes().map(|word| word as i64));
+            let target = real.map_or(*present, |real| real.board);
+            noised
+                .squares
+                .extend(target.words().map(|word| word as i64));
+            noised.learned.push(learned as i64);
+            noised.changed.push(target.difference(present) as i64);
+        }
+        noised.marks.extend(marks_before.map(|word| word as i64));
+        noised.noise.push(share as f32);
+        noised.weight.push(match self.kind {
+            NoiseKind::Absorbing => weight as f32,
+            // All of a board is learned, at all times alike.
+            NoiseKind::Uniform => 1.0,
+        });
+        let plies = future.len().min(self.horizon);
+        let count = |count: usize, are_there: bool| if are_there { count as f32 } else { 0.0 };
+        noised.boards.push(count(plies, self.has_states));
+        let later = plies.saturating_sub(1);
+        noised.later_moves.push(count(later, self.has_moves));
+    }
+}
+
+/// A bitboard of squares, each of which is chosen with the chance `share`.
+fn some_squares(share: f64, random: &mut Xoshiro256PlusPlus) -> u64 {
+    let share = (share * f64::from(1u32 << DIGITS)).round() as u32;
+    if share >> DIGITS != 0 {
+        return u64::MAX;
+    }
+    // Digit by digit, 64 numbers below 1 are compared with the share.
+    (0..DIGITS).fold(0, |below, digit| match share >> digit & 1 {
+        0 => below & random.next_u64(),
+        _ => below | random.next_u64(),
+    })
+}
+
+/// A board of classes drawn evenly.
+fn random_squares(random: &mut Xoshiro256PlusPlus) -> Squares {
+    let mut squares = Squares::default();
+    for square in 0..64 {
+        squares.set(square, random.random_range(0..SQUARE_CLASSES));
+    }
+    squares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn squares_are_chosen_with_their_chance() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
+        for share in [0.0, 0.01, 0.3, 0.5, 0.9, 1.0] {
+            let count = 2000;
+            let chosen: u32 = (0..count)
+                .map(|_| some_squares(share, &mut random).count_ones())
+                .sum();
+            let found = f64::from(chosen) / f64::from(64 * count);
+            let deviation = (share * (1.0 - share) / f64::from(64 * count)).sqrt();
+            assert!(
+                (found - share).abs() <= 4.0 * deviation,
+                "{found}, not {share}"
+            );
+        }
+    }
+}

@@ -1,0 +1,328 @@
+use super::*;
+use crate::chess::Game;
+use crate::data::examples::{Columns, Future, FuturePly, WithFuture};
+use crate::data::legal::Legal;
+use crate::data::loader::Cursor;
+use crate::data::sample::{Policy, Sample};
+use crate::encode::{Input, Squares, policy_index};
+use crate::network::diffusion::NoiseKind;
+use crate::train::config::{DiffusionTraining, MaskSchedule};
+use shakmaty::Position;
+
+const CONFIG: &str = r#"
+name = "x"
+steps = 1
+batch = 4
+[network]
+family = "diffusion"
+[network.model]
+horizon = 3
+[network.model.trunk]
+layers = 1
+width = 16
+heads = 2
+feed_forward = 16
+position = { kind = "absolute" }
+[data]
+"#;
+
+fn config(settings: &str) -> TrainConfig {
+    let (before, after) = CONFIG.split_once("horizon = 3\n").unwrap();
+    toml::from_str(&format!("{before}{settings}\n{after}")).unwrap()
+}
+
+fn plain() -> TrainConfig {
+    config("horizon = 3")
+}
+
+/// Positions of a game, with as much of what follows as there is.
+fn examples() -> Vec<WithFuture> {
+    let moves = "e2e4 e7e5 g1f3 b8c6 f1b5 a7a6 b5c6 d7c6";
+    let mut game = Game::default();
+    let (mut samples, mut plies) = (Vec::new(), Vec::new());
+    for mv in moves.split(' ') {
+        let mv = game.parse_move(mv).unwrap();
+        let turn = game.position().turn();
+        let played = policy_index(mv, turn);
+        samples.push(Sample {
+            input: Input::encode(&game),
+            legal: Legal::of(&game.position().legal_moves(), turn),
+            policy: Policy::Move(played),
+            result: None,
+            q: Some(0.5),
+            short_term: None,
+            moves_left: None,
+            weight: 1.0,
+        });
+        game.play(mv);
+        let board = Squares::of_board(game.position().board(), game.position().turn());
+        plies.push(FuturePly { played, board });
+    }
+    let futures = (0..plies.len()).map(|from| plies[from..plies.len().min(from + 3)].to_vec());
+    let with = |(sample, future)| WithFuture { sample, future };
+    samples.into_iter().zip(futures).map(with).collect()
+}
+
+fn batch(examples: &[WithFuture], first: usize, global_batch: usize) -> Batch<HorizonColumns> {
+    let mut columns = HorizonColumns::with_capacity(examples.len());
+    examples.iter().for_each(|example| columns.push(example));
+    Batch {
+        columns,
+        next: Cursor::default(),
+        global_batch,
+        first,
+    }
+}
+
+fn noise(settings: &str, schedule: MaskSchedule) -> Noise {
+    let config = config_of(&config(settings)).unwrap();
+    let training = DiffusionTraining {
+        schedule,
+        ..DiffusionTraining::default()
+    };
+    Noise::new(&config, &training, 7)
+}
+
+fn squares(words: &[i64]) -> Squares {
+    Squares::of_planes(bytemuck::cast_slice(words))
+}
+
+/// What stands at a ply: the known squares and where they are not known, present and true.
+struct Board {
+    shown: Squares,
+    masked: u64,
+    learned: u64,
+    present: Squares,
+    real: Option<Squares>,
+}
+
+fn boards(noised: &Noised, examples: &[WithFuture]) -> Vec<Board> {
+    let board = |sample: usize, ply: usize| {
+        let place = sample * 3 + ply - 1;
+        let present = Squares::of_planes(examples[sample].sample.input.words());
+        Board {
+            shown: squares(&noised.pieces[place * 12..][..12]),
+            masked: noised.marks[(sample * 4 + ply) * 6] as u64,
+            learned: noised.learned[place] as u64,
+            present: if ply % 2 == 1 {
+                present.reversed()
+            } else {
+                present
+            },
+            real: examples[sample].future.get(ply - 1).map(|real| real.board),
+        }
+    };
+    let samples = 0..examples.len();
+    samples
+        .flat_map(|sample| (1..=3).map(move |ply| board(sample, ply)))
+        .collect()
+}
+
+#[test]
+fn unknown_squares_show_the_present_and_are_learned() {
+    let examples = examples();
+    for schedule in [MaskSchedule::Linear, MaskSchedule::Cosine] {
+        let noised = noise("horizon = 3", schedule).apply(&batch(&examples, 0, 8));
+        let mut seen = 0;
+        for board in boards(&noised, &examples) {
+            let Some(real) = board.real else {
+                // Nothing is known of what is not there, and nothing learned.
+                assert_eq!((board.shown, board.masked), (board.present, u64::MAX));
+                assert_eq!(board.learned, 0);
+                continue;
+            };
+            assert_eq!(board.masked, board.learned);
+            assert_eq!(board.shown, real.with(board.masked, &board.present));
+            seen += board.masked.count_zeros();
+        }
+        assert!(seen > 50, "{seen}");
+        assert_eq!(noised.boards, [3., 3., 3., 3., 3., 3., 2., 1.]);
+        assert_eq!(noised.later_moves, [2., 2., 2., 2., 2., 2., 1., 0.]);
+        // They are spread evenly: of eight samples one or two are those of unknown futures.
+        let mut shares = noised.noise.clone();
+        shares.sort_by(f32::total_cmp);
+        assert!(shares[0] < 0.4 && shares[6] > 0.7, "{shares:?}");
+        assert_eq!((shares[5] < 1.0, shares[7]), (true, 1.0), "{shares:?}");
+    }
+}
+
+#[test]
+fn uniform_noise_has_no_marks_and_all_is_learned() {
+    let examples = examples();
+    let settings = "horizon = 3\nnoise = \"uniform\"";
+    let noise = noise(settings, MaskSchedule::Linear);
+    assert_eq!(noise.kind, NoiseKind::Uniform);
+    let noised = noise.apply(&batch(&examples, 0, 8));
+    let mut kept = 0;
+    for board in boards(&noised, &examples) {
+        assert_eq!(board.masked, 0);
+        assert_eq!(
+            board.learned,
+            if board.real.is_some() { u64::MAX } else { 0 }
+        );
+        kept += board
+            .real
+            .map_or(0, |real| real.difference(&board.shown).count_zeros());
+    }
+    assert!((200..1200).contains(&kept), "{kept}");
+    assert_eq!(noised.weight, [1.0; 8]);
+}
+
+#[test]
+fn moves_are_told_or_learned() {
+    let examples = examples();
+    let noised = noise("horizon = 3", MaskSchedule::Linear).apply(&batch(&examples, 0, 8));
+    let (mut told, mut learned) = (0, 0);
+    for (sample, example) in examples.iter().enumerate() {
+        let marks = |board: usize| &noised.marks[(sample * 4 + board) * 6 + 1..][..5];
+        assert_eq!(marks(0), [0; 5], "the first move is never told");
+        assert_eq!(marks(3), [0; 5]);
+        for ply in 2..=3 {
+            let wanted = noised.moves[sample * 2 + ply - 2];
+            match example.future.get(ply - 1) {
+                Some(real) if wanted == IGNORED => {
+                    let expected = crate::network::diffusion::marks_of(0, Some(real.played));
+                    assert!(
+                        marks(ply - 1)
+                            .iter()
+                            .zip(&expected[1..])
+                            .all(|(a, b)| *a as u64 == *b)
+                    );
+                    told += 1;
+                }
+                Some(real) => {
+                    assert_eq!(wanted, i64::from(real.played));
+                    assert_eq!(marks(ply - 1), [0; 5]);
+                    learned += 1;
+                }
+                None => assert_eq!((wanted, marks(ply - 1)), (IGNORED, &[0; 5][..])),
+            }
+        }
+    }
+    assert!(told > 2 && learned > 2, "{told} {learned}");
+}
+
+#[test]
+fn only_what_is_imagined_is_learned() {
+    let examples = examples();
+    let states = noise("horizon = 3\nfutures = \"states\"", MaskSchedule::Linear);
+    let noised = states.apply(&batch(&examples, 0, 8));
+    assert!(noised.moves.iter().all(|&mv| mv == IGNORED));
+    assert_eq!(noised.later_moves, [0.0; 8]);
+    let moves = noise("horizon = 3\nfutures = \"moves\"", MaskSchedule::Linear);
+    let noised = moves.apply(&batch(&examples, 0, 8));
+    assert!(noised.learned.iter().all(|&squares| squares == 0));
+    for board in boards(&noised, &examples) {
+        assert_eq!((board.shown, board.masked), (board.present, u64::MAX));
+    }
+    assert_eq!(noised.boards, [0.0; 8]);
+}
+
+#[test]
+fn chance_depends_on_the_place_alone() {
+    let examples: Vec<WithFuture> = examples().into_iter().cycle().take(24).collect();
+    let noise = noise("horizon = 3", MaskSchedule::Cosine);
+    let whole = noise.apply(&batch(&examples, 0, 24));
+    let part = noise.apply(&batch(&examples[5..13], 5, 24));
+    assert_eq!(whole.pieces[5 * 36..13 * 36], part.pieces);
+    assert_eq!(whole.moves[10..26], part.moves);
+    assert_eq!(whole.noise[5..13], part.noise);
+    let other = Noise { seed: 8, ..noise }.apply(&batch(&examples, 0, 24));
+    assert_ne!(whole, other);
+}
+
+/// Logits that are sure of classes.
+fn sure(classes: &Tensor, count: i64) -> Tensor {
+    classes.clamp_min(0).one_hot(count).to_kind(Kind::Float) * 50.0
+}
+
+#[test]
+fn what_is_right_costs_nothing_and_what_is_wrong_by_its_weight() {
+    let config = plain();
+    let objective = Horizon::for_validation(&config, Device::Cpu).unwrap();
+    let examples = examples();
+    let (samples, weights) = objective.prepare(batch(&examples, 0, 8)).unwrap();
+    let future = samples.future.as_ref().unwrap();
+    tch::manual_seed(1);
+    let flat = objective.model.initial_weights();
+    let network = Weights::from_flat(&flat, objective.parameters());
+    let mut outputs = objective.forward(&network, &samples);
+    let count = outputs.present_terms();
+    let values = |outputs: &HorizonOutputs| objective.values(outputs, &samples).split_off(count);
+    let right = || ImaginedFuture {
+        squares: sure(&future.squares, 13),
+        moves: Some(sure(&future.moves, 1858)),
+    };
+    outputs.future = Some(right());
+    let own = weights.narrow(0, count as i64, 5);
+    for (row, (value, expected)) in values(&outputs)
+        .iter()
+        .zip([0., 0., 1., 1., 1.])
+        .enumerate()
+    {
+        for place in 0..8 {
+            if own.double_value(&[row as i64, place]) > 0.0 {
+                let value = value.double_value(&[place]);
+                assert!((value - expected).abs() < 1e-4, "{row} {place}: {value}");
+            }
+        }
+    }
+    // The last sample has one board and no move behind the first; accuracies count.
+    let row = |number: i64| Vec::<f32>::try_from(own.get(number)).unwrap();
+    assert_eq!((row(0)[7], row(1)[7], row(1)[0]), (1.0, 0.0, 1.0));
+    assert_eq!(
+        row(2)[0] as f64,
+        future.learned.get(0).sum(Kind::Float).double_value(&[])
+    );
+    // One unknown square of the first sample is wrong.
+    let learned = &future.learned * &future.changed;
+    for (mask, factor) in [
+        (&learned, 8.0),
+        (&(&future.learned * (1.0 - &future.changed)), 1.0),
+    ] {
+        let place = mask.get(0).reshape([-1]).argmax(0, false).int64_value(&[]);
+        let wrong = right();
+        let logits = wrong.squares.get(0).view([-1, 13]).get(place);
+        let class = future.squares.get(0).view([-1]).int64_value(&[place]);
+        let _ = logits.shallow_clone().fill_(0.0);
+        let _ = logits.get((class + 1) % 13).fill_(50.0);
+        outputs.future = Some(wrong);
+        let found = values(&outputs)[0].double_value(&[0]);
+        let noised = objective.noise.apply(&batch(&examples, 0, 8));
+        let expected = 50.0 * factor * f64::from(noised.weight[0]) / (64.0 * 3.0);
+        assert!(
+            (found / expected - 1.0).abs() < 1e-3,
+            "{found}, not {expected}"
+        );
+    }
+}
+
+#[test]
+fn samples_without_futures_teach_their_policy() {
+    let mut examples = examples();
+    examples.truncate(2);
+    examples[0].future = Future::new();
+    for settings in ["horizon = 3", "horizon = 0", "horizon = 1"] {
+        let objective = Horizon::for_validation(&config(settings), Device::Cpu).unwrap();
+        let (samples, weights) = objective.prepare(batch(&examples, 0, 2)).unwrap();
+        tch::manual_seed(1);
+        let flat = objective.model.initial_weights();
+        let network = Weights::from_flat(&flat, objective.parameters());
+        let outputs = objective.forward(&network, &samples);
+        let values = Tensor::stack(&objective.values(&outputs, &samples), 0);
+        assert_eq!(values.size(), weights.size(), "{settings}");
+        assert_eq!(values.isnan().any().int64_value(&[]), 0, "{settings}");
+        let first = outputs.present_terms() as i64;
+        let boards = Vec::<f32>::try_from(weights.get(first)).unwrap();
+        let expected = if settings == "horizon = 0" { 0.0 } else { 1.0 };
+        assert_eq!(boards, [0.0, expected], "{settings}");
+        assert_eq!(weights.double_value(&[0, 0]), 1.0);
+    }
+}
+
+impl HorizonOutputs {
+    /// How many terms those of positions are.
+    fn present_terms(&self) -> usize {
+        Positions::terms(&plain()).len()
+    }
+}

@@ -1,0 +1,337 @@
+//! The objective of world models: to see what a position is, and what moves make of it.
+//!
+//! From a position the network steps along the moves that were played, in its latents
+//! alone. After every move the encoder's heads are to say what they would of the true
+//! position, and others what the rules would. The latents are to be those that the averaged
+//! weights make of the true position, as in UniZero and EfficientZero. A step passes on
+//! half of its gradient, as in MuZero.
+
+mod depths;
+mod samples;
+#[cfg(test)]
+mod tests;
+
+use super::positions::loss::{self, Softening};
+use super::{Objective, Term, not_for};
+use crate::data::examples;
+use crate::data::loader::BatchOf;
+use crate::encode::{InputFormat, POLICY_SIZE, SQUARE_CLASSES};
+use crate::network::world::{RuleLogits, WorldConfig};
+use crate::network::{
+    Architecture, ArchitectureConfig, ArchitectureError, Evaluator, Output, OutputSet, Outputs,
+    Parameter, Weights, World,
+};
+use crate::train::config::{ConfigError, TrainConfig, UnrollConfig};
+use crate::train::error::TrainError;
+use depths::Depths;
+use samples::{Boards, UnrollSamples};
+use tch::{Device, Kind, Reduction, Tensor};
+
+/// The terms besides those of the encoder's heads, in their order.
+const OWN: [&str; 7] = [
+    "illegal",
+    "end",
+    "legality",
+    "board",
+    "latent",
+    "board_accuracy",
+    "changed_accuracy",
+];
+
+/// What a world model learns.
+#[derive(Debug)]
+pub(in crate::train) struct Unroll {
+    config: WorldConfig,
+    model: World,
+    device: Device,
+    /// The type that the network computes in.
+    kind: Kind,
+    unroll: UnrollConfig,
+    softening: Softening,
+    /// The outputs of the encoder's heads that are learned.
+    wanted: OutputSet,
+    boards: Boards,
+    /// The encoder's averaged weights.
+    target: Option<Weights>,
+    /// Moves that are followed now.
+    plies: usize,
+    /// Whether it also evaluates the true positions, to compare.
+    compares: bool,
+}
+
+/// What a network makes of B examples of D moves, N = B · (D + 1) latent boards.
+#[derive(Debug)]
+pub(in crate::train) struct UnrollOutputs {
+    /// Of the encoder's heads.
+    outputs: Outputs,
+    rules: RuleLogits,
+    /// Mean squared difference of the normalised latents from their targets, f32 `[N]`; 0
+    /// before the first move.
+    latent: Tensor,
+    /// The latents [N, 64, width].
+    latents: Tensor,
+    /// What the encoder's heads say of the true positions, where that is compared.
+    truth: Option<Outputs>,
+}
+
+/// The network that a configuration describes.
+fn config_of(config: &TrainConfig) -> Result<WorldConfig, TrainError> {
+    match config.architecture()? {
+        ArchitectureConfig::World { model } => Ok(model),
+        other => unreachable!("the objective of a {}", other.family()),
+    }
+}
+
+fn build(config: &WorldConfig, device: Device) -> Result<World, TrainError> {
+    let built = World::new(config, device).map_err(ArchitectureError::from);
+    Ok(built.map_err(ConfigError::from)?)
+}
+
+/// Latents [N, 64, width] as they are compared: each square's features with mean 0 and
+/// variance 1, f32.
+fn normalised(latents: &Tensor) -> Tensor {
+    let width = latents.size()[2];
+    let none = None::<&Tensor>;
+    latents
+        .to_kind(Kind::Float)
+        .layer_norm([width], none, none, 1e-5, true)
+}
+
+/// Logits [N, 1858] of the moves that a search in imagination considers: the policy's,
+/// weighed by how likely they are to be legal. Legality is not learned from them.
+fn prior(outputs: &Outputs, rules: &RuleLogits) -> Tensor {
+    outputs.policy() + rules.legality.detach().log_sigmoid()
+}
+
+/// The same latents, of whose gradient half is passed on.
+fn halved(latents: &Tensor) -> Tensor {
+    latents * 0.5 + latents.detach() * 0.5
+}
+
+impl Unroll {
+    /// Latents that the averaged weights make of rows, without gradient.
+    fn target_of(&self, rows: &Tensor) -> Tensor {
+        let target = self.target.as_ref().expect("begun");
+        let represent = || self.model.represent(target, rows).detach();
+        match self.device {
+            // There the kernels of blocks are those that could have a gradient.
+            Device::Cpu => represent(),
+            _ => tch::no_grad(represent),
+        }
+    }
+}
+
+impl Objective for Unroll {
+    type Examples = examples::Unroll;
+    type Samples = UnrollSamples;
+    type Outputs = UnrollOutputs;
+    type Diagnostics = Depths;
+
+    fn terms(config: &TrainConfig) -> Vec<Term> {
+        let unroll = &config.unroll;
+        let weights = [
+            unroll.illegal,
+            unroll.end,
+            unroll.legality,
+            unroll.board,
+            unroll.latent,
+            0.0,
+            0.0,
+        ];
+        let own = OWN.into_iter().zip(weights);
+        let own = own.map(|(name, weight)| Term { name, weight });
+        let heads = loss::terms(&config.loss, None).into_iter();
+        heads.chain(own).collect()
+    }
+
+    fn new(config: &TrainConfig, device: Device) -> Result<Unroll, TrainError> {
+        let augment = &config.augment;
+        for (key, share, what) in [
+            ("augment.mirror", augment.mirror, "positions"),
+            ("augment.hide_ratings", augment.hide_ratings, "whole games"),
+            ("augment.random_moves", augment.random_moves, "whole games"),
+            ("augment.hide_result", augment.hide_result, "whole games"),
+        ] {
+            if share > 0.0 {
+                return Err(not_for(key, what).into());
+            }
+        }
+        if config.distillation.is_some() {
+            return Err(not_for("distillation", "positions").into());
+        }
+        Ok(Unroll {
+            compares: false,
+            ..Unroll::for_validation(config, device)?
+        })
+    }
+
+    fn for_validation(config: &TrainConfig, device: Device) -> Result<Unroll, TrainError> {
+        let world = config_of(config)?;
+        let model = build(&world, device)?;
+        let is_wanted = |output: &Output| match output {
+            Output::PolicySoft => config.loss.policy_soft > 0.0,
+            _ => true,
+        };
+        let outputs = Output::ALL.into_iter().filter(|&it| model.has(it));
+        Ok(Unroll {
+            wanted: outputs.filter(is_wanted).collect(),
+            config: world,
+            model,
+            device,
+            kind: config.precision.kind(),
+            unroll: config.unroll.clone(),
+            softening: Softening::of(&config.loss, None),
+            boards: Boards::new(device),
+            target: None,
+            plies: config.unroll.plies,
+            compares: true,
+        })
+    }
+
+    fn replica(&self) -> Result<Unroll, TrainError> {
+        Ok(Unroll {
+            config: self.config.clone(),
+            model: build(&self.config, self.device)?,
+            unroll: self.unroll.clone(),
+            boards: Boards::new(self.device),
+            target: None,
+            ..*self
+        })
+    }
+
+    fn begin(&mut self, steps: u64, average: &Tensor) {
+        let encoder = self.model.encoder().parameters();
+        let count = encoder.iter().map(Parameter::count).sum();
+        let average = average.detach().narrow(0, 0, count).to_kind(self.kind);
+        // A copy, which is a leaf.
+        let average = average.copy().set_requires_grad(self.device == Device::Cpu);
+        self.target = Some(Weights::from_flat(&average, encoder));
+        self.plies = match self.compares {
+            true => self.unroll.plies,
+            false => self.unroll.plies_at(steps),
+        };
+    }
+
+    fn examples(&self, _config: &TrainConfig) -> examples::Unroll {
+        examples::Unroll {
+            format: InputFormat::Classical,
+            plies: self.unroll.plies,
+        }
+    }
+
+    fn parameters(&self) -> &[Parameter] {
+        self.model.parameters()
+    }
+
+    fn prepare(
+        &self,
+        batch: BatchOf<examples::Unroll>,
+    ) -> Result<(UnrollSamples, Tensor), TrainError> {
+        let samples = UnrollSamples::upload(
+            &batch.columns,
+            self.plies,
+            &self.boards,
+            self.wanted,
+            self.device,
+        );
+        let by_sample = samples
+            .weights
+            .sum_dim_intlist([2i64].as_slice(), false, Kind::Float);
+        Ok((samples, by_sample))
+    }
+
+    fn forward(&self, weights: &Weights, samples: &UnrollSamples) -> UnrollOutputs {
+        let plies = samples.plies();
+        let rows = samples.rows.unflatten(0, [-1, plies + 1]);
+        let mut past = self.model.past();
+        let mut latents = vec![self.model.represent(weights, &rows.select(1, 0))];
+        for ply in 0..plies {
+            let before = halved(&latents[ply as usize]);
+            let moves = samples.moves.select(1, ply);
+            latents.push(self.model.step(weights, &before, &moves, &mut past));
+        }
+        let stepped = Tensor::stack(&latents, 1);
+        let true_rows = rows.narrow(1, 1, plies).flatten(0, 1);
+        let target = self.target_of(&true_rows);
+        let off = normalised(&stepped.narrow(1, 1, plies).flatten(0, 1)) - normalised(&target);
+        let off = off
+            .square()
+            .mean_dim([1i64, 2].as_slice(), false, Kind::Float)
+            .unflatten(0, [-1, plies]);
+        // Nothing is foretold before the first move.
+        let latent = off.constant_pad_nd([1, 0]).flatten(0, 1);
+        let latents = stepped.flatten(0, 1);
+        UnrollOutputs {
+            outputs: self.model.evaluate(weights, &latents, self.wanted),
+            rules: self.model.rules(weights, &latents),
+            truth: self.compares.then(|| {
+                let root = latents.unflatten(0, [-1, plies + 1]).narrow(1, 0, 1);
+                let target = target.to_kind(latents.kind());
+                let target = target.unflatten(0, [-1, plies]);
+                let all = Tensor::cat(&[root, target], 1).flatten(0, 1);
+                let wanted = [Output::Policy, Output::Q].into_iter().collect();
+                self.model.evaluate(weights, &all, wanted)
+            }),
+            latent,
+            latents,
+        }
+    }
+
+    fn values(&self, outputs: &UnrollOutputs, samples: &UnrollSamples) -> Vec<Tensor> {
+        let mut values = loss::values(&outputs.outputs, &samples.targets, None, self.softening);
+        let rules = &outputs.rules;
+        let binary = |logits: &Tensor, target: &Tensor| {
+            let none = None::<&Tensor>;
+            logits.binary_cross_entropy_with_logits(
+                &target.to_kind(Kind::Float),
+                none,
+                none,
+                Reduction::None,
+            )
+        };
+        let sum = |tensor: Tensor| tensor.sum_dim_intlist([-1i64].as_slice(), false, Kind::Float);
+        let board = rules
+            .board
+            .flatten(0, 1)
+            .cross_entropy_loss::<Tensor>(
+                &samples.board.flatten(0, 1),
+                None,
+                Reduction::None,
+                -100,
+                0.0,
+            )
+            .view([-1, 64]);
+        let is_right = rules.board.argmax(-1, false).eq_tensor(&samples.board);
+        let changed = &samples.changed;
+        let changed_right = sum(is_right.logical_and(changed).to_kind(Kind::Float))
+            / sum(changed.to_kind(Kind::Float)).clamp_min(1.0);
+        // What of the prior's mass is left to legal moves.
+        let prior = prior(&outputs.outputs, rules);
+        let of_all = prior.logsumexp([-1i64].as_slice(), false);
+        let of_legal = samples
+            .targets
+            .masked(&prior)
+            .logsumexp([-1i64].as_slice(), false);
+        values.extend([
+            of_all - of_legal,
+            binary(&rules.end, &samples.ended),
+            sum(binary(&rules.legality, &samples.targets.legal)),
+            sum(board),
+            outputs.latent.shallow_clone(),
+            is_right.all_dim(-1, false).to_kind(Kind::Float),
+            changed_right,
+        ]);
+        debug_assert_eq!(rules.legality.size()[1], POLICY_SIZE as i64);
+        debug_assert_eq!(rules.board.size()[2], SQUARE_CLASSES as i64);
+        // A term of an example is its mean over the positions that have its target.
+        let plies = samples.plies();
+        let values = values.iter().zip(samples.weights.unbind(0));
+        values
+            .map(|(value, weights)| {
+                let weighted = value.view([-1, plies + 1]) * &weights;
+                let total = sum(weights).clamp_min(1e-6);
+                sum(weighted) / total
+            })
+            .collect()
+    }
+}

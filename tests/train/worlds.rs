@@ -1,0 +1,101 @@
+//! World models.
+
+use super::exact::assert_alike;
+use super::workplace::{fail, metrics, succeed, train, workplace};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// The workplace's configuration with its network as a world model's encoder.
+fn configure(folder: &Path) {
+    let config = fs::read_to_string(folder.join("tiny.toml")).unwrap();
+    let encoder = "[network]\nfamily = \"world\"\n[network.model.encoder]";
+    // A run of fewer steps learns at the same rates.
+    let shape = "warmup = 5\nshape = { kind = \"stable\", decay = 0.0 }";
+    let config = config
+        .replace("[model]", encoder)
+        .replace("batch = 64", "batch = 16")
+        .replace("warmup = 5", shape);
+    let config = format!("{config}\n[unroll]\nplies = 2\nevery = 8\n");
+    fs::write(folder.join("world.toml"), config).unwrap();
+}
+
+fn run(folder: &Path, output: &str, settings: &[&str]) -> Command {
+    let mut command = train(folder);
+    command.args(["run", "--config", "world.toml", "-o", output]);
+    command.args(["--device", "cpu", "--threads", "2"]);
+    for setting in settings {
+        command.args(["--set", setting]);
+    }
+    command
+}
+
+/// A world model learns what moves do, goes on to the bit, with the averaged weights that
+/// its latents are to agree with, and its file plays.
+#[test]
+fn a_world_model_learns_and_goes_on_exactly() {
+    let workplace = workplace(20);
+    let folder = workplace.path();
+    configure(folder);
+    succeed(&mut run(folder, "whole", &[]));
+    let whole = metrics(folder, "whole");
+    let trained = whole.iter().filter(|line| line["split"] == "train");
+    let trained: Vec<&Value> = trained.collect();
+    for name in ["board", "end"] {
+        let loss = |line: &Value| line[name].as_f64().unwrap();
+        let [first, last] = [loss(trained[0]), loss(trained[19])];
+        assert!(last < 0.9 * first, "{name}: {first} {last}");
+    }
+    let mut validations = whole.iter().filter(|line| line["split"] == "validation");
+    let depths = validations.next_back().unwrap()["depths"].as_array();
+    assert_eq!(depths.unwrap().len(), 3);
+
+    succeed(&mut run(folder, "parts", &["steps=10"]));
+    succeed(&mut run(folder, "parts", &[]));
+    assert_alike(folder, ["whole", "parts"], 20);
+
+    succeed(train(folder).args(["export", "whole", "-o", "world.pt"]));
+    let told = |source: &str| -> Value {
+        let mut command = train(folder);
+        command.args(["eval", source, "--config", "whole/config.toml", "--json"]);
+        command.args(["--samples", "24"]);
+        serde_json::from_str(&succeed(&mut command)).unwrap()
+    };
+    let (run, file) = (told("whole"), told("world.pt"));
+    for name in ["policy", "board", "latent"] {
+        let [run, file] = [&run, &file].map(|it| it[name].as_f64().unwrap());
+        assert!(
+            (run - file).abs() < 0.02 * run.abs(),
+            "{name}: {run} {file}"
+        );
+    }
+}
+
+/// It grows out of a Chessformer, as which it plays at first.
+#[test]
+fn a_world_model_grows_out_of_a_chessformer() {
+    let workplace = workplace(2);
+    let folder = workplace.path();
+    configure(folder);
+    let mut tiny = train(folder);
+    succeed(tiny.args(["run", "--config", "tiny.toml", "-o", "tiny"]));
+    succeed(train(folder).args(["export", "tiny", "-o", "tiny.pt"]));
+    let still = ["init=\"tiny.pt\"", "steps=1", "schedule.peak=0.0"];
+    succeed(&mut run(folder, "world", &still));
+    succeed(train(folder).args(["export", "world", "-o", "world.pt"]));
+    let [tiny, world] = ["tiny.pt", "world.pt"].map(|net| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tessera"));
+        let command = command.current_dir(folder).args(["eval", "--net", net]);
+        succeed(command.args(["--precision", "f32"]))
+    });
+    assert!(tiny.contains("e2e4"), "{tiny}");
+    assert_eq!(tiny, world);
+    let told = fail(&mut run(folder, "other", &["unroll.plies=17"]));
+    assert!(told.contains("unroll.plies"), "{told}");
+    let told = fail(&mut run(folder, "other", &["augment.mirror=0.5"]));
+    assert!(
+        told.contains("augment.mirror: is for networks that read positions"),
+        "{told}"
+    );
+}

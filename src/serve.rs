@@ -40,6 +40,7 @@ mod stream;
 pub use access::{Tokens, TokensError};
 pub use config::{Config, Limits};
 pub use openapi::openapi;
+pub use request::is_request;
 
 use crate::backend::LoadError;
 use axum::Router;

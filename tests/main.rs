@@ -35,7 +35,7 @@ mod doctor;
 mod exchange;
 #[cfg(feature = "torch")]
 mod explain;
-#[cfg(feature = "torch")]
+#[cfg(feature = "serve")]
 mod fuzz;
 #[cfg(feature = "torch")]
 mod golden;

@@ -2,9 +2,10 @@
 
 use super::options::SearchArguments;
 use super::output::print;
-use anyhow::bail;
+use anyhow::{Context, bail, ensure};
 use clap::Args;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::time::Duration;
 use tessera::agent::AgentKind;
@@ -15,6 +16,8 @@ use tessera::serve::{self, Config, Limits, Tokens};
 const TREE: usize = 64;
 /// Memory for evaluations that are remembered, in MiB.
 const CACHE: usize = 128;
+/// How long a server that is asked may take to answer.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// Requests a second that a client may make where others than this machine can ask.
 const PUBLIC_RATE: u32 = 20;
 
@@ -46,6 +49,10 @@ pub struct Arguments {
     /// What evaluates positions
     #[arg(long, value_enum, default_value_t)]
     backend: BackendKind,
+    /// Serve nothing: ask the server at this address, such as 127.0.0.1:8080, whether it is
+    /// ready, and fail if it is not
+    #[arg(long, value_name = "ADDRESS")]
+    check: Option<SocketAddr>,
     #[command(flatten)]
     search: SearchArguments,
     #[command(flatten)]
@@ -87,6 +94,9 @@ struct LimitArguments {
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
+        if let Some(address) = self.check {
+            return check(address).with_context(|| format!("the server at {address} is not ready"));
+        }
         let is_local = self.bind.is_loopback();
         if !is_local && self.token_file.is_none() && !self.open {
             bail!(
@@ -117,6 +127,17 @@ impl Arguments {
         })?;
         told
     }
+}
+
+/// Fails unless the server at an address is ready.
+fn check(address: SocketAddr) -> anyhow::Result<()> {
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: tessera\r\nConnection: close\r\n\r\n")?;
+    let mut status = String::new();
+    BufReader::new(stream).read_line(&mut status)?;
+    ensure!(status.contains(" 200 "), "it answers `{}`", status.trim());
+    Ok(())
 }
 
 impl LimitArguments {

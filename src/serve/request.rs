@@ -1,5 +1,6 @@
 //! What clients ask for.
 
+use super::body::parse;
 use super::config::Config;
 use super::position::{Written, read_move};
 use super::problem::Problem;
@@ -249,6 +250,26 @@ pub(super) struct AttentionRequest {
     layer: Option<usize>,
     /// The head, from 1; without it, the first.
     head: Option<usize>,
+}
+
+/// Whether a body is a request of an endpoint, as far as that can be told without a
+/// network.
+#[must_use]
+pub fn is_request(path: &str, body: &[u8]) -> bool {
+    let config = Config::default();
+    let is_right = match path {
+        "/v1/move" => parse::<MoveRequest>(body).and_then(|it| it.question(&config).map(drop)),
+        "/v1/analyse" => parse::<AnalyseRequest>(body).and_then(|it| it.question(&config).map(drop)),
+        "/v1/eval" => parse::<EvalRequest>(body).and_then(|it| it.question(&config).map(drop)),
+        "/v1/generate" => parse::<GenerateRequest>(body).and_then(|it| it.writing(&config).map(drop)),
+        "/v1/explain" => {
+            let request = parse::<ExplainRequest>(body);
+            request.and_then(|it| it.look(&config).and(it.steps()).map(drop))
+        }
+        "/v1/attention" => parse::<AttentionRequest>(body).and_then(|it| it.look(&config).map(drop)),
+        _ => return false,
+    };
+    is_right.is_ok()
 }
 
 /// Games to be written, checked.
@@ -536,7 +557,6 @@ impl Thinking {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::body::parse;
     use proptest::prelude::*;
 
     /// A body that uses every field of a move.
@@ -589,10 +609,9 @@ mod tests {
             let mut body = BODY.as_bytes().to_vec();
             let end = (place + removed).min(body.len());
             body.splice(place..end, added);
-            let _ = question(&body);
-            let config = Config::default();
-            let _ = parse::<AnalyseRequest>(&body).map(|asked| asked.question(&config).is_ok());
-            let _ = parse::<EvalRequest>(&body).map(|asked| asked.question(&config).is_ok());
+            for path in ["/v1/move", "/v1/analyse", "/v1/eval", "/v1/generate", "/v1/explain"] {
+                is_request(path, &body);
+            }
         }
     }
 }

@@ -20,6 +20,7 @@ let square;
 /** What was imagined. */
 let imagined;
 const small = new Board(at("imagine-board"));
+small.ground.set({ animation: { enabled: false }, coordinates: false });
 
 /** Lights squares up on this board. */
 export const use = (given) => (board = given);

@@ -24,12 +24,15 @@ const NODES: u64 = 1000;
 /// What is asked.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
 pub(in crate::serve) struct CloudQuery {
     /// The position.
     fen: String,
-    /// Lines, the best first.
+    /// Lines, the best first; without it, 1.
+    #[param(required = false)]
     multi_pv: Option<usize>,
     /// `standard`, `chess960` or `fromPosition`.
+    #[param(required = false)]
     variant: Option<String>,
 }
 

@@ -318,7 +318,10 @@ fn embed_board(folder: &Path) {
             files.extend(entries.map(|entry| entry.expect("it can be read").path()));
         }
     }
-    files.retain(|file| file.extension().is_some_and(|end| end == "js" || end == "css"));
+    files.retain(|file| {
+        file.extension()
+            .is_some_and(|end| end == "js" || end == "css")
+    });
     files.sort();
     let files = files.iter().map(|file| {
         let name = file.strip_prefix(folder).expect("it lies there");

@@ -49,7 +49,7 @@
 //! | [Options](guide::options) | every UCI option |
 //! | [Networks](guide::networks) | networks of other programs, in and out |
 //! | [Explain](guide::explain) | what a network sees in a position |
-//! | [Over HTTP](guide::serve) | `tessera serve`: endpoints, limits, access |
+//! | [Over HTTP](guide::serve) | `tessera serve`: page, endpoints, limits, access |
 //! | [Methods](guide::methods) | how the engine and the trainer work, and what each method gained |
 //! | [Training](guide::training) | data, configuration, running, many devices |
 //! | [Formats](guide::formats) | network files, shards, games with scores, chunks, runs |

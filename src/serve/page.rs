@@ -37,10 +37,19 @@ pub(super) fn has_board() -> bool {
 
 pub(super) fn router() -> Router<Arc<State>> {
     Router::new()
-        .route("/", get(async || page(if has_board() { PAGE } else { NO_BOARD })))
+        .route(
+            "/",
+            get(async || page(if has_board() { PAGE } else { NO_BOARD })),
+        )
         .route("/docs", get(async || page(DOCUMENTATION)))
-        .route("/page/{name}", get(async |Path(name): Path<String>| file(FILES, &name)))
-        .route("/board/{*name}", get(async |Path(name): Path<String>| file(BOARD, &name)))
+        .route(
+            "/page/{name}",
+            get(async |Path(name): Path<String>| file(FILES, &name)),
+        )
+        .route(
+            "/board/{*name}",
+            get(async |Path(name): Path<String>| file(BOARD, &name)),
+        )
 }
 
 fn page(html: &'static str) -> Response {

@@ -259,14 +259,20 @@ pub fn is_request(path: &str, body: &[u8]) -> bool {
     let config = Config::default();
     let is_right = match path {
         "/v1/move" => parse::<MoveRequest>(body).and_then(|it| it.question(&config).map(drop)),
-        "/v1/analyse" => parse::<AnalyseRequest>(body).and_then(|it| it.question(&config).map(drop)),
+        "/v1/analyse" => {
+            parse::<AnalyseRequest>(body).and_then(|it| it.question(&config).map(drop))
+        }
         "/v1/eval" => parse::<EvalRequest>(body).and_then(|it| it.question(&config).map(drop)),
-        "/v1/generate" => parse::<GenerateRequest>(body).and_then(|it| it.writing(&config).map(drop)),
+        "/v1/generate" => {
+            parse::<GenerateRequest>(body).and_then(|it| it.writing(&config).map(drop))
+        }
         "/v1/explain" => {
             let request = parse::<ExplainRequest>(body);
             request.and_then(|it| it.look(&config).and(it.steps()).map(drop))
         }
-        "/v1/attention" => parse::<AttentionRequest>(body).and_then(|it| it.look(&config).map(drop)),
+        "/v1/attention" => {
+            parse::<AttentionRequest>(body).and_then(|it| it.look(&config).map(drop))
+        }
         _ => return false,
     };
     is_right.is_ok()
@@ -399,11 +405,16 @@ impl GenerateRequest {
 
 impl ExplainRequest {
     /// The position, the rating of both players, and the move to explain.
-    pub(super) fn look(&self, config: &Config) -> Result<(Look, Option<u16>, Option<Move>), Problem> {
+    pub(super) fn look(
+        &self,
+        config: &Config,
+    ) -> Result<(Look, Option<u16>, Option<Move>), Problem> {
         let game = written(&self.fen, &self.moves, self.chess960).game(config.limits.moves)?;
         let elo = checked("elo", self.elo)?;
         let mv = self.mv.as_deref().map(|text| read_move(&game, text));
-        let mv = mv.transpose().map_err(|error| Problem::field("move", error))?;
+        let mv = mv
+            .transpose()
+            .map_err(|error| Problem::field("move", error))?;
         Ok((look(game, self.network.as_deref()), elo, mv))
     }
 

@@ -49,7 +49,14 @@ fn read_uci(input: &[u8]) {
 
 /// The body of a request, at every endpoint that takes one.
 fn read_serve(input: &[u8]) {
-    for endpoint in ["move", "analyse", "eval", "generate", "explain", "attention"] {
+    for endpoint in [
+        "move",
+        "analyse",
+        "eval",
+        "generate",
+        "explain",
+        "attention",
+    ] {
         serve::is_request(&format!("/v1/{endpoint}"), input);
     }
 }

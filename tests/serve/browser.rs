@@ -42,7 +42,11 @@ impl Browser {
         let profile = tempfile::tempdir().unwrap();
         let mut child = Command::new("sh")
             .args(["-c", PIPES, chromium, "--headless", "--no-sandbox"])
-            .args(["--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe"])
+            .args([
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--remote-debugging-pipe",
+            ])
             .args(["--no-first-run", "--window-size=1100,900"])
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .stdin(Stdio::piped())
@@ -77,7 +81,9 @@ impl Browser {
         if let Some(session) = &self.session {
             command["sessionId"] = json!(session);
         }
-        self.input.write_all(command.to_string().as_bytes()).unwrap();
+        self.input
+            .write_all(command.to_string().as_bytes())
+            .unwrap();
         self.input.write_all(&[0]).unwrap();
         loop {
             let mut message = Vec::new();
@@ -120,7 +126,11 @@ impl Browser {
     /// Waits until an expression comes to something.
     pub fn wait(&mut self, expression: &str) {
         let begun = Instant::now();
-        while !self.evaluate(&format!("!!({expression})")).as_bool().unwrap() {
+        while !self
+            .evaluate(&format!("!!({expression})"))
+            .as_bool()
+            .unwrap()
+        {
             let page = || "document.body.innerText.slice(0, 1500)";
             if begun.elapsed() > PATIENCE {
                 let page = self.evaluate(page());

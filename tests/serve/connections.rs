@@ -35,7 +35,8 @@ fn many_idle_connections_hold_nobody_up_and_are_closed() {
 fn half_a_head_is_not_waited_for() {
     let server = Server::start(&["--idle-seconds", "1"]);
     let mut half = server.connect();
-    half.write_all(b"POST /v1/eval HTTP/1.1\r\nHost: tess").unwrap();
+    half.write_all(b"POST /v1/eval HTTP/1.1\r\nHost: tess")
+        .unwrap();
     let begun = Instant::now();
     assert!(is_closed(&mut half));
     assert!(begun.elapsed() < Duration::from_secs(30));

@@ -26,13 +26,24 @@ fn a_network_over_moves_writes_games() {
     let written = server.json("/v1/generate", &body.to_string());
     assert_eq!(written["network"], "tessera-gpt");
     let games = written["games"].as_array().unwrap();
-    let numbers: Vec<u64> = games.iter().map(|it| it["number"].as_u64().unwrap()).collect();
+    let numbers: Vec<u64> = games
+        .iter()
+        .map(|it| it["number"].as_u64().unwrap())
+        .collect();
     assert_eq!(numbers, [1, 2, 3]);
     for game in games {
-        let sans: Vec<&str> = game["moves"].as_array().unwrap().iter().map(|it| it["san"].as_str().unwrap()).collect();
+        let sans: Vec<&str> = game["moves"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["san"].as_str().unwrap())
+            .collect();
         assert_eq!(sans[..2], ["e4", "c5"]);
         let pgn = game["pgn"].as_str().unwrap();
-        assert!(pgn.contains("[WhiteElo \"1800\"]") && pgn.contains("1. e4 c5 2."), "{pgn}");
+        assert!(
+            pgn.contains("[WhiteElo \"1800\"]") && pgn.contains("1. e4 c5 2."),
+            "{pgn}"
+        );
     }
     // As PGN and as a stream they are the same.
     let ask = |accept: &str| {
@@ -44,7 +55,10 @@ fn a_network_over_moves_writes_games() {
     let pgn = ask("application/x-chess-pgn");
     assert_eq!(pgn.header("content-type"), Some("application/x-chess-pgn"));
     for game in games {
-        assert!(pgn.body.contains(game["pgn"].as_str().unwrap().lines().last().unwrap()));
+        assert!(
+            pgn.body
+                .contains(game["pgn"].as_str().unwrap().lines().last().unwrap())
+        );
     }
     let lines = ask("application/x-ndjson").body;
     assert_eq!(lines.matches("\"event\":\"game\"").count(), 3);
@@ -68,7 +82,11 @@ fn without_such_a_network_the_request_is_wrong() {
         ("/v1/eval", r#"{"network": "other"}"#, "network"),
     ] {
         let (status, problem) = server.problem(path, body);
-        assert_eq!((status, &problem["field"]), (400, &json!(field)), "{path} {body}");
+        assert_eq!(
+            (status, &problem["field"]),
+            (400, &json!(field)),
+            "{path} {body}"
+        );
     }
 }
 
@@ -79,7 +97,12 @@ fn networks_are_looked_into() {
     let weights = seen["weights"].as_array().unwrap();
     assert_eq!(weights.len(), 64);
     for row in weights {
-        let sum: f64 = row.as_array().unwrap().iter().map(|it| it.as_f64().unwrap()).sum();
+        let sum: f64 = row
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it.as_f64().unwrap())
+            .sum();
         assert!((sum - 1.0).abs() < 1e-3, "{sum}");
     }
     let (_, problem) = server.problem("/v1/attention", r#"{"head": 99}"#);
@@ -89,7 +112,10 @@ fn networks_are_looked_into() {
     let chosen = explained["chosen"].as_u64().unwrap() as usize;
     assert_eq!(explained["moves"][chosen]["san"], "c5");
     let page = server.ask(&post("/v1/explain", "Accept: text/html\r\n", body));
-    assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+    assert_eq!(
+        page.header("content-type"),
+        Some("text/html; charset=utf-8")
+    );
     assert!(page.body.starts_with("<!doctype html>") || page.body.starts_with("<!DOCTYPE html>"));
 }
 
@@ -97,11 +123,22 @@ fn networks_are_looked_into() {
 fn agents_think_with_the_networks_that_they_need() {
     let server = server(&["tessera-diffusion", "tessera-world"]);
     let agents = server.get("/v1/agents").json();
-    let names: Vec<&Value> = agents["networks"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
-    assert_eq!(names, ["main", "human", "tessera-diffusion", "tessera-world"]);
+    let names: Vec<&Value> = agents["networks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["name"])
+        .collect();
+    assert_eq!(
+        names,
+        ["main", "human", "tessera-diffusion", "tessera-world"]
+    );
     for agent in ["diffusion", "world"] {
         let body = json!({"agent": agent, "limits": {"nodes": 30}}).to_string();
-        assert!(server.json("/v1/move", &body)["move"]["uci"].is_string(), "{agent}");
+        assert!(
+            server.json("/v1/move", &body)["move"]["uci"].is_string(),
+            "{agent}"
+        );
     }
     let body = r#"{"network": "tessera-diffusion", "steps": 3}"#;
     let imagined = server.json("/v1/explain", body);

@@ -28,7 +28,9 @@ fn a_game_is_played_to_mate_by_clicks() {
     for (count, [from, to]) in [(2, ["a6", "a7"]), (3, ["b1", "b8"])] {
         browser.click_square("#play-board", from);
         browser.click_square("#play-board", to);
-        browser.wait(&format!("document.querySelectorAll('#play-moves li').length >= {count}"));
+        browser.wait(&format!(
+            "document.querySelectorAll('#play-moves li').length >= {count}"
+        ));
     }
     browser.wait("document.querySelector('#play-status').textContent.startsWith('You win')");
     assert_eq!(browser.text("#play-status"), "You win: checkmate. 1-0");

@@ -236,8 +236,15 @@ fn tell(written: Written, number: usize, writing: &Writing, name: &str) -> Writt
         ("White", name.to_owned()),
         ("Black", name.to_owned()),
     ];
-    let ratings = [("WhiteElo", writing.white_elo), ("BlackElo", writing.black_elo)];
-    tags.extend(ratings.into_iter().filter_map(|(tag, elo)| Some((tag, elo?.to_string()))));
+    let ratings = [
+        ("WhiteElo", writing.white_elo),
+        ("BlackElo", writing.black_elo),
+    ];
+    tags.extend(
+        ratings
+            .into_iter()
+            .filter_map(|(tag, elo)| Some((tag, elo?.to_string()))),
+    );
     tags.push(("Termination", termination.to_owned()));
     let moves = moves(&written.game);
     let annotated = AnnotatedGame {

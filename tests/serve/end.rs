@@ -2,8 +2,8 @@
 
 use super::{PATIENCE, Server, post, read_head};
 use serde_json::{Value, json};
-use std::io::Read;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Command, ExitStatus};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -57,6 +57,66 @@ fn a_request_that_takes_too_long_is_cut_with_what_it_has() {
     assert!(answer["move"]["uci"].is_string());
     assert!(wait(&mut server).success());
     assert!(begun.elapsed() < Duration::from_secs(25));
+}
+
+/// Who is connected gets an answer that is whole, or none at all.
+#[test]
+fn under_load_every_request_is_answered_or_refused() {
+    let mut server = Server::start(&["--parallel", "2"]);
+    let body = json!({"limits": {"nodes": 300}}).to_string();
+    let request = post("/v1/move", "", &body);
+    let address = server.address.clone();
+    let clients: Vec<_> = (0..8)
+        .map(|_| {
+            let (address, request) = (address.clone(), request.clone());
+            std::thread::spawn(move || ask_until_refused(&address, &request))
+        })
+        .collect();
+    sleep(Duration::from_millis(500));
+    terminate(&server);
+    assert!(wait(&mut server).success());
+    for client in clients {
+        let statuses = client.join().unwrap();
+        assert!(statuses.contains(&200), "{statuses:?}");
+        assert!(statuses.iter().all(|status| [200, 503].contains(status)));
+    }
+}
+
+/// Asks again and again; the statuses until nobody answers.
+fn ask_until_refused(address: &str, request: &str) -> Vec<u16> {
+    let mut statuses = Vec::new();
+    loop {
+        let Ok(mut stream) = TcpStream::connect(address) else {
+            return statuses;
+        };
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut answer = String::new();
+        let answered = stream.write_all(request.as_bytes());
+        let answered = answered.and_then(|()| stream.read_to_string(&mut answer));
+        if answered.is_err() || answer.is_empty() {
+            return statuses;
+        }
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        serde_json::from_str::<Value>(body).unwrap_or_else(|error| panic!("{error}: {answer}"));
+        statuses.push(head.split(' ').nth(1).unwrap().parse().unwrap());
+    }
+}
+
+#[test]
+fn a_server_is_asked_whether_it_is_ready() {
+    let server = Server::start(&[]);
+    let check = |address: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tessera"));
+        command.args(["serve", "--check", address]).output().unwrap()
+    };
+    assert!(check(&server.address).status.success());
+    let address = server.address.clone();
+    drop(server);
+    let output = check(&address);
+    assert!(!output.status.success());
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("is not ready"), "{message}");
+    assert_eq!(message.lines().count(), 1, "{message}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
+use tokio::time::timeout;
 
 /// A JSON body.
 pub(super) struct Body<T>(pub(super) T);
@@ -17,7 +18,9 @@ impl<T: DeserializeOwned> FromRequest<Arc<State>> for Body<T> {
     async fn from_request(request: Request, state: &Arc<State>) -> Result<Body<T>, Problem> {
         let limit = state.config.limits.body;
         check_headers(request.headers(), limit)?;
-        let bytes = to_bytes(request.into_body(), limit).await;
+        let bytes = to_bytes(request.into_body(), limit);
+        let bytes = timeout(state.config.limits.silence, bytes).await;
+        let bytes = bytes.map_err(|_| Problem::too_slow())?;
         parse(&bytes.map_err(|_| Problem::too_large(limit))?).map(Body)
     }
 }

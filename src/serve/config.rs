@@ -55,7 +55,8 @@ pub struct Limits {
     pub streams: usize,
     /// Connections that are open at once.
     pub connections: usize,
-    /// How long a connection may wait for the head of a request, the first or the next.
+    /// How long a connection may wait for the head of a request, the first or the next,
+    /// and how long for its body.
     pub silence: Duration,
 }
 

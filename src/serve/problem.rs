@@ -65,6 +65,15 @@ impl Problem {
         )
     }
 
+    pub(super) fn too_slow() -> Problem {
+        Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "/problems/too-slow",
+            "The body does not come",
+            "send the whole body at once",
+        )
+    }
+
     pub(super) fn no_json() -> Problem {
         Problem::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,

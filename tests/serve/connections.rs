@@ -43,6 +43,15 @@ fn half_a_head_is_not_waited_for() {
 }
 
 #[test]
+fn half_a_body_is_not_waited_for() {
+    let server = Server::start(&["--idle-seconds", "1"]);
+    let request = post("/v1/eval", "", "{\"moves\": []}");
+    let mut stream = server.connect();
+    stream.write_all(&request.as_bytes()[..request.len() - 3]).unwrap();
+    assert_eq!(read_head(&mut std::io::BufReader::new(stream)).0, 408);
+}
+
+#[test]
 fn a_full_house_lets_the_next_in_when_somebody_leaves() {
     let server = Server::start(&["--connections", "2", "--idle-seconds", "1"]);
     let _idle: Vec<TcpStream> = (0..2).map(|_| server.connect()).collect();

@@ -105,6 +105,8 @@ export class Board {
       },
       highlight: { custom: new Map() },
     });
+    const sans = this.list && this.isMine ? game.sans() : [];
+    this.list?.replaceChildren(...sans.map((value) => element("option", { value })));
     this.arrows([]);
     const words = describe(position);
     this.wrap.ariaLabel = `Board. ${words}`;

@@ -20,7 +20,7 @@ export class Game {
   /** The first game of a PGN. */
   static fromPgn(text) {
     const read = parsePgn(text)[0];
-    if (!read) throw new Error("there is no game");
+    if (!read) throw new Error("there is no game in it");
     const start = startingPosition(read.headers).unwrap();
     const game = new Game(makeFen(start.toSetup()), Object.fromEntries(read.headers));
     for (const { san } of read.moves.mainline()) {
@@ -28,6 +28,7 @@ export class Game {
       if (!move) throw new Error(`${san} is no legal move`);
       game.play(move);
     }
+    if (!game.moves.length && !read.headers.has("FEN")) throw new Error("it has no moves");
     game.result = read.headers.get("Result") ?? "*";
     return game;
   }
@@ -50,6 +51,19 @@ export class Game {
     const uci = parseUci(text.trim().toLowerCase());
     const move = uci && normalizeMove(this.position, uci);
     return move && this.position.isLegal(move) ? move : undefined;
+  }
+
+  /** All legal moves in SAN. */
+  sans() {
+    const found = [];
+    for (const [from, targets] of this.position.allDests()) {
+      for (const to of targets) {
+        const isPawn = this.position.board.get(from).role === "pawn";
+        const promotion = isPawn && (to < 8 || to > 55) ? "queen" : undefined;
+        found.push(makeSan(this.position, { from, to, promotion }));
+      }
+    }
+    return found.sort();
   }
 
   /** Plays a legal move. */

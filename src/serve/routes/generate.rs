@@ -157,7 +157,8 @@ async fn write(
 ) -> Result<mpsc::Receiver<Result<WrittenGame, Problem>>, Problem> {
     let place = state.players.places.enter().await?;
     let (control, stop) = state.control();
-    let (games, taken) = mpsc::channel(SIDE_BY_SIDE);
+    // Who reads slowly does not hold the place.
+    let (games, taken) = mpsc::channel(writing.games);
     tokio::task::spawn_blocking(move || {
         let _held = (place, open, stop);
         let numbers: Vec<usize> = (1..=writing.games).collect();

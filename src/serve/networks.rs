@@ -120,21 +120,22 @@ impl Loaded {
 impl Networks {
     /// Loads what the configuration names.
     pub(super) fn load(config: &Config, backends: &Backends) -> Result<Networks, LoadError> {
-        let main = &config.player.backend;
+        let options = &config.player.backend;
+        let main = Loaded::load(Some("main"), options, backends)?;
         let human = Loaded::load(Some("human"), &human_options(config), backends);
         let human = human.map_err(|error| one_line(&error));
         if let Err(error) = &human {
             tracing::warn!("{error}");
         }
         let others = config.networks.iter().map(|path| {
-            let mut options = main.clone();
+            let mut options = options.clone();
             options.kind = BackendKind::Torch;
             options.network.net = Some(path.clone());
             options.cache = CACHE;
             Loaded::load(None, &options, backends)
         });
         Ok(Networks {
-            main: Loaded::load(Some("main"), main, backends)?,
+            main,
             human,
             others: others.collect::<Result<_, _>>()?,
         })

@@ -621,7 +621,7 @@ mod tests {
             let end = (place + removed).min(body.len());
             body.splice(place..end, added);
             for path in ["/v1/move", "/v1/analyse", "/v1/eval", "/v1/generate", "/v1/explain"] {
-                is_request(path, &body);
+                let _ = is_request(path, &body);
             }
         }
     }

@@ -47,7 +47,9 @@ fn half_a_body_is_not_waited_for() {
     let server = Server::start(&["--idle-seconds", "1"]);
     let request = post("/v1/eval", "", "{\"moves\": []}");
     let mut stream = server.connect();
-    stream.write_all(&request.as_bytes()[..request.len() - 3]).unwrap();
+    stream
+        .write_all(&request.as_bytes()[..request.len() - 3])
+        .unwrap();
     assert_eq!(read_head(&mut std::io::BufReader::new(stream)).0, 408);
 }
 

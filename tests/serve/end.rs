@@ -107,7 +107,10 @@ fn a_server_is_asked_whether_it_is_ready() {
     let server = Server::start(&[]);
     let check = |address: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tessera"));
-        command.args(["serve", "--check", address]).output().unwrap()
+        command
+            .args(["serve", "--check", address])
+            .output()
+            .unwrap()
     };
     assert!(check(&server.address).status.success());
     let address = server.address.clone();

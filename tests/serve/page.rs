@@ -118,8 +118,7 @@ fn whatever_can_be_used_has_a_name_and_fits_a_phone() {
         assert_eq!(nameless, json!([]));
         let phone = json!({"width": 360, "height": 700, "deviceScaleFactor": 2, "mobile": true});
         browser.send("Emulation.setDeviceMetricsOverride", phone);
-        let width = browser.evaluate("document.documentElement.scrollWidth");
-        assert!(width.as_u64().unwrap() <= 360, "{part}: {width}");
+        browser.wait("document.documentElement.scrollWidth <= 360");
         browser.assert_quiet();
     }
 }

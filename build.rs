@@ -1,5 +1,5 @@
-//! Builds our own C++ beside torch-sys's, embeds networks, and lets
-//! the built binaries find libtorch wherever they are started from.
+//! Builds our own C++ beside torch-sys's, embeds networks and the board of the page, and
+//! lets the built binaries find libtorch wherever they are started from.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -99,6 +99,7 @@ fn main() {
     compile(libtorch.as_deref());
     link(libtorch.as_deref());
     embed(&root);
+    embed_board(&root.join(".board"));
 }
 
 fn target(what: &str) -> String {
@@ -303,4 +304,31 @@ fn embed(root: &Path) {
         });
         fs::write(out_dir().join(name), embedded).expect("OUT_DIR can be written");
     }
+}
+
+/// Writes what src/serve/page.rs includes: the names and the bytes of the board's files,
+/// if tools/setup could fetch them.
+fn embed_board(folder: &Path) {
+    let stamp = folder.join("installed.json");
+    // Where there is none it may come.
+    println!("cargo:rerun-if-changed={}", stamp.display());
+    let mut files = Vec::new();
+    if stamp.is_file() {
+        for inside in [folder.to_owned(), folder.join("chessops")] {
+            let entries = fs::read_dir(&inside).expect("the board's folder can be read");
+            files.extend(entries.map(|entry| entry.expect("it can be read").path()));
+        }
+    }
+    files.retain(|file| {
+        file.extension()
+            .is_some_and(|end| end == "js" || end == "css")
+    });
+    files.sort();
+    let files = files.iter().map(|file| {
+        let name = file.strip_prefix(folder).expect("it lies there");
+        let name = name.to_str().expect("plain names").replace('\\', "/");
+        format!("({name:?}, include_bytes!({file:?})),\n")
+    });
+    let embedded = format!("&[{}]", files.collect::<String>());
+    fs::write(out_dir().join("board.rs"), embedded).expect("OUT_DIR can be written");
 }

@@ -20,7 +20,7 @@ mod sequence;
 pub use load::{LoadError, Loader, load, load_for_many};
 pub use networks::{NetworkError, formats};
 #[cfg(feature = "torch")]
-pub use networks::{describe, load_network, read_network};
+pub use networks::{describe, load_network, network_file, read_network};
 #[cfg(feature = "torch")]
 pub(crate) use opened::Opened;
 #[cfg(feature = "torch")]

@@ -13,6 +13,8 @@ mod output;
 mod perft;
 mod players;
 mod puzzles;
+#[cfg(feature = "serve")]
+mod serve;
 
 use clap::{Parser, Subcommand};
 use std::io::{BufReader, stdin, stdout};
@@ -37,6 +39,8 @@ enum Command {
     Epd(epd::Arguments),
     Eval(eval::Arguments),
     MatchMoves(match_moves::Arguments),
+    #[cfg(feature = "serve")]
+    Serve(Box<serve::Arguments>),
     #[cfg(feature = "torch")]
     #[command(flatten)]
     Networks(networks::Command),
@@ -57,6 +61,8 @@ impl Cli {
             Some(Command::Epd(arguments)) => arguments.run(),
             Some(Command::Eval(arguments)) => arguments.run(),
             Some(Command::MatchMoves(arguments)) => arguments.run(),
+            #[cfg(feature = "serve")]
+            Some(Command::Serve(arguments)) => arguments.run(),
             #[cfg(feature = "torch")]
             Some(Command::Networks(command)) => command.run(),
         }

@@ -152,7 +152,7 @@ pub enum ExplainError {
     #[error("there are fewer than two positions")]
     NoPositions,
     /// Towers have no attention.
-    #[error("the network {0} has no attention to study")]
+    #[error("the network {0} has no attention to look at")]
     NoAttention(String),
     /// The network has no such encoder layer.
     #[error("the network has no layer {0} with a feed-forward block")]
@@ -214,6 +214,16 @@ pub fn explain(
         search: None,
         transcoder: None,
     })
+}
+
+/// The attention in a game's last position.
+///
+/// # Errors
+/// [`ExplainError`] if the network is no player's, or has no attention.
+pub fn attend(network: &Network, game: &Game) -> Result<Attention, ExplainError> {
+    let inside = Evaluator::new(network)?.look_inside(game)?;
+    let no_attention = || ExplainError::NoAttention(network.about.name.clone());
+    attention::maps(&inside).ok_or_else(no_attention)
 }
 
 /// The game's position as a FEN.

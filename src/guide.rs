@@ -11,6 +11,7 @@ macro_rules! pages {
         #[doc = "[options]: crate::guide::options"]
         #[doc = "[networks]: crate::guide::networks"]
         #[doc = "[explain]: crate::guide::explain"]
+        #[doc = "[serve]: crate::guide::serve"]
         #[doc = "[methods]: crate::guide::methods"]
         #[doc = "[training]: crate::guide::training"]
         #[doc = "[formats]: crate::guide::formats"]
@@ -25,4 +26,4 @@ macro_rules! pages {
     )*};
 }
 
-pages! { install options networks explain methods training formats moves futures worlds measuring glossary }
+pages! { install options networks explain serve methods training formats moves futures worlds measuring glossary }

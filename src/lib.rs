@@ -23,7 +23,7 @@
 //! | [`play`] | the contract of players: limits, control, reports, choice, [`play::Agent`] |
 //! | [`search`] | PUCT: tree, selection, batched gathering, backup, stopping, time; knows [`nn::Backend`], never torch |
 //! | [`agent`] | the agents that can be chosen: `mcts` (a search), `policy`, `value`, `human`, `diffusion`, `world` |
-//! | [`player`] | a network, its agent and their options, kept from move to move; what [`uci`] answers with |
+//! | [`player`] | a network, its agent and their options, kept from move to move; what [`uci`] and [`serve`] answer with |
 //! | [`uci`] | parsing, the option table, the session, info lines |
 //! | [`data`] | training records: PGN, Lc0 chunks, packed shards; the examples drawn out of them, sampling and statistics |
 //! | [`train`] | objectives, optimizer, schedules, checkpoints, metrics |
@@ -35,6 +35,7 @@
 //! | [`label`] | training data by other engines: games they play, positions they judge |
 //! | [`generate`] | games that a GPT over moves writes |
 //! | [`selfplay`] | training data by our own engine: games against itself |
+//! | [`serve`] | every agent over HTTP, and a page to play and analyse on |
 //! | [`overwrite`] | refuses outputs that are inputs |
 //! | [`version`] | what `--version` says |
 //!
@@ -48,6 +49,7 @@
 //! | [Options](guide::options) | every UCI option |
 //! | [Networks](guide::networks) | networks of other programs, in and out |
 //! | [Explain](guide::explain) | what a network sees in a position |
+//! | [Over HTTP](guide::serve) | `tessera serve`: page, endpoints, limits, access |
 //! | [Methods](guide::methods) | how the engine and the trainer work, and what each method gained |
 //! | [Training](guide::training) | data, configuration, running, many devices |
 //! | [Formats](guide::formats) | network files, shards, games with scores, chunks, runs |
@@ -90,6 +92,8 @@ pub mod player;
 mod scoped_threads;
 pub mod search;
 pub mod selfplay;
+#[cfg(feature = "serve")]
+pub mod serve;
 #[cfg(all(test, feature = "torch"))]
 #[path = "../tests/skip.rs"]
 mod skip;

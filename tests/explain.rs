@@ -1,7 +1,7 @@
 //! `tessera explain`: what it writes is what the network computes, and a browser shows
 //! it.
 
-mod browser;
+pub mod browser;
 mod features;
 
 use crate::golden::Golden;

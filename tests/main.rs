@@ -13,6 +13,8 @@ mod perft;
 mod python;
 mod readme;
 mod search;
+#[cfg(feature = "serve")]
+mod serve;
 mod skip;
 mod tablebase;
 mod uci;
@@ -33,7 +35,7 @@ mod doctor;
 mod exchange;
 #[cfg(feature = "torch")]
 mod explain;
-#[cfg(feature = "torch")]
+#[cfg(feature = "serve")]
 mod fuzz;
 #[cfg(feature = "torch")]
 mod golden;

@@ -121,6 +121,11 @@ class ReleaseTest(unittest.TestCase):
             self.assertEqual(listed[name]["purl"], f"pkg:cargo/{name}@{listed[name]['version']}")
         # Only tests need it.
         self.assertNotIn("proptest", listed)
+        if (ROOT / ".board/installed.json").exists():
+            self.assertEqual(listed["chessground"]["purl"], f"pkg:npm/chessground@{listed['chessground']['version']}")
+            self.assertTrue((self.folder / "licences/board/chessops").is_file())
+        for name in ("Containerfile", "tessera.service"):
+            self.assertTrue((self.folder / name).is_file())
         # A crate's own text, and that of the C code in it.
         self.assertIn("\nzstd-sys", crates)
         self.assertIn(": zstd/LICENSE\n", crates)

@@ -1,13 +1,18 @@
 """tools/setup and tools/tessera in a folder of their own, with a pip, cargo and
 rustc that only pretend: no network is needed and nothing is built."""
 
+import base64
+import hashlib
+import io
 import json
 import os
+import re
 import platform
 import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import textwrap
 import time
@@ -55,6 +60,24 @@ PIP = textwrap.dedent(
     """
 )
 
+# Packs what the sandbox has of a package. FAKE_NPM chooses a fault.
+NPM = textwrap.dedent(
+    """\
+    #!/bin/sh
+    echo "npm $2" >>"$CALLS"
+    case "${FAKE_NPM-}" in
+        'no network') echo 'npm ERR! code ENOTFOUND' >&2; exit 1 ;;
+        other) echo other >"$4/other.tgz" ;;
+        *) cp "$PACKAGES/$(echo "$2" | tr / -).tgz" "$4" ;;
+    esac
+    """
+)
+PACKAGES = {
+    "chessground@9.2.1": ["dist/chessground.min.js", "dist/board.js", "assets/chessground.base.css", "LICENSE"],
+    "chessops@0.15.1": ["dist/esm/chess.js", "dist/cjs/chess.js", "LICENSE.txt"],
+    "@badrap/result@0.3.1": ["dist/mjs/index.mjs", "LICENSE"],
+}
+
 CARGO = textwrap.dedent(
     """\
     #!/bin/sh
@@ -89,7 +112,8 @@ class Sandbox(unittest.TestCase):
         (self.folder / "python/pip/__main__.py").write_text(PIP)
         (self.folder / "python/pip/__init__.py").touch()
         (self.folder / "bin").mkdir()
-        for name, text in (("cargo", CARGO), ("rustc", "#!/bin/sh\necho rustc 1.95.0; echo host: here\n")):
+        self.pack()
+        for name, text in (("cargo", CARGO), ("npm", NPM), ("rustc", "#!/bin/sh\necho rustc 1.95.0; echo host: here\n")):
             (self.folder / "bin" / name).write_text(text)
             (self.folder / "bin" / name).chmod(0o755)
         (self.folder / "bin/python3").symlink_to(sys.executable)
@@ -100,8 +124,30 @@ class Sandbox(unittest.TestCase):
             "PATH": f"{self.folder}/bin:/usr/bin:/bin",
             "PYTHONPATH": str(self.folder / "python"),
             "CALLS": str(self.calls),
+            "PACKAGES": str(self.folder / "packages"),
         }
         self.environment.pop("LIBTORCH", None)
+
+    def pack(self):
+        """Makes small packages, and has tools/setup expect them."""
+        (self.folder / "packages").mkdir()
+        setup = self.root / "tools/setup"
+        text = setup.read_text()
+        for package, files in PACKAGES.items():
+            path = self.folder / "packages" / f"{package.replace('/', '-')}.tgz"
+            with tarfile.open(path, "w:gz") as archive:
+                for name in files:
+                    content = f"import '@badrap/result'; // {name}".encode()
+                    member = tarfile.TarInfo(f"package/{name}")
+                    member.size = len(content)
+                    archive.addfile(member, io.BytesIO(content))
+            digest = base64.b64encode(hashlib.sha512(path.read_bytes()).digest()).decode()
+            name, version = package.rsplit("@", 1)
+            text, count = re.subn(
+                rf'("{name}",\s+"{re.escape(version)}",\s+"sha512-)[^"]+', lambda it: it[1] + digest, text
+            )
+            self.assertEqual(count, 1, package)
+        setup.write_text(text)
 
     def start(self, tool, *arguments, **environment):
         return subprocess.Popen(
@@ -153,6 +199,30 @@ class SetupTest(Sandbox):
         self.assertEqual(self.run_tool("setup")[0], 0)
         self.assertEqual(self.calls.read_text(), before)
         self.assertEqual(self.run_tool("setup", "--check")[0], 0)
+
+    def test_fetches_the_board_once(self):
+        self.assertEqual(self.run_tool("setup")[0], 0)
+        board = self.root / ".board"
+        self.assertEqual(
+            sorted(str(path.relative_to(board)) for path in board.rglob("*") if path.is_file()),
+            ["chessground.base.css", "chessground.js", "chessops/chess.js", "installed.json",
+             "licences/chessground", "licences/chessops", "licences/result", "result.js"],
+        )
+        # A browser knows no packages.
+        self.assertIn("'/board/result.js'", (board / "chessops/chess.js").read_text())
+        self.assertEqual(self.run_tool("setup")[0], 0)
+        self.assertEqual(self.called("npm chessops@0.15.1"), 1)
+
+    def test_without_the_board_all_else_is_there(self):
+        for fault, reason in (("no network", "no network"), ("other", "than was expected")):
+            status, _, error = self.run_tool("setup", FAKE_NPM=fault)
+            self.assertEqual(status, 0, error)
+            self.assertIn(reason, error.splitlines()[-1])
+            self.assertFalse((self.root / ".board").exists())
+            self.assertTrue((self.root / ".libtorch/torch").exists())
+        self.assertEqual([path.name for path in self.root.glob(".board*")], [])
+        status, _, error = self.run_tool("setup", "--check")
+        self.assertEqual((status, "missing: the board" in error), (0, True), error)
 
     def test_cuda_replaces_the_cpu_and_serves_it(self):
         self.assertEqual(self.run_tool("setup")[0], 0)

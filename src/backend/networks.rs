@@ -195,7 +195,11 @@ fn load(options: &NetworkOptions, device: DeviceChoice) -> Result<Loaded, LoadEr
     }
 }
 
-fn network_file(options: &NetworkOptions) -> Result<Cow<'static, [u8]>, LoadError> {
+/// The bytes of the network that `options` name.
+///
+/// # Errors
+/// [`LoadError`] if there is no such file, or no such network.
+pub fn network_file(options: &NetworkOptions) -> Result<Cow<'static, [u8]>, LoadError> {
     match (options.net.as_deref(), options.built_in) {
         (None, BuiltIn::Human) => HUMAN.map(Cow::Borrowed).ok_or(LoadError::NoHumanBuiltIn),
         (net, _) => read_network(net),

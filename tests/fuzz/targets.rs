@@ -13,6 +13,7 @@ use tessera::data::v6::{Chunk, V6Error};
 use tessera::encode::InputFormat;
 use tessera::eval::{epd, perft, puzzles};
 use tessera::nn::BackendKind;
+use tessera::serve;
 use tessera::uci::{self, Settings};
 
 mod networks;
@@ -34,6 +35,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("torch", networks::read_torch),
     ("torch-code", networks::read_torch_code),
     ("torch-pickle", networks::read_torch_pickle),
+    ("serve", read_serve),
 ];
 
 /// A session without a network, up to the end of the input.
@@ -43,6 +45,20 @@ fn read_uci(input: &[u8]) {
     settings.player.set_hash(1);
     let input = std::io::Cursor::new(input.to_vec());
     uci::serve(input, std::io::sink(), settings).unwrap();
+}
+
+/// The body of a request, at every endpoint that takes one.
+fn read_serve(input: &[u8]) {
+    for endpoint in [
+        "move",
+        "analyse",
+        "eval",
+        "generate",
+        "explain",
+        "attention",
+    ] {
+        let _ = serve::is_request(&format!("/v1/{endpoint}"), input);
+    }
 }
 
 /// Games, and the samples that they give. All of the input is in one of them.

@@ -8,10 +8,11 @@ from .crates import expression
 KINDS = {".pt": "machine-learning-model"}
 
 
-def bill_of_materials(crates, libtorch, folder, time):
-    """Crates, libtorch, and every program, library and network in `folder` with its SHA-256.
+def bill_of_materials(crates, libtorch, board, folder, time):
+    """Crates, libtorch, the board, and every program, library and network in `folder` with its SHA-256.
 
-    `libtorch` is its version, `time` in seconds since 1970.
+    `libtorch` is its version, `board` the packages of the page's board with theirs, `time` in
+    seconds since 1970.
     """
     made = datetime.datetime.fromtimestamp(time, datetime.timezone.utc)
     torch = {
@@ -34,10 +35,17 @@ def bill_of_materials(crates, libtorch, folder, time):
         },
         "components": [
             *(component(crate, "library") for crate in crates.crates), torch,
+            *(package(name, version) for name, version in board.items()),
             *(file_component(path, folder) for path in sorted(folder.rglob("*")) if is_listed(path)),
         ],
         "dependencies": graph,
     }
+
+
+def package(name, version):
+    """A package of npm."""
+    purl = f"pkg:npm/{name.replace('@', '%40')}@{version}"
+    return {"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl}
 
 
 def purl(crate):

@@ -1,0 +1,164 @@
+//! `tessera serve`: a page and an API over HTTP.
+
+use super::options::SearchArguments;
+use super::output::print;
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::time::Duration;
+use tessera::agent::AgentKind;
+use tessera::nn::BackendKind;
+use tessera::serve::{self, Config, Limits, Tokens};
+
+/// Memory of a search tree, in MiB.
+const TREE: usize = 64;
+/// Memory for evaluations that are remembered, in MiB.
+const CACHE: usize = 128;
+/// How long a server that is asked may take to answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Requests a second that a client may make where others than this machine can ask.
+const PUBLIC_RATE: u32 = 20;
+
+/// Play and analyse in a browser, and over HTTP for programs
+#[derive(Args)]
+pub struct Arguments {
+    /// Port to listen on; 0 chooses a free one
+    #[arg(long, default_value_t = 8080)]
+    port: u16,
+    /// Address to listen on. Others than this machine's own need --token-file or --open
+    #[arg(long, default_value_t = IpAddr::from(Ipv4Addr::LOCALHOST), value_name = "ADDRESS")]
+    bind: IpAddr,
+    /// File of the tokens that let a client in, one a line
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Let everybody in who can reach the address
+    #[arg(long, conflicts_with = "token_file")]
+    open: bool,
+    /// Origin of a page elsewhere that may ask, such as https://example.org; may be repeated
+    #[arg(long = "origin", value_name = "ORIGIN")]
+    origins: Vec<String>,
+    /// Load this network too, for the agents of its family and for requests that name it;
+    /// may be repeated
+    #[arg(long = "also", value_name = "FILE")]
+    networks: Vec<PathBuf>,
+    /// Agent that plays unless a request says otherwise
+    #[arg(long, value_enum, default_value_t)]
+    agent: AgentKind,
+    /// What evaluates positions
+    #[arg(long, value_enum, default_value_t)]
+    backend: BackendKind,
+    /// Serve nothing: ask the server at this address, such as 127.0.0.1:8080, whether it is
+    /// ready, and fail if it is not
+    #[arg(long, value_name = "ADDRESS")]
+    check: Option<SocketAddr>,
+    #[command(flatten)]
+    search: SearchArguments,
+    #[command(flatten)]
+    limits: LimitArguments,
+}
+
+/// What a request, a client and all of them together may take.
+#[derive(Args)]
+struct LimitArguments {
+    /// Most nodes of a search
+    #[arg(long, default_value_t = Limits::default().nodes, value_parser = clap::value_parser!(u64).range(1..))]
+    max_nodes: u64,
+    /// Most seconds of a search
+    #[arg(long, default_value_t = Limits::default().time.as_secs(), value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    max_seconds: u64,
+    /// Searches that run at once; 0 is one a processor core
+    #[arg(long, default_value_t = 0)]
+    parallel: u16,
+    /// Requests that may wait for a place
+    #[arg(long, default_value_t = Limits::default().queue as u32)]
+    queue: u32,
+    /// Search trees that are kept for games that go on, each of 64 MiB; 0 is four a core
+    #[arg(long, default_value_t = 0)]
+    trees: u16,
+    /// Requests a second of one client; 0 sets no limit. Without it there is none on this
+    /// machine, and 20 for others
+    #[arg(long)]
+    rate: Option<u32>,
+    /// Streams that one client may have open
+    #[arg(long, default_value_t = Limits::default().streams as u16)]
+    streams: u16,
+    /// Connections that are open at once
+    #[arg(long, default_value_t = Limits::default().connections as u32, value_parser = clap::value_parser!(u32).range(1..))]
+    connections: u32,
+    /// Seconds after which a connection without a request is closed
+    #[arg(long, default_value_t = Limits::default().silence.as_secs(), value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    idle_seconds: u64,
+}
+
+impl Arguments {
+    pub fn run(self) -> anyhow::Result<()> {
+        if let Some(address) = self.check {
+            return check(address).with_context(|| format!("the server at {address} is not ready"));
+        }
+        let is_local = self.bind.is_loopback();
+        if !is_local && self.token_file.is_none() && !self.open {
+            bail!(
+                "--bind {} lets others in: name who may ask by --token-file, or say --open",
+                self.bind
+            );
+        }
+        let tokens = self.token_file.as_deref().map(Tokens::read).transpose()?;
+        let mut player = self.search.settings(self.agent, self.backend, TREE)?;
+        if player.options.search.hash + player.backend.cache == TREE {
+            // One cache serves all trees.
+            player.options.search.hash = TREE;
+            player.backend.cache = CACHE;
+        }
+        let limits = self.limits.limits(is_local);
+        player.backend.threads = limits.parallel;
+        let config = Config {
+            address: SocketAddr::new(self.bind, self.port),
+            player,
+            networks: self.networks,
+            tokens,
+            origins: self.origins,
+            limits,
+        };
+        let mut told = Ok(());
+        serve::run(config, |address| {
+            told = print(&format!("listening on http://{address}\n"));
+        })?;
+        told
+    }
+}
+
+/// Fails unless the server at an address is ready.
+fn check(address: SocketAddr) -> anyhow::Result<()> {
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: tessera\r\nConnection: close\r\n\r\n")?;
+    let mut status = String::new();
+    BufReader::new(stream).read_line(&mut status)?;
+    ensure!(status.contains(" 200 "), "it answers `{}`", status.trim());
+    Ok(())
+}
+
+impl LimitArguments {
+    fn limits(&self, is_local: bool) -> Limits {
+        let mut limits = Limits {
+            nodes: self.max_nodes,
+            time: Duration::from_secs(self.max_seconds),
+            queue: self.queue as usize,
+            rate: self.rate.unwrap_or(if is_local { 0 } else { PUBLIC_RATE }),
+            streams: self.streams.into(),
+            connections: self.connections as usize,
+            silence: Duration::from_secs(self.idle_seconds),
+            ..Limits::default()
+        };
+        limits.default_time = limits.default_time.min(limits.time);
+        if self.parallel > 0 {
+            limits.parallel = self.parallel.into();
+        }
+        if self.trees > 0 {
+            limits.trees = self.trees.into();
+        }
+        limits
+    }
+}

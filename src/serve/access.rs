@@ -1,0 +1,242 @@
+//! Who may ask, and how often.
+
+use super::problem::Problem;
+use super::state::State;
+use axum::extract::{ConnectInfo, Request, State as Shared};
+use axum::http::{HeaderMap, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use governor::clock::{Clock, DefaultClock};
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fs, io};
+use subtle::{Choice, ConstantTimeEq};
+
+/// Clients of whom a limiter knows before it forgets those that have been quiet.
+const MANY_CLIENTS: usize = 10_000;
+/// When to come again with too many streams open.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// Why a file of tokens cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TokensError {
+    /// It cannot be read.
+    #[error("cannot read the tokens {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It has none.
+    #[error("there are no tokens in {0}: write one a line")]
+    Empty(PathBuf),
+}
+
+/// The tokens that let a client in. They are kept as digests.
+#[derive(Clone, Debug)]
+pub struct Tokens(Vec<[u8; 32]>);
+
+impl Tokens {
+    /// Reads a file with one token a line; empty lines and those that begin with `#`
+    /// do not count.
+    ///
+    /// # Errors
+    /// [`TokensError`] if it cannot be read or has none.
+    pub fn read(path: &Path) -> Result<Tokens, TokensError> {
+        let text = fs::read_to_string(path).map_err(|source| TokensError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        let tokens: Vec<_> = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+            .map(digest)
+            .collect();
+        match tokens.is_empty() {
+            true => Err(TokensError::Empty(path.to_owned())),
+            false => Ok(Tokens(tokens)),
+        }
+    }
+
+    /// The number of the token, in a time that does not tell how nearly it was met.
+    fn find(&self, token: &str) -> Option<usize> {
+        let wanted = digest(token);
+        let mut found = None;
+        for (number, known) in self.0.iter().enumerate() {
+            let is_it: Choice = known.ct_eq(&wanted);
+            if bool::from(is_it) {
+                found = Some(number);
+            }
+        }
+        found
+    }
+}
+
+fn digest(token: &str) -> [u8; 32] {
+    Sha256::digest(token.as_bytes()).into()
+}
+
+/// Whose requests count together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Client {
+    /// Whoever has this token.
+    Token(usize),
+    /// Whoever asks from this address.
+    Address(IpAddr),
+}
+
+/// Counts what clients do.
+pub(super) struct Access {
+    tokens: Option<Tokens>,
+    rate: Option<DefaultKeyedRateLimiter<Client>>,
+    streams: Arc<Mutex<HashMap<Client, usize>>>,
+    most_streams: usize,
+}
+
+impl Access {
+    pub(super) fn new(tokens: Option<Tokens>, rate: u32, most_streams: usize) -> Access {
+        let rate = NonZeroU32::new(rate);
+        Access {
+            tokens,
+            rate: rate.map(|rate| RateLimiter::keyed(Quota::per_second(rate))),
+            streams: Arc::default(),
+            most_streams,
+        }
+    }
+
+    fn client(&self, headers: &HeaderMap, address: SocketAddr) -> Result<Client, Problem> {
+        let Some(tokens) = &self.tokens else {
+            return Ok(Client::Address(address.ip().to_canonical()));
+        };
+        let header = headers.get(header::AUTHORIZATION);
+        let token = header
+            .and_then(|value| value.to_str().ok())
+            .and_then(|value| value.strip_prefix("Bearer "));
+        token
+            .and_then(|token| tokens.find(token.trim()))
+            .map(Client::Token)
+            .ok_or_else(Problem::unauthorised)
+    }
+
+    fn check_rate(&self, client: &Client) -> Result<(), Problem> {
+        let Some(limiter) = &self.rate else {
+            return Ok(());
+        };
+        if limiter.len() > MANY_CLIENTS {
+            limiter.retain_recent();
+        }
+        limiter.check_key(client).map_err(|early| {
+            let wait = early.wait_time_from(DefaultClock::default().now());
+            Problem::too_many("you ask too often: come again later", wait)
+        })
+    }
+
+    /// Counts a stream until it is dropped.
+    pub(super) fn open_stream(&self, client: &Client) -> Result<OpenStream, Problem> {
+        let mut streams = self.streams.lock();
+        let count = streams.entry(client.clone()).or_default();
+        if *count >= self.most_streams {
+            let detail = format!("{} streams are open: close one first", self.most_streams);
+            return Err(Problem::too_many(detail, BUSY));
+        }
+        *count += 1;
+        Ok(OpenStream {
+            streams: self.streams.clone(),
+            client: client.clone(),
+        })
+    }
+}
+
+/// A stream that is open.
+pub(super) struct OpenStream {
+    streams: Arc<Mutex<HashMap<Client, usize>>>,
+    client: Client,
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        let mut streams = self.streams.lock();
+        if let Some(count) = streams.get_mut(&self.client) {
+            *count -= 1;
+            if *count == 0 {
+                streams.remove(&self.client);
+            }
+        }
+    }
+}
+
+/// Lets a request in whose client may ask now, and notes who it is.
+pub(super) async fn admit(
+    Shared(state): Shared<Arc<State>>,
+    ConnectInfo(address): ConnectInfo<SocketAddr>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let client = state.access.client(request.headers(), address)?;
+    state.access.check_rate(&client)?;
+    state.check_open()?;
+    request.extensions_mut().insert(client);
+    Ok(next.run(request).await)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn tokens(text: &str) -> Result<Tokens, TokensError> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        Tokens::read(file.path())
+    }
+
+    #[test]
+    fn a_token_is_a_line() {
+        let tokens = tokens("# ours\nfirst\n\n  second \n").unwrap();
+        assert_eq!(tokens.find("first"), Some(0));
+        assert_eq!(tokens.find("second"), Some(1));
+        for other in ["", "firs", "first ", "# ours", "First"] {
+            assert_eq!(tokens.find(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_tokens_is_a_mistake() {
+        assert!(matches!(tokens("# none\n\n"), Err(TokensError::Empty(_))));
+        let missing = Tokens::read(Path::new("no/such/file"));
+        assert!(matches!(missing, Err(TokensError::Read { .. })));
+    }
+
+    #[test]
+    fn streams_are_counted_by_client_and_forgotten() {
+        let access = Access::new(None, 0, 2);
+        let client = |last| Client::Address([10, 0, 0, last].into());
+        let first = access.open_stream(&client(1)).ok().unwrap();
+        let _second = access.open_stream(&client(1)).ok().unwrap();
+        assert!(access.open_stream(&client(1)).is_err());
+        let other = access.open_stream(&client(2)).ok().unwrap();
+        drop(first);
+        assert!(access.open_stream(&client(1)).is_ok());
+        drop(other);
+        assert_eq!(access.streams.lock().len(), 1);
+    }
+
+    #[test]
+    fn who_asks_too_often_is_told_when_to_come_again() {
+        let access = Access::new(None, 2, 1);
+        let client = Client::Token(0);
+        assert!(access.check_rate(&client).is_ok());
+        assert!(access.check_rate(&client).is_ok());
+        assert!(access.check_rate(&client).is_err());
+        assert!(access.check_rate(&Client::Token(1)).is_ok());
+    }
+}

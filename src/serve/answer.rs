@@ -1,0 +1,304 @@
+//! What clients get. Every number is for the side to move in the position asked about,
+//! which each answer says.
+
+use super::position::fen;
+use crate::chess::{Ending, Game};
+use crate::play::{self, Choice, MoveStatistics, Report};
+use crate::uci::centipawns;
+use serde::Serialize;
+use shakmaty::san::SanPlus;
+use shakmaty::{Chess, Color, Move, Position};
+use utoipa::ToSchema;
+
+/// Whose view numbers are.
+pub(super) const PERSPECTIVE: &str = "side_to_move";
+
+/// A move in both notations.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(super) struct PlayedMove {
+    /// In UCI notation: e2e4; castling is e1g1, and in Chess960 king takes rook.
+    uci: String,
+    /// In standard algebraic notation.
+    san: String,
+}
+
+impl PlayedMove {
+    pub(super) fn of(game: &Game, position: &Chess, mv: Move) -> PlayedMove {
+        PlayedMove {
+            uci: game.format_move(mv),
+            san: SanPlus::from_move(position.clone(), mv).to_string(),
+        }
+    }
+}
+
+/// Moves one after the other, from the game's last position.
+fn played(game: &Game, moves: &[Move]) -> Vec<PlayedMove> {
+    let mut position = game.position().clone();
+    let mut played = Vec::with_capacity(moves.len());
+    for &mv in moves {
+        if !position.is_legal(mv) {
+            break;
+        }
+        played.push(PlayedMove::of(game, &position, mv));
+        position.play_unchecked(mv);
+    }
+    played
+}
+
+/// Probabilities of the results, for the side to move.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+pub(super) struct Wdl {
+    win: f32,
+    draw: f32,
+    loss: f32,
+}
+
+impl From<[f32; 3]> for Wdl {
+    fn from([win, draw, loss]: [f32; 3]) -> Wdl {
+        Wdl { win, draw, loss }
+    }
+}
+
+/// What a line is worth to the side to move. One of the fields but `value` is there.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+pub(super) struct Score {
+    /// Expected result, W − L, in −1…1.
+    value: f32,
+    /// Centipawns, as chess programs show them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cp: Option<i32>,
+    /// Mate in so many moves; negative if the side to move is mated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mate: Option<i32>,
+    /// What an endgame tablebase says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tablebase: Option<&'static str>,
+}
+
+impl From<play::Score> for Score {
+    fn from(score: play::Score) -> Score {
+        let mut of = Score {
+            value: 0.0,
+            cp: None,
+            mate: None,
+            tablebase: None,
+        };
+        match score {
+            play::Score::Expected(value) => {
+                (of.value, of.cp) = (value, Some(centipawns(value)));
+            }
+            play::Score::Mate(moves) => {
+                (of.value, of.mate) = (if moves > 0 { 1.0 } else { -1.0 }, Some(moves));
+            }
+            play::Score::Tablebase { won } => {
+                (of.value, of.tablebase) = match won {
+                    true => (1.0, Some("win")),
+                    false => (-1.0, Some("loss")),
+                }
+            }
+        }
+        of
+    }
+}
+
+/// A line.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(super) struct Line {
+    score: Score,
+    wdl: Wdl,
+    /// Plies to the end of the game, where the network says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moves_left: Option<f32>,
+    moves: Vec<PlayedMove>,
+}
+
+/// The position that an answer is about.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(super) struct Asked {
+    fen: String,
+    /// Who is to move.
+    #[schema(value_type = String)]
+    turn: &'static str,
+    /// Whose view all numbers are: the side to move's.
+    #[schema(value_type = String)]
+    perspective: &'static str,
+    /// How the game has ended, where it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    ending: Option<&'static str>,
+}
+
+impl Asked {
+    pub(super) fn of(game: &Game) -> Asked {
+        Asked {
+            fen: fen(game),
+            turn: match game.position().turn() {
+                Color::White => "white",
+                Color::Black => "black",
+            },
+            perspective: PERSPECTIVE,
+            ending: game.ending().map(|ending| match ending {
+                Ending::Checkmate => "checkmate",
+                Ending::Stalemate => "stalemate",
+                Ending::InsufficientMaterial => "insufficient_material",
+                Ending::Repetition => "repetition",
+                Ending::FiftyMoves => "fifty_moves",
+            }),
+        }
+    }
+}
+
+/// What the thinking has come to.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(super) struct Thought {
+    /// Mean depth of the leaves, in plies.
+    depth: u32,
+    /// Depth of the deepest leaf, in plies.
+    seldepth: u32,
+    /// Nodes of the tree.
+    nodes: u64,
+    /// Nodes a second.
+    nps: u64,
+    time_ms: u64,
+    /// The best first.
+    lines: Vec<Line>,
+}
+
+impl Thought {
+    pub(super) fn of(report: &Report, game: &Game) -> Thought {
+        let time = report.elapsed.as_millis();
+        Thought {
+            depth: report.depth,
+            seldepth: report.selective_depth,
+            nodes: report.nodes,
+            nps: (1000 * u128::from(report.new_nodes) / time.max(1)) as u64,
+            time_ms: time as u64,
+            lines: report
+                .lines
+                .iter()
+                .map(|line| Line {
+                    score: line.score.into(),
+                    wdl: line.wdl.into(),
+                    moves_left: line.moves_left,
+                    moves: played(game, &line.moves),
+                })
+                .collect(),
+        }
+    }
+}
+
+/// A root move in numbers.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(super) struct Statistics {
+    #[serde(flatten)]
+    mv: PlayedMove,
+    visits: u64,
+    /// Prior probability from the network.
+    prior: f32,
+    /// Expected result, W − L, in −1…1.
+    value: f32,
+}
+
+impl Statistics {
+    fn of(of: &MoveStatistics, game: &Game) -> Statistics {
+        Statistics {
+            mv: PlayedMove::of(game, game.position(), of.mv),
+            visits: of.visits,
+            prior: of.prior,
+            value: of.q,
+        }
+    }
+}
+
+/// The answer of a player.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(super) struct MoveAnswer {
+    #[serde(flatten)]
+    asked: Asked,
+    /// The move; none where the game is over.
+    #[serde(rename = "move")]
+    best: Option<PlayedMove>,
+    /// The reply expected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ponder: Option<PlayedMove>,
+    #[serde(flatten)]
+    thought: Thought,
+    /// The moves considered, the best first.
+    statistics: Vec<Statistics>,
+    /// What there is to say of it: networks loaded or missing, ratings that are not read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+}
+
+impl MoveAnswer {
+    pub(super) fn of(choice: &Choice, game: &Game, notes: Vec<String>) -> MoveAnswer {
+        let position = game.position();
+        let after = choice
+            .best
+            .and_then(|best| position.clone().play(best).ok());
+        let ponder = after.and_then(|after| {
+            let reply = choice.ponder.filter(|&reply| after.is_legal(reply))?;
+            Some(PlayedMove::of(game, &after, reply))
+        });
+        MoveAnswer {
+            asked: Asked::of(game),
+            best: choice.best.map(|mv| PlayedMove::of(game, position, mv)),
+            ponder,
+            thought: Thought::of(&choice.report, game),
+            statistics: choice
+                .statistics
+                .iter()
+                .map(|of| Statistics::of(of, game))
+                .collect(),
+            notes,
+        }
+    }
+}
+
+/// What an analysis has come to so far.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(super) struct Progress {
+    #[serde(flatten)]
+    asked: Asked,
+    #[serde(flatten)]
+    thought: Thought,
+}
+
+impl Progress {
+    pub(super) fn of(report: &Report, game: &Game) -> Progress {
+        Progress {
+            asked: Asked::of(game),
+            thought: Thought::of(report, game),
+        }
+    }
+}
+
+/// A network's evaluation.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(super) struct EvalAnswer {
+    #[serde(flatten)]
+    pub(super) asked: Asked,
+    /// The network's name.
+    pub(super) network: String,
+    /// Expected result, W − L, in −1…1, where the network tells values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) value: Option<f32>,
+    /// The same in centipawns, as chess programs show it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cp: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) wdl: Option<Wdl>,
+    /// Plies to the end of the game, where the network says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) moves_left: Option<f32>,
+    /// The legal moves, the likeliest first.
+    pub(super) policy: Vec<Prior>,
+}
+
+/// A move and its probability.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(super) struct Prior {
+    #[serde(flatten)]
+    pub(super) mv: PlayedMove,
+    pub(super) prior: f32,
+}

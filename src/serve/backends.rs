@@ -1,0 +1,35 @@
+//! Backends that all players share, one for each network.
+
+use crate::backend::{LoadError, load_for_many};
+use crate::nn::{Backend, BackendOptions};
+use crate::player::Factory;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Loads a backend when it is first asked for, and keeps it. There are no more than the
+/// networks that the server's settings name.
+#[derive(Clone, Default)]
+pub(super) struct Backends(Arc<Mutex<Vec<Loaded>>>);
+
+/// What a backend was made from, and the backend.
+type Loaded = (BackendOptions, Arc<dyn Backend>);
+
+impl Backends {
+    pub(super) fn get(&self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
+        // Who comes while a network is loaded waits for it.
+        let mut loaded = self.0.lock();
+        let known = loaded.iter().find(|(known, _)| known == options);
+        if let Some((_, backend)) = known {
+            return Ok(backend.clone());
+        }
+        let backend = load_for_many(options)?;
+        loaded.push((options.clone(), backend.clone()));
+        Ok(backend)
+    }
+}
+
+impl Factory for Backends {
+    fn load(&mut self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
+        self.get(options)
+    }
+}

@@ -1,0 +1,202 @@
+//! The networks that the server has: its own, the one that plays like people, and others
+//! beside them.
+
+use super::backends::Backends;
+use super::config::Config;
+use super::problem::Problem;
+use crate::agent::AgentKind;
+use crate::backend::{LoadError, network_file};
+use crate::error_report::one_line;
+use crate::generate::Generator;
+use crate::network::{self, OpenError};
+use crate::nn::{Backend, BackendKind, BackendOptions};
+use crate::{play, player};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use tch::{Device, Kind};
+
+/// Memory for the evaluations of a further network that are remembered, in MiB.
+const CACHE: usize = 32;
+/// What is no network's family: evaluations without a network.
+const NO_FAMILY: &str = "none";
+
+/// The networks, once loaded.
+pub(super) struct Networks {
+    pub(super) main: Loaded,
+    /// The one that plays like people, or why there is none.
+    pub(super) human: Result<Loaded, String>,
+    pub(super) others: Vec<Loaded>,
+}
+
+/// A network, and what is made of it when it is first needed.
+pub(super) struct Loaded {
+    /// As requests name it.
+    pub(super) name: String,
+    /// As network files state it.
+    pub(super) family: &'static str,
+    pub(super) backend: Arc<dyn Backend>,
+    options: BackendOptions,
+    /// For explanations: one at a time.
+    eager: Mutex<Option<Eager>>,
+    /// For games that it writes: one request at a time.
+    generator: Mutex<Option<Generator>>,
+}
+
+/// A network to look into.
+pub(super) type Eager = network::Network;
+
+impl Loaded {
+    fn load(
+        name: Option<&str>,
+        options: &BackendOptions,
+        backends: &Backends,
+    ) -> Result<Loaded, LoadError> {
+        let backend = backends.get(options)?;
+        let family = match options.kind {
+            BackendKind::Uniform | BackendKind::Random => NO_FAMILY,
+            BackendKind::Torch | BackendKind::Check => {
+                let file = network_file(&options.network)?;
+                network::architecture(&file).map_or(NO_FAMILY, |it| it.family())
+            }
+        };
+        let own = &backend.properties().name;
+        Ok(Loaded {
+            name: name.unwrap_or(own).to_owned(),
+            family,
+            backend,
+            options: options.clone(),
+            eager: Mutex::default(),
+            generator: Mutex::default(),
+        })
+    }
+
+    /// Does something with the eager network.
+    pub(super) fn look_into<T>(
+        &self,
+        look: impl FnOnce(&Eager) -> Result<T, Problem>,
+    ) -> Result<T, Problem> {
+        let open = |file: &[u8]| network::open(file, self.options.network.code);
+        let mut eager = self.eager.lock();
+        if eager.is_none() {
+            *eager = Some(self.open(open)?);
+        }
+        look(eager.as_ref().expect("it was just opened"))
+    }
+
+    /// Does something with the generator of games.
+    pub(super) fn generate<T>(
+        &self,
+        write: impl FnOnce(&Generator) -> Result<T, Problem>,
+    ) -> Result<T, Problem> {
+        let mut generator = self.generator.lock();
+        if generator.is_none() {
+            let open = |file: &[u8]| network::open_any(file, self.options.network.code);
+            let gpt = self.open(open)?.downcast::<network::Gpt>();
+            let gpt = gpt.ok_or_else(|| self.writes_no_games())?;
+            *generator = Some(Generator::new(gpt, Kind::Float, Device::Cpu));
+        }
+        write(generator.as_ref().expect("it was just made"))
+    }
+
+    fn open<T>(&self, open: impl FnOnce(&[u8]) -> Result<T, OpenError>) -> Result<T, Problem> {
+        if self.family == NO_FAMILY {
+            let detail = format!("{} is no network that can be looked into", self.name);
+            return Err(Problem::field("network", detail));
+        }
+        let file = network_file(&self.options.network);
+        let file = file.map_err(|error| Problem::internal(one_line(&error)))?;
+        open(&file).map_err(|error| Problem::field("network", one_line(&error)))
+    }
+
+    fn writes_no_games(&self) -> Problem {
+        let detail = format!(
+            "the network {} writes no games: start the server with --also and one of the family gpt",
+            self.name
+        );
+        Problem::field("network", detail)
+    }
+}
+
+impl Networks {
+    /// Loads what the configuration names.
+    pub(super) fn load(config: &Config, backends: &Backends) -> Result<Networks, LoadError> {
+        let options = &config.player.backend;
+        let main = Loaded::load(Some("main"), options, backends)?;
+        let human = Loaded::load(Some("human"), &human_options(config), backends);
+        let human = human.map_err(|error| one_line(&error));
+        if let Err(error) = &human {
+            tracing::warn!("{error}");
+        }
+        let others = config.networks.iter().map(|path| {
+            let mut options = options.clone();
+            options.kind = BackendKind::Torch;
+            options.network.net = Some(path.clone());
+            options.cache = CACHE;
+            Loaded::load(None, &options, backends)
+        });
+        Ok(Networks {
+            main,
+            human,
+            others: others.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Loaded> {
+        let own = std::iter::once(&self.main).chain(&self.human);
+        own.chain(&self.others)
+    }
+
+    /// The network that a request names.
+    pub(super) fn named(&self, name: &str) -> Result<&Loaded, Problem> {
+        if let ("human", Err(error)) = (name, &self.human) {
+            return Err(Problem::field("network", error.as_str()));
+        }
+        self.iter().find(|it| it.name == name).ok_or_else(|| {
+            let excerpt: String = name.chars().take(40).collect();
+            let names: Vec<&str> = self.iter().map(|it| it.name.as_str()).collect();
+            let names = names.join(", ");
+            let detail = format!("there is no network `{excerpt}`: there are {names}");
+            Problem::field("network", detail)
+        })
+    }
+
+    /// The network of a family.
+    pub(super) fn of_family(&self, family: &str) -> Option<&Loaded> {
+        self.iter().find(|it| it.family == family)
+    }
+
+    /// Has the player of `settings` think with the network that a request names, or with
+    /// the one that its agent needs.
+    pub(super) fn choose(
+        &self,
+        name: Option<&str>,
+        settings: &mut player::Settings,
+    ) -> Result<(), Problem> {
+        let family = match settings.agent {
+            AgentKind::Diffusion => "diffusion",
+            AgentKind::World => "world",
+            _ => "",
+        };
+        let chosen = match name {
+            Some(name) => self.named(name)?,
+            None if family.is_empty() => return Ok(()),
+            None => self.of_family(family).unwrap_or(&self.main),
+        };
+        if !family.is_empty() && chosen.family != family {
+            let detail = format!(
+                "this agent needs a network of the family {family}: start the server with --also and one"
+            );
+            return Err(Problem::field("agent", detail));
+        }
+        settings.backend.clone_from(&chosen.options);
+        Ok(())
+    }
+}
+
+/// What the backend of the agent `human` is made from.
+fn human_options(config: &Config) -> BackendOptions {
+    let mut settings = config.player.clone();
+    settings.agent = AgentKind::Human;
+    settings.answering(&play::Limits::default()).backend
+}

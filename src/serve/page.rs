@@ -1,0 +1,116 @@
+//! The page, the board that is built in, and the documentation of the API. They load
+//! nothing from elsewhere.
+
+use super::problem::Problem;
+use super::state::State;
+use axum::Router;
+use axum::extract::Path;
+use axum::http::{HeaderValue, header};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use std::sync::Arc;
+
+/// The files of chessground and chessops that tools/setup fetched: names and bytes.
+const BOARD: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/board.rs"));
+
+const PAGE: &str = include_str!("page/index.html");
+const NO_BOARD: &str = include_str!("page/no_board.html");
+const DOCUMENTATION: &str = include_str!("page/docs.html");
+
+/// Our own files.
+macro_rules! files {
+    ($($name:literal)*) => { &[$(($name, include_bytes!(concat!("page/", $name)))),*] };
+}
+const FILES: &[(&str, &[u8])] = files! {
+    "analyse.js" "api.js" "board.js" "choice.js" "clock.js" "docs.js" "game.js" "generate.js"
+    "kept.js" "main.js" "play.js" "see.js" "style.css"
+};
+
+/// What a browser may load for the page: what this server has, and pictures within styles.
+const POLICY: &str = "default-src 'self'; img-src 'self' data:; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// Whether the board was there when the program was built.
+pub(super) fn has_board() -> bool {
+    !BOARD.is_empty()
+}
+
+pub(super) fn router() -> Router<Arc<State>> {
+    Router::new()
+        .route(
+            "/",
+            get(async || page(if has_board() { PAGE } else { NO_BOARD })),
+        )
+        .route("/docs", get(async || page(DOCUMENTATION)))
+        .route(
+            "/page/{name}",
+            get(async |Path(name): Path<String>| file(FILES, &name)),
+        )
+        .route(
+            "/board/{*name}",
+            get(async |Path(name): Path<String>| file(BOARD, &name)),
+        )
+}
+
+fn page(html: &'static str) -> Response {
+    guarded(Html(html).into_response())
+}
+
+fn file(files: &'static [(&'static str, &'static [u8])], name: &str) -> Response {
+    let Some(&(_, bytes)) = files.iter().find(|(known, _)| *known == name) else {
+        return Problem::not_found().into_response();
+    };
+    let kind = match name.ends_with(".css") {
+        true => "text/css; charset=utf-8",
+        false => "text/javascript; charset=utf-8",
+    };
+    guarded(([(header::CONTENT_TYPE, kind)], bytes).into_response())
+}
+
+fn guarded(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        // Another program may answer here tomorrow.
+        (header::CACHE_CONTROL, "no-cache"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_loaded_from_elsewhere() {
+        let texts = [PAGE, NO_BOARD, DOCUMENTATION].map(str::as_bytes);
+        let files = FILES.iter().map(|&(_, bytes)| bytes);
+        for bytes in texts.into_iter().chain(files) {
+            let text = std::str::from_utf8(bytes).unwrap();
+            // The namespace of SVG is a name, not an address.
+            let text = text.replace("http://www.w3.org/2000/svg", "");
+            for foreign in ["http://", "https://", "src=\"//", "@import", "url("] {
+                assert!(!text.contains(foreign), "{foreign}: {text}");
+            }
+        }
+    }
+
+    /// What the page's modules name is there.
+    #[test]
+    fn every_import_is_built_in() {
+        for &(name, bytes) in FILES.iter().filter(|(name, _)| name.ends_with(".js")) {
+            let text = std::str::from_utf8(bytes).unwrap();
+            let imports = text.lines().filter(|line| line.starts_with("import "));
+            for line in imports {
+                let from = line.split('"').nth(1).unwrap();
+                let is_own = FILES.iter().any(|(own, _)| from == format!("./{own}"));
+                let is_board = from.starts_with("/board/");
+                assert!(is_own || is_board, "{name}: {line}");
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+// Requests to the server.
+
+/** What the server answers where it cannot do what was asked. */
+export class ServerError extends Error {
+  constructor(status, problem) {
+    super(problem?.detail ?? `the server answers ${status}`);
+    this.status = status;
+    this.field = problem?.field;
+  }
+}
+
+const token = () => sessionStorage.getItem("token");
+
+async function ask(path, options, isSecond = false) {
+  const headers = { ...options.headers };
+  if (token()) headers.Authorization = `Bearer ${token()}`;
+  const response = await fetch(path, { ...options, headers });
+  if (response.status === 401 && !isSecond) {
+    const given = prompt("This server asks for a token:");
+    if (given) {
+      sessionStorage.setItem("token", given.trim());
+      return ask(path, options, true);
+    }
+  }
+  if (!response.ok) {
+    throw new ServerError(response.status, await response.json().catch(() => null));
+  }
+  return response;
+}
+
+const written = (body, accept, signal) => ({
+  method: "POST",
+  headers: { "Content-Type": "application/json", Accept: accept },
+  body: JSON.stringify(body),
+  signal,
+});
+
+export const get = async (path) => (await ask(path, {})).json();
+
+export const post = async (path, body, signal) =>
+  (await ask(path, written(body, "application/json", signal))).json();
+
+/** The page that answers a request. */
+export const html = async (path, body) => (await ask(path, written(body, "text/html"))).text();
+
+/** The pieces of a stream, as they come. */
+export async function* stream(path, body, signal) {
+  const response = await ask(path, written(body, "application/x-ndjson", signal));
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      const lines = (text + value).split("\n");
+      text = lines.pop();
+      for (const line of lines) yield JSON.parse(line);
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+/** Whether an error only says that nobody waits for the answer any more. */
+export const isAbort = (error) => error.name === "AbortError";
+
+/** The server's agents, networks and limits; waits while it loads them. */
+export async function agents() {
+  for (;;) {
+    try {
+      return await get("/v1/agents");
+    } catch (error) {
+      if (error.status !== 503) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+  }
+}

@@ -1,0 +1,72 @@
+// Who can be chosen: agents and networks, in lists.
+
+import { element } from "./board.js";
+
+/** What the server has, from `/v1/agents`. */
+export const server = { agents: [], networks: [], limits: {} };
+
+const words = {
+  mcts: "a search",
+  policy: "first choice",
+  value: "one ply ahead",
+  human: "like people",
+  diffusion: "imagines the future",
+  world: "a search in imagination",
+};
+
+/** The players: every agent with its network, and further networks by agents that suit. */
+function players() {
+  const byName = new Map(server.networks.map((network) => [network.name, network]));
+  const own = server.agents.map(({ name, network, ratings }) => ({
+    agent: name,
+    network,
+    ratings,
+    isUsual: true,
+  }));
+  const others = server.networks.slice(1).filter(({ name, family }) => name !== "human" && family !== "world");
+  for (const { name, has_value, ratings } of others) {
+    own.push({ agent: "policy", network: name, ratings });
+    if (has_value) own.push({ agent: "mcts", network: name, ratings });
+  }
+  return own.map((player) => ({ ...player, title: byName.get(player.network)?.title ?? player.network }));
+}
+
+/** Fills a list with the players; `chosen` is the agent that comes first. */
+export function listPlayers(select, chosen) {
+  select.replaceChildren(
+    ...players().map((player, index) => {
+      const text = `${player.agent}: ${words[player.agent]} (${player.title})`;
+      const option = element("option", { value: index, textContent: text });
+      option.selected = player.agent === chosen && player.isUsual;
+      return option;
+    }),
+  );
+}
+
+/** The player that a list has chosen. */
+export const chosenPlayer = (select) => players()[select.value];
+
+/** Fills a list with networks. */
+export function listNetworks(select, suits, chosen) {
+  const networks = server.networks.filter(suits);
+  select.replaceChildren(
+    ...networks.map(({ name, title }) => {
+      const text = name === title ? name : `${name} (${title})`;
+      return element("option", { value: name, textContent: text, selected: name === chosen });
+    }),
+  );
+}
+
+/** The network of a name. */
+export const network = (name) => server.networks.find((it) => it.name === name);
+
+/** Who is asked, as a request has it. */
+export function asked(player, elo) {
+  const request = { agent: player.agent };
+  if (!player.isUsual) request.network = player.network;
+  if (player.ratings && elo) request.elo = Number(elo);
+  return request;
+}
+
+/** Searches a tree, so that nodes limit it. */
+export const searches = ({ agent }) => agent === "mcts" || agent === "world";

@@ -1,0 +1,271 @@
+//! The players: a bounded number of them, each with the tree of a game.
+
+use super::access::Client;
+use super::backends::Backends;
+use super::config::Limits;
+use super::problem::Problem;
+use super::request::Question;
+use crate::chess::Game;
+use crate::error_report::one_line;
+use crate::nn::BackendError;
+use crate::panics;
+use crate::play::{AgentError, Choice, Control, Report};
+use crate::player::{self, Listener, Player, PlayerError, Request, Setup};
+use parking_lot::Mutex;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+/// Reports that wait for a client to read them; of the others only the last counts.
+const PENDING: usize = 8;
+/// When to come again where the queue is full.
+const FULL: Duration = Duration::from_secs(1);
+
+/// Places for what computes, and a bounded queue before them.
+pub(super) struct Places {
+    places: Arc<Semaphore>,
+    waiting: Arc<AtomicUsize>,
+    queue: usize,
+}
+
+/// One who waits for a place.
+struct Waiting(Arc<AtomicUsize>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Places {
+    pub(super) fn new(places: usize, queue: usize) -> Places {
+        Places {
+            places: Arc::new(Semaphore::new(places.max(1))),
+            waiting: Arc::default(),
+            queue,
+        }
+    }
+
+    /// Waits for a place.
+    pub(super) async fn enter(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        if let Ok(place) = self.places.clone().try_acquire_owned() {
+            return Ok(place);
+        }
+        let waiting = Waiting(self.waiting.clone());
+        if waiting.0.fetch_add(1, Relaxed) >= self.queue {
+            return Err(Problem::too_many("the queue is full: come again", FULL));
+        }
+        let place = self.places.clone().acquire_owned().await;
+        place.map_err(|_| Problem::unavailable("the server is ending"))
+    }
+
+    /// How many wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.load(Relaxed)
+    }
+}
+
+/// What a player says on its way to an answer, and the answer.
+pub(super) enum Event {
+    Report(Report),
+    Answer(Result<Answer, Problem>),
+}
+
+/// A choice, and what there is to say of it.
+pub(super) struct Answer {
+    pub(super) choice: Choice,
+    pub(super) notes: Vec<String>,
+}
+
+/// The players that are not thinking, and how many there are.
+pub(super) struct Players {
+    idle: Mutex<Vec<Seat>>,
+    made: AtomicUsize,
+    most: usize,
+    pub(super) places: Places,
+    backends: Backends,
+}
+
+/// A player, and whose game it has in mind.
+struct Seat {
+    player: Player<Backends>,
+    setup: Setup,
+    client: Option<Client>,
+    game: Game,
+    used: Instant,
+}
+
+impl Seat {
+    /// Whether this game is the one that it has in mind, gone on or taken back.
+    fn knows(&self, client: &Client, question: &Question) -> bool {
+        let (known, asked) = (self.game.plies(), question.game.plies());
+        let (settings, wanted) = (&self.setup.settings, &question.settings);
+        self.client.as_ref() == Some(client)
+            && settings.agent == wanted.agent
+            && settings.backend == wanted.backend
+            && known.iter().zip(asked).all(|(a, b)| a.key == b.key)
+    }
+}
+
+impl Players {
+    pub(super) fn new(limits: &Limits, backends: Backends) -> Players {
+        Players {
+            idle: Mutex::default(),
+            made: AtomicUsize::new(0),
+            most: limits.trees.max(limits.parallel),
+            places: Places::new(limits.parallel, limits.queue),
+            backends,
+        }
+    }
+
+    /// Trees that there are.
+    pub(super) fn trees(&self) -> usize {
+        self.made.load(Relaxed)
+    }
+
+    /// The player that has this client's game in mind, else a new one, else the one
+    /// that has been idle longest.
+    fn take(&self, client: &Client, question: &Question) -> Seat {
+        let mut idle = self.idle.lock();
+        let known = idle.iter().position(|seat| seat.knows(client, question));
+        if let Some(place) = known {
+            return idle.swap_remove(place);
+        }
+        let oldest = (0..idle.len()).min_by_key(|&place| idle[place].used);
+        let seat = match oldest.filter(|_| self.made.load(Relaxed) >= self.most) {
+            Some(place) => {
+                let mut seat = idle.swap_remove(place);
+                seat.setup.game += 1;
+                seat
+            }
+            None => {
+                self.made.fetch_add(1, Relaxed);
+                Seat {
+                    player: Player::new(self.backends.clone()),
+                    setup: Setup::default(),
+                    client: None,
+                    game: Game::default(),
+                    used: Instant::now(),
+                }
+            }
+        };
+        Seat {
+            client: Some(client.clone()),
+            ..seat
+        }
+    }
+
+    /// Has a player think, on a thread of its own. What it says comes out of the
+    /// channel, the answer last.
+    pub(super) async fn ask(
+        self: &Arc<Self>,
+        client: Client,
+        question: Question,
+        control: Arc<Control>,
+    ) -> Result<mpsc::Receiver<Event>, Problem> {
+        let place = self.places.enter().await?;
+        let (events, heard) = mpsc::channel(PENDING);
+        let players = self.clone();
+        tokio::task::spawn_blocking(move || {
+            let _place = place;
+            let answer = players.think(&client, question, &control, &events);
+            // One place is kept free for it.
+            let _ = events.try_send(Event::Answer(answer));
+        });
+        Ok(heard)
+    }
+
+    fn think(
+        &self,
+        client: &Client,
+        question: Question,
+        control: &Control,
+        events: &mpsc::Sender<Event>,
+    ) -> Result<Answer, Problem> {
+        let mut seat = self.take(client, &question);
+        seat.setup.settings = question.settings;
+        seat.game = question.game;
+        let mut hearer = Hearer {
+            events,
+            notes: Vec::new(),
+        };
+        let request = Request {
+            setup: &seat.setup,
+            game: &seat.game,
+            limits: &question.limits,
+            received: Instant::now(),
+        };
+        let player = &mut seat.player;
+        let answer = catch_unwind(AssertUnwindSafe(|| {
+            player.answer(&request, control, &mut hearer)
+        }));
+        let notes = hearer.notes;
+        let answer = match answer {
+            Ok(Ok(choice)) => Ok(Answer { choice, notes }),
+            Ok(Err(PlayerError::Load(error))) => Err(Problem::internal(one_line(&error))),
+            Ok(Err(PlayerError::Agent(error))) => Err(refused(&error)),
+            Err(panic) => {
+                seat.player.reset();
+                let message = panics::message(panic.as_ref());
+                tracing::error!("a player panicked: {message}");
+                Err(Problem::internal(
+                    "a mistake in the program; please report it",
+                ))
+            }
+        };
+        seat.used = Instant::now();
+        self.idle.lock().push(seat);
+        answer
+    }
+}
+
+/// What an agent could not do.
+fn refused(error: &AgentError) -> Problem {
+    let AgentError::Backend(error) = error;
+    match error {
+        BackendError::NoValue(network) => {
+            let detail = format!(
+                "the network {network} tells no value of a position: ask `policy` or `human`"
+            );
+            Problem::field("agent", detail)
+        }
+        BackendError::NoImagination(_) => Problem::field("agent", one_line(error)),
+        error => backend_problem(error),
+    }
+}
+
+/// Why a backend has no evaluation.
+pub(super) fn backend_problem(error: &BackendError) -> Problem {
+    match error {
+        // The position is at fault, and the message says how.
+        BackendError::Unencodable(error) => Problem::field("fen", one_line(error)),
+        error => {
+            tracing::error!("{}", one_line(error));
+            Problem::internal(one_line(error))
+        }
+    }
+}
+
+/// Hands on what a player says. Who does not read misses reports, and never holds the
+/// player up.
+struct Hearer<'a> {
+    events: &'a mpsc::Sender<Event>,
+    notes: Vec<String>,
+}
+
+impl Listener for Hearer<'_> {
+    fn note(&mut self, text: &str) {
+        tracing::info!("{text}");
+        self.notes.push(text.to_owned());
+    }
+
+    fn begin(&mut self, _: &player::Settings) {}
+
+    fn report(&mut self, report: &Report) {
+        if self.events.capacity() > 1 {
+            let _ = self.events.try_send(Event::Report(report.clone()));
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Errors as RFC 9457 has them: `application/problem+json`.
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use std::time::Duration;
+use utoipa::ToSchema;
+
+/// What is wrong with a request.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(super) struct Problem {
+    /// The kind of problem, as a reference.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// The kind of problem, in words.
+    title: &'static str,
+    /// The status of the answer.
+    status: u16,
+    /// What is wrong, and what to do.
+    detail: String,
+    /// The field of the request that is wrong, as in `limits.nodes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<String>,
+    #[serde(skip)]
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Problem {
+    fn new(
+        status: StatusCode,
+        kind: &'static str,
+        title: &'static str,
+        detail: impl Into<String>,
+    ) -> Problem {
+        Problem {
+            kind,
+            title,
+            status: status.as_u16(),
+            detail: detail.into(),
+            field: None,
+            headers: Vec::new(),
+        }
+    }
+
+    /// A field has a value that it cannot have.
+    pub(super) fn field(field: impl Into<String>, detail: impl Into<String>) -> Problem {
+        let field = field.into();
+        Problem {
+            field: Some(field).filter(|field| !field.is_empty() && field != "."),
+            ..Problem::new(
+                StatusCode::BAD_REQUEST,
+                "/problems/bad-request",
+                "The request is wrong",
+                detail,
+            )
+        }
+    }
+
+    pub(super) fn too_large(limit: usize) -> Problem {
+        Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "/problems/too-large",
+            "The body is too large",
+            format!("a body has at most {limit} bytes"),
+        )
+    }
+
+    pub(super) fn too_slow() -> Problem {
+        Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "/problems/too-slow",
+            "The body does not come",
+            "send the whole body at once",
+        )
+    }
+
+    pub(super) fn no_json() -> Problem {
+        Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "/problems/no-json",
+            "The body is no JSON",
+            "send the header `Content-Type: application/json`",
+        )
+    }
+
+    pub(super) fn not_found() -> Problem {
+        Problem::new(
+            StatusCode::NOT_FOUND,
+            "/problems/not-found",
+            "There is nothing here",
+            "/openapi.json lists what there is",
+        )
+    }
+
+    pub(super) fn wrong_method() -> Problem {
+        Problem::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "/problems/wrong-method",
+            "Another method is meant",
+            "/openapi.json lists which",
+        )
+    }
+
+    pub(super) fn unauthorised() -> Problem {
+        let problem = Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "/problems/unauthorised",
+            "A token is needed",
+            "send the header `Authorization: Bearer TOKEN` with a token of this server",
+        );
+        problem.with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+    }
+
+    pub(super) fn too_many(detail: impl Into<String>, wait: Duration) -> Problem {
+        let problem = Problem::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "/problems/too-many-requests",
+            "Too many requests",
+            detail,
+        );
+        problem.after(wait)
+    }
+
+    pub(super) fn unavailable(detail: impl Into<String>) -> Problem {
+        let problem = Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "/problems/unavailable",
+            "Not at present",
+            detail,
+        );
+        problem.after(Duration::from_secs(1))
+    }
+
+    /// A mistake in the program, or a device that fails.
+    pub(super) fn internal(detail: impl Into<String>) -> Problem {
+        Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "/problems/internal",
+            "The server failed",
+            detail,
+        )
+    }
+
+    pub(super) fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    fn after(self, wait: Duration) -> Problem {
+        let seconds = wait.as_secs_f64().ceil().max(1.0) as u64;
+        self.with(header::RETRY_AFTER, seconds.into())
+    }
+
+    fn with(mut self, name: HeaderName, value: HeaderValue) -> Problem {
+        self.headers.push((name, value));
+        self
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = serde_json::to_vec(&self).unwrap_or_default();
+        let mut response = (self.status(), body).into_response();
+        let headers = response.headers_mut();
+        let kind = HeaderValue::from_static("application/problem+json");
+        headers.insert(header::CONTENT_TYPE, kind);
+        headers.extend(self.headers);
+        response
+    }
+}

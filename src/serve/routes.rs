@@ -1,0 +1,99 @@
+//! The endpoints.
+
+mod agents;
+pub(super) mod analyse;
+mod cloud_eval;
+mod eval;
+mod explain;
+mod generate;
+mod health;
+mod moves;
+
+pub(super) use agents::*;
+pub(super) use analyse::*;
+pub(super) use cloud_eval::*;
+pub(super) use eval::*;
+pub(super) use explain::*;
+pub(super) use generate::*;
+pub(super) use health::*;
+pub(super) use moves::*;
+
+use super::access::admit;
+use super::openapi::openapi;
+use super::page;
+use super::problem::Problem;
+use super::state::State;
+use axum::extract::{MatchedPath, Request, State as Shared};
+use axum::http::{HeaderValue, Method, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use std::sync::Arc;
+use std::time::Instant;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::cors::CorsLayer;
+
+pub(super) fn router(state: Arc<State>) -> Router {
+    let guarded = Router::new()
+        .route("/v1/agents", get(agents))
+        .route("/v1/move", post(choose_move))
+        .route("/v1/eval", post(eval))
+        .route("/v1/analyse", post(analyse))
+        .route("/v1/generate", post(generate))
+        .route("/v1/explain", post(explain))
+        .route("/v1/attention", post(attention))
+        .route("/api/cloud-eval", get(cloud_eval))
+        .layer(from_fn_with_state(state.clone(), admit));
+    Router::new()
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
+        .route("/openapi.json", get(async || Json(openapi())))
+        .merge(page::router())
+        .merge(guarded)
+        .fallback(async || Problem::not_found())
+        .method_not_allowed_fallback(async || Problem::wrong_method())
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(cors(&state.config.origins))
+        .layer(from_fn_with_state(state.clone(), observe))
+        .with_state(state)
+}
+
+/// Lets pages of the origins named ask.
+fn cors(origins: &[String]) -> CorsLayer {
+    let origins: Vec<HeaderValue> = origins
+        .iter()
+        .filter_map(|origin| origin.parse().ok())
+        .collect();
+    CorsLayer::new()
+        .allow_methods([Method::GET, Method::POST])
+        .allow_headers([header::CONTENT_TYPE, header::ACCEPT, header::AUTHORIZATION])
+        .allow_origin(origins)
+}
+
+fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
+    let message = crate::panics::message(panic.as_ref());
+    tracing::error!("a request panicked: {message}");
+    Problem::internal("a mistake in the program; please report it").into_response()
+}
+
+/// Counts a request, and logs it in one line.
+async fn observe(
+    Shared(state): Shared<Arc<State>>,
+    path: Option<MatchedPath>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let began = Instant::now();
+    let method = request.method().clone();
+    let response = next.run(request).await;
+    let path = path.as_ref().map_or("other", |path| path.as_str());
+    let (status, took) = (response.status().as_u16(), began.elapsed());
+    state.metrics.count(path, status, took);
+    tracing::info!(
+        "{method} {path} {status} in {:.1} ms",
+        took.as_secs_f64() * 1e3
+    );
+    response
+}

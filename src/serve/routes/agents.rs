@@ -1,0 +1,153 @@
+//! `/v1/agents`: who can be asked, and what they may take.
+
+use crate::agent::{HIGHEST_LEVEL, LOWEST_LEVEL};
+use crate::serve::networks::Loaded;
+use crate::serve::problem::Problem;
+use crate::serve::state::State;
+use axum::Json;
+use axum::extract::State as Shared;
+use clap::ValueEnum;
+use serde::Serialize;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// An agent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::serve) struct AgentDescription {
+    /// As a request names it.
+    name: &'static str,
+    /// What it does.
+    description: &'static str,
+    /// The network that it thinks with unless a request names another.
+    network: String,
+    /// Ratings that it can play at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ratings: Option<[u16; 2]>,
+}
+
+/// A network.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::serve) struct NetworkDescription {
+    /// As a request names it.
+    name: String,
+    /// Its own name.
+    title: String,
+    /// Its family: `chessformer`, `lc0`, `maia3`, `gpt`, `diffusion`, `world` or `onnx`.
+    #[schema(value_type = String)]
+    family: &'static str,
+    /// Whether it tells values, so that it can be searched.
+    has_value: bool,
+    /// Ratings that it reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ratings: Option<[u16; 2]>,
+}
+
+fn ratings(network: &Loaded) -> Option<[u16; 2]> {
+    let reads = network.backend.properties().reads_ratings;
+    reads.then_some([LOWEST_LEVEL, HIGHEST_LEVEL])
+}
+
+fn describe(network: &Loaded) -> NetworkDescription {
+    let properties = network.backend.properties();
+    NetworkDescription {
+        name: network.name.clone(),
+        title: properties.name.clone(),
+        family: network.family,
+        has_value: properties.has_value,
+        ratings: ratings(network),
+    }
+}
+
+/// What a request may take.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::serve) struct LimitsDescription {
+    /// Bytes of a body.
+    body_bytes: usize,
+    /// Moves of a game.
+    moves: usize,
+    /// Nodes of a search.
+    nodes: u64,
+    /// Time of a search.
+    movetime_ms: u64,
+    /// Time of a search that has no limit.
+    default_movetime_ms: u64,
+    /// Lines of an analysis.
+    lines: usize,
+    /// Games of a request to write some.
+    games: usize,
+    /// Streams a client.
+    streams: usize,
+    /// Requests a second and client; 0 is no limit.
+    requests_per_second: u32,
+    /// Requests that may wait.
+    queue: usize,
+}
+
+/// Who can be asked.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::serve) struct AgentsAnswer {
+    /// The engine and its version.
+    engine: &'static str,
+    /// The agent that plays unless a request says otherwise.
+    default: String,
+    agents: Vec<AgentDescription>,
+    networks: Vec<NetworkDescription>,
+    limits: LimitsDescription,
+}
+
+/// Who can be asked, with which networks, at which ratings and within which limits.
+#[utoipa::path(get, path = "/v1/agents", responses(
+    (status = 200, description = "The agents", body = AgentsAnswer),
+    (status = 401, description = "A token is needed", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "Not at present", body = Problem, content_type = "application/problem+json"),
+))]
+pub(in crate::serve) async fn agents(
+    Shared(state): Shared<Arc<State>>,
+) -> Result<Json<AgentsAnswer>, Problem> {
+    let networks = state.networks()?;
+    let main = &networks.main;
+    let human = networks.human.as_ref().unwrap_or(main);
+    let agent = |name, description, network: &Loaded| AgentDescription {
+        name,
+        description,
+        network: network.name.clone(),
+        ratings: None,
+    };
+    let mut agents = vec![
+        agent("mcts", "a search by the network", main),
+        agent("policy", "the move that the network likes best", main),
+        agent("value", "the most valuable move, one ply ahead", main),
+        AgentDescription {
+            ratings: ratings(human),
+            ..agent("human", "a move as people of a rating play it", human)
+        },
+    ];
+    if let Some(network) = networks.of_family("diffusion") {
+        let description = "the move that a network reads off the future that it imagines";
+        agents.push(agent("diffusion", description, network));
+    }
+    if let Some(network) = networks.of_family("world") {
+        let description = "a search in the network's imagination, without the rules";
+        agents.push(agent("world", description, network));
+    }
+    let limits = &state.config.limits;
+    let kind = state.config.player.agent.to_possible_value();
+    Ok(Json(AgentsAnswer {
+        engine: concat!("Tessera ", env!("CARGO_PKG_VERSION")),
+        default: kind.map_or_else(String::new, |kind| kind.get_name().to_owned()),
+        agents,
+        networks: networks.iter().map(describe).collect(),
+        limits: LimitsDescription {
+            body_bytes: limits.body,
+            moves: limits.moves,
+            nodes: limits.nodes,
+            movetime_ms: limits.time.as_millis() as u64,
+            default_movetime_ms: limits.default_time.as_millis() as u64,
+            lines: limits.lines,
+            games: limits.games,
+            streams: limits.streams,
+            requests_per_second: limits.rate,
+            queue: limits.queue,
+        },
+    }))
+}

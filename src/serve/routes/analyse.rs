@@ -1,0 +1,116 @@
+//! `/v1/analyse`: lines as they grow, as a stream where the client takes one.
+
+use crate::chess::Game;
+use crate::serve::access::{Client, OpenStream};
+use crate::serve::answer::{MoveAnswer, Progress};
+use crate::serve::body::Body;
+use crate::serve::players::{Answer, Event};
+use crate::serve::problem::Problem;
+use crate::serve::request::AnalyseRequest;
+use crate::serve::state::{State, StopOnDrop};
+use crate::serve::stream::{Format, Piece};
+use axum::Json;
+use axum::extract::{Extension, State as Shared};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Stream, StreamExt};
+use utoipa::ToSchema;
+
+/// A line of a stream.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(tag = "event", rename_all = "lowercase")]
+pub(in crate::serve) enum Update {
+    /// What the analysis has come to so far.
+    Info(Progress),
+    /// What it has come to in the end: the last line.
+    Result(Box<MoveAnswer>),
+    /// Why there is no result: the last line.
+    Error(Problem),
+}
+
+impl Piece for Update {
+    fn name(&self) -> &'static str {
+        match self {
+            Update::Info(_) => "info",
+            Update::Result(_) => "result",
+            Update::Error(_) => "error",
+        }
+    }
+}
+
+/// An analysis, with several lines. `Accept: text/event-stream` or
+/// `application/x-ndjson` gets a stream, which ends with the result; anything else gets
+/// the result alone. The analysis ends when the client leaves.
+#[utoipa::path(post, path = "/v1/analyse", request_body = AnalyseRequest, responses(
+    (status = 200, description = "The result, or a stream of updates", content(
+        (MoveAnswer = "application/json"),
+        (Update = "application/x-ndjson"),
+        (Update = "text/event-stream"),
+    )),
+    (status = 400, description = "A field is wrong", body = Problem, content_type = "application/problem+json"),
+    (status = 401, description = "A token is needed", body = Problem, content_type = "application/problem+json"),
+    (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
+    (status = 429, description = "Too many requests", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "Not at present", body = Problem, content_type = "application/problem+json"),
+))]
+pub(in crate::serve) async fn analyse(
+    Shared(state): Shared<Arc<State>>,
+    Extension(client): Extension<Client>,
+    headers: HeaderMap,
+    Body(request): Body<AnalyseRequest>,
+) -> Result<Response, Problem> {
+    let mut question = request.question(&state.config)?;
+    let networks = state.networks()?;
+    networks.choose(question.network.as_deref(), &mut question.settings)?;
+    let game = question.game.clone();
+    let format = Format::of(&headers);
+    let open = match format {
+        Some(_) => Some(state.access.open_stream(&client)?),
+        None => None,
+    };
+    let (control, stop) = state.control();
+    let mut events = state.players.ask(client, question, control).await?;
+    let Some(format) = format else {
+        return match last(&mut events).await {
+            Some(answer) => Ok(Json(finished(&state, answer?, &game)).into_response()),
+            None => Err(Problem::internal("the player has gone")),
+        };
+    };
+    Ok(format.respond(updates(state, game, events, (open, stop))))
+}
+
+/// The answer, past all reports.
+async fn last(events: &mut mpsc::Receiver<Event>) -> Option<Result<Answer, Problem>> {
+    while let Some(event) = events.recv().await {
+        if let Event::Answer(answer) = event {
+            return Some(answer);
+        }
+    }
+    None
+}
+
+fn finished(state: &State, answer: Answer, game: &Game) -> MoveAnswer {
+    state.metrics.nodes.inc_by(answer.choice.report.new_nodes);
+    MoveAnswer::of(&answer.choice, game, answer.notes)
+}
+
+/// What is told of the events. The client that leaves drops it, and with it the search.
+fn updates(
+    state: Arc<State>,
+    game: Game,
+    events: mpsc::Receiver<Event>,
+    held: (Option<OpenStream>, StopOnDrop),
+) -> impl Stream<Item = Update> {
+    ReceiverStream::new(events).map(move |event| {
+        let _held = &held;
+        match event {
+            Event::Report(report) => Update::Info(Progress::of(&report, &game)),
+            Event::Answer(Ok(answer)) => Update::Result(Box::new(finished(&state, answer, &game))),
+            Event::Answer(Err(problem)) => Update::Error(problem),
+        }
+    })
+}

@@ -1,0 +1,144 @@
+//! `/api/cloud-eval`: an analysis as Lichess's cloud answers it. Scores are White's, and
+//! castling is king takes rook.
+
+use crate::chess::Game;
+use crate::play::{Report, Score};
+use crate::serve::access::Client;
+use crate::serve::players::Event;
+use crate::serve::problem::Problem;
+use crate::serve::request::analysis;
+use crate::serve::state::State;
+use crate::uci::centipawns;
+use axum::Json;
+use axum::extract::{Extension, Query, State as Shared};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use shakmaty::{CastlingMode, Position};
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+
+/// Nodes of an analysis whose depth nobody chooses.
+const NODES: u64 = 1000;
+
+/// What is asked.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub(in crate::serve) struct CloudQuery {
+    /// The position.
+    fen: String,
+    /// Lines, the best first; without it, 1.
+    #[param(required = false)]
+    multi_pv: Option<usize>,
+    /// `standard`, `chess960` or `fromPosition`.
+    #[param(required = false)]
+    variant: Option<String>,
+}
+
+/// A line.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::serve) struct CloudLine {
+    /// In UCI notation, with blanks between.
+    moves: String,
+    /// Centipawns, from White's view.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cp: Option<i32>,
+    /// Mate in so many moves; negative if White is mated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mate: Option<i32>,
+}
+
+/// An analysis as Lichess's cloud has it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::serve) struct CloudEval {
+    fen: String,
+    /// Thousands of nodes.
+    knodes: u64,
+    depth: u32,
+    pvs: Vec<CloudLine>,
+}
+
+/// An error as Lichess answers it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::serve) struct CloudError {
+    error: String,
+}
+
+/// An analysis in the words of Lichess's `GET /api/cloud-eval`.
+#[utoipa::path(get, path = "/api/cloud-eval", params(CloudQuery), responses(
+    (status = 200, description = "The analysis, from White's view", body = CloudEval),
+    (status = 400, description = "The position cannot be read", body = CloudError),
+    (status = 404, description = "The variant or position has none", body = CloudError),
+    (status = 429, description = "Too many requests", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "Not at present", body = Problem, content_type = "application/problem+json"),
+))]
+pub(in crate::serve) async fn cloud_eval(
+    Shared(state): Shared<Arc<State>>,
+    Extension(client): Extension<Client>,
+    Query(query): Query<CloudQuery>,
+) -> Result<Response, Problem> {
+    let variant = query.variant.as_deref().unwrap_or("standard");
+    if !["standard", "chess960", "fromPosition"].contains(&variant) {
+        return Ok(error(
+            StatusCode::NOT_FOUND,
+            "this variant has no evaluations",
+        ));
+    }
+    // Lichess writes castling so in every game.
+    let game = match Game::from_fen(&query.fen, CastlingMode::Chess960) {
+        Ok(game) => game,
+        Err(reason) => return Ok(error(StatusCode::BAD_REQUEST, &reason.to_string())),
+    };
+    if game.position().legal_moves().is_empty() {
+        return Ok(error(StatusCode::NOT_FOUND, "the game is over"));
+    }
+    let lines = query
+        .multi_pv
+        .unwrap_or(1)
+        .clamp(1, state.config.limits.lines);
+    let question = analysis(&state.config, game.clone(), lines, NODES);
+    let (control, _stop) = state.control();
+    let mut events = state.players.ask(client, question, control).await?;
+    while let Some(event) = events.recv().await {
+        if let Event::Answer(answer) = event {
+            let report = answer?.choice.report;
+            state.metrics.nodes.inc_by(report.new_nodes);
+            return Ok(Json(CloudEval::of(query.fen, &report, &game)).into_response());
+        }
+    }
+    Err(Problem::internal("the player has gone"))
+}
+
+fn error(status: StatusCode, error: &str) -> Response {
+    let error = error.to_owned();
+    (status, Json(CloudError { error })).into_response()
+}
+
+impl CloudEval {
+    fn of(fen: String, report: &Report, game: &Game) -> CloudEval {
+        let sign = game.position().turn().fold_wb(1, -1);
+        let lines = report.lines.iter().map(|line| {
+            let (cp, mate) = match line.score {
+                Score::Expected(value) => (Some(sign * centipawns(value)), None),
+                Score::Mate(moves) => (None, Some(sign * moves)),
+                Score::Tablebase { won } => {
+                    let value = if won { 1.0 } else { -1.0 };
+                    (Some(sign * centipawns(value)), None)
+                }
+            };
+            let moves: Vec<_> = line.moves.iter().map(|&mv| game.format_move(mv)).collect();
+            CloudLine {
+                moves: moves.join(" "),
+                cp,
+                mate,
+            }
+        });
+        CloudEval {
+            fen,
+            knodes: report.nodes.div_ceil(1000),
+            depth: report.depth,
+            pvs: lines.collect(),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! `/v1/eval`: one evaluation by a network. What is asked at once is evaluated in one
+//! batch.
+
+use crate::chess::{Game, Ratings};
+use crate::nn::{Backend, BackendError, Batch, Evaluations, Value};
+use crate::serve::answer::{Asked, EvalAnswer, PlayedMove, Prior};
+use crate::serve::body::Body;
+use crate::serve::players::backend_problem;
+use crate::serve::problem::Problem;
+use crate::serve::request::EvalRequest;
+use crate::serve::state::State;
+use crate::softmax::softmax;
+use crate::uci::centipawns;
+use axum::Json;
+use axum::extract::State as Shared;
+use shakmaty::{Move, Position};
+use std::sync::Arc;
+
+/// A network's evaluation of a position: value, results, and the policy.
+#[utoipa::path(post, path = "/v1/eval", request_body = EvalRequest, responses(
+    (status = 200, description = "The evaluation", body = EvalAnswer),
+    (status = 400, description = "A field is wrong", body = Problem, content_type = "application/problem+json"),
+    (status = 401, description = "A token is needed", body = Problem, content_type = "application/problem+json"),
+    (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
+    (status = 429, description = "Too many requests", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "Not at present", body = Problem, content_type = "application/problem+json"),
+))]
+pub(in crate::serve) async fn eval(
+    Shared(state): Shared<Arc<State>>,
+    Body(request): Body<EvalRequest>,
+) -> Result<Json<EvalAnswer>, Problem> {
+    let (mut game, network, ratings) = request.question(&state.config)?;
+    let backend = state.networks()?.named(network)?.backend.clone();
+    let properties = backend.properties();
+    if let Some((elo, opponent)) = ratings {
+        if !properties.reads_ratings {
+            let detail = format!("the network {} reads no ratings", properties.name);
+            return Err(Problem::field("elo", detail));
+        }
+        let turn = game.position().turn();
+        let (white, black) = turn.fold_wb((elo, opponent), (opponent, elo));
+        game.set_ratings(Ratings {
+            white: Some(white),
+            black: Some(black),
+        });
+    }
+    let place = state.evaluations.enter().await?;
+    let evaluated = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        let evaluated = evaluate(&*backend, &game);
+        evaluated.map(|evaluated| answer(&*backend, &game, evaluated))
+    });
+    let answer = evaluated
+        .await
+        .map_err(|_| Problem::internal("a mistake in the program; please report it"))?
+        .map_err(|error| backend_problem(&error))?;
+    state.metrics.evaluations.inc();
+    Ok(Json(answer))
+}
+
+/// The value of the game's last position, and the probabilities of its moves.
+fn evaluate(backend: &dyn Backend, game: &Game) -> Result<(Value, Vec<(Move, f32)>), BackendError> {
+    let moves = game.position().legal_moves();
+    let mut batch = Batch::default();
+    batch.push(game, &moves, &backend.properties().encoder)?;
+    let mut evaluations = Evaluations::default();
+    backend.evaluate(&batch, &mut evaluations)?;
+    let mut probabilities = evaluations.logits(0).to_vec();
+    softmax(&mut probabilities, 1.0);
+    let mut policy: Vec<_> = moves.into_iter().zip(probabilities).collect();
+    policy.sort_by(|a, b| b.1.total_cmp(&a.1));
+    Ok((evaluations.value(0), policy))
+}
+
+fn answer(
+    backend: &dyn Backend,
+    game: &Game,
+    (value, policy): (Value, Vec<(Move, f32)>),
+) -> EvalAnswer {
+    let properties = backend.properties();
+    EvalAnswer {
+        asked: Asked::of(game),
+        network: properties.name.clone(),
+        value: properties.has_value.then_some(value.q),
+        cp: properties.has_value.then(|| centipawns(value.q)),
+        wdl: properties.has_value.then(|| value.wdl().into()),
+        moves_left: properties.has_moves_left.then_some(value.moves_left),
+        policy: policy
+            .into_iter()
+            .map(|(mv, prior)| Prior {
+                mv: PlayedMove::of(game, game.position(), mv),
+                prior,
+            })
+            .collect(),
+    }
+}

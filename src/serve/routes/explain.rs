@@ -1,0 +1,165 @@
+//! `/v1/explain` and `/v1/attention`: what a network sees.
+
+use crate::chess::Ratings;
+use crate::explain::{
+    ExplainError, Settings, attend, denoise, denoising_page, explain as look_into, page,
+};
+use crate::nn::Decoding;
+use crate::player;
+use crate::serve::body::Body;
+use crate::serve::networks::Eager;
+use crate::serve::problem::Problem;
+use crate::serve::request::{AttentionRequest, ExplainRequest, Look};
+use crate::serve::state::State;
+use crate::serve::stream::accepted;
+use axum::Json;
+use axum::extract::State as Shared;
+use axum::http::HeaderMap;
+use axum::response::{Html, IntoResponse, Response};
+use serde::Serialize;
+use serde_json::json;
+use shakmaty::Position;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// Where one head looks.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::serve) struct AttentionAnswer {
+    /// The network's name.
+    network: String,
+    /// The layer that is told, from 1.
+    layer: usize,
+    /// How many layers there are.
+    layers: usize,
+    /// The head that is told, from 1.
+    head: usize,
+    /// How many heads a layer has.
+    heads: usize,
+    /// For each square (a1, b1, … h8), what share of its attention falls on each square.
+    weights: Vec<Vec<f32>>,
+}
+
+/// What a network sees in a position: policy and value after each move, attention,
+/// attribution, heads. As JSON, or by `Accept: text/html` as a page that asks for nothing
+/// else. The guide's page on `tessera explain` says what each part is. It takes seconds.
+#[utoipa::path(post, path = "/v1/explain", request_body = ExplainRequest, responses(
+    (status = 200, description = "The explanation", content(
+        (serde_json::Value = "application/json"),
+        (String = "text/html"),
+    )),
+    (status = 400, description = "A field is wrong", body = Problem, content_type = "application/problem+json"),
+    (status = 401, description = "A token is needed", body = Problem, content_type = "application/problem+json"),
+    (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
+    (status = 429, description = "Too many requests", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "Not at present", body = Problem, content_type = "application/problem+json"),
+))]
+pub(in crate::serve) async fn explain(
+    Shared(state): Shared<Arc<State>>,
+    headers: HeaderMap,
+    Body(request): Body<ExplainRequest>,
+) -> Result<Response, Problem> {
+    let (look, elo, mv) = request.look(&state.config)?;
+    let steps = request.steps()?;
+    let is_page = accepted(&headers).contains("text/html");
+    look_inside(&state, look, move |network, mut game| {
+        if let Some(steps) = steps {
+            let decoding = Decoding {
+                steps,
+                ..Decoding::default()
+            };
+            let denoising = denoise(network, &game, decoding)?;
+            return Ok(match is_page {
+                true => Html(denoising_page(&denoising)).into_response(),
+                false => Json(json!({ "denoising": denoising })).into_response(),
+            });
+        }
+        let usual = player::Settings::default().ratings(game.position().turn());
+        game.set_ratings(match elo {
+            Some(elo) => Ratings {
+                white: Some(elo),
+                black: Some(elo),
+            },
+            None => usual,
+        });
+        let settings = Settings {
+            mv,
+            ..Settings::default()
+        };
+        let explanation = look_into(network, &game, &settings)?;
+        Ok(match is_page {
+            true => Html(page(&[explanation], None).html).into_response(),
+            false => Json(json!({ "explanation": explanation })).into_response(),
+        })
+    })
+    .await
+}
+
+/// Where one attention head looks from each square.
+#[utoipa::path(post, path = "/v1/attention", request_body = AttentionRequest, responses(
+    (status = 200, description = "The attention", body = AttentionAnswer),
+    (status = 400, description = "A field is wrong", body = Problem, content_type = "application/problem+json"),
+    (status = 401, description = "A token is needed", body = Problem, content_type = "application/problem+json"),
+    (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
+    (status = 429, description = "Too many requests", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "Not at present", body = Problem, content_type = "application/problem+json"),
+))]
+pub(in crate::serve) async fn attention(
+    Shared(state): Shared<Arc<State>>,
+    Body(request): Body<AttentionRequest>,
+) -> Result<Json<AttentionAnswer>, Problem> {
+    let (look, layer, head) = request.look(&state.config)?;
+    let (network, attention) = look_inside(&state, look, |network, game| {
+        Ok((network.about.name.clone(), attend(network, &game)?))
+    })
+    .await?;
+    let layers = attention.layers.len();
+    let layer = chosen("layer", layer, layers, layers)?;
+    let maps = &attention.layers[layer - 1].weights;
+    let head = chosen("head", head, maps.len(), 1)?;
+    Ok(Json(AttentionAnswer {
+        network,
+        layer,
+        layers,
+        head,
+        heads: maps.len(),
+        weights: maps[head - 1].chunks(64).map(<[f32]>::to_vec).collect(),
+    }))
+}
+
+/// A number from 1 that a request names, or the usual one.
+fn chosen(field: &str, number: Option<usize>, most: usize, usual: usize) -> Result<usize, Problem> {
+    let number = number.unwrap_or(usual);
+    match (1..=most).contains(&number) {
+        true => Ok(number),
+        false => Err(Problem::field(field, format!("there are 1 to {most}"))),
+    }
+}
+
+/// Looks into a network on a thread of its own.
+async fn look_inside<T: Send + 'static>(
+    state: &State,
+    look: Look,
+    with: impl FnOnce(&Eager, crate::chess::Game) -> Result<T, ExplainError> + Send + 'static,
+) -> Result<T, Problem> {
+    let networks = state.networks()?.clone();
+    networks.named(&look.network)?;
+    let place = state.players.places.enter().await?;
+    let looked = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        let network = networks.named(&look.network)?;
+        network.look_into(|network| with(network, look.game).map_err(refused))
+    });
+    looked
+        .await
+        .map_err(|_| Problem::internal("a mistake in the program; please report it"))?
+}
+
+/// Why there is nothing to see.
+fn refused(error: ExplainError) -> Problem {
+    match error {
+        ExplainError::Over(_) => Problem::field("fen", error.to_string()),
+        ExplainError::Illegal => Problem::field("move", error.to_string()),
+        ExplainError::NotFinite(_) => Problem::internal(error.to_string()),
+        error => Problem::field("network", error.to_string()),
+    }
+}

@@ -1,0 +1,97 @@
+//! What all handlers share.
+
+use super::access::Access;
+use super::backends::Backends;
+use super::config::Config;
+use super::metrics::Metrics;
+use super::networks::Networks;
+use super::players::{Places, Players};
+use super::problem::Problem;
+use crate::backend::LoadError;
+use crate::play::Control;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock, Weak};
+
+pub(super) struct State {
+    pub(super) config: Config,
+    pub(super) access: Access,
+    pub(super) metrics: Metrics,
+    pub(super) players: Arc<Players>,
+    /// Places for evaluations without a player.
+    pub(super) evaluations: Places,
+    backends: Backends,
+    networks: OnceLock<Arc<Networks>>,
+    closing: AtomicBool,
+    /// Of the searches that run.
+    controls: Mutex<Vec<Weak<Control>>>,
+}
+
+/// Stops a search when its client leaves.
+pub(super) struct StopOnDrop(Arc<Control>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl State {
+    pub(super) fn new(config: Config) -> State {
+        let limits = &config.limits;
+        let backends = Backends::default();
+        State {
+            access: Access::new(config.tokens.clone(), limits.rate, limits.streams),
+            metrics: Metrics::new(),
+            players: Arc::new(Players::new(limits, backends.clone())),
+            evaluations: Places::new(limits.evaluations, limits.queue),
+            backends,
+            networks: OnceLock::new(),
+            closing: AtomicBool::new(false),
+            controls: Mutex::default(),
+            config,
+        }
+    }
+
+    /// Loads the networks.
+    pub(super) fn load(&self) -> Result<(), LoadError> {
+        let networks = Networks::load(&self.config, &self.backends)?;
+        let _ = self.networks.set(Arc::new(networks));
+        Ok(())
+    }
+
+    /// The networks; a problem while they are loaded.
+    pub(super) fn networks(&self) -> Result<&Arc<Networks>, Problem> {
+        let loading = || Problem::unavailable("the network is being loaded: come again");
+        self.networks.get().ok_or_else(loading)
+    }
+
+    /// Lets no further request in.
+    pub(super) fn close(&self) {
+        self.closing.store(true, Relaxed);
+    }
+
+    /// A problem where the server is ending or not ready.
+    pub(super) fn check_open(&self) -> Result<(), Problem> {
+        if self.closing.load(Relaxed) {
+            return Err(Problem::unavailable("the server is ending"));
+        }
+        self.networks().map(|_| ())
+    }
+
+    /// A search's control; dropping the guard stops the search.
+    pub(super) fn control(&self) -> (Arc<Control>, StopOnDrop) {
+        let control = Arc::new(Control::default());
+        let mut controls = self.controls.lock();
+        controls.retain(|control| control.strong_count() > 0);
+        controls.push(Arc::downgrade(&control));
+        (control.clone(), StopOnDrop(control))
+    }
+
+    /// Stops all searches: each answers with what it has.
+    pub(super) fn stop_all(&self) {
+        for control in self.controls.lock().iter().filter_map(Weak::upgrade) {
+            control.stop();
+        }
+    }
+}

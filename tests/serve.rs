@@ -1,0 +1,173 @@
+//! `tessera serve`: the real binary, asked over HTTP.
+
+#[path = "serve/access.rs"]
+mod access;
+#[path = "serve/analyse.rs"]
+mod analyse;
+#[path = "serve/browser.rs"]
+mod browser;
+#[path = "serve/connections.rs"]
+mod connections;
+#[path = "serve/end.rs"]
+mod end;
+#[path = "serve/networks.rs"]
+mod networks;
+#[path = "serve/page.rs"]
+mod page;
+#[path = "serve/requests.rs"]
+mod requests;
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long an answer may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server, which is killed in the end.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An answer.
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    headers: Vec<(String, String)>,
+    body: String,
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+impl Server {
+    /// A server without a network, ready to be asked.
+    fn start(arguments: &[&str]) -> Server {
+        let server = Server::starting(arguments);
+        let begun = Instant::now();
+        while server.get("/readyz").status != 200 {
+            assert!(begun.elapsed() < PATIENCE);
+            sleep(Duration::from_millis(10));
+        }
+        server
+    }
+
+    fn starting(arguments: &[&str]) -> Server {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tessera"));
+        command.args(["serve", "--port", "0"]);
+        if !arguments.contains(&"--backend") {
+            command.args(["--backend", "random"]);
+        }
+        let mut child = command
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let output = child.stdout.take().unwrap();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening on http://");
+        let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
+        Server { child, address }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// Sends a request as it is written.
+    fn send(&self, request: &str) -> BufReader<TcpStream> {
+        let mut stream = self.connect();
+        stream.write_all(request.as_bytes()).unwrap();
+        BufReader::new(stream)
+    }
+
+    fn ask(&self, request: &str) -> Answer {
+        let mut stream = self.send(request);
+        let (status, headers) = read_head(&mut stream);
+        let mut body = String::new();
+        stream.read_to_string(&mut body).unwrap();
+        Answer {
+            status,
+            headers,
+            body,
+        }
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        self.ask(&format!(
+            "GET {path} HTTP/1.1\r\nHost: tessera\r\nConnection: close\r\n\r\n"
+        ))
+    }
+
+    fn post(&self, path: &str, body: &str) -> Answer {
+        self.ask(&post(path, "", body))
+    }
+
+    /// The JSON that answers a request that succeeds.
+    fn json(&self, path: &str, body: &str) -> Value {
+        let answer = self.post(path, body);
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.json()
+    }
+
+    /// The problem that answers a request that does not.
+    fn problem(&self, path: &str, body: &str) -> (u16, Value) {
+        let answer = self.post(path, body);
+        let kind = answer.header("content-type");
+        assert_eq!(kind, Some("application/problem+json"), "{answer:?}");
+        let problem = answer.json();
+        assert_eq!(problem["status"], answer.status);
+        (answer.status, problem)
+    }
+}
+
+/// A request with a body; `headers` end in line breaks.
+fn post(path: &str, headers: &str, body: &str) -> String {
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: tessera\r\nConnection: close\r\n{headers}\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// The status, and headers by their names in small letters.
+fn read_head(stream: &mut impl BufRead) -> (u16, Vec<(String, String)>) {
+    let mut line = String::new();
+    stream.read_line(&mut line).unwrap();
+    let status = line
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
+    let status = status.unwrap_or_else(|| panic!("no status: {line:?}"));
+    let mut headers = Vec::new();
+    loop {
+        line.clear();
+        stream.read_line(&mut line).unwrap();
+        let Some((name, value)) = line.trim().split_once(':') else {
+            return (status, headers);
+        };
+        headers.push((name.to_lowercase(), value.trim().to_owned()));
+    }
+}

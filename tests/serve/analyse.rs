@@ -1,0 +1,107 @@
+//! Analyses as they grow, and what becomes of them when the client leaves.
+
+use super::{Server, post, read_head};
+use serde_json::{Value, json};
+use std::io::{BufRead, Read};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// A chunked body, whole.
+fn chunks(stream: &mut impl BufRead) -> String {
+    let mut body = String::new();
+    loop {
+        let mut size = String::new();
+        stream.read_line(&mut size).unwrap();
+        let size = usize::from_str_radix(size.trim(), 16).unwrap();
+        let mut chunk = vec![0; size + 2];
+        stream.read_exact(&mut chunk).unwrap();
+        body.push_str(std::str::from_utf8(&chunk[..size]).unwrap());
+        if size == 0 {
+            return body;
+        }
+    }
+}
+
+fn analysis(accept: &str, body: Value) -> String {
+    let accept = format!("Accept: {accept}\r\n");
+    post("/v1/analyse", &accept, &body.to_string())
+}
+
+#[test]
+fn lines_come_as_they_grow_and_a_result_comes_last() {
+    let server = Server::start(&[]);
+    let body = json!({"lines": 3, "limits": {"movetime_ms": 1500}});
+    let mut stream = server.send(&analysis("application/x-ndjson", body));
+    let (status, headers) = read_head(&mut stream);
+    assert_eq!(status, 200);
+    assert!(headers.contains(&("content-type".to_owned(), "application/x-ndjson".to_owned())));
+    let text = chunks(&mut stream);
+    let updates: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let (result, infos) = updates.split_last().unwrap();
+    assert_eq!(result["event"], "result");
+    assert!(!infos.is_empty());
+    assert!(infos.iter().all(|info| info["event"] == "info"));
+    assert_eq!(result["lines"].as_array().unwrap().len(), 3);
+    assert_eq!(result["perspective"], "side_to_move");
+    assert!(result["statistics"].as_array().unwrap().len() >= 3);
+    let nodes: Vec<_> = updates
+        .iter()
+        .map(|of| of["nodes"].as_u64().unwrap())
+        .collect();
+    assert!(nodes.is_sorted(), "{nodes:?}");
+}
+
+#[test]
+fn events_have_names() {
+    let server = Server::start(&[]);
+    let mut stream = server.send(&analysis(
+        "text/event-stream",
+        json!({"limits": {"nodes": 200}}),
+    ));
+    let (status, headers) = read_head(&mut stream);
+    assert_eq!(status, 200);
+    let kind = headers.iter().find(|(name, _)| name == "content-type");
+    assert_eq!(kind.unwrap().1, "text/event-stream");
+    let text = chunks(&mut stream);
+    let last = text.trim_end().rsplit("\n\n").next().unwrap();
+    assert!(last.starts_with("event: result\ndata: {"), "{last}");
+}
+
+#[test]
+fn an_analysis_ends_when_its_client_leaves() {
+    // One search at a time: the next begins when this one has ended.
+    let server = Server::start(&["--parallel", "1"]);
+    let body = json!({"limits": {"movetime_ms": 50_000}});
+    let mut stream = server.send(&analysis("application/x-ndjson", body));
+    assert_eq!(read_head(&mut stream).0, 200);
+    let mut byte = [0];
+    stream.read_exact(&mut byte).unwrap();
+    drop(stream);
+    let begun = Instant::now();
+    server.json("/v1/move", &json!({"limits": {"nodes": 10}}).to_string());
+    assert!(begun.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn a_move_that_nobody_waits_for_is_not_thought_about() {
+    let server = Server::start(&["--parallel", "1"]);
+    let body = json!({"limits": {"movetime_ms": 50_000}}).to_string();
+    let stream = server.send(&post("/v1/move", "", &body));
+    sleep(Duration::from_millis(300));
+    drop(stream);
+    let begun = Instant::now();
+    server.json("/v1/move", &json!({"limits": {"nodes": 10}}).to_string());
+    assert!(begun.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn a_reader_who_does_not_read_holds_nobody_up() {
+    let server = Server::start(&["--parallel", "1"]);
+    let body = json!({"lines": 10, "limits": {"movetime_ms": 1000}});
+    let _slow = server.send(&analysis("application/x-ndjson", body));
+    let answer = server.json("/v1/move", &json!({"limits": {"nodes": 10}}).to_string());
+    assert!(answer["move"]["uci"].is_string());
+}

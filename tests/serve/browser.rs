@@ -1,0 +1,199 @@
+//! Chromium, led through its DevTools protocol by two pipes.
+
+use crate::explain::browser::chromium;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long a page may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Gives Chromium its standard input and output as the pipes of the protocol.
+const PIPES: &str = r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null 2>/dev/null"#;
+
+/// A page in a browser, which is closed in the end.
+pub struct Browser {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    sent: u64,
+    session: Option<String>,
+    /// What the page complained of.
+    complaints: Vec<String>,
+    _profile: TempDir,
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Browser {
+    /// Opens a page of a server; nothing where there is no Chromium.
+    pub fn open(url: &str) -> Option<Browser> {
+        let Some(chromium) = chromium() else {
+            crate::skip::skip("Chromium (Debian: apt install chromium)");
+            return None;
+        };
+        let profile = tempfile::tempdir().unwrap();
+        let mut child = Command::new("sh")
+            .args(["-c", PIPES, chromium, "--headless", "--no-sandbox"])
+            .args([
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--remote-debugging-pipe",
+            ])
+            .args(["--no-first-run", "--window-size=1100,900"])
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut browser = Browser {
+            input: child.stdin.take().unwrap(),
+            output: BufReader::new(child.stdout.take().unwrap()),
+            child,
+            sent: 0,
+            session: None,
+            complaints: Vec::new(),
+            _profile: profile,
+        };
+        let target = browser.send("Target.createTarget", json!({"url": "about:blank"}));
+        let attached = json!({"targetId": target["targetId"], "flatten": true});
+        let attached = browser.send("Target.attachToTarget", attached);
+        browser.session = attached["sessionId"].as_str().map(str::to_owned);
+        for domain in ["Runtime", "Log", "Page"] {
+            browser.send(&format!("{domain}.enable"), json!({}));
+        }
+        browser.send("Page.navigate", json!({"url": url}));
+        browser.wait("document.body?.dataset.ready");
+        Some(browser)
+    }
+
+    /// Sends a command; its result.
+    pub fn send(&mut self, method: &str, parameters: Value) -> Value {
+        self.sent += 1;
+        let mut command = json!({"id": self.sent, "method": method, "params": parameters});
+        if let Some(session) = &self.session {
+            command["sessionId"] = json!(session);
+        }
+        self.input
+            .write_all(command.to_string().as_bytes())
+            .unwrap();
+        self.input.write_all(&[0]).unwrap();
+        loop {
+            let mut message = Vec::new();
+            self.output.read_until(0, &mut message).unwrap();
+            assert_eq!(message.pop(), Some(0), "the browser has gone");
+            let mut message: Value = serde_json::from_slice(&message).unwrap();
+            if message["id"] == self.sent {
+                assert!(message.get("error").is_none(), "{method}: {message}");
+                return message["result"].take();
+            }
+            self.hear(&message);
+        }
+    }
+
+    /// Notes what the page complains of.
+    fn hear(&mut self, message: &Value) {
+        let about = &message["params"];
+        let is_complaint = match message["method"].as_str() {
+            Some("Runtime.exceptionThrown") => true,
+            Some("Runtime.consoleAPICalled") => about["type"] == "error",
+            Some("Log.entryAdded") => about["entry"]["level"] == "error",
+            _ => false,
+        };
+        if is_complaint {
+            self.complaints.push(about.to_string());
+        }
+    }
+
+    /// What an expression comes to in the page.
+    pub fn evaluate(&mut self, expression: &str) -> Value {
+        let parameters = json!({
+            "expression": expression, "awaitPromise": true, "returnByValue": true,
+        });
+        let mut result = self.send("Runtime.evaluate", parameters);
+        let failure = result.get("exceptionDetails");
+        assert!(failure.is_none(), "{expression}: {failure:?}");
+        result["result"]["value"].take()
+    }
+
+    /// Waits until an expression comes to something.
+    pub fn wait(&mut self, expression: &str) {
+        let begun = Instant::now();
+        while !self
+            .evaluate(&format!("!!({expression})"))
+            .as_bool()
+            .unwrap()
+        {
+            let page = || "document.body.innerText.slice(0, 1500)";
+            if begun.elapsed() > PATIENCE {
+                let page = self.evaluate(page());
+                panic!("{expression} does not come: {page} {:?}", self.complaints);
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    pub fn text(&mut self, selector: &str) -> String {
+        let text = self.evaluate(&format!("document.querySelector('{selector}').textContent"));
+        text.as_str().unwrap().to_owned()
+    }
+
+    /// Writes into a field.
+    pub fn fill(&mut self, selector: &str, value: &str) {
+        let value = json!(value);
+        self.evaluate(&format!(
+            "{{ const field = document.querySelector('{selector}'); field.value = {value}; \
+             field.dispatchEvent(new Event('change', {{ bubbles: true }})); }}"
+        ));
+    }
+
+    /// Clicks an element with the mouse.
+    pub fn click(&mut self, selector: &str) {
+        let place = self.evaluate(&format!(
+            "{{ const element = document.querySelector('{selector}'); \
+             element.scrollIntoView({{ block: 'center' }}); \
+             const {{ x, y, width, height }} = element.getBoundingClientRect(); \
+             [x + width / 2, y + height / 2] }}"
+        ));
+        self.press(place[0].as_f64().unwrap(), place[1].as_f64().unwrap());
+    }
+
+    /// Clicks a square of a board that White looks at.
+    pub fn click_square(&mut self, board: &str, square: &str) {
+        let frame = self.evaluate(&format!(
+            "{{ const board = document.querySelector('{board} cg-board'); \
+             board.scrollIntoView({{ block: 'center' }}); \
+             const {{ x, y, width }} = board.getBoundingClientRect(); [x, y, width] }}"
+        ));
+        let [x, y, width] = [0, 1, 2].map(|index| frame[index].as_f64().unwrap());
+        let [file, rank] = [square.as_bytes()[0] - b'a', square.as_bytes()[1] - b'1'];
+        let side = width / 8.0;
+        self.press(
+            x + side * (f64::from(file) + 0.5),
+            y + side * (7.5 - f64::from(rank)),
+        );
+    }
+
+    fn press(&mut self, x: f64, y: f64) {
+        for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
+            let button = if kind == "mouseMoved" { "none" } else { "left" };
+            let event = json!({"type": kind, "x": x, "y": y, "button": button, "clickCount": 1});
+            self.send("Input.dispatchMouseEvent", event);
+        }
+    }
+
+    /// The page had nothing to complain of.
+    pub fn assert_quiet(&mut self) {
+        self.evaluate("0");
+        assert!(self.complaints.is_empty(), "{:?}", self.complaints);
+        let trouble = self.evaluate("document.querySelector('#trouble')?.textContent ?? ''");
+        assert_eq!(trouble, "");
+    }
+}

@@ -1,0 +1,148 @@
+//! How a server begins and ends.
+
+use super::{PATIENCE, Server, post, read_head};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, ExitStatus};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Asks the process to end.
+fn terminate(server: &Server) {
+    let pid = server.child.id().to_string();
+    let killed = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    assert!(killed.success());
+}
+
+fn wait(server: &mut Server) -> ExitStatus {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = server.child.try_wait().unwrap() {
+            return status;
+        }
+        assert!(begun.elapsed() < PATIENCE);
+        sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_request_that_runs_is_answered_before_the_end() {
+    let mut server = Server::start(&[]);
+    let body = json!({"limits": {"movetime_ms": 1500}}).to_string();
+    let mut running = server.send(&post("/v1/move", "", &body));
+    sleep(Duration::from_millis(500));
+    terminate(&server);
+    let (status, _) = read_head(&mut running);
+    let mut text = String::new();
+    running.read_to_string(&mut text).unwrap();
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(status, 200);
+    assert!(answer["move"]["uci"].is_string());
+    assert!(wait(&mut server).success());
+}
+
+#[test]
+fn a_request_that_takes_too_long_is_cut_with_what_it_has() {
+    let mut server = Server::start(&[]);
+    let body = json!({"limits": {"movetime_ms": 60_000}}).to_string();
+    let mut running = server.send(&post("/v1/move", "", &body));
+    sleep(Duration::from_millis(500));
+    let begun = Instant::now();
+    terminate(&server);
+    assert_eq!(read_head(&mut running).0, 200);
+    let mut text = String::new();
+    running.read_to_string(&mut text).unwrap();
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert!(answer["move"]["uci"].is_string());
+    assert!(wait(&mut server).success());
+    assert!(begun.elapsed() < Duration::from_secs(25));
+}
+
+/// Who is connected gets an answer that is whole, or none at all.
+#[test]
+fn under_load_every_request_is_answered_or_refused() {
+    let mut server = Server::start(&["--parallel", "2"]);
+    let body = json!({"limits": {"nodes": 300}}).to_string();
+    let request = post("/v1/move", "", &body);
+    let address = server.address.clone();
+    let clients: Vec<_> = (0..8)
+        .map(|_| {
+            let (address, request) = (address.clone(), request.clone());
+            std::thread::spawn(move || ask_until_refused(&address, &request))
+        })
+        .collect();
+    sleep(Duration::from_millis(500));
+    terminate(&server);
+    assert!(wait(&mut server).success());
+    for client in clients {
+        let statuses = client.join().unwrap();
+        assert!(statuses.contains(&200), "{statuses:?}");
+        assert!(statuses.iter().all(|status| [200, 503].contains(status)));
+    }
+}
+
+/// Asks again and again; the statuses until nobody answers.
+fn ask_until_refused(address: &str, request: &str) -> Vec<u16> {
+    let mut statuses = Vec::new();
+    loop {
+        let Ok(mut stream) = TcpStream::connect(address) else {
+            return statuses;
+        };
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut answer = String::new();
+        let answered = stream.write_all(request.as_bytes());
+        let answered = answered.and_then(|()| stream.read_to_string(&mut answer));
+        if answered.is_err() || answer.is_empty() {
+            return statuses;
+        }
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        serde_json::from_str::<Value>(body).unwrap_or_else(|error| panic!("{error}: {answer}"));
+        statuses.push(head.split(' ').nth(1).unwrap().parse().unwrap());
+    }
+}
+
+#[test]
+fn a_server_is_asked_whether_it_is_ready() {
+    let server = Server::start(&[]);
+    let check = |address: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tessera"));
+        command
+            .args(["serve", "--check", address])
+            .output()
+            .unwrap()
+    };
+    assert!(check(&server.address).status.success());
+    let address = server.address.clone();
+    drop(server);
+    let output = check(&address);
+    assert!(!output.status.success());
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("is not ready"), "{message}");
+    assert_eq!(message.lines().count(), 1, "{message}");
+}
+
+#[test]
+fn a_port_that_is_taken_is_one_line() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let output = Command::new(env!("CARGO_BIN_EXE_tessera"))
+        .args(["serve", "--backend", "random", "--port", &port])
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("cannot listen on 127.0.0.1"), "{message}");
+    assert_eq!(message.lines().count(), 1, "{message}");
+}
+
+#[test]
+fn a_network_that_is_not_there_ends_the_server_in_one_line() {
+    let output = Command::new(env!("CARGO_BIN_EXE_tessera"))
+        .args(["serve", "--port", "0", "--net", "no/such/network.pt"])
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(message.lines().count(), 1, "{message}");
+}

@@ -25,6 +25,7 @@
 //! | [`agent`] | the agents that can be chosen: `mcts` (a search), `policy`, `value`, `human`, `diffusion`, `world` |
 //! | [`player`] | a network, its agent and their options, kept from move to move; what [`uci`] answers with |
 //! | [`uci`] | parsing, the option table, the session, info lines |
+//! | [`store`] | what the workers of a loop share: a folder or an object store |
 //! | [`data`] | training records: PGN, Lc0 chunks, packed shards; the examples drawn out of them, sampling and statistics |
 //! | [`train`] | objectives, optimizer, schedules, checkpoints, metrics |
 //! | [`eval`] | measuring players and networks: puzzles, test suites, people's moves, the bench |
@@ -35,6 +36,7 @@
 //! | [`label`] | training data by other engines: games they play, positions they judge |
 //! | [`generate`] | games that a GPT over moves writes |
 //! | [`selfplay`] | training data by our own engine: games against itself |
+//! | [`cycle`] | the loop over one store: actors, reanalysers, the learner, the gate |
 //! | [`overwrite`] | refuses outputs that are inputs |
 //! | [`version`] | what `--version` says |
 //!
@@ -50,6 +52,7 @@
 //! | [Explain](guide::explain) | what a network sees in a position |
 //! | [Methods](guide::methods) | how the engine and the trainer work, and what each method gained |
 //! | [Training](guide::training) | data, configuration, running, many devices |
+//! | [The loop](guide::the_loop) | self-play, reanalysis, training and the gate as one, on one machine or many |
 //! | [Formats](guide::formats) | network files, shards, games with scores, chunks, runs |
 //! | [Networks over moves](guide::moves) | games that a GPT writes, and how legal they are |
 //! | [Imagined futures](guide::futures) | networks that imagine the future instead of searching it |
@@ -63,6 +66,8 @@ mod atomic_file;
 pub mod backend;
 mod bounded;
 pub mod chess;
+#[cfg(feature = "torch")]
+pub mod cycle;
 pub mod data;
 pub mod encode;
 pub mod engine;
@@ -94,6 +99,7 @@ pub mod selfplay;
 #[path = "../tests/skip.rs"]
 mod skip;
 pub mod softmax;
+pub mod store;
 pub mod tablebase;
 #[cfg(feature = "torch")]
 pub mod train;

@@ -1,9 +1,10 @@
 //! A searched position as training data.
 
 use crate::chess::Game;
+use crate::data::Legal;
 use crate::data::curve::centipawns;
 use crate::data::pgn::Judged;
-use crate::data::record::Eval;
+use crate::data::record::{Eval, SearchResult};
 use crate::data::v6::{Expectation, Searched, divergence};
 use crate::encode::{Input, policy_index};
 use crate::nn::{Backend, BackendError, Evaluated, evaluate_games};
@@ -12,14 +13,14 @@ use crate::search::{Contender, Parameters, improved_policy};
 use shakmaty::{Move, Position};
 
 /// The network's evaluation of a position without search.
-pub(super) struct Evaluation {
+pub(crate) struct Evaluation {
     found: Evaluated,
     has_moves_left: bool,
 }
 
 impl Evaluation {
     /// Evaluates the game's current position.
-    pub(super) fn new(backend: &dyn Backend, game: &Game) -> Result<Evaluation, BackendError> {
+    pub(crate) fn new(backend: &dyn Backend, game: &Game) -> Result<Evaluation, BackendError> {
         Ok(Evaluation {
             found: evaluate_games(backend, [game])?.remove(0),
             has_moves_left: backend.properties().has_moves_left,
@@ -40,7 +41,7 @@ impl Evaluation {
 }
 
 /// The record of a position in which `best` was found and `played` was played.
-pub(super) fn searched(
+pub(crate) fn searched(
     game: &Game,
     network: &Evaluation,
     choice: &Choice,
@@ -88,6 +89,14 @@ pub(super) fn searched(
             .is_some_and(|line| line.moves[0] == best && !matches!(line.score, Score::Expected(_))),
         policy_divergence: divergence(shares.iter().copied().zip(prior)),
     }
+}
+
+/// A searched position's result as records hold it, by its legal moves.
+pub(crate) fn result_of(searched: &Searched, legal: &Legal) -> SearchResult {
+    let share = |&(index, share): &(u16, f32)| (legal.ordinal(index) as u8, share);
+    let mut policy: Vec<(u8, f32)> = searched.policy.iter().map(share).collect();
+    policy.sort_unstable_by_key(|&(ordinal, _)| ordinal);
+    SearchResult::new(policy, searched.root.q, searched.best.q)
 }
 
 /// The improved policy of Gumbel selection.

@@ -23,8 +23,8 @@ mod position;
 mod summary;
 
 pub(crate) use counter::EvaluationCounter;
-pub(crate) use game::GamePlayer;
-pub(crate) use position::{Evaluation, result_of, searched};
+pub use game::{GamePlayer, Played};
+pub use position::search_position;
 pub use summary::SelfPlaySummary;
 
 use crate::chess::Ratings;

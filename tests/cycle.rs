@@ -6,7 +6,7 @@ mod bucket;
 
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ device = "cpu"
 [learner]
 samples_per_row = 2.0
 [learner.window]
-start = 60.0
+start = 20.0
 [training]
 name = "tiny"
 steps = 4
@@ -117,7 +117,7 @@ fn check(folder: &Path, generations: u64, samples_per_row: f64) -> (Vec<Generati
     let manifests = store.generations().unwrap();
     assert_eq!(manifests.len() as u64, generations + 1);
     let mut rows = 0;
-    let mut serials = BTreeSet::new();
+    let (mut serials, mut games) = (BTreeSet::new(), BTreeSet::new());
     for name in store.shards().unwrap() {
         let shard = Shard::open(&store.path(&name.name())).unwrap();
         for block in 0..shard.blocks().len() {
@@ -125,6 +125,12 @@ fn check(folder: &Path, generations: u64, samples_per_row: f64) -> (Vec<Generati
             let samples = records.iter().map(|it| shard.header().rules.samples(it));
             assert_eq!(samples.sum::<u64>(), shard.blocks()[block].samples);
             rows += shard.blocks()[block].samples;
+            if name.worker.as_str().starts_with("actor") {
+                assert!(
+                    records.iter().all(|it| games.insert(it.hash())),
+                    "a game twice"
+                );
+            }
         }
         let ShardName { worker, serial, .. } = name;
         assert!(serials.insert((worker, serial)), "a serial number twice");
@@ -247,7 +253,7 @@ fn a_loop_that_is_killed_again_and_again_loses_nothing() {
         let mut running = train(folder.path(), &["loop", "loop.toml", "--processors", "2"])
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(300 + drawn(2500)));
+        std::thread::sleep(Duration::from_millis(300 + drawn(8000)));
         // Its workers find their standard input closed.
         running.kill().unwrap();
         running.wait().unwrap();
@@ -268,9 +274,12 @@ fn workers_are_killed_and_the_store_stays_whole() {
     let store = Store::open(&folder.path().join("store")).unwrap();
     let begun = Instant::now();
     let (mut actor, mut learner) = (worker("actor"), worker("learner"));
+    // They are let live longer and longer, so that slow machines come to an end too.
+    let mut longest = 1000;
     while store.generations().unwrap().len() < 3 {
         assert!(begun.elapsed() < LONGEST, "it does not end");
-        std::thread::sleep(Duration::from_millis(200 + drawn(1500)));
+        std::thread::sleep(Duration::from_millis(200 + drawn(longest)));
+        longest += 1000;
         let (kind, victim) = match drawn(2) {
             0 => ("actor", &mut actor),
             _ => ("learner", &mut learner),
@@ -333,7 +342,11 @@ fn a_signal_ends_an_actor_with_what_it_finished() {
         assert!(begun.elapsed() < LONGEST);
         std::thread::sleep(Duration::from_millis(50));
     }
-    std::thread::sleep(Duration::from_secs(4));
+    let mut said = BufReader::new(actor.stderr.take().unwrap()).lines();
+    assert!(said.any(|line| line.unwrap().contains("games at once")));
+    // It has more to say.
+    std::thread::spawn(move || said.for_each(drop));
+    std::thread::sleep(Duration::from_secs(8));
     let interrupt = |child: &Child| {
         let id = child.id().to_string();
         let status = Command::new("kill").args(["-TERM", &id]).status();

@@ -139,10 +139,6 @@ impl Learner<'_> {
                 .write(&place)?;
         }
         let generation = self.publish(post.store, unfinished(0), &place)?;
-        if self.config.gate.is_some() {
-            // There is nobody for it to play.
-            put_any(post.store, &Name::generation(0), &generation.to_json())?;
-        }
         (self.observe)(&Learning::Published {
             generation,
             seconds: [0.0; 2],
@@ -275,11 +271,16 @@ impl Learner<'_> {
             time: now.unwrap_or_default().as_secs(),
             ..generation
         };
-        let manifest = match self.config.gate {
-            Some(_) => Name::candidate(number),
-            None => Name::generation(number),
-        };
-        put(store, &manifest, &generation.to_json())?;
+        if self.config.gate.is_none() {
+            put(store, &Name::generation(number), &generation.to_json())?;
+            return Ok(generation);
+        }
+        if number == 0 {
+            // There is nobody for it to play. The candidate comes after it: it says that
+            // all is done.
+            put_any(store, &Name::generation(0), &generation.to_json())?;
+        }
+        put(store, &Name::candidate(number), &generation.to_json())?;
         Ok(generation)
     }
 

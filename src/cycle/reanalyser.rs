@@ -3,23 +3,20 @@
 use super::config::{CycleConfig, GamesConfig, ReanalyserConfig};
 use super::error::CycleError;
 use super::worker::{Post, work};
-use crate::chess::Game;
-use crate::data::Legal;
 use crate::data::record::{Node, Record, SearchResult};
 use crate::data::replay::main_line;
 use crate::data::shard::Shard;
 use crate::nn::Backend;
 use crate::openings::generator;
-use crate::play::{Control, Limits};
+use crate::play::Limits;
 use crate::search::{Parameters, Search};
-use crate::selfplay::{Evaluation, result_of, searched};
+use crate::selfplay::search_position;
 use crate::store::{ShardName, Store};
 use rand::Rng;
 use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
 use rand::seq::IndexedRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use shakmaty::Position;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -182,7 +179,13 @@ impl<'a> Analyst<'a> {
             let is_drawn = self.share >= 1.0 || random.random_bool(self.share);
             searches.push(match is_drawn {
                 true if stopped() => return Ok(None),
-                true => self.search_position(&game)?,
+                true => search_position(
+                    &game,
+                    &*self.backend,
+                    &mut self.search,
+                    &self.limits,
+                    &parameters,
+                )?,
                 false => SearchResult::UNSEARCHED,
             });
             game.play(mv);
@@ -195,20 +198,6 @@ impl<'a> Analyst<'a> {
             ..record.clone()
         }))
     }
-
-    fn search_position(&mut self, game: &Game) -> Result<SearchResult, CycleError> {
-        self.search.clear();
-        let network = Evaluation::new(&*self.backend, game)?;
-        let control = Control::default();
-        let choice = self.search.run(game, &self.limits, &control, &mut |_| {})?;
-        let Some(best) = choice.best else {
-            return Ok(SearchResult::UNSEARCHED);
-        };
-        let found = searched(game, &network, &choice, best, best, self.parameters);
-        let position = game.position();
-        let legal = Legal::of(&position.legal_moves(), position.turn());
-        Ok(result_of(&found, &legal))
-    }
 }
 
 #[cfg(test)]
@@ -216,6 +205,7 @@ mod tests {
     use super::*;
     use crate::data::pgn::parse_game;
     use crate::nn::Random;
+    use shakmaty::Position;
 
     const GAME: &[u8] = b"1. e4 e5 2. Nf3 (2. f4 exf4) 2... Nc6 3. Bb5 a6 4. Bxc6 dxc6 5. O-O 1-0";
 

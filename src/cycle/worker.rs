@@ -119,7 +119,7 @@ where
         Ok(())
     };
     let make = || make().inspect_err(|_| over.store(true, Relaxed));
-    std::thread::scope(|scope| {
+    let worked = std::thread::scope(|scope| {
         let mut makers = Vec::new();
         for number in 0..at_once {
             let thread = std::thread::Builder::new().name(format!("game {number}"));
@@ -160,9 +160,10 @@ where
         over.store(true, Relaxed);
         join(makers)?;
         followed
-    })?;
-    // What was finished is not lost.
-    shelf.clear()
+    });
+    // What was finished is not lost, whatever went wrong.
+    let cleared = shelf.clear();
+    worked.and(cleared)
 }
 
 /// Games at once: as many as fill the network's batches.

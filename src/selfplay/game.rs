@@ -47,7 +47,7 @@ impl Termination {
 }
 
 /// A game that was played.
-pub(crate) struct Played {
+pub struct Played {
     pub(super) searched: Vec<Searched>,
     /// For each of these, whether its search was cheap.
     cheap: Vec<bool>,
@@ -75,7 +75,8 @@ impl Played {
 
     /// The game as a record: its opening and its cheap searches as positions that were
     /// not searched.
-    pub(crate) fn to_record(&self) -> Record {
+    #[must_use]
+    pub fn to_record(&self) -> Record {
         let game = &self.annotated.game;
         let plies = game.plies();
         let opening = plies.len() - 1 - self.searched.len();
@@ -117,14 +118,16 @@ impl Played {
 }
 
 /// Plays one game after the other with one search.
-pub(crate) struct GamePlayer<'a> {
+pub struct GamePlayer<'a> {
     plan: &'a SelfPlay,
     backend: Arc<dyn Backend>,
     search: Search,
 }
 
 impl<'a> GamePlayer<'a> {
-    pub(crate) fn new(plan: &'a SelfPlay, backend: Arc<dyn Backend>) -> GamePlayer<'a> {
+    /// One that plays as the plan says, its searches asking `backend`.
+    #[must_use]
+    pub fn new(plan: &'a SelfPlay, backend: Arc<dyn Backend>) -> GamePlayer<'a> {
         GamePlayer {
             plan,
             search: Search::new(backend.clone(), &parameters(plan, 0)),
@@ -133,7 +136,10 @@ impl<'a> GamePlayer<'a> {
     }
 
     /// Plays the game of this number; `None` if `stopped` says so before its end.
-    pub(crate) fn play(
+    ///
+    /// # Errors
+    /// [`SelfPlayError`] if the backend fails or there is no opening.
+    pub fn play(
         &mut self,
         number: u64,
         stopped: &dyn Fn() -> bool,
@@ -266,4 +272,91 @@ fn draw(choice: &Choice, best: Move, temperature: f32, random: &mut impl Rng) ->
 fn most_visited(choice: &Choice, best: Move) -> Move {
     let line = choice.report.lines.first();
     line.map_or(best, |line| line.moves[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Curve;
+    use crate::data::label::TargetRules;
+    use crate::data::replay::main_line;
+    use crate::nn::Random;
+    use crate::openings::Openings;
+    use crate::selfplay::CheapSearches;
+    use crate::tablebase::Tablebase;
+
+    fn plan(cheap: Option<CheapSearches>) -> SelfPlay {
+        SelfPlay {
+            concurrency: 1,
+            parameters: Parameters {
+                hash: 1,
+                gumbel_moves: 4,
+                ..Parameters::default()
+            },
+            visits: 12,
+            cheap,
+            temperature: 1.0,
+            temperature_plies: 30,
+            resign: None,
+            played_on: 0.0,
+            ratings: Default::default(),
+            openings: Openings::open(&[], 4, 1).unwrap(),
+            max_plies: 24,
+            tablebase: Tablebase::default(),
+            cache: 0,
+            seed: 5,
+        }
+    }
+
+    fn play(plan: &SelfPlay, number: u64) -> Played {
+        let mut player = GamePlayer::new(plan, Arc::new(Random::new(1)));
+        let played = player.play(number, &|| false, &|_| {});
+        played.unwrap().unwrap()
+    }
+
+    #[test]
+    fn records_hold_the_game_and_its_full_searches() {
+        let cheap = CheapSearches {
+            share: 0.5,
+            visits: 4,
+        };
+        let plan = plan(Some(cheap));
+        let mut cheap = 0;
+        for number in 0..4 {
+            let played = play(&plan, number);
+            let record = played.to_record();
+            let game = main_line(&record).unwrap();
+            let moves = |game: &Game| -> Vec<_> {
+                game.plies().iter().filter_map(|ply| ply.played).collect()
+            };
+            assert_eq!(moves(&game), moves(&played.annotated.game));
+            assert_eq!(
+                (record.fen.as_ref(), record.result),
+                (None, played.ending.result)
+            );
+            let searched: Vec<bool> = record.searches.iter().map(|it| it.is_searched()).collect();
+            assert_eq!(searched[..4], [false; 4], "the opening");
+            let full: Vec<bool> = played.cheap.iter().map(|cheap| !cheap).collect();
+            assert_eq!(searched[4..], full);
+            cheap += played.cheap.iter().filter(|&&cheap| cheap).count();
+            let rules = TargetRules {
+                evals: None,
+                played: false,
+                noise: false,
+                curve: Curve::Lc0,
+                alternatives: None,
+            };
+            let full = full.iter().filter(|&&full| full).count();
+            assert_eq!(rules.samples(&record), full as u64);
+        }
+        assert!(cheap > 10, "{cheap}");
+    }
+
+    #[test]
+    fn a_game_can_be_stopped() {
+        let plan = plan(None);
+        let mut player = GamePlayer::new(&plan, Arc::new(Random::new(1)));
+        let played = player.play(0, &|| true, &|_| {}).unwrap();
+        assert!(played.is_none());
+    }
 }

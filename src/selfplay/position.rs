@@ -8,19 +8,44 @@ use crate::data::record::{Eval, SearchResult};
 use crate::data::v6::{Expectation, Searched, divergence};
 use crate::encode::{Input, policy_index};
 use crate::nn::{Backend, BackendError, Evaluated, evaluate_games};
-use crate::play::{Choice, MoveStatistics, Score};
-use crate::search::{Contender, Parameters, improved_policy};
+use crate::play::{Choice, Control, Limits, MoveStatistics, Score};
+use crate::search::{Contender, Parameters, Search, improved_policy};
 use shakmaty::{Move, Position};
 
+/// Searches the game's current position as self-play does, and returns what records keep
+/// of it: unsearched where there is no move to choose. `search` goes by these
+/// `parameters`, and asks `backend`.
+///
+/// # Errors
+/// [`BackendError`] if the backend fails.
+pub fn search_position(
+    game: &Game,
+    backend: &dyn Backend,
+    search: &mut Search,
+    limits: &Limits,
+    parameters: &Parameters,
+) -> Result<SearchResult, BackendError> {
+    search.clear();
+    let network = Evaluation::new(backend, game)?;
+    let choice = search.run(game, limits, &Control::default(), &mut |_| {})?;
+    let Some(best) = choice.best else {
+        return Ok(SearchResult::UNSEARCHED);
+    };
+    let found = searched(game, &network, &choice, best, best, parameters);
+    let position = game.position();
+    let legal = Legal::of(&position.legal_moves(), position.turn());
+    Ok(result_of(&found, &legal))
+}
+
 /// The network's evaluation of a position without search.
-pub(crate) struct Evaluation {
+pub(super) struct Evaluation {
     found: Evaluated,
     has_moves_left: bool,
 }
 
 impl Evaluation {
     /// Evaluates the game's current position.
-    pub(crate) fn new(backend: &dyn Backend, game: &Game) -> Result<Evaluation, BackendError> {
+    pub(super) fn new(backend: &dyn Backend, game: &Game) -> Result<Evaluation, BackendError> {
         Ok(Evaluation {
             found: evaluate_games(backend, [game])?.remove(0),
             has_moves_left: backend.properties().has_moves_left,
@@ -41,7 +66,7 @@ impl Evaluation {
 }
 
 /// The record of a position in which `best` was found and `played` was played.
-pub(crate) fn searched(
+pub(super) fn searched(
     game: &Game,
     network: &Evaluation,
     choice: &Choice,
@@ -92,7 +117,7 @@ pub(crate) fn searched(
 }
 
 /// A searched position's result as records hold it, by its legal moves.
-pub(crate) fn result_of(searched: &Searched, legal: &Legal) -> SearchResult {
+pub(super) fn result_of(searched: &Searched, legal: &Legal) -> SearchResult {
     let share = |&(index, share): &(u16, f32)| (legal.ordinal(index) as u8, share);
     let mut policy: Vec<(u8, f32)> = searched.policy.iter().map(share).collect();
     policy.sort_unstable_by_key(|&(ordinal, _)| ordinal);

@@ -40,6 +40,8 @@ pub(crate) fn runtime() -> io::Result<&'static Runtime> {
 /// Credentials, region and endpoint are taken from the environment variables that the
 /// tools of these stores use (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL and so on).
 pub(crate) fn connect(address: &str) -> io::Result<(Arc<dyn ObjectStore>, Key)> {
+    // Clients of the web need what it sets up.
+    runtime()?;
     let url = Url::parse(address).map_err(io::Error::other)?;
     let is_ours = |name: &str| VARIABLES.iter().any(|prefix| name.starts_with(prefix));
     let variables: Vec<(String, String)> =

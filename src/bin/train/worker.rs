@@ -3,7 +3,7 @@
 
 use super::device::DeviceArguments;
 use super::run::stop_when_interrupted;
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use clap::Args;
 use indicatif::HumanCount;
 use std::fs::{File, TryLockError};
@@ -25,7 +25,7 @@ const INDICES: [&str; 3] = [
 ];
 /// Least time between two lines of progress.
 const BETWEEN_LINES: Duration = Duration::from_secs(30);
-/// The lock that a learner holds in the loop's folder, and the loop its own.
+/// The lock that a learner holds in the loop's folder.
 const LOCK: &str = "learner.lock";
 
 /// What every worker of a loop is told.
@@ -203,7 +203,13 @@ pub fn lock(path: &std::path::Path, waits: impl Fn() -> bool) -> anyhow::Result<
                 std::thread::sleep(Duration::from_millis(50));
             }
             Err(TryLockError::WouldBlock) => return Ok(None),
-            Err(TryLockError::Error(error)) => bail!("cannot lock {shown}: {error}"),
+            // Some network file systems know no locks, and are worked on all the same.
+            Err(TryLockError::Error(error)) => {
+                tracing::warn!(
+                    "cannot lock {shown}: {error}; see that no other process works there"
+                );
+                return Ok(Some(file));
+            }
         }
     }
 }

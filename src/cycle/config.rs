@@ -598,7 +598,7 @@ mod tests {
         assert_eq!(config.threads(config.learner.cores, 4), 4);
         let both = read(&format!("{LEAST}[actors]\ncores = {{ share = 3 }}\n")).unwrap();
         assert_eq!(both.threads(both.learner.cores, 8), 2);
-        assert_eq!(both.threads(both.actors.unwrap().cores, 8), 6);
+        assert_eq!(both.threads(both.actors.as_ref().unwrap().cores, 8), 6);
     }
 
     #[test]

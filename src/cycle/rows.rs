@@ -92,7 +92,7 @@ mod tests {
             let (newest, _) = rows.newest(size);
             newest.iter().map(|name| name.generation).collect()
         };
-        assert_eq!(names(0), []);
+        assert!(names(0).is_empty());
         assert_eq!(names(1), [2]);
         assert_eq!(names(31), [1, 2]);
         assert_eq!(names(1000), [0, 1, 2]);

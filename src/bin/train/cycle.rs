@@ -216,13 +216,14 @@ impl Worker {
         if since.elapsed() > SOON {
             self.failures = 0;
         }
-        self.failures += 1;
+        // One that was killed did nothing wrong.
+        self.failures += u32::from(status.code().is_some());
         let (name, log) = (&self.name, self.log.display());
         if self.failures >= FAILURES {
             bail!("{name} failed {FAILURES} times in a row, last so: {last} ({log})");
         }
         tracing::warn!("{name} ended by {status} and is started again: {last}");
-        let pause = FIRST_PAUSE * 2u32.pow(self.failures - 1);
+        let pause = FIRST_PAUSE * 2u32.pow(self.failures);
         self.state = State::Waits(Instant::now() + pause.min(LONGEST_PAUSE));
         Ok(())
     }

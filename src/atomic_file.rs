@@ -46,7 +46,6 @@ pub(crate) fn unfinished(path: &Path) -> std::io::Result<NamedTempFile> {
 ///
 /// # Errors
 /// What the system says.
-#[cfg(feature = "torch")]
 pub(crate) fn remove_unfinished(folder: &Path) -> std::io::Result<()> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -82,6 +81,19 @@ pub(crate) fn persist(mut file: NamedTempFile, path: &Path) -> std::io::Result<(
     // Windows keeps no handles of folders; its renames are journalled.
     #[cfg(unix)]
     File::open(folder_of(&path))?.sync_all()?;
+    Ok(())
+}
+
+/// The same where nothing is at `path` yet: of several who try at once one succeeds.
+///
+/// # Errors
+/// [`ErrorKind::AlreadyExists`] if something is there, which stays; or what else the
+/// system says.
+pub(crate) fn persist_new(file: NamedTempFile, path: &Path) -> std::io::Result<()> {
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path).map_err(|error| error.error)?;
+    #[cfg(unix)]
+    File::open(folder_of(path))?.sync_all()?;
     Ok(())
 }
 

@@ -14,6 +14,7 @@ macro_rules! pages {
         #[doc = "[serve]: crate::guide::serve"]
         #[doc = "[methods]: crate::guide::methods"]
         #[doc = "[training]: crate::guide::training"]
+        #[doc = "[the_loop]: crate::guide::the_loop"]
         #[doc = "[formats]: crate::guide::formats"]
         #[doc = "[moves]: crate::guide::moves"]
         #[doc = "[futures]: crate::guide::futures"]
@@ -26,4 +27,4 @@ macro_rules! pages {
     )*};
 }
 
-pages! { install options networks explain serve methods training formats moves futures worlds measuring glossary }
+pages! { install options networks explain serve methods training the_loop formats moves futures worlds measuring glossary }

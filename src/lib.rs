@@ -25,6 +25,7 @@
 //! | [`agent`] | the agents that can be chosen: `mcts` (a search), `policy`, `value`, `human`, `diffusion`, `world` |
 //! | [`player`] | a network, its agent and their options, kept from move to move; what [`uci`] and [`serve`] answer with |
 //! | [`uci`] | parsing, the option table, the session, info lines |
+//! | [`store`] | what the workers of a loop share: a folder or an object store |
 //! | [`data`] | training records: PGN, Lc0 chunks, packed shards; the examples drawn out of them, sampling and statistics |
 //! | [`train`] | objectives, optimizer, schedules, checkpoints, metrics |
 //! | [`eval`] | measuring players and networks: puzzles, test suites, people's moves, the bench |
@@ -36,6 +37,7 @@
 //! | [`generate`] | games that a GPT over moves writes |
 //! | [`selfplay`] | training data by our own engine: games against itself |
 //! | [`serve`] | every agent over HTTP, and a page to play and analyse on |
+//! | [`cycle`] | the loop over one store: actors, reanalysers, the learner, the gate |
 //! | [`overwrite`] | refuses outputs that are inputs |
 //! | [`version`] | what `--version` says |
 //!
@@ -52,6 +54,7 @@
 //! | [Over HTTP](guide::serve) | `tessera serve`: page, endpoints, limits, access |
 //! | [Methods](guide::methods) | how the engine and the trainer work, and what each method gained |
 //! | [Training](guide::training) | data, configuration, running, many devices |
+//! | [The loop](guide::the_loop) | self-play, reanalysis, training and the gate as one, on one machine or many |
 //! | [Formats](guide::formats) | network files, shards, games with scores, chunks, runs |
 //! | [Networks over moves](guide::moves) | games that a GPT writes, and how legal they are |
 //! | [Imagined futures](guide::futures) | networks that imagine the future instead of searching it |
@@ -65,6 +68,8 @@ mod atomic_file;
 pub mod backend;
 mod bounded;
 pub mod chess;
+#[cfg(feature = "torch")]
+pub mod cycle;
 pub mod data;
 pub mod encode;
 pub mod engine;
@@ -98,6 +103,7 @@ pub mod serve;
 #[path = "../tests/skip.rs"]
 mod skip;
 pub mod softmax;
+pub mod store;
 pub mod tablebase;
 #[cfg(feature = "torch")]
 pub mod train;

@@ -22,6 +22,9 @@ mod game;
 mod position;
 mod summary;
 
+pub(crate) use counter::EvaluationCounter;
+pub use game::{GamePlayer, Played};
+pub use position::search_position;
 pub use summary::SelfPlaySummary;
 
 use crate::chess::Ratings;
@@ -32,23 +35,27 @@ use crate::openings::{Openings, OpeningsError};
 use crate::scoped_threads::join;
 use crate::search::Parameters;
 use crate::tablebase::Tablebase;
-use counter::EvaluationCounter;
-use game::GamePlayer;
 use parking_lot::Mutex;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Name of the games in PGN in the folder.
 pub const GAMES: &str = "games.pgn";
 
+/// Searches that only choose a move: more games for the same time, and so more results
+/// to learn values from (KataGo's playout cap randomization, Wu 2019).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CheapSearches {
+    /// The share of the moves that are chosen like this, in 0…1.
+    pub share: f64,
+    /// Visits of the root.
+    pub visits: u64,
+}
+
 /// Options of self-play.
 #[derive(Debug)]
 pub struct SelfPlay {
-    /// The folder for chunks and games.
-    pub folder: PathBuf,
-    /// Number of games.
-    pub games: u64,
     /// Games at once.
     pub concurrency: usize,
     /// Search parameters, such as noise and Gumbel selection. Threads, seed and
@@ -56,6 +63,8 @@ pub struct SelfPlay {
     pub parameters: Parameters,
     /// Visits of the root for each move.
     pub visits: u64,
+    /// Moves that fewer visits choose, without noise; records hold no search of theirs.
+    pub cheap: Option<CheapSearches>,
     /// Temperature at which the first moves are sampled by their visits; 0 plays the
     /// best move. Gumbel selection samples by itself.
     pub temperature: f32,
@@ -119,7 +128,11 @@ impl fmt::Display for SelfPlay {
     /// Everything that the games depend on besides the network and the search
     /// parameters.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "visits {}; {}", self.visits, self.openings)?;
+        write!(formatter, "visits {}", self.visits)?;
+        if let Some(CheapSearches { share, visits }) = self.cheap {
+            write!(formatter, " and {visits} in {share} of the moves")?;
+        }
+        write!(formatter, "; {}", self.openings)?;
         write!(
             formatter,
             ", temperature {} for {} plies",
@@ -138,13 +151,16 @@ impl fmt::Display for SelfPlay {
 }
 
 impl SelfPlay {
-    /// Plays the games that the folder does not hold yet. `description` should name
-    /// everything that they depend on, for the tag Event of `games.pgn`.
+    /// Plays the first so many games, those that the folder does not hold yet.
+    /// `description` should name everything that they depend on, for the tag Event of
+    /// `games.pgn`.
     ///
     /// # Errors
     /// [`SelfPlayError`]; games finished by then are kept, and the same call resumes.
     pub fn run(
         &self,
+        folder: &Path,
+        games: u64,
         backend: Arc<dyn Backend>,
         description: &str,
         observe: &(dyn Fn(Event) + Sync),
@@ -155,8 +171,8 @@ impl SelfPlay {
             mebibytes => Arc::new(Cache::new(counted.clone(), mebibytes)),
         };
         let mut summary = SelfPlaySummary::default();
-        let games = self.folder.join(GAMES);
-        let journal = Journal::open(&games, description, |game| summary.find(game))?;
+        let pgn = folder.join(GAMES);
+        let journal = Journal::open(&pgn, description, |game| summary.find(game))?;
         (0..summary.found).for_each(|_| observe(Event::Finished));
         let queue = Mutex::new(Queue {
             next: 0,
@@ -166,13 +182,15 @@ impl SelfPlay {
         let work = || -> Result<(), SelfPlayError> {
             let mut player = GamePlayer::new(self, backend.clone());
             loop {
-                let number = queue.lock().next(self.games);
+                let number = queue.lock().next(games);
                 let Some(number) = number else {
                     return Ok(());
                 };
-                let played = player.play(number, observe)?;
+                let Some(played) = player.play(number, &|| false, observe)? else {
+                    return Ok(());
+                };
                 let records = game_records(&played.searched, &played.ending);
-                let chunk = self.folder.join(format!("game_{number:06}.gz"));
+                let chunk = folder.join(format!("game_{number:06}.gz"));
                 write_chunk(&chunk, &records)?;
                 let text = played.to_pgn(number, description);
                 let queue = &mut *queue.lock();

@@ -26,6 +26,7 @@ mod losses;
 mod metrics;
 mod objective;
 mod optimizer;
+mod outcome;
 mod parts;
 mod prepared_batch;
 mod recorder;

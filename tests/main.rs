@@ -22,6 +22,8 @@ mod uci_python;
 
 // These need a network, or the trainer.
 #[cfg(feature = "torch")]
+mod cycle;
+#[cfg(feature = "torch")]
 mod data_chunks;
 #[cfg(feature = "torch")]
 mod data_pack;

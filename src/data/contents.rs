@@ -5,9 +5,10 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use super::pgn::Games;
-use super::shard::{self, Shard, ShardError, is_address};
+use super::shard::{self, Shard, ShardError};
 use super::v6::{self, Chunks, V6Error};
 use crate::packed::{self, Stream};
+use crate::store::is_address;
 
 /// Training data, told by its name and its first bytes. What is not a file is read once,
 /// front to back, as a pipe must be.

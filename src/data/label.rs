@@ -7,7 +7,8 @@
 //!
 //! A record may also hold the results of searches of its main line's positions.
 //! Each of those positions is a sample with the search's policy and values; the
-//! scores of its moves are then ignored.
+//! scores of its moves are then ignored. Positions among them that were not searched
+//! are none for that.
 //!
 //! # Alternatives
 //! An engine may score several moves of a position. The best is the move played
@@ -171,7 +172,7 @@ impl TargetRules {
         // The value target, and the value that the short-term values of earlier
         // positions average.
         let values_at = |ply: usize| {
-            if let Some(search) = record.searches.get(ply) {
+            if let Some(search) = record.search(ply) {
                 return Some((search.best_q(), search.root_q()));
             }
             let eval = match self.evals? {
@@ -187,9 +188,13 @@ impl TargetRules {
         for ply in (0..evals.len()).rev() {
             let values = values_at(ply);
             let short_term = values.map(|(_, q)| short_term(q, following));
-            following = short_term;
+            following = match record.searches.get(ply) {
+                // Between searches the average goes on.
+                Some(search) if !search.is_searched() => short_term.or(following.map(|q| -q)),
+                _ => short_term,
+            };
             let chosen = self.evals == Some(EvalRefersTo::MovePlayed) && evals[ply].is_some();
-            let is_target = chosen || self.played || ply < record.searches.len();
+            let is_target = chosen || self.played || record.search(ply).is_some();
             if is_target || values.is_some() {
                 let result = result_for(ply);
                 labels[ply] = Some(Label {
@@ -283,7 +288,7 @@ fn mover(first: Color, ply: usize) -> Color {
 mod tests {
     use super::*;
     use crate::data::pgn::parse_game;
-    use crate::data::record::Node;
+    use crate::data::record::{Node, SearchResult};
 
     const RULES: TargetRules = TargetRules {
         evals: Some(EvalRefersTo::MovePlayed),
@@ -380,6 +385,39 @@ mod tests {
             surprises,
             [None, Some(0.0), Some(0.0), None, mate, mate, mate]
         );
+    }
+
+    #[test]
+    fn what_was_not_searched_is_no_sample() {
+        let rules = TargetRules {
+            evals: None,
+            ..RULES
+        };
+        let searched = SearchResult::new([(0, 1.0)], 0.5, 0.75);
+        let record = Record {
+            searches: vec![SearchResult::UNSEARCHED, searched, SearchResult::UNSEARCHED],
+            ..game(&[None, Some(90), None, None], Wdl::Win)
+        };
+        assert_eq!(rules.samples(&record), 1);
+        let found = labels(rules, &record);
+        assert!(found[0].is_none() && found[2].is_none() && found[3].is_none());
+        let label = found[1].unwrap();
+        assert!(label.is_target && (label.q.unwrap() - 0.75).abs() < 1e-4);
+        // Nothing is known after the last position, so the average begins here.
+        assert!((label.short_term.unwrap() - 0.5).abs() < 1e-4);
+        // Over a position that was not searched it goes on: after it the game is won.
+        let record = Record {
+            searches: record.searches[..3].to_vec(),
+            ..game(&[None, None, None], Wdl::Win)
+        };
+        let label = labels(rules, &record)[1].unwrap();
+        let expected = 0.5 / 6.0 - 5.0 / 6.0;
+        assert!((label.short_term.unwrap() - expected).abs() < 1e-4);
+        let played = TargetRules {
+            played: true,
+            ..rules
+        };
+        assert_eq!(played.samples(&record), 3);
     }
 
     #[test]

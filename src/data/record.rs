@@ -44,7 +44,8 @@ pub struct Node {
     pub eval: Option<Eval>,
 }
 
-/// The result of a search of a position, from the mover's view.
+/// The result of a search of a position, from the mover's view; or
+/// [`UNSEARCHED`](SearchResult::UNSEARCHED).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct SearchResult {
     /// Shares of the policy, in proportion to each other, by the moves' ordinals
@@ -59,6 +60,14 @@ pub struct SearchResult {
 impl SearchResult {
     const Q_UNIT: f32 = i16::MAX as f32;
 
+    /// The place of a position that was not searched, among others that were; or not
+    /// enough to learn from.
+    pub const UNSEARCHED: SearchResult = SearchResult {
+        policy: Vec::new(),
+        root_q: i16::MIN,
+        best_q: i16::MIN,
+    };
+
     /// Rounds a search's result to the stored precision: `policy` by the moves'
     /// ordinals among the legal moves, ascending, and values W − L.
     #[must_use]
@@ -70,12 +79,19 @@ impl SearchResult {
         let share = |share: f32| (share * f32::from(u16::MAX)).round() as u16;
         let policy = policy.into_iter().map(|(place, part)| (place, share(part)));
         // A cast from float to integer saturates.
-        let q = |q: f32| (q * SearchResult::Q_UNIT).round() as i16;
+        let q = |q: f32| ((q * SearchResult::Q_UNIT).round() as i16).max(-i16::MAX);
         SearchResult {
             policy: policy.filter(|&(_, share)| share > 0).collect(),
             root_q: q(root_q),
             best_q: q(best_q),
         }
+    }
+
+    /// Whether it stands for a position that was searched.
+    #[must_use]
+    pub fn is_searched(&self) -> bool {
+        // Values are rounded to −32767 and up.
+        self.root_q != i16::MIN
     }
 
     /// The root's value in −1…1.
@@ -118,7 +134,8 @@ pub struct Record {
     /// replace it, then by the rest of its line.
     pub nodes: Vec<Node>,
     /// Search results of the positions before the first moves of the main line, in
-    /// their order; there may be fewer than moves.
+    /// their order; there may be fewer than moves, and
+    /// [unsearched](SearchResult::UNSEARCHED) ones among them.
     pub searches: Vec<SearchResult>,
     /// Expected number of plies after the last move, if the game was not played
     /// out.
@@ -164,6 +181,14 @@ impl Record {
     /// The moves of the main line.
     pub fn main_line(&self) -> impl Iterator<Item = &Node> {
         self.nodes.iter().filter(|node| node.depth == 0)
+    }
+
+    /// The search of the position of the main line after so many plies, if there was
+    /// one.
+    #[must_use]
+    pub fn search(&self, ply: usize) -> Option<&SearchResult> {
+        let search = self.searches.get(ply);
+        search.filter(|search| search.is_searched())
     }
 
     /// The side that makes the first move.

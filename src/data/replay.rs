@@ -320,7 +320,7 @@ fn find(
 
 /// The policy target of a node: that of the search of its position if there was one.
 fn target_of(record: &Record, step: &Step<'_>, place: &Labelled) -> Result<Policy, ReplayError> {
-    let search = record.searches.get(place.ply);
+    let search = record.search(place.ply);
     match search.filter(|_| place.variation_ply.is_none()) {
         Some(search) => search.distribution(&step.legal).ok_or(ReplayError::Search {
             ply: place.ply,

@@ -34,7 +34,6 @@ use super::replay::ReplayError;
 
 pub use column::ColumnError;
 pub use reader::Shard;
-pub use storage::is_address;
 pub use writer::{Block, SAMPLES_PER_BLOCK, ShardWriter};
 
 /// The first bytes of a shard.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Counts the positions that another backend evaluates.
-pub(super) struct EvaluationCounter {
+pub(crate) struct EvaluationCounter {
     inner: Arc<dyn Backend>,
     evaluations: AtomicU64,
 }
 
 impl EvaluationCounter {
-    pub(super) fn new(inner: Arc<dyn Backend>) -> EvaluationCounter {
+    pub(crate) fn new(inner: Arc<dyn Backend>) -> EvaluationCounter {
         EvaluationCounter {
             inner,
             evaluations: AtomicU64::new(0),
@@ -19,7 +19,7 @@ impl EvaluationCounter {
     }
 
     /// Positions evaluated.
-    pub(super) fn evaluations(&self) -> u64 {
+    pub(crate) fn evaluations(&self) -> u64 {
         self.evaluations.load(Relaxed)
     }
 }

@@ -1,18 +1,22 @@
 //! One game of the engine against itself.
 
-use super::position::{Evaluation, judged, searched};
+use super::position::{Evaluation, judged, result_of, searched};
 use super::{Event, SelfPlay, SelfPlayError};
 use crate::adjudication::{known, result};
 use crate::chess::Game;
+use crate::data::Legal;
 use crate::data::pgn::AnnotatedGame;
+use crate::data::record::{Node, Record, SearchResult};
 use crate::data::sample::Wdl;
 use crate::data::v6::{Ending, Searched};
+use crate::encode::policy_index;
 use crate::nn::Backend;
 use crate::openings::generator;
 use crate::play::{Choice, Control, Limits};
 use crate::search::{Parameters, Search};
 use rand::Rng;
-use shakmaty::{Color, Move, Position};
+use shakmaty::fen::Fen;
+use shakmaty::{Color, EnPassantMode, Move, Position};
 use std::sync::Arc;
 
 /// The tag that names the side that would have resigned in a game without
@@ -43,8 +47,10 @@ impl Termination {
 }
 
 /// A game that was played.
-pub(super) struct Played {
+pub struct Played {
     pub(super) searched: Vec<Searched>,
+    /// For each of these, whether its search was cheap.
+    cheap: Vec<bool>,
     pub(super) ending: Ending,
     annotated: AnnotatedGame,
     termination: Termination,
@@ -66,35 +72,79 @@ impl Played {
         }
         annotated.to_pgn(LINE)
     }
+
+    /// The game as a record: its opening and its cheap searches as positions that were
+    /// not searched.
+    #[must_use]
+    pub fn to_record(&self) -> Record {
+        let game = &self.annotated.game;
+        let plies = game.plies();
+        let opening = plies.len() - 1 - self.searched.len();
+        let mut nodes = Vec::with_capacity(plies.len() - 1);
+        let mut searches = vec![SearchResult::UNSEARCHED; opening];
+        for (ply, pair) in plies.windows(2).enumerate() {
+            let (before, mv) = (&pair[0].position, pair[1].played);
+            let turn = before.turn();
+            let legal = Legal::of(&before.legal_moves(), turn);
+            let ordinal = mv.map_or(0, |mv| legal.ordinal(policy_index(mv, turn)));
+            nodes.push(Node {
+                ordinal: ordinal as u8,
+                depth: 0,
+                starts_line: false,
+                eval: None,
+            });
+            if let Some(place) = ply.checked_sub(opening) {
+                searches.push(match self.cheap[place] {
+                    true => SearchResult::UNSEARCHED,
+                    false => result_of(&self.searched[place], &legal),
+                });
+            }
+        }
+        let fen = || Fen::from_position(&plies[0].position, EnPassantMode::Legal).to_string();
+        let moves_left = self
+            .searched
+            .last()
+            .map_or(1.0, |last| last.best.moves_left);
+        Record {
+            fen: (!game.from_initial_position()).then(fen),
+            result: self.ending.result,
+            ratings: game.ratings(),
+            nodes,
+            searches,
+            // The last position's expectation counts the move that was played there.
+            unplayed: (moves_left.max(1.0) - 1.0).round() as u16,
+        }
+    }
 }
 
 /// Plays one game after the other with one search.
-pub(super) struct GamePlayer<'a> {
+pub struct GamePlayer<'a> {
     plan: &'a SelfPlay,
     backend: Arc<dyn Backend>,
     search: Search,
-    limits: Limits,
 }
 
 impl<'a> GamePlayer<'a> {
-    pub(super) fn new(plan: &'a SelfPlay, backend: Arc<dyn Backend>) -> GamePlayer<'a> {
+    /// One that plays as the plan says, its searches asking `backend`.
+    #[must_use]
+    pub fn new(plan: &'a SelfPlay, backend: Arc<dyn Backend>) -> GamePlayer<'a> {
         GamePlayer {
             plan,
             search: Search::new(backend.clone(), &parameters(plan, 0)),
             backend,
-            limits: Limits {
-                nodes: Some(plan.visits),
-                ..Limits::default()
-            },
         }
     }
 
-    /// Plays the game of this number.
-    pub(super) fn play(
+    /// Plays the game of this number; `None` if `stopped` says so before its end.
+    ///
+    /// # Errors
+    /// [`SelfPlayError`] if the backend fails or there is no opening.
+    pub fn play(
         &mut self,
         number: u64,
+        stopped: &dyn Fn() -> bool,
         observe: &(dyn Fn(Event) + Sync),
-    ) -> Result<Played, SelfPlayError> {
+    ) -> Result<Option<Played>, SelfPlayError> {
         let plan = self.plan;
         let mut random = generator(plan.seed, number);
         let parameters = parameters(plan, random.random());
@@ -104,17 +154,34 @@ impl<'a> GamePlayer<'a> {
         game.set_ratings(plan.ratings);
         let opening = game.plies().len() - 1;
         let mut annotated = vec![Vec::new(); opening];
-        let mut positions = Vec::new();
+        let (mut positions, mut cheap) = (Vec::new(), Vec::new());
         let mut given_up = None;
         let (result, termination) = loop {
             if let Some(over) = self.over(&game, given_up.filter(|_| !plays_on)) {
                 break over;
             }
+            if stopped() {
+                return Ok(None);
+            }
+            let fewer = plan.cheap.filter(|cheap| random.random_bool(cheap.share));
+            if plan.cheap.is_some() && parameters.noise_epsilon > 0.0 {
+                self.search.adjust(&Parameters {
+                    noise_epsilon: match fewer {
+                        Some(_) => 0.0,
+                        None => parameters.noise_epsilon,
+                    },
+                    ..parameters.clone()
+                });
+            }
+            let limits = Limits {
+                nodes: Some(fewer.map_or(plan.visits, |cheap| cheap.visits)),
+                ..Limits::default()
+            };
             self.search.clear();
             let network = Evaluation::new(&*self.backend, &game)?;
             let choice = self
                 .search
-                .run(&game, &self.limits, &Control::default(), &mut |_| {})?;
+                .run(&game, &limits, &Control::default(), &mut |_| {})?;
             let Some(best) = choice.best else {
                 // A position without moves would have ended the game.
                 break (Wdl::Draw, Termination::Rules);
@@ -132,11 +199,13 @@ impl<'a> GamePlayer<'a> {
             }
             annotated.push(vec![judged(&game, &choice, best, q)]);
             positions.push(position);
+            cheap.push(fewer.is_some());
             game.play(played);
             observe(Event::Move);
         };
-        Ok(Played {
+        Ok(Some(Played {
             searched: positions,
+            cheap,
             ending: Ending {
                 result: Some(result),
                 is_adjudicated: termination != Termination::Rules,
@@ -151,7 +220,7 @@ impl<'a> GamePlayer<'a> {
             },
             termination,
             might_resign: given_up.filter(|_| plays_on),
-        })
+        }))
     }
 
     /// The result for White and what brought it, if the game is over.
@@ -203,4 +272,91 @@ fn draw(choice: &Choice, best: Move, temperature: f32, random: &mut impl Rng) ->
 fn most_visited(choice: &Choice, best: Move) -> Move {
     let line = choice.report.lines.first();
     line.map_or(best, |line| line.moves[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Curve;
+    use crate::data::label::TargetRules;
+    use crate::data::replay::main_line;
+    use crate::nn::Random;
+    use crate::openings::Openings;
+    use crate::selfplay::CheapSearches;
+    use crate::tablebase::Tablebase;
+
+    fn plan(cheap: Option<CheapSearches>) -> SelfPlay {
+        SelfPlay {
+            concurrency: 1,
+            parameters: Parameters {
+                hash: 1,
+                gumbel_moves: 4,
+                ..Parameters::default()
+            },
+            visits: 12,
+            cheap,
+            temperature: 1.0,
+            temperature_plies: 30,
+            resign: None,
+            played_on: 0.0,
+            ratings: Default::default(),
+            openings: Openings::open(&[], 4, 1).unwrap(),
+            max_plies: 24,
+            tablebase: Tablebase::default(),
+            cache: 0,
+            seed: 5,
+        }
+    }
+
+    fn play(plan: &SelfPlay, number: u64) -> Played {
+        let mut player = GamePlayer::new(plan, Arc::new(Random::new(1)));
+        let played = player.play(number, &|| false, &|_| {});
+        played.unwrap().unwrap()
+    }
+
+    #[test]
+    fn records_hold_the_game_and_its_full_searches() {
+        let cheap = CheapSearches {
+            share: 0.5,
+            visits: 4,
+        };
+        let plan = plan(Some(cheap));
+        let mut cheap = 0;
+        for number in 0..4 {
+            let played = play(&plan, number);
+            let record = played.to_record();
+            let game = main_line(&record).unwrap();
+            let moves = |game: &Game| -> Vec<_> {
+                game.plies().iter().filter_map(|ply| ply.played).collect()
+            };
+            assert_eq!(moves(&game), moves(&played.annotated.game));
+            assert_eq!(
+                (record.fen.as_ref(), record.result),
+                (None, played.ending.result)
+            );
+            let searched: Vec<bool> = record.searches.iter().map(|it| it.is_searched()).collect();
+            assert_eq!(searched[..4], [false; 4], "the opening");
+            let full: Vec<bool> = played.cheap.iter().map(|cheap| !cheap).collect();
+            assert_eq!(searched[4..], full);
+            cheap += played.cheap.iter().filter(|&&cheap| cheap).count();
+            let rules = TargetRules {
+                evals: None,
+                played: false,
+                noise: false,
+                curve: Curve::Lc0,
+                alternatives: None,
+            };
+            let full = full.iter().filter(|&&full| full).count();
+            assert_eq!(rules.samples(&record), full as u64);
+        }
+        assert!(cheap > 10, "{cheap}");
+    }
+
+    #[test]
+    fn a_game_can_be_stopped() {
+        let plan = plan(None);
+        let mut player = GamePlayer::new(&plan, Arc::new(Random::new(1)));
+        let played = player.play(0, &|| true, &|_| {}).unwrap();
+        assert!(played.is_none());
+    }
 }

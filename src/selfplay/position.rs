@@ -1,15 +1,41 @@
 //! A searched position as training data.
 
 use crate::chess::Game;
+use crate::data::Legal;
 use crate::data::curve::centipawns;
 use crate::data::pgn::Judged;
-use crate::data::record::Eval;
+use crate::data::record::{Eval, SearchResult};
 use crate::data::v6::{Expectation, Searched, divergence};
 use crate::encode::{Input, policy_index};
 use crate::nn::{Backend, BackendError, Evaluated, evaluate_games};
-use crate::play::{Choice, MoveStatistics, Score};
-use crate::search::{Contender, Parameters, improved_policy};
+use crate::play::{Choice, Control, Limits, MoveStatistics, Score};
+use crate::search::{Contender, Parameters, Search, improved_policy};
 use shakmaty::{Move, Position};
+
+/// Searches the game's current position as self-play does, and returns what records keep
+/// of it: unsearched where there is no move to choose. `search` goes by these
+/// `parameters`, and asks `backend`.
+///
+/// # Errors
+/// [`BackendError`] if the backend fails.
+pub fn search_position(
+    game: &Game,
+    backend: &dyn Backend,
+    search: &mut Search,
+    limits: &Limits,
+    parameters: &Parameters,
+) -> Result<SearchResult, BackendError> {
+    search.clear();
+    let network = Evaluation::new(backend, game)?;
+    let choice = search.run(game, limits, &Control::default(), &mut |_| {})?;
+    let Some(best) = choice.best else {
+        return Ok(SearchResult::UNSEARCHED);
+    };
+    let found = searched(game, &network, &choice, best, best, parameters);
+    let position = game.position();
+    let legal = Legal::of(&position.legal_moves(), position.turn());
+    Ok(result_of(&found, &legal))
+}
 
 /// The network's evaluation of a position without search.
 pub(super) struct Evaluation {
@@ -88,6 +114,14 @@ pub(super) fn searched(
             .is_some_and(|line| line.moves[0] == best && !matches!(line.score, Score::Expected(_))),
         policy_divergence: divergence(shares.iter().copied().zip(prior)),
     }
+}
+
+/// A searched position's result as records hold it, by its legal moves.
+pub(super) fn result_of(searched: &Searched, legal: &Legal) -> SearchResult {
+    let share = |&(index, share): &(u16, f32)| (legal.ordinal(index) as u8, share);
+    let mut policy: Vec<(u8, f32)> = searched.policy.iter().map(share).collect();
+    policy.sort_unstable_by_key(|&(ordinal, _)| ordinal);
+    SearchResult::new(policy, searched.root.q, searched.best.q)
 }
 
 /// The improved policy of Gumbel selection.

@@ -24,6 +24,12 @@ impl Checkpoint {
         newest(&folder_in(path))?.ok_or_else(|| CheckpointError::None(path.to_owned()))
     }
 
+    /// Where a run in this folder looks for the checkpoint of a step.
+    #[must_use]
+    pub fn place(run: &Path, step: u64) -> PathBuf {
+        Folder::new(run.join(CHECKPOINTS), KeepConfig::default()).place(step)
+    }
+
     /// The files of which [`Checkpoint::read`] reads one.
     ///
     /// # Errors

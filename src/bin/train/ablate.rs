@@ -1,7 +1,7 @@
 //! `train ablate`: trains variants of one configuration and compares them.
 
 use super::device::DeviceArguments;
-use super::run::{stop_when_interrupted, take_shards_from, train};
+use super::run::{STOPPING, stop_when_interrupted, take_shards_from, train};
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -88,7 +88,7 @@ impl Ablate {
         let bench = Bench {
             device: self.device.prepare()?,
             threads: self.device.threads(),
-            stop: stop_when_interrupted()?,
+            stop: stop_when_interrupted(STOPPING)?,
         };
         let mut rows = Vec::new();
         for variant in &ablation.variants {

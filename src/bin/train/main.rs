@@ -6,6 +6,7 @@
 mod ablate;
 mod console;
 mod copies;
+mod cycle;
 mod describe;
 mod device;
 mod eval;
@@ -23,11 +24,13 @@ mod source;
 mod stats;
 mod transcoder;
 mod vocabulary;
+mod worker;
 
 use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
 use std::process::ExitCode;
 use tessera::error_report;
+use worker::Searcher;
 
 /// Keeps this program's small, long-lived allocations out of glibc's heap, where
 /// libtorch allocates activations of tens of megabytes. Mixed in one heap they
@@ -57,6 +60,16 @@ enum Command {
     Label(label::Label),
     /// Play games of the engine against itself.
     Selfplay(selfplay::SelfPlayCommand),
+    /// Close the loop: self-play, reanalysis, training and the gate, all on this machine.
+    Loop(cycle::Loop),
+    /// A worker of a loop: play games with the newest network.
+    Actor(worker::Searching),
+    /// A worker of a loop: search positions of earlier games with the newest network.
+    Reanalyser(worker::Searching),
+    /// The worker of a loop that trains.
+    Learner(worker::LearnerCommand),
+    /// The worker of a loop that lets networks pass by a match.
+    Gate(worker::Searching),
     /// Print the size of an architecture.
     Describe(describe::Describe),
     /// Train a network, or resume training it.
@@ -87,6 +100,11 @@ fn main() -> ExitCode {
         Command::Vocabulary(vocabulary) => vocabulary.run(),
         Command::Label(label) => label.run(),
         Command::Selfplay(selfplay) => selfplay.run(),
+        Command::Loop(all) => all.run(),
+        Command::Actor(worker) => worker.run(Searcher::Actor),
+        Command::Reanalyser(worker) => worker.run(Searcher::Reanalyser),
+        Command::Learner(worker) => worker.run(),
+        Command::Gate(worker) => worker.run(Searcher::Gate),
         Command::Describe(describe) => describe.run(),
         Command::Run(run) => run.run(),
         Command::Eval(eval) => eval.run(),

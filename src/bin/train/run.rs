@@ -20,6 +20,10 @@ use tessera::train::{
 /// Least time between two lines of progress without a terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(30);
 
+/// What is said of a stop after which there is a checkpoint.
+pub const STOPPING: &str =
+    "stopping after this step, with a checkpoint; press again to stop at once";
+
 /// Exit status after an interrupt, by the convention of shells.
 const INTERRUPTED: i32 = 130;
 
@@ -85,7 +89,7 @@ impl Run {
                 .map(|minutes| Duration::try_from_secs_f64(minutes * 60.0))
                 .transpose()
                 .context("--minutes must be a positive number")?,
-            stop: stop_when_interrupted()?,
+            stop: stop_when_interrupted(STOPPING)?,
         };
         let summary = match launch {
             None => {
@@ -129,16 +133,16 @@ pub fn take_shards_from(folder: &std::path::Path, config: &mut TrainConfig) -> a
     Ok(())
 }
 
-/// A flag that becomes true at Ctrl-C or a signal to terminate, so that the run
-/// finishes its step and writes a checkpoint. A second signal ends it at once.
-pub fn stop_when_interrupted() -> anyhow::Result<Arc<AtomicBool>> {
+/// A flag that becomes true at Ctrl-C or a signal to terminate, so that the program can
+/// finish what it does; what that means is said. A second signal ends it at once.
+pub fn stop_when_interrupted(stopping: &'static str) -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let asked = stop.clone();
     ctrlc::set_handler(move || {
         if asked.swap(true, Ordering::Relaxed) {
             std::process::exit(INTERRUPTED);
         }
-        tracing::warn!("stopping after this step, with a checkpoint; press again to stop at once");
+        tracing::warn!("{stopping}");
     })?;
     Ok(stop)
 }

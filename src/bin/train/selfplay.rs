@@ -128,11 +128,10 @@ impl SelfPlayCommand {
         let games = &self.games_arguments;
         let plan = SelfPlay {
             ratings: settings.ratings(Color::White),
-            folder: self.output.clone(),
-            games: self.games,
             concurrency: self.concurrency.map_or(at_once, usize::from),
             parameters: settings.options.search,
             visits: self.visits,
+            cheap: None,
             temperature: self.temperature.unwrap_or(TEMPERATURE),
             temperature_plies: self.temperature_plies,
             resign: self.resign,
@@ -165,14 +164,20 @@ impl SelfPlayCommand {
         let progress = bar(Some(self.games))?;
         let clock = Instant::now();
         let moves = AtomicU64::new(0);
-        let summary = plan.run(backend, &event, &|event| match event {
-            Event::Move => {
-                let played = moves.fetch_add(1, Relaxed) + 1;
-                let rate = played as f64 / clock.elapsed().as_secs_f64();
-                progress.set_message(format!("{played} positions, {rate:.1}/s"));
-            }
-            Event::Finished => progress.inc(1),
-        })?;
+        let summary = plan.run(
+            &self.output,
+            self.games,
+            backend,
+            &event,
+            &|event| match event {
+                Event::Move => {
+                    let played = moves.fetch_add(1, Relaxed) + 1;
+                    let rate = played as f64 / clock.elapsed().as_secs_f64();
+                    progress.set_message(format!("{played} positions, {rate:.1}/s"));
+                }
+                Event::Finished => progress.inc(1),
+            },
+        )?;
         progress.finish_and_clear();
         self.tell(&event, &summary, clock.elapsed().as_secs_f64())
     }

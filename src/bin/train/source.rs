@@ -2,8 +2,7 @@
 
 use anyhow::{Context, ensure};
 use std::path::Path;
-use tch::Device;
-use tessera::network::{self, About, Architecture, Network};
+use tessera::network::{self, Architecture, Network};
 use tessera::nn::CodeArguments;
 use tessera::train::Checkpoint;
 
@@ -30,7 +29,7 @@ pub fn open_any(
     last: bool,
 ) -> anyhow::Result<Network<dyn Architecture>> {
     if source.extension().is_none_or(|it| it != "pt") {
-        return checkpoint(source, last);
+        return Ok(Checkpoint::read(source)?.into_network(last)?);
     }
     ensure!(
         !last,
@@ -39,40 +38,4 @@ pub fn open_any(
     let path = source.display();
     let file = std::fs::read(source).with_context(|| format!("cannot read {path}"))?;
     network::open_any(&file, code.policy()).with_context(|| format!("cannot use {path}"))
-}
-
-fn checkpoint(source: &Path, last: bool) -> anyhow::Result<Network<dyn Architecture>> {
-    let checkpoint = Checkpoint::read(source)?;
-    let state = checkpoint.state;
-    let sources = &state.config.data;
-    let data: Vec<_> = sources
-        .shards
-        .iter()
-        .chain(&sources.chunks)
-        .filter_map(|source| source.path.file_stem())
-        .map(|name| name.to_string_lossy().into_owned())
-        .collect();
-    let flat = match last {
-        true => checkpoint.parameters,
-        false => checkpoint.average,
-    };
-    let architecture = state.config.architecture()?.build(Device::Cpu)?;
-    let has_q = architecture.exported().has_output("q");
-    let about = About {
-        search_value: if has_q { "q" } else { "wdl" }.to_owned(),
-        licence: "GPL-3.0-or-later".to_owned(),
-        training: serde_json::json!({
-            "steps": state.step,
-            "samples": state.earlier_samples + state.samples,
-            "seconds": state.seconds.round(),
-            "batch": state.config.batch,
-            "data": data,
-            "optimizer": state.config.optimizer.kind,
-            "peak_rate": state.config.schedule.peak,
-            "averaged": !last,
-            "note": "",
-        }),
-        name: state.config.name,
-    };
-    Ok(Network::new(architecture, &flat, about))
 }

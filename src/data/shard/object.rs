@@ -12,36 +12,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use object_store::path::Path as Key;
-use object_store::{ObjectStore, ObjectStoreExt, parse_url_opts};
+use object_store::{ObjectStore, ObjectStoreExt};
 use parking_lot::Mutex;
-use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
-use url::Url;
+
+use crate::store::cloud::{connect, runtime};
 
 /// Blocks that are asked for ahead. Blocks are of a few hundred kilobytes: at
 /// 50 ms an answer, 16 of them are 100 MB/s, some 20 million samples.
 const AHEAD: usize = 16;
 
 static ROOM: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(AHEAD)));
-
-/// Where requests run.
-static RUNTIME: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
-    // Of the two that rustls has, ring is the one that is quick to build. A
-    // program that has chosen before keeps its choice.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_name("object-store")
-        .enable_all()
-        .build()
-});
-
-fn runtime() -> io::Result<&'static Runtime> {
-    RUNTIME
-        .as_ref()
-        .map_err(|error| io::Error::new(error.kind(), error.to_string()))
-}
 
 /// What is asked for: offset and length.
 type Span = (u64, u64);
@@ -67,27 +49,10 @@ pub(super) struct Object {
 }
 
 impl Object {
-    /// Finds what an address names.
-    ///
-    /// Credentials, region and endpoint are taken from the environment
-    /// variables that all of Amazon's tools use (AWS_ACCESS_KEY_ID,
-    /// AWS_ENDPOINT_URL and so on).
+    /// Finds what an address names, by [`connect`].
     pub fn open(address: &str) -> io::Result<Object> {
-        let url = Url::parse(address).map_err(io::Error::other)?;
+        let (store, key) = connect(address)?;
         let runtime = runtime()?;
-        let variables: Vec<(String, String)> = std::env::vars()
-            .filter(|(name, _)| name.starts_with("AWS_"))
-            .collect();
-        let is_plain = |text: &str| text.starts_with("http://");
-        let plain = is_plain(url.as_str())
-            || variables
-                .iter()
-                .any(|(name, value)| name.starts_with("AWS_ENDPOINT_URL") && is_plain(value));
-        // Whoever writes http:// means it.
-        let plain = plain.then(|| ("allow_http".to_owned(), "true".to_owned()));
-        let options = variables.into_iter().chain(plain);
-        let (store, key) = parse_url_opts(&url, options).map_err(io::Error::other)?;
-        let store: Arc<dyn ObjectStore> = Arc::from(store);
         let found = runtime.block_on(store.head(&key)).map_err(failure)?;
         Ok(Object {
             store,

@@ -7,6 +7,7 @@ use std::path::Path;
 use parking_lot::Mutex;
 
 use super::object::Object;
+use crate::store::address;
 
 /// Bytes that can be read in any order, by several threads at a time.
 #[derive(Debug)]
@@ -62,44 +63,6 @@ impl Storage {
         // The system reads files ahead.
         if let Storage::Object(object) = self {
             object.announce(offset, length);
-        }
-    }
-}
-
-/// Whether `location` is the address of an object, such as `s3://bucket/key`,
-/// and not the path of a file.
-#[must_use]
-pub fn is_address(location: &Path) -> bool {
-    address(location).is_some()
-}
-
-/// The address that `location` is, if it is one: with a scheme, but not that of
-/// Windows' drives.
-fn address(location: &Path) -> Option<&str> {
-    let location = location.to_str()?;
-    let (scheme, _) = location.split_once("://")?;
-    let is_scheme = scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    is_scheme.then_some(location)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_told_from_paths() {
-        for path in [
-            "a.shard",
-            "/data/a.shard",
-            "C:\\a.shard",
-            "a:b",
-            "c://x",
-            "./a://b",
-        ] {
-            assert!(!is_address(Path::new(path)), "{path}");
-        }
-        for url in ["s3://bucket/a.shard", "https://host/a.shard"] {
-            assert!(is_address(Path::new(url)), "{url}");
         }
     }
 }

@@ -1,0 +1,250 @@
+//! `train actor`, `train reanalyser`, `train learner` and `train gate`: the workers of a
+//! loop, each of which follows the store.
+
+use super::device::DeviceArguments;
+use super::run::stop_when_interrupted;
+use anyhow::{Context, anyhow};
+use clap::Args;
+use indicatif::HumanCount;
+use std::fs::{File, TryLockError};
+use std::io::{Read, stdin};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tessera::cycle::{Actor, CycleConfig, Gate, Learner, Learning, Post, Reanalyser};
+use tessera::error_report::tell;
+use tessera::store::{Store, WorkerName};
+
+/// Variables in which launchers say which one of many equal tasks this is: those of
+/// Kubernetes' indexed jobs, and of Slurm's arrays and tasks.
+const INDICES: [&str; 3] = [
+    "JOB_COMPLETION_INDEX",
+    "SLURM_ARRAY_TASK_ID",
+    "SLURM_PROCID",
+];
+/// Least time between two lines of progress.
+const BETWEEN_LINES: Duration = Duration::from_secs(30);
+/// The lock that a learner holds in the loop's folder.
+const LOCK: &str = "learner.lock";
+
+/// What every worker of a loop is told.
+#[derive(Args)]
+pub struct WorkerArguments {
+    /// The store, in place of the configuration's: a folder, or an address such as
+    /// s3://bucket/loop.
+    #[arg(value_name = "STORE")]
+    store: Option<PathBuf>,
+    /// The loop's configuration.
+    #[arg(long, value_name = "FILE.toml")]
+    config: PathBuf,
+    /// The worker's name, of letters, digits, `-`, `_` and `.`; a mark of this run is
+    /// added. By default its kind, and its index among the tasks of Kubernetes or Slurm.
+    #[arg(long)]
+    name: Option<WorkerName>,
+    /// Ends the worker when its standard input ends: with the program that started it.
+    #[arg(long, hide = true)]
+    with_parent: bool,
+}
+
+/// Arguments of workers that search.
+#[derive(Args)]
+pub struct Searching {
+    #[command(flatten)]
+    worker: WorkerArguments,
+    /// Threads that evaluate on a CPU; by default all.
+    #[arg(long)]
+    threads: Option<usize>,
+}
+
+/// Arguments of the learner.
+#[derive(Args)]
+pub struct LearnerCommand {
+    #[command(flatten)]
+    worker: WorkerArguments,
+    #[command(flatten)]
+    device: DeviceArguments,
+}
+
+/// Which worker searches.
+#[derive(Clone, Copy, Debug)]
+pub enum Searcher {
+    Actor,
+    Reanalyser,
+    Gate,
+}
+
+/// What a worker works with.
+struct Workplace {
+    config: CycleConfig,
+    store: Store,
+    name: WorkerName,
+    stop: Arc<AtomicBool>,
+}
+
+impl WorkerArguments {
+    fn open(self, kind: &str) -> anyhow::Result<Workplace> {
+        let config = CycleConfig::read(&self.config)?;
+        let store = Store::open(self.store.as_ref().unwrap_or(&config.store))?;
+        let index = INDICES.iter().find_map(|name| std::env::var(name).ok());
+        let name = match (self.name, index) {
+            (Some(name), _) => name,
+            (None, Some(index)) => format!("{kind}{index}").parse()?,
+            (None, None) => kind.parse()?,
+        };
+        let stop = stop_when_interrupted("stopping; press again to stop at once")?;
+        if self.with_parent {
+            let stop = Arc::clone(&stop);
+            std::thread::spawn(move || {
+                let mut input = stdin().lock();
+                while input.read(&mut [0; 64]).is_ok_and(|read| read > 0) {}
+                stop.store(true, Relaxed);
+            });
+        }
+        Ok(Workplace {
+            config,
+            store,
+            name,
+            stop,
+        })
+    }
+}
+
+impl Workplace {
+    fn post(&self, threads: usize) -> Post<'_> {
+        Post {
+            store: &self.store,
+            name: self.name.clone(),
+            threads,
+            stop: Arc::clone(&self.stop),
+            tell: &|line| tell(format_args!("{line}")),
+        }
+    }
+}
+
+impl Searching {
+    /// Works until the loop ends, or it is told to stop.
+    pub fn run(self, searcher: Searcher) -> anyhow::Result<()> {
+        let all = || std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.threads.unwrap_or_else(all).max(1);
+        let (kind, table) = match searcher {
+            Searcher::Actor => ("actor", "actors"),
+            Searcher::Reanalyser => ("reanalyser", "reanalysers"),
+            Searcher::Gate => ("gate", "gate"),
+        };
+        let place = self.worker.open(kind)?;
+        let (config, post) = (&place.config, place.post(threads));
+        let none = || anyhow!("the configuration has no table [{table}]");
+        match searcher {
+            Searcher::Actor => {
+                let actors = config.actors.as_ref().ok_or_else(none)?;
+                Actor { config, actors }.run(&post)?;
+            }
+            Searcher::Reanalyser => {
+                let reanalysers = config.reanalysers.as_ref().ok_or_else(none)?;
+                let reanalyser = Reanalyser {
+                    config,
+                    reanalysers,
+                };
+                reanalyser.run(&post)?;
+            }
+            Searcher::Gate => {
+                let gate = config.gate.as_ref().ok_or_else(none)?;
+                Gate { config, gate }.run(&post)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl LearnerCommand {
+    /// Trains until the loop ends, or it is told to stop.
+    pub fn run(self) -> anyhow::Result<()> {
+        let device = self.device.prepare()?;
+        let place = self.worker.open("learner")?;
+        let folder = &place.config.folder;
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        // The one before may still be writing its last checkpoint.
+        let Some(_lock) = lock(&folder.join(LOCK), || !place.stop.load(Relaxed))? else {
+            return Ok(());
+        };
+        let mut told: Option<Instant> = None;
+        let mut observe = |learning: &Learning| {
+            let is_late = told.is_none_or(|told| told.elapsed() >= BETWEEN_LINES);
+            if let Learning::Trains { .. } = learning
+                && !is_late
+            {
+                return;
+            }
+            told = Some(Instant::now());
+            tell(format_args!("{}", line(learning)));
+        };
+        let mut learner = Learner {
+            config: &place.config,
+            device,
+            observe: &mut observe,
+        };
+        learner.run(&place.post(self.device.threads()))?;
+        Ok(())
+    }
+}
+
+/// Locks a file, which is made; waits while others hold it, for as long as `waits` says.
+/// `None` if it was held all the time.
+pub fn lock(path: &std::path::Path, waits: impl Fn() -> bool) -> anyhow::Result<Option<File>> {
+    let shown = path.display();
+    let file = File::options().create(true).append(true).open(path);
+    let file = file.with_context(|| format!("cannot open {shown}"))?;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Some(file)),
+            Err(TryLockError::WouldBlock) if waits() => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            // Some network file systems know no locks, and are worked on all the same.
+            Err(TryLockError::Error(error)) => {
+                tracing::warn!(
+                    "cannot lock {shown}: {error}; see that no other process works there"
+                );
+                return Ok(Some(file));
+            }
+        }
+    }
+}
+
+/// What the learner is doing, in a line.
+fn line(learning: &Learning) -> String {
+    match learning {
+        Learning::Waits { rows, needs } => format!(
+            "waiting: {} rows of {} are there",
+            HumanCount(*rows),
+            HumanCount(*needs)
+        ),
+        Learning::Trains {
+            number,
+            window,
+            progress,
+        } => {
+            let (name, loss) = progress.trained.first().copied().unwrap_or_default();
+            format!(
+                "generation {number}, step {} of {}: window of {} rows, {:.0} samples/s, {name} \
+                 loss {:.4}",
+                progress.step,
+                progress.steps,
+                HumanCount(*window),
+                progress.samples_per_second,
+                loss.unwrap_or(f64::NAN),
+            )
+        }
+        Learning::Published {
+            generation,
+            seconds: [trained, waited],
+        } => format!(
+            "generation {} after {} samples: trained for {trained:.1} s, waited for rows {waited:.1} s",
+            generation.number,
+            HumanCount(generation.samples),
+        ),
+    }
+}

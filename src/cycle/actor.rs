@@ -1,0 +1,36 @@
+//! Playing games.
+
+use super::config::{ActorConfig, CycleConfig};
+use super::error::CycleError;
+use super::worker::{Post, work};
+use crate::selfplay::GamePlayer;
+use rand::Rng;
+
+/// A worker that plays games with the newest network.
+pub struct Actor<'a> {
+    /// The loop.
+    pub config: &'a CycleConfig,
+    /// How it plays.
+    pub actors: &'a ActorConfig,
+}
+
+impl Actor<'_> {
+    /// Plays until the post is stopped, or the loop's last generation is there.
+    ///
+    /// # Errors
+    /// [`CycleError`]; shards that were put before remain.
+    pub fn run(&self, post: &Post) -> Result<(), CycleError> {
+        // Another run must not play the same games again.
+        let plan = self
+            .actors
+            .plan(&self.config.search, rand::rng().random())?;
+        let plan = &plan;
+        work(post, self.config, self.config.generations, |backend| {
+            let mut player = GamePlayer::new(plan, backend);
+            move |number, stopped: &dyn Fn() -> bool| {
+                let played = player.play(number, stopped, &|_| {})?;
+                Ok(played.map(|played| played.to_record()))
+            }
+        })
+    }
+}

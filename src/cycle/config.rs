@@ -1,0 +1,632 @@
+//! The configuration of a loop, a TOML file.
+
+use super::sprt::Sprt;
+use super::window::WindowConfig;
+use crate::chess::Ratings;
+use crate::data::label::TargetRules;
+use crate::data::{Curve, shard};
+use crate::nn::{Devices, Precision};
+use crate::openings::{BookOptions, Openings, OpeningsError};
+use crate::search::Parameters;
+use crate::selfplay::{CheapSearches, SelfPlay};
+use crate::tablebase::Tablebase;
+use crate::train::{ConfigError, TrainConfig};
+use crate::uci;
+use serde::Deserialize;
+use shakmaty::Color;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Memory of a game's search tree, in MiB: room for tens of thousands of visits.
+const HASH: usize = 16;
+/// Share of noise in the root's policy without Gumbel selection, as in AlphaZero.
+const NOISE: f32 = 0.25;
+/// Steps that a generation's training adds to those before.
+const STEPS: &str = "steps";
+
+/// Why a loop's configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CycleConfigError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file is not of its form.
+    #[error("{}: {}", path.display(), .source.to_string().trim_end())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and where.
+        source: Box<toml::de::Error>,
+    },
+    /// A value is out of its range.
+    #[error("`{key}` must be {expected}")]
+    Range {
+        /// The key.
+        key: &'static str,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// An option of the search is none.
+    #[error("`search.options`: {0}")]
+    Option(String),
+    /// The tablebases are not there.
+    #[error("`actors.tablebase`: {0}")]
+    Tablebase(String),
+}
+
+/// The configuration of a loop.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CycleConfig {
+    /// The store: a folder, or an address such as `s3://bucket/loop`.
+    pub store: PathBuf,
+    /// The folder of what stays on the learner's machine: its run, logs, the report.
+    pub folder: PathBuf,
+    /// The generation at which the loop ends; without it, it goes on.
+    pub generations: Option<u64>,
+    /// Seconds between two looks at the store.
+    #[serde(default = "default_poll")]
+    pub poll: f64,
+    /// Rows of a shard; more where the last game brings more.
+    #[serde(default = "default_shard_rows")]
+    pub shard_rows: u64,
+    /// How positions are searched.
+    #[serde(default)]
+    pub search: SearchConfig,
+    /// Those who play; without it, none.
+    pub actors: Option<ActorConfig>,
+    /// Those who search again what was played; without it, none.
+    pub reanalysers: Option<ReanalyserConfig>,
+    /// Who trains.
+    pub learner: LearnerConfig,
+    /// The match that a network must not lose; without it, every network passes.
+    pub gate: Option<GateConfig>,
+    /// The run's configuration, as `train run` reads it. Its `steps` are those of a
+    /// generation; the loop's shards come beside the shards that it names.
+    pub training: toml::Table,
+}
+
+fn default_poll() -> f64 {
+    2.0
+}
+
+fn default_shard_rows() -> u64 {
+    4096
+}
+
+/// How positions are searched, by actors and reanalysers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SearchConfig {
+    /// Root moves that share the visits by Gumbel selection; 0 searches by PUCT, with
+    /// noise.
+    pub gumbel: u32,
+    /// Share of Dirichlet noise in the root's policy; by default 0.25 with PUCT, and 0
+    /// with Gumbel selection.
+    pub noise: Option<f32>,
+    /// Device of the network: auto, cpu, cuda, cuda:1 or several.
+    pub device: String,
+    /// Number format of the network.
+    pub precision: Precision,
+    /// Memory of the evaluation cache, in MiB.
+    pub cache: usize,
+    /// Games or positions at once; by default as many as fill the network's batches.
+    pub concurrency: Option<usize>,
+    /// UCI options of the search, such as CPuct.
+    pub options: BTreeMap<String, toml::Value>,
+}
+
+impl Default for SearchConfig {
+    fn default() -> SearchConfig {
+        SearchConfig {
+            gumbel: 16,
+            noise: None,
+            device: "auto".to_owned(),
+            precision: Precision::Auto,
+            cache: 64,
+            concurrency: None,
+            options: BTreeMap::new(),
+        }
+    }
+}
+
+/// A worker's part of the machine's processors.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Share {
+    /// Part of the processors, in proportion to the shares of the others.
+    pub share: f64,
+    /// Processes of this kind on one machine.
+    pub processes: usize,
+}
+
+impl Default for Share {
+    fn default() -> Share {
+        Share {
+            share: 1.0,
+            processes: 1,
+        }
+    }
+}
+
+/// Searches of fewer visits, which only choose a move.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheapConfig {
+    /// The share of the moves, in 0…1.
+    pub share: f64,
+    /// Visits of the root.
+    pub visits: u64,
+}
+
+/// A book of openings.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BookConfig {
+    /// FEN, EPD or PGN, plain or compressed.
+    pub path: PathBuf,
+    /// Games that begin in it, in proportion to the other books' shares.
+    #[serde(default = "one")]
+    pub share: f64,
+    /// Cuts each of a PGN's games at a ply drawn between these two.
+    pub cut: Option<(usize, usize)>,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// How actors play.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ActorConfig {
+    /// Their part of the processors.
+    pub cores: Share,
+    /// Visits of the root for each move.
+    pub visits: u64,
+    /// Moves that fewer visits choose.
+    pub cheap: Option<CheapConfig>,
+    /// Temperature at which the first moves are sampled, without Gumbel selection.
+    pub temperature: f32,
+    /// Plies after the opening in which moves are sampled.
+    pub temperature_plies: usize,
+    /// A side resigns when its best move's value is this or less, in −1…0.
+    pub resign: Option<f32>,
+    /// Share of the games without resignation.
+    pub played_on: f64,
+    /// Books of openings.
+    pub openings: Vec<BookConfig>,
+    /// Random plies after the opening; by default 8 without a book, and 0 with one.
+    pub random_plies: Option<u32>,
+    /// Plies after which a game counts as drawn.
+    pub max_plies: usize,
+    /// Folders of Syzygy tablebases, which end games.
+    pub tablebase: String,
+}
+
+impl Default for ActorConfig {
+    fn default() -> ActorConfig {
+        ActorConfig {
+            cores: Share::default(),
+            visits: 64,
+            cheap: None,
+            temperature: 1.0,
+            temperature_plies: 30,
+            resign: None,
+            played_on: 0.1,
+            openings: Vec::new(),
+            random_plies: None,
+            max_plies: 450,
+            tablebase: String::new(),
+        }
+    }
+}
+
+/// A shard of games to be searched again.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GamesConfig {
+    /// The shard: a path or an address.
+    pub path: PathBuf,
+    /// How often games are drawn from it, in proportion to the others' weights.
+    #[serde(default = "one")]
+    pub weight: f64,
+    /// Whether the games' results are targets.
+    #[serde(default)]
+    pub results: bool,
+}
+
+/// What reanalysers search.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReanalyserConfig {
+    /// Their part of the processors.
+    pub cores: Share,
+    /// Visits of the root for each position.
+    pub visits: u64,
+    /// Share of a game's positions that are searched, in 0…1.
+    pub positions: f64,
+    /// Shards of games, of people too.
+    pub games: Vec<GamesConfig>,
+    /// How often games are drawn from the loop's own shards, beside the weights of
+    /// `games`.
+    pub own: f64,
+    /// The generation from which no more is searched again; without it, there is none.
+    pub until: Option<u64>,
+}
+
+impl Default for ReanalyserConfig {
+    fn default() -> ReanalyserConfig {
+        ReanalyserConfig {
+            cores: Share::default(),
+            visits: 64,
+            positions: 0.25,
+            games: Vec::new(),
+            own: 0.0,
+            until: None,
+        }
+    }
+}
+
+/// How the learner draws from the window.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LearnerConfig {
+    /// Its part of the processors.
+    pub cores: Share,
+    /// How often a row is seen, at most and on average over all rows (KataGo: 4 to 8).
+    pub samples_per_row: f64,
+    /// Rows to wait for before the first generation is trained.
+    pub least_rows: u64,
+    /// The window of the newest rows.
+    pub window: WindowConfig,
+    /// Whether checkpoints are put into the store, so that a learner on another machine
+    /// can go on.
+    pub checkpoints: bool,
+}
+
+impl Default for LearnerConfig {
+    fn default() -> LearnerConfig {
+        LearnerConfig {
+            cores: Share::default(),
+            samples_per_row: 4.0,
+            least_rows: 0,
+            window: WindowConfig::default(),
+            checkpoints: true,
+        }
+    }
+}
+
+/// The match at the gate.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GateConfig {
+    /// Its part of the processors.
+    pub cores: Share,
+    /// Most games; the score decides if the test has not by then.
+    pub games: u64,
+    /// Visits of the root for each move.
+    pub visits: u64,
+    /// Hypotheses and error rates of the test.
+    pub elo0: f64,
+    /// See [`Sprt`].
+    pub elo1: f64,
+    /// See [`Sprt`].
+    pub alpha: f64,
+    /// See [`Sprt`].
+    pub beta: f64,
+    /// Books of openings; each opening is played twice, with colours changed.
+    pub openings: Vec<BookConfig>,
+    /// Random plies after the opening; by default 8 without a book, and 0 with one.
+    pub random_plies: Option<u32>,
+    /// Plies after which a game counts as drawn.
+    pub max_plies: usize,
+}
+
+impl Default for GateConfig {
+    fn default() -> GateConfig {
+        GateConfig {
+            cores: Share::default(),
+            games: 400,
+            visits: 64,
+            elo0: -10.0,
+            elo1: 0.0,
+            alpha: 0.05,
+            beta: 0.05,
+            openings: Vec::new(),
+            random_plies: None,
+            max_plies: 450,
+        }
+    }
+}
+
+impl CycleConfig {
+    /// Reads and checks a configuration. Relative paths are relative to the folder that
+    /// the program runs in.
+    ///
+    /// # Errors
+    /// [`CycleConfigError`], naming the file, the line or the key.
+    pub fn read(path: &Path) -> Result<CycleConfig, CycleConfigError> {
+        let text = std::fs::read_to_string(path).map_err(|source| CycleConfigError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        let config: CycleConfig =
+            toml::from_str(&text).map_err(|source| CycleConfigError::Syntax {
+                path: path.to_owned(),
+                source: Box::new(source),
+            })?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), CycleConfigError> {
+        const SHARE: &str = "at least 0 and at most 1";
+        const POSITIVE: &str = "above 0";
+        let is_share = |value: f64| (0.0..=1.0).contains(&value);
+        let is_positive = |value: f64| value.is_finite() && value > 0.0;
+        let window = &self.learner.window;
+        let mut rules = vec![
+            ("poll", is_positive(self.poll), POSITIVE),
+            ("shard_rows", self.shard_rows > 0, POSITIVE),
+            (
+                "search.noise",
+                self.search.noise.is_none_or(|it| is_share(it.into())),
+                SHARE,
+            ),
+            (
+                "learner.samples_per_row",
+                is_positive(self.learner.samples_per_row),
+                POSITIVE,
+            ),
+            ("learner.window.start", is_positive(window.start), POSITIVE),
+            ("learner.window.per_row", is_share(window.per_row), SHARE),
+            (
+                "learner.window.exponent",
+                is_share(window.exponent) && window.exponent > 0.0,
+                "above 0 and at most 1",
+            ),
+        ];
+        if let Some(actors) = &self.actors {
+            let two = "at least 2";
+            rules.push(("actors.visits", actors.visits >= 2, two));
+            if let Some(cheap) = actors.cheap {
+                rules.push(("actors.cheap.share", is_share(cheap.share), SHARE));
+                rules.push(("actors.cheap.visits", cheap.visits >= 2, two));
+            }
+            let temperature = actors.temperature;
+            let is_temperature = temperature.is_finite() && temperature >= 0.0;
+            rules.push(("actors.temperature", is_temperature, "at least 0"));
+            let is_hopeless = |q: f32| (-1.0..0.0).contains(&q);
+            let resigns = actors.resign.is_none_or(is_hopeless);
+            rules.push(("actors.resign", resigns, "at least -1 and below 0"));
+            rules.push(("actors.played_on", is_share(actors.played_on), SHARE));
+        }
+        if let Some(again) = &self.reanalysers {
+            let weights = || again.games.iter().map(|games| games.weight);
+            let are_weights = weights().all(is_positive) && again.own >= 0.0;
+            rules.push(("reanalysers.visits", again.visits >= 2, "at least 2"));
+            let positions = is_share(again.positions) && again.positions > 0.0;
+            rules.push(("reanalysers.positions", positions, "above 0 and at most 1"));
+            rules.push(("reanalysers.games.weight", are_weights, POSITIVE));
+        }
+        if let Some(gate) = &self.gate {
+            let is_rate = |rate: f64| rate > 0.0 && rate < 0.5;
+            rules.push(("gate.games", gate.games >= 2, "at least 2"));
+            rules.push(("gate.visits", gate.visits >= 2, "at least 2"));
+            rules.push(("gate.elo1", gate.elo1 > gate.elo0, "above `elo0`"));
+            let rates = is_rate(gate.alpha) && is_rate(gate.beta);
+            rules.push(("gate.alpha", rates, "above 0 and below 0.5, as `gate.beta`"));
+        }
+        let device: Result<Devices, _> = self.search.device.parse();
+        rules.push(("search.device", device.is_ok(), "auto, cpu, cuda or cuda:1"));
+        match rules.into_iter().find(|&(_, holds, _)| !holds) {
+            Some((key, _, expected)) => Err(CycleConfigError::Range { key, expected }),
+            None => self.search.parameters().map(|_| ()),
+        }
+    }
+
+    /// The configuration of the run, of which `steps` are those of a generation.
+    ///
+    /// # Errors
+    /// [`ConfigError`], naming the key.
+    pub fn training(&self) -> Result<TrainConfig, ConfigError> {
+        let mut table = self.training.clone();
+        let name = || toml::Value::String("loop".to_owned());
+        table.entry("name").or_insert_with(name);
+        table.entry(STEPS).or_insert(toml::Value::Integer(1000));
+        let empty = || toml::Value::Table(toml::Table::new());
+        table.entry("data").or_insert_with(empty);
+        TrainConfig::from_table(table, &[])
+    }
+
+    /// Threads of a worker, by its share of the processors.
+    #[must_use]
+    pub fn threads(&self, cores: Share, processors: usize) -> usize {
+        let kinds = [
+            self.actors.as_ref().map(|it| it.cores),
+            self.reanalysers.as_ref().map(|it| it.cores),
+            Some(self.learner.cores),
+            self.gate.as_ref().map(|it| it.cores),
+        ];
+        let all: f64 = kinds
+            .iter()
+            .flatten()
+            .map(|cores| cores.share.max(0.0))
+            .sum();
+        let own = cores.share.max(0.0) / all.max(f64::MIN_POSITIVE) * processors as f64;
+        ((own / cores.processes.max(1) as f64).round() as usize).max(1)
+    }
+}
+
+impl SearchConfig {
+    /// What steers the search of games at once.
+    pub(super) fn parameters(&self) -> Result<Parameters, CycleConfigError> {
+        let mut settings = uci::Settings::default();
+        settings.player.options.search.hash = HASH;
+        for (name, value) in &self.options {
+            let value = match value {
+                toml::Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            let set = settings.set(name, &value);
+            set.map_err(|error| CycleConfigError::Option(error.to_string()))?;
+        }
+        let noise = match self.gumbel {
+            0 => NOISE,
+            _ => 0.0,
+        };
+        Ok(Parameters {
+            gumbel_moves: self.gumbel,
+            noise_epsilon: self.noise.unwrap_or(noise),
+            ..settings.player.options.search
+        })
+    }
+
+    pub(super) fn ratings(&self) -> Ratings {
+        uci::Settings::default().player.ratings(Color::White)
+    }
+
+    pub(super) fn devices(&self) -> Devices {
+        self.device.parse().unwrap_or_default()
+    }
+}
+
+impl ActorConfig {
+    /// How games are played, many at once.
+    pub(super) fn plan(
+        &self,
+        search: &SearchConfig,
+        seed: u64,
+    ) -> Result<SelfPlay, super::CycleError> {
+        let tablebase = Tablebase::new(&self.tablebase);
+        if let Some(problem) = tablebase.inventory().problems.first() {
+            return Err(CycleConfigError::Tablebase(problem.to_string()).into());
+        }
+        Ok(SelfPlay {
+            concurrency: 1,
+            parameters: search.parameters()?,
+            visits: self.visits,
+            cheap: self.cheap.map(|cheap| CheapSearches {
+                share: cheap.share,
+                visits: cheap.visits,
+            }),
+            temperature: self.temperature,
+            temperature_plies: self.temperature_plies,
+            resign: self.resign,
+            played_on: self.played_on,
+            ratings: search.ratings(),
+            openings: openings(&self.openings, self.random_plies, seed)?,
+            max_plies: self.max_plies,
+            tablebase,
+            cache: 0,
+            seed,
+        })
+    }
+}
+
+/// Books with random plies after them.
+pub(super) fn openings(
+    books: &[BookConfig],
+    random_plies: Option<u32>,
+    seed: u64,
+) -> Result<Openings, OpeningsError> {
+    /// Random plies that make games differ where no book does.
+    const BOOKLESS: u32 = 8;
+    let plies = random_plies.unwrap_or(if books.is_empty() { BOOKLESS } else { 0 });
+    let books: Vec<BookOptions> = books
+        .iter()
+        .map(|book| BookOptions {
+            path: book.path.clone(),
+            share: book.share,
+            cut: book.cut,
+        })
+        .collect();
+    Openings::open(&books, plies, seed)
+}
+
+impl GateConfig {
+    /// The test.
+    #[must_use]
+    pub fn sprt(&self) -> Sprt {
+        Sprt {
+            elo0: self.elo0,
+            elo1: self.elo1,
+            alpha: self.alpha,
+            beta: self.beta,
+        }
+    }
+}
+
+/// What the loop's shards say of their games: searches are all the targets.
+pub(super) fn header(source: &str) -> shard::Header {
+    shard::Header {
+        sources: vec![source.to_owned()],
+        rules: TargetRules {
+            evals: None,
+            played: false,
+            noise: false,
+            curve: Curve::Lc0,
+            alternatives: None,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<CycleConfig, CycleConfigError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("loop.toml");
+        std::fs::write(&path, text).unwrap();
+        CycleConfig::read(&path)
+    }
+
+    const LEAST: &str = "store = \"s\"\nfolder = \"f\"\n[learner]\n[training]\npreset = \"cf-6m-gab\"\nbatch = 32\n";
+
+    #[test]
+    fn a_short_file_will_do() {
+        let config = read(LEAST).unwrap();
+        assert!(config.actors.is_none() && config.gate.is_none());
+        assert_eq!(config.training().unwrap().steps, 1000);
+        assert_eq!(config.threads(config.learner.cores, 4), 4);
+        let both = read(&format!("{LEAST}[actors]\ncores = {{ share = 3 }}\n")).unwrap();
+        assert_eq!(both.threads(both.learner.cores, 8), 2);
+        assert_eq!(both.threads(both.actors.as_ref().unwrap().cores, 8), 6);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (more, named) in [
+            ("[actors]\nvisits = 1\n", "actors.visits"),
+            ("[actors]\nresign = 0.5\n", "actors.resign"),
+            (
+                "[actors.cheap]\nshare = 2.0\nvisits = 4\n",
+                "actors.cheap.share",
+            ),
+            ("[reanalysers]\npositions = 0.0\n", "reanalysers.positions"),
+            ("[gate]\nelo0 = 5.0\nelo1 = 0.0\n", "gate.elo1"),
+            ("[search]\ndevice = \"abacus\"\n", "search.device"),
+            ("[search]\nprecision = \"f7\"\n", "f7"),
+            ("[search.options]\nNonsense = 1\n", "Nonsense"),
+            ("[actor]\n", "actor"),
+        ] {
+            let error = read(&format!("{LEAST}{more}")).unwrap_err().to_string();
+            assert!(error.contains(named), "{named}: {error}");
+        }
+        assert!(
+            read("store = 1")
+                .unwrap_err()
+                .to_string()
+                .contains("loop.toml")
+        );
+        let bad = read(&LEAST.replace("batch = 32", "batch = 0")).unwrap();
+        assert!(bad.training().unwrap_err().to_string().contains("batch"));
+    }
+}

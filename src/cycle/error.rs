@@ -1,0 +1,101 @@
+//! What stops a worker of the loop.
+
+use super::config::CycleConfigError;
+use crate::backend::LoadError;
+use crate::data::loader::LoaderError;
+use crate::data::replay::ReplayError;
+use crate::data::shard::ShardError;
+use crate::network::NotAnEvaluator;
+use crate::nn::BackendError;
+use crate::nn::torch::ScriptError;
+use crate::openings::OpeningsError;
+use crate::selfplay::SelfPlayError;
+use crate::store::{Name, StoreError};
+use crate::train::{CheckpointError, ConfigError, HistoryError, TrainError};
+use std::io;
+use std::path::PathBuf;
+
+/// Why a worker of the loop stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum CycleError {
+    /// The configuration.
+    #[error(transparent)]
+    Config(#[from] CycleConfigError),
+    /// The training's configuration.
+    #[error("training: {0}")]
+    Training(#[from] ConfigError),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Another's bytes lie under a name that was to be this worker's own.
+    #[error("{0} is taken: two workers have one name")]
+    Taken(Name),
+    /// Something that a manifest names is missing or is not what it says.
+    #[error("{name} is {what}: the store is damaged, or a list of it was copied in part")]
+    Missing {
+        /// The name.
+        name: Name,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// A network cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A later network reads other inputs than the one before.
+    #[error("the network of generation {0} reads other inputs than the one before it")]
+    Inputs(u64),
+    /// The network failed.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// A game failed.
+    #[error(transparent)]
+    SelfPlay(#[from] SelfPlayError),
+    /// An opening cannot be read.
+    #[error(transparent)]
+    Openings(#[from] OpeningsError),
+    /// A shard cannot be read or written.
+    #[error(transparent)]
+    Shard(#[from] ShardError),
+    /// A game of a shard cannot be played through.
+    #[error("a game to be searched again: {0}")]
+    Replay(#[from] ReplayError),
+    /// The data cannot be loaded.
+    #[error(transparent)]
+    Loader(#[from] LoaderError),
+    /// Training failed.
+    #[error(transparent)]
+    Train(#[from] TrainError),
+    /// A checkpoint cannot be read or written.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The network cannot be written.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+    /// The network evaluates no positions.
+    #[error(transparent)]
+    NotAnEvaluator(#[from] NotAnEvaluator),
+    /// The run's metrics cannot be read.
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    /// The system refused.
+    #[error("cannot use {}: {source}", path.display())]
+    Io {
+        /// What was used.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is nothing to search again.
+    #[error(
+        "there is nothing to search again: name shards by `reanalysers.games`, or let \
+         `reanalysers.own` be above 0"
+    )]
+    NothingToReanalyse,
+}
+
+impl CycleError {
+    pub(super) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> CycleError {
+        let path = path.into();
+        move |source| CycleError::Io { path, source }
+    }
+}

@@ -1,0 +1,291 @@
+//! The match that a new network must not lose.
+
+use super::config::{CycleConfig, GateConfig, openings};
+use super::error::CycleError;
+use super::networks::load;
+use super::shelf::put_any;
+use super::sprt::Sprt;
+use super::worker::{Post, bear};
+use crate::adjudication::result;
+use crate::chess::Game;
+use crate::data::sample::Wdl;
+use crate::nn::Backend;
+use crate::openings::Openings;
+use crate::play::{Control, Limits};
+use crate::scoped_threads::side_by_side;
+use crate::search::{Parameters, Search};
+use crate::store::{Generation, Generations, Name, Outcome};
+use parking_lot::Mutex;
+use shakmaty::{Color, Position};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// The worker that judges candidates.
+pub struct Gate<'a> {
+    /// The loop.
+    pub config: &'a CycleConfig,
+    /// The match.
+    pub gate: &'a GateConfig,
+}
+
+impl Gate<'_> {
+    /// Judges one candidate after the other until the post is stopped, or the loop's last
+    /// generation is there.
+    ///
+    /// # Errors
+    /// [`CycleError`]; outcomes that were put before remain.
+    pub fn run(&self, post: &Post) -> Result<(), CycleError> {
+        let mut generations = Generations::default();
+        loop {
+            bear(generations.look(post.store))?;
+            let number = generations.next_number();
+            if self.config.generations.is_some_and(|last| number > last) {
+                return Ok(());
+            }
+            let candidate = post.store.manifest(&Name::candidate(number), number)?;
+            let pair = candidate.zip(generations.accepted());
+            let Some((candidate, opponent)) = pair else {
+                match post.wait(self.config.poll) {
+                    true => continue,
+                    false => return Ok(()),
+                }
+            };
+            let Some(outcome) = self.judge(post, &candidate, opponent)? else {
+                return Ok(());
+            };
+            (post.tell)(&format!(
+                "generation {number}: {} wins, {} draws, {} losses against generation {}: {:+.0} \
+                 Elo, {}",
+                outcome.wins,
+                outcome.draws,
+                outcome.losses,
+                outcome.opponent,
+                outcome.elo(),
+                match outcome.is_accepted {
+                    true => "accepted",
+                    false => "turned away",
+                }
+            ));
+            let judged = Generation {
+                gate: Some(outcome),
+                ..candidate
+            };
+            // Another gate may have been faster.
+            put_any(post.store, &Name::generation(number), &judged.to_json())?;
+        }
+    }
+
+    /// The outcome of a match between two generations; `None` if stopped before its end.
+    fn judge(
+        &self,
+        post: &Post,
+        candidate: &Generation,
+        opponent: &Generation,
+    ) -> Result<Option<Outcome>, CycleError> {
+        let search = &self.config.search;
+        let networks = [
+            load(post.store, candidate, search, post.threads)?,
+            load(post.store, opponent, search, post.threads)?,
+        ];
+        let properties = networks[0].backend.properties();
+        let usual = properties.recommended_batch * properties.recommended_threads;
+        let at_once = search.concurrency.unwrap_or(usual) / 2;
+        let parameters = Parameters {
+            threads: 1,
+            noise_epsilon: 0.0,
+            gumbel_moves: 0,
+            ..search.parameters()?
+        };
+        let arena = Arena {
+            backends: [0, 1].map(|side: usize| Arc::clone(&networks[side].backend)),
+            openings: openings(
+                &self.gate.openings,
+                self.gate.random_plies,
+                candidate.number,
+            )?,
+            parameters,
+            gate: self.gate,
+        };
+        let pairs = (self.gate.games / 2).max(1);
+        let at_once = at_once.clamp(1, pairs as usize);
+        let score = arena.play(pairs, at_once, &|| post.is_stopped())?;
+        Ok(score.map(|score| score.outcome(&self.gate.sprt(), opponent.number)))
+    }
+}
+
+/// The score of a match so far, for the first side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Score {
+    /// Wins, draws and losses.
+    games: [u64; 3],
+    /// Pairs of 0, ½, 1, 1½ and 2 points.
+    pairs: [u64; 5],
+}
+
+impl Score {
+    fn add(&mut self, pair: [Wdl; 2]) {
+        let mut half_points = 0;
+        for result in pair {
+            let place = match result {
+                Wdl::Win => 0,
+                Wdl::Draw => 1,
+                Wdl::Loss => 2,
+            };
+            self.games[place] += 1;
+            half_points += 2 - place;
+        }
+        self.pairs[half_points] += 1;
+    }
+
+    fn outcome(&self, sprt: &Sprt, opponent: u64) -> Outcome {
+        let [wins, draws, losses] = self.games;
+        let llr = sprt.llr(&self.pairs);
+        Outcome {
+            // Undecided, the likelier hypothesis has it.
+            is_accepted: sprt.decision(llr).unwrap_or(llr > 0.0),
+            opponent,
+            wins,
+            draws,
+            losses,
+            llr,
+        }
+    }
+}
+
+/// Two networks that play each other.
+struct Arena<'a> {
+    backends: [Arc<dyn Backend>; 2],
+    openings: Openings,
+    parameters: Parameters,
+    gate: &'a GateConfig,
+}
+
+impl Arena<'_> {
+    /// Plays pairs until the test is decided, at most so many; `None` if stopped before.
+    fn play(
+        &self,
+        pairs: u64,
+        at_once: usize,
+        stopped: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Score>, CycleError> {
+        let (next, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+        let score = Mutex::new(Score::default());
+        let sprt = self.gate.sprt();
+        let work = || -> Result<(), CycleError> {
+            let mut players = [0, 1]
+                .map(|side: usize| Search::new(Arc::clone(&self.backends[side]), &self.parameters));
+            while !is_over.load(Relaxed) && !stopped() {
+                let number = next.fetch_add(1, Relaxed);
+                if number >= pairs {
+                    break;
+                }
+                let Some(pair) = self.pair(number, &mut players, stopped)? else {
+                    break;
+                };
+                let score = &mut *score.lock();
+                score.add(pair);
+                if sprt.decision(sprt.llr(&score.pairs)).is_some() {
+                    is_over.store(true, Relaxed);
+                }
+            }
+            Ok(())
+        };
+        let work = || work().inspect_err(|_| is_over.store(true, Relaxed));
+        side_by_side(vec![work; at_once])?;
+        Ok((!stopped()).then(|| score.into_inner()))
+    }
+
+    /// The results of an opening for the first side, which plays it as White and as
+    /// Black.
+    fn pair(
+        &self,
+        number: u64,
+        players: &mut [Search; 2],
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<[Wdl; 2]>, CycleError> {
+        let opening = self.openings.game(number)?;
+        let mut results = [Wdl::Draw; 2];
+        for (own, outcome) in [Color::White, Color::Black].into_iter().zip(&mut results) {
+            let Some(for_white) = self.game(opening.clone(), own, players, stopped)? else {
+                return Ok(None);
+            };
+            *outcome = own.fold_wb(for_white, for_white.reversed());
+        }
+        Ok(Some(results))
+    }
+
+    /// A game's result for White; the first player has the color `own`.
+    fn game(
+        &self,
+        mut game: Game,
+        own: Color,
+        players: &mut [Search; 2],
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<Wdl>, CycleError> {
+        let limits = Limits {
+            nodes: Some(self.gate.visits),
+            ..Limits::default()
+        };
+        for player in players.iter_mut() {
+            player.clear();
+        }
+        loop {
+            if let Some(result) = result(&game) {
+                return Ok(Some(result));
+            }
+            if game.plies().len() > self.gate.max_plies {
+                return Ok(Some(Wdl::Draw));
+            }
+            if stopped() {
+                return Ok(None);
+            }
+            let player = &mut players[usize::from(game.position().turn() != own)];
+            let choice = player.run(&game, &limits, &Control::default(), &mut |_| {})?;
+            let Some(best) = choice.best else {
+                return Ok(Some(Wdl::Draw));
+            };
+            game.play(best);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::Random;
+
+    #[test]
+    fn pairs_are_counted_by_their_points() {
+        let mut score = Score::default();
+        score.add([Wdl::Win, Wdl::Win]);
+        score.add([Wdl::Win, Wdl::Draw]);
+        score.add([Wdl::Loss, Wdl::Win]);
+        score.add([Wdl::Loss, Wdl::Loss]);
+        assert_eq!((score.games, score.pairs), ([4, 1, 3], [1, 0, 1, 1, 1]));
+    }
+
+    #[test]
+    fn a_network_is_even_with_itself() {
+        let gate = GateConfig {
+            visits: 8,
+            max_plies: 40,
+            ..GateConfig::default()
+        };
+        let backend: Arc<dyn Backend> = Arc::new(Random::new(3));
+        let arena = Arena {
+            backends: [backend.clone(), backend],
+            openings: openings(&[], None, 1).unwrap(),
+            parameters: Parameters {
+                threads: 1,
+                hash: 1,
+                mate_search: false,
+                ..Parameters::default()
+            },
+            gate: &gate,
+        };
+        let score = arena.play(6, 2, &|| false).unwrap().unwrap();
+        // Both games of a pair are the same.
+        assert_eq!(score.pairs, [0, 0, 6, 0, 0]);
+        assert!(arena.play(6, 2, &|| true).unwrap().is_none());
+    }
+}

@@ -1,0 +1,326 @@
+//! Training, generation by generation.
+
+use super::config::CycleConfig;
+use super::error::CycleError;
+use super::networks::digest;
+use super::rows::Rows;
+use super::shelf::{put, put_any};
+use super::worker::{Post, bear};
+use crate::data::loader::SourceConfig;
+use crate::data::shard::Shard;
+use crate::nn::torch::ExportPrecision;
+use crate::store::{Generation, Generations, Name, Put, Store};
+use crate::train::{Checkpoint, History, Progress, RunOptions, TrainConfig, Trainer, write_report};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use tch::Device;
+use tempfile::TempDir;
+
+/// Name of the report in the loop's folder.
+const REPORT: &str = "report.html";
+/// Name of the run's folder there.
+const RUN: &str = "learner";
+
+/// What the learner is doing.
+#[derive(Clone, Debug)]
+pub enum Learning {
+    /// It waits for rows: so many are there, of so many that it needs.
+    Waits {
+        /// Rows in the store.
+        rows: u64,
+        /// Rows from which on the next generation may be trained.
+        needs: u64,
+    },
+    /// It trains a generation.
+    Trains {
+        /// The generation's number.
+        number: u64,
+        /// Rows of its window.
+        window: u64,
+        /// How far it is.
+        progress: Progress,
+    },
+    /// It has put a generation.
+    Published {
+        /// The generation.
+        generation: Generation,
+        /// Seconds that it trained, and waited for rows before.
+        seconds: [f64; 2],
+    },
+}
+
+/// The worker that trains.
+pub struct Learner<'a> {
+    /// The loop.
+    pub config: &'a CycleConfig,
+    /// What computes.
+    pub device: Device,
+    /// Called as it goes on.
+    pub observe: &'a mut dyn FnMut(&Learning),
+}
+
+/// What the next generation is trained on.
+struct Lesson {
+    config: TrainConfig,
+    rows: u64,
+    window: u64,
+    /// The share of the samples that are drawn from the window.
+    share: f64,
+}
+
+impl Learner<'_> {
+    /// Trains until the post is stopped, or the loop's last generation is there. A
+    /// generation that was begun is gone on with.
+    ///
+    /// # Errors
+    /// [`CycleError`]; checkpoints and generations that were written before remain.
+    pub fn run(&mut self, post: &Post) -> Result<(), CycleError> {
+        let base = self.config.training()?;
+        let mut generations = match self.config.gate {
+            Some(_) => Generations::of(Name::candidate),
+            None => Generations::default(),
+        };
+        let mut rows = Rows::default();
+        loop {
+            bear(generations.look(post.store))?;
+            let number = generations.next_number();
+            let last = generations.last().cloned();
+            if self.config.generations.is_some_and(|last| number > last) {
+                return Ok(());
+            }
+            let Some(last) = last else {
+                self.begin(post, &base)?;
+                continue;
+            };
+            self.restore(post.store, &last)?;
+            let waited = Instant::now();
+            let Some(lesson) = self.lesson(post, &base, &last, &mut rows)? else {
+                return Ok(());
+            };
+            let began = Instant::now();
+            let Some(checkpoint) = self.train(post, number, &lesson)? else {
+                return Ok(());
+            };
+            let batch = base.steps * base.batch as u64;
+            let drawn = (batch as f64 * lesson.share).round() as u64;
+            let generation = Generation {
+                number,
+                parent: Some(last.number),
+                steps: last.steps + base.steps,
+                samples: last.samples + batch,
+                drawn: last.drawn + drawn,
+                rows: lesson.rows,
+                window: lesson.window,
+                ..unfinished(number)
+            };
+            let seconds = [began.elapsed(), began.duration_since(waited)];
+            let generation = self.publish(post.store, generation, &checkpoint)?;
+            self.report()?;
+            (self.observe)(&Learning::Published {
+                generation,
+                seconds: seconds.map(|time| time.as_secs_f64()),
+            });
+        }
+    }
+
+    /// Puts the network that the loop begins with.
+    fn begin(&mut self, post: &Post, base: &TrainConfig) -> Result<(), CycleError> {
+        let run = self.folder();
+        let place = Checkpoint::place(&run, 0);
+        // One that was begun and killed goes on with the weights that it drew.
+        if !place.exists() {
+            let folder = place.parent().unwrap_or(&run).to_owned();
+            std::fs::create_dir_all(&folder).map_err(CycleError::io(&folder))?;
+            let trainer = Trainer::new(base, self.device)?;
+            trainer
+                .checkpoint()
+                .map_err(crate::train::TrainError::from)?
+                .write(&place)?;
+        }
+        let generation = self.publish(post.store, unfinished(0), &place)?;
+        (self.observe)(&Learning::Published {
+            generation,
+            seconds: [0.0; 2],
+        });
+        Ok(())
+    }
+
+    /// Fetches the checkpoint behind a generation, where the run's folder holds none that
+    /// is as far.
+    fn restore(&self, store: &Store, last: &Generation) -> Result<(), CycleError> {
+        let run = self.folder();
+        let newest = Checkpoint::read(&run).ok().map(|it| it.state.step);
+        if newest.is_some_and(|step| step >= last.steps) {
+            return Ok(());
+        }
+        let name = Name::checkpoint(last.number);
+        let bytes = store.get(&name)?.ok_or(CycleError::Missing {
+            name,
+            what: "not there, and the run's folder holds no checkpoint that is as far",
+        })?;
+        let place = Checkpoint::place(&run, last.steps);
+        let folder = place.parent().unwrap_or(&run).to_owned();
+        std::fs::create_dir_all(&folder).map_err(CycleError::io(&folder))?;
+        std::fs::write(&place, bytes).map_err(CycleError::io(&place))
+    }
+
+    /// Waits until there are rows enough. `None` if stopped before.
+    fn lesson(
+        &mut self,
+        post: &Post,
+        base: &TrainConfig,
+        last: &Generation,
+        rows: &mut Rows,
+    ) -> Result<Option<Lesson>, CycleError> {
+        let learner = &self.config.learner;
+        let beside = beside(base)?;
+        let mut told = None;
+        loop {
+            match rows.look(post.store) {
+                Err(CycleError::Store(error)) => tracing::warn!("{error}"),
+                looked => looked?,
+            }
+            let total = rows.total();
+            let (shards, window) = rows.newest(learner.window.size(total));
+            let share = window as f64 / (window as f64 + beside).max(1.0);
+            let next = (base.steps * base.batch as u64) as f64 * share;
+            let needs = (last.drawn as f64 + next) / learner.samples_per_row;
+            let needs = (needs.ceil() as u64).max(learner.least_rows).max(1);
+            if total >= needs {
+                let mut config = base.clone();
+                config.steps = last.steps + base.steps;
+                let sources = shards.iter().map(|name| SourceConfig {
+                    path: post.store.path(&name.name()),
+                    rate: 1.0,
+                });
+                config.data.shards.extend(sources);
+                return Ok(Some(Lesson {
+                    config,
+                    rows: total,
+                    window,
+                    share,
+                }));
+            }
+            if told != Some(total) {
+                told = Some(total);
+                (self.observe)(&Learning::Waits { rows: total, needs });
+            }
+            if !post.wait(self.config.poll) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Trains a generation to its last step; `None` if stopped before. The path of its
+    /// checkpoint.
+    fn train(
+        &mut self,
+        post: &Post,
+        number: u64,
+        lesson: &Lesson,
+    ) -> Result<Option<PathBuf>, CycleError> {
+        let options = RunOptions {
+            folder: self.folder(),
+            threads: post.threads,
+            time: None,
+            stop: Arc::clone(&post.stop),
+        };
+        let mut trainer = Trainer::open(&lesson.config, &options, self.device)?;
+        let window = lesson.window;
+        let observe = &mut self.observe;
+        let summary = trainer.run(&options, &mut |progress| {
+            observe(&Learning::Trains {
+                number,
+                window,
+                progress: progress.clone(),
+            });
+        })?;
+        Ok(summary.finished.then_some(summary.checkpoint))
+    }
+
+    /// Puts the network of a checkpoint, and its manifest after it.
+    fn publish(
+        &self,
+        store: &Store,
+        generation: Generation,
+        checkpoint: &Path,
+    ) -> Result<Generation, CycleError> {
+        let number = generation.number;
+        let name = generation.network();
+        let folder = TempDir::new().map_err(CycleError::io(std::env::temp_dir()))?;
+        let path = folder.path().join("network.pt");
+        let network = Checkpoint::read(checkpoint)?.into_network(false)?;
+        network.write(ExportPrecision::default(), &path)?;
+        let mut bytes = std::fs::read(&path).map_err(CycleError::io(&path))?;
+        if put_any(store, &name, &bytes)? == Put::Taken {
+            // This learner, or another, put it and was killed before it could say so.
+            let there = store.get(&name)?;
+            bytes = there.ok_or(CycleError::Missing {
+                name,
+                what: "taken, but not there",
+            })?;
+        }
+        if self.config.learner.checkpoints {
+            let bytes = std::fs::read(checkpoint).map_err(CycleError::io(checkpoint))?;
+            put_any(store, &Name::checkpoint(number), &bytes)?;
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let generation = Generation {
+            sha256: digest(&bytes),
+            time: now.unwrap_or_default().as_secs(),
+            ..generation
+        };
+        if self.config.gate.is_none() {
+            put(store, &Name::generation(number), &generation.to_json())?;
+            return Ok(generation);
+        }
+        if number == 0 {
+            // There is nobody for it to play. The candidate comes after it: it says that
+            // all is done.
+            put_any(store, &Name::generation(0), &generation.to_json())?;
+        }
+        put(store, &Name::candidate(number), &generation.to_json())?;
+        Ok(generation)
+    }
+
+    /// Writes the report of the run so far.
+    fn report(&self) -> Result<(), CycleError> {
+        let history = History::read(&self.folder())?;
+        let path = self.config.folder.join(REPORT);
+        write_report(&path, &[history], &[serde_json::Value::Null]).map_err(CycleError::io(&path))
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.config.folder.join(RUN)
+    }
+}
+
+/// The manifest of a generation of which nothing is known but its number.
+fn unfinished(number: u64) -> Generation {
+    Generation {
+        number,
+        network: Name::network(number).to_string(),
+        sha256: String::new(),
+        parent: None,
+        steps: 0,
+        samples: 0,
+        drawn: 0,
+        rows: 0,
+        window: 0,
+        time: 0,
+        gate: None,
+    }
+}
+
+/// Rows that an epoch draws from the shards that the training's configuration names
+/// itself.
+fn beside(base: &TrainConfig) -> Result<f64, CycleError> {
+    let mut rows = 0.0;
+    for source in &base.data.shards {
+        let shard = Shard::open(&source.path)?;
+        let samples: u64 = shard.blocks().iter().map(|block| block.samples).sum();
+        rows += samples as f64 * source.rate;
+    }
+    Ok(rows)
+}

@@ -1,0 +1,267 @@
+//! Searching again what was played.
+
+use super::config::{CycleConfig, GamesConfig, ReanalyserConfig};
+use super::error::CycleError;
+use super::worker::{Post, work};
+use crate::data::record::{Node, Record, SearchResult};
+use crate::data::replay::main_line;
+use crate::data::shard::Shard;
+use crate::nn::Backend;
+use crate::openings::generator;
+use crate::play::Limits;
+use crate::search::{Parameters, Search};
+use crate::selfplay::search_position;
+use crate::store::{ShardName, Store};
+use rand::Rng;
+use rand::distr::Distribution;
+use rand::distr::weighted::WeightedIndex;
+use rand::seq::IndexedRandom;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Games of one block that are searched before another is read.
+const GAMES: usize = 8;
+
+/// A worker that searches positions of games that were played before, with the newest
+/// network: by people, or by the loop's actors. The results are shards like an actor's.
+/// Games and positions are drawn at random, so that workers need not divide them up.
+pub struct Reanalyser<'a> {
+    /// The loop.
+    pub config: &'a CycleConfig,
+    /// What is searched.
+    pub reanalysers: &'a ReanalyserConfig,
+}
+
+impl Reanalyser<'_> {
+    /// Searches until the post is stopped, or the generation is there at which there is
+    /// to be no more.
+    ///
+    /// # Errors
+    /// [`CycleError`]; shards that were put before remain.
+    pub fn run(&self, post: &Post) -> Result<(), CycleError> {
+        let again = self.reanalysers;
+        let shards = again.games.iter().map(|games| Shard::open(&games.path));
+        let sources = Sources {
+            shards: shards.collect::<Result<_, _>>()?,
+            games: &again.games,
+            own: again.own,
+            store: post.store,
+        };
+        if sources.shards.is_empty() && again.own <= 0.0 {
+            return Err(CycleError::NothingToReanalyse);
+        }
+        let parameters = Parameters {
+            threads: 1,
+            noise_epsilon: 0.0,
+            ..self.config.search.parameters()?
+        };
+        let seed: u64 = rand::rng().random();
+        let ends = [self.config.generations, again.until];
+        let until = ends.into_iter().flatten().min();
+        let (sources, parameters) = (&sources, &parameters);
+        work(post, self.config, until, |backend| {
+            let mut analyst = Analyst::new(backend, parameters, again);
+            let mut waiting: Vec<Record> = Vec::new();
+            move |number, stopped: &dyn Fn() -> bool| {
+                let mut random = generator(seed, number);
+                loop {
+                    if waiting.is_empty() {
+                        waiting = sources.draw(&mut random)?;
+                    }
+                    match waiting.pop() {
+                        Some(record) => return analyst.search(&record, &mut random, stopped),
+                        // There are no shards of the loop's own yet.
+                        None if stopped() || !post.wait(1.0) => return Ok(None),
+                        None => {}
+                    }
+                }
+            }
+        })
+    }
+}
+
+/// Where games are drawn from.
+struct Sources<'a> {
+    shards: Vec<Shard>,
+    games: &'a [GamesConfig],
+    own: f64,
+    store: &'a Store,
+}
+
+impl Sources<'_> {
+    /// Some games; none if those drawn from have none.
+    fn draw(&self, random: &mut Xoshiro256PlusPlus) -> Result<Vec<Record>, CycleError> {
+        let weights = self.games.iter().map(|games| games.weight);
+        let weights = WeightedIndex::new(weights.chain([self.own]));
+        // Weights are checked; without any there is no worker.
+        let drawn = weights.map_or(0, |weights| weights.sample(random));
+        let Some(shard) = self.shards.get(drawn) else {
+            return self.draw_own(random);
+        };
+        let mut some = draw_from(shard, random)?;
+        if !self.games[drawn].results {
+            for record in &mut some {
+                record.result = None;
+            }
+        }
+        Ok(some)
+    }
+
+    fn draw_own(&self, random: &mut Xoshiro256PlusPlus) -> Result<Vec<Record>, CycleError> {
+        let names: Vec<ShardName> = self.store.shards()?;
+        let Some(name) = names.choose(random) else {
+            return Ok(Vec::new());
+        };
+        let path = self.store.path(&name.name());
+        draw_from(&open(&path)?, random)
+    }
+}
+
+fn open(path: &Path) -> Result<Shard, CycleError> {
+    Ok(Shard::open(path)?)
+}
+
+/// Some games of a random block.
+fn draw_from(shard: &Shard, random: &mut Xoshiro256PlusPlus) -> Result<Vec<Record>, CycleError> {
+    if shard.blocks().is_empty() {
+        return Ok(Vec::new());
+    }
+    let block = shard.read(random.random_range(0..shard.blocks().len()))?;
+    Ok(block.choose_multiple(random, GAMES).cloned().collect())
+}
+
+/// Searches positions of one game after the other.
+struct Analyst<'a> {
+    backend: Arc<dyn Backend>,
+    search: Search,
+    parameters: &'a Parameters,
+    share: f64,
+    limits: Limits,
+}
+
+impl<'a> Analyst<'a> {
+    fn new(
+        backend: Arc<dyn Backend>,
+        parameters: &'a Parameters,
+        again: &ReanalyserConfig,
+    ) -> Analyst<'a> {
+        Analyst {
+            search: Search::new(backend.clone(), parameters),
+            backend,
+            parameters,
+            share: again.positions,
+            limits: Limits {
+                nodes: Some(again.visits),
+                ..Limits::default()
+            },
+        }
+    }
+
+    /// The main line of a game with some of its positions searched; `None` if stopped
+    /// before.
+    fn search(
+        &mut self,
+        record: &Record,
+        random: &mut Xoshiro256PlusPlus,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<Record>, CycleError> {
+        let mut game = main_line(record)?;
+        let played: Vec<_> = game.plies().iter().filter_map(|ply| ply.played).collect();
+        game.truncate(1);
+        let parameters = Parameters {
+            seed: random.random(),
+            ..self.parameters.clone()
+        };
+        self.search.adjust(&parameters);
+        let mut searches = Vec::with_capacity(played.len());
+        for mv in played {
+            let is_drawn = self.share >= 1.0 || random.random_bool(self.share);
+            searches.push(match is_drawn {
+                true if stopped() => return Ok(None),
+                true => search_position(
+                    &game,
+                    &*self.backend,
+                    &mut self.search,
+                    &self.limits,
+                    &parameters,
+                )?,
+                false => SearchResult::UNSEARCHED,
+            });
+            game.play(mv);
+        }
+        let nodes = record.main_line();
+        let nodes = nodes.map(|&node| Node { eval: None, ..node });
+        Ok(Some(Record {
+            nodes: nodes.collect(),
+            searches,
+            ..record.clone()
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::pgn::parse_game;
+    use crate::nn::Random;
+    use shakmaty::Position;
+
+    const GAME: &[u8] = b"1. e4 e5 2. Nf3 (2. f4 exf4) 2... Nc6 3. Bb5 a6 4. Bxc6 dxc6 5. O-O 1-0";
+
+    fn reanalyse(positions: f64) -> Record {
+        let parameters = Parameters {
+            threads: 1,
+            hash: 1,
+            gumbel_moves: 8,
+            ..Parameters::default()
+        };
+        let again = ReanalyserConfig {
+            visits: 24,
+            positions,
+            ..ReanalyserConfig::default()
+        };
+        let mut analyst = Analyst::new(Arc::new(Random::new(1)), &parameters, &again);
+        let record = parse_game(GAME).unwrap();
+        let searched = analyst.search(&record, &mut generator(1, 2), &|| false);
+        searched.unwrap().unwrap()
+    }
+
+    #[test]
+    fn the_main_line_is_searched_position_by_position() {
+        let record = reanalyse(1.0);
+        assert_eq!((record.nodes.len(), record.searches.len()), (9, 9));
+        let header = super::super::config::header("x");
+        assert_eq!(header.rules.samples(&record), 9);
+        let game = main_line(&record).unwrap();
+        for (ply, search) in record.searches.iter().enumerate() {
+            let legal = game.plies()[ply].position.legal_moves().len();
+            // Gumbel's improved policy leaves no move out.
+            assert!(search.policy.len() > legal / 2, "{search:?}");
+            assert!(search.policy.is_sorted_by_key(|&(ordinal, _)| ordinal));
+        }
+    }
+
+    #[test]
+    fn some_positions_are_left_out() {
+        let record = reanalyse(0.4);
+        let searched = record.searches.iter().filter(|it| it.is_searched()).count();
+        assert!((1..9).contains(&searched), "{searched}");
+        let header = super::super::config::header("x");
+        assert_eq!(header.rules.samples(&record), searched as u64);
+    }
+
+    #[test]
+    fn a_stop_ends_a_game_early() {
+        let parameters = Parameters {
+            threads: 1,
+            hash: 1,
+            ..Parameters::default()
+        };
+        let again = ReanalyserConfig::default();
+        let mut analyst = Analyst::new(Arc::new(Random::new(1)), &parameters, &again);
+        let record = parse_game(GAME).unwrap();
+        let searched = analyst.search(&record, &mut generator(1, 2), &|| true);
+        assert!(searched.unwrap().is_none());
+    }
+}

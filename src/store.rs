@@ -1,0 +1,333 @@
+//! What the workers of a loop share: a folder, or an object store.
+//!
+//! Everything that is put has a name of its own and never changes. A name is given
+//! once: of several who put under it one succeeds, so that a name is a claim. Workers
+//! need nothing else of each other, and a worker that is killed leaves nothing
+//! half-written.
+//!
+//! | name | holds |
+//! |---|---|
+//! | `generations/000012.json` | a [`Generation`]: what is known of a network of the loop |
+//! | `candidates/000012.json` | the same before the gate has judged it |
+//! | `networks/000012.pt` | its network |
+//! | `checkpoints/000012.safetensors` | the learner's state behind it |
+//! | `games/000012/actor-5f3a9c21-000007.shard` | games that it searched, by [`ShardName`] |
+//!
+//! Lists of object stores may lag: a name that is there may be missing from them for a
+//! while. So whoever lists takes what is missing to come later, and whoever follows the
+//! [`Generations`] asks for the next number by its name.
+
+#[cfg(feature = "cloud")]
+pub(crate) mod cloud;
+#[cfg(not(feature = "cloud"))]
+#[path = "store/no_cloud.rs"]
+pub(crate) mod cloud;
+mod folder;
+mod generation;
+mod generations;
+mod name;
+
+pub use generation::{Generation, ManifestError, Outcome};
+pub use generations::Generations;
+pub use name::{Name, NameError, ShardName, WorkerName};
+
+use cloud::Cloud;
+use folder::Folder;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// It refused, or is out of reach.
+    #[error("cannot {action} {} in the store: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system or the store said.
+        source: io::Error,
+    },
+    /// A manifest is not one.
+    #[error("{}: {source}", path.display())]
+    Manifest {
+        /// The manifest.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: ManifestError,
+    },
+}
+
+/// What became of bytes that were put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// They lie there now.
+    New,
+    /// The same bytes lay there already, as where an answer was lost and the request
+    /// repeated.
+    Repeated,
+    /// Others lie there, and stay.
+    Taken,
+}
+
+/// Files in a folder or a subfolder, and its own subfolders.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Listing {
+    pub files: Vec<String>,
+    pub folders: Vec<String>,
+}
+
+/// A store.
+///
+/// ```
+/// use tessera::store::{Name, Put, Store};
+///
+/// let folder = tempfile::tempdir()?;
+/// let store = Store::open(folder.path())?;
+/// let name = Name::network(12);
+/// assert_eq!(store.put(&name, b"one")?, Put::New);
+/// assert_eq!(store.put(&name, b"two")?, Put::Taken);
+/// assert_eq!(store.get(&name)?.unwrap(), b"one");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Store {
+    place: PathBuf,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Folder(Folder),
+    Cloud(Cloud),
+}
+
+impl Store {
+    /// Opens a folder, which need not be there yet, or a bucket's part such as
+    /// `s3://bucket/loop`, `gs://…` or `az://…`. Credentials and endpoints come from the
+    /// variables that the tools of those stores use (`AWS_…`, `GOOGLE_…`, `AZURE_…`).
+    ///
+    /// # Errors
+    /// [`StoreError`] if the address cannot be used.
+    pub fn open(place: &Path) -> Result<Store, StoreError> {
+        let kind = match address(place) {
+            None => Ok(Kind::Folder(Folder::new(place))),
+            Some(address) => Cloud::open(address).map(Kind::Cloud),
+        };
+        Ok(Store {
+            kind: kind.map_err(|source| StoreError::Io {
+                action: "open",
+                path: place.to_owned(),
+                source,
+            })?,
+            place: place.to_owned(),
+        })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn place(&self) -> &Path {
+        &self.place
+    }
+
+    /// Puts bytes under a name unless something lies there: whole or not at all, and
+    /// of several who try at once one succeeds.
+    ///
+    /// # Errors
+    /// [`StoreError`]; whether the bytes lie there is then unknown, and trying again is
+    /// safe.
+    pub fn put(&self, name: &Name, bytes: &[u8]) -> Result<Put, StoreError> {
+        let put = match &self.kind {
+            Kind::Folder(folder) => folder.put(name, bytes),
+            Kind::Cloud(cloud) => cloud.put(name, bytes),
+        };
+        match put.map_err(self.refused("put", name.as_str()))? {
+            true => Ok(Put::New),
+            false => match self.get(name)? {
+                Some(there) if there == bytes => Ok(Put::Repeated),
+                _ => Ok(Put::Taken),
+            },
+        }
+    }
+
+    /// What lies under a name; `None` where nothing does.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be asked.
+    pub fn get(&self, name: &Name) -> Result<Option<Vec<u8>>, StoreError> {
+        let got = match &self.kind {
+            Kind::Folder(folder) => folder.get(name),
+            Kind::Cloud(cloud) => cloud.get(name),
+        };
+        got.map_err(self.refused("get", name.as_str()))
+    }
+
+    /// The names directly below a folder such as `generations`, in order. What is no
+    /// [`Name`] is left out, and a list may lag.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be asked.
+    pub fn list(&self, folder: &str) -> Result<Vec<Name>, StoreError> {
+        let listing = self.listing(folder)?;
+        let names = listing.files.iter();
+        let names = names.filter_map(|file| format!("{folder}/{file}").parse().ok());
+        let mut names: Vec<Name> = names.collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// The shards of games that the store holds, in order: by generation, worker and
+    /// serial number. A list may lag.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be asked.
+    pub fn shards(&self) -> Result<Vec<ShardName>, StoreError> {
+        let mut shards = Vec::new();
+        for generation in self.listing(ShardName::FOLDER)?.folders {
+            let names = self.list(&format!("{}/{generation}", ShardName::FOLDER))?;
+            shards.extend(names.iter().filter_map(ShardName::of));
+        }
+        shards.sort();
+        Ok(shards)
+    }
+
+    /// Where something lies, as [`Shard::open`](crate::data::shard::Shard::open) takes
+    /// it: a path or an address.
+    #[must_use]
+    pub fn path(&self, name: &Name) -> PathBuf {
+        match &self.kind {
+            Kind::Folder(_) => self.place.join(name.as_str()),
+            Kind::Cloud(_) => {
+                let place = self.place.to_string_lossy();
+                format!("{}/{name}", place.trim_end_matches('/')).into()
+            }
+        }
+    }
+
+    /// Removes what killed workers left half-written. Nobody may be putting anything
+    /// meanwhile. Object stores keep no such thing.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the folder cannot be read or changed.
+    pub fn sweep(&self) -> Result<(), StoreError> {
+        match &self.kind {
+            Kind::Folder(folder) => folder.sweep().map_err(self.refused("sweep", "")),
+            Kind::Cloud(_) => Ok(()),
+        }
+    }
+
+    fn listing(&self, folder: &str) -> Result<Listing, StoreError> {
+        let listing = match &self.kind {
+            Kind::Folder(store) => store.list(folder),
+            Kind::Cloud(cloud) => cloud.list(folder),
+        };
+        let mut listing = listing.map_err(self.refused("list", folder))?;
+        listing.folders.sort();
+        Ok(listing)
+    }
+
+    fn refused(&self, action: &'static str, name: &str) -> impl FnOnce(io::Error) -> StoreError {
+        let path = self.place.join(name);
+        move |source| StoreError::Io {
+            action,
+            path,
+            source,
+        }
+    }
+}
+
+/// Whether `location` is the address of an object, such as `s3://bucket/key`,
+/// and not the path of a file.
+#[must_use]
+pub fn is_address(location: &Path) -> bool {
+    address(location).is_some()
+}
+
+/// The address that `location` is, if it is one: with a scheme, but not that of
+/// Windows' drives.
+pub(crate) fn address(location: &Path) -> Option<&str> {
+    let location = location.to_str()?;
+    let (scheme, _) = location.split_once("://")?;
+    let is_scheme = scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_scheme.then_some(location)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+
+    #[test]
+    fn addresses_are_told_from_paths() {
+        for path in [
+            "a.shard",
+            "/data/a.shard",
+            "C:\\a.shard",
+            "a:b",
+            "c://x",
+            "./a://b",
+        ] {
+            assert!(!is_address(Path::new(path)), "{path}");
+        }
+        for url in ["s3://bucket/a.shard", "https://host/a.shard"] {
+            assert!(is_address(Path::new(url)), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_given_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("new/store")).unwrap();
+        let name = Name::network(3);
+        assert_eq!(store.get(&name).unwrap(), None);
+        assert_eq!(store.list("networks").unwrap(), []);
+        let start = Barrier::new(8);
+        let outcomes: Vec<Put> = std::thread::scope(|scope| {
+            let put = |worker: u8| {
+                let (store, name, start) = (&store, &name, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    store.put(name, &[worker; 1000]).unwrap()
+                })
+            };
+            let workers: Vec<_> = (0..8).map(put).collect();
+            workers.into_iter().map(|it| it.join().unwrap()).collect()
+        });
+        let winners = outcomes.iter().filter(|&&put| put == Put::New).count();
+        let losers = outcomes.iter().filter(|&&put| put == Put::Taken).count();
+        assert_eq!((winners, losers), (1, 7));
+        let there = store.get(&name).unwrap().unwrap();
+        assert!(there.iter().all(|&byte| byte == there[0]));
+        assert_eq!(store.put(&name, &there).unwrap(), Put::Repeated);
+        assert_eq!(store.list("networks").unwrap(), [name]);
+        let files = std::fs::read_dir(store.place().join("networks")).unwrap();
+        assert_eq!(files.count(), 1, "nothing half-written is left");
+    }
+
+    #[test]
+    fn shards_are_listed_in_order_and_strangers_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let worker: WorkerName = "actor".parse().unwrap();
+        let shard = |generation, serial| ShardName {
+            generation,
+            worker: worker.clone(),
+            serial,
+        };
+        let names = [shard(1, 0), shard(1, 2), shard(2, 1), shard(1_000_000, 0)];
+        for name in names.iter().rev() {
+            store.put(&name.name(), b"x").unwrap();
+        }
+        let games = folder.path().join("games");
+        for stranger in [".unfinished-x", "notes.txt", "actor-1.shard"] {
+            std::fs::write(games.join("000001").join(stranger), "").unwrap();
+        }
+        std::fs::create_dir(games.join("1")).unwrap();
+        std::fs::write(games.join("1/actor-000000.shard"), "").unwrap();
+        assert_eq!(store.shards().unwrap(), names);
+        store.sweep().unwrap();
+        assert!(!games.join("000001/.unfinished-x").exists());
+        assert!(games.join("000001/notes.txt").exists());
+    }
+}

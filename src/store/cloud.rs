@@ -1,0 +1,115 @@
+//! A store in the cloud: Amazon's S3 and whatever speaks its protocol, Google's and
+//! Microsoft's.
+//!
+//! Requests that fail are repeated with growing pauses by the object_store crate.
+
+use super::{Listing, Name};
+use object_store::path::Path as Key;
+use object_store::{
+    Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, parse_url_opts,
+};
+use std::io;
+use std::sync::{Arc, LazyLock};
+use tokio::runtime::{Builder, Runtime};
+use url::Url;
+
+/// What the names of variables begin with that object stores are set up by.
+const VARIABLES: [&str; 3] = ["AWS_", "GOOGLE_", "AZURE_"];
+
+/// Where requests run.
+static RUNTIME: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
+    // Of the two that rustls has, ring is the one that is quick to build. A
+    // program that has chosen before keeps its choice.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("object-store")
+        .enable_all()
+        .build()
+});
+
+/// The threads that requests run on.
+pub(crate) fn runtime() -> io::Result<&'static Runtime> {
+    RUNTIME
+        .as_ref()
+        .map_err(|error| io::Error::new(error.kind(), error.to_string()))
+}
+
+/// The store that an address is of, and the key that it names there.
+///
+/// Credentials, region and endpoint are taken from the environment variables that the
+/// tools of these stores use (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL and so on).
+pub(crate) fn connect(address: &str) -> io::Result<(Arc<dyn ObjectStore>, Key)> {
+    // Clients of the web need what it sets up.
+    runtime()?;
+    let url = Url::parse(address).map_err(io::Error::other)?;
+    let is_ours = |name: &str| VARIABLES.iter().any(|prefix| name.starts_with(prefix));
+    let variables: Vec<(String, String)> =
+        std::env::vars().filter(|(name, _)| is_ours(name)).collect();
+    let is_plain = |text: &str| text.starts_with("http://");
+    let plain = is_plain(url.as_str())
+        || variables
+            .iter()
+            .any(|(name, value)| name.contains("ENDPOINT") && is_plain(value));
+    // Whoever writes http:// means it.
+    let plain = plain.then(|| ("allow_http".to_owned(), "true".to_owned()));
+    let options = variables.into_iter().chain(plain);
+    let (store, key) = parse_url_opts(&url, options).map_err(io::Error::other)?;
+    Ok((Arc::from(store), key))
+}
+
+/// Part of a bucket.
+#[derive(Debug)]
+pub(super) struct Cloud {
+    store: Arc<dyn ObjectStore>,
+    prefix: Key,
+}
+
+impl Cloud {
+    pub fn open(address: &str) -> io::Result<Cloud> {
+        let (store, prefix) = connect(address)?;
+        Ok(Cloud { store, prefix })
+    }
+
+    pub fn put(&self, name: &Name, bytes: &[u8]) -> io::Result<bool> {
+        let key = self.key(name.as_str());
+        let payload = PutPayload::from(bytes.to_vec());
+        let options = PutOptions::from(PutMode::Create);
+        let put = self.store.put_opts(&key, payload, options);
+        match runtime()?.block_on(put) {
+            Ok(_) => Ok(true),
+            Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(false),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+
+    pub fn get(&self, name: &Name) -> io::Result<Option<Vec<u8>>> {
+        let key = self.key(name.as_str());
+        let get = async { self.store.get(&key).await?.bytes().await };
+        match runtime()?.block_on(get) {
+            Ok(bytes) => Ok(Some(bytes.into())),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+
+    pub fn list(&self, folder: &str) -> io::Result<Listing> {
+        let key = self.key(folder);
+        let list = self.store.list_with_delimiter(Some(&key));
+        let found = runtime()?.block_on(list).map_err(io::Error::other)?;
+        let last = |key: &Key| key.filename().map(str::to_owned);
+        Ok(Listing {
+            files: found
+                .objects
+                .iter()
+                .filter_map(|object| last(&object.location))
+                .collect(),
+            folders: found.common_prefixes.iter().filter_map(last).collect(),
+        })
+    }
+
+    fn key(&self, name: &str) -> Key {
+        let parts = name.split('/').map(Into::into);
+        self.prefix.parts().chain(parts).collect()
+    }
+}

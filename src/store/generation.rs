@@ -1,0 +1,219 @@
+//! The manifest of a generation.
+
+use super::Name;
+use serde::{Deserialize, Serialize};
+
+/// Most bytes of a manifest.
+const LARGEST: usize = 1 << 16;
+/// Hexadecimal digits of a SHA-256.
+const DIGITS: usize = 64;
+
+/// A network of the loop and how it came about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Generation {
+    /// Its number, from 0: the network that the loop began with.
+    pub number: u64,
+    /// The network's name in the store.
+    pub network: String,
+    /// SHA-256 of the network's file, in hexadecimal digits.
+    pub sha256: String,
+    /// The generation that it was trained on from.
+    pub parent: Option<u64>,
+    /// Steps of training since the loop began.
+    pub steps: u64,
+    /// Samples that these steps saw.
+    pub samples: u64,
+    /// Of these, samples of the loop's own shards.
+    pub drawn: u64,
+    /// Rows in all shards when the training of this generation began.
+    pub rows: u64,
+    /// Of these, rows in the window that it was trained on.
+    pub window: u64,
+    /// When it was finished, in seconds since 1970.
+    pub time: u64,
+    /// What the gate found; `None` without a gate, or before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Outcome>,
+}
+
+/// The outcome of a match at the gate, for the new network.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outcome {
+    /// Whether it takes the place of the network before.
+    pub is_accepted: bool,
+    /// The generation that it played.
+    pub opponent: u64,
+    /// Games won.
+    pub wins: u64,
+    /// Games drawn.
+    pub draws: u64,
+    /// Games lost.
+    pub losses: u64,
+    /// The logarithm of the likelihood ratio of the SPRT.
+    pub llr: f64,
+}
+
+impl Outcome {
+    /// The difference in Elo that the score stands for, between −800 and 800.
+    #[must_use]
+    pub fn elo(&self) -> f64 {
+        let games = (self.wins + self.draws + self.losses) as f64;
+        let score = (self.wins as f64 + self.draws as f64 / 2.0) / games.max(1.0);
+        (-400.0 * (1.0 / score - 1.0).log10()).clamp(-800.0, 800.0)
+    }
+}
+
+/// Why bytes are no manifest.
+#[derive(Debug, thiserror::Error)]
+pub enum ManifestError {
+    /// They are not of its form.
+    #[error("this is no manifest of a generation: {0}")]
+    Form(#[from] serde_json::Error),
+    /// Something that it says cannot be.
+    #[error("a manifest that cannot be: {0}")]
+    Content(String),
+}
+
+impl Generation {
+    /// Reads and checks the manifest of this number.
+    ///
+    /// # Errors
+    /// [`ManifestError`], naming what is wrong.
+    pub fn parse(bytes: &[u8], number: u64) -> Result<Generation, ManifestError> {
+        let wrong = |what: String| Err(ManifestError::Content(what));
+        if bytes.len() > LARGEST {
+            return wrong(format!("it has {} bytes", bytes.len()));
+        }
+        let read: Generation = serde_json::from_slice(bytes)?;
+        if read.number != number {
+            return wrong(format!("it is of generation {}", read.number));
+        }
+        if let Err(error) = read.network.parse::<Name>() {
+            return wrong(error.to_string());
+        }
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if read.sha256.len() != DIGITS || !read.sha256.bytes().all(is_digit) {
+            return wrong("its sha256 has not 64 hexadecimal digits".to_owned());
+        }
+        if read.parent.is_some_and(|parent| parent >= number) {
+            return wrong("its parent is not before it".to_owned());
+        }
+        if read.drawn > read.samples || read.window > read.rows {
+            return wrong("a part is larger than the whole".to_owned());
+        }
+        let is_finite = |outcome: Outcome| outcome.llr.is_finite();
+        if !read.gate.is_none_or(is_finite) {
+            return wrong("its likelihood ratio is no number".to_owned());
+        }
+        Ok(read)
+    }
+
+    /// The manifest's text.
+    #[must_use]
+    pub fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec_pretty(self).expect("plain data")
+    }
+
+    /// The network's name in the store.
+    ///
+    /// # Panics
+    /// If it is none, as no manifest that was read has it.
+    #[must_use]
+    pub fn network(&self) -> Name {
+        self.network.parse().expect("checked when it was read")
+    }
+
+    /// Whether workers search with it: no gate has turned it away.
+    #[must_use]
+    pub fn is_accepted(&self) -> bool {
+        self.gate.is_none_or(|outcome| outcome.is_accepted)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    pub fn generation(number: u64) -> Generation {
+        Generation {
+            number,
+            network: Name::network(number).to_string(),
+            sha256: "0".repeat(DIGITS),
+            parent: number.checked_sub(1),
+            steps: 10 * number,
+            samples: 640 * number,
+            drawn: 600 * number,
+            rows: 100 * number,
+            window: 90 * number,
+            time: 1_700_000_000,
+            gate: None,
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let good = generation(3);
+        assert_eq!(Generation::parse(&good.to_json(), 3).unwrap(), good);
+        let refused = |change: &dyn Fn(&mut Generation)| {
+            let mut bad = good.clone();
+            change(&mut bad);
+            Generation::parse(&bad.to_json(), 3)
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(refused(&|it| it.number = 4).contains("generation 4"));
+        assert!(refused(&|it| it.network = "../x.pt".to_owned()).contains("../x.pt"));
+        assert!(refused(&|it| it.sha256 = "zz".to_owned()).contains("sha256"));
+        assert!(refused(&|it| it.parent = Some(3)).contains("parent"));
+        assert!(refused(&|it| it.drawn = it.samples + 1).contains("whole"));
+        assert!(Generation::parse(b"{}", 0).is_err());
+        assert!(Generation::parse(&[b' '; LARGEST + 1], 0).is_err());
+    }
+
+    #[test]
+    fn scores_are_elo() {
+        let outcome = |wins, draws, losses| Outcome {
+            is_accepted: true,
+            opponent: 0,
+            wins,
+            draws,
+            losses,
+            llr: 0.0,
+        };
+        assert_eq!(outcome(5, 10, 5).elo(), 0.0);
+        assert!((outcome(3, 0, 1).elo() - 190.8).abs() < 0.1);
+        assert_eq!(outcome(4, 0, 0).elo(), 800.0);
+        assert_eq!(outcome(0, 0, 4).elo(), -800.0);
+    }
+
+    proptest! {
+        #[test]
+        fn manifests_come_back(number in 1u64.., llr in -9.0f64..9.0, accepted: bool) {
+            let mut written = generation(1);
+            written.number = number;
+            written.parent = Some(number - 1);
+            written.gate = Some(Outcome {
+                is_accepted: accepted, opponent: 0, wins: 1, draws: 2, losses: 3, llr,
+            });
+            let read = Generation::parse(&written.to_json(), number).unwrap();
+            prop_assert_eq!(read.is_accepted(), accepted);
+            prop_assert_eq!(read, written);
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_panic(
+            bytes: Vec<u8>,
+            place in 0usize..400,
+            byte: u8,
+        ) {
+            let _ = Generation::parse(&bytes, 0);
+            let mut damaged = generation(1).to_json();
+            let place = place % damaged.len();
+            damaged[place] = byte;
+            let _ = Generation::parse(&damaged, 1);
+        }
+    }
+}

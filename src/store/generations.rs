@@ -1,0 +1,199 @@
+//! Following the generations of a store.
+
+use super::{Generation, Name, Store, StoreError};
+
+/// The generations of a store as far as they are known, and those that come.
+///
+/// The first look lists them. After that each next one is asked for by its name, since
+/// lists may lag and names do not.
+#[derive(Debug)]
+pub struct Generations {
+    /// The manifest's name of a number.
+    name: fn(u64) -> Name,
+    last: Option<Generation>,
+    accepted: Option<Generation>,
+}
+
+impl Default for Generations {
+    fn default() -> Generations {
+        Generations::of(Name::generation)
+    }
+}
+
+impl Generations {
+    /// Those whose manifests have these names, such as the candidates.
+    #[must_use]
+    pub fn of(name: fn(u64) -> Name) -> Generations {
+        Generations {
+            name,
+            last: None,
+            accepted: None,
+        }
+    }
+
+    /// Looks for generations beyond the last one known. Whether there are any.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be asked, or holds a manifest that is none.
+    pub fn look(&mut self, store: &Store) -> Result<bool, StoreError> {
+        let known = self.last.as_ref().map(|last| last.number);
+        if known.is_none() {
+            self.find(store)?;
+        }
+        while let Some(next) = self.read(store, self.next_number())? {
+            self.take(next);
+        }
+        Ok(self.last.as_ref().map(|last| last.number) != known)
+    }
+
+    /// The newest generation.
+    #[must_use]
+    pub fn last(&self) -> Option<&Generation> {
+        self.last.as_ref()
+    }
+
+    /// The newest one that no gate has turned away.
+    #[must_use]
+    pub fn accepted(&self) -> Option<&Generation> {
+        self.accepted.as_ref()
+    }
+
+    /// The number of the generation that comes next.
+    #[must_use]
+    pub fn next_number(&self) -> u64 {
+        self.last.as_ref().map_or(0, |last| last.number + 1)
+    }
+
+    /// The newest listed, and the newest accepted up to there.
+    fn find(&mut self, store: &Store) -> Result<(), StoreError> {
+        let name = (self.name)(0);
+        let (folder, _) = name.as_str().split_once('/').unwrap_or_default();
+        let names = store.list(folder)?;
+        let numbers = names.iter().filter_map(|name| {
+            let number = name.number()?;
+            ((self.name)(number) == *name).then_some(number)
+        });
+        let newest = numbers.max();
+        let Some(newest) = newest else {
+            return Ok(());
+        };
+        for number in (0..=newest).rev() {
+            let Some(generation) = self.read(store, number)? else {
+                continue;
+            };
+            let is_accepted = generation.is_accepted();
+            if is_accepted {
+                self.accepted = Some(generation.clone());
+            }
+            self.last.get_or_insert(generation);
+            if is_accepted {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, store: &Store, number: u64) -> Result<Option<Generation>, StoreError> {
+        store.manifest(&(self.name)(number), number)
+    }
+
+    fn take(&mut self, generation: Generation) {
+        if generation.is_accepted() {
+            self.accepted = Some(generation.clone());
+        }
+        self.last = Some(generation);
+    }
+}
+
+impl Store {
+    /// All generations, in order.
+    ///
+    /// # Errors
+    /// As [`Generations::look`].
+    pub fn generations(&self) -> Result<Vec<Generation>, StoreError> {
+        let mut found = Vec::new();
+        self.add_generations(&mut found)?;
+        Ok(found)
+    }
+
+    /// Adds those that are missing from all generations.
+    ///
+    /// # Errors
+    /// As [`Generations::look`].
+    pub fn add_generations(&self, found: &mut Vec<Generation>) -> Result<(), StoreError> {
+        loop {
+            let number = found.len() as u64;
+            let Some(generation) = self.manifest(&Name::generation(number), number)? else {
+                return Ok(());
+            };
+            found.push(generation);
+        }
+    }
+
+    /// The manifest under a name, of the generation of this number.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be asked, or it is no manifest.
+    pub fn manifest(&self, name: &Name, number: u64) -> Result<Option<Generation>, StoreError> {
+        let Some(bytes) = self.get(name)? else {
+            return Ok(None);
+        };
+        let read = Generation::parse(&bytes, number);
+        read.map(Some).map_err(|source| StoreError::Manifest {
+            path: self.path(name),
+            source,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::generation::tests::generation;
+    use super::super::{Outcome, Put};
+    use super::*;
+
+    fn put(store: &Store, number: u64, is_accepted: bool) {
+        let mut generation = generation(number);
+        generation.gate = (!is_accepted).then_some(Outcome {
+            is_accepted,
+            opponent: 0,
+            wins: 0,
+            draws: 0,
+            losses: 4,
+            llr: -3.0,
+        });
+        let name = Name::generation(number);
+        assert_eq!(store.put(&name, &generation.to_json()).unwrap(), Put::New);
+    }
+
+    #[test]
+    fn the_newest_accepted_is_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let mut followed = Generations::default();
+        let numbers = |followed: &Generations| {
+            let number = |it: Option<&Generation>| it.map(|it| it.number);
+            (number(followed.last()), number(followed.accepted()))
+        };
+        assert!(!followed.look(&store).unwrap());
+        assert_eq!(
+            (numbers(&followed), followed.next_number()),
+            ((None, None), 0)
+        );
+        put(&store, 0, true);
+        assert!(followed.look(&store).unwrap());
+        assert!(!followed.look(&store).unwrap());
+        put(&store, 1, true);
+        put(&store, 2, false);
+        assert!(followed.look(&store).unwrap());
+        assert_eq!(numbers(&followed), (Some(2), Some(1)));
+        // One that looks for the first time finds the same.
+        let mut late = Generations::default();
+        assert!(late.look(&store).unwrap());
+        assert_eq!(numbers(&late), (Some(2), Some(1)));
+        assert_eq!(store.generations().unwrap().len(), 3);
+        std::fs::write(folder.path().join("generations/000003.json"), "{").unwrap();
+        let error = followed.look(&store).unwrap_err().to_string();
+        assert!(error.contains("000003.json"), "{error}");
+    }
+}

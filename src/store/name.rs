@@ -1,0 +1,245 @@
+//! Names in a store.
+//!
+//! Names come from lists of folders and buckets that others can write to. So they are
+//! checked: a name leads to no other place, and has one spelling.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Most bytes of a name.
+const LONGEST: usize = 200;
+/// Most bytes of a worker's name.
+const LONGEST_WORKER: usize = 80;
+
+/// The name of something in a store: parts of ASCII letters, digits, `-`, `_` and `.`,
+/// none of which begins with `.`, between slashes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(String);
+
+/// Why a text is no name in a store.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no name in a store: its parts are of letters, digits, `-`, `_` and `.`, and do not \
+     begin with `.`"
+)]
+pub struct NameError(String);
+
+impl Name {
+    /// The manifest of a generation.
+    #[must_use]
+    pub fn generation(number: u64) -> Name {
+        Name(format!("generations/{number:06}.json"))
+    }
+
+    /// The manifest of a generation that the gate has not judged yet.
+    #[must_use]
+    pub fn candidate(number: u64) -> Name {
+        Name(format!("candidates/{number:06}.json"))
+    }
+
+    /// The network of a generation.
+    #[must_use]
+    pub fn network(number: u64) -> Name {
+        Name(format!("networks/{number:06}.pt"))
+    }
+
+    /// The learner's checkpoint after a generation.
+    #[must_use]
+    pub fn checkpoint(number: u64) -> Name {
+        Name(format!("checkpoints/{number:06}.safetensors"))
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The number of the generation whose manifest has this name, if it is one's.
+    #[must_use]
+    pub fn number(&self) -> Option<u64> {
+        let (_, file) = self.0.split_once('/')?;
+        let number = file.strip_suffix(".json")?.parse().ok()?;
+        let is_ours = [Name::generation(number), Name::candidate(number)].contains(self);
+        is_ours.then_some(number)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl FromStr for Name {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Name, NameError> {
+        let is_name = text.len() <= LONGEST && text.split('/').all(is_part);
+        match is_name {
+            true => Ok(Name(text.to_owned())),
+            false => Err(NameError(text.chars().take(LONGEST).collect())),
+        }
+    }
+}
+
+fn is_part(part: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    !part.is_empty() && !part.starts_with('.') && part.bytes().all(is_allowed)
+}
+
+/// The name of a worker: one part of a [`Name`].
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkerName(String);
+
+impl WorkerName {
+    /// The same with a mark that tells this run of the worker from others of its name,
+    /// so that no two ever put a shard under one name.
+    #[must_use]
+    pub fn marked(&self, mark: u32) -> WorkerName {
+        WorkerName(format!("{}-{mark:08x}", self.0))
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for WorkerName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl FromStr for WorkerName {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<WorkerName, NameError> {
+        match is_part(text) && text.len() <= LONGEST_WORKER {
+            true => Ok(WorkerName(text.to_owned())),
+            false => Err(NameError(text.chars().take(LONGEST_WORKER).collect())),
+        }
+    }
+}
+
+/// The name of a shard of games: the generation whose network searched them, who wrote
+/// it, and its number among that worker's.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ShardName {
+    /// The generation.
+    pub generation: u64,
+    /// The worker.
+    pub worker: WorkerName,
+    /// The shard's number, from 0.
+    pub serial: u64,
+}
+
+impl ShardName {
+    /// The folder of all shards.
+    pub const FOLDER: &str = "games";
+
+    /// The name in the store.
+    #[must_use]
+    pub fn name(&self) -> Name {
+        let ShardName {
+            generation,
+            worker,
+            serial,
+        } = self;
+        Name(format!(
+            "{}/{generation:06}/{worker}-{serial:06}.shard",
+            ShardName::FOLDER
+        ))
+    }
+
+    /// The shard that a name is of, if it is one's.
+    #[must_use]
+    pub fn of(name: &Name) -> Option<ShardName> {
+        let mut parts = name.as_str().split('/').skip(1);
+        let (generation, file) = (parts.next()?, parts.next()?);
+        let (worker, serial) = file.strip_suffix(".shard")?.rsplit_once('-')?;
+        let shard = ShardName {
+            generation: generation.parse().ok()?,
+            worker: worker.parse().ok()?,
+            serial: serial.parse().ok()?,
+        };
+        // There is one spelling.
+        (shard.name() == *name).then_some(shard)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn names_lead_nowhere_else() {
+        for text in [
+            "",
+            "/",
+            "a//b",
+            "/etc/passwd",
+            "../a",
+            "games/../../a",
+            "games/.unfinished",
+            "a b",
+            "a\\b",
+            "ä",
+            "a/",
+        ] {
+            assert!(text.parse::<Name>().is_err(), "{text}");
+        }
+        assert!("games/000001/a-000000.shard".parse::<Name>().is_ok());
+        assert!("a".repeat(LONGEST + 1).parse::<Name>().is_err());
+    }
+
+    #[test]
+    fn a_shard_has_one_spelling() {
+        for text in [
+            "games/1/a-000000.shard",
+            "games/000001/a-0.shard",
+            "games/0000001/a-000000.shard",
+            "games/+00001/a-000000.shard",
+            "other/000001/a-000000.shard",
+            "games/000001/a-000000.shard/b",
+            "games/000001/-000000.shard",
+            "games/000001/000000.shard",
+        ] {
+            let name: Name = text.parse().unwrap();
+            assert_eq!(ShardName::of(&name), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn shards_are_named_and_known_again(
+            generation: u64,
+            worker in "[a-zA-Z0-9][a-zA-Z0-9_.-]{0,20}",
+            mark: u32,
+            serial: u64,
+        ) {
+            let worker = worker.parse::<WorkerName>().unwrap().marked(mark);
+            let shard = ShardName { generation, worker, serial };
+            let name = shard.name();
+            prop_assert_eq!(ShardName::of(&name), Some(shard));
+            prop_assert_eq!(name.as_str().parse::<Name>().unwrap(), name);
+            let manifest = Name::generation(generation);
+            prop_assert_eq!(manifest.number(), Some(generation));
+            prop_assert_eq!(Name::network(generation).number(), None);
+        }
+
+        #[test]
+        fn any_text_is_read_without_panic(text: String, place in "[a-z/.0-9-]{0,60}") {
+            for text in [text, place] {
+                if let Ok(name) = text.parse::<Name>() {
+                    prop_assert!(!name.as_str().split('/').any(|part| part == ".."), "{}", name);
+                    let _ = (ShardName::of(&name), name.number());
+                }
+                let _ = text.parse::<WorkerName>();
+            }
+        }
+    }
+}

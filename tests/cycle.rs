@@ -1,0 +1,413 @@
+//! The loop over the real binary: generation by generation, and killed at random
+//! instants.
+
+#[cfg(feature = "cloud")]
+mod bucket;
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tessera::data::shard::Shard;
+use tessera::store::{Generation, Name, ShardName, Store};
+
+/// Longest that a loop of these tests may take on a machine that is busy.
+const LONGEST: Duration = Duration::from_secs(240);
+
+fn train(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .stdout(Stdio::null());
+    command
+}
+
+/// A loop of a tiny network: a few games of a few plies a generation.
+fn config(generations: u64, more: &str) -> String {
+    format!(
+        r#"
+store = "store"
+folder = "loop"
+generations = {generations}
+poll = 0.1
+shard_rows = 24
+[search]
+gumbel = 4
+concurrency = 4
+cache = 0
+precision = "f32"
+device = "cpu"
+[learner]
+samples_per_row = 2.0
+[learner.window]
+start = 20.0
+[training]
+name = "tiny"
+steps = 4
+batch = 16
+log_every = 1
+validate_every = 100
+validation_samples = 16
+checkpoint_every = 2
+[training.model]
+layers = 1
+width = 16
+heads = 2
+feed_forward = 16
+position = {{ kind = "absolute" }}
+[training.data]
+group = 1000
+spread = 1
+validation = 0.0
+[training.schedule]
+warmup = 1
+shape = {{ kind = "stable", decay = 0.0 }}
+{more}
+"#
+    )
+}
+
+const ACTORS: &str = "[actors]\nvisits = 6\nmax_plies = 14\nrandom_plies = 4\n";
+
+fn workplace(text: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("loop.toml"), text).unwrap();
+    folder
+}
+
+/// Runs a loop to its end; what it says as JSON.
+fn finish(folder: &Path) -> Value {
+    let mut command = train(
+        folder,
+        &["loop", "loop.toml", "--processors", "2", "--json"],
+    );
+    let output = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}\n{}", logs(folder));
+    let said = String::from_utf8(output.stdout).unwrap();
+    serde_json::from_str(said.lines().last().unwrap()).unwrap()
+}
+
+fn logs(folder: &Path) -> String {
+    let mut text = String::new();
+    let Ok(entries) = std::fs::read_dir(folder.join("loop/logs")) else {
+        return text;
+    };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        let log = std::fs::read_to_string(&path).unwrap_or_default();
+        text.push_str(&format!("{}:\n{log}", path.display()));
+    }
+    text
+}
+
+/// Checks that everything in the store is whole and fits together: shards are read to
+/// their last game, manifests name networks that are there, and sums add up.
+fn check(folder: &Path, generations: u64, samples_per_row: f64) -> (Vec<Generation>, u64) {
+    let store = Store::open(&folder.join("store")).unwrap();
+    let manifests = store.generations().unwrap();
+    assert_eq!(manifests.len() as u64, generations + 1);
+    let mut rows = 0;
+    let (mut serials, mut games) = (BTreeSet::new(), BTreeSet::new());
+    for name in store.shards().unwrap() {
+        let shard = Shard::open(&store.path(&name.name())).unwrap();
+        for block in 0..shard.blocks().len() {
+            let records = shard.read(block).unwrap();
+            let samples = records.iter().map(|it| shard.header().rules.samples(it));
+            assert_eq!(samples.sum::<u64>(), shard.blocks()[block].samples);
+            rows += shard.blocks()[block].samples;
+            if name.worker.as_str().starts_with("actor") {
+                assert!(
+                    records.iter().all(|it| games.insert(it.hash())),
+                    "a game twice"
+                );
+            }
+        }
+        let ShardName { worker, serial, .. } = name;
+        assert!(serials.insert((worker, serial)), "a serial number twice");
+    }
+    for (number, manifest) in (0..).zip(&manifests) {
+        let network = store.get(&manifest.network()).unwrap().unwrap();
+        let digest = <sha2::Sha256 as sha2::Digest>::digest(&network);
+        let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(digits, manifest.sha256);
+        assert_eq!(manifest.parent, u64::checked_sub(number, 1));
+        assert_eq!(
+            (manifest.steps, manifest.samples),
+            (4 * number, 64 * number)
+        );
+        assert!(manifest.rows <= rows);
+        assert!(manifest.drawn as f64 <= samples_per_row * manifest.rows as f64 + 1.0);
+        let checkpoint = store.get(&Name::checkpoint(number)).unwrap();
+        assert!(checkpoint.is_some());
+    }
+    (manifests, rows)
+}
+
+/// Steps in the order in which the learner's metrics tell of them.
+fn steps(folder: &Path) -> Vec<u64> {
+    let text = std::fs::read_to_string(folder.join("loop/learner/metrics.jsonl")).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let lines = lines.filter(|line: &Value| line["split"] == "train");
+    lines.map(|line| line["step"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn two_generations_of_self_play() {
+    let folder = workplace(&config(2, ACTORS));
+    let said = finish(folder.path());
+    assert_eq!(
+        (&said["finished"], &said["generation"]),
+        (&true.into(), &2.into())
+    );
+    let (manifests, rows) = check(folder.path(), 2, 2.0);
+    assert_eq!(said["rows"], rows);
+    assert!(manifests[2].window < manifests[2].rows, "{manifests:?}");
+    assert_eq!(steps(folder.path()), (1..=8).collect::<Vec<_>>());
+    let report = std::fs::read_to_string(folder.path().join("loop/report.html")).unwrap();
+    assert!(report.contains("tiny"));
+    // Actors took up the first trained network.
+    let store = Store::open(&folder.path().join("store")).unwrap();
+    let shards = store.shards().unwrap();
+    assert!(shards.iter().any(|name| name.generation == 0));
+    // A finished loop has nothing left to do.
+    let again = finish(folder.path());
+    assert_eq!(again["rows"], said["rows"]);
+    // One more generation goes on from there.
+    std::fs::write(folder.path().join("loop.toml"), config(3, ACTORS)).unwrap();
+    finish(folder.path());
+    check(folder.path(), 3, 2.0);
+    assert_eq!(steps(folder.path()), (1..=12).collect::<Vec<_>>());
+}
+
+/// A shard of games of people.
+fn people(folder: &Path) {
+    let games: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/games");
+    let games = games.join("tcec-standard.pgn");
+    let games = games.to_str().unwrap();
+    let arguments = ["pack", games, "-o", "people.shard", "--played"];
+    assert!(train(folder, &arguments).status().unwrap().success());
+}
+
+#[test]
+fn people_s_games_are_searched_again_and_a_gate_judges() {
+    let more = r#"
+[reanalysers]
+visits = 6
+positions = 0.2
+games = [{ path = "people.shard" }]
+[gate]
+games = 4
+visits = 4
+max_plies = 20
+"#;
+    let folder = workplace(&config(1, more));
+    people(folder.path());
+    finish(folder.path());
+    let (manifests, _) = check(folder.path(), 1, 2.0);
+    let outcome = manifests[1].gate.unwrap();
+    assert_eq!(outcome.wins + outcome.draws + outcome.losses, 4);
+    assert!(manifests[0].gate.is_none());
+    let store = Store::open(&folder.path().join("store")).unwrap();
+    let shards = store.shards().unwrap();
+    assert!(!shards.is_empty());
+    for name in shards {
+        assert!(name.worker.as_str().starts_with("reanalyser0-"), "{name:?}");
+        let shard = Shard::open(&store.path(&name.name())).unwrap();
+        for record in shard.read(0).unwrap() {
+            assert_eq!(record.result, None);
+            let searched = record.searches.iter().filter(|it| it.is_searched());
+            let searched = searched.count();
+            assert!(searched > 0 && searched < record.nodes.len());
+        }
+    }
+}
+
+/// A number drawn from the clock: kills are to hit other instants every time.
+fn drawn(below: u64) -> u64 {
+    let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    u64::from(time.unwrap().subsec_nanos()) / 1000 % below
+}
+
+fn wait(child: &mut Child) {
+    let begun = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        assert!(begun.elapsed() < LONGEST, "it does not end");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_loop_that_is_killed_again_and_again_loses_nothing() {
+    let folder = workplace(&config(3, ACTORS));
+    for _ in 0..6 {
+        let mut running = train(folder.path(), &["loop", "loop.toml", "--processors", "2"])
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(300 + drawn(8000)));
+        // Its workers find their standard input closed.
+        running.kill().unwrap();
+        running.wait().unwrap();
+    }
+    finish(folder.path());
+    check(folder.path(), 3, 2.0);
+    let told = steps(folder.path());
+    assert_eq!(told, (1..=12).collect::<Vec<_>>(), "each step once");
+}
+
+#[test]
+fn workers_are_killed_and_the_store_stays_whole() {
+    let folder = workplace(&config(2, ACTORS));
+    let worker = |kind: &str| {
+        let arguments = [kind, "--config", "loop.toml", "--threads", "1"];
+        train(folder.path(), &arguments).spawn().unwrap()
+    };
+    let store = Store::open(&folder.path().join("store")).unwrap();
+    let begun = Instant::now();
+    let (mut actor, mut learner) = (worker("actor"), worker("learner"));
+    // They are let live longer and longer, so that slow machines come to an end too.
+    let mut longest = 1000;
+    while store.generations().unwrap().len() < 3 {
+        assert!(begun.elapsed() < LONGEST, "it does not end");
+        std::thread::sleep(Duration::from_millis(200 + drawn(longest)));
+        longest += 1000;
+        let (kind, victim) = match drawn(2) {
+            0 => ("actor", &mut actor),
+            _ => ("learner", &mut learner),
+        };
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+        *victim = worker(kind);
+    }
+    for child in [&mut actor, &mut learner] {
+        wait(child);
+        assert!(child.wait().unwrap().success());
+    }
+    check(folder.path(), 2, 2.0);
+    assert_eq!(steps(folder.path()), (1..=8).collect::<Vec<_>>());
+}
+
+#[cfg(feature = "cloud")]
+#[test]
+fn a_bucket_that_refuses_loses_answers_and_lags_will_do() {
+    use bucket::{Bucket, Faults, NAME};
+    let faults = Faults {
+        refuses: 7,
+        loses: 5,
+        lag: Duration::from_millis(700),
+    };
+    let bucket = Bucket::start(faults);
+    let folder = workplace(&config(2, ACTORS).replace(
+        "store = \"store\"",
+        &format!("store = \"s3://{NAME}/some/loop\""),
+    ));
+    let mut command = train(folder.path(), &["loop", "loop.toml", "--processors", "2"]);
+    let output = bucket.show(&mut command).stderr(Stdio::piped()).output();
+    let output = output.unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}\n{}", logs(folder.path()));
+    bucket.copy_to("some/loop/", &folder.path().join("store"));
+    check(folder.path(), 2, 2.0);
+    let (requests, overwritten) = bucket.counts();
+    assert!(requests > 50, "{requests}");
+    assert_eq!(overwritten, 0, "nothing is put without a condition");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_an_actor_with_what_it_finished() {
+    let folder = workplace(&config(1, &ACTORS.replace("visits = 6", "visits = 4")));
+    // A shard that is never full.
+    let text = config(1, ACTORS).replace("shard_rows = 24", "shard_rows = 1000000");
+    std::fs::write(folder.path().join("loop.toml"), text).unwrap();
+    let arguments = ["learner", "--config", "loop.toml", "--threads", "1"];
+    let mut learner = train(folder.path(), &arguments).spawn().unwrap();
+    let arguments = ["actor", "--config", "loop.toml", "--threads", "1"];
+    let mut actor = train(folder.path(), &arguments)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let store = Store::open(&folder.path().join("store")).unwrap();
+    let begun = Instant::now();
+    while store.generations().unwrap().is_empty() {
+        assert!(begun.elapsed() < LONGEST);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let mut said = BufReader::new(actor.stderr.take().unwrap()).lines();
+    assert!(said.any(|line| line.unwrap().contains("games at once")));
+    // It has more to say.
+    std::thread::spawn(move || said.for_each(drop));
+    std::thread::sleep(Duration::from_secs(8));
+    let interrupt = |child: &Child| {
+        let id = child.id().to_string();
+        let status = Command::new("kill").args(["-TERM", &id]).status();
+        assert!(status.unwrap().success());
+    };
+    interrupt(&actor);
+    wait(&mut actor);
+    assert_eq!(actor.wait().unwrap().code(), Some(0));
+    let shards = store.shards().unwrap();
+    assert_eq!(shards.len(), 1, "what was finished is there");
+    // It has rows enough for the learner now.
+    interrupt(&learner);
+    wait(&mut learner);
+    assert_eq!(learner.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn mistakes_get_one_line() {
+    let folder = workplace(&config(1, ACTORS));
+    let told = |arguments: &[&str], named: &str| {
+        let mut command = train(folder.path(), arguments);
+        let output = command.stderr(Stdio::piped()).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success(), "{arguments:?}");
+        let lines = errors.lines().filter(|line| line.starts_with("error: "));
+        assert!(lines.count() == 1 && errors.contains(named), "{errors}");
+    };
+    told(&["loop", "none.toml"], "none.toml");
+    told(&["gate", "--config", "loop.toml"], "[gate]");
+    told(&["reanalyser", "--config", "loop.toml"], "[reanalysers]");
+    told(&["actor", "--config", "loop.toml", "ftp://host/x"], "ftp");
+    told(
+        &["actor", "--config", "loop.toml", "--name", "../x"],
+        "../x",
+    );
+    let mut text = std::fs::File::create(folder.path().join("bad.toml")).unwrap();
+    write!(text, "{}", config(1, "[actors]\nvisits = 0\n")).unwrap();
+    told(&["loop", "bad.toml"], "actors.visits");
+    let other = config(1, ACTORS).replace("batch = 16", "batch = 0");
+    std::fs::write(folder.path().join("bad.toml"), other).unwrap();
+    told(&["loop", "bad.toml"], "batch");
+    // A network that is not what its manifest says is not played with.
+    let wrong = Generation {
+        number: 0,
+        network: Name::network(0).to_string(),
+        sha256: "0".repeat(64),
+        parent: None,
+        steps: 0,
+        samples: 0,
+        drawn: 0,
+        rows: 0,
+        window: 0,
+        time: 0,
+        gate: None,
+    };
+    let store = Store::open(&folder.path().join("store")).unwrap();
+    store.put(&Name::generation(0), &wrong.to_json()).unwrap();
+    told(
+        &["actor", "--config", "loop.toml"],
+        "000000.pt is not there",
+    );
+    store.put(&Name::network(0), b"x").unwrap();
+    told(&["actor", "--config", "loop.toml"], "not the file");
+}

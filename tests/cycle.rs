@@ -10,6 +10,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use tessera::chess::Ratings;
 use tessera::data::shard::Shard;
 use tessera::store::{Generation, Name, ShardName, Store};
 
@@ -130,6 +131,8 @@ fn check(folder: &Path, generations: u64, samples_per_row: f64) -> (Vec<Generati
                     records.iter().all(|it| games.insert(it.hash())),
                     "a game twice"
                 );
+                let mut ratings = records.iter().map(|it| it.ratings);
+                assert!(ratings.all(|it| it == Ratings::default()));
             }
         }
         let ShardName { worker, serial, .. } = name;

@@ -3,6 +3,8 @@
 use super::config::{ActorConfig, CycleConfig};
 use super::error::CycleError;
 use super::worker::{Post, work};
+use crate::chess::Ratings;
+use crate::nn::Backend;
 use crate::selfplay::GamePlayer;
 use rand::Rng;
 
@@ -26,10 +28,18 @@ impl Actor<'_> {
             .plan(&self.config.search, rand::rng().random())?;
         let plan = &plan;
         work(post, self.config, self.config.generations, |backend| {
+            let reads_ratings = backend.properties().reads_ratings;
             let mut player = GamePlayer::new(plan, backend);
             move |number, stopped: &dyn Fn() -> bool| {
                 let played = player.play(number, stopped, &|_| {})?;
-                Ok(played.map(|played| played.to_record()))
+                Ok(played.map(|played| {
+                    let mut record = played.to_record();
+                    if !reads_ratings {
+                        // Nobody played as one of that rating.
+                        record.ratings = Ratings::default();
+                    }
+                    record
+                }))
             }
         })
     }

@@ -236,8 +236,14 @@ mod tests {
         let game = main_line(&record).unwrap();
         for (ply, search) in record.searches.iter().enumerate() {
             let legal = game.plies()[ply].position.legal_moves().len();
-            // Gumbel's improved policy leaves no move out.
-            assert!(search.policy.len() > legal / 2, "{search:?}");
+            let sum: u32 = search
+                .policy
+                .iter()
+                .map(|&(_, share)| u32::from(share))
+                .sum();
+            assert!(sum.abs_diff(65_535) < 50, "{search:?}");
+            let mut ordinals = search.policy.iter().map(|&(ordinal, _)| ordinal);
+            assert!(ordinals.all(|ordinal| usize::from(ordinal) < legal));
             assert!(search.policy.is_sorted_by_key(|&(ordinal, _)| ordinal));
         }
     }

@@ -187,6 +187,7 @@ mod tests {
             "games/.unfinished",
             "a b",
             "a\\b",
+            "games/+00001/a-000000.shard",
             "ä",
             "a/",
         ] {
@@ -202,7 +203,6 @@ mod tests {
             "games/1/a-000000.shard",
             "games/000001/a-0.shard",
             "games/0000001/a-000000.shard",
-            "games/+00001/a-000000.shard",
             "other/000001/a-000000.shard",
             "games/000001/a-000000.shard/b",
             "games/000001/-000000.shard",

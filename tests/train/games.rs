@@ -112,7 +112,11 @@ fn a_gpt_is_told_the_rules_from_some_step_on() {
     let needs_head = fail(&mut run(folder, "told", &told[2..]));
     assert!(needs_head.contains("network.model.board"), "{needs_head}");
     succeed(&mut run(folder, "told", &told));
-    let (before, after) = (metrics(folder, "plain"), metrics(folder, "told"));
+    let trained = |run: &str| -> Vec<Value> {
+        let lines = metrics(folder, run).into_iter();
+        lines.filter(|line| line["split"] == "train").collect()
+    };
+    let (before, after) = (trained("plain"), trained("told"));
     let [plain, first, last] = [before.last(), after.first(), after.last()].map(Option::unwrap);
     let of = |line: &Value, term: &str| line[term].as_f64().unwrap();
     // It goes on where the other ended, and knows nothing of the board yet.

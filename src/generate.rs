@@ -12,7 +12,9 @@ use crate::encode::{GameEnd, MoveEncoder, Unencodable, Vocabulary};
 use crate::network::gpt::{Conditions, Decoder, Next};
 use crate::network::{Gpt, Network, Weights};
 use crate::nn::torch::ComputeType;
+use crate::scoped_threads::side_by_side;
 use course::Course;
+use parking_lot::Mutex;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use shakmaty::{Color, Position};
 use tch::{Device, Kind};
@@ -72,6 +74,15 @@ impl Written {
     }
 }
 
+/// How many games are written at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SideBySide {
+    /// By each thread.
+    pub games: usize,
+    /// Threads; at least one.
+    pub threads: usize,
+}
+
 /// Writes games.
 #[derive(Debug)]
 pub struct Generator {
@@ -98,6 +109,17 @@ impl Generator {
         &self.encoder
     }
 
+    /// The same generator for another thread: its weights are these.
+    fn replica(&self) -> Generator {
+        let (kind, device) = (self.weights.kind(), self.weights.tensors()[0].device());
+        let gpt = Gpt::new(self.gpt.model(), device).expect("the same sizes");
+        Generator {
+            weights: self.weights.frozen(ComputeType::from(kind), device),
+            encoder: self.encoder.clone(),
+            gpt: Box::new(gpt),
+        }
+    }
+
     /// Goes on with all games side by side until each has ended; in the order of the
     /// prompts.
     ///
@@ -109,35 +131,61 @@ impl Generator {
         sampling: &Sampling,
     ) -> Result<Vec<Written>, Unencodable> {
         let mut all: Vec<Option<Written>> = prompts.iter().map(|_| None).collect();
-        let width = prompts.len();
+        let rows = SideBySide {
+            games: prompts.len(),
+            threads: 1,
+        };
         let prompts = prompts.into_iter().map(Ok::<Prompt, Unencodable>);
-        self.write_each(prompts, width, sampling, |number, game| {
+        self.write_each(prompts, rows, sampling, |number, game| {
             all[number] = Some(game);
             Ok(())
         })?;
         Ok(all.into_iter().flatten().collect())
     }
 
-    /// Goes on with the games of these prompts, at most so many side by side, and hands on
+    /// Goes on with the games of these prompts, some of them side by side, and hands on
     /// each with the number of its prompt as soon as it has ended. Another then begins in
     /// its place.
     ///
     /// # Errors
     /// What the prompts or `hand_on` say, and [`Unencodable`] if the network cannot be told
-    /// how a game begins. It then stops.
-    pub fn write_each<E: From<Unencodable>>(
+    /// how a game begins. No more games begin then.
+    pub fn write_each<E: From<Unencodable> + Send>(
         &self,
-        prompts: impl Iterator<Item = Result<Prompt, E>>,
-        side_by_side: usize,
+        prompts: impl Iterator<Item = Result<Prompt, E>> + Send,
+        rows: SideBySide,
         sampling: &Sampling,
-        hand_on: impl FnMut(usize, Written) -> Result<(), E>,
+        hand_on: impl FnMut(usize, Written) -> Result<(), E> + Send,
     ) -> Result<(), E> {
-        let _guard = tch::no_grad_guard();
-        let mut queue = Queue {
-            prompts: prompts.enumerate(),
-            hand_on,
+        let queue = Queue {
+            prompts: Mutex::new(Some(prompts.enumerate())),
+            hand_on: Mutex::new(hand_on),
         };
-        let mut rows = queue.begin(side_by_side, &self.encoder)?;
+        if rows.threads <= 1 {
+            return self.work(&queue, rows.games, sampling);
+        }
+        // One thread of libtorch's each: a step is too small to be shared.
+        let replicas: Vec<Generator> = (0..rows.threads).map(|_| self.replica()).collect();
+        let workers = replicas.into_iter().map(|generator| {
+            let queue = &queue;
+            move || {
+                tch::set_num_threads(1);
+                let done = generator.work(queue, rows.games, sampling);
+                done.inspect_err(|_| queue.close())
+            }
+        });
+        side_by_side(workers).map(drop)
+    }
+
+    /// Writes games of the queue, so many side by side, until it is empty.
+    fn work<P, H, E>(&self, queue: &Queue<P, H>, games: usize, sampling: &Sampling) -> Result<(), E>
+    where
+        P: Iterator<Item = (usize, Result<Prompt, E>)>,
+        H: FnMut(usize, Written) -> Result<(), E>,
+        E: From<Unencodable>,
+    {
+        let _guard = tch::no_grad_guard();
+        let mut rows = queue.begin(games, &self.encoder)?;
         if rows.is_empty() {
             return Ok(());
         }
@@ -191,10 +239,18 @@ impl Generator {
     }
 }
 
-/// Games that wait, and where those go that have ended.
+/// Games that wait, and where those go that have ended; threads share both.
 struct Queue<P, H> {
-    prompts: P,
-    hand_on: H,
+    /// `None` once it is closed.
+    prompts: Mutex<Option<P>>,
+    hand_on: Mutex<H>,
+}
+
+impl<P, H> Queue<P, H> {
+    /// No more games begin.
+    fn close(&self) {
+        *self.prompts.lock() = None;
+    }
 }
 
 impl<P, H, E> Queue<P, H>
@@ -204,10 +260,11 @@ where
     E: From<Unencodable>,
 {
     /// The next games, at most so many; those that are over as they begin are handed on.
-    fn begin(&mut self, most: usize, encoder: &MoveEncoder) -> Result<Vec<Option<Course>>, E> {
+    fn begin(&self, most: usize, encoder: &MoveEncoder) -> Result<Vec<Option<Course>>, E> {
         let mut begun = Vec::new();
         while begun.len() < most {
-            let Some((number, prompt)) = self.prompts.next() else {
+            let next = self.prompts.lock().as_mut().and_then(P::next);
+            let Some((number, prompt)) = next else {
                 break;
             };
             begun.push(Some(Course::begin(number, prompt?, encoder)?));
@@ -218,11 +275,11 @@ where
     }
 
     /// Hands on the games that have ended, and leaves their rows free.
-    fn take_ended(&mut self, rows: &mut [Option<Course>]) -> Result<(), E> {
+    fn take_ended(&self, rows: &mut [Option<Course>]) -> Result<(), E> {
         for row in rows {
             if let Some(course) = row.take_if(|course| course.end.is_some()) {
                 let number = course.number;
-                (self.hand_on)(number, course.written())?;
+                (self.hand_on.lock())(number, course.written())?;
             }
         }
         Ok(())

@@ -393,17 +393,8 @@ fn mistakes_get_one_line() {
     told(&["loop", "bad.toml"], "batch");
     // A network that is not what its manifest says is not played with.
     let wrong = Generation {
-        number: 0,
-        network: Name::network(0).to_string(),
         sha256: "0".repeat(64),
-        parent: None,
-        steps: 0,
-        samples: 0,
-        drawn: 0,
-        rows: 0,
-        window: 0,
-        time: 0,
-        gate: None,
+        ..Generation::unfinished(0)
     };
     let store = Store::open(&folder.path().join("store")).unwrap();
     store.put(&Name::generation(0), &wrong.to_json()).unwrap();

@@ -1,28 +1,15 @@
 //! The configuration of a loop, a TOML file.
 
-use super::sprt::Sprt;
-use super::window::WindowConfig;
-use crate::chess::Ratings;
-use crate::data::label::TargetRules;
-use crate::data::{Curve, shard};
-use crate::nn::{Devices, Precision};
-use crate::openings::{BookOptions, Openings, OpeningsError};
-use crate::search::Parameters;
-use crate::selfplay::{CheapSearches, SelfPlay};
-use crate::tablebase::Tablebase;
-use crate::train::{ConfigError, TrainConfig};
-use crate::uci;
-use serde::Deserialize;
-use shakmaty::Color;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+mod check;
+mod plan;
 
-/// Memory of a game's search tree, in MiB: room for tens of thousands of visits.
-const HASH: usize = 16;
-/// Share of noise in the root's policy without Gumbel selection, as in AlphaZero.
-const NOISE: f32 = 0.25;
-/// Steps that a generation's training adds to those before.
-const STEPS: &str = "steps";
+pub(super) use plan::{header, openings};
+
+use super::window::WindowConfig;
+use crate::nn::Precision;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Why a loop's configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -312,13 +299,13 @@ pub struct GateConfig {
     pub games: u64,
     /// Visits of the root for each move.
     pub visits: u64,
-    /// Hypotheses and error rates of the test.
+    /// The difference in Elo of the test's null hypothesis.
     pub elo0: f64,
-    /// See [`Sprt`].
+    /// That of the other hypothesis.
     pub elo1: f64,
-    /// See [`Sprt`].
+    /// How often the null hypothesis may be turned down where it is true.
     pub alpha: f64,
-    /// See [`Sprt`].
+    /// How often it may be accepted where the other is true.
     pub beta: f64,
     /// Books of openings; each opening is played twice, with colours changed.
     pub openings: Vec<BookConfig>,
@@ -342,238 +329,6 @@ impl Default for GateConfig {
             random_plies: None,
             max_plies: 450,
         }
-    }
-}
-
-impl CycleConfig {
-    /// Reads and checks a configuration. Relative paths are relative to the folder that
-    /// the program runs in.
-    ///
-    /// # Errors
-    /// [`CycleConfigError`], naming the file, the line or the key.
-    pub fn read(path: &Path) -> Result<CycleConfig, CycleConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|source| CycleConfigError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
-        let config: CycleConfig =
-            toml::from_str(&text).map_err(|source| CycleConfigError::Syntax {
-                path: path.to_owned(),
-                source: Box::new(source),
-            })?;
-        config.check()?;
-        Ok(config)
-    }
-
-    fn check(&self) -> Result<(), CycleConfigError> {
-        const SHARE: &str = "at least 0 and at most 1";
-        const POSITIVE: &str = "above 0";
-        let is_share = |value: f64| (0.0..=1.0).contains(&value);
-        let is_positive = |value: f64| value.is_finite() && value > 0.0;
-        let window = &self.learner.window;
-        let mut rules = vec![
-            ("poll", is_positive(self.poll), POSITIVE),
-            ("shard_rows", self.shard_rows > 0, POSITIVE),
-            (
-                "search.noise",
-                self.search.noise.is_none_or(|it| is_share(it.into())),
-                SHARE,
-            ),
-            (
-                "learner.samples_per_row",
-                is_positive(self.learner.samples_per_row),
-                POSITIVE,
-            ),
-            ("learner.window.start", is_positive(window.start), POSITIVE),
-            ("learner.window.per_row", is_share(window.per_row), SHARE),
-            (
-                "learner.window.exponent",
-                is_share(window.exponent) && window.exponent > 0.0,
-                "above 0 and at most 1",
-            ),
-        ];
-        if let Some(actors) = &self.actors {
-            let two = "at least 2";
-            rules.push(("actors.visits", actors.visits >= 2, two));
-            if let Some(cheap) = actors.cheap {
-                rules.push(("actors.cheap.share", is_share(cheap.share), SHARE));
-                rules.push(("actors.cheap.visits", cheap.visits >= 2, two));
-            }
-            let temperature = actors.temperature;
-            let is_temperature = temperature.is_finite() && temperature >= 0.0;
-            rules.push(("actors.temperature", is_temperature, "at least 0"));
-            let is_hopeless = |q: f32| (-1.0..0.0).contains(&q);
-            let resigns = actors.resign.is_none_or(is_hopeless);
-            rules.push(("actors.resign", resigns, "at least -1 and below 0"));
-            rules.push(("actors.played_on", is_share(actors.played_on), SHARE));
-        }
-        if let Some(again) = &self.reanalysers {
-            let weights = || again.games.iter().map(|games| games.weight);
-            let are_weights = weights().all(is_positive) && again.own >= 0.0;
-            rules.push(("reanalysers.visits", again.visits >= 2, "at least 2"));
-            let positions = is_share(again.positions) && again.positions > 0.0;
-            rules.push(("reanalysers.positions", positions, "above 0 and at most 1"));
-            rules.push(("reanalysers.games.weight", are_weights, POSITIVE));
-        }
-        if let Some(gate) = &self.gate {
-            let is_rate = |rate: f64| rate > 0.0 && rate < 0.5;
-            rules.push(("gate.games", gate.games >= 2, "at least 2"));
-            rules.push(("gate.visits", gate.visits >= 2, "at least 2"));
-            rules.push(("gate.elo1", gate.elo1 > gate.elo0, "above `elo0`"));
-            let rates = is_rate(gate.alpha) && is_rate(gate.beta);
-            rules.push(("gate.alpha", rates, "above 0 and below 0.5, as `gate.beta`"));
-        }
-        let device: Result<Devices, _> = self.search.device.parse();
-        rules.push(("search.device", device.is_ok(), "auto, cpu, cuda or cuda:1"));
-        match rules.into_iter().find(|&(_, holds, _)| !holds) {
-            Some((key, _, expected)) => Err(CycleConfigError::Range { key, expected }),
-            None => self.search.parameters().map(|_| ()),
-        }
-    }
-
-    /// The configuration of the run, of which `steps` are those of a generation.
-    ///
-    /// # Errors
-    /// [`ConfigError`], naming the key.
-    pub fn training(&self) -> Result<TrainConfig, ConfigError> {
-        let mut table = self.training.clone();
-        let name = || toml::Value::String("loop".to_owned());
-        table.entry("name").or_insert_with(name);
-        table.entry(STEPS).or_insert(toml::Value::Integer(1000));
-        let empty = || toml::Value::Table(toml::Table::new());
-        table.entry("data").or_insert_with(empty);
-        TrainConfig::from_table(table, &[])
-    }
-
-    /// Threads of a worker, by its share of the processors.
-    #[must_use]
-    pub fn threads(&self, cores: Share, processors: usize) -> usize {
-        let kinds = [
-            self.actors.as_ref().map(|it| it.cores),
-            self.reanalysers.as_ref().map(|it| it.cores),
-            Some(self.learner.cores),
-            self.gate.as_ref().map(|it| it.cores),
-        ];
-        let all: f64 = kinds
-            .iter()
-            .flatten()
-            .map(|cores| cores.share.max(0.0))
-            .sum();
-        let own = cores.share.max(0.0) / all.max(f64::MIN_POSITIVE) * processors as f64;
-        ((own / cores.processes.max(1) as f64).round() as usize).max(1)
-    }
-}
-
-impl SearchConfig {
-    /// What steers the search of games at once.
-    pub(super) fn parameters(&self) -> Result<Parameters, CycleConfigError> {
-        let mut settings = uci::Settings::default();
-        settings.player.options.search.hash = HASH;
-        for (name, value) in &self.options {
-            let value = match value {
-                toml::Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            let set = settings.set(name, &value);
-            set.map_err(|error| CycleConfigError::Option(error.to_string()))?;
-        }
-        let noise = match self.gumbel {
-            0 => NOISE,
-            _ => 0.0,
-        };
-        Ok(Parameters {
-            gumbel_moves: self.gumbel,
-            noise_epsilon: self.noise.unwrap_or(noise),
-            ..settings.player.options.search
-        })
-    }
-
-    pub(super) fn ratings(&self) -> Ratings {
-        uci::Settings::default().player.ratings(Color::White)
-    }
-
-    pub(super) fn devices(&self) -> Devices {
-        self.device.parse().unwrap_or_default()
-    }
-}
-
-impl ActorConfig {
-    /// How games are played, many at once.
-    pub(super) fn plan(
-        &self,
-        search: &SearchConfig,
-        seed: u64,
-    ) -> Result<SelfPlay, super::CycleError> {
-        let tablebase = Tablebase::new(&self.tablebase);
-        if let Some(problem) = tablebase.inventory().problems.first() {
-            return Err(CycleConfigError::Tablebase(problem.to_string()).into());
-        }
-        Ok(SelfPlay {
-            concurrency: 1,
-            parameters: search.parameters()?,
-            visits: self.visits,
-            cheap: self.cheap.map(|cheap| CheapSearches {
-                share: cheap.share,
-                visits: cheap.visits,
-            }),
-            temperature: self.temperature,
-            temperature_plies: self.temperature_plies,
-            resign: self.resign,
-            played_on: self.played_on,
-            ratings: search.ratings(),
-            openings: openings(&self.openings, self.random_plies, seed)?,
-            max_plies: self.max_plies,
-            tablebase,
-            cache: 0,
-            seed,
-        })
-    }
-}
-
-/// Books with random plies after them.
-pub(super) fn openings(
-    books: &[BookConfig],
-    random_plies: Option<u32>,
-    seed: u64,
-) -> Result<Openings, OpeningsError> {
-    /// Random plies that make games differ where no book does.
-    const BOOKLESS: u32 = 8;
-    let plies = random_plies.unwrap_or(if books.is_empty() { BOOKLESS } else { 0 });
-    let books: Vec<BookOptions> = books
-        .iter()
-        .map(|book| BookOptions {
-            path: book.path.clone(),
-            share: book.share,
-            cut: book.cut,
-        })
-        .collect();
-    Openings::open(&books, plies, seed)
-}
-
-impl GateConfig {
-    /// The test.
-    #[must_use]
-    pub fn sprt(&self) -> Sprt {
-        Sprt {
-            elo0: self.elo0,
-            elo1: self.elo1,
-            alpha: self.alpha,
-            beta: self.beta,
-        }
-    }
-}
-
-/// What the loop's shards say of their games: searches are all the targets.
-pub(super) fn header(source: &str) -> shard::Header {
-    shard::Header {
-        sources: vec![source.to_owned()],
-        rules: TargetRules {
-            evals: None,
-            played: false,
-            noise: false,
-            curve: Curve::Lc0,
-            alternatives: None,
-        },
     }
 }
 

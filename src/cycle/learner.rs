@@ -112,7 +112,7 @@ impl Learner<'_> {
                 drawn: last.drawn + drawn,
                 rows: lesson.rows,
                 window: lesson.window,
-                ..unfinished(number)
+                ..Generation::unfinished(number)
             };
             let seconds = [began.elapsed(), began.duration_since(waited)];
             let generation = self.publish(post.store, generation, &checkpoint)?;
@@ -138,7 +138,7 @@ impl Learner<'_> {
                 .map_err(crate::train::TrainError::from)?
                 .write(&place)?;
         }
-        let generation = self.publish(post.store, unfinished(0), &place)?;
+        let generation = self.publish(post.store, Generation::unfinished(0), &place)?;
         (self.observe)(&Learning::Published {
             generation,
             seconds: [0.0; 2],
@@ -293,23 +293,6 @@ impl Learner<'_> {
 
     fn folder(&self) -> PathBuf {
         self.config.folder.join(RUN)
-    }
-}
-
-/// The manifest of a generation of which nothing is known but its number.
-fn unfinished(number: u64) -> Generation {
-    Generation {
-        number,
-        network: Name::network(number).to_string(),
-        sha256: String::new(),
-        parent: None,
-        steps: 0,
-        samples: 0,
-        drawn: 0,
-        rows: 0,
-        window: 0,
-        time: 0,
-        gate: None,
     }
 }
 

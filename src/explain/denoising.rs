@@ -15,8 +15,14 @@ use shakmaty::{Board, Color, EnPassantMode, Position, Square};
 use tch::{Device, Kind, Tensor};
 
 const BODY: &str = include_str!("denoising/page.html");
-const STYLE: &str = include_str!("denoising/style.css");
-const SCRIPT: &str = include_str!("denoising/script.js");
+const STYLE: &str = concat!(
+    include_str!("board.css"),
+    include_str!("denoising/style.css")
+);
+const SCRIPT: &str = concat!(
+    include_str!("board.js"),
+    include_str!("denoising/script.js")
+);
 
 /// How a network imagines the future of one position.
 #[derive(Clone, Debug, Serialize)]

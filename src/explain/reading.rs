@@ -15,11 +15,8 @@ use shakmaty::{Color, EnPassantMode, Position};
 use tch::{Kind, Tensor};
 
 const BODY: &str = include_str!("reading/page.html");
-const STYLE: &str = concat!(
-    include_str!("denoising/style.css"),
-    include_str!("reading/style.css")
-);
-const SCRIPT: &str = include_str!("reading/script.js");
+const STYLE: &str = concat!(include_str!("board.css"), include_str!("reading/style.css"));
+const SCRIPT: &str = concat!(include_str!("board.js"), include_str!("reading/script.js"));
 
 /// Likeliest tokens that are listed, and those of each layer.
 const LISTED: usize = 40;

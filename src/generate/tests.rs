@@ -129,35 +129,45 @@ fn games_that_begin_in_the_place_of_others_are_the_same() {
         })
         .collect();
     let text = |written: &Written| format!("{:?} {:?}", written.game.position(), written.end);
-    let write = |side_by_side: usize| {
+    let write = |games: usize, threads: usize| {
         let mut texts = vec![String::new(); all.len()];
         let prompts = all.iter().cloned().map(Ok::<Prompt, Unencodable>);
         generator
-            .write_each(prompts, side_by_side, &sampling, |number, written| {
-                assert!(texts[number].is_empty(), "{number} twice");
-                texts[number] = text(&written);
-                Ok(())
-            })
+            .write_each(
+                prompts,
+                SideBySide { games, threads },
+                &sampling,
+                |number, written| {
+                    assert!(texts[number].is_empty(), "{number} twice");
+                    texts[number] = text(&written);
+                    Ok(())
+                },
+            )
             .unwrap();
         texts
     };
-    let alone = write(1);
+    let alone = write(1, 1);
     assert!(alone.iter().all(|text| !text.is_empty()));
-    assert_eq!(write(4), alone);
-    assert_eq!(write(30), alone);
-    assert_eq!(write(64), alone);
+    assert_eq!(write(4, 1), alone);
+    assert_eq!(write(30, 1), alone);
+    assert_eq!(write(64, 1), alone);
+    assert_eq!(write(4, 3), alone);
 }
 
 #[test]
 fn whoever_takes_the_games_can_stop() {
     let generator = generator(40);
-    let prompts = prompts(30, "").into_iter().map(anyhow::Ok);
-    let mut taken = 0;
-    let result = generator.write_each(prompts, 4, &Sampling::default(), |_, _| {
-        taken += 1;
-        anyhow::ensure!(taken < 3, "enough");
-        Ok(())
-    });
-    assert_eq!(result.unwrap_err().to_string(), "enough");
-    assert_eq!(taken, 3);
+    for threads in [1, 2] {
+        let rows = SideBySide { games: 4, threads };
+        let prompts = prompts(200, "").into_iter().map(anyhow::Ok);
+        let mut taken = 0;
+        let result = generator.write_each(prompts, rows, &Sampling::default(), |_, _| {
+            taken += 1;
+            anyhow::ensure!(taken < 3, "enough");
+            Ok(())
+        });
+        assert_eq!(result.unwrap_err().to_string(), "enough");
+        // Another thread may be about to hand on one, and stops as well.
+        assert!((3..=2 + threads).contains(&taken), "{taken}");
+    }
 }

@@ -77,6 +77,24 @@ pub enum ManifestError {
 }
 
 impl Generation {
+    /// That of a generation of which nothing is known but its number.
+    #[must_use]
+    pub fn unfinished(number: u64) -> Generation {
+        Generation {
+            number,
+            network: Name::network(number).to_string(),
+            sha256: String::new(),
+            parent: None,
+            steps: 0,
+            samples: 0,
+            drawn: 0,
+            rows: 0,
+            window: 0,
+            time: 0,
+            gate: None,
+        }
+    }
+
     /// Reads and checks the manifest of this number.
     ///
     /// # Errors

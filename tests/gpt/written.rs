@@ -90,8 +90,18 @@ fn games_are_standard_pgn_that_begins_as_asked() {
     }
     assert_eq!(written, games(folder.path(), &arguments));
     // Each game depends on the seed and its number alone.
-    let few = games(folder.path(), &[&arguments[..], &["--batch", "2"]].concat());
+    let few = games(
+        folder.path(),
+        &[&arguments[..], &["--batch", "2", "--threads", "1"]].concat(),
+    );
     assert_eq!(written, few);
+    let other = games(folder.path(), &[&arguments[..], &["--bf16"]].concat());
+    assert_eq!(other.len(), 5);
+    assert!(
+        tag_of(&other[0], "Event").ends_with(", bf16"),
+        "{}",
+        other[0]
+    );
 }
 
 #[test]

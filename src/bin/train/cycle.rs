@@ -411,16 +411,6 @@ mod tests {
     #[test]
     fn elo_adds_up_along_the_accepted() {
         let judged = |number, gate: Option<(u64, u64, u64, bool)>| Generation {
-            number,
-            network: String::new(),
-            sha256: String::new(),
-            parent: None,
-            steps: 0,
-            samples: 0,
-            drawn: 0,
-            rows: 0,
-            window: 0,
-            time: 0,
             gate: gate.map(|(opponent, wins, losses, is_accepted)| Outcome {
                 is_accepted,
                 opponent,
@@ -429,6 +419,7 @@ mod tests {
                 losses,
                 llr: 0.0,
             }),
+            ..Generation::unfinished(number)
         };
         assert_eq!(elo(&[judged(0, None)]), None);
         let up = judged(1, Some((0, 3, 1, true)));

@@ -14,7 +14,7 @@ use tch::{Device, Kind};
 use tessera::chess::{Ending, Game, Ratings};
 use tessera::data::pgn::{AnnotatedGame, Journal, parse_game};
 use tessera::data::replay::main_line;
-use tessera::generate::{Generator, Prompt, Sampling, Written, WrittenEnd};
+use tessera::generate::{Generator, Prompt, Sampling, SideBySide, Written, WrittenEnd};
 use tessera::network::gpt::Conditions;
 use tessera::network::{self, Gpt};
 use tessera::nn::CodeArguments;
@@ -73,9 +73,15 @@ pub struct Arguments {
     /// Seed of the games: with the same one they are the same
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Games written side by side
+    /// Games that a thread writes side by side
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
     batch: u16,
+    /// Threads; 0 takes one for each processor
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    threads: usize,
+    /// Compute in bf16: faster where the processor multiplies in it. The games are others
+    #[arg(long)]
+    bf16: bool,
     /// Where the games go, plain, .gz or .zst; by default to standard output. What was cut
     /// off goes on where it ended
     #[arg(short, long, value_name = "GAMES.pgn")]
@@ -145,7 +151,11 @@ impl Arguments {
         let Some(network) = network.downcast::<Gpt>() else {
             bail!("{shown} evaluates positions: games are written by networks of the family gpt");
         };
-        let generator = Generator::new(network, Kind::Float, Device::Cpu);
+        let kind = match self.bf16 {
+            true => Kind::BFloat16,
+            false => Kind::Float,
+        };
+        let generator = Generator::new(network, kind, Device::Cpu);
         let openings = Beginnings::open(&self)?;
         let event = self.event(&name, &file);
         let mut sink = Sink::open(self.output.as_deref(), &event)?;
@@ -155,8 +165,8 @@ impl Arguments {
         bar.set_position(self.games - numbers.len() as u64);
         let prompts = numbers.iter().map(|&number| self.prompt(&openings, number));
         let start = Instant::now();
-        let batch = usize::from(self.batch);
-        generator.write_each(prompts, batch, &self.sampling(), |place, written| {
+        let rows = self.side_by_side(numbers.len());
+        generator.write_each(prompts, rows, &self.sampling(), |place, written| {
             let number = numbers[place];
             tally.moves += written.game.plies().len() - openings.game(number)?.plies().len();
             *tally.ends.entry(end_name(&written.end)).or_default() += 1;
@@ -171,6 +181,20 @@ impl Arguments {
         match self.json {
             true => print_json(&tally.json()),
             false => Ok(()),
+        }
+    }
+
+    /// How so many games are shared out.
+    fn side_by_side(&self, games: usize) -> SideBySide {
+        let all = || std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = match self.threads {
+            0 => all(),
+            threads => threads,
+        };
+        let threads = threads.clamp(1, games.max(1));
+        SideBySide {
+            games: usize::from(self.batch).min(games.div_ceil(threads)).max(1),
+            threads,
         }
     }
 
@@ -230,6 +254,7 @@ impl Arguments {
             self.result
                 .and_then(|it| Some(format!("for {}", it.to_possible_value()?.get_name()))),
             self.raw.then(|| "raw".to_owned()),
+            self.bf16.then(|| "bf16".to_owned()),
         ];
         for part in rest.into_iter().flatten() {
             event += &format!(", {part}");

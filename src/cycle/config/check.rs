@@ -1,0 +1,92 @@
+//! Reading a loop's configuration, and what its values must be.
+
+use super::{CycleConfig, CycleConfigError};
+use crate::nn::Devices;
+use std::path::Path;
+
+impl CycleConfig {
+    /// Reads and checks a configuration. Relative paths are relative to the folder that
+    /// the program runs in.
+    ///
+    /// # Errors
+    /// [`CycleConfigError`], naming the file, the line or the key.
+    pub fn read(path: &Path) -> Result<CycleConfig, CycleConfigError> {
+        let text = std::fs::read_to_string(path).map_err(|source| CycleConfigError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        let config: CycleConfig =
+            toml::from_str(&text).map_err(|source| CycleConfigError::Syntax {
+                path: path.to_owned(),
+                source: Box::new(source),
+            })?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), CycleConfigError> {
+        const SHARE: &str = "at least 0 and at most 1";
+        const POSITIVE: &str = "above 0";
+        let is_share = |value: f64| (0.0..=1.0).contains(&value);
+        let is_positive = |value: f64| value.is_finite() && value > 0.0;
+        let window = &self.learner.window;
+        let mut rules = vec![
+            ("poll", is_positive(self.poll), POSITIVE),
+            ("shard_rows", self.shard_rows > 0, POSITIVE),
+            (
+                "search.noise",
+                self.search.noise.is_none_or(|it| is_share(it.into())),
+                SHARE,
+            ),
+            (
+                "learner.samples_per_row",
+                is_positive(self.learner.samples_per_row),
+                POSITIVE,
+            ),
+            ("learner.window.start", is_positive(window.start), POSITIVE),
+            ("learner.window.per_row", is_share(window.per_row), SHARE),
+            (
+                "learner.window.exponent",
+                is_share(window.exponent) && window.exponent > 0.0,
+                "above 0 and at most 1",
+            ),
+        ];
+        if let Some(actors) = &self.actors {
+            let two = "at least 2";
+            rules.push(("actors.visits", actors.visits >= 2, two));
+            if let Some(cheap) = actors.cheap {
+                rules.push(("actors.cheap.share", is_share(cheap.share), SHARE));
+                rules.push(("actors.cheap.visits", cheap.visits >= 2, two));
+            }
+            let temperature = actors.temperature;
+            let is_temperature = temperature.is_finite() && temperature >= 0.0;
+            rules.push(("actors.temperature", is_temperature, "at least 0"));
+            let is_hopeless = |q: f32| (-1.0..0.0).contains(&q);
+            let resigns = actors.resign.is_none_or(is_hopeless);
+            rules.push(("actors.resign", resigns, "at least -1 and below 0"));
+            rules.push(("actors.played_on", is_share(actors.played_on), SHARE));
+        }
+        if let Some(again) = &self.reanalysers {
+            let weights = || again.games.iter().map(|games| games.weight);
+            let are_weights = weights().all(is_positive) && again.own >= 0.0;
+            rules.push(("reanalysers.visits", again.visits >= 2, "at least 2"));
+            let positions = is_share(again.positions) && again.positions > 0.0;
+            rules.push(("reanalysers.positions", positions, "above 0 and at most 1"));
+            rules.push(("reanalysers.games.weight", are_weights, POSITIVE));
+        }
+        if let Some(gate) = &self.gate {
+            let is_rate = |rate: f64| rate > 0.0 && rate < 0.5;
+            rules.push(("gate.games", gate.games >= 2, "at least 2"));
+            rules.push(("gate.visits", gate.visits >= 2, "at least 2"));
+            rules.push(("gate.elo1", gate.elo1 > gate.elo0, "above `elo0`"));
+            let rates = is_rate(gate.alpha) && is_rate(gate.beta);
+            rules.push(("gate.alpha", rates, "above 0 and below 0.5, as `gate.beta`"));
+        }
+        let device: Result<Devices, _> = self.search.device.parse();
+        rules.push(("search.device", device.is_ok(), "auto, cpu, cuda or cuda:1"));
+        match rules.into_iter().find(|&(_, holds, _)| !holds) {
+            Some((key, _, expected)) => Err(CycleConfigError::Range { key, expected }),
+            None => self.search.parameters().map(|_| ()),
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What a loop's configuration says to those who train, search and play.
+
+use super::{
+    ActorConfig, BookConfig, CycleConfig, CycleConfigError, GateConfig, SearchConfig, Share,
+};
+use crate::chess::Ratings;
+use crate::cycle::CycleError;
+use crate::cycle::sprt::Sprt;
+use crate::data::label::TargetRules;
+use crate::data::{Curve, shard};
+use crate::nn::Devices;
+use crate::openings::{BookOptions, Openings, OpeningsError};
+use crate::search::Parameters;
+use crate::selfplay::{CheapSearches, SelfPlay};
+use crate::tablebase::Tablebase;
+use crate::train::{ConfigError, TrainConfig};
+use crate::uci;
+use shakmaty::Color;
+
+/// Memory of a game's search tree, in MiB: room for tens of thousands of visits.
+const HASH: usize = 16;
+/// Share of noise in the root's policy without Gumbel selection, as in AlphaZero.
+const NOISE: f32 = 0.25;
+/// Steps that a generation's training adds to those before.
+const STEPS: &str = "steps";
+
+impl CycleConfig {
+    /// The configuration of the run, of which `steps` are those of a generation.
+    ///
+    /// # Errors
+    /// [`ConfigError`], naming the key.
+    pub fn training(&self) -> Result<TrainConfig, ConfigError> {
+        let mut table = self.training.clone();
+        let name = || toml::Value::String("loop".to_owned());
+        table.entry("name").or_insert_with(name);
+        table.entry(STEPS).or_insert(toml::Value::Integer(1000));
+        let empty = || toml::Value::Table(toml::Table::new());
+        table.entry("data").or_insert_with(empty);
+        TrainConfig::from_table(table, &[])
+    }
+
+    /// Threads of a worker, by its share of the processors.
+    #[must_use]
+    pub fn threads(&self, cores: Share, processors: usize) -> usize {
+        let kinds = [
+            self.actors.as_ref().map(|it| it.cores),
+            self.reanalysers.as_ref().map(|it| it.cores),
+            Some(self.learner.cores),
+            self.gate.as_ref().map(|it| it.cores),
+        ];
+        let all: f64 = kinds
+            .iter()
+            .flatten()
+            .map(|cores| cores.share.max(0.0))
+            .sum();
+        let own = cores.share.max(0.0) / all.max(f64::MIN_POSITIVE) * processors as f64;
+        ((own / cores.processes.max(1) as f64).round() as usize).max(1)
+    }
+}
+
+impl SearchConfig {
+    /// What steers the search of games at once.
+    pub(in crate::cycle) fn parameters(&self) -> Result<Parameters, CycleConfigError> {
+        let mut settings = uci::Settings::default();
+        settings.player.options.search.hash = HASH;
+        for (name, value) in &self.options {
+            let value = match value {
+                toml::Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            let set = settings.set(name, &value);
+            set.map_err(|error| CycleConfigError::Option(error.to_string()))?;
+        }
+        let noise = match self.gumbel {
+            0 => NOISE,
+            _ => 0.0,
+        };
+        Ok(Parameters {
+            gumbel_moves: self.gumbel,
+            noise_epsilon: self.noise.unwrap_or(noise),
+            ..settings.player.options.search
+        })
+    }
+
+    pub(in crate::cycle) fn ratings(&self) -> Ratings {
+        uci::Settings::default().player.ratings(Color::White)
+    }
+
+    pub(in crate::cycle) fn devices(&self) -> Devices {
+        self.device.parse().unwrap_or_default()
+    }
+}
+
+impl ActorConfig {
+    /// How games are played, many at once.
+    pub(in crate::cycle) fn plan(
+        &self,
+        search: &SearchConfig,
+        seed: u64,
+    ) -> Result<SelfPlay, CycleError> {
+        let tablebase = Tablebase::new(&self.tablebase);
+        if let Some(problem) = tablebase.inventory().problems.first() {
+            return Err(CycleConfigError::Tablebase(problem.to_string()).into());
+        }
+        Ok(SelfPlay {
+            concurrency: 1,
+            parameters: search.parameters()?,
+            visits: self.visits,
+            cheap: self.cheap.map(|cheap| CheapSearches {
+                share: cheap.share,
+                visits: cheap.visits,
+            }),
+            temperature: self.temperature,
+            temperature_plies: self.temperature_plies,
+            resign: self.resign,
+            played_on: self.played_on,
+            ratings: search.ratings(),
+            openings: openings(&self.openings, self.random_plies, seed)?,
+            max_plies: self.max_plies,
+            tablebase,
+            cache: 0,
+            seed,
+        })
+    }
+}
+
+/// Books with random plies after them.
+pub(in crate::cycle) fn openings(
+    books: &[BookConfig],
+    random_plies: Option<u32>,
+    seed: u64,
+) -> Result<Openings, OpeningsError> {
+    /// Random plies that make games differ where no book does.
+    const BOOKLESS: u32 = 8;
+    let plies = random_plies.unwrap_or(if books.is_empty() { BOOKLESS } else { 0 });
+    let books: Vec<BookOptions> = books
+        .iter()
+        .map(|book| BookOptions {
+            path: book.path.clone(),
+            share: book.share,
+            cut: book.cut,
+        })
+        .collect();
+    Openings::open(&books, plies, seed)
+}
+
+impl GateConfig {
+    /// The test.
+    #[must_use]
+    pub fn sprt(&self) -> Sprt {
+        Sprt {
+            elo0: self.elo0,
+            elo1: self.elo1,
+            alpha: self.alpha,
+            beta: self.beta,
+        }
+    }
+}
+
+/// What the loop's shards say of their games: searches are all the targets.
+pub(in crate::cycle) fn header(source: &str) -> shard::Header {
+    shard::Header {
+        sources: vec![source.to_owned()],
+        rules: TargetRules {
+            evals: None,
+            played: false,
+            noise: false,
+            curve: Curve::Lc0,
+            alternatives: None,
+        },
+    }
+}

@@ -1,0 +1,374 @@
+//! What clients ask for, checked: what players, networks and writers take.
+
+use super::{
+    Agent, AnalyseRequest, AttentionRequest, EvalRequest, ExplainRequest, GameResult,
+    GenerateRequest, MoveRequest, Thinking,
+};
+use crate::agent::AgentKind;
+use crate::chess::Game;
+use crate::generate::Sampling;
+use crate::serve::config::Config;
+use crate::serve::position::{Written, read_move};
+use crate::serve::problem::Problem;
+use crate::{play, player};
+use shakmaty::Move;
+use std::time::Duration;
+
+/// Ratings that a request can name.
+const RATINGS: std::ops::RangeInclusive<u16> = 1..=4000;
+
+/// Games to be written, checked.
+pub(in crate::serve) struct Writing {
+    pub(in crate::serve) game: Game,
+    pub(in crate::serve) games: usize,
+    pub(in crate::serve) network: Option<String>,
+    pub(in crate::serve) white_elo: Option<u16>,
+    pub(in crate::serve) black_elo: Option<u16>,
+    pub(in crate::serve) result: Option<GameResult>,
+    pub(in crate::serve) sampling: Sampling,
+    pub(in crate::serve) seed: u64,
+}
+
+/// A position to be looked into, checked.
+pub(in crate::serve) struct Look {
+    pub(in crate::serve) game: Game,
+    pub(in crate::serve) network: String,
+}
+
+/// A question to a player, checked.
+pub(in crate::serve) struct Question {
+    pub(in crate::serve) settings: player::Settings,
+    /// The network that the request names.
+    pub(in crate::serve) network: Option<String>,
+    pub(in crate::serve) game: Game,
+    pub(in crate::serve) limits: play::Limits,
+}
+
+impl MoveRequest {
+    pub(in crate::serve) fn question(&self, config: &Config) -> Result<Question, Problem> {
+        let game = written(&self.fen, &self.moves, self.chess960).game(config.limits.moves)?;
+        let limits = self.limits.limits(&game, config)?;
+        let mut settings = config.player.clone();
+        if let Some(agent) = self.agent {
+            settings.agent = agent.into();
+            settings.limit_strength = false;
+        }
+        rate(&mut settings, self.elo, self.opponent_elo)?;
+        if let Some(temperature) = warmth(self.temperature)? {
+            settings.options.search.temperature = temperature;
+        }
+        if let Some(seed) = self.seed {
+            settings.options.search.seed = seed;
+        }
+        Ok(Question {
+            settings,
+            network: self.network.clone(),
+            game,
+            limits,
+        })
+    }
+}
+
+impl AnalyseRequest {
+    pub(in crate::serve) fn question(&self, config: &Config) -> Result<Question, Problem> {
+        let game = written(&self.fen, &self.moves, self.chess960).game(config.limits.moves)?;
+        let limits = self.limits.limits(&game, config)?;
+        let most = config.limits.lines;
+        let lines = self.lines.unwrap_or(1);
+        if !(1..=most).contains(&lines) {
+            return Err(Problem::field("lines", format!("lines are 1 to {most}")));
+        }
+        let mut settings = config.player.clone();
+        settings.agent = self.agent.unwrap_or(Agent::Mcts).into();
+        settings.analyse_mode = true;
+        settings.options.search.multi_pv = lines;
+        rate(&mut settings, self.elo, None)?;
+        Ok(Question {
+            settings,
+            network: self.network.clone(),
+            game,
+            limits,
+        })
+    }
+}
+
+impl EvalRequest {
+    /// The game, the network, and the ratings of the side to move and the other.
+    #[expect(clippy::type_complexity)]
+    pub(in crate::serve) fn question(
+        &self,
+        config: &Config,
+    ) -> Result<(Game, &str, Option<(u16, u16)>), Problem> {
+        let game = written(&self.fen, &self.moves, self.chess960).game(config.limits.moves)?;
+        let elo = checked("elo", self.elo)?;
+        let opponent = checked("opponent_elo", self.opponent_elo)?;
+        let ratings = elo.or(opponent).map(|either| {
+            let elo = elo.unwrap_or(either);
+            (elo, opponent.unwrap_or(elo))
+        });
+        let usual = match ratings {
+            Some(_) => "human",
+            None => "main",
+        };
+        Ok((game, self.network.as_deref().unwrap_or(usual), ratings))
+    }
+}
+
+impl GenerateRequest {
+    pub(in crate::serve) fn writing(&self, config: &Config) -> Result<Writing, Problem> {
+        let game = written(&None, &self.moves, false).game(config.limits.moves)?;
+        let most = config.limits.games;
+        let games = self.games.unwrap_or(1);
+        if !(1..=most).contains(&games) {
+            return Err(Problem::field("games", format!("games are 1 to {most}")));
+        }
+        let usual = Sampling::default();
+        let sampling = Sampling {
+            temperature: warmth(self.temperature)?.unwrap_or(usual.temperature),
+            top_p: share("top_p", self.top_p)?.unwrap_or(usual.top_p),
+            min_p: share("min_p", self.min_p)?.unwrap_or(usual.min_p),
+            legal_only: !self.raw,
+        };
+        Ok(Writing {
+            game,
+            games,
+            network: self.network.clone(),
+            white_elo: checked("white_elo", self.white_elo)?,
+            black_elo: checked("black_elo", self.black_elo)?,
+            result: self.result,
+            sampling,
+            seed: self.seed,
+        })
+    }
+}
+
+impl ExplainRequest {
+    /// The position, the rating of both players, and the move to explain.
+    pub(in crate::serve) fn look(
+        &self,
+        config: &Config,
+    ) -> Result<(Look, Option<u16>, Option<Move>), Problem> {
+        let game = written(&self.fen, &self.moves, self.chess960).game(config.limits.moves)?;
+        let elo = checked("elo", self.elo)?;
+        let mv = self.mv.as_deref().map(|text| read_move(&game, text));
+        let mv = mv
+            .transpose()
+            .map_err(|error| Problem::field("move", error))?;
+        Ok((look(game, self.network.as_deref()), elo, mv))
+    }
+
+    /// In how many steps to imagine the future, if that is what is asked for.
+    pub(in crate::serve) fn steps(&self) -> Result<Option<usize>, Problem> {
+        match self.steps {
+            Some(steps) if !(1..=100).contains(&steps) => {
+                Err(Problem::field("steps", "steps are 1 to 100"))
+            }
+            steps => Ok(steps.map(usize::from)),
+        }
+    }
+}
+
+impl AttentionRequest {
+    /// The position, and the layer and the head, from 1.
+    pub(in crate::serve) fn look(
+        &self,
+        config: &Config,
+    ) -> Result<(Look, Option<usize>, Option<usize>), Problem> {
+        let game = written(&self.fen, &self.moves, self.chess960).game(config.limits.moves)?;
+        Ok((look(game, self.network.as_deref()), self.layer, self.head))
+    }
+}
+
+fn look(game: Game, network: Option<&str>) -> Look {
+    let network = network.unwrap_or("main").to_owned();
+    Look { game, network }
+}
+
+/// A question for the best lines within so many nodes.
+pub(in crate::serve) fn analysis(
+    config: &Config,
+    game: Game,
+    lines: usize,
+    nodes: u64,
+) -> Question {
+    let mut settings = config.player.clone();
+    settings.agent = AgentKind::Mcts;
+    settings.analyse_mode = true;
+    settings.options.search.multi_pv = lines;
+    Question {
+        settings,
+        network: None,
+        game,
+        limits: play::Limits {
+            nodes: Some(nodes.min(config.limits.nodes)),
+            move_time: Some(config.limits.time),
+            ..play::Limits::default()
+        },
+    }
+}
+
+fn written<'a>(fen: &'a Option<String>, moves: &'a [String], chess960: bool) -> Written<'a> {
+    Written {
+        fen: fen.as_deref(),
+        moves,
+        chess960,
+    }
+}
+
+fn checked(field: &str, rating: Option<u16>) -> Result<Option<u16>, Problem> {
+    match rating {
+        Some(rating) if !RATINGS.contains(&rating) => {
+            let (least, most) = (RATINGS.start(), RATINGS.end());
+            let detail = format!("a rating is {least} to {most}");
+            Err(Problem::field(field, detail))
+        }
+        rating => Ok(rating),
+    }
+}
+
+fn warmth(temperature: Option<f32>) -> Result<Option<f32>, Problem> {
+    match temperature {
+        Some(temperature) if !(0.0..=100.0).contains(&temperature) => {
+            Err(Problem::field("temperature", "a temperature is 0 to 100"))
+        }
+        temperature => Ok(temperature),
+    }
+}
+
+fn share(field: &str, share: Option<f32>) -> Result<Option<f32>, Problem> {
+    match share {
+        Some(share) if !(0.0..=1.0).contains(&share) => {
+            Err(Problem::field(field, "a share is 0 to 1"))
+        }
+        share => Ok(share),
+    }
+}
+
+fn rate(
+    settings: &mut player::Settings,
+    elo: Option<u16>,
+    opponent: Option<u16>,
+) -> Result<(), Problem> {
+    if let Some(elo) = checked("elo", elo)? {
+        (settings.self_elo, settings.opponent_elo) = (elo, elo);
+    }
+    if let Some(opponent) = checked("opponent_elo", opponent)? {
+        settings.opponent_elo = opponent;
+    }
+    Ok(())
+}
+
+impl Thinking {
+    fn limits(&self, game: &Game, config: &Config) -> Result<play::Limits, Problem> {
+        let (most_nodes, most_time) = (config.limits.nodes, config.limits.time);
+        if let Some(nodes) = self.nodes
+            && !(1..=most_nodes).contains(&nodes)
+        {
+            let detail = format!("nodes are 1 to {most_nodes}");
+            return Err(Problem::field("limits.nodes", detail));
+        }
+        let move_time = self.movetime_ms.map(Duration::from_millis);
+        if move_time.is_some_and(|time| time > most_time) {
+            let most = most_time.as_millis();
+            let detail = format!("the time for a move is at most {most} ms");
+            return Err(Problem::field("limits.movetime_ms", detail));
+        }
+        if self.depth.is_some_and(|depth| depth == 0) {
+            return Err(Problem::field("limits.depth", "a depth is 1 or more"));
+        }
+        let mut search_moves = Vec::new();
+        for (number, text) in self.moves.iter().enumerate() {
+            let mv = read_move(game, text)
+                .map_err(|error| Problem::field(format!("limits.moves[{number}]"), error))?;
+            if !search_moves.contains(&mv) {
+                search_moves.push(mv);
+            }
+        }
+        let is_unlimited = self.nodes.is_none() && self.depth.is_none() && self.clock.is_none();
+        let usual = match is_unlimited {
+            true => config.limits.default_time,
+            false => most_time,
+        };
+        let mut limits = play::Limits {
+            nodes: self.nodes,
+            depth: self.depth,
+            search_moves,
+            ..play::Limits::default()
+        };
+        match self.clock {
+            // What is spent of it is never more than a move may take.
+            Some(clock) if move_time.is_none() => {
+                let milliseconds = |time: u64| Duration::from_millis(time).min(most_time);
+                limits.time = Some(milliseconds(clock.time_ms));
+                limits.increment = milliseconds(clock.increment_ms);
+                limits.moves_to_go = clock.moves_to_go;
+            }
+            _ => limits.move_time = Some(move_time.unwrap_or(usual)),
+        }
+        Ok(limits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::body::parse;
+    use crate::serve::request::is_request;
+    use proptest::prelude::*;
+
+    /// A body that uses every field of a move.
+    const BODY: &str = r#"{"fen":"r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1","moves":["O-O","e8c8"],
+        "chess960":false,"agent":"human","network":"human","elo":1500,"opponent_elo":1600,"temperature":0.5,
+        "seed":7,"limits":{"nodes":100,"movetime_ms":50,"depth":3,
+        "clock":{"time_ms":1000,"increment_ms":10,"moves_to_go":4},"moves":["Rf2","a1a2"]}}"#;
+
+    fn question(body: &[u8]) -> Result<Question, Problem> {
+        parse::<MoveRequest>(body)?.question(&Config::default())
+    }
+
+    #[test]
+    fn every_field_reaches_the_player() {
+        let asked = question(BODY.as_bytes()).unwrap_or_else(|problem| panic!("{problem:?}"));
+        assert_eq!(asked.settings.agent, AgentKind::Human);
+        let ratings = (asked.settings.self_elo, asked.settings.opponent_elo);
+        assert_eq!(ratings, (1500, 1600));
+        let search = &asked.settings.options.search;
+        assert_eq!((search.temperature, search.seed), (0.5, 7));
+        assert_eq!(asked.game.plies().len(), 3);
+        let limits = &asked.limits;
+        assert_eq!((limits.nodes, limits.depth), (Some(100), Some(3)));
+        assert_eq!(limits.move_time, Some(Duration::from_millis(50)));
+        assert_eq!(limits.search_moves.len(), 2);
+    }
+
+    #[test]
+    fn no_search_is_without_an_end() {
+        for (body, time) in [
+            ("{}", 1),
+            (r#"{"limits":{"nodes":5}}"#, 60),
+            (r#"{"limits":{"depth":5}}"#, 60),
+        ] {
+            let limits = question(body.as_bytes()).ok().unwrap().limits;
+            assert_eq!(limits.move_time, Some(Duration::from_secs(time)), "{body}");
+        }
+        let clock = r#"{"limits":{"clock":{"time_ms":99999999999}}}"#;
+        let limits = question(clock.as_bytes()).ok().unwrap().limits;
+        assert_eq!(limits.time, Some(Duration::from_secs(60)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_body_breaks_a_request(
+            place in 0..BODY.len(),
+            removed in 0..20usize,
+            added in prop::collection::vec(any::<u8>(), 0..6),
+        ) {
+            let mut body = BODY.as_bytes().to_vec();
+            let end = (place + removed).min(body.len());
+            body.splice(place..end, added);
+            for path in ["/v1/move", "/v1/analyse", "/v1/eval", "/v1/generate", "/v1/explain"] {
+                let _ = is_request(path, &body);
+            }
+        }
+    }
+}

@@ -21,11 +21,13 @@ pub struct Service {
     servers: Vec<JoinHandle<()>>,
 }
 
-#[derive(Debug)]
 struct Request {
     batch: Batch,
-    reply: Sender<Result<Evaluations, BackendError>>,
+    reply: Reply,
 }
+
+/// What is done with an answer, on the thread that computed it.
+type Reply = Box<dyn FnOnce(Result<Evaluations, BackendError>) + Send>;
 
 impl Service {
     /// Serves from these backends (at least one), which evaluate alike, each on a
@@ -68,6 +70,22 @@ impl Service {
     }
 }
 
+impl Service {
+    /// Has a batch evaluated without waiting for it. `reply` gets the answer on the thread
+    /// that computed it, and is dropped unasked where the service has stopped.
+    pub fn ask(
+        &self,
+        batch: Batch,
+        reply: impl FnOnce(Result<Evaluations, BackendError>) + Send + 'static,
+    ) {
+        let reply = Box::new(reply);
+        if let Some(requests) = &self.requests {
+            // Without servers nobody answers.
+            let _ = requests.send(Request { batch, reply });
+        }
+    }
+}
+
 impl Drop for Service {
     fn drop(&mut self) {
         self.requests = None;
@@ -84,11 +102,8 @@ impl Backend for Service {
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
         let (reply, answer) = bounded(1);
-        let batch = batch.clone();
-        self.requests
-            .as_ref()
-            .and_then(|requests| requests.send(Request { batch, reply }).ok())
-            .ok_or(BackendError::Stopped)?;
+        // Whoever asked may have gone.
+        self.ask(batch.clone(), move |answer| drop(reply.send(answer)));
         *out = answer.recv().map_err(|_| BackendError::Stopped)??;
         Ok(())
     }
@@ -124,8 +139,7 @@ fn answer(backend: &impl Backend, requests: Vec<Request>, largest: usize) {
         Err(error) => requests.iter().map(|_| Err(error.clone())).collect(),
     };
     for (request, answer) in requests.into_iter().zip(answers) {
-        // Whoever asked may have gone.
-        let _ = request.reply.send(answer);
+        (request.reply)(answer);
     }
 }
 
@@ -200,7 +214,10 @@ mod tests {
         let (reply, replies) = unbounded();
         let ask = || Request {
             batch: batch.clone(),
-            reply: reply.clone(),
+            reply: {
+                let reply = reply.clone();
+                Box::new(move |answer| reply.send(answer).unwrap())
+            },
         };
         let counting = Counting::new(Random::new(1));
         answer(&counting, vec![ask(), ask(), ask()], 16);

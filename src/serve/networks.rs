@@ -9,14 +9,19 @@ use crate::backend::{LoadError, network_file};
 use crate::error_report::one_line;
 use crate::generate::Generator;
 use crate::network::{self, OpenError};
-use crate::nn::{Backend, BackendKind, BackendOptions};
+use crate::nn::{
+    Backend, BackendError, BackendKind, BackendOptions, Batch, BuiltIn, Evaluations, Service,
+};
 use crate::{play, player};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tch::{Device, Kind};
+use tokio::sync::oneshot;
 
 /// Memory for the evaluations of a further network that are remembered, in MiB.
 const CACHE: usize = 32;
+/// Positions of different requests that are evaluated in one batch, at most.
+const LARGEST_BATCH: usize = 256;
 /// What is no network's family: evaluations without a network.
 const NO_FAMILY: &str = "none";
 
@@ -35,6 +40,8 @@ pub(super) struct Loaded {
     /// As network files state it.
     pub(super) family: &'static str,
     pub(super) backend: Arc<dyn Backend>,
+    /// The same, for requests of one evaluation: those that come at once are one batch.
+    service: Service,
     options: BackendOptions,
     /// For explanations: one at a time.
     eager: Mutex<Option<Eager>>,
@@ -46,10 +53,12 @@ pub(super) struct Loaded {
 pub(super) type Eager = network::Network;
 
 impl Loaded {
+    /// Loads a network; `parallel` batches of evaluations are computed at once.
     fn load(
         name: Option<&str>,
         options: &BackendOptions,
         backends: &Backends,
+        parallel: usize,
     ) -> Result<Loaded, LoadError> {
         let backend = backends.get(options)?;
         let family = match options.kind {
@@ -63,11 +72,24 @@ impl Loaded {
         Ok(Loaded {
             name: name.unwrap_or(own).to_owned(),
             family,
+            service: Service::new(vec![backend.clone(); parallel.max(1)], LARGEST_BATCH),
             backend,
             options: options.clone(),
             eager: Mutex::default(),
             generator: Mutex::default(),
         })
+    }
+
+    fn is_built_in(&self) -> bool {
+        self.family != NO_FAMILY && self.options.network.net.is_none()
+    }
+
+    /// Evaluates a batch, together with those of other requests.
+    pub(super) async fn evaluate(&self, batch: Batch) -> Result<Evaluations, BackendError> {
+        let (reply, answer) = oneshot::channel();
+        // A client may have left.
+        self.service.ask(batch, |answer| drop(reply.send(answer)));
+        answer.await.unwrap_or(Err(BackendError::Stopped))
     }
 
     /// Does something with the eager network.
@@ -121,8 +143,10 @@ impl Networks {
     /// Loads what the configuration names.
     pub(super) fn load(config: &Config, backends: &Backends) -> Result<Networks, LoadError> {
         let options = &config.player.backend;
-        let main = Loaded::load(Some("main"), options, backends)?;
-        let human = Loaded::load(Some("human"), &human_options(config), backends);
+        let load =
+            |name, options: &_| Loaded::load(name, options, backends, config.limits.parallel);
+        let main = load(Some("main"), options)?;
+        let human = load(Some("human"), &human_options(config));
         let human = human.map_err(|error| one_line(&error));
         if let Err(error) = &human {
             tracing::warn!("{error}");
@@ -132,7 +156,7 @@ impl Networks {
             options.kind = BackendKind::Torch;
             options.network.net = Some(path.clone());
             options.cache = CACHE;
-            Loaded::load(None, &options, backends)
+            load(None, &options)
         });
         Ok(Networks {
             main,
@@ -188,6 +212,15 @@ impl Networks {
                 "this agent needs a network of the family {family}: start the server with --also and one"
             );
             return Err(Problem::field("agent", detail));
+        }
+        // Without a file it would play with its own network after all.
+        let is_own = chosen.options.network.built_in == BuiltIn::Human;
+        if settings.agent == AgentKind::Human && chosen.is_built_in() && !is_own {
+            let detail = format!(
+                "the agent human does not play with the built-in network {}: leave `network` out, or start the server with --also and one",
+                chosen.name
+            );
+            return Err(Problem::field("network", detail));
         }
         settings.backend.clone_from(&chosen.options);
         Ok(())

@@ -107,6 +107,11 @@ fn networks_are_looked_into() {
     }
     let (_, problem) = server.problem("/v1/attention", r#"{"head": 99}"#);
     assert_eq!(problem["field"], "head");
+    // Who asks for a network is not answered by another.
+    let human = |network: &str| json!({"agent": "human", "network": network}).to_string();
+    let (status, problem) = server.problem("/v1/move", &human("main"));
+    assert_eq!((status, &problem["field"]), (400, &json!("network")));
+    assert!(server.json("/v1/move", &human("human"))["move"]["uci"].is_string());
     let body = r#"{"moves": ["e4"], "move": "c5"}"#;
     let explained = server.json("/v1/explain", body)["explanation"].take();
     let chosen = explained["chosen"].as_u64().unwrap() as usize;

@@ -2,9 +2,10 @@
 //! batch.
 
 use crate::chess::{Game, Ratings};
-use crate::nn::{Backend, BackendError, Batch, Evaluations, Value};
+use crate::nn::{BackendError, Batch};
 use crate::serve::answer::{Asked, EvalAnswer, PlayedMove, Prior};
 use crate::serve::body::Body;
+use crate::serve::networks::Loaded;
 use crate::serve::players::backend_problem;
 use crate::serve::problem::Problem;
 use crate::serve::request::EvalRequest;
@@ -13,7 +14,7 @@ use crate::softmax::softmax;
 use crate::uci::centipawns;
 use axum::Json;
 use axum::extract::State as Shared;
-use shakmaty::{Move, Position};
+use shakmaty::Position;
 use std::sync::Arc;
 
 /// A network's evaluation of a position: value, results, and the policy.
@@ -30,8 +31,8 @@ pub(in crate::serve) async fn eval(
     Body(request): Body<EvalRequest>,
 ) -> Result<Json<EvalAnswer>, Problem> {
     let (mut game, network, ratings) = request.question(&state.config)?;
-    let backend = state.networks()?.named(network)?.backend.clone();
-    let properties = backend.properties();
+    let network = state.networks()?.named(network)?;
+    let properties = network.backend.properties();
     if let Some((elo, opponent)) = ratings {
         if !properties.reads_ratings {
             let detail = format!("the network {} reads no ratings", properties.name);
@@ -44,41 +45,26 @@ pub(in crate::serve) async fn eval(
             black: Some(black),
         });
     }
-    let place = state.evaluations.enter().await?;
-    let evaluated = tokio::task::spawn_blocking(move || {
-        let _place = place;
-        let evaluated = evaluate(&*backend, &game);
-        evaluated.map(|evaluated| answer(&*backend, &game, evaluated))
-    });
-    let answer = evaluated
-        .await
-        .map_err(|_| Problem::internal("a mistake in the program; please report it"))?
-        .map_err(|error| backend_problem(&error))?;
+    let _place = state.evaluations.enter().await?;
+    let answer = evaluate(network, &game).await;
+    let answer = answer.map_err(|error| backend_problem(&error))?;
     state.metrics.evaluations.inc();
     Ok(Json(answer))
 }
 
 /// The value of the game's last position, and the probabilities of its moves.
-fn evaluate(backend: &dyn Backend, game: &Game) -> Result<(Value, Vec<(Move, f32)>), BackendError> {
+async fn evaluate(network: &Loaded, game: &Game) -> Result<EvalAnswer, BackendError> {
+    let properties = network.backend.properties();
     let moves = game.position().legal_moves();
     let mut batch = Batch::default();
-    batch.push(game, &moves, &backend.properties().encoder)?;
-    let mut evaluations = Evaluations::default();
-    backend.evaluate(&batch, &mut evaluations)?;
+    batch.push(game, &moves, &properties.encoder)?;
+    let evaluations = network.evaluate(batch).await?;
     let mut probabilities = evaluations.logits(0).to_vec();
     softmax(&mut probabilities, 1.0);
     let mut policy: Vec<_> = moves.into_iter().zip(probabilities).collect();
     policy.sort_by(|a, b| b.1.total_cmp(&a.1));
-    Ok((evaluations.value(0), policy))
-}
-
-fn answer(
-    backend: &dyn Backend,
-    game: &Game,
-    (value, policy): (Value, Vec<(Move, f32)>),
-) -> EvalAnswer {
-    let properties = backend.properties();
-    EvalAnswer {
+    let value = evaluations.value(0);
+    Ok(EvalAnswer {
         asked: Asked::of(game),
         network: properties.name.clone(),
         value: properties.has_value.then_some(value.q),
@@ -92,5 +78,5 @@ fn answer(
                 prior,
             })
             .collect(),
-    }
+    })
 }

@@ -15,7 +15,7 @@ mod value;
 use crate::nn::Backend;
 use crate::play::Agent;
 use crate::search::Search;
-pub use human::{HIGHEST_LEVEL, LOWEST_LEVEL};
+pub use human::{HIGHEST_RATING, LOWEST_RATING};
 pub use options::Options;
 
 use diffusion::DiffusionAgent;

@@ -7,9 +7,11 @@
 //! [`Listener`].
 
 mod factory;
+mod level;
 mod settings;
 
 pub use factory::{EngineFactory, Factory};
+pub use level::HIGHEST_LEVEL;
 pub use settings::Settings;
 
 use crate::agent::{self, AgentKind, ConfigurableAgent};
@@ -111,6 +113,8 @@ pub struct Player<F = EngineFactory> {
     /// The network that plays like people, where it could not be had: the one at hand
     /// plays in its place.
     missing: Option<NetworkOptions>,
+    /// A game's number, and the seed by which a level plays it where none is set.
+    game_seed: (u64, u64),
 }
 
 /// A backend, and what it was made from.
@@ -138,6 +142,7 @@ impl<F: Factory> Player<F> {
             tablebase: Tablebase::default(),
             failed: None,
             missing: None,
+            game_seed: (0, rand::random()),
         }
     }
 
@@ -158,7 +163,8 @@ impl<F: Factory> Player<F> {
             let settings = self.prepare(request.setup, request.limits, listener)?;
             listener.begin(&settings);
             game.set_ratings(settings.ratings(game.position().turn()));
-            let limits = charged(request.limits, request.received.elapsed());
+            let limits = settings.limits(request.limits);
+            let limits = charged(&limits, request.received.elapsed());
             let Some(seated) = &mut self.seated else {
                 return Ok(Choice::default());
             };
@@ -242,7 +248,13 @@ impl<F: Factory> Player<F> {
             agent: kind,
             ..
         } = settings;
-        let options = settings.agent_options();
+        let mut options = settings.agent_options();
+        if self.game_seed.0 != setup.game {
+            self.game_seed = (setup.game, rand::random());
+        }
+        if settings.most_nodes.is_some() && options.search.seed == 0 {
+            options.search.seed = self.game_seed.1;
+        }
         self.look_for_tables(&options.search.tablebase, listener);
         let backend = match self.failed.as_ref() == Some(wanted) {
             true => self.backend(&on_the_cpu(wanted), listener)?,

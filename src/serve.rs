@@ -86,7 +86,7 @@ pub enum ServeError {
 pub fn run(config: Config, listening: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.workers())
-        .max_blocking_threads(config.limits.parallel + config.limits.evaluations + 8)
+        .max_blocking_threads(config.limits.parallel + 8)
         .enable_all()
         .build()?;
     let ended = runtime.block_on(serve(config, listening, &runtime));

@@ -24,11 +24,11 @@ use shakmaty::Position;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The lowest rating that is offered as a level: that of the weakest players whose games
-/// are learned from.
-pub const LOWEST_LEVEL: u16 = 600;
-/// The highest: the last that won its match with the level 200 below (`bench/people.md`).
-pub const HIGHEST_LEVEL: u16 = 2400;
+/// The lowest rating that is offered: that of the weakest players whose games are learned
+/// from.
+pub const LOWEST_RATING: u16 = 600;
+/// The highest: the last that won its match with the one 200 below (`bench/people.md`).
+pub const HIGHEST_RATING: u16 = 2400;
 /// The temperature at which people are imitated where [`Parameters::temperature`](crate::search::Parameters::temperature) is
 /// 0: the policy's own.
 const TEMPERATURE: f32 = 1.0;

@@ -1,6 +1,7 @@
 //! Who plays: what decides a player, typed.
 
-use crate::agent::{self, AgentKind};
+use super::level;
+use crate::agent::{self, AgentKind, HIGHEST_RATING};
 use crate::chess::Ratings;
 use crate::nn::{BackendOptions, BuiltIn};
 use crate::play::Limits;
@@ -28,10 +29,13 @@ pub struct Settings {
     pub opponent_elo: u16,
     /// What the client says of the opponent: title, rating, kind and name.
     pub opponent: String,
-    /// Whether to play like people of the rating `elo`.
+    /// Whether to play as strongly as `elo` says, up to [`HIGHEST_RATING`] like people of
+    /// that rating.
     pub limit_strength: bool,
-    /// That rating.
+    /// That level.
     pub elo: u16,
+    /// Nodes of a move's search at the most, whatever a request allows.
+    pub most_nodes: Option<u64>,
     /// The network's file that plays like people; `None` is the one built into the
     /// program.
     pub human_net: Option<PathBuf>,
@@ -51,6 +55,7 @@ impl Default for Settings {
             opponent: String::new(),
             limit_strength: false,
             elo: DEFAULT_ELO,
+            most_nodes: None,
             human_net: None,
             analyse_mode: false,
         };
@@ -73,17 +78,22 @@ impl Settings {
     /// The settings of the player that answers within `limits`.
     ///
     /// A limit on strength puts the agent `human` in the place of the one that is set,
-    /// and `elo` in the place of both ratings. Analysis has no such limit: several
-    /// lines, `go infinite`, `UCI_AnalyseMode`. The agent plays with the network that
+    /// and `elo` in the place of both ratings; above people's ratings it is a short
+    /// search by `mcts`. Analysis has no such limit: several lines,
+    /// `go infinite`, `UCI_AnalyseMode`. The agent `human` plays with the network that
     /// plays like people, unless it was chosen together with a file.
     #[must_use]
     pub fn answering(&self, limits: &Limits) -> Settings {
         let mut settings = self.clone();
         let analyses = self.options.search.multi_pv > 1 || limits.infinite || self.analyse_mode;
         if self.limit_strength && !analyses {
-            settings.agent = AgentKind::Human;
             settings.self_elo = self.elo;
             settings.opponent_elo = self.elo;
+            if self.elo > HIGHEST_RATING {
+                level::limit(&mut settings, self.elo);
+                return settings;
+            }
+            settings.agent = AgentKind::Human;
         }
         let network = &mut settings.backend.network;
         let is_chosen = self.agent == AgentKind::Human && network.net.is_some();
@@ -92,6 +102,16 @@ impl Settings {
             network.built_in = BuiltIn::Human;
         }
         settings
+    }
+
+    /// The limits of a request, and that of the player's level.
+    #[must_use]
+    pub fn limits(&self, limits: &Limits) -> Limits {
+        let nodes = limits.nodes.into_iter().chain(self.most_nodes).min();
+        Limits {
+            nodes,
+            ..limits.clone()
+        }
     }
 
     /// The players' ratings in a game in which the engine plays `color`. What the
@@ -194,6 +214,27 @@ mod tests {
         assert_eq!(network(&settings), (file("strong.pt"), BuiltIn::Main));
         settings.backend.network.net = None;
         assert_eq!(network(&settings).0, file("people.pt"));
+    }
+
+    #[test]
+    fn above_people_the_search_is_limited() {
+        let level = |elo, allowed| {
+            let mut settings = Settings { elo, ..limited() };
+            settings.human_net = Some(PathBuf::from("people.pt"));
+            let answering = settings.answering(&Limits::default());
+            assert_eq!(answering.agent, AgentKind::Mcts);
+            assert_eq!(answering.backend, settings.backend);
+            let nodes = allowed;
+            let allowed = Limits {
+                nodes,
+                ..Limits::default()
+            };
+            answering.limits(&allowed).nodes
+        };
+        assert!(level(2401, None).unwrap() < level(2600, None).unwrap());
+        assert!(level(2600, None).unwrap() < level(3200, None).unwrap());
+        assert_eq!(level(3200, Some(7)), Some(7));
+        assert_eq!(limited().answering(&Limits::default()).most_nodes, None);
     }
 
     #[test]

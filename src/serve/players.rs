@@ -61,6 +61,11 @@ impl Places {
         place.map_err(|_| Problem::unavailable("the server is ending"))
     }
 
+    /// Lets nobody in any more.
+    pub(super) fn close(&self) {
+        self.places.close();
+    }
+
     /// How many wait.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.load(Relaxed)

@@ -88,8 +88,11 @@ impl State {
         (control.clone(), StopOnDrop(control))
     }
 
-    /// Stops all searches: each answers with what it has.
+    /// Stops all searches: each answers with what it has. Who waits for a place is
+    /// refused.
     pub(super) fn stop_all(&self) {
+        self.players.places.close();
+        self.evaluations.close();
         for control in self.controls.lock().iter().filter_map(Weak::upgrade) {
             control.stop();
         }

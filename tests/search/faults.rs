@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
-use tessera::agent::{AgentKind, HIGHEST_LEVEL};
+use tessera::agent::{AgentKind, HIGHEST_RATING};
 use tessera::chess::{Game, Ratings};
 use tessera::encode::policy_index;
 use tessera::nn::{Backend, BackendError, Batch, Evaluations, Properties, Value};
@@ -159,7 +159,7 @@ fn every_go_evaluates_at_least_once() {
     let backend = backend.delayed(MS(30)).shared();
     let mut game = game("startpos", "");
     game.set_ratings(Ratings {
-        white: Some(HIGHEST_LEVEL),
+        white: Some(HIGHEST_RATING),
         black: None,
     });
     let last = game.position().legal_moves().last().copied();

@@ -44,10 +44,13 @@ fn a_request_that_runs_is_answered_before_the_end() {
 
 #[test]
 fn a_request_that_takes_too_long_is_cut_with_what_it_has() {
-    let mut server = Server::start(&[]);
+    let mut server = Server::start(&["--parallel", "1"]);
     let body = json!({"limits": {"movetime_ms": 60_000}}).to_string();
     let mut running = server.send(&post("/v1/move", "", &body));
     sleep(Duration::from_millis(500));
+    // This one waits for the other, and never begins.
+    let mut waiting = server.send(&post("/v1/move", "", &body));
+    sleep(Duration::from_millis(200));
     let begun = Instant::now();
     terminate(&server);
     assert_eq!(read_head(&mut running).0, 200);
@@ -55,6 +58,7 @@ fn a_request_that_takes_too_long_is_cut_with_what_it_has() {
     running.read_to_string(&mut text).unwrap();
     let answer: Value = serde_json::from_str(&text).unwrap();
     assert!(answer["move"]["uci"].is_string());
+    assert_eq!(read_head(&mut waiting).0, 503);
     assert!(wait(&mut server).success());
     assert!(begun.elapsed() < Duration::from_secs(25));
 }

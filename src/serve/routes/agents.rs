@@ -1,6 +1,6 @@
 //! `/v1/agents`: who can be asked, and what they may take.
 
-use crate::agent::{HIGHEST_LEVEL, LOWEST_LEVEL};
+use crate::agent::{HIGHEST_RATING, LOWEST_RATING};
 use crate::serve::networks::Loaded;
 use crate::serve::problem::Problem;
 use crate::serve::state::State;
@@ -44,7 +44,7 @@ pub(in crate::serve) struct NetworkDescription {
 
 fn ratings(network: &Loaded) -> Option<[u16; 2]> {
     let reads = network.backend.properties().reads_ratings;
-    reads.then_some([LOWEST_LEVEL, HIGHEST_LEVEL])
+    reads.then_some([LOWEST_RATING, HIGHEST_RATING])
 }
 
 fn describe(network: &Loaded) -> NetworkDescription {

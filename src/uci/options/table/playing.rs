@@ -1,8 +1,9 @@
 //! Who plays, with what, and how clients talk to it.
 
 use super::{choose, name, values_of};
-use crate::agent::{AgentKind, HIGHEST_LEVEL, LOWEST_LEVEL};
+use crate::agent::{AgentKind, LOWEST_RATING};
 use crate::nn::{BackendKind, CodePolicy, Precision};
+use crate::player::HIGHEST_LEVEL;
 use crate::uci::options::{Entry, Kind};
 use std::path::{Path, PathBuf};
 
@@ -109,18 +110,19 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.player.limit_strength,
             set: |settings, value| settings.player.limit_strength = value,
         },
-        help: "Plays like people of the rating `UCI_Elo`, whatever `Agent` is. Analysis keeps \
-               its full strength.",
+        help: "Plays as strongly as `UCI_Elo` says, whatever `Agent` is. Analysis keeps its full \
+               strength.",
     },
     Entry {
         name: "UCI_Elo",
         kind: Kind::Spin {
-            min: LOWEST_LEVEL as u64,
+            min: LOWEST_RATING as u64,
             max: HIGHEST_LEVEL as u64,
             get: |settings| settings.player.elo.into(),
             set: |settings, value| settings.player.elo = value as u16,
         },
-        help: "Playing strength as a rating of Lichess. Below 1200, levels play about alike.",
+        help: "Playing strength on the scale of Lichess: up to 2400 like people of that rating, \
+               above by a short search.",
     },
     Entry {
         name: "UCI_Opponent",
@@ -316,6 +318,6 @@ pub(super) const ENTRIES: &[Entry] = &[
             set: |settings, value| settings.player.set_seed(value),
         },
         help: "Seed of the random backend and of moves sampled at a temperature. With 0 the games of \
-               the agent `human` differ.",
+               the agent `human` and of all levels differ.",
     },
 ];

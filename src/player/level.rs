@@ -1,0 +1,35 @@
+//! Levels above those of people.
+//!
+//! Where the ratings of the people end whose games were learned, the engine is still far
+//! below its full strength. From there on a level is the search itself with so many nodes.
+//! A doubling gains less the more nodes there are, so doublings come closer together as
+//! levels rise. `bench/people.md` has the matches.
+
+use super::Settings;
+use crate::agent::{AgentKind, HIGHEST_RATING};
+
+/// The highest level. Its nodes take less than a second on a processor core: at shorter
+/// times it is the full strength.
+pub const HIGHEST_LEVEL: u16 = 3200;
+/// Nodes of a level just above people's ratings, as strong as the last of those, …
+const FIRST_NODES: f64 = 20.0;
+/// … how often they have doubled at the highest level, …
+const DOUBLINGS: f64 = 7.0;
+/// … and the power of the way to it with which doublings grow.
+const POWER: f64 = 1.5;
+/// At this temperature moves are drawn by their visits, so that games differ: a move with
+/// half the visits of another is drawn a thirtieth as often.
+const TEMPERATURE: f32 = 0.2;
+
+/// Has the player of `settings` play at a level above people's ratings.
+pub(super) fn limit(settings: &mut Settings, level: u16) {
+    let above = f64::from(level.saturating_sub(HIGHEST_RATING));
+    let way = above / f64::from(HIGHEST_LEVEL - HIGHEST_RATING);
+    let nodes = FIRST_NODES * (DOUBLINGS * way.powf(POWER)).exp2();
+    settings.agent = AgentKind::Mcts;
+    settings.most_nodes = Some(nodes as u64);
+    let search = &mut settings.options.search;
+    if search.temperature == 0.0 {
+        search.temperature = TEMPERATURE;
+    }
+}

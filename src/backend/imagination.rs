@@ -152,13 +152,14 @@ impl WorldImagination {
         let _guard = tch::no_grad_guard();
         let prior = seen.outputs.policy() + seen.rules.legality.log_sigmoid();
         let (best, entries) = prior.topk(most.max(1) as i64, -1, true, true);
+        let legality = seen.rules.legality.gather(-1, &entries, false);
         let floats = |tensor: &Tensor| -> Vec<f32> {
             let tensor = tensor.to_kind(Kind::Float).to_device(Device::Cpu);
             Vec::try_from(tensor.reshape([-1])).expect("a vector of floats")
         };
         let entries: Vec<i64> = Vec::try_from(entries.to_device(Device::Cpu).reshape([-1]))
             .expect("a vector of integers");
-        let best = floats(&best);
+        let (best, legality) = (floats(&best), floats(&legality));
         let wants_all = places
             .iter()
             .any(|&place| matches!(scenes[place], Scene::Present { .. }));
@@ -185,7 +186,13 @@ impl WorldImagination {
                 error: of(&error).unwrap_or_default().max(0.0),
             };
             let first = row * most;
-            let likeliest = (first..first + most).map(|at| (entries[at] as u16, best[at]));
+            // What is illegal rather than legal is considered only where nothing else is there.
+            let is_considered = |&at: &usize| legality[at] >= 0.0;
+            let mut considered: Vec<usize> = (first..first + most).filter(is_considered).collect();
+            if considered.is_empty() {
+                considered.push(first);
+            }
+            let likeliest = considered.iter().map(|&at| (entries[at] as u16, best[at]));
             let likeliest: Vec<(u16, f32)> = likeliest.collect();
             let (logits, has_step) = match &scenes[place] {
                 Scene::Present { moves, .. } => {

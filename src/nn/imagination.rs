@@ -66,8 +66,9 @@ pub struct Imagined {
     pub ended: f32,
     /// The logits of the moves that were asked for.
     pub logits: Vec<f32>,
-    /// The likeliest of all moves by the policy's entries, legal or not, with their
-    /// logits; the best first.
+    /// The likeliest of all moves by the policy's entries, with their logits; the best
+    /// first. Only those that are legal rather than not, as the network sees it, or else
+    /// the first.
     pub likeliest: Vec<(u16, f32)>,
 }
 
@@ -79,7 +80,7 @@ pub trait Imagination: Send + Sync {
     /// Most boards that a step looks back on, itself included.
     fn context(&self) -> usize;
 
-    /// Imagines scenes, with so many of the likeliest moves of each.
+    /// Imagines scenes, with at most so many of the likeliest moves of each.
     ///
     /// # Errors
     /// [`BackendError`] if the network fails.

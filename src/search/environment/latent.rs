@@ -4,9 +4,9 @@
 //! The rules are asked about the root alone, where the move that is sent must be legal. Its
 //! candidates are the legal moves, and what the network takes for such besides: how often
 //! that would have been chosen tells how well it knows the rules. Below, the candidates are
-//! the likeliest moves by policy and legality. Nothing is proven, and no two ways lead to
-//! one node. Where the network thinks that the game has ended, it stays so: each further
-//! ply is worth the same for the other side.
+//! the likeliest moves by policy and legality, without what is illegal rather than legal.
+//! Nothing is proven, and no two ways lead to one node. Where the network thinks that the
+//! game has ended, it stays so: each further ply is worth the same for the other side.
 
 use super::Environment;
 use crate::encode::{Input, policy_index};

@@ -2,8 +2,8 @@
 //!
 //! Where the ratings of the people end whose games were learned, the engine is still far
 //! below its full strength. From there on a level is the search itself with so many nodes.
-//! A doubling gains less the more nodes there are, so doublings come closer together as
-//! levels rise. `bench/people.md` has the matches.
+//! Doublings come closer together as levels rise, so that the first steps are no larger
+//! than those between people's levels. `bench/people.md` has the matches.
 
 use super::Settings;
 use crate::agent::{AgentKind, HIGHEST_RATING};

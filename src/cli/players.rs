@@ -4,14 +4,12 @@ use super::options::SearchArguments;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use shakmaty::Position;
-use std::sync::Arc;
 use tessera::agent::AgentKind;
 use tessera::backend;
 use tessera::encode::Encoder;
 use tessera::eval::runner::{Player, Task};
-use tessera::nn::{Backend, BackendKind};
+use tessera::nn::BackendKind;
 use tessera::play::Limits;
-use tessera::player::Settings;
 
 /// Memory of one searching player's tree, in MiB: room for a hundred thousand nodes
 /// and more.
@@ -59,6 +57,10 @@ impl PlayerArguments {
         let settings = self.search.settings(self.agent, self.backend, HASH)?;
         let mut settings = settings.answering(&Limits::default());
         let searches = settings.agent.searches();
+        let limits = settings.limits(&Limits {
+            nodes: Some(self.nodes),
+            ..Limits::default()
+        });
         settings.backend.threads = self.parallel * settings.options.search.threads;
         if !searches {
             // They do not see a position twice.
@@ -83,23 +85,16 @@ impl PlayerArguments {
         let agent = settings.agent.to_possible_value();
         Ok(PlayerPool {
             players: (0..count)
-                .map(|_| self.player(&backend, &settings))
+                .map(|_| Player {
+                    agent: settings.agent.build(backend.clone(), &settings.options),
+                    limits: limits.clone(),
+                })
                 .collect(),
             description: Description {
                 agent: agent.map_or_else(String::new, |agent| agent.get_name().to_owned()),
-                nodes: searches.then_some(self.nodes),
+                nodes: limits.nodes.filter(|_| searches),
                 network: properties.name.clone(),
             },
         })
-    }
-
-    fn player(&self, backend: &Arc<dyn Backend>, settings: &Settings) -> Player {
-        Player {
-            agent: settings.agent.build(backend.clone(), &settings.options),
-            limits: Limits {
-                nodes: Some(self.nodes),
-                ..Limits::default()
-            },
-        }
     }
 }

@@ -378,3 +378,43 @@ fn charged(limits: &Limits, waited: Duration) -> Limits {
     }
     limits
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::BackendKind;
+
+    struct Quiet;
+
+    impl Listener for Quiet {
+        fn note(&mut self, _: &str) {}
+        fn begin(&mut self, _: &Settings) {}
+        fn report(&mut self, _: &Report) {}
+    }
+
+    #[test]
+    fn a_level_draws_every_game_anew_unless_a_seed_is_set() {
+        let seed = |elo, seed| {
+            let mut setup = Setup::default();
+            setup.settings.backend.kind = BackendKind::Uniform;
+            setup.settings.limit_strength = true;
+            setup.settings.elo = elo;
+            setup.settings.options.search.seed = seed;
+            let mut player = Player::new(EngineFactory::default());
+            let limits = Limits::default();
+            player.prepare(&setup, &limits, &mut Quiet).unwrap();
+            let first = player.seated.as_ref().unwrap().options.search.seed;
+            player.prepare(&setup, &limits, &mut Quiet).unwrap();
+            let again = player.seated.as_ref().unwrap().options.search.seed;
+            assert_eq!(again, first, "a game has one seed");
+            setup.game += 1;
+            player.prepare(&setup, &limits, &mut Quiet).unwrap();
+            (first, player.seated.unwrap().options.search.seed)
+        };
+        assert_eq!(seed(3000, 7), (7, 7));
+        let (first, next) = seed(3000, 0);
+        assert_ne!(first, next);
+        // The agent `human` draws its own.
+        assert_eq!(seed(2000, 0), (0, 0));
+    }
+}

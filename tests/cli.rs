@@ -228,6 +228,19 @@ fn suites_by_a_player_that_does_not_search() {
     assert!(left_out.contains("line 2"), "{left_out}");
 }
 
+#[test]
+fn a_level_plays_suites_with_its_own_nodes() {
+    let (_folder, path) = file("suite.epd", SUITE);
+    let path = path.to_str().unwrap();
+    let nodes = |elo: &str, nodes: &str| {
+        let level = ["--set", "UCI_LimitStrength=true", "--set", elo];
+        let suite = ["epd", path, "--backend", "uniform", "--nodes", nodes];
+        json(&[&suite[..], &level[..]].concat())["nodes"].take()
+    };
+    assert_eq!(nodes("UCI_Elo=2600", "800"), 36);
+    assert_eq!(nodes("UCI_Elo=2600", "7"), 7);
+}
+
 #[cfg(feature = "torch")]
 #[test]
 fn a_network_is_described_evaluated_and_measured() {

@@ -5,7 +5,7 @@
 //! next one is left furthest behind (Kim et al. 2025). So the last step knows a whole
 //! future; the move to play is held until then.
 
-use super::Diffusion;
+use super::{DenoisedFuture, Diffusion};
 use super::config::NoiseKind;
 use super::futures::{self, Futures, marks_of};
 use crate::encode::Squares;
@@ -132,6 +132,19 @@ impl Likeliest {
     }
 }
 
+/// The futures of B positions on the way.
+struct Unfolding<'a> {
+    network: &'a Diffusion,
+    decoding: Decoding,
+    /// Evaluations in all.
+    steps: usize,
+    states: Vec<Revealed>,
+    presents: Vec<Squares>,
+    /// Of the squares' logits; nothing with a horizon of 0.
+    calibration: Option<Tensor>,
+    device: Device,
+}
+
 impl Diffusion {
     /// The `wanted` outputs of positions, by their rows i64 [B, 104 + scalars], and what is
     /// foreseen of each. `seen` is shown what is known after each step, counted from 1.
@@ -143,50 +156,62 @@ impl Diffusion {
         wanted: OutputSet,
         mut seen: impl FnMut(usize, &[Revealed]),
     ) -> (Outputs, Vec<Foreseen>) {
-        let count = rows.size()[0] as usize;
-        let most = self.config.horizon as usize;
+        let mut future = Unfolding::new(self, rows, decoding);
+        for step in 1..future.steps {
+            let known = future.known();
+            let imagined = self.foresee(weights, rows, &known, OutputSet::default());
+            future.reveal(imagined.future.as_ref(), step);
+            seen(step, &future.states);
+        }
+        let imagined = self.foresee(weights, rows, &future.known(), wanted);
+        future.reveal(imagined.future.as_ref(), future.steps);
+        seen(future.steps, &future.states);
+        let foreseen = future.states.into_iter().map(Revealed::foreseen);
+        (imagined.present, foreseen.collect())
+    }
+
+    /// What is known of positions' futures, by their rows, before the last step of decoding:
+    /// what the move to play is read off.
+    #[must_use]
+    pub fn imagine(&self, weights: &Weights, rows: &Tensor, decoding: Decoding) -> Futures {
+        let mut future = Unfolding::new(self, rows, decoding);
+        for step in 1..future.steps {
+            let known = future.known();
+            let imagined = self.foresee(weights, rows, &known, OutputSet::default());
+            future.reveal(imagined.future.as_ref(), step);
+        }
+        future.known()
+    }
+}
+
+impl<'a> Unfolding<'a> {
+    /// Nothing is known yet.
+    fn new(network: &'a Diffusion, rows: &Tensor, decoding: Decoding) -> Unfolding<'a> {
+        let most = network.config.horizon as usize;
         let horizon = match decoding.horizon {
             0 => most,
             asked => asked.min(most),
         };
-        let mut states = vec![Revealed::unknown(horizon); count];
-        let presents = presents(rows);
-        let calibration = (horizon > 0).then(|| self.calibration(rows, horizon as i64));
-        let steps = decoding.steps.max(1);
-        let mut step = 1;
-        loop {
-            let is_last = step >= steps || horizon == 0;
-            let wanted = if is_last {
-                wanted
-            } else {
-                OutputSet::default()
-            };
-            let futures = self.known(&states, &presents, rows.device());
-            let imagined = self.foresee(weights, rows, &futures, wanted);
-            if let (Some(future), Some(calibration)) = (&imagined.future, &calibration) {
-                let reading = Reading {
-                    squares: Likeliest::of(&(&future.squares + calibration)),
-                    moves: future.moves.as_ref().map(Likeliest::of).unwrap_or_default(),
-                };
-                let left = steps.saturating_sub(step);
-                self.reveal(&mut states, &reading, left, decoding.order);
-            }
-            seen(step, &states);
-            if is_last {
-                let foreseen = states.into_iter().map(Revealed::foreseen);
-                return (imagined.present, foreseen.collect());
-            }
-            step += 1;
+        let calibration = (horizon > 0).then(|| network.calibration(rows, horizon as i64));
+        Unfolding {
+            network,
+            decoding,
+            steps: if horizon == 0 { 1 } else { decoding.steps.max(1) },
+            states: vec![Revealed::unknown(horizon); rows.size()[0] as usize],
+            presents: presents(rows),
+            calibration,
+            device: rows.device(),
         }
     }
 
     /// What is known, as the network reads it.
-    fn known(&self, states: &[Revealed], presents: &[Squares], device: Device) -> Futures {
-        let has_states = self.config.futures.has_states();
-        let is_marked = self.config.noise == NoiseKind::Absorbing;
+    fn known(&self) -> Futures {
+        let config = &self.network.config;
+        let has_states = config.futures.has_states();
+        let is_marked = config.noise == NoiseKind::Absorbing;
         let (mut pieces, mut marks, mut noise) = (Vec::new(), Vec::new(), Vec::new());
         let words = |words: &[u64]| -> Vec<i64> { words.iter().map(|&it| it as i64).collect() };
-        for (state, present) in states.iter().zip(presents) {
+        for (state, present) in self.states.iter().zip(&self.presents) {
             let seen = [*present, present.reversed()];
             let played = |ply: usize| {
                 let played = ply.checked_sub(1).and_then(|it| state.moves.get(it));
@@ -194,7 +219,7 @@ impl Diffusion {
             };
             marks.extend(words(&marks_of(0, None)));
             for (ply, board) in (1..).zip(&state.boards) {
-                let unknown = match self.config.noise {
+                let unknown = match config.noise {
                     NoiseKind::Absorbing => seen[ply % 2],
                     NoiseKind::Uniform => futures::random_board(ply as i64),
                 };
@@ -204,26 +229,35 @@ impl Diffusion {
             }
             noise.push(state.unknown_share(has_states));
         }
-        let count = states.len() as i64;
+        let count = self.states.len() as i64;
         let on_device = |words: &[i64], width: i64| {
             let words = Tensor::from_slice(words).view([count, -1, width]);
-            words.to_device(device)
+            words.to_device(self.device)
         };
-        let horizon = states.first().map_or(0, |state| state.boards.len()) as i64;
+        let horizon = self.states.first().map_or(0, |state| state.boards.len()) as i64;
         Futures {
             pieces: match horizon {
-                0 => Tensor::zeros([count, 0, futures::PIECES], (Kind::Int64, device)),
+                0 => Tensor::zeros([count, 0, futures::PIECES], (Kind::Int64, self.device)),
                 _ => on_device(&pieces, futures::PIECES),
             },
             marks: on_device(&marks, futures::MARKS),
-            noise: Tensor::from_slice(&noise).to_device(device),
+            noise: Tensor::from_slice(&noise).to_device(self.device),
         }
     }
 
-    /// Reveals what is to be known after a step; `left` more will follow.
-    fn reveal(&self, states: &mut [Revealed], reading: &Reading, left: usize, order: RevealOrder) {
-        let kind = self.config.futures;
-        for (position, state) in states.iter_mut().enumerate() {
+    /// Reveals what is to be known after a step, counted from 1, by what it found.
+    fn reveal(&mut self, found: Option<&DenoisedFuture>, step: usize) {
+        let (Some(found), Some(calibration)) = (found, &self.calibration) else {
+            return;
+        };
+        let reading = Reading {
+            squares: Likeliest::of(&(&found.squares + calibration)),
+            moves: found.moves.as_ref().map(Likeliest::of).unwrap_or_default(),
+        };
+        let left = self.steps.saturating_sub(step);
+        let order = self.decoding.order;
+        let kind = self.network.config.futures;
+        for (position, state) in self.states.iter_mut().enumerate() {
             let mut open: Vec<(f32, Variable)> = Vec::new();
             let horizon = state.boards.len();
             for (ply, board) in state.boards.iter_mut().enumerate() {

@@ -287,4 +287,15 @@ impl Futures {
             noise: part(&self.noise),
         }
     }
+
+    /// These, but at some positions, i64 by their numbers, what others have there.
+    #[must_use]
+    pub fn with(&self, positions: &Tensor, others: &Futures) -> Futures {
+        let put = |ours: &Tensor, theirs: &Tensor| ours.index_copy(0, positions, theirs);
+        Futures {
+            pieces: put(&self.pieces, &others.pieces),
+            marks: put(&self.marks, &others.marks),
+            noise: put(&self.noise, &others.noise),
+        }
+    }
 }

@@ -190,6 +190,7 @@ impl TrainConfig {
             share("augment.random_moves", self.augment.random_moves),
             share("augment.hide_result", self.augment.hide_result),
             share("diffusion.unknown", self.diffusion.unknown),
+            share("diffusion.own", self.diffusion.own),
             below_one("optimizer.beta1", optimizer.beta1),
             below_one("optimizer.beta2", optimizer.beta2),
             below_one("optimizer.muon_momentum", optimizer.muon_momentum),

@@ -12,6 +12,12 @@ pub struct DiffusionTraining {
     /// The share of samples of whose future nothing is known, as at the first step of
     /// decoding; besides those that the schedule leaves without. In 0…1.
     pub unknown: f64,
+    /// The share of samples that know the future that the network itself imagines for
+    /// them, in 0…1. They learn what to play in spite of it, as it is played; what is
+    /// imagined is not learned from them.
+    pub own: f64,
+    /// Evaluations in which it imagines that future and sees it, at least 2.
+    pub own_steps: usize,
     /// Weight of the cross-entropy of squares in the total loss.
     pub board: f64,
     /// Weight of the cross-entropy of moves behind the first in the total loss.
@@ -66,6 +72,8 @@ impl Default for DiffusionTraining {
         DiffusionTraining {
             schedule: MaskSchedule::default(),
             unknown: 0.2,
+            own: 0.0,
+            own_steps: 3,
             board: 1.0,
             future_move: 0.5,
         }

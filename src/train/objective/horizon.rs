@@ -6,6 +6,9 @@
 //! weighted by the time. The first move is always unknown and learned as policy. What an
 //! absent ply would hold is unknown too, but not learned.
 //!
+//! Some samples may know the future that the network itself imagines for them, as at play:
+//! what to play is then learned in spite of an imagined future that is often wrong.
+//!
 //! A validation reads policy and values off positions whose future is unknown, as they are
 //! played in one step.
 
@@ -22,6 +25,7 @@ use crate::network::diffusion::{DenoisedFuture, Diffusion, DiffusionConfig, Futu
 use crate::network::{
     Architecture, ArchitectureConfig, ArchitectureError, Outputs, Parameter, Weights, bitboards,
 };
+use crate::nn::Decoding;
 use crate::train::config::{ConfigError, TrainConfig};
 use crate::train::error::TrainError;
 use by_ply::ByPly;
@@ -48,6 +52,8 @@ pub(in crate::train) struct Horizon {
     /// What is learned of positions themselves.
     positions: Positions,
     noise: Noise,
+    /// How the network imagines futures that it then knows.
+    own: Decoding,
     device: Device,
     is_validation: bool,
     /// The constants of [`bitboards::squares`] and of classes, on the device.
@@ -80,6 +86,9 @@ struct FutureSamples {
     move_weight: Tensor,
     /// Whether there is a board at each ply, f32 [B, H].
     exists: Tensor,
+    /// Whether a sample will know what the network imagines, bool `[B]`; nothing if none
+    /// does.
+    own: Option<Tensor>,
 }
 
 impl Narrow for HorizonSamples {
@@ -94,6 +103,7 @@ impl Narrow for HorizonSamples {
             moves: part(&future.moves),
             move_weight: part(&future.move_weight),
             exists: part(&future.exists),
+            own: future.own.as_ref().map(part),
         });
         HorizonSamples {
             positions: self.positions.narrow(start, count),
@@ -148,7 +158,24 @@ impl Horizon {
             moves: integers(&noised.moves, &[rows, horizon - 1]),
             move_weight: per(&moves).unsqueeze(1),
             exists: plies.lt_tensor(&boards.unsqueeze(1)).to_kind(Kind::Float),
+            own: (self.noise.own > 0.0).then(|| {
+                let mut is_own = vec![false; noised.noise.len()];
+                noised.own.iter().for_each(|&row| is_own[row as usize] = true);
+                send(&is_own, self.device)
+            }),
         }
+    }
+
+    /// What is known of futures, with what the network imagines where that is wanted.
+    fn with_own(&self, weights: &Weights, rows: &Tensor, future: &FutureSamples) -> Futures {
+        let known = future.known.narrow(0, rows.size()[0]);
+        let own = future.own.as_ref().map(|own| own.nonzero().squeeze_dim(1));
+        let Some(own) = own.filter(|own| own.size()[0] > 0) else {
+            return known;
+        };
+        let rows = rows.index_select(0, &own);
+        let imagined = tch::no_grad(|| self.model.imagine(weights, &rows, self.own));
+        known.with(&own, &imagined)
     }
 }
 
@@ -200,6 +227,7 @@ impl Objective for Horizon {
             positions: Positions::new(config, device)?,
             noise: Noise {
                 seed: config.augment.seed,
+                own: config.diffusion.own,
                 ..plain.noise
             },
             is_validation: false,
@@ -215,6 +243,10 @@ impl Objective for Horizon {
             model: build(&config, device)?,
             positions,
             noise: Noise::new(&config, training, 0),
+            own: Decoding {
+                steps: training.own_steps,
+                ..Decoding::default()
+            },
             device,
             is_validation: true,
             shifts: bitboards::shifts().to_device(device),
@@ -299,7 +331,7 @@ impl Objective for Horizon {
                 unaided: None,
             };
         };
-        let aided = foresee(&future.known);
+        let aided = foresee(&self.with_own(weights, rows, future));
         let unaided = self
             .is_validation
             .then(|| foresee(&self.model.unknown(rows)));

@@ -33,6 +33,8 @@ pub(super) struct Noise {
     pub schedule: MaskSchedule,
     /// Share of samples of whose future nothing is known.
     pub unknown: f64,
+    /// Share of samples that will know what the network imagines in place of the truth.
+    pub own: f64,
     pub seed: u64,
 }
 
@@ -58,6 +60,9 @@ pub(super) struct Noised {
     /// How many boards `[B]`, and moves behind the first, there are to learn.
     pub boards: Vec<f32>,
     pub later_moves: Vec<f32>,
+    /// The samples, by their rows, that will know what the network imagines: nothing of
+    /// their futures is known or learned here.
+    pub own: Vec<i64>,
 }
 
 impl Noise {
@@ -69,6 +74,7 @@ impl Noise {
             has_moves: config.futures.has_moves(),
             schedule: training.schedule,
             unknown: training.unknown,
+            own: 0.0,
             seed,
         }
     }
@@ -87,8 +93,13 @@ impl Noise {
         for (place, (input, future)) in (batch.first..).zip(rows) {
             let mut random = Xoshiro256PlusPlus::seed_from_u64(random.next_u64());
             let chance = (start + place as f64 * STRIDE).fract();
-            let level = self.level(chance);
-            self.add(&mut noised, input, future, level, &mut random);
+            if self.own > 0.0 && random.random::<f64>() < self.own {
+                noised.own.push(noised.noise.len() as i64);
+                self.add(&mut noised, input, &Future::new(), (1.0, 1.0), &mut random);
+            } else {
+                let level = self.level(chance);
+                self.add(&mut noised, input, future, level, &mut random);
+            }
         }
         noised
     }

@@ -149,6 +149,7 @@ impl TrainConfig {
             ("checkpoint_every", self.checkpoint_every),
             ("keep.newest", self.keep.newest as u64),
             ("optimizer.soap_frequency", self.optimizer.soap_frequency),
+            ("diffusion.own_steps", self.diffusion.own_steps as u64),
         ];
         if let AverageConfig::Stochastic { every, most } = self.average {
             counts.push(("average.every", every));

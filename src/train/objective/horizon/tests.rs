@@ -320,6 +320,44 @@ fn samples_without_futures_teach_their_policy() {
     }
 }
 
+#[test]
+fn samples_know_what_the_network_imagines() {
+    let mut config = plain();
+    config.diffusion.own = 1.0;
+    config.diffusion.own_steps = 4;
+    let objective = Horizon::new(&config, Device::Cpu).unwrap();
+    let examples = examples();
+    let (samples, weights) = objective.prepare(batch(&examples, 0, 8)).unwrap();
+    let future = samples.future.as_ref().unwrap();
+    tch::manual_seed(1);
+    let flat = objective.model.initial_weights();
+    let network = Weights::from_flat(&flat, objective.parameters());
+    // All is known, as at the last step of decoding.
+    let rows = samples.positions.rows();
+    let known = objective.with_own(&network, rows, future);
+    let imagined = objective.model.imagine(&network, rows, objective.own);
+    assert_eq!((&known.pieces, &known.marks), (&imagined.pieces, &imagined.marks));
+    assert_eq!(Vec::<f32>::try_from(&known.noise).unwrap(), [0.0; 8]);
+    assert_ne!(known.pieces, future.known.pieces);
+    // What to play is learned from them, and nothing of the future.
+    let first = Positions::terms(&config).len() as i64;
+    assert_eq!(weights.get(0).double_value(&[3]), 1.0);
+    let learned = weights.narrow(0, first, 5).abs().max().double_value(&[]);
+    assert_eq!(learned, 0.0);
+    // Of others nothing changes.
+    config.diffusion.own = 0.4;
+    let objective = Horizon::new(&config, Device::Cpu).unwrap();
+    let noised = objective.noise.apply(&batch(&examples, 0, 8));
+    assert!((1..8).contains(&noised.own.len()), "{:?}", noised.own);
+    let (samples, _) = objective.prepare(batch(&examples, 0, 8)).unwrap();
+    let (rows, future) = (samples.positions.rows(), samples.future.as_ref().unwrap());
+    let known = objective.with_own(&network, rows, future);
+    for row in 0..8 {
+        let is_told = known.pieces.get(row) == future.known.pieces.get(row);
+        assert_eq!(is_told, !noised.own.contains(&row), "{row}");
+    }
+}
+
 impl HorizonOutputs {
     /// How many terms those of positions are.
     fn present_terms(&self) -> usize {

@@ -322,6 +322,9 @@ pub enum BackendError {
     Stopped,
 }
 
+/// What is done with an answer.
+pub type Reply = Box<dyn FnOnce(Result<Evaluations, BackendError>) + Send>;
+
 /// Evaluates positions. Called from many threads at once.
 ///
 /// ```
@@ -348,6 +351,14 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// [`BackendError`]; `out` then holds nothing of use.
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError>;
+
+    /// Evaluates a batch for somebody who need not wait. `reply` gets the answer, at once or
+    /// later and on any thread; it is dropped unasked where the backend has stopped.
+    fn ask(&self, batch: Batch, reply: Reply) {
+        let mut out = Evaluations::default();
+        let answer = self.evaluate(&batch, &mut out);
+        reply(answer.map(|()| out));
+    }
 
     /// The same in so many steps, with the future of each position as a network foresees it;
     /// without futures if it foresees none.
@@ -380,6 +391,10 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
         (**self).evaluate(batch, out)
+    }
+
+    fn ask(&self, batch: Batch, reply: Reply) {
+        (**self).ask(batch, reply);
     }
 
     fn foresee(

@@ -1,6 +1,8 @@
 //! The evaluation cache (NNCache), a backend in front of another one.
 
-use super::{Backend, BackendError, Batch, Evaluations, Foreseen, Imagination, Properties, Value};
+use super::{
+    Backend, BackendError, Batch, Evaluations, Foreseen, Imagination, Properties, Reply, Value,
+};
 use parking_lot::Mutex;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -14,8 +16,12 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Cache<B> {
     inner: B,
-    shards: Vec<Mutex<Shard>>,
+    known: Arc<Known>,
 }
+
+/// The evaluations that are kept, by the positions' keys.
+#[derive(Debug)]
+struct Known(Vec<Mutex<Shard>>);
 
 /// Number of shards of a cache, each with its own lock: enough that a few dozen
 /// threads seldom contend.
@@ -44,6 +50,13 @@ enum Lookup {
     Miss(usize),
 }
 
+/// What was found of a batch.
+struct Asked {
+    lookups: Vec<Lookup>,
+    /// What the inner backend is to evaluate.
+    missed: Batch,
+}
+
 impl<B: Backend> Cache<B> {
     /// Caches evaluations of `inner` in at most this many MiB.
     #[must_use]
@@ -57,15 +70,16 @@ impl<B: Backend> Cache<B> {
                 limit,
             })
         };
-        Cache {
-            inner,
-            shards: std::iter::repeat_with(shard).take(SHARDS).collect(),
-        }
+        let shards = std::iter::repeat_with(shard).take(SHARDS).collect();
+        let known = Arc::new(Known(shards));
+        Cache { inner, known }
     }
+}
 
+impl Known {
     fn shard(&self, key: u64) -> &Mutex<Shard> {
         // The map inside a shard hashes the key anew, so any bits will do here.
-        &self.shards[key as usize % SHARDS]
+        &self.0[key as usize % SHARDS]
     }
 
     fn find(&self, key: u64, moves: usize) -> Option<Arc<CachedEvaluation>> {
@@ -73,6 +87,57 @@ impl<B: Backend> Cache<B> {
         let known = shard.known.get(&key)?;
         // Another number of moves is another position with the same key.
         (known.logits.len() == moves).then(|| Arc::clone(known))
+    }
+
+    /// Looks for the positions of a batch, each once.
+    fn look_up(&self, batch: &Batch) -> Asked {
+        let mut missed = Batch::default();
+        let mut places: HashMap<(u64, usize), usize> = HashMap::new();
+        let lookups = (0..batch.len())
+            .map(|index| {
+                let (key, moves) = (batch.keys()[index], batch.moves(index).len());
+                if let Some(known) = self.find(key, moves) {
+                    return Lookup::Hit(known);
+                }
+                let place = *places.entry((key, moves)).or_insert_with(|| {
+                    missed.push_from(batch, index);
+                    missed.len() - 1
+                });
+                Lookup::Miss(place)
+            })
+            .collect();
+        Asked { lookups, missed }
+    }
+
+    /// Keeps the evaluations of what was missed, and replaces the contents of `out` by
+    /// those of the whole batch.
+    fn answer(&self, batch: &Batch, asked: &Asked, answers: &Evaluations, out: &mut Evaluations) {
+        let fresh: Vec<_> = (0..asked.missed.len())
+            .map(|index| {
+                let order = by_policy_index(asked.missed.moves(index));
+                let logits = answers.logits(index);
+                let answer = Arc::new(CachedEvaluation {
+                    value: answers.value(index),
+                    logits: order.iter().map(|&place| logits[place]).collect(),
+                });
+                let key = asked.missed.keys()[index];
+                self.shard(key).lock().insert(key, Arc::clone(&answer));
+                answer
+            })
+            .collect();
+        out.clear();
+        for (index, lookup) in asked.lookups.iter().enumerate() {
+            let cached = match lookup {
+                Lookup::Hit(known) => known,
+                Lookup::Miss(place) => &fresh[*place],
+            };
+            let moves = batch.moves(index);
+            let mut logits = vec![0.0; moves.len()];
+            for (place, &logit) in by_policy_index(moves).into_iter().zip(&cached.logits) {
+                logits[place] = logit;
+            }
+            out.push(cached.value, logits);
+        }
     }
 }
 
@@ -92,53 +157,31 @@ impl<B: Backend> Backend for Cache<B> {
     }
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
-        out.clear();
-        let mut asked = Batch::default();
-        let mut places: HashMap<(u64, usize), usize> = HashMap::new();
-        let lookups: Vec<Lookup> = (0..batch.len())
-            .map(|index| {
-                let (key, moves) = (batch.keys()[index], batch.moves(index).len());
-                if let Some(known) = self.find(key, moves) {
-                    return Lookup::Hit(known);
-                }
-                let place = *places.entry((key, moves)).or_insert_with(|| {
-                    asked.push_from(batch, index);
-                    asked.len() - 1
-                });
-                Lookup::Miss(place)
-            })
-            .collect();
-
-        let mut answers = Vec::with_capacity(asked.len());
-        if !asked.is_empty() {
-            let mut evaluations = Evaluations::default();
-            self.inner.evaluate(&asked, &mut evaluations)?;
-            for index in 0..asked.len() {
-                let order = by_policy_index(asked.moves(index));
-                let logits = evaluations.logits(index);
-                let answer = Arc::new(CachedEvaluation {
-                    value: evaluations.value(index),
-                    logits: order.iter().map(|&place| logits[place]).collect(),
-                });
-                let key = asked.keys()[index];
-                self.shard(key).lock().insert(key, Arc::clone(&answer));
-                answers.push(answer);
-            }
+        let asked = self.known.look_up(batch);
+        let mut answers = Evaluations::default();
+        if !asked.missed.is_empty() {
+            self.inner.evaluate(&asked.missed, &mut answers)?;
         }
-
-        for (index, lookup) in lookups.iter().enumerate() {
-            let cached = match lookup {
-                Lookup::Hit(known) => known,
-                Lookup::Miss(place) => &answers[*place],
-            };
-            let moves = batch.moves(index);
-            let mut logits = vec![0.0; moves.len()];
-            for (place, &logit) in by_policy_index(moves).into_iter().zip(&cached.logits) {
-                logits[place] = logit;
-            }
-            out.push(cached.value, logits);
-        }
+        self.known.answer(batch, &asked, &answers, out);
         Ok(())
+    }
+
+    /// What is known is answered at once.
+    fn ask(&self, batch: Batch, reply: Reply) {
+        let asked = self.known.look_up(&batch);
+        let known = Arc::clone(&self.known);
+        let missed = asked.missed.clone();
+        let reply: Reply = Box::new(move |answer| {
+            reply(answer.map(|answers| {
+                let mut out = Evaluations::default();
+                known.answer(&batch, &asked, &answers, &mut out);
+                out
+            }));
+        });
+        match missed.is_empty() {
+            true => reply(Ok(Evaluations::default())),
+            false => self.inner.ask(missed, reply),
+        }
     }
 
     fn imagination(&self) -> Option<Arc<dyn Imagination>> {
@@ -147,7 +190,7 @@ impl<B: Backend> Backend for Cache<B> {
 
     fn forget(&self) {
         self.inner.forget();
-        for shard in &self.shards {
+        for shard in &self.known.0 {
             let mut shard = shard.lock();
             shard.known = HashMap::new();
             shard.order = VecDeque::new();
@@ -248,7 +291,7 @@ mod tests {
 
     fn held<B>(cache: &Cache<B>) -> usize {
         let bytes = |shard: &Mutex<Shard>| shard.lock().bytes;
-        cache.shards.iter().map(bytes).sum()
+        cache.known.0.iter().map(bytes).sum()
     }
 
     #[test]
@@ -270,10 +313,25 @@ mod tests {
             assert!(held(&cache) <= 1 << 20);
         }
         let known = |shard: &Mutex<Shard>| shard.lock().known.len();
-        let known: usize = cache.shards.iter().map(known).sum();
+        let known: usize = cache.known.0.iter().map(known).sum();
         // It is full, so something was evicted.
         assert!(held(&cache) > 15 << 16);
         assert!(known < cache.inner.positions());
+    }
+
+    #[test]
+    fn who_need_not_wait_gets_the_same() {
+        let cache = Cache::new(Counting::new(Random::new(1)), 16);
+        let batch = positions(20, false);
+        for asked in [&positions(5, false), &batch, &batch] {
+            let (send, answers) = std::sync::mpsc::channel();
+            let reply = Box::new(move |answer| send.send(answer).unwrap());
+            cache.ask(asked.clone(), reply);
+            let mut expected = Evaluations::default();
+            Random::new(1).evaluate(asked, &mut expected).unwrap();
+            assert_eq!(answers.recv().unwrap().unwrap(), expected);
+        }
+        assert_eq!(cache.inner.positions(), 20);
     }
 
     #[test]

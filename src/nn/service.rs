@@ -1,7 +1,7 @@
 //! A backend that merges the requests of many threads into larger batches, and
 //! spreads them over several backends.
 
-use super::{Backend, BackendError, Batch, Evaluations, Imagination, Properties};
+use super::{Backend, BackendError, Batch, Evaluations, Imagination, Properties, Reply};
 use crate::panics;
 use crossbeam::channel::{Receiver, Sender, bounded, unbounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,9 +25,6 @@ struct Request {
     batch: Batch,
     reply: Reply,
 }
-
-/// What is done with an answer, on the thread that computed it.
-type Reply = Box<dyn FnOnce(Result<Evaluations, BackendError>) + Send>;
 
 impl Service {
     /// Serves from these backends (at least one), which evaluate alike, each on a
@@ -70,22 +67,6 @@ impl Service {
     }
 }
 
-impl Service {
-    /// Has a batch evaluated without waiting for it. `reply` gets the answer on the thread
-    /// that computed it, and is dropped unasked where the service has stopped.
-    pub fn ask(
-        &self,
-        batch: Batch,
-        reply: impl FnOnce(Result<Evaluations, BackendError>) + Send + 'static,
-    ) {
-        let reply = Box::new(reply);
-        if let Some(requests) = &self.requests {
-            // Without servers nobody answers.
-            let _ = requests.send(Request { batch, reply });
-        }
-    }
-}
-
 impl Drop for Service {
     fn drop(&mut self) {
         self.requests = None;
@@ -103,9 +84,18 @@ impl Backend for Service {
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
         let (reply, answer) = bounded(1);
         // Whoever asked may have gone.
-        self.ask(batch.clone(), move |answer| drop(reply.send(answer)));
+        let reply = Box::new(move |answer| drop(reply.send(answer)));
+        self.ask(batch.clone(), reply);
         *out = answer.recv().map_err(|_| BackendError::Stopped)??;
         Ok(())
+    }
+
+    /// The reply comes on the thread that computed it.
+    fn ask(&self, batch: Batch, reply: Reply) {
+        if let Some(requests) = &self.requests {
+            // Without servers nobody answers.
+            let _ = requests.send(Request { batch, reply });
+        }
     }
 
     fn imagination(&self) -> Option<Arc<dyn Imagination>> {

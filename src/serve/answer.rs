@@ -6,8 +6,8 @@ use crate::chess::{Ending, Game};
 use crate::play::{self, Choice, MoveStatistics, Report};
 use crate::uci::centipawns;
 use serde::Serialize;
-use shakmaty::san::SanPlus;
-use shakmaty::{Chess, Color, Move, Position};
+use shakmaty::san::{San, SanPlus, Suffix};
+use shakmaty::{Chess, Color, Move, MoveList, Position};
 use utoipa::ToSchema;
 
 /// Whose view numbers are.
@@ -27,6 +27,23 @@ impl PlayedMove {
         PlayedMove {
             uci: game.format_move(mv),
             san: SanPlus::from_move(position.clone(), mv).to_string(),
+        }
+    }
+
+    /// One of a position's legal moves, all of which are known: no moves are made again, but
+    /// for those after a check.
+    pub(super) fn among(game: &Game, legal: &MoveList, mv: Move) -> PlayedMove {
+        let mut after = game.position().clone();
+        after.play_unchecked(mv);
+        let suffix = match after.is_check() {
+            false => None,
+            true if after.legal_moves().is_empty() => Some(Suffix::Checkmate),
+            true => Some(Suffix::Check),
+        };
+        let san = San::disambiguate(mv, legal);
+        PlayedMove {
+            uci: game.format_move(mv),
+            san: SanPlus { san, suffix }.to_string(),
         }
     }
 }
@@ -301,4 +318,30 @@ pub(super) struct Prior {
     #[serde(flatten)]
     pub(super) mv: PlayedMove,
     pub(super) prior: f32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shakmaty::CastlingMode;
+
+    #[test]
+    fn legal_moves_are_written_as_any() {
+        for fen in [
+            "r3k2r/pPppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
+            "6k1/5ppp/8/8/1N3N2/8/1N6/K2RR3 w - - 0 1",
+            "k7/8/1K6/8/8/8/8/7R w - - 0 1",
+            "8/8/8/2k5/3pP3/8/8/4K3 b - e3 0 1",
+        ] {
+            let game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
+            let legal = game.position().legal_moves();
+            for &mv in &legal {
+                let [one, other] = [
+                    PlayedMove::among(&game, &legal, mv),
+                    PlayedMove::of(&game, game.position(), mv),
+                ];
+                assert_eq!((one.uci, one.san), (other.uci, other.san));
+            }
+        }
+    }
 }

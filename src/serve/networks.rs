@@ -9,9 +9,7 @@ use crate::backend::{LoadError, network_file};
 use crate::error_report::one_line;
 use crate::generate::Generator;
 use crate::network::{self, OpenError};
-use crate::nn::{
-    Backend, BackendError, BackendKind, BackendOptions, Batch, BuiltIn, Evaluations, Service,
-};
+use crate::nn::{Backend, BackendError, BackendKind, BackendOptions, Batch, BuiltIn, Evaluations};
 use crate::{play, player};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -20,8 +18,6 @@ use tokio::sync::oneshot;
 
 /// Memory for the evaluations of a further network that are remembered, in MiB.
 const CACHE: usize = 32;
-/// Positions of different requests that are evaluated in one batch, at most.
-const LARGEST_BATCH: usize = 256;
 /// What is no network's family: evaluations without a network.
 const NO_FAMILY: &str = "none";
 
@@ -39,9 +35,8 @@ pub(super) struct Loaded {
     pub(super) name: String,
     /// As network files state it.
     pub(super) family: &'static str,
+    /// What requests at once ask is one batch.
     pub(super) backend: Arc<dyn Backend>,
-    /// The same, for requests of one evaluation: those that come at once are one batch.
-    service: Service,
     options: BackendOptions,
     /// For explanations: one at a time.
     eager: Mutex<Option<Eager>>,
@@ -53,12 +48,10 @@ pub(super) struct Loaded {
 pub(super) type Eager = network::Network;
 
 impl Loaded {
-    /// Loads a network; `parallel` batches of evaluations are computed at once.
     fn load(
         name: Option<&str>,
         options: &BackendOptions,
         backends: &Backends,
-        parallel: usize,
     ) -> Result<Loaded, LoadError> {
         let backend = backends.get(options)?;
         let family = match options.kind {
@@ -72,7 +65,6 @@ impl Loaded {
         Ok(Loaded {
             name: name.unwrap_or(own).to_owned(),
             family,
-            service: Service::new(vec![backend.clone(); parallel.max(1)], LARGEST_BATCH),
             backend,
             options: options.clone(),
             eager: Mutex::default(),
@@ -88,7 +80,8 @@ impl Loaded {
     pub(super) async fn evaluate(&self, batch: Batch) -> Result<Evaluations, BackendError> {
         let (reply, answer) = oneshot::channel();
         // A client may have left.
-        self.service.ask(batch, |answer| drop(reply.send(answer)));
+        let reply = Box::new(|answer| drop(reply.send(answer)));
+        self.backend.ask(batch, reply);
         answer.await.unwrap_or(Err(BackendError::Stopped))
     }
 
@@ -143,8 +136,7 @@ impl Networks {
     /// Loads what the configuration names.
     pub(super) fn load(config: &Config, backends: &Backends) -> Result<Networks, LoadError> {
         let options = &config.player.backend;
-        let load =
-            |name, options: &_| Loaded::load(name, options, backends, config.limits.parallel);
+        let load = |name, options: &_| Loaded::load(name, options, backends);
         let main = load(Some("main"), options)?;
         let human = load(Some("human"), &human_options(config));
         let human = human.map_err(|error| one_line(&error));

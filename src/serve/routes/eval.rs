@@ -61,7 +61,7 @@ async fn evaluate(network: &Loaded, game: &Game) -> Result<EvalAnswer, BackendEr
     let evaluations = network.evaluate(batch).await?;
     let mut probabilities = evaluations.logits(0).to_vec();
     softmax(&mut probabilities, 1.0);
-    let mut policy: Vec<_> = moves.into_iter().zip(probabilities).collect();
+    let mut policy: Vec<_> = moves.iter().copied().zip(probabilities).collect();
     policy.sort_by(|a, b| b.1.total_cmp(&a.1));
     let value = evaluations.value(0);
     Ok(EvalAnswer {
@@ -74,7 +74,7 @@ async fn evaluate(network: &Loaded, game: &Game) -> Result<EvalAnswer, BackendEr
         policy: policy
             .into_iter()
             .map(|(mv, prior)| Prior {
-                mv: PlayedMove::of(game, game.position(), mv),
+                mv: PlayedMove::among(game, &moves, mv),
                 prior,
             })
             .collect(),

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::{env, fs};
 
 /// Our C++: what tch does not reach of libtorch. One line a file.
-const CPP: [&str; 17] = [
+const CPP: [&str; 18] = [
     "src/interop/onnx/graph.cpp",
     "src/nn/torch/fuse.cpp",
     "src/nn/torch/fused/autograd.cpp",
@@ -22,6 +22,7 @@ const CPP: [&str; 17] = [
     "src/nn/torch/rms_norm.cpp",
     "src/nn/torch/rotary.cpp",
     "src/nn/torch/script.cpp",
+    "src/nn/torch/time_attention.cpp",
     "src/nn/torch/winograd.cpp",
     "src/train/distributed/buckets.cpp",
     "src/train/distributed/c10d.cpp",

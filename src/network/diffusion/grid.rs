@@ -254,13 +254,13 @@ impl Foresight {
         (x.unflatten(0, [-1, boards]) + marks + ply).flatten(0, 1)
     }
 
-    /// What layers are told of the noise f32 `[B]` and of plies, [B, 1, T, CONDITION].
+    /// What layers are told of the noise f32 `[B]` and of plies, [B, T, 1, CONDITION].
     fn condition(&self, weights: &Weights, noise: &Tensor, boards: i64) -> Tensor {
         let angles = noise.unsqueeze(1) * &self.waves;
         let waves = Tensor::cat(&[angles.cos(), angles.sin()], 1).to_kind(weights.kind());
         let noise = self.noise.forward(weights, &waves).unsqueeze(1);
         let plies = weights[self.condition].narrow(0, 0, boards);
-        (noise + plies).silu().unsqueeze(1)
+        (noise + plies).silu().unsqueeze(2)
     }
 
     /// Tokens [B · T, 64, width] after squares saw the same squares of other boards.
@@ -271,36 +271,9 @@ impl Foresight {
         x: &Tensor,
         condition: &Tensor,
     ) -> Tensor {
-        let boards = condition.size()[2];
-        let (normed, gate) = layer
-            .norm
-            .forward(weights, &by_square(x, boards), condition);
+        let boards = x.unflatten(0, [-1, condition.size()[1]]);
+        let (normed, gate) = layer.norm.forward(weights, &boards, condition);
         let learned = layer.attention.forward(weights, &normed) * gate;
-        x + by_board(&learned)
+        (boards + learned).flatten(0, 1)
     }
-}
-
-/// Tokens [B, 64, T, width] of each square on all boards, of tokens [B · T, 64, width].
-/// Boards of odd plies are seen by the other side: they are turned top to bottom.
-pub(super) fn by_square(x: &Tensor, boards: i64) -> Tensor {
-    let boards = x.unflatten(0, [-1, boards]).unflatten(2, [8, 8]).unbind(1);
-    Tensor::stack(&turned(boards), 3).flatten(1, 2)
-}
-
-/// The reverse.
-pub(super) fn by_board(x: &Tensor) -> Tensor {
-    let boards = x.unflatten(1, [8, 8]).unbind(3);
-    Tensor::stack(&turned(boards), 1)
-        .flatten(2, 3)
-        .flatten(0, 1)
-}
-
-/// Boards [B, 8, 8, width], those of odd plies turned top to bottom.
-fn turned(boards: Vec<Tensor>) -> Vec<Tensor> {
-    let boards = boards.into_iter().enumerate();
-    let turned = boards.map(|(ply, board)| match ply % 2 {
-        0 => board,
-        _ => board.flip([1]),
-    });
-    turned.collect()
 }

@@ -1,4 +1,3 @@
-use super::grid::{by_board, by_square};
 use super::*;
 use crate::chess::Game;
 use crate::encode::{Input, Squares, WIDTH};
@@ -189,17 +188,6 @@ fn unknown_boards_are_the_present_as_their_movers_see_it() {
     let masked = [0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0];
     assert_eq!(marks[..12], masked);
     assert_eq!(Vec::<f32>::try_from(&futures.noise).unwrap(), [1.0; 7]);
-}
-
-#[test]
-fn squares_meet_themselves_on_other_boards() {
-    let options = (Kind::Int64, Device::Cpu);
-    let x = Tensor::arange(2 * 3 * 64, options).view([6, 64, 1]);
-    let met = by_square(&x, 3);
-    // e2 of the present, of the board that the opponent sees, of the one after that.
-    let e2 = Vec::<i64>::try_from(met.get(1).get(12).squeeze_dim(1)).unwrap();
-    assert_eq!(e2, [192 + 12, 192 + 64 + 52, 192 + 128 + 12]);
-    assert!(by_board(&met).equal(&x));
 }
 
 #[test]

@@ -40,6 +40,27 @@ pub(crate) fn rotated_heads(joint: &Tensor, heads: i64, [cos, sin]: [&Tensor; 2]
     outputs(|out| unsafe { shim::tessera_rotated_heads(joint, cos, sin, heads, out) })
 }
 
+/// Whether [`time_attention`] takes a projection like this.
+pub(crate) fn takes_time_attention(joint: &Tensor, heads: i64) -> bool {
+    let [joint] = raw([Some(joint)]);
+    // SAFETY: the tensor is valid for the call.
+    unsafe { shim::tessera_takes_time_attention(joint, heads) }
+}
+
+/// What squares learn of themselves on other boards, [B, T, 64, heads · head width], of the
+/// joint projection of queries, keys and values [B, T, 64, 3 · heads · head width]. Boards
+/// are as their movers see them: those of odd plies turned top to bottom. Gradients flow
+/// through the projection.
+///
+/// # Panics
+/// If it [is not taken](takes_time_attention).
+pub(crate) fn time_attention(joint: &Tensor, heads: i64) -> Tensor {
+    let [joint] = raw([Some(joint)]);
+    // SAFETY: the tensor is valid for the call.
+    let [learned] = outputs(|out| unsafe { shim::tessera_time_attention(joint, heads, out) });
+    learned
+}
+
 /// How dense layers multiply in int8 here.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Int8 {

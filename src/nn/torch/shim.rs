@@ -220,6 +220,12 @@ unsafe extern "C" {
         heads: i64,
         out: *mut *mut RawTensor,
     ) -> *mut c_char;
+    pub(super) fn tessera_takes_time_attention(joint: *const RawTensor, heads: i64) -> bool;
+    pub(super) fn tessera_time_attention(
+        joint: *const RawTensor,
+        heads: i64,
+        out: *mut *mut RawTensor,
+    ) -> *mut c_char;
     pub(super) fn tessera_winograd_takes(weight: *const RawTensor, bias: *const RawTensor) -> bool;
     pub(super) fn tessera_winograd_kernel(
         weight: *const RawTensor,

@@ -21,6 +21,9 @@ pub struct Decoding {
     pub horizon: usize,
     /// What is revealed first.
     pub order: RevealOrder,
+    /// How much the policy counts that knows nothing of the future, the first step's, in
+    /// percent; the rest is that of the last step. Logits are mixed.
+    pub unaided: u8,
 }
 
 /// What of a future is revealed first.
@@ -39,6 +42,7 @@ impl Default for Decoding {
             steps: 10,
             horizon: 0,
             order: RevealOrder::default(),
+            unaided: 0,
         }
     }
 }

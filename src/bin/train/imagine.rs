@@ -39,6 +39,10 @@ pub struct Imagine {
     /// What is revealed first.
     #[arg(long, value_enum, default_value_t)]
     order: RevealOrder,
+    /// How much the first step's policy counts in the move, in percent.
+    #[arg(long, value_name = "PERCENT", default_value_t = Decoding::default().unaided,
+        value_parser = clap::value_parser!(u8).range(..=100))]
+    unaided: u8,
     /// Number of positions.
     #[arg(long, default_value_t = 2000)]
     samples: usize,
@@ -78,6 +82,7 @@ impl Imagine {
         let decoding = Decoding {
             horizon: self.horizon,
             order: self.order,
+            unaided: self.unaided,
             ..Decoding::default()
         };
         let numbers = ComputeType::from(tch::Kind::Float);

@@ -9,7 +9,7 @@ use super::{DenoisedFuture, Diffusion};
 use super::config::NoiseKind;
 use super::futures::{self, Futures, marks_of};
 use crate::encode::Squares;
-use crate::network::outputs::{OutputSet, Outputs};
+use crate::network::outputs::{Output, OutputSet, Outputs};
 use crate::network::parameters::Weights;
 use crate::nn::{Decoding, Foreseen, RevealOrder};
 use tch::{Device, Kind, Tensor};
@@ -157,15 +157,24 @@ impl Diffusion {
         mut seen: impl FnMut(usize, &[Revealed]),
     ) -> (Outputs, Vec<Foreseen>) {
         let mut future = Unfolding::new(self, rows, decoding);
+        let share = f64::from(decoding.unaided.min(100)) / 100.0;
+        let is_heard = share > 0.0 && wanted.contains(Output::Policy);
+        let mut unaided = None;
         for step in 1..future.steps {
+            let heard = (step == 1 && is_heard).then_some(Output::Policy);
             let known = future.known();
-            let imagined = self.foresee(weights, rows, &known, OutputSet::default());
+            let mut imagined = self.foresee(weights, rows, &known, heard.into_iter().collect());
+            unaided = unaided.or_else(|| imagined.present.take(heard?));
             future.reveal(imagined.future.as_ref(), step);
             seen(step, &future.states);
         }
-        let imagined = self.foresee(weights, rows, &future.known(), wanted);
+        let mut imagined = self.foresee(weights, rows, &future.known(), wanted);
         future.reveal(imagined.future.as_ref(), future.steps);
         seen(future.steps, &future.states);
+        if let Some(unaided) = unaided {
+            let policy = imagined.present.policy() * (1.0 - share) + unaided * share;
+            imagined.present.set(Output::Policy, policy);
+        }
         let foreseen = future.states.into_iter().map(Revealed::foreseen);
         (imagined.present, foreseen.collect())
     }

@@ -370,6 +370,27 @@ fn futures_are_revealed_step_by_step() {
 }
 
 #[test]
+fn the_first_step_is_heard() {
+    let _guard = tch::no_grad_guard();
+    let model = build(&config(NoiseKind::Absorbing));
+    let weights = weights(&model, &parameters(&model)[1]);
+    let policy = |steps: usize, unaided: u8| {
+        let decoding = Decoding {
+            unaided,
+            ..decoding(steps, 0)
+        };
+        let (outputs, _) = model.decode(&weights, &rows(), decoding, all(), |_, _| {});
+        outputs.policy().shallow_clone()
+    };
+    let (first, last) = (policy(1, 0), policy(5, 0));
+    assert!(off(&first, &last) > 1e-5);
+    assert_eq!(off(&first, &policy(1, 50)), 0.0);
+    assert!(off(&first, &policy(5, 100)) < 1e-5);
+    let mean = (&first * 0.25) + (&last * 0.75);
+    assert!(off(&mean, &policy(5, 25)) < 1e-5);
+}
+
+#[test]
 fn fewer_plies_can_be_imagined() {
     let _guard = tch::no_grad_guard();
     let model = build(&config(NoiseKind::Absorbing));

@@ -112,18 +112,17 @@ pub enum LabelError {
 }
 
 impl Labelling {
-    /// Starts the engine once, to check that it starts and to read its name.
+    /// One line with everything that moves and scores depend on, for the tag Event. Starts
+    /// the engine for its name, if anything is judged.
     ///
     /// # Errors
     /// [`EngineError`] if it cannot be used.
-    pub fn engine_name(&self) -> Result<String, EngineError> {
-        Ok(Engine::start(&self.command())?.name().to_owned())
-    }
-
-    /// One line with everything that moves and scores depend on, for the tag Event.
-    #[must_use]
-    pub fn event(&self, engine: &str, source: &GameSource) -> String {
-        let mut event = engine.to_owned();
+    pub fn event(&self, source: &GameSource) -> Result<String, EngineError> {
+        let seed = self.seed;
+        if matches!(source, GameSource::Sample(games) if !games.judged) {
+            return Ok(format!("{source}; seed {seed}"));
+        }
+        let mut event = Engine::start(&self.command())?.name().to_owned();
         match self.limit {
             Limit::Nodes(nodes) => event.push_str(&format!(", nodes {nodes}")),
             Limit::Depth(depth) => event.push_str(&format!(", depth {depth}")),
@@ -132,8 +131,8 @@ impl Labelling {
         for (name, value) in &self.command().options {
             event.push_str(&format!(", {name} {value}"));
         }
-        let (line, seed) = (self.line, self.seed);
-        format!("{event}; lines of {line}; {source}; seed {seed}")
+        let line = self.line;
+        Ok(format!("{event}; lines of {line}; {source}; seed {seed}"))
     }
 
     fn command(&self) -> EngineCommand {
@@ -194,7 +193,7 @@ impl Labelling {
         let judge = |sampler: &mut Sampler<'_>, analyst: &mut Analyst<'_>| {
             for sampled in sampler.play()? {
                 let number = sampled.number;
-                let judged = game::judge(sampled, sampler.adjudication(), analyst)?;
+                let judged = game::judge(sampled, sampler.plan(), analyst)?;
                 submit(number, Ok(judged))?;
             }
             Ok::<_, LabelError>(())

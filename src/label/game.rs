@@ -3,7 +3,7 @@
 use super::analyst::Analyst;
 use super::sampler::SampledGame;
 use super::source::Subject;
-use super::{LabelError, Play};
+use super::{LabelError, Play, SampledGames};
 use crate::adjudication::Adjudication;
 use crate::chess::Game;
 use crate::data::pgn::{AnnotatedGame, GameError, Judged, parse_game, tag};
@@ -55,12 +55,22 @@ pub(super) fn label(
     }
 }
 
-/// Scores every position of a sampled game after its opening.
+/// Scores every position of a sampled game after its opening, if its games are judged.
 pub(super) fn judge(
     sampled: SampledGame,
-    adjudication: &Adjudication,
+    plan: &SampledGames,
     analyst: &mut Analyst<'_>,
 ) -> Result<AnnotatedGame, LabelError> {
+    let adjudication = &plan.adjudication;
+    if !plan.judged {
+        return Ok(AnnotatedGame {
+            judged: Vec::new(),
+            result: adjudication.verdict(&sampled.game, &[]).flatten(),
+            game: sampled.game,
+            comment: None,
+            tags: sampled.tags,
+        });
+    }
     analyst.new_game();
     let mut game = sampled.game;
     let moves: Vec<Move> = game.plies().iter().filter_map(|ply| ply.played).collect();

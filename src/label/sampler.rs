@@ -68,6 +68,8 @@ pub struct SampledGames {
     pub openings: Openings,
     /// When they end. Its scores are those of the engine that labels the games.
     pub adjudication: Adjudication,
+    /// Whether an engine scores them.
+    pub judged: bool,
 }
 
 impl fmt::Display for SampledGames {
@@ -160,9 +162,9 @@ impl<'a> Sampler<'a> {
         self.in_flight.is_empty()
     }
 
-    /// How its games end.
-    pub(super) fn adjudication(&self) -> &'a Adjudication {
-        &self.plan.adjudication
+    /// What its games are to be.
+    pub(super) fn plan(&self) -> &'a SampledGames {
+        self.plan
     }
 
     /// Begins the game of this number.
@@ -301,6 +303,7 @@ mod tests {
                 max_plies: Some(20),
                 ..Adjudication::default()
             },
+            judged: true,
         }
     }
 

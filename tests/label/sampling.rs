@@ -58,6 +58,55 @@ fn judged(record: &Record) -> Vec<bool> {
 }
 
 #[test]
+fn games_need_no_engine() {
+    let folder = tempfile::tempdir().unwrap();
+    write_network(folder.path(), "weak", 0.0);
+    let policies = ["weak.pt,elo=1100", "weak.pt,elo=1900"];
+    let path = folder.path().join("out.pgn");
+    let unjudged = |arguments: &[&str]| {
+        let mut command = train(folder.path());
+        command.args(["label", "--sample", "12", "--unjudged"]);
+        command.args([
+            "--device",
+            "cpu",
+            "--precision",
+            "f32",
+            "-o",
+            "out.pgn",
+            "--json",
+        ]);
+        for policy in policies {
+            command.args(["--policy", policy]);
+        }
+        // No engine is to be found.
+        command
+            .env("PATH", "")
+            .args(["--max-plies", "300"])
+            .args(arguments);
+        command
+    };
+    let (said, errors) = succeed(unjudged(&[]));
+    assert_eq!(
+        (errors.as_str(), &said["games"], &said["positions"]),
+        ("", &12.into(), &0.into())
+    );
+    let games = records(&path);
+    assert_eq!(games.len(), 12);
+    for record in &games {
+        assert!(judged(record).iter().all(|&judged| !judged));
+        let game = main_line(record).unwrap();
+        assert_eq!(game.ending().is_some(), record.result.is_some());
+    }
+    assert!(games.iter().any(|record| record.result.is_some()));
+    let refused = output(unjudged(&["--nodes", "100"]));
+    let errors = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        !refused.status.success() && errors.contains("--unjudged"),
+        "{errors}"
+    );
+}
+
+#[test]
 fn every_position_is_judged_and_ratings_reach_the_shard() {
     let folder = tempfile::tempdir().unwrap();
     write_network(folder.path(), "weak", 0.0);

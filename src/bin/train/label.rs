@@ -46,6 +46,12 @@ pub struct Label {
         requires = "sample"
     )]
     policies: Vec<PolicyOptions>,
+    /// With --sample: ask no engine. Such games teach moves and results alone, as `train
+    /// pack --played` reads them.
+    #[arg(long, requires = "sample", conflicts_with_all = [
+        "engine", "options", "nodes", "depth", "movetime", "multipv", "line", "resign", "draw",
+    ])]
+    unjudged: bool,
     #[command(flatten)]
     networks: PolicyArguments,
     /// The games to write: PGN, compressed if the name ends in .gz or .zst. An
@@ -136,7 +142,7 @@ impl Label {
         };
         self.spare_inputs()?;
         let source = self.source(labelling.processes)?;
-        let event = labelling.event(&labelling.engine_name()?, &source);
+        let event = labelling.event(&source)?;
         make_folder(&self.output)?;
         let mut journal = Journal::open(&self.output, &event, |_| {})?;
         let progress = bar(source.count()?)?;
@@ -178,6 +184,7 @@ impl Label {
                 // Sampled moves tell games apart.
                 openings: self.games.openings(0, self.seed)?,
                 adjudication: self.adjudication()?,
+                judged: !self.unjudged,
             }));
         }
         if let Some(games) = self.play {
@@ -214,10 +221,11 @@ impl Label {
         let positions_per_second = summary.positions as f64 / seconds;
         writeln!(
             stdout(),
-            "{}: {} games, {} positions ({positions_per_second:.1}/s); \
+            "{}: {} games ({:.1}/s), {} positions ({positions_per_second:.1}/s); \
              {} games were there, {} unreadable, {} positions given up",
             self.output.display(),
             summary.games,
+            summary.games as f64 / seconds,
             summary.positions,
             summary.found,
             summary.unreadable,

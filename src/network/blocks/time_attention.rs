@@ -149,7 +149,10 @@ mod tests {
             ([2, 5, 64, 96], 0),
             ([2, 0, 64, 96], 2),
         ] {
-            assert!(!fused::takes_time_attention(&joint(&sizes), heads), "{sizes:?}");
+            assert!(
+                !fused::takes_time_attention(&joint(&sizes), heads),
+                "{sizes:?}"
+            );
         }
         let strided = joint(&[2, 64, 5, 96]).transpose(1, 2);
         assert!(!fused::takes_time_attention(&strided, 2));

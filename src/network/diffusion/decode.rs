@@ -5,9 +5,9 @@
 //! next one is left furthest behind (Kim et al. 2025). So the last step knows a whole
 //! future; the move to play is held until then.
 
-use super::{DenoisedFuture, Diffusion};
 use super::config::NoiseKind;
 use super::futures::{self, Futures, marks_of};
+use super::{DenoisedFuture, Diffusion};
 use crate::encode::Squares;
 use crate::network::outputs::{Output, OutputSet, Outputs};
 use crate::network::parameters::Weights;
@@ -205,7 +205,11 @@ impl<'a> Unfolding<'a> {
         Unfolding {
             network,
             decoding,
-            steps: if horizon == 0 { 1 } else { decoding.steps.max(1) },
+            steps: if horizon == 0 {
+                1
+            } else {
+                decoding.steps.max(1)
+            },
             states: vec![Revealed::unknown(horizon); rows.size()[0] as usize],
             presents: presents(rows),
             calibration,

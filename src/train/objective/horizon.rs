@@ -160,7 +160,10 @@ impl Horizon {
             exists: plies.lt_tensor(&boards.unsqueeze(1)).to_kind(Kind::Float),
             own: (self.noise.own > 0.0).then(|| {
                 let mut is_own = vec![false; noised.noise.len()];
-                noised.own.iter().for_each(|&row| is_own[row as usize] = true);
+                noised
+                    .own
+                    .iter()
+                    .for_each(|&row| is_own[row as usize] = true);
                 send(&is_own, self.device)
             }),
         }

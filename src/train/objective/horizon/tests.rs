@@ -336,7 +336,10 @@ fn samples_know_what_the_network_imagines() {
     let rows = samples.positions.rows();
     let known = objective.with_own(&network, rows, future);
     let imagined = objective.model.imagine(&network, rows, objective.own);
-    assert_eq!((&known.pieces, &known.marks), (&imagined.pieces, &imagined.marks));
+    assert_eq!(
+        (&known.pieces, &known.marks),
+        (&imagined.pieces, &imagined.marks)
+    );
     assert_eq!(Vec::<f32>::try_from(&known.noise).unwrap(), [0.0; 8]);
     assert_ne!(known.pieces, future.known.pieces);
     // What to play is learned from them, and nothing of the future.

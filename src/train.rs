@@ -20,6 +20,7 @@ mod config;
 mod distributed;
 mod error;
 mod guard;
+mod harmony;
 mod history;
 mod learner;
 mod losses;

@@ -107,6 +107,11 @@ impl WorldImagination {
         let board = |path: &Vec<Arc<ImaginedBoard>>, age: usize| {
             path.get(age).filter(|board| board.has_step()).cloned()
         };
+        // Sides see the board from their own; one token is the same for both.
+        let opposite = |square: usize| match squares {
+            1 => square,
+            _ => square ^ 56,
+        };
         let boards = parts.iter().map(|(_, path, _)| {
             let oldest_first = (0..steps).rev();
             oldest_first.map(|age| (age, board(path, age))).collect()
@@ -117,8 +122,12 @@ impl WorldImagination {
             for boards in &boards {
                 for square in 0..squares as usize {
                     for (age, board) in boards {
-                        // Sides take turns, and see the board from their own.
-                        let seen = if age % 2 == 0 { square ^ 56 } else { square };
+                        // They take turns.
+                        let seen = if age % 2 == 0 {
+                            opposite(square)
+                        } else {
+                            square
+                        };
                         let start = part * of_part + seen * of_square;
                         match board {
                             Some(board) => {
@@ -258,4 +267,99 @@ fn bytes_of(tensor: &Tensor) -> Vec<u8> {
     let mut bytes = vec![0; tensor.numel() * tensor.kind().elt_size_in_bytes()];
     tensor.copy_data_u8(&mut bytes, tensor.numel());
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::Game;
+    use crate::encode::Input;
+    use crate::network::chessformer::{ModelConfig, PositionConfig};
+    use crate::network::world::{WorldConfig, WorldState};
+    use crate::network::{About, Architecture, Network};
+    use crate::nn::torch::ExportPrecision;
+
+    /// A little network with large random weights.
+    fn network(state: WorldState) -> Network<World> {
+        let mut encoder = ModelConfig::preset("cf-1m-gab").unwrap();
+        (encoder.layers, encoder.width) = (1, 32);
+        encoder.position = PositionConfig::Relative;
+        let config = WorldConfig {
+            encoder,
+            state,
+            blocks: 2,
+            context: 3,
+        };
+        tch::manual_seed(4);
+        let world = World::new(&config, Device::Cpu).unwrap();
+        let flat = world.initial_weights();
+        let flat = &flat + Tensor::randn_like(&flat) * 0.2;
+        let about = About {
+            name: "little".to_owned(),
+            search_value: "q".to_owned(),
+            training: serde_json::Value::Null,
+            licence: "CC0-1.0".to_owned(),
+        };
+        Network::new(Box::new(world), &flat, about)
+    }
+
+    #[test]
+    fn boards_are_those_that_the_networks_steps_lead_to() {
+        for state in [WorldState::Squares, WorldState::Token, WorldState::Dit] {
+            let network = network(state);
+            let (world, weights) = (&network.architecture, &network.weights);
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("little.pt");
+            network.write(ExportPrecision::F32, &path).unwrap();
+            let file = std::fs::read(&path).unwrap();
+            let opened = open(
+                &file,
+                CodePolicy::Checked,
+                DeviceChoice::Cpu,
+                Precision::F32,
+            );
+            let imagination = opened.unwrap().unwrap();
+            let input = Box::new(Input::encode(&Game::default()));
+            let root = Scene::Present {
+                input: input.clone(),
+                moves: vec![7],
+            };
+            let root = imagination.imagine(&[root], 3).unwrap().remove(0);
+            let words: &[i64] = bytemuck::cast_slice(input.words());
+            let rows = Tensor::from_slice(words).unsqueeze(0);
+            // Lines of different lengths, whose last boards are imagined together.
+            let lines: [&[u16]; 2] = [&[10, 400, 1000, 1850], &[10, 77]];
+            let mut boards = lines.map(|_| vec![Arc::clone(&root.board)]);
+            let mut expected = lines.map(|_| {
+                let latents = tch::no_grad(|| world.represent(weights, &rows));
+                (latents, world.past())
+            });
+            let mut left = [0, 0];
+            for _ in 0..4 {
+                let going: Vec<usize> = (0..2)
+                    .filter(|&line| left[line] < lines[line].len())
+                    .collect();
+                let scene = |&line: &usize| Scene::After {
+                    from: Arc::clone(boards[line].last().unwrap()),
+                    path: boards[line].iter().rev().take(3).cloned().collect(),
+                    mv: lines[line][left[line]],
+                };
+                let scenes: Vec<Scene> = going.iter().map(scene).collect();
+                let imagined = imagination.imagine(&scenes, 3).unwrap();
+                for (line, imagined) in going.into_iter().zip(imagined) {
+                    let mv = Tensor::from_slice(&[i64::from(lines[line][left[line]])]);
+                    let (latents, past) = &mut expected[line];
+                    *latents = tch::no_grad(|| world.step(weights, latents, &mv, past));
+                    let numbers: Vec<f32> = bytemuck::pod_collect_to_vec(imagined.board.bytes());
+                    let numbers = Tensor::from_slice(&numbers[..latents.numel()]);
+                    let off = (numbers - latents.reshape([-1])).abs().max();
+                    let off = off.double_value(&[]);
+                    assert!(off < 1e-4, "{state:?} after {} moves: {off}", left[line]);
+                    boards[line].push(imagined.board);
+                    left[line] += 1;
+                }
+            }
+            assert_eq!(left, [4, 2]);
+        }
+    }
 }

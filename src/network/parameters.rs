@@ -100,6 +100,11 @@ impl Builder {
         built
     }
 
+    /// How many parameters there are so far.
+    pub fn slots(&self) -> usize {
+        self.parameters.len()
+    }
+
     /// Adds one parameter that is no matrix of a dense layer.
     pub fn add(&mut self, name: &str, shape: &[i64], initial: Initial) -> Slot {
         self.add_to(ParameterGroup::Other, name, shape, initial)

@@ -3,15 +3,17 @@
 //!
 //! As MuZero (Schrittwieser et al. 2020) has it, `represent` makes of a position latent
 //! features, `step` those after a move, and `predict` reads off them what a search needs.
-//! Latents stay on their 64 squares. They are the tokens of a Chessformer, whose own heads
-//! read them, after any number of steps. A step is seen by the side that is to move after
-//! it, and attends over the steps before it as UniZero does (Pu et al. 2024), square by
-//! square.
+//! Positions are seen as the tokens of a Chessformer, whose own heads read them, after any
+//! number of steps. Latents stay on their 64 squares, or are one token that the 64 are fused
+//! into, which is expanded again for the heads. A step is seen by the side that is to move
+//! after it, and attends over the steps before it as UniZero does (Pu et al. 2024), square
+//! by square.
 
 mod config;
 mod dynamics;
 mod exported;
 mod frozen;
+mod fusion;
 mod grow;
 mod heads;
 mod past;
@@ -19,7 +21,7 @@ mod past_attention;
 #[cfg(test)]
 mod tests;
 
-pub use config::{WorldConfig, WorldConfigError};
+pub use config::{WorldConfig, WorldConfigError, WorldState};
 pub use frozen::{FrozenWorld, Seen};
 pub use grow::grow;
 pub use heads::RuleLogits;
@@ -35,6 +37,7 @@ use super::parameters::{Builder, Parameter, Weights};
 use super::size::Size;
 use super::taps::Tap;
 use dynamics::Dynamics;
+use fusion::Fusion;
 use heads::RuleHeads;
 use tch::{Device, Tensor};
 
@@ -45,6 +48,10 @@ pub struct World {
     parameters: Vec<Parameter>,
     size: Size,
     encoder: Chessformer,
+    /// Where latents are one token.
+    fusion: Option<Fusion>,
+    /// How many parameters represent positions; they come first.
+    representing: usize,
     dynamics: Dynamics,
     heads: RuleHeads,
 }
@@ -58,6 +65,11 @@ impl World {
         config.check()?;
         let encoder = Chessformer::new(&config.encoder, device)?;
         let mut builder = Builder::after(encoder.parameters(), encoder.size());
+        let fusion = |builder: &mut Builder| {
+            builder.scope("fusion", |builder| Fusion::build(builder, config))
+        };
+        let fusion = (config.state == WorldState::Token).then(|| builder.hidden(fusion));
+        let representing = builder.slots();
         let dynamics = |builder: &mut Builder| {
             builder.scope("dynamics", |builder| {
                 Dynamics::build(builder, config, &encoder, device)
@@ -81,6 +93,8 @@ impl World {
                 ..encoder.size()
             },
             encoder,
+            fusion,
+            representing,
             dynamics,
             heads,
         })
@@ -98,11 +112,53 @@ impl World {
         &self.encoder
     }
 
-    /// Latents [B, 64, width] of rows i64 [B, words], as the side to move sees them. Of
-    /// the weights those of the encoder are enough.
-    pub fn represent(&self, weights: &Weights, rows: &Tensor) -> Tensor {
+    /// The parameters that represent positions. They come first, the encoder's before all
+    /// others.
+    #[must_use]
+    pub fn representing(&self) -> &[Parameter] {
+        &self.parameters[..self.representing]
+    }
+
+    /// The encoder's tokens [B, 64, width] of rows i64 [B, words], as the side to move sees
+    /// them. Of the weights those of the encoder are enough.
+    pub fn encode(&self, weights: &Weights, rows: &Tensor) -> Tensor {
         let positions = Positions::Rows(rows);
         self.encoder.tokens(weights, positions, &Tap::default())
+    }
+
+    /// Latents [B, squares, width], see [`WorldConfig::latents`], of the encoder's tokens
+    /// [B, 64, width]. Of the weights those of [`World::representing`] are enough.
+    pub fn fuse(&self, weights: &Weights, tokens: &Tensor) -> Tensor {
+        match &self.fusion {
+            Some(fusion) => fusion.fuse(weights, tokens),
+            None => tokens.shallow_clone(),
+        }
+    }
+
+    /// Latents of rows i64 [B, words]: those of their tokens.
+    pub fn represent(&self, weights: &Weights, rows: &Tensor) -> Tensor {
+        self.fuse(weights, &self.encode(weights, rows))
+    }
+
+    /// Tokens [B, 64, width] of latents [B, squares, width], for the heads.
+    pub fn expand(&self, weights: &Weights, latents: &Tensor) -> Tensor {
+        match &self.fusion {
+            Some(fusion) => fusion.expand(weights, latents),
+            None => latents.shallow_clone(),
+        }
+    }
+
+    /// Tokens [B · D, 64, width] of true positions and what followed, for the heads:
+    /// of latents [B, D, squares, width] those of the first boards are known, as the
+    /// encoder's tokens [B, 64, width].
+    pub fn expand_all(&self, weights: &Weights, first: &Tensor, latents: &Tensor) -> Tensor {
+        let Some(fusion) = &self.fusion else {
+            return latents.flatten(0, 1);
+        };
+        let later = latents.size()[1] - 1;
+        let expanded = fusion.expand(weights, &latents.narrow(1, 1, later).flatten(0, 1));
+        let expanded = expanded.unflatten(0, [-1, later]);
+        Tensor::cat(&[first.unsqueeze(1), expanded], 1).flatten(0, 1)
     }
 
     /// What came before a first step: nothing.
@@ -111,7 +167,7 @@ impl World {
         Past::new(self.config.blocks, self.config.context)
     }
 
-    /// Latents [B, 64, width] after the moves, entries of the policy i64 `[B]` as the side
+    /// Latents [B, squares, width] after the moves, entries of the policy i64 `[B]` as the side
     /// sees them that plays them; as the other side sees them. The step is added to the
     /// past.
     pub fn step(
@@ -125,21 +181,25 @@ impl World {
         self.dynamics.step(weights, latents, moves, past, board)
     }
 
-    /// What the encoder's heads say of latents [B, 64, width].
-    pub fn evaluate(&self, weights: &Weights, latents: &Tensor, wanted: OutputSet) -> Outputs {
-        self.encoder.read_tokens(weights, latents, wanted)
+    /// What the encoder's heads say of tokens [B, 64, width].
+    pub fn evaluate(&self, weights: &Weights, tokens: &Tensor, wanted: OutputSet) -> Outputs {
+        self.encoder.read_tokens(weights, tokens, wanted)
     }
 
-    /// What the rules would say of latents [B, 64, width].
-    pub fn rules(&self, weights: &Weights, latents: &Tensor) -> RuleLogits {
+    /// What the rules would say of tokens [B, 64, width].
+    pub fn rules(&self, weights: &Weights, tokens: &Tensor) -> RuleLogits {
         self.heads
-            .forward(weights, latents, self.encoder.policy_places())
+            .forward(weights, tokens, self.encoder.policy_places())
     }
 }
 
 /// Latents or what else is by the squares, [B, 64, …], as the other side sees the board.
+/// What is of the board as a whole, [B, 1, …], stays as it is.
 fn flipped(by_square: &Tensor) -> Tensor {
-    by_square.unflatten(1, [8, 8]).flip([1]).flatten(1, 2)
+    match by_square.size()[1] {
+        1 => by_square.shallow_clone(),
+        _ => by_square.unflatten(1, [8, 8]).flip([1]).flatten(1, 2),
+    }
 }
 
 impl Architecture for World {

@@ -45,6 +45,9 @@ pub struct State {
     pub(super) window: (u64, usize),
     /// State of the guard against instability.
     pub(super) guard: Guard,
+    /// Means of the losses of groups of terms, where these are balanced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) harmony: Vec<f64>,
 }
 
 /// A training run at rest.

@@ -44,6 +44,11 @@ impl<O: Objective> Learner<O> {
         self.objective.begin(steps, average);
     }
 
+    /// From now on the weight of each term counts times its factor, f32 `[L]`.
+    pub fn balance(&mut self, factors: &Tensor) {
+        self.weights.balance(factors);
+    }
+
     /// As [`Objective::examples`].
     pub fn examples(&self, config: &TrainConfig) -> O::Examples {
         self.objective.examples(config)

@@ -56,6 +56,8 @@ impl Losses {
 pub(super) struct TermWeights {
     values: Vec<f64>,
     /// The same as a tensor, f32 `[L]`.
+    plain: Tensor,
+    /// What counts: the same, balanced.
     tensor: Tensor,
 }
 
@@ -63,9 +65,45 @@ impl TermWeights {
     pub fn new(terms: &[Term], device: Device) -> TermWeights {
         let values: Vec<f64> = terms.iter().map(|term| term.weight).collect();
         let numbers: Vec<f32> = values.iter().map(|&value| value as f32).collect();
+        let plain = Tensor::from_slice(&numbers).to_device(device);
         TermWeights {
-            tensor: Tensor::from_slice(&numbers).to_device(device),
+            tensor: plain.shallow_clone(),
+            plain,
             values,
+        }
+    }
+
+    /// From now on the weight of each term counts times its factor, f32 `[L]`.
+    pub fn balance(&mut self, factors: &Tensor) {
+        self.tensor = &self.plain * factors;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn balanced_weights_scale_gradients_and_leave_the_sums() {
+        let terms = [("policy", 2.0), ("q", 3.0), ("accuracy", 0.0)];
+        let terms = terms.map(|(name, weight)| Term { name, weight });
+        let mut weights = TermWeights::new(&terms, Device::Cpu);
+        let batch = PreparedBatch::new((), Tensor::ones([3, 2], (Kind::Float, Device::Cpu)));
+        let gradient = |weights: &TermWeights| -> (Vec<f32>, Tensor) {
+            let leaf = Tensor::ones([3], (Kind::Float, Device::Cpu)).set_requires_grad(true);
+            let values = leaf.unbind(0).into_iter();
+            let values = values.map(|value| value.expand([2], false)).collect();
+            let losses = Losses::of(values, weights, &batch);
+            losses.total.backward();
+            (Vec::try_from(leaf.grad()).unwrap(), losses.sums)
+        };
+        let (plain, sums) = gradient(&weights);
+        assert_eq!(plain, [2.0, 3.0, 0.0]);
+        for factors in [[0.5f32, 2.0, 1.0], [1.0, 4.0, 1.0]] {
+            weights.balance(&Tensor::from_slice(&factors));
+            let (balanced, same) = gradient(&weights);
+            assert_eq!(balanced, [2.0 * factors[0], 3.0 * factors[1], 0.0]);
+            assert_eq!(sums, same);
         }
     }
 }

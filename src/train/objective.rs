@@ -38,6 +38,15 @@ pub(super) struct Term {
     pub weight: f64,
 }
 
+/// Terms whose losses together are balanced against those of other groups.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Group {
+    /// Its name in the metrics.
+    pub name: &'static str,
+    /// The terms' names.
+    pub terms: Vec<&'static str>,
+}
+
 /// What training minimises, with the network that it is measured on.
 pub(super) trait Objective: Debug + Send + Sized + 'static {
     /// What it learns from.
@@ -52,6 +61,11 @@ pub(super) trait Objective: Debug + Send + Sized + 'static {
     /// The terms, in the order of [`Objective::values`]. The first is the loss that
     /// progress is shown by.
     fn terms(config: &TrainConfig) -> Vec<Term>;
+
+    /// Groups of terms whose losses are [balanced](super::harmony) while they are learned.
+    fn balanced(_config: &TrainConfig) -> Vec<Group> {
+        Vec::new()
+    }
 
     /// The objective of a run.
     ///

@@ -12,6 +12,7 @@ use super::config::{ConfigError, TrainConfig};
 use super::distributed::{GroupError, World};
 use super::error::TrainError;
 use super::guard::Guard;
+use super::harmony::Harmony;
 use super::objective::{Objective, Term};
 use super::optimizer::{Memory, Optimizer};
 use super::parts::parts;
@@ -94,6 +95,8 @@ pub struct Trainer {
     /// The family's part.
     task: Arc<dyn Task>,
     terms: Vec<Term>,
+    /// Where groups of terms are balanced.
+    harmony: Option<Harmony>,
     /// f32 `[parameters]`.
     parameters: Tensor,
     /// f32 `[parameters]`.
@@ -155,6 +158,7 @@ impl Trainer {
             seconds: 0.0,
             cursor: Cursor::default(),
             window: Window::new(terms.len(), device),
+            harmony: Harmony::new(&task.balanced(config), &terms, device),
             task,
             terms,
             guard: Guard::default(),
@@ -212,11 +216,15 @@ impl Trainer {
                 ..Cursor::default()
             },
         };
-        self.guard = match same_samples && then.loss == now.loss {
+        let same_losses = then.loss == now.loss && then.unroll == now.unroll;
+        self.guard = match same_samples && same_losses {
             true => state.guard.clone(),
             // The usual loss is another one now.
             false => Guard::default(),
         };
+        if let Some(harmony) = &mut self.harmony {
+            harmony.restore(&state.harmony);
+        }
         self.window = self.window.resume(sums, state.window);
         self.rollbacks = state.rollbacks;
     }
@@ -281,10 +289,16 @@ impl Trainer {
     ) -> Result<(), TrainError> {
         let (global_batch, next) = (batch.global_batch, batch.next);
         replicas.begin(self.step, &self.average);
+        if let Some(harmony) = &self.harmony {
+            replicas.balance(&harmony.factors());
+        }
         let losses = replicas.backward(batch, &self.world, watch)?;
         let norm = self.optimizer_step(replicas)? / self.world.size() as f64;
         watch.mark(Phase::Step);
         let targets = (&losses.target_weight, &losses.target_count);
+        if let Some(harmony) = &mut self.harmony {
+            harmony.learn(&losses.losses.sums, targets.0, &self.world)?;
+        }
         self.window.add(&losses.losses, targets, &norm);
         self.window.count(global_batch);
         self.step += 1;
@@ -329,6 +343,11 @@ impl Trainer {
             rollbacks: self.rollbacks,
             window,
             guard: self.guard.clone(),
+            harmony: self
+                .harmony
+                .as_ref()
+                .map(Harmony::means)
+                .unwrap_or_default(),
         }
     }
 

@@ -72,6 +72,42 @@ fn a_world_model_learns_and_goes_on_exactly() {
     }
 }
 
+/// So does one of every other state, whose losses are balanced.
+#[test]
+fn every_state_learns_in_balance_and_goes_on_exactly() {
+    let workplace = workplace(8);
+    let folder = workplace.path();
+    configure(folder);
+    for state in ["token", "dit"] {
+        let names = ["whole", "parts"].map(|name| format!("{state}-{name}"));
+        let [whole, parts] = names.each_ref().map(String::as_str);
+        let state = format!("network.model.state=\"{state}\"");
+        let settings = [&*state, "unroll.harmony=true"];
+        succeed(&mut run(folder, whole, &settings));
+        let lines = metrics(folder, whole);
+        let scales = |line: &Value| -> Vec<f64> {
+            let names = ["heads", "rules", "latents"];
+            names
+                .map(|name| line["scales"][name].as_f64().unwrap())
+                .to_vec()
+        };
+        let trained: Vec<&Value> = lines
+            .iter()
+            .filter(|line| line["split"] == "train")
+            .collect();
+        let [first, last] = [scales(trained[0]), scales(trained[7])];
+        assert!(first.iter().zip(&last).all(|(first, last)| first != last));
+
+        succeed(&mut run(
+            folder,
+            parts,
+            &[&settings[..], &["steps=4"]].concat(),
+        ));
+        succeed(&mut run(folder, parts, &settings));
+        assert_alike(folder, [whole, parts], 8);
+    }
+}
+
 /// It grows out of a Chessformer, as which it plays at first.
 #[test]
 fn a_world_model_grows_out_of_a_chessformer() {
@@ -84,13 +120,17 @@ fn a_world_model_grows_out_of_a_chessformer() {
     let still = ["init=\"tiny.pt\"", "steps=1", "schedule.peak=0.0"];
     succeed(&mut run(folder, "world", &still));
     succeed(train(folder).args(["export", "world", "-o", "world.pt"]));
-    let [tiny, world] = ["tiny.pt", "world.pt"].map(|net| {
+    let token = [&still[..], &["network.model.state=\"token\""]].concat();
+    succeed(&mut run(folder, "token", &token));
+    succeed(train(folder).args(["export", "token", "-o", "token.pt"]));
+    let [tiny, world, token] = ["tiny.pt", "world.pt", "token.pt"].map(|net| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tessera"));
         let command = command.current_dir(folder).args(["eval", "--net", net]);
         succeed(command.args(["--precision", "f32"]))
     });
     assert!(tiny.contains("e2e4"), "{tiny}");
     assert_eq!(tiny, world);
+    assert_eq!(tiny, token);
     let told = fail(&mut run(folder, "other", &["unroll.plies=17"]));
     assert!(told.contains("unroll.plies"), "{told}");
     let told = fail(&mut run(folder, "other", &["augment.mirror=0.5"]));

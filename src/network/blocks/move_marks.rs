@@ -12,6 +12,9 @@ use tch::{Device, Kind, Tensor};
 /// the move without a suffix.
 const PROMOTIONS: [Role; 3] = [Role::Queen, Role::Rook, Role::Bishop];
 
+/// Kinds of moves by what a pawn becomes: nothing or a knight, or one of [`PROMOTIONS`].
+pub(super) const KINDS: i64 = PROMOTIONS.len() as i64 + 1;
+
 /// Bitboards of a move: the square it leaves, the square it reaches, and the latter again
 /// where a pawn becomes a queen, a rook or a bishop.
 pub(in crate::network) const MOVE_MARKS: usize = 2 + PROMOTIONS.len();
@@ -53,7 +56,7 @@ pub(in crate::network) struct LearnedMarks {
     /// [4, width]: by what a pawn becomes.
     promotion: Slot,
     carried: Linear,
-    /// i64 [3, 1858]: the parts of each entry of the policy.
+    /// i64 [3, 1858]: see [`move_parts`].
     parts: Tensor,
     /// i64 0…63.
     squares: Tensor,
@@ -64,19 +67,20 @@ impl LearnedMarks {
         builder.scope("move", |builder| LearnedMarks {
             from: builder.add("from", &[width], Initial::Normal(MARK)),
             to: builder.add("to", &[width], Initial::Normal(MARK)),
-            promotion: builder.add(
-                "promotion",
-                &[PROMOTIONS.len() as i64 + 1, width],
-                Initial::Normal(MARK),
-            ),
+            promotion: builder.add("promotion", &[KINDS, width], Initial::Normal(MARK)),
             carried: builder.linear(
                 "carried",
                 Dense::per_board(width, width).without_bias(),
                 Part::Other,
             ),
-            parts: table().to_device(device),
+            parts: move_parts(device),
             squares: Tensor::arange(64, (Kind::Int64, device)),
         })
+    }
+
+    /// i64 [3, 1858]: see [`move_parts`].
+    pub fn parts(&self) -> &Tensor {
+        &self.parts
     }
 
     /// Index tensors of a network file.
@@ -101,14 +105,16 @@ impl LearnedMarks {
     }
 }
 
-/// The parts of all entries, i64 [3, 1858].
-fn table() -> Tensor {
+/// The parts of all entries of the policy, i64 [3, 1858]: the square that a move leaves,
+/// the one that it reaches, what a pawn becomes.
+pub(in crate::network) fn move_parts(device: Device) -> Tensor {
     let all = (0..POLICY_SIZE).filter_map(parts);
     let rows: Vec<i64> = all.flatten().map(|part| part as i64).collect();
     Tensor::from_slice(&rows)
         .view([-1, 3])
         .transpose(0, 1)
         .contiguous()
+        .to_device(device)
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ impl Gains {
 ///
 /// Lc0 adds 1e-3 in the bodies of networks with a global embedding, else 1e-6; so
 /// do we, to be able to run there.
-fn norm(builder: &mut Builder, config: &ModelConfig) -> Norm {
+pub(in crate::network) fn norm(builder: &mut Builder, config: &ModelConfig) -> Norm {
     let epsilon = match config.embedding {
         EmbeddingConfig::Token => 1e-6,
         EmbeddingConfig::Global { .. } => 1e-3,

@@ -6,6 +6,31 @@ use serde::{Deserialize, Serialize};
 /// Most blocks of a step, and most steps that it looks back on.
 const MOST: i64 = 1024;
 
+/// Width of the one token of a board, as a multiple of the encoder's.
+const TOKEN: i64 = 4;
+
+/// What steps work on, and with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WorldState {
+    /// The encoder's 64 tokens; a step is layers of the encoder's kind.
+    #[default]
+    Squares,
+    /// One token that they are fused into; a step is a transformer along time, as in STORM
+    /// (Zhang et al. 2023) and UniZero (Pu et al. 2024).
+    Token,
+    /// The encoder's 64 tokens; a step is a diffusion transformer (Peebles and Xie 2023)
+    /// that is told the move in place of a noise level.
+    Dit,
+}
+
+impl WorldState {
+    /// Whether it is what it is where a configuration says nothing.
+    fn is_default(&self) -> bool {
+        *self == WorldState::default()
+    }
+}
+
 /// A world model's architecture.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -13,6 +38,9 @@ pub struct WorldConfig {
     /// The Chessformer that represents positions, and whose heads are read off every
     /// latent board.
     pub encoder: ModelConfig,
+    /// What steps work on, and with.
+    #[serde(default, skip_serializing_if = "WorldState::is_default")]
+    pub state: WorldState,
     /// Blocks of a step.
     #[serde(default = "default_blocks")]
     pub blocks: i64,
@@ -54,6 +82,17 @@ pub enum WorldConfigError {
 }
 
 impl WorldConfig {
+    /// Squares and width of latents: 64 as wide as the encoder, or one that is four times
+    /// as wide.
+    #[must_use]
+    pub fn latents(&self) -> [i64; 2] {
+        let width = self.encoder.width;
+        match self.state {
+            WorldState::Squares | WorldState::Dit => [64, width],
+            WorldState::Token => [1, TOKEN * width],
+        }
+    }
+
     /// Layers of the encoder and blocks of a step.
     pub(in crate::network) fn layers(&self) -> i64 {
         self.encoder.layers.saturating_add(self.blocks)
@@ -74,6 +113,40 @@ impl WorldConfig {
         match width % (2 * heads) {
             0 => Ok(()),
             _ => Err(WorldConfigError::Heads { width, heads }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> WorldConfig {
+        toml::from_str(&format!(
+            "{text}\n[encoder]\nlayers = 4\nwidth = 128\nheads = 4\nfeed_forward = 128\n\
+             position = {{ kind = \"relative\" }}"
+        ))
+        .unwrap()
+    }
+
+    #[test]
+    fn squares_are_what_is_not_said() {
+        let plain = read("");
+        assert_eq!(plain, read("state = \"squares\""));
+        let written = serde_json::to_value(&plain).unwrap();
+        let keys: Vec<&String> = written.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["blocks", "context", "encoder"]);
+        for (name, latents) in [
+            ("squares", [64, 128]),
+            ("token", [1, 512]),
+            ("dit", [64, 128]),
+        ] {
+            let config = read(&format!("state = \"{name}\""));
+            config.check().unwrap();
+            assert_eq!(config.latents(), latents);
+            let text = serde_json::to_string(&config).unwrap();
+            assert_eq!(text.contains(name), name != "squares");
+            assert_eq!(serde_json::from_str::<WorldConfig>(&text).unwrap(), config);
         }
     }
 }

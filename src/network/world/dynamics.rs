@@ -1,32 +1,26 @@
 //! A step in imagination: what a move makes of a latent board.
 
-use super::config::WorldConfig;
-use super::flipped;
+mod dit;
+mod squares;
+mod token;
+
+use super::config::{WorldConfig, WorldState};
 use super::past::Past;
-use super::past_attention::PastAttention;
-use crate::network::blocks::LearnedMarks;
 use crate::network::chessformer::Chessformer;
-use crate::network::chessformer::layers::{self, Gains};
-use crate::network::encoder::{Board, EncoderLayer};
+use crate::network::encoder::Board;
 use crate::network::layers::Linear;
 use crate::network::parameters::{Builder, Initial, Weights};
-use crate::network::taps::Tap;
+use dit::Dit;
+use squares::Squares;
 use tch::{Device, Tensor};
+use token::Token;
 
-/// The dynamics.
+/// The dynamics, by the state that they work on.
 #[derive(Debug)]
-pub(super) struct Dynamics {
-    marks: LearnedMarks,
-    /// What was ours is theirs: at the start it changes nothing.
-    turn: Linear,
-    blocks: Vec<Block>,
-}
-
-/// A layer of the encoder's kind with attention over time in its middle.
-#[derive(Debug)]
-struct Block {
-    space: EncoderLayer,
-    time: PastAttention,
+pub(super) enum Dynamics {
+    Squares(Squares),
+    Token(Token),
+    Dit(Dit),
 }
 
 impl Dynamics {
@@ -36,45 +30,25 @@ impl Dynamics {
         encoder: &Chessformer,
         device: Device,
     ) -> Dynamics {
-        let model = &config.encoder;
-        let (width, heads) = (model.width, model.heads);
-        let gains = Gains::of(config.blocks);
-        let marks = LearnedMarks::build(builder, width, device);
-        let identity = (0..width * width).map(|at| f32::from(u8::from(at % (width + 1) == 0)));
-        let identity = Initial::Around(identity.collect(), 0.0);
-        let turn = builder.scope("turn", |builder| Linear {
-            weight: builder.add_matrix("weight", &[width, width], identity, false),
-            bias: None,
-        });
-        let blocks = (0..config.blocks).map(|number| {
-            builder.scope(number.to_string(), |builder| Block {
-                space: EncoderLayer {
-                    attention: builder.scope("attention", |builder| {
-                        let generator = encoder.generator();
-                        layers::attention(builder, model, gains, number, generator)
-                    }),
-                    feed_forward: builder.scope("feed_forward", |builder| {
-                        layers::feed_forward(builder, model, model.feed_forward, gains)
-                    }),
-                },
-                time: builder.scope("time", |builder| {
-                    PastAttention::build(builder, width, heads, config.context)
-                }),
-            })
-        });
-        Dynamics {
-            marks,
-            turn,
-            blocks: blocks.collect(),
+        match config.state {
+            WorldState::Squares => {
+                Dynamics::Squares(Squares::build(builder, config, encoder, device))
+            }
+            WorldState::Token => Dynamics::Token(Token::build(builder, config, device)),
+            WorldState::Dit => Dynamics::Dit(Dit::build(builder, config, device)),
         }
     }
 
     /// Tensors of a network file besides parameters.
-    pub fn buffers(&self) -> [(&'static str, &Tensor); 2] {
-        self.marks.buffers()
+    pub fn buffers(&self) -> Vec<(&'static str, &Tensor)> {
+        match self {
+            Dynamics::Squares(squares) => squares.buffers().to_vec(),
+            Dynamics::Token(token) => token.buffers().to_vec(),
+            Dynamics::Dit(dit) => dit.buffers().to_vec(),
+        }
     }
 
-    /// Latents [B, 64, width] after the moves, entries of the policy i64 `[B]`, as the
+    /// Latents [B, squares, width] after the moves, entries of the policy i64 `[B]`, as the
     /// side sees them that is to move then.
     pub fn step(
         &self,
@@ -84,14 +58,20 @@ impl Dynamics {
         past: &mut Past,
         board: Board,
     ) -> Tensor {
-        let shown = self.marks.on(weights, latents, moves);
-        let mut x = self.turn.forward(weights, &flipped(&shown));
-        let tap = Tap::default();
-        for (number, block) in self.blocks.iter().enumerate() {
-            x = block.space.attention.forward(weights, &x, board, &tap);
-            x = &x + block.time.forward(weights, &x, past, number);
-            x = block.space.feed_forward.forward(weights, &x, &tap);
+        match self {
+            Dynamics::Squares(squares) => squares.step(weights, latents, moves, past, board),
+            Dynamics::Token(token) => token.step(weights, latents, moves, past),
+            Dynamics::Dit(dit) => dit.step(weights, latents, moves, past),
         }
-        x
     }
+}
+
+/// What was ours is theirs: a dense layer that at the start changes nothing.
+fn turn(builder: &mut Builder, width: i64) -> Linear {
+    let identity = (0..width * width).map(|at| f32::from(u8::from(at % (width + 1) == 0)));
+    let identity = Initial::Around(identity.collect(), 0.0);
+    builder.scope("turn", |builder| Linear {
+        weight: builder.add_matrix("weight", &[width, width], identity, false),
+        bias: None,
+    })
 }

@@ -2,9 +2,10 @@
 //!
 //! `forward` evaluates positions, as for every network that does. `represent` gives their
 //! latents, `step` those after moves, and `predict` what is read off them. `step` takes the
-//! keys and values of the steps before, [blocks, B, 64, S, heads, head width], as the
+//! keys and values of the steps before, [blocks, B, squares, S, heads, head width], as the
 //! side sees the squares that plays the move, and returns them with its own, as the other
 //! side does: a first step takes S = 0. A caller keeps no more than context − 1 of them.
+//! Where latents are one token, there is one square, which is the same for both sides.
 
 use super::{Past, World};
 use crate::encode::SQUARE_CLASSES;
@@ -46,7 +47,8 @@ pub(super) fn exported(world: &World) -> ExportedProgram<'_> {
 fn step(world: &World) -> TracedMethod<'_> {
     let [boards, past] = EXAMPLE;
     let past = past.min(world.config.context - 1);
-    let model = &world.config.encoder;
+    let heads = world.config.encoder.heads;
+    let [squares, width] = world.config.latents();
     let cached = |name: &str| {
         let fixed = Dimension::Fixed;
         spec(
@@ -55,10 +57,10 @@ fn step(world: &World) -> TracedMethod<'_> {
             vec![
                 fixed(world.config.blocks),
                 Dimension::batch(),
-                fixed(64),
+                fixed(squares),
                 Dimension::Symbol("S".to_owned()),
-                fixed(model.heads),
-                fixed(model.head_width()),
+                fixed(heads),
+                fixed(width / heads),
             ],
         )
     };
@@ -66,10 +68,10 @@ fn step(world: &World) -> TracedMethod<'_> {
         let shape = [
             world.config.blocks,
             boards,
-            64,
+            squares,
             past,
-            model.heads,
-            model.head_width(),
+            heads,
+            width / heads,
         ];
         Tensor::zeros(shape, (Kind::Float, Device::Cpu))
     };
@@ -131,8 +133,9 @@ fn predict(world: &World) -> TracedMethod<'_> {
             let weights = weights_of(weights);
             let names = [Output::Policy, Output::Wdl, Output::Q];
             let wanted: OutputSet = names.into_iter().collect();
-            let mut outputs = world.evaluate(&weights, &latents[0], wanted);
-            let rules = world.rules(&weights, &latents[0]);
+            let tokens = world.expand(&weights, &latents[0]);
+            let mut outputs = world.evaluate(&weights, &tokens, wanted);
+            let rules = world.rules(&weights, &tokens);
             let outputs = names.into_iter().filter_map(|name| outputs.take(name));
             outputs
                 .chain([rules.end, rules.legality, rules.board])
@@ -144,14 +147,14 @@ fn predict(world: &World) -> TracedMethod<'_> {
 impl World {
     /// What latents are.
     fn latents(&self, name: &str) -> TensorSpec {
-        let shape = [64, self.config.encoder.width].map(Dimension::Fixed);
+        let shape = self.config.latents().map(Dimension::Fixed);
         let shape = [Dimension::batch()].into_iter().chain(shape).collect();
         spec(name, DataType::F32, shape)
     }
 
     fn zeros(&self, boards: i64) -> Tensor {
-        let shape = [boards, 64, self.config.encoder.width];
-        Tensor::zeros(shape, (Kind::Float, Device::Cpu))
+        let [squares, width] = self.config.latents();
+        Tensor::zeros([boards, squares, width], (Kind::Float, Device::Cpu))
     }
 }
 

@@ -18,7 +18,7 @@ const READ: [Output; 5] = [
 
 /// A world model on a device, to be played. It keeps of each board its latents and, of
 /// those that a step led to, the step's keys and values: as one tensor [1 + 2 · blocks,
-/// 64, width], latents first, then key and value of each block.
+/// squares, width], latents first, then key and value of each block.
 #[derive(Debug)]
 pub struct FrozenWorld {
     world: World,
@@ -33,7 +33,7 @@ unsafe impl Sync for FrozenWorld {}
 /// What is seen of B boards.
 #[derive(Debug)]
 pub struct Seen {
-    /// What is kept of them, [B, 1 + 2 · blocks, 64, width].
+    /// What is kept of them, [B, 1 + 2 · blocks, squares, width].
     pub kept: Tensor,
     /// What the encoder's heads say: policy, values and moves left.
     pub outputs: Outputs,
@@ -81,25 +81,26 @@ impl FrozenWorld {
     #[must_use]
     pub fn shape(&self) -> [i64; 3] {
         let config = self.world.model();
-        [1 + 2 * config.blocks, 64, config.encoder.width]
+        let [squares, width] = config.latents();
+        [1 + 2 * config.blocks, squares, width]
     }
 
     /// Looks at true positions, rows i64 [B, words].
     #[must_use]
     pub fn look(&self, rows: &Tensor) -> Seen {
         let _inference = Inference::begin();
-        let latents = self
-            .world
-            .represent(&self.weights, &rows.to_device(self.device));
+        let rows = rows.to_device(self.device);
+        let tokens = self.world.encode(&self.weights, &rows);
+        let latents = self.world.fuse(&self.weights, &tokens);
         let [parts, squares, width] = self.shape();
         let options = (self.kind(), self.device);
         let none = Tensor::zeros([rows.size()[0], parts - 1, squares, width], options);
-        self.seen(&latents, &Tensor::cat(&[latents.unsqueeze(1), none], 1))
+        self.seen(&tokens, &Tensor::cat(&[latents.unsqueeze(1), none], 1))
     }
 
-    /// What comes of moves, entries of the policy i64 `[B]`, from latents [B, 64, width].
-    /// `past` holds what was kept of T steps before besides latents, the oldest first,
-    /// [2 · blocks, B, 64, T, width]: by the squares as the side sees them that is to move
+    /// What comes of moves, entries of the policy i64 `[B]`, from latents
+    /// [B, squares, width]. `past` holds what was kept of T steps before besides latents,
+    /// the oldest first, [2 · blocks, B, squares, T, width]: by the squares as the side sees them that is to move
     /// after these moves. `absent` bool [B, T] says which are none. T may be 0.
     #[must_use]
     pub fn step(&self, latents: &Tensor, past: &Tensor, absent: &Tensor, moves: &Tensor) -> Seen {
@@ -114,15 +115,15 @@ impl FrozenWorld {
             .world
             .step(&self.weights, &send(latents), &send(moves), &mut past);
         let kept = Tensor::cat(&[&next.unsqueeze(1), &past.newest()], 1);
-        self.seen(&next, &kept)
+        self.seen(&self.world.expand(&self.weights, &next), &kept)
     }
 
-    fn seen(&self, latents: &Tensor, kept: &Tensor) -> Seen {
+    fn seen(&self, tokens: &Tensor, kept: &Tensor) -> Seen {
         let wanted: OutputSet = READ.into_iter().collect();
         Seen {
             kept: kept.to_device(Device::Cpu).contiguous(),
-            outputs: self.world.evaluate(&self.weights, latents, wanted),
-            rules: self.world.rules(&self.weights, latents),
+            outputs: self.world.evaluate(&self.weights, tokens, wanted),
+            rules: self.world.rules(&self.weights, tokens),
         }
     }
 }

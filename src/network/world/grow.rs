@@ -1,6 +1,6 @@
 //! Starting a world model from a Chessformer.
 
-use super::World;
+use super::{World, WorldState};
 use crate::network::architecture::Architecture;
 use crate::network::chessformer::{self, GrowError, ModelConfig};
 use crate::network::parameters::Weights;
@@ -8,7 +8,8 @@ use tch::Tensor;
 
 /// Weights for a world model, f32 end to end on the CPU, that sees positions as a
 /// Chessformer `from` with the tensors `named` does: it plays the same. What it has
-/// besides has `fresh` values; but a step ends with the norm that the encoder ends with.
+/// besides has `fresh` values; but what heads read after a step ends with the norm that the
+/// encoder ends with.
 ///
 /// # Errors
 /// [`GrowError`] if the encoder does not contain the network.
@@ -24,7 +25,11 @@ pub fn grow(
     let grown = chessformer::grow(from, named, config, fresh, &parameters[..encoder])?;
     let of_encoder = Weights::from_flat(&grown, &parameters[..encoder]);
     let norm = |layer: i64| format!("{layer}.feed_forward.norm.");
-    let last = format!("dynamics.{}", norm(to.model().blocks - 1));
+    let last = match to.model().state {
+        WorldState::Squares => format!("dynamics.{}", norm(to.model().blocks - 1)),
+        WorldState::Token => "fusion.expand.norm.".to_owned(),
+        WorldState::Dit => "dynamics.norm.".to_owned(),
+    };
     let rest = parameters.iter().zip(fresh.tensors()).skip(encoder);
     let rest = rest.map(|(parameter, fresh)| {
         let twin = parameter.name.strip_prefix(&last).and_then(|part| {

@@ -1,4 +1,4 @@
-//! What is read off latent boards besides the encoder's own outputs: what the rules would
+//! What is read off latent boards, as tokens, besides the encoder's own outputs: what the rules would
 //! have said.
 
 use crate::encode::SQUARE_CLASSES;
@@ -82,7 +82,7 @@ impl RuleHeads {
         }
     }
 
-    /// Of latents [B, 64, width]; `places` as the policy gathers its entries.
+    /// Of tokens [B, 64, width]; `places` as the policy gathers its entries.
     pub fn forward(&self, weights: &Weights, latents: &Tensor, places: &Tensor) -> RuleLogits {
         let dense = |layer: &Linear, x: &Tensor| layer.forward(weights, x);
         let squares = dense(&self.end_squares, latents).mish().flatten(1, 2);

@@ -8,7 +8,7 @@ use tch::Tensor;
 /// squares as the side to move after the latest step sees them.
 #[derive(Debug)]
 pub struct Past {
-    /// Keys and values of a block, [B, 64, T, heads, head width] each; none before the
+    /// Keys and values of a block, [B, squares, T, heads, head width] each; none before the
     /// first step.
     blocks: Vec<Option<[Tensor; 2]>>,
     /// Most earlier steps that are kept.
@@ -30,7 +30,7 @@ impl Past {
         }
     }
 
-    /// The same from keys and values [blocks, B, 64, T, heads, head width] of T steps,
+    /// The same from keys and values [blocks, B, squares, T, heads, head width] of T steps,
     /// which may be none.
     pub(super) fn of(keys: &Tensor, values: &Tensor, context: i64) -> Past {
         let blocks = keys.unbind(0).into_iter().zip(values.unbind(0));
@@ -40,7 +40,7 @@ impl Past {
         }
     }
 
-    /// The same from key and value of each block, [2 · blocks, B, 64, T, width], the
+    /// The same from key and value of each block, [2 · blocks, B, squares, T, width], the
     /// oldest step first, by the squares as the side sees them that is to move after the
     /// next step. `absent` bool [B, T] says which are none. It is for one step.
     pub(super) fn of_kept(kept: &Tensor, absent: &Tensor, heads: i64) -> Past {
@@ -57,7 +57,7 @@ impl Past {
         }
     }
 
-    /// Keys and values [blocks, B, 64, T, heads, head width] of all steps that are kept;
+    /// Keys and values [blocks, B, squares, T, heads, head width] of all steps that are kept;
     /// there is one at least.
     pub(super) fn stacked(&self) -> [Tensor; 2] {
         [0, 1].map(|part| {
@@ -70,7 +70,7 @@ impl Past {
         })
     }
 
-    /// Key and value of the latest step in each block, [B, 2 · blocks, 64, width].
+    /// Key and value of the latest step in each block, [B, 2 · blocks, squares, width].
     pub(super) fn newest(&self) -> Tensor {
         let latest = |tensor: &Tensor| tensor.select(2, -1).flatten(2, 3);
         let parts = self.blocks.iter().flatten().flatten().map(latest);
@@ -84,7 +84,7 @@ impl Past {
         Some(Tensor::cat(&[absent, &newest], 2))
     }
 
-    /// Appends a step's key and value, [B, 64, 1, heads, head width], to those of a
+    /// Appends a step's key and value, [B, squares, 1, heads, head width], to those of a
     /// block; all of them.
     pub(super) fn extend(&mut self, block: usize, new: [Tensor; 2]) -> &[Tensor; 2] {
         let all = match self.blocks[block].take() {

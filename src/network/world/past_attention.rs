@@ -1,4 +1,5 @@
-//! Attention to the past: what a square learns of itself in earlier steps.
+//! Attention to the past: what a square, or the one token of a board, learns of itself in
+//! earlier steps.
 
 use super::past::Past;
 use crate::network::layers::{Linear, Norm};
@@ -35,7 +36,7 @@ impl PastAttention {
         }
     }
 
-    /// What squares [B, 64, width] learn. The step's keys and values are added to the past
+    /// What squares [B, squares, width] learn. The step's keys and values are added to the past
     /// of its block.
     pub fn forward(&self, weights: &Weights, x: &Tensor, past: &mut Past, block: usize) -> Tensor {
         let joint = self

@@ -24,6 +24,10 @@ pub struct UnrollConfig {
     /// Of the mean squared difference of latents, normalised, from those that the averaged
     /// weights make of the true position.
     pub latent: f64,
+    /// Whether what the encoder's heads learn, what the rules say and the latents are
+    /// balanced against each other, so that the weights hold within these groups alone.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub harmony: bool,
 }
 
 impl UnrollConfig {
@@ -67,6 +71,7 @@ impl Default for UnrollConfig {
             legality: 0.1,
             board: 0.1,
             latent: 10.0,
+            harmony: false,
         }
     }
 }

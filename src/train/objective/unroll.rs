@@ -12,7 +12,7 @@ mod samples;
 mod tests;
 
 use super::positions::loss::{self, Softening};
-use super::{Objective, Term, not_for, refuse_keys_of_games};
+use super::{Group, Objective, Term, not_for, refuse_keys_of_games};
 use crate::data::examples;
 use crate::data::loader::BatchOf;
 use crate::encode::{InputFormat, POLICY_SIZE, SQUARE_CLASSES};
@@ -51,7 +51,7 @@ pub(in crate::train) struct Unroll {
     /// The outputs of the encoder's heads that are learned.
     wanted: OutputSet,
     boards: Boards,
-    /// The encoder's averaged weights.
+    /// The averaged weights that represent positions.
     target: Option<Weights>,
     /// Moves that are followed now.
     plies: usize,
@@ -68,7 +68,7 @@ pub(in crate::train) struct UnrollOutputs {
     /// Mean squared difference of the normalised latents from their targets, f32 `[N]`; 0
     /// before the first move.
     latent: Tensor,
-    /// The latents [N, 64, width].
+    /// The latents [N, squares, width].
     latents: Tensor,
     /// What the encoder's heads say of the true positions, where that is compared.
     truth: Option<Outputs>,
@@ -87,7 +87,7 @@ fn build(config: &WorldConfig, device: Device) -> Result<World, TrainError> {
     Ok(built.map_err(ConfigError::from)?)
 }
 
-/// Latents [N, 64, width] as they are compared: each square's features with mean 0 and
+/// Latents [N, squares, width] as they are compared: each square's features with mean 0 and
 /// variance 1, f32.
 fn normalised(latents: &Tensor) -> Tensor {
     let width = latents.size()[2];
@@ -109,10 +109,14 @@ fn halved(latents: &Tensor) -> Tensor {
 }
 
 impl Unroll {
-    /// Latents that the averaged weights make of rows, without gradient.
-    fn target_of(&self, rows: &Tensor) -> Tensor {
+    /// Tokens and latents that the averaged weights make of rows, without gradient.
+    fn target_of(&self, rows: &Tensor) -> [Tensor; 2] {
         let target = self.target.as_ref().expect("begun");
-        let represent = || self.model.represent(target, rows).detach();
+        let represent = || {
+            let tokens = self.model.encode(target, rows).detach();
+            let latents = self.model.fuse(target, &tokens).detach();
+            [tokens, latents]
+        };
         match self.device {
             // There the kernels of blocks are those that could have a gradient.
             Device::Cpu => represent(),
@@ -142,6 +146,23 @@ impl Objective for Unroll {
         let own = own.map(|(name, weight)| Term { name, weight });
         let heads = loss::terms(&config.loss, None).into_iter();
         heads.chain(own).collect()
+    }
+
+    /// What the encoder's heads learn, what the rules say, and the latents.
+    fn balanced(config: &TrainConfig) -> Vec<Group> {
+        if !config.unroll.harmony {
+            return Vec::new();
+        }
+        let heads = loss::terms(&config.loss, None).into_iter();
+        let heads = heads.map(|term| term.name).collect();
+        let [illegal, end, legality, board, latent, ..] = OWN;
+        let rules = vec![illegal, end, legality, board];
+        let groups = [
+            ("heads", heads),
+            ("rules", rules),
+            ("latents", vec![latent]),
+        ];
+        groups.map(|(name, terms)| Group { name, terms }).into()
     }
 
     fn new(config: &TrainConfig, device: Device) -> Result<Unroll, TrainError> {
@@ -193,12 +214,12 @@ impl Objective for Unroll {
     }
 
     fn begin(&mut self, steps: u64, average: &Tensor) {
-        let encoder = self.model.encoder().parameters();
-        let count = encoder.iter().map(Parameter::count).sum();
+        let representing = self.model.representing();
+        let count = representing.iter().map(Parameter::count).sum();
         let average = average.detach().narrow(0, 0, count).to_kind(self.kind);
         // A copy, which is a leaf.
         let average = average.copy().set_requires_grad(self.device == Device::Cpu);
-        self.target = Some(Weights::from_flat(&average, encoder));
+        self.target = Some(Weights::from_flat(&average, representing));
         self.plies = match self.compares {
             true => self.unroll.plies,
             false => self.unroll.plies_at(steps),
@@ -237,7 +258,8 @@ impl Objective for Unroll {
         let plies = samples.plies();
         let rows = samples.rows.unflatten(0, [-1, plies + 1]);
         let mut past = self.model.past();
-        let mut latents = vec![self.model.represent(weights, &rows.select(1, 0))];
+        let first = self.model.encode(weights, &rows.select(1, 0));
+        let mut latents = vec![self.model.fuse(weights, &first)];
         for ply in 0..plies {
             let before = halved(&latents[ply as usize]);
             let moves = samples.moves.select(1, ply);
@@ -245,7 +267,7 @@ impl Objective for Unroll {
         }
         let stepped = Tensor::stack(&latents, 1);
         let true_rows = rows.narrow(1, 1, plies).flatten(0, 1);
-        let target = self.target_of(&true_rows);
+        let [true_tokens, target] = self.target_of(&true_rows);
         let off = normalised(&stepped.narrow(1, 1, plies).flatten(0, 1)) - normalised(&target);
         let off = off
             .square()
@@ -253,20 +275,19 @@ impl Objective for Unroll {
             .unflatten(0, [-1, plies]);
         // Nothing is foretold before the first move.
         let latent = off.constant_pad_nd([1, 0]).flatten(0, 1);
-        let latents = stepped.flatten(0, 1);
+        let tokens = self.model.expand_all(weights, &first, &stepped);
         UnrollOutputs {
-            outputs: self.model.evaluate(weights, &latents, self.wanted),
-            rules: self.model.rules(weights, &latents),
+            outputs: self.model.evaluate(weights, &tokens, self.wanted),
+            rules: self.model.rules(weights, &tokens),
             truth: self.compares.then(|| {
-                let root = latents.unflatten(0, [-1, plies + 1]).narrow(1, 0, 1);
-                let target = target.to_kind(latents.kind());
-                let target = target.unflatten(0, [-1, plies]);
-                let all = Tensor::cat(&[root, target], 1).flatten(0, 1);
+                let later = true_tokens.to_kind(first.kind());
+                let later = later.unflatten(0, [-1, plies]);
+                let all = Tensor::cat(&[first.unsqueeze(1), later], 1).flatten(0, 1);
                 let wanted = [Output::Policy, Output::Q].into_iter().collect();
                 self.model.evaluate(weights, &all, wanted)
             }),
             latent,
-            latents,
+            latents: stepped.flatten(0, 1),
         }
     }
 

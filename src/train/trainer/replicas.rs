@@ -79,6 +79,13 @@ impl<O: Objective> Replicas<O> {
         }
     }
 
+    /// From now on the weight of each term counts times its factor, f32 `[L]`.
+    pub fn balance(&mut self, factors: &Tensor) {
+        for replica in &mut self.replicas {
+            replica.learner.balance(factors);
+        }
+    }
+
     /// What the replicas learn from.
     pub fn examples(&self, config: &TrainConfig) -> O::Examples {
         self.replicas[0].learner.examples(config)

@@ -248,6 +248,9 @@ impl Trainer {
         if let Value::Object(more) = more {
             fields.extend(more);
         }
+        if let Some(harmony) = &self.harmony {
+            fields.insert("scales".to_owned(), Value::Object(harmony.scales()));
+        }
         fields
     }
 

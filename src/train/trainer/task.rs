@@ -4,7 +4,7 @@ use super::{Evaluation, Progress, RunOptions, Summary, Trainer};
 use crate::network::ArchitectureConfig;
 use crate::train::config::TrainConfig;
 use crate::train::error::TrainError;
-use crate::train::objective::{Games, Horizon, Objective, Positions, Term, Unroll};
+use crate::train::objective::{Games, Group, Horizon, Objective, Positions, Term, Unroll};
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -13,6 +13,9 @@ use std::sync::Arc;
 pub(super) trait Task: Debug + Send + Sync {
     /// The terms that it measures.
     fn terms(&self, config: &TrainConfig) -> Vec<Term>;
+
+    /// Groups of them that are balanced.
+    fn balanced(&self, config: &TrainConfig) -> Vec<Group>;
 
     /// As [`Trainer::run`].
     fn run(
@@ -48,6 +51,10 @@ struct Of<O>(PhantomData<fn() -> O>);
 impl<O: Objective> Task for Of<O> {
     fn terms(&self, config: &TrainConfig) -> Vec<Term> {
         O::terms(config)
+    }
+
+    fn balanced(&self, config: &TrainConfig) -> Vec<Group> {
+        O::balanced(config)
     }
 
     fn run(

@@ -176,10 +176,10 @@ impl Diagnostics<Unroll> for Depths {
 /// number of positions to divide by.
 fn spread(latents: &Tensor, depth: i64) -> [Tensor; 2] {
     let latents = latents.to_kind(Kind::Float);
-    let [.., width] = latents.size()[..] else {
+    let [_, squares, width] = latents.size()[..] else {
         unreachable!("latents have three dimensions");
     };
-    let by_depth = latents.view([-1, depth, 64, width]);
+    let by_depth = latents.view([-1, depth, squares, width]);
     let count = by_depth.size()[0];
     let deviations =
         by_depth

@@ -30,8 +30,17 @@ policy_soft = 0.0
 const MATE: &str = "[Result \"0-1\"]\n\n1. f3 {[%eval 0.1]} 1... e5 {[%eval 0.2]} 2. g4 \
                     {[%eval -0.3]} 2... Qh4# {[%eval #-1]} 0-1";
 
+const STATES: [&str; 3] = ["squares", "token", "dit"];
+
 fn config() -> TrainConfig {
     toml::from_str(CONFIG).unwrap()
+}
+
+/// The same of a network with this state.
+fn config_with(state: &str) -> TrainConfig {
+    let own = "[network.model]\nstate = \"STATE\"\n[network.model.encoder]";
+    let own = own.replace("STATE", state);
+    toml::from_str(&CONFIG.replace("[network.model.encoder]", &own)).unwrap()
 }
 
 /// An objective that has begun, and its weights.
@@ -142,62 +151,119 @@ fn boards_are_seen_by_the_side_to_move() {
 
 #[test]
 fn examples_are_learned_alike_alone_and_side_by_side() {
-    let config = config();
-    let (objective, weights) = begun(&config, false);
-    let (samples, by_sample) = objective.prepare(batch(&objective, MATE)).unwrap();
-    let values = |samples: &UnrollSamples| {
-        let outputs = objective.forward(&weights, samples);
-        Tensor::stack(&objective.values(&outputs, samples), 0)
-    };
-    let whole = values(&samples) * by_sample.gt(0.0).to_kind(Kind::Float);
-    assert!(whole.isfinite().all().int64_value(&[]) == 1);
-    for number in 0..4 {
-        let part = samples.narrow(number, 1);
-        let known = by_sample.narrow(1, number, 1).gt(0.0).to_kind(Kind::Float);
-        close(&(values(&part) * known), &whole.narrow(1, number, 1));
+    for state in STATES {
+        let config = config_with(state);
+        let (objective, weights) = begun(&config, false);
+        let (samples, by_sample) = objective.prepare(batch(&objective, MATE)).unwrap();
+        let values = |samples: &UnrollSamples| {
+            let outputs = objective.forward(&weights, samples);
+            Tensor::stack(&objective.values(&outputs, samples), 0)
+        };
+        let whole = values(&samples) * by_sample.gt(0.0).to_kind(Kind::Float);
+        assert!(whole.isfinite().all().int64_value(&[]) == 1);
+        for number in 0..4 {
+            let part = samples.narrow(number, 1);
+            let known = by_sample.narrow(1, number, 1).gt(0.0).to_kind(Kind::Float);
+            close(&(values(&part) * known), &whole.narrow(1, number, 1));
+        }
     }
 }
 
 #[test]
 fn a_curriculum_begins_with_the_same_first_move() {
-    let mut config = config();
-    let (whole, weights) = begun(&config, false);
-    config.unroll.every = 10;
-    let (first, _) = begun(&config, false);
-    let batch = || batch(&whole, MATE);
-    let of = |objective: &Unroll| {
-        let (samples, by_sample) = objective.prepare(batch()).unwrap();
-        let outputs = objective.forward(&weights, &samples);
-        let plies = samples.plies();
-        let latents = outputs.latents.view([4, plies + 1, 64, 32]);
-        (latents.narrow(1, 0, 2), by_sample, plies)
-    };
-    let ((all, _, plies), (few, by_sample, fewer)) = (of(&whole), of(&first));
-    assert_eq!((plies, fewer), (3, 1));
-    close(&all, &few);
-    let terms = Unroll::terms(&config);
-    let end = by_sample.get(place(&terms, "end") as i64);
-    assert_eq!(Vec::<f32>::try_from(end).unwrap(), [2.0; 4]);
-    // A validation always looks as far as it can.
-    let (validation, _) = begun(&config, true);
-    let (samples, _) = validation.prepare(batch()).unwrap();
-    assert_eq!(samples.plies(), 3);
+    for state in STATES {
+        let mut config = config_with(state);
+        let (whole, weights) = begun(&config, false);
+        config.unroll.every = 10;
+        let (first, _) = begun(&config, false);
+        let batch = || batch(&whole, MATE);
+        let of = |objective: &Unroll| {
+            let (samples, by_sample) = objective.prepare(batch()).unwrap();
+            let outputs = objective.forward(&weights, &samples);
+            let plies = samples.plies();
+            let latents = outputs.latents.unflatten(0, [4, plies + 1]);
+            (latents.narrow(1, 0, 2), by_sample, plies)
+        };
+        let ((all, _, plies), (few, by_sample, fewer)) = (of(&whole), of(&first));
+        assert_eq!((plies, fewer), (3, 1));
+        close(&all, &few);
+        let terms = Unroll::terms(&config);
+        let end = by_sample.get(place(&terms, "end") as i64);
+        assert_eq!(Vec::<f32>::try_from(end).unwrap(), [2.0; 4]);
+        // A validation always looks as far as it can.
+        let (validation, _) = begun(&config, true);
+        let (samples, _) = validation.prepare(batch()).unwrap();
+        assert_eq!(samples.plies(), 3);
+    }
 }
 
 #[test]
 fn latents_are_to_be_those_of_the_averaged_weights() {
-    let config = config();
-    let (mut objective, weights) = begun(&config, true);
-    let (samples, _) = objective.prepare(batch(&objective, MATE)).unwrap();
-    let before = objective.forward(&weights, &samples);
-    let truth = before.truth.as_ref().unwrap().policy().view([4, 4, -1]);
-    // The next example begins where this one is after a move.
-    close(&truth.get(0).get(1), &truth.get(1).get(0));
-    let other = objective.model.initial_weights();
-    objective.begin(0, &other);
-    let after = objective.forward(&weights, &samples);
-    assert_ne!(before.latent, after.latent);
-    close(before.outputs.policy(), after.outputs.policy());
+    for state in STATES {
+        let config = config_with(state);
+        let (mut objective, weights) = begun(&config, true);
+        let (samples, _) = objective.prepare(batch(&objective, MATE)).unwrap();
+        let before = objective.forward(&weights, &samples);
+        let truth = before.truth.as_ref().unwrap().policy().view([4, 4, -1]);
+        // The next example begins where this one is after a move.
+        close(&truth.get(0).get(1), &truth.get(1).get(0));
+        let other = objective.model.initial_weights();
+        objective.begin(0, &other);
+        let after = objective.forward(&weights, &samples);
+        assert_ne!(before.latent, after.latent);
+        close(before.outputs.policy(), after.outputs.policy());
+    }
+}
+
+/// The loss of later boards reaches the encoder by way of the latents, and that of the first
+/// one directly.
+#[test]
+fn every_parameter_learns_from_what_is_foretold() {
+    for state in STATES {
+        let config = config_with(state);
+        let (objective, weights) = begun(&config, false);
+        let flat: Vec<Tensor> = weights
+            .tensors()
+            .iter()
+            .map(|it| it.flatten(0, -1))
+            .collect();
+        let flat = Tensor::cat(&flat, 0).detach().set_requires_grad(true);
+        let weights = Weights::from_flat(&flat, objective.parameters());
+        let (samples, by_sample) = objective.prepare(batch(&objective, MATE)).unwrap();
+        let outputs = objective.forward(&weights, &samples);
+        let values = Tensor::stack(&objective.values(&outputs, &samples), 0);
+        let known = by_sample.gt(0.0).to_kind(Kind::Float);
+        (values * known).sum(Kind::Float).backward();
+        let gradient = Weights::from_flat(&flat.grad(), objective.parameters());
+        for (parameter, gradient) in objective.parameters().iter().zip(gradient.tensors()) {
+            let is_learned = ["embedding.", "encoder.", "fusion.", "dynamics.", "rules."]
+                .iter()
+                .any(|part| parameter.name.starts_with(part));
+            let reached = gradient.abs().sum(Kind::Float).double_value(&[]);
+            assert!(reached > 0.0 || !is_learned, "{state}: {}", parameter.name);
+        }
+    }
+}
+
+#[test]
+fn terms_are_balanced_only_where_that_is_wanted() {
+    let mut config = config();
+    assert!(Unroll::balanced(&config).is_empty());
+    let plain = Unroll::terms(&config);
+    let written = toml::to_string(&config.unroll).unwrap();
+    assert!(!written.contains("harmony"), "{written}");
+    config.unroll.harmony = true;
+    assert_eq!(Unroll::terms(&config), plain);
+    let groups = Unroll::balanced(&config);
+    assert_eq!(groups[1].terms, ["illegal", "end", "legality", "board"]);
+    assert_eq!(groups[2].terms, ["latent"]);
+    // Every loss is in one group.
+    for term in plain.iter().filter(|term| term.weight > 0.0) {
+        let having = groups
+            .iter()
+            .filter(|group| group.terms.contains(&term.name));
+        assert_eq!(having.count(), 1, "{}", term.name);
+    }
 }
 
 #[test]

@@ -1,0 +1,42 @@
+//! Moves as one vector each.
+
+use super::move_marks::KINDS;
+use crate::network::parameters::{Builder, Initial, Slot, Weights};
+use tch::Tensor;
+
+/// Standard deviation of each part at the start, so that a whole vector's is near 1.
+const PART: f64 = 0.6;
+
+/// The sum of three vectors: of the square that a move leaves, of the one that it reaches,
+/// and of what a pawn becomes.
+#[derive(Debug)]
+pub(in crate::network) struct MoveEmbedding {
+    /// [64, width].
+    from: Slot,
+    /// [64, width].
+    to: Slot,
+    /// [4, width].
+    promotion: Slot,
+    /// As [`move_parts`](super::move_parts).
+    parts: Tensor,
+}
+
+impl MoveEmbedding {
+    /// Vectors of this width; `parts` are those of [`move_parts`](super::move_parts).
+    pub fn build(builder: &mut Builder, width: i64, parts: &Tensor) -> MoveEmbedding {
+        let mut table = |name, rows| builder.add(name, &[rows, width], Initial::Normal(PART));
+        MoveEmbedding {
+            from: table("from", 64),
+            to: table("to", 64),
+            promotion: table("promotion", KINDS),
+            parts: parts.shallow_clone(),
+        }
+    }
+
+    /// The vectors [B, width] of moves, entries of the policy i64 `[B]`.
+    pub fn forward(&self, weights: &Weights, moves: &Tensor) -> Tensor {
+        let parts = self.parts.index_select(1, moves);
+        let part = |table: Slot, part| weights[table].index_select(0, &parts.select(0, part));
+        part(self.from, 0) + part(self.to, 1) + part(self.promotion, 2)
+    }
+}

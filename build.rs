@@ -193,7 +193,9 @@ fn cpp() -> cc::Build {
 fn compile_new(build: &cc::Build, files: &[&str], inputs: &DefaultHasher) -> Vec<PathBuf> {
     let mut inputs = inputs.clone();
     let compiler = build.get_compiler();
-    format!("{:?}", compiler.to_command()).hash(&mut inputs);
+    // Not as a command, which has the environment of this build besides.
+    let own_environment: Vec<_> = compiler.get_envs().collect();
+    (compiler.path(), compiler.args(), own_environment).hash(&mut inputs);
     if let Ok(version) = Command::new(compiler.path()).arg("--version").output() {
         version.stdout.hash(&mut inputs);
     }

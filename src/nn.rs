@@ -207,7 +207,7 @@ impl Value {
 }
 
 /// The evaluations of a [`Batch`]: values and logits in its order.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evaluations {
     values: Vec<Value>,
     logits: Vec<f32>,

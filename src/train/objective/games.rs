@@ -1,7 +1,7 @@
 //! The objective of networks that read whole games: the next token, and how the game ends.
 //!
 //! Games of a batch are laid out from the longest to the shortest and filled up to the
-//! longest of each micro-batch: hardly any filling is computed, and no game sees another.
+//! longest of each micro-batch: little filling is computed, and no game sees another.
 
 mod legality;
 mod random_moves;

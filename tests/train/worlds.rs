@@ -82,7 +82,7 @@ fn every_state_learns_in_balance_and_goes_on_exactly() {
         let names = ["whole", "parts"].map(|name| format!("{state}-{name}"));
         let [whole, parts] = names.each_ref().map(String::as_str);
         let state = format!("network.model.state=\"{state}\"");
-        let settings = [&*state, "unroll.harmony=true"];
+        let settings = [&*state, "unroll.harmony=true", "validate_every=4"];
         succeed(&mut run(folder, whole, &settings));
         let lines = metrics(folder, whole);
         let scales = |line: &Value| -> Vec<f64> {

@@ -221,12 +221,12 @@ impl Label {
         let positions_per_second = summary.positions as f64 / seconds;
         writeln!(
             stdout(),
-            "{}: {} games ({:.1}/s), {} positions ({positions_per_second:.1}/s); \
+            "{}: {} games, {} positions ({:.1} and {positions_per_second:.1} a second); \
              {} games were there, {} unreadable, {} positions given up",
             self.output.display(),
             summary.games,
-            summary.games as f64 / seconds,
             summary.positions,
+            summary.games as f64 / seconds,
             summary.found,
             summary.unreadable,
             summary.given_up,

@@ -101,10 +101,10 @@ impl Dit {
             let seen = block
                 .space
                 .forward(weights, &placed, None, &Mask::Full, None);
-            x = x + seen * gate;
+            x = &x + seen * gate;
             x = &x + block.time.forward(weights, &x, past, number);
             let (normed, gate) = block.feed_forward_norm.forward(weights, &x, &condition);
-            x = x + block.feed_forward.forward(weights, &normed) * gate;
+            x = &x + block.feed_forward.forward(weights, &normed) * gate;
         }
         self.norm.forward(weights, &x)
     }

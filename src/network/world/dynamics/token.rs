@@ -88,7 +88,7 @@ impl Token {
         for (number, block) in self.blocks.iter().enumerate() {
             x = &x + block.time.forward(weights, &x, past, number);
             let normed = block.norm.forward(weights, &x);
-            x = x + block.feed_forward.forward(weights, &normed);
+            x = &x + block.feed_forward.forward(weights, &normed);
         }
         self.norm.forward(weights, &x)
     }

@@ -136,8 +136,9 @@ impl Likeliest {
 struct Unfolding<'a> {
     network: &'a Diffusion,
     decoding: Decoding,
-    /// Evaluations in all.
-    steps: usize,
+    /// Steps that have been taken, and that are to come.
+    taken: usize,
+    left: usize,
     states: Vec<Revealed>,
     presents: Vec<Squares>,
     /// Of the squares' logits; nothing with a horizon of 0.
@@ -160,23 +161,20 @@ impl Diffusion {
         let share = f64::from(decoding.unaided.min(100)) / 100.0;
         let is_heard = share > 0.0 && wanted.contains(Output::Policy);
         let mut unaided = None;
-        for step in 1..future.steps {
-            let heard = (step == 1 && is_heard).then_some(Output::Policy);
-            let known = future.known();
-            let mut imagined = self.foresee(weights, rows, &known, heard.into_iter().collect());
-            unaided = unaided.or_else(|| imagined.present.take(heard?));
-            future.reveal(imagined.future.as_ref(), step);
-            seen(step, &future.states);
+        while future.left > 1 {
+            let heard = (future.taken == 0 && is_heard).then_some(Output::Policy);
+            let mut present = future.step(weights, rows, heard.into_iter().collect());
+            unaided = unaided.or_else(|| present.take(heard?));
+            seen(future.taken, &future.states);
         }
-        let mut imagined = self.foresee(weights, rows, &future.known(), wanted);
-        future.reveal(imagined.future.as_ref(), future.steps);
-        seen(future.steps, &future.states);
+        let mut present = future.step(weights, rows, wanted);
+        seen(future.taken, &future.states);
         if let Some(unaided) = unaided {
-            let policy = imagined.present.policy() * (1.0 - share) + unaided * share;
-            imagined.present.set(Output::Policy, policy);
+            let policy = present.policy() * (1.0 - share) + unaided * share;
+            present.set(Output::Policy, policy);
         }
         let foreseen = future.states.into_iter().map(Revealed::foreseen);
-        (imagined.present, foreseen.collect())
+        (present, foreseen.collect())
     }
 
     /// What is known of positions' futures, by their rows, before the last step of decoding:
@@ -184,10 +182,8 @@ impl Diffusion {
     #[must_use]
     pub fn imagine(&self, weights: &Weights, rows: &Tensor, decoding: Decoding) -> Futures {
         let mut future = Unfolding::new(self, rows, decoding);
-        for step in 1..future.steps {
-            let known = future.known();
-            let imagined = self.foresee(weights, rows, &known, OutputSet::default());
-            future.reveal(imagined.future.as_ref(), step);
+        while future.left > 1 {
+            future.step(weights, rows, OutputSet::default());
         }
         future.known()
     }
@@ -205,7 +201,8 @@ impl<'a> Unfolding<'a> {
         Unfolding {
             network,
             decoding,
-            steps: if horizon == 0 {
+            taken: 0,
+            left: if horizon == 0 {
                 1
             } else {
                 decoding.steps.max(1)
@@ -215,6 +212,15 @@ impl<'a> Unfolding<'a> {
             calibration,
             device: rows.device(),
         }
+    }
+
+    /// Evaluates what is known, and reveals more. The wanted outputs of the present.
+    fn step(&mut self, weights: &Weights, rows: &Tensor, wanted: OutputSet) -> Outputs {
+        let imagined = self.network.foresee(weights, rows, &self.known(), wanted);
+        self.taken += 1;
+        self.left = self.left.saturating_sub(1);
+        self.reveal(imagined.future.as_ref());
+        imagined.present
     }
 
     /// What is known, as the network reads it.
@@ -258,8 +264,8 @@ impl<'a> Unfolding<'a> {
         }
     }
 
-    /// Reveals what is to be known after a step, counted from 1, by what it found.
-    fn reveal(&mut self, found: Option<&DenoisedFuture>, step: usize) {
+    /// Reveals what is to be known after a step, by what it found.
+    fn reveal(&mut self, found: Option<&DenoisedFuture>) {
         let (Some(found), Some(calibration)) = (found, &self.calibration) else {
             return;
         };
@@ -267,7 +273,7 @@ impl<'a> Unfolding<'a> {
             squares: Likeliest::of(&(&found.squares + calibration)),
             moves: found.moves.as_ref().map(Likeliest::of).unwrap_or_default(),
         };
-        let left = self.steps.saturating_sub(step);
+        let left = self.left;
         let order = self.decoding.order;
         let kind = self.network.config.futures;
         for (position, state) in self.states.iter_mut().enumerate() {

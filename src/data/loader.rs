@@ -10,6 +10,7 @@
 //! and from where it is made, so the threads' timing changes nothing, and a
 //! checkpoint needs only a [`Cursor`] of three numbers.
 
+mod barren;
 mod batch;
 mod faults;
 mod group;
@@ -29,6 +30,7 @@ use super::shard::ShardError;
 use super::v6::V6Error;
 use crate::encode::InputFormat;
 
+use barren::Barren;
 pub use batch::Batch;
 use faults::Faults;
 use group::Group;
@@ -289,6 +291,7 @@ fn decode<E: Examples>(
     groups_out: &Sender<Result<Group<E::Example>, LoaderError>>,
 ) {
     let mut first = start.group;
+    let mut barren = Barren::default();
     for epoch in start.epoch.. {
         let groups = plan.groups(epoch);
         let count = groups.len() as u64;
@@ -296,6 +299,17 @@ fn decode<E: Examples>(
             let is_last = number + 1 == count;
             let group =
                 pool.install(|| Group::decode(plan, faults, epoch, number, is_last, &blocks));
+            if let Ok(group) = &group {
+                for (&id, found) in blocks.iter().zip(group.found()) {
+                    if let Some(expected) = barren.note(id.source, plan.expected(id), found) {
+                        let name = plan.source(id).path().display();
+                        tracing::warn!(
+                            "{name} has given nothing that this network learns from, \
+                             where about {expected:.0} samples were expected"
+                        );
+                    }
+                }
+            }
             let failed = group.is_err();
             if groups_out.send(group).is_err() || failed {
                 return;

@@ -4,6 +4,7 @@ use crate::data::examples::Examples;
 use crate::data::shard::{Shard, ShardError};
 use crate::data::v6::{Chunks, V6Error, V6Fault};
 use std::io::ErrorKind;
+use std::path::Path;
 
 use super::{LoaderError, Sampling};
 
@@ -45,6 +46,14 @@ pub(super) fn open(sampling: &Sampling) -> Result<Vec<OpenSource>, LoaderError> 
 impl OpenSource {
     pub(super) fn rate(&self) -> f64 {
         self.rate
+    }
+
+    /// Where the data lies.
+    pub(super) fn path(&self) -> &Path {
+        match &self.data {
+            Data::Shard(shard) => shard.path(),
+            Data::Chunks { chunks, .. } => chunks.root(),
+        }
     }
 
     pub(super) fn blocks(&self) -> usize {

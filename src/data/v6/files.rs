@@ -116,6 +116,12 @@ impl Chunks {
         }
     }
 
+    /// What was opened: a folder, an archive or a file.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// Number of chunks.
     #[must_use]
     pub fn len(&self) -> usize {

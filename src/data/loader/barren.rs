@@ -1,0 +1,50 @@
+//! Sources that give nothing, though much was expected of them.
+
+use std::collections::HashMap;
+
+/// Samples expected of a source before its silence tells something: what is held out
+/// for validation, or drawn at a small rate, may be none by chance.
+const TELLING: f64 = 200.0;
+
+/// What was expected of each source that has given nothing so far; NaN for those of
+/// which nothing more is to be told.
+#[derive(Debug, Default)]
+pub(super) struct Barren(HashMap<u32, f64>);
+
+impl Barren {
+    /// Counts a block of a source. Where the source has given nothing yet and enough was
+    /// expected, returns how much that is, once.
+    pub(super) fn note(&mut self, source: u32, expected: f64, found: usize) -> Option<f64> {
+        let so_far = self.0.entry(source).or_default();
+        *so_far += expected;
+        let total = *so_far;
+        if found > 0 || total >= TELLING {
+            *so_far = f64::NAN;
+        }
+        (found == 0 && total >= TELLING).then_some(total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_source_is_told_of_once() {
+        let mut barren = Barren::default();
+        let told: Vec<_> = (0..9)
+            .filter_map(|_| {
+                assert_eq!(barren.note(1, 50.0, 1), None);
+                barren.note(0, 50.0, 0)
+            })
+            .collect();
+        assert_eq!(told, [200.0]);
+    }
+
+    #[test]
+    fn what_gave_something_may_be_silent_later() {
+        let mut barren = Barren::default();
+        let told = [3, 0, 0, 0].map(|found| barren.note(7, 150.0, found));
+        assert_eq!(told, [None; 4]);
+    }
+}

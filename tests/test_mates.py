@@ -29,13 +29,13 @@ POSITION = "7k/8/8/8/8/8/R7/1R5K w - - bm #2;\n"
 
 
 class MatesTest(ToolTest):
-    def announced(self, score, line, status):
+    def announced(self, score, line, status, position=POSITION, more=()):
         """The counts of the table's row."""
         engine = self.folder / "engine"
         engine.write_text(ENGINE.format(python=sys.executable, score=score, line=line, move=line.split()[0]))
         engine.chmod(0o755)
-        (self.folder / "suite.epd").write_text(POSITION)
-        command = [sys.executable, ROOT / "bench/mates", self.folder / "suite.epd", "--engine", engine]
+        (self.folder / "suite.epd").write_text(position)
+        command = [sys.executable, ROOT / "bench/mates", self.folder / "suite.epd", "--engine", engine, *more]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return [int(cell) for cell in done.stdout.splitlines()[-1].strip("| ").split(" | ")]
@@ -52,6 +52,18 @@ class MatesTest(ToolTest):
         ):
             with self.subTest(f"{score} {line}"):
                 self.assertEqual(self.announced(score, line, status=1)[4], 1)
+
+    def test_a_judge_knows_what_the_suite_does_not_say(self):
+        bare = POSITION.replace(" bm #2;", "")
+        (self.folder / "judge").write_text(
+            ENGINE.format(python=sys.executable, score="mate 2", line="a2a7 h8g8 b1b8", move="a2a7")
+        )
+        (self.folder / "judge").chmod(0o755)
+        judged = ["--judge", str(self.folder / "judge")]
+        self.assertEqual(self.announced("mate 2", "a2a7 h8g8 b1b8", 0, bare, judged), [1, 1, 1, 0, 0])
+        self.assertEqual(self.announced("mate -2", "a2a7 h8g8 b1b8 g8h8", 1, bare, judged)[4], 1)
+        self.assertEqual(self.announced("cp 10", "a2a7", 0, bare, judged), [1, 0, 0, 0, 0])
+        self.assertEqual(self.announced("cp 10", "a2a7", 0, bare), [0, 0, 0, 0, 0])
 
 
 if __name__ == "__main__":

@@ -11,9 +11,11 @@ use std::sync::Arc;
 use tessera::agent::{AgentKind, ConfigurableAgent};
 use tessera::backend;
 use tessera::chess::{Ending, Game};
+use tessera::cycle::CycleConfig;
 use tessera::nn::{Backend, BackendKind, BackendOptions, CodePolicy};
 use tessera::play::{Control, Limits};
 use tessera::search::Parameters;
+use tessera::train::{Ablation, TrainConfig};
 
 fn puzzles() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/puzzles/dev.csv");
@@ -44,6 +46,28 @@ fn accuracy(file: &Path, player: &[&str]) -> f64 {
     let accuracy = result["accuracy"].as_f64().unwrap();
     println!("{player:?}: {accuracy:.3}");
     accuracy
+}
+
+#[test]
+fn every_configuration_that_ships_is_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/configs");
+    let mut read = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        let problem = if text.contains("\n[learner]\n") {
+            let config = CycleConfig::read(&path).unwrap().training();
+            config.err().map(|error| error.to_string())
+        } else if text.contains("[[variants]]") {
+            Ablation::read(&path).err().map(|error| error.to_string())
+        } else {
+            let config = TrainConfig::read(&path);
+            config.err().map(|error| error.to_string())
+        };
+        assert_eq!(problem, None, "{}", path.display());
+        read += 1;
+    }
+    assert!(read > 10);
 }
 
 #[test]

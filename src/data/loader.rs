@@ -34,7 +34,7 @@ use barren::Barren;
 pub use batch::Batch;
 use faults::Faults;
 use group::Group;
-use plan::Plan;
+use plan::{BlockId, Plan};
 pub use sampling::{Focus, Sampling, SourceConfig};
 
 /// Batches that wait ready for the trainer.
@@ -300,15 +300,7 @@ fn decode<E: Examples>(
             let group =
                 pool.install(|| Group::decode(plan, faults, epoch, number, is_last, &blocks));
             if let Ok(group) = &group {
-                for (&id, found) in blocks.iter().zip(group.found()) {
-                    if let Some(expected) = barren.note(id.source, plan.expected(id), found) {
-                        let name = plan.source(id).path().display();
-                        tracing::warn!(
-                            "{name} has given nothing that this network learns from, \
-                             where about {expected:.0} samples were expected"
-                        );
-                    }
-                }
+                tell_of_silence(plan, &mut barren, &blocks, group);
             }
             let failed = group.is_err();
             if groups_out.send(group).is_err() || failed {
@@ -319,6 +311,24 @@ fn decode<E: Examples>(
             return;
         }
         first = 0;
+    }
+}
+
+/// Warns of sources that have given nothing up to this group.
+fn tell_of_silence<E: Examples>(
+    plan: &Plan<E>,
+    barren: &mut Barren,
+    blocks: &[BlockId],
+    group: &Group<E::Example>,
+) {
+    for (&id, found) in blocks.iter().zip(group.found()) {
+        if let Some(expected) = barren.note(id.source, plan.expected(id), found) {
+            let name = plan.source(id).path().display();
+            tracing::warn!(
+                "{name} has given nothing that this network learns from, \
+                 where about {expected:.0} samples were expected"
+            );
+        }
     }
 }
 

@@ -6,22 +6,20 @@ use std::collections::HashMap;
 /// for validation, or drawn at a small rate, may be none by chance.
 const TELLING: f64 = 200.0;
 
-/// What was expected of each source that has given nothing so far; NaN for those of
+/// What was expected of each source that has given nothing so far; `None` of those of
 /// which nothing more is to be told.
 #[derive(Debug, Default)]
-pub(super) struct Barren(HashMap<u32, f64>);
+pub(super) struct Barren(HashMap<u32, Option<f64>>);
 
 impl Barren {
     /// Counts a block of a source. Where the source has given nothing yet and enough was
     /// expected, returns how much that is, once.
     pub(super) fn note(&mut self, source: u32, expected: f64, found: usize) -> Option<f64> {
-        let so_far = self.0.entry(source).or_default();
-        *so_far += expected;
-        let total = *so_far;
-        if found > 0 || total >= TELLING {
-            *so_far = f64::NAN;
-        }
-        (found == 0 && total >= TELLING).then_some(total)
+        let so_far = self.0.entry(source).or_insert(Some(0.0));
+        let total = (*so_far)? + expected;
+        let is_barren = found == 0 && total >= TELLING;
+        *so_far = (found == 0 && !is_barren).then_some(total);
+        is_barren.then_some(total)
     }
 }
 

@@ -24,7 +24,7 @@ mod replicas;
 #[path = "train/report.rs"]
 mod report;
 #[path = "train/workplace.rs"]
-mod workplace;
+pub mod workplace;
 #[path = "train/worlds.rs"]
 mod worlds;
 

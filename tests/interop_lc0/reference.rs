@@ -1,5 +1,5 @@
-//! Networks of Lc0's in plain loops over f64, from the bytes of their files: as
-//! slow as can be, and independent of the program's own reading and computing.
+//! Networks of Lc0's in f64, from the bytes of their files, independent of the
+//! program's own reading and computing.
 
 #[path = "reference/attention.rs"]
 mod attention;
@@ -10,6 +10,7 @@ mod heads;
 
 use super::protobuf::Message;
 use flate2::read::GzDecoder;
+use ndarray::ArrayView2;
 use std::io::Read;
 use tessera::encode::WIDTH;
 
@@ -126,14 +127,36 @@ fn planes(words: &[u64; WIDTH], format: u64) -> Squares {
 
 /// A dense layer: `weights` row by row, one row for each output.
 pub fn dense(weights: &[f64], biases: &[f64], x: &[f64]) -> Vec<f64> {
-    let outputs = weights.len() / x.len();
-    (0..outputs)
-        .map(|output| {
-            let row = &weights[output * x.len()..][..x.len()];
-            let bias = biases.get(output).copied().unwrap_or(0.0);
-            row.iter().zip(x).map(|(w, x)| w * x).sum::<f64>() + bias
-        })
-        .collect()
+    let mut sums = product(weights, x, x.len());
+    for (sum, bias) in sums.iter_mut().zip(biases) {
+        *sum += bias;
+    }
+    sums
+}
+
+/// The same of every square.
+pub fn dense_each(weights: &[f64], biases: &[f64], x: &Squares) -> Squares {
+    let inputs = x[0].len();
+    let sums = product(weights, &x.concat(), inputs);
+    let mut squares: Squares = sums
+        .chunks(weights.len() / inputs)
+        .map(<[f64]>::to_vec)
+        .collect();
+    for square in &mut squares {
+        for (sum, bias) in square.iter_mut().zip(biases) {
+            *sum += bias;
+        }
+    }
+    squares
+}
+
+/// Rows of `inputs` numbers each times rows of weights: for each row of `x` the sums of all
+/// outputs. A library's loops are optimised in a build for tests, ours are not.
+pub fn product(weights: &[f64], x: &[f64], inputs: usize) -> Vec<f64> {
+    let rows =
+        |numbers| ArrayView2::from_shape(((numbers as &[f64]).len() / inputs, inputs), numbers);
+    let sums = rows(x).unwrap().dot(&rows(weights).unwrap().t());
+    sums.into_iter().collect()
 }
 
 pub fn softmax(x: &[f64]) -> Vec<f64> {

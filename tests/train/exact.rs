@@ -2,7 +2,7 @@
 //! and its metrics.
 
 use crate::train::recovery::{checkpoint, start, unaligned};
-use crate::train::workplace::{metrics, succeed, train, workplace};
+use crate::train::workplace::{assert_same_metrics, metrics, succeed, train, workplace};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ fn contents(path: &Path) -> (String, BTreeMap<String, Vec<u8>>) {
 
 /// Asserts that two runs ended alike.
 pub fn assert_alike(folder: &Path, [one, other]: [&str; 2], step: u64) {
-    assert_eq!(metrics(folder, one), metrics(folder, other), "{other}");
+    assert_same_metrics(folder, [one, other]);
     let [(state, tensors), (found_state, found)] =
         [one, other].map(|run| contents(&checkpoint(folder, run, step)));
     assert_eq!(found_state, state, "{other}");

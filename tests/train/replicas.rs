@@ -1,6 +1,6 @@
 //! Replicas that share the batches of a run, one for each thread.
 
-use crate::train::workplace::{metrics, run_on, succeed, workplace};
+use crate::train::workplace::{assert_same_metrics, metrics, run_on, succeed, workplace};
 use tessera::train::Checkpoint;
 
 /// The number of a name in a line of the metrics.
@@ -67,7 +67,7 @@ fn a_run_of_replicas_repeats_and_resumes_to_the_bit() {
     }
     assert!(starts > 2, "it was stopped {starts} times");
     for output in ["again", "resumed"] {
-        assert_eq!(metrics(folder, output), metrics(folder, "whole"));
+        assert_same_metrics(folder, ["whole", output]);
         assert!(parameters(output) == parameters("whole"), "{output}");
     }
 }

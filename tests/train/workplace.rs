@@ -86,6 +86,7 @@ steps = {steps}
 batch = 64
 log_every = 1
 validate_every = 10
+validation_samples = 128
 checkpoint_every = 5
 [model]
 layers = 2
@@ -135,6 +136,28 @@ pub fn metrics(folder: &Path, output: &str) -> Vec<serde_json::Value> {
             line
         })
         .collect()
+}
+
+/// Asserts that two runs measured the same, and tells the first difference.
+pub fn assert_same_metrics(folder: &Path, [one, other]: [&str; 2]) {
+    let [expected, found] = [one, other].map(|output| metrics(folder, output));
+    let name_line =
+        |line: &serde_json::Value| format!("{} at step {}", line["split"], line["step"]);
+    for (expected, found) in expected.iter().zip(&found) {
+        let fields = expected.as_object().unwrap();
+        for (name, value) in fields {
+            assert_eq!(
+                &found[name],
+                value,
+                "`{name}` of {other}, {}",
+                name_line(expected)
+            );
+        }
+        assert_eq!(found, expected, "{other}");
+    }
+    let lines =
+        |lines: &[serde_json::Value]| -> Vec<String> { lines.iter().map(name_line).collect() };
+    assert_eq!(lines(&found), lines(&expected), "{other}");
 }
 
 /// Runs a command that must fail with one line, which is returned.

@@ -1,6 +1,6 @@
 //! Attention bodies.
 
-use super::{Reference, Squares, activation, dense, softmax};
+use super::{Reference, Squares, activation, dense, dense_each, softmax};
 use crate::interop_lc0::protobuf::Message;
 
 /// How the layers of one stack are computed.
@@ -53,10 +53,8 @@ impl Reference {
         }
         let act = self.activation();
         let (embedding, bias) = (weights.tensor(25), weights.tensor(26));
-        let mut tokens: Squares = wide
-            .iter()
-            .map(|x| dense(&embedding, &bias, x).into_iter().map(act).collect())
-            .collect();
+        let mut tokens = dense_each(&embedding, &bias, &wide);
+        tokens.iter_mut().flatten().for_each(|x| *x = act(*x));
         if is_dense {
             let (gammas, betas) = (weights.tensor(39), weights.tensor(40));
             tokens
@@ -84,10 +82,8 @@ impl Reference {
 
     pub fn layer(&self, layer: &Message, stack: &Stack, tokens: &mut Squares) {
         let mha = layer.at(1);
-        let project = |w: u32| -> Squares {
-            let (weights, biases) = (mha.tensor(w), mha.tensor(w + 1));
-            tokens.iter().map(|x| dense(&weights, &biases, x)).collect()
-        };
+        let project =
+            |w: u32| -> Squares { dense_each(&mha.tensor(w), &mha.tensor(w + 1), tokens) };
         let [query, key, value] = [1, 3, 5].map(project);
         let width = query[0].len();
         let depth = width / stack.heads;
@@ -118,10 +114,9 @@ impl Reference {
                 }
             }
         }
-        let (weights, biases) = (mha.tensor(7), mha.tensor(8));
         let (gammas, betas) = (layer.tensor(2), layer.tensor(3));
-        for (x, seen) in tokens.iter_mut().zip(&seen) {
-            let y = dense(&weights, &biases, seen);
+        let added = dense_each(&mha.tensor(7), &mha.tensor(8), &seen);
+        for (x, y) in tokens.iter_mut().zip(added) {
             x.iter_mut().zip(y).for_each(|(x, y)| *x += stack.alpha * y);
             norm(x, &gammas, &betas, stack.epsilon);
         }
@@ -131,11 +126,7 @@ impl Reference {
 
     /// Attention biases of each head, 64 · 64.
     fn smolgen(&self, smolgen: &Message, stack: &Stack, tokens: &Squares) -> Vec<Vec<f64>> {
-        let compress = smolgen.tensor(1);
-        let flat: Vec<f64> = tokens
-            .iter()
-            .flat_map(|x| dense(&compress, &[], x))
-            .collect();
+        let flat = dense_each(&smolgen.tensor(1), &[], tokens).concat();
         let stage = |x: &[f64], first: u32| -> Vec<f64> {
             let [w, b, gammas, betas] = [0, 1, 2, 3].map(|offset| smolgen.tensor(first + offset));
             let mut y: Vec<f64> = dense(&w, &b, x).into_iter().map(stack.smolgen).collect();
@@ -144,10 +135,9 @@ impl Reference {
         };
         let hidden = stage(&flat, 2);
         let all = stage(&hidden, 6);
-        let generator = self.weights.tensor(35);
-        all.chunks(all.len() / stack.heads)
-            .map(|head| dense(&generator, &[], head))
-            .collect()
+        let heads = all.chunks(all.len() / stack.heads);
+        let heads: Squares = heads.map(<[f64]>::to_vec).collect();
+        dense_each(&self.weights.tensor(35), &[], &heads)
     }
 }
 
@@ -158,12 +148,11 @@ fn feed_forward_block(
     tokens: &mut Squares,
 ) {
     let [w1, b1, w2, b2] = [1, 2, 3, 4].map(|tag| block.tensor(tag));
-    for x in tokens {
-        let hidden: Vec<f64> = dense(&w1, &b1, x)
-            .into_iter()
-            .map(stack.feed_forward)
-            .collect();
-        let y = dense(&w2, &b2, &hidden);
+    let mut hidden = dense_each(&w1, &b1, tokens);
+    let act = stack.feed_forward;
+    hidden.iter_mut().flatten().for_each(|x| *x = act(*x));
+    let added = dense_each(&w2, &b2, &hidden);
+    for (x, y) in tokens.iter_mut().zip(added) {
         x.iter_mut().zip(y).for_each(|(x, y)| *x += stack.alpha * y);
         norm(x, &norms.0, &norms.1, stack.epsilon);
     }

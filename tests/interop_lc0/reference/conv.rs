@@ -1,6 +1,6 @@
 //! Residual towers, with batch norms as the file has them.
 
-use super::{Reference, Squares, dense};
+use super::{Reference, Squares, dense, dense_each, product};
 use crate::interop_lc0::protobuf::Message;
 
 impl Reference {
@@ -53,48 +53,38 @@ fn norm(block: &Message) -> impl Fn(usize, f64) -> f64 {
 pub fn conv3(block: &Message, x: &Squares) -> Squares {
     let weights = block.tensor(1);
     let inputs = x[0].len();
-    let outputs = weights.len() / inputs / 9;
     let norm = norm(block);
-    // Weights by tap, so that the inner loop runs through memory.
-    let mut taps = vec![vec![0.0; inputs]; 9 * outputs];
-    for output in 0..outputs {
-        for input in 0..inputs {
-            for tap in 0..9 {
-                taps[output * 9 + tap][input] = weights[(output * inputs + input) * 9 + tap];
+    // Around each square what every tap meets, 0 outside of the board.
+    let mut seen = vec![0.0; 64 * inputs * 9];
+    for (square, seen) in seen.chunks_mut(inputs * 9).enumerate() {
+        let (rank, file) = (square as i32 / 8, square as i32 % 8);
+        for tap in 0..9 {
+            let (rank, file) = (rank + tap / 3 - 1, file + tap % 3 - 1);
+            if (0..8).contains(&rank) && (0..8).contains(&file) {
+                for (input, &x) in x[(rank * 8 + file) as usize].iter().enumerate() {
+                    seen[input * 9 + tap as usize] = x;
+                }
             }
         }
     }
-    (0..64i32)
-        .map(|square| {
-            (0..outputs)
-                .map(|output| {
-                    let mut sum = 0.0;
-                    for (rank, file) in (-1..2).flat_map(|rank| (-1..2).map(move |f| (rank, f))) {
-                        let (r, f) = (square / 8 + rank, square % 8 + file);
-                        if (0..8).contains(&r) && (0..8).contains(&f) {
-                            let tap = (rank + 1) * 3 + file + 1;
-                            let weights = &taps[output * 9 + tap as usize];
-                            let x = &x[(r * 8 + f) as usize];
-                            sum += weights.iter().zip(x).map(|(w, x)| w * x).sum::<f64>();
-                        }
-                    }
-                    norm(output, sum)
-                })
-                .collect()
-        })
-        .collect()
+    let sums = product(&weights, &seen, inputs * 9);
+    let normed = |sums: &[f64]| {
+        sums.iter()
+            .enumerate()
+            .map(|(c, &sum)| norm(c, sum))
+            .collect()
+    };
+    sums.chunks(sums.len() / 64).map(normed).collect()
 }
 
 /// A 1 × 1 convolution and its batch norm.
 pub fn conv1(block: &Message, x: &Squares) -> Squares {
-    let weights = block.tensor(1);
     let norm = norm(block);
-    let sums = x.iter().map(|x| dense(&weights, &[], x));
-    sums.map(|sums| {
-        sums.into_iter()
-            .enumerate()
-            .map(|(c, sum)| norm(c, sum))
-            .collect()
-    })
-    .collect()
+    let mut sums = dense_each(&block.tensor(1), &[], x);
+    for square in &mut sums {
+        for (channel, sum) in square.iter_mut().enumerate() {
+            *sum = norm(channel, *sum);
+        }
+    }
+    sums
 }

@@ -2,7 +2,7 @@
 
 use super::attention::Stack;
 use super::conv::{conv1, conv3};
-use super::{Reference, Squares, activation, dense, softmax};
+use super::{Reference, Squares, activation, dense, dense_each, softmax};
 use crate::interop_lc0::protobuf::Message;
 use shakmaty::Role;
 use std::collections::HashMap;
@@ -55,10 +55,8 @@ impl Reference {
             _ => {
                 let act = if has_attention { act } else { activation(6) };
                 let (w, b) = (embedding.tensor(w), embedding.tensor(b));
-                let mut tokens: Squares = x
-                    .iter()
-                    .map(|x| dense(&w, &b, x).into_iter().map(act).collect())
-                    .collect();
+                let mut tokens = dense_each(&w, &b, x);
+                tokens.iter_mut().flatten().for_each(|x| *x = act(*x));
                 let stack = Stack {
                     heads: head.number(headcount) as usize,
                     alpha: 1.0,
@@ -71,8 +69,8 @@ impl Reference {
                 }
                 let (wq, bq) = (head.tensor(wq), head.tensor(bq));
                 let (wk, bk) = (head.tensor(wk), head.tensor(bk));
-                let query: Squares = tokens.iter().map(|x| dense(&wq, &bq, x)).collect();
-                let key: Squares = tokens.iter().map(|x| dense(&wk, &bk, x)).collect();
+                let query = dense_each(&wq, &bq, &tokens);
+                let key = dense_each(&wk, &bk, &tokens);
                 let promotion = head.tensor(promotion);
                 let entry = |&(from, to, piece): &Move| {
                     let product: f64 = query[from].iter().zip(&key[to]).map(|(q, k)| q * k).sum();
@@ -97,7 +95,11 @@ impl Reference {
         let act = self.activation();
         let flat = if has_attention {
             let (w, b) = (head.tensor(squares_w), head.tensor(squares_b));
-            x.iter().flat_map(|x| dense(&w, &b, x)).map(act).collect()
+            dense_each(&w, &b, x)
+                .into_iter()
+                .flatten()
+                .map(act)
+                .collect()
         } else {
             let mut y = conv1(&head.at(conv), x);
             y.iter_mut().flatten().for_each(|y| *y = act(*y));

@@ -249,27 +249,45 @@ fn wait(child: &mut Child) {
     }
 }
 
+/// Kills of a loop or of its workers; the environment variable `TESSERA_KILLS` can ask for more.
+const KILLS: u64 = 6;
+
+fn kills() -> u64 {
+    let wanted = std::env::var("TESSERA_KILLS");
+    wanted.map_or(KILLS, |wanted| wanted.parse().unwrap())
+}
+
 #[test]
 fn a_loop_that_is_killed_again_and_again_loses_nothing() {
-    let folder = workplace(&config(3, ACTORS));
-    for _ in 0..6 {
+    let kills = kills();
+    let generations = kills / 2;
+    let folder = workplace(&config(generations, ACTORS));
+    let mut killed = 0;
+    for _ in 0..kills {
         let mut running = train(folder.path(), &["loop", "loop.toml", "--processors", "2"])
             .spawn()
             .unwrap();
         std::thread::sleep(Duration::from_millis(300 + drawn(8000)));
+        killed += u64::from(running.try_wait().unwrap().is_none());
         // Its workers find their standard input closed.
         running.kill().unwrap();
         running.wait().unwrap();
     }
     finish(folder.path());
-    check(folder.path(), 3, 2.0);
+    println!("{killed} kills of {generations} generations");
+    check(folder.path(), generations, 2.0);
     let told = steps(folder.path());
-    assert_eq!(told, (1..=12).collect::<Vec<_>>(), "each step once");
+    assert_eq!(
+        told,
+        (1..=4 * generations).collect::<Vec<_>>(),
+        "each step once"
+    );
 }
 
 #[test]
 fn workers_are_killed_and_the_store_stays_whole() {
-    let folder = workplace(&config(2, ACTORS));
+    let generations = kills() / 3;
+    let folder = workplace(&config(generations, ACTORS));
     let worker = |kind: &str| {
         let arguments = [kind, "--config", "loop.toml", "--threads", "1"];
         train(folder.path(), &arguments).spawn().unwrap()
@@ -278,15 +296,17 @@ fn workers_are_killed_and_the_store_stays_whole() {
     let begun = Instant::now();
     let (mut actor, mut learner) = (worker("actor"), worker("learner"));
     // They are let live longer and longer, so that slow machines come to an end too.
-    let mut longest = 1000;
-    while store.generations().unwrap().len() < 3 {
-        assert!(begun.elapsed() < LONGEST, "it does not end");
+    let (mut longest, mut killed) = (1000, 0);
+    let limit = LONGEST * u32::try_from(generations).unwrap() / 2;
+    while store.generations().unwrap().len() as u64 <= generations {
+        assert!(begun.elapsed() < limit, "it does not end");
         std::thread::sleep(Duration::from_millis(200 + drawn(longest)));
-        longest += 1000;
+        longest = (longest + 1000).min(8000);
         let (kind, victim) = match drawn(2) {
             0 => ("actor", &mut actor),
             _ => ("learner", &mut learner),
         };
+        killed += u64::from(victim.try_wait().unwrap().is_none());
         victim.kill().unwrap();
         victim.wait().unwrap();
         *victim = worker(kind);
@@ -295,8 +315,12 @@ fn workers_are_killed_and_the_store_stays_whole() {
         wait(child);
         assert!(child.wait().unwrap().success());
     }
-    check(folder.path(), 2, 2.0);
-    assert_eq!(steps(folder.path()), (1..=8).collect::<Vec<_>>());
+    println!("{killed} kills of {generations} generations");
+    check(folder.path(), generations, 2.0);
+    assert_eq!(
+        steps(folder.path()),
+        (1..=4 * generations).collect::<Vec<_>>()
+    );
 }
 
 #[cfg(feature = "cloud")]

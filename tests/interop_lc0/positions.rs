@@ -16,13 +16,16 @@ const FENS: [&str; 4] = [
     "8/5k2/3p4/1p1Pp2p/pP2Pp1P/P4P1K/8/8 b - b3 60 90",
 ];
 
+/// Every third position of random games, each second of them from one of [`FENS`].
 pub fn positions(count: usize, seed: u64) -> Vec<Input> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut inputs = Vec::new();
     let mut game = Game::default();
     let mut games = 0;
     while inputs.len() < count {
-        inputs.push(Input::encode(&game));
+        if game.plies().len().is_multiple_of(3) {
+            inputs.push(Input::encode(&game));
+        }
         let moves = game.position().legal_moves();
         if moves.is_empty() || game.plies().len() > 60 {
             let fen = FENS[games % FENS.len()];

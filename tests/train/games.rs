@@ -1,6 +1,6 @@
 //! Networks that read whole games.
 
-use super::workplace::{fail, metrics, succeed, train, workplace};
+use super::workplace::{fail, games, metrics, succeed, train, workplace};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -92,6 +92,33 @@ fn a_gpt_learns_games_and_goes_on_exactly() {
     assert!(
         (0.0..=1.0).contains(&legality["mass"].as_f64().unwrap()),
         "{legality}"
+    );
+}
+
+/// A GPT reads games from the initial position only.
+#[test]
+fn a_source_that_gives_nothing_is_told_of_once() {
+    let workplace = workplace(8);
+    let folder = workplace.path();
+    configure(folder);
+    let set_up =
+        "[SetUp \"1\"]\n[FEN \"rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w - - 0 1\"]\n";
+    let others = games(300).replace("[Result", &format!("{set_up}[Result"));
+    fs::write(folder.join("others.pgn"), others).unwrap();
+    succeed(train(folder).args(["pack", "others.pgn", "-o", "others.shard", "--played"]));
+    let shards = "shards=[{path=\"games.shard\"},{path=\"others.shard\"}]";
+    let output = run(folder, "run", &[&format!("data.{shards}")])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let told = errors
+        .lines()
+        .filter(|line| line.contains("has given nothing"));
+    let told: Vec<&str> = told.collect();
+    assert!(
+        told.len() == 1 && told[0].contains("others.shard"),
+        "{errors}"
     );
 }
 

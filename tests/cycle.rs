@@ -127,10 +127,9 @@ fn check(folder: &Path, generations: u64, samples_per_row: f64) -> (Vec<Generati
             assert_eq!(samples.sum::<u64>(), shard.blocks()[block].samples);
             rows += shard.blocks()[block].samples;
             if name.worker.as_str().starts_with("actor") {
-                assert!(
-                    records.iter().all(|it| games.insert(it.hash())),
-                    "a game twice"
-                );
+                // The same few moves may be played twice, but hardly with the same searches.
+                let mut whole = records.iter().map(|it| format!("{it:?}"));
+                assert!(whole.all(|it| games.insert(it)), "a game twice");
                 let mut ratings = records.iter().map(|it| it.ratings);
                 assert!(ratings.all(|it| it == Ratings::default()));
             }
@@ -249,18 +248,19 @@ fn wait(child: &mut Child) {
     }
 }
 
-/// Kills of a loop or of its workers; the environment variable `TESSERA_KILLS` can ask for more.
-const KILLS: u64 = 6;
-
-fn kills() -> u64 {
+/// Kills of a loop and the generations it makes meanwhile, about three for each kill on two
+/// processors. The environment variable `TESSERA_KILLS` can ask for more.
+fn kills() -> (u64, u64) {
     let wanted = std::env::var("TESSERA_KILLS");
-    wanted.map_or(KILLS, |wanted| wanted.parse().unwrap())
+    wanted.map_or((6, 3), |wanted| {
+        let kills = wanted.parse().unwrap();
+        (kills, 4 * kills)
+    })
 }
 
 #[test]
 fn a_loop_that_is_killed_again_and_again_loses_nothing() {
-    let kills = kills();
-    let generations = kills / 2;
+    let (kills, generations) = kills();
     let folder = workplace(&config(generations, ACTORS));
     let mut killed = 0;
     for _ in 0..kills {
@@ -286,8 +286,7 @@ fn a_loop_that_is_killed_again_and_again_loses_nothing() {
 
 #[test]
 fn workers_are_killed_and_the_store_stays_whole() {
-    let generations = kills() / 3;
-    let folder = workplace(&config(generations, ACTORS));
+    let folder = workplace(&config(2, ACTORS));
     let worker = |kind: &str| {
         let arguments = [kind, "--config", "loop.toml", "--threads", "1"];
         train(folder.path(), &arguments).spawn().unwrap()
@@ -296,17 +295,15 @@ fn workers_are_killed_and_the_store_stays_whole() {
     let begun = Instant::now();
     let (mut actor, mut learner) = (worker("actor"), worker("learner"));
     // They are let live longer and longer, so that slow machines come to an end too.
-    let (mut longest, mut killed) = (1000, 0);
-    let limit = LONGEST * u32::try_from(generations).unwrap() / 2;
-    while store.generations().unwrap().len() as u64 <= generations {
-        assert!(begun.elapsed() < limit, "it does not end");
+    let mut longest = 1000;
+    while store.generations().unwrap().len() < 3 {
+        assert!(begun.elapsed() < LONGEST, "it does not end");
         std::thread::sleep(Duration::from_millis(200 + drawn(longest)));
-        longest = (longest + 1000).min(8000);
+        longest += 1000;
         let (kind, victim) = match drawn(2) {
             0 => ("actor", &mut actor),
             _ => ("learner", &mut learner),
         };
-        killed += u64::from(victim.try_wait().unwrap().is_none());
         victim.kill().unwrap();
         victim.wait().unwrap();
         *victim = worker(kind);
@@ -315,12 +312,8 @@ fn workers_are_killed_and_the_store_stays_whole() {
         wait(child);
         assert!(child.wait().unwrap().success());
     }
-    println!("{killed} kills of {generations} generations");
-    check(folder.path(), generations, 2.0);
-    assert_eq!(
-        steps(folder.path()),
-        (1..=4 * generations).collect::<Vec<_>>()
-    );
+    check(folder.path(), 2, 2.0);
+    assert_eq!(steps(folder.path()), (1..=8).collect::<Vec<_>>());
 }
 
 #[cfg(feature = "cloud")]

@@ -101,8 +101,7 @@ fn a_source_that_gives_nothing_is_told_of_once() {
     let workplace = workplace(8);
     let folder = workplace.path();
     configure(folder);
-    let set_up =
-        "[SetUp \"1\"]\n[FEN \"rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w - - 0 1\"]\n";
+    let set_up = "[SetUp \"1\"]\n[FEN \"rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w - - 0 1\"]\n";
     let others = games(300).replace("[Result", &format!("{set_up}[Result"));
     fs::write(folder.join("others.pgn"), others).unwrap();
     succeed(train(folder).args(["pack", "others.pgn", "-o", "others.shard", "--played"]));

@@ -248,26 +248,27 @@ fn wait(child: &mut Child) {
     }
 }
 
-/// Kills of a loop and the generations it makes meanwhile, about three for each kill on two
-/// processors. The environment variable `TESSERA_KILLS` can ask for more.
-fn kills() -> (u64, u64) {
+/// Kills of a loop, the generations that it makes, and milliseconds within which a kill comes.
+/// The environment variable `TESSERA_KILLS` can ask for more of them, which come sooner, so
+/// that the loop has not ended before.
+fn kills() -> (u64, u64, u64) {
     let wanted = std::env::var("TESSERA_KILLS");
-    wanted.map_or((6, 3), |wanted| {
+    wanted.map_or((6, 3, 8000), |wanted| {
         let kills = wanted.parse().unwrap();
-        (kills, 4 * kills)
+        (kills, 3 * kills, 2500)
     })
 }
 
 #[test]
 fn a_loop_that_is_killed_again_and_again_loses_nothing() {
-    let (kills, generations) = kills();
+    let (kills, generations, longest) = kills();
     let folder = workplace(&config(generations, ACTORS));
     let mut killed = 0;
     for _ in 0..kills {
         let mut running = train(folder.path(), &["loop", "loop.toml", "--processors", "2"])
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(300 + drawn(8000)));
+        std::thread::sleep(Duration::from_millis(300 + drawn(longest)));
         killed += u64::from(running.try_wait().unwrap().is_none());
         // Its workers find their standard input closed.
         running.kill().unwrap();

@@ -324,7 +324,7 @@ fn a_bucket_that_refuses_loses_answers_and_lags_will_do() {
     let faults = Faults {
         refuses: 7,
         loses: 5,
-        lag: Duration::from_millis(350),
+        lag: Duration::from_millis(700),
     };
     let bucket = Bucket::start(faults);
     let folder = workplace(&config(2, ACTORS).replace(

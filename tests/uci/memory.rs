@@ -19,7 +19,7 @@ const SLACK: usize = 16;
 /// Bytes that no node of a tree, with all it owns, does without.
 const NODE_BYTES: u64 = 40;
 /// Fillings of the memory that the shortest run sees.
-const FILLINGS: u64 = 2;
+const FILLINGS: u64 = 4;
 /// How long searches go on before they are stopped: evictions fall on any
 /// moment of them.
 const SEARCHES: [Duration; 4] = [

@@ -11,7 +11,7 @@ mod positions;
 mod unroll;
 
 pub use games::{GameColumns, GameTokens, Games};
-pub use horizon::{Future, FuturePly, Horizon, HorizonColumns, WithFuture};
+pub use horizon::{Future, FuturePly, Horizon, HorizonColumns, Instead, WithFuture};
 pub use positions::{PolicyTargets, PositionColumns, Positions};
 pub use unroll::{Moment, Moments, Unroll, UnrollColumns, Unrolled};
 

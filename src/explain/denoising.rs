@@ -246,10 +246,7 @@ mod tests {
     fn every_step_is_a_row_of_boards() {
         let mut game = Game::default();
         game.play(game.parse_move("e2e4").unwrap());
-        let decoding = Decoding {
-            steps: 4,
-            ..Decoding::default()
-        };
+        let decoding = Decoding::step_by_step(4);
         let found = denoise(&network(3), &game, decoding).unwrap();
         assert_eq!(
             (found.steps.len(), found.black, found.moves.len()),

@@ -9,6 +9,7 @@
 //! Two kinds of networks do this: a grid of boards and squares that is grown from a
 //! Chessformer, and a sequence of tokens as it was published.
 
+mod candidates;
 pub mod config;
 mod decode;
 mod futures;
@@ -70,6 +71,9 @@ pub struct DenoisedFuture {
     pub squares: Tensor,
     /// Logits f32 [B, H − 1, 1858] of the moves played from all future boards but the last.
     pub moves: Option<Tensor>,
+    /// The values W − L in −1…1 of the future boards for their movers, f32 [B, H], read as
+    /// that of the present is, if they are wanted. A sequence has none.
+    pub q: Option<Tensor>,
 }
 
 impl Diffusion {
@@ -123,7 +127,8 @@ impl Diffusion {
 
     /// One step of denoising: what is to be made of positions, by their rows i64
     /// [B, 104 + scalars], when so much of their futures is known. Of the outputs those
-    /// that are `wanted`. The futures may have fewer plies than the horizon.
+    /// that are `wanted`, of future boards their values if `with_values`. The futures may
+    /// have fewer plies than the horizon.
     #[must_use]
     pub fn foresee(
         &self,
@@ -131,9 +136,13 @@ impl Diffusion {
         rows: &Tensor,
         futures: &Futures,
         wanted: OutputSet,
+        with_values: bool,
     ) -> Denoised {
         match &self.body {
-            Body::Grid(grid) => grid.foresee(weights, &self.constants, rows, futures, wanted),
+            Body::Grid(grid) => {
+                let constants = &self.constants;
+                grid.foresee(weights, constants, rows, futures, wanted, with_values)
+            }
             Body::Sequence(sequence) => {
                 let present = Positions::Rows(rows);
                 sequence.foresee(weights, &self.constants, present, futures)
@@ -205,7 +214,7 @@ impl Evaluator for Diffusion {
         match (&self.body, positions) {
             (_, Positions::Rows(rows)) => {
                 let futures = self.unknown(rows);
-                self.foresee(weights, rows, &futures, wanted).present
+                self.foresee(weights, rows, &futures, wanted, false).present
             }
             (Body::Grid(grid), Positions::Planes(planes)) => {
                 grid.of_planes(weights, &self.constants, planes, horizon, wanted)

@@ -15,7 +15,8 @@ pub struct Foreseen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoding {
     /// Evaluations of a position with its future, at least 1. With 1 the future stays
-    /// unknown to the move.
+    /// unknown to the move. A network that weighs candidates is told one in each of the
+    /// others.
     pub steps: usize,
     /// Most plies that are foreseen; 0 stands for all that the network can.
     pub horizon: usize,
@@ -24,6 +25,10 @@ pub struct Decoding {
     /// How much the policy counts that knows nothing of the future, the first step's, in
     /// percent; the rest is that of the last step. Logits are mixed.
     pub unaided: u8,
+    /// How much the values of candidates count in networks that weigh them: what a change
+    /// of W − L by 1 adds to a move's logit, in tenths. With 0 futures are revealed step by
+    /// step, as by other networks.
+    pub trust: u16,
 }
 
 /// What of a future is revealed first.
@@ -40,9 +45,29 @@ impl Default for Decoding {
     fn default() -> Decoding {
         Decoding {
             steps: 10,
-            horizon: 0,
+            horizon: 2,
             order: RevealOrder::default(),
             unaided: 0,
+            trust: 60,
         }
+    }
+}
+
+impl Decoding {
+    /// One future, as far as the network looks, revealed in so many steps.
+    #[must_use]
+    pub fn step_by_step(steps: usize) -> Decoding {
+        Decoding {
+            steps,
+            horizon: 0,
+            trust: 0,
+            ..Decoding::default()
+        }
+    }
+
+    /// What a change of W − L by 1 adds to a candidate's logit.
+    #[must_use]
+    pub fn logits_of_value(&self) -> f32 {
+        f32::from(self.trust) / 10.0
     }
 }

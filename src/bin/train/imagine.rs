@@ -43,6 +43,10 @@ pub struct Imagine {
     #[arg(long, value_name = "PERCENT", default_value_t = Decoding::default().unaided,
         value_parser = clap::value_parser!(u8).range(..=100))]
     unaided: u8,
+    /// How much it counts what candidates lead to, in networks that weigh them: what a change
+    /// of W − L by 1 adds to a move's logit, in tenths; 0 weighs none.
+    #[arg(long, value_name = "TENTHS", default_value_t = Decoding::default().trust)]
+    trust: u16,
     /// Number of positions.
     #[arg(long, default_value_t = 2000)]
     samples: usize,
@@ -83,6 +87,7 @@ impl Imagine {
             horizon: self.horizon,
             order: self.order,
             unaided: self.unaided,
+            trust: self.trust,
             ..Decoding::default()
         };
         let numbers = ComputeType::from(tch::Kind::Float);

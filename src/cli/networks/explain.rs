@@ -212,10 +212,7 @@ impl Arguments {
     /// Shows how the network imagines what follows.
     fn denoise(&self, game: &Game, steps: usize) -> anyhow::Result<()> {
         let (network, _) = self.open(self.net.as_deref())?;
-        let decoding = Decoding {
-            steps,
-            ..Decoding::default()
-        };
+        let decoding = Decoding::step_by_step(steps);
         let denoising = denoise(&network, game, decoding)
             .with_context(|| format!("cannot explain {}", network.about.name))?;
         if let Some(path) = &self.json {

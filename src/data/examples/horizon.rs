@@ -3,6 +3,9 @@
 //! The future goes on by the moves that are targets: by the move played where an engine
 //! chose it, else by the variation that an engine gave in its place, and then along that
 //! to its end. Where neither is known, the future ends.
+//!
+//! Where a variation stands in the place of the move that was played, there is another
+//! future besides: that of the move played, which shows what comes of it.
 
 use super::{Columns, Examples, PositionColumns, Positions};
 use crate::data::label::{Labelled, TargetRules};
@@ -34,6 +37,15 @@ pub struct FuturePly {
 /// The plies that follow a position; the first is the move to play. It may be empty.
 pub type Future = Vec<FuturePly>;
 
+/// What came of a move that was played in the place of the target.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instead {
+    /// That move, and what an engine then foresaw.
+    pub future: Future,
+    /// The value W − L in −1…1 that it leads to, from its mover's view.
+    pub q: f32,
+}
+
 /// A position with its targets and its future.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WithFuture {
@@ -41,6 +53,8 @@ pub struct WithFuture {
     pub sample: Sample,
     /// What follows.
     pub future: Future,
+    /// The move that was played in its place, if one was and its value is known.
+    pub instead: Option<Instead>,
 }
 
 /// How a game's tree goes on.
@@ -49,12 +63,15 @@ struct Continuations {
     next: Vec<Option<usize>>,
     /// By node: the first variation that replaces it.
     instead: Vec<Option<usize>>,
+    /// By first nodes of variations: the node that each replaces.
+    replaces: Vec<Option<usize>>,
 }
 
 impl Continuations {
     fn of(record: &Record) -> Continuations {
         let count = record.nodes.len();
         let (mut next, mut instead) = (vec![None; count], vec![None; count]);
+        let mut replaces = vec![None; count];
         // The latest node of each depth.
         let mut latest: Vec<usize> = Vec::new();
         for (index, node) in record.nodes.iter().enumerate() {
@@ -63,6 +80,7 @@ impl Continuations {
                 let replaced = depth.checked_sub(1).and_then(|line| latest.get(line));
                 if let Some(&replaced) = replaced {
                     instead[replaced].get_or_insert(index);
+                    replaces[index] = Some(replaced);
                 }
             } else if let Some(&before) = latest.get(depth) {
                 next[before] = Some(index);
@@ -70,22 +88,45 @@ impl Continuations {
             latest.truncate(depth);
             latest.push(index);
         }
-        Continuations { next, instead }
+        Continuations {
+            next,
+            instead,
+            replaces,
+        }
     }
 
     /// The nodes that follow the position before a node.
     fn from(&self, places: &[Labelled], node: usize) -> impl Iterator<Item = usize> {
-        let chosen = |node: usize| {
-            let is_target = |&node: &usize| {
-                let label = places[node].label;
-                label.is_some_and(|label| label.is_target)
-            };
-            let instead = || self.instead[node].filter(is_target);
-            Some(node).filter(is_target).or_else(instead)
-        };
-        let first = chosen(node);
-        std::iter::successors(first, move |&node| chosen(self.next[node]?))
+        let first = self.chosen(places, node);
+        std::iter::successors(first, move |&node| self.chosen(places, self.next[node]?))
     }
+
+    /// The node of the position before a node whose move is a target, if there is one.
+    fn chosen(&self, places: &[Labelled], node: usize) -> Option<usize> {
+        let is_chosen = |&node: &usize| is_target(places, node);
+        let instead = || self.instead[node].filter(is_chosen);
+        Some(node).filter(is_chosen).or_else(instead)
+    }
+
+    /// Of the first node of a variation: the move that was played in its place, with the
+    /// value that it leads to from its mover's view, if that is known and the move is no
+    /// target.
+    fn played_instead(&self, places: &[Labelled], node: usize) -> Option<(usize, f32)> {
+        let played = self.replaces[node].filter(|&played| !is_target(places, played))?;
+        let after = self.chosen(places, self.next[played]?)?;
+        Some((played, -places[after].label?.q?))
+    }
+
+    /// The nodes that follow the position before a node by that node's own move.
+    fn along(&self, places: &[Labelled], node: usize) -> impl Iterator<Item = usize> {
+        let rest = self.next[node].map(|next| self.from(places, next));
+        std::iter::once(node).chain(rest.into_iter().flatten())
+    }
+}
+
+/// Whether the move of a node is the policy's target.
+fn is_target(places: &[Labelled], node: usize) -> bool {
+    places[node].label.is_some_and(|label| label.is_target)
 }
 
 impl Examples for Horizon {
@@ -107,13 +148,20 @@ impl Examples for Horizon {
         let places = rules.label(record)?;
         let continuations = Continuations::of(record);
         let future_of = |node| continuations.from(&places, node).take(self.plies);
+        let instead_of = |node| {
+            let (played, q) = continuations.played_instead(&places, node)?;
+            Some((continuations.along(&places, played).take(self.plies), q))
+        };
         let kept: Vec<bool> = places
             .iter()
             .map(|place| place.label.is_some() && keep(place.surprise))
             .collect();
         let mut wanted = kept.clone();
         for node in (0..kept.len()).filter(|&node| kept[node]) {
-            future_of(node).for_each(|node| wanted[node] = true);
+            let instead = instead_of(node).into_iter().flat_map(|(nodes, _)| nodes);
+            future_of(node)
+                .chain(instead)
+                .for_each(|node| wanted[node] = true);
         }
         let needed = with_ancestors(record, wanted.clone());
         let mut samples: Vec<(usize, Sample)> = Vec::new();
@@ -141,7 +189,16 @@ impl Examples for Horizon {
         for (node, sample) in samples {
             // Behind a fault nothing has been played.
             let future = future_of(node).map_while(|node| plies[node]).collect();
-            emit(WithFuture { sample, future });
+            let instead = instead_of(node).map(|(nodes, q)| Instead {
+                future: nodes.map_while(|node| plies[node]).collect(),
+                q,
+            });
+            let instead = instead.filter(|it| !it.future.is_empty());
+            emit(WithFuture {
+                sample,
+                future,
+                instead,
+            });
         }
         walked
     }
@@ -154,6 +211,8 @@ pub struct HorizonColumns {
     pub positions: PositionColumns,
     /// Their futures.
     pub futures: Vec<Future>,
+    /// What came of moves that were played in the place of targets.
+    pub instead: Vec<Option<Instead>>,
 }
 
 impl Columns for HorizonColumns {
@@ -163,12 +222,14 @@ impl Columns for HorizonColumns {
         HorizonColumns {
             positions: PositionColumns::with_capacity(count),
             futures: Vec::with_capacity(count),
+            instead: Vec::with_capacity(count),
         }
     }
 
     fn push(&mut self, example: &WithFuture) {
         self.positions.push(&example.sample);
         self.futures.push(example.future.clone());
+        self.instead.push(example.instead.clone());
     }
 
     fn len(&self) -> usize {
@@ -178,7 +239,8 @@ impl Columns for HorizonColumns {
     fn part(&self, places: Range<usize>) -> HorizonColumns {
         HorizonColumns {
             positions: self.positions.part(places.clone()),
-            futures: self.futures[places].to_vec(),
+            futures: self.futures[places.clone()].to_vec(),
+            instead: self.instead[places].to_vec(),
         }
     }
 }
@@ -278,6 +340,41 @@ mod tests {
             examples(0, GAME, |_| true)
                 .iter()
                 .all(|it| it.future.is_empty())
+        );
+    }
+
+    #[test]
+    fn what_was_played_instead_shows_what_came_of_it() {
+        let found = examples(4, GAME, |_| true);
+        let instead: Vec<_> = found.iter().map(|it| it.instead.clone()).collect();
+        // After 1. e4 an engine chose e5 at 0.2 pawns for White, after 2. Qh5 Nc6 at 0.1.
+        let q = |place: usize| found[place].sample.q.unwrap();
+        let expected = |before: &str, moves: &str, q: f32| {
+            let future = future(before, moves);
+            Some(Instead { future, q })
+        };
+        let e4 = expected("", "e2e4 e7e5 g1f3 b8c6", -q(3));
+        let qh5 = expected("e2e4 e7e5", "d1h5 b8c6 f1c4", -q(9));
+        for (place, instead) in instead.iter().enumerate() {
+            match place {
+                0 => assert_eq!(instead, &e4),
+                4 => assert_eq!(instead, &qh5),
+                _ => assert_eq!(instead, &None, "{place}"),
+            }
+        }
+        // Another variation of a move that is itself a target has none.
+        let game = "1. e4 {[%eval 0.2]} (1. d4 {[%eval 0.3]}) 1... e5 {[%eval 0.2]} *";
+        assert!(
+            examples(4, game, |_| true)
+                .iter()
+                .all(|it| it.instead.is_none())
+        );
+        // Nobody knows what came of the last move.
+        let game = "1. e4 (1. d4 {[%eval 0.3]}) *";
+        assert!(
+            examples(4, game, |_| true)
+                .iter()
+                .all(|it| it.instead.is_none())
         );
     }
 

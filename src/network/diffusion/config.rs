@@ -27,6 +27,10 @@ pub struct DiffusionConfig {
     /// back.
     #[serde(default = "default_changed")]
     pub changed: i64,
+    /// Whether it weighs candidates: it is told first moves in training, and looks at what
+    /// they lead to in the evaluations behind the first. A grid can.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub weighs: bool,
     /// The Chessformer that every board of a grid goes through. Of a sequence it gives the
     /// layers, their width, heads and feed-forward networks, and positions are absolute.
     pub trunk: ModelConfig,
@@ -100,6 +104,9 @@ pub enum DiffusionConfigError {
     /// A weight is no weight.
     #[error("its weight of changed squares, `changed`, is {0}, but must be at least 1")]
     Changed(i64),
+    /// A sequence has no values of future boards.
+    #[error("a sequence weighs no candidates: leave `weighs` out")]
+    Weighs,
     /// A sequence has no use for what the trunk asks for.
     #[error("a sequence takes sizes alone: leave `trunk.{0}` out, and positions \"absolute\"")]
     Sequence(&'static str),
@@ -118,6 +125,9 @@ impl DiffusionConfig {
             return Err(DiffusionConfigError::Changed(self.changed));
         }
         if self.kind == DenoiserKind::Sequence {
+            if self.weighs {
+                return Err(DiffusionConfigError::Weighs);
+            }
             self.trunk.check()?;
             let trunk = &self.trunk;
             for (key, is_asked) in [

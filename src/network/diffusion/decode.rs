@@ -3,7 +3,8 @@
 //! A step evaluates what is known so far. Then all squares and moves are revealed of which
 //! the network is sure, and an even part of the others: those by whose likeliest class the
 //! next one is left furthest behind (Kim et al. 2025). So the last step knows a whole
-//! future; the move to play is held until then.
+//! future; the move to play is held until then. A network that weighs
+//! [candidates](super::candidates) is told first moves instead.
 
 use super::config::NoiseKind;
 use super::futures::{self, Futures, marks_of};
@@ -80,7 +81,7 @@ impl Revealed {
         }
     }
 
-    fn foreseen(self) -> Foreseen {
+    pub(super) fn foreseen(self) -> Foreseen {
         let boards = self.boards.into_iter().map(|board| board.squares);
         let moves = self.moves.into_iter().map(|it| (it.played, it.probability));
         Foreseen {
@@ -133,13 +134,17 @@ impl Likeliest {
 }
 
 /// The futures of B positions on the way.
-struct Unfolding<'a> {
+pub(super) struct Unfolding<'a> {
     network: &'a Diffusion,
     decoding: Decoding,
     /// Steps that have been taken, and that are to come.
     taken: usize,
-    left: usize,
-    states: Vec<Revealed>,
+    pub left: usize,
+    pub states: Vec<Revealed>,
+    /// By position: the first move, where it is told; empty where none is.
+    told: &'a [Option<u16>],
+    /// The values of the future boards by the latest evaluation: see [`DenoisedFuture::q`].
+    pub q: Option<Tensor>,
     presents: Vec<Squares>,
     /// Of the squares' logits; nothing with a horizon of 0.
     calibration: Option<Tensor>,
@@ -157,7 +162,10 @@ impl Diffusion {
         wanted: OutputSet,
         mut seen: impl FnMut(usize, &[Revealed]),
     ) -> (Outputs, Vec<Foreseen>) {
-        let mut future = Unfolding::new(self, rows, decoding);
+        if self.config.weighs && decoding.trust > 0 && decoding.steps > 1 {
+            return self.weigh(weights, rows, decoding, wanted);
+        }
+        let mut future = Unfolding::new(self, rows, decoding, &[]);
         let share = f64::from(decoding.unaided.min(100)) / 100.0;
         let is_heard = share > 0.0 && wanted.contains(Output::Policy);
         let mut unaided = None;
@@ -181,7 +189,7 @@ impl Diffusion {
     /// what the move to play is read off.
     #[must_use]
     pub fn imagine(&self, weights: &Weights, rows: &Tensor, decoding: Decoding) -> Futures {
-        let mut future = Unfolding::new(self, rows, decoding);
+        let mut future = Unfolding::new(self, rows, decoding, &[]);
         while future.left > 1 {
             future.step(weights, rows, OutputSet::default());
         }
@@ -191,7 +199,12 @@ impl Diffusion {
 
 impl<'a> Unfolding<'a> {
     /// Nothing is known yet.
-    fn new(network: &'a Diffusion, rows: &Tensor, decoding: Decoding) -> Unfolding<'a> {
+    pub fn new(
+        network: &'a Diffusion,
+        rows: &Tensor,
+        decoding: Decoding,
+        told: &'a [Option<u16>],
+    ) -> Unfolding<'a> {
         let most = network.config.horizon as usize;
         let horizon = match decoding.horizon {
             0 => most,
@@ -209,17 +222,22 @@ impl<'a> Unfolding<'a> {
             },
             states: vec![Revealed::unknown(horizon); rows.size()[0] as usize],
             presents: presents(rows),
+            told,
+            q: None,
             calibration,
             device: rows.device(),
         }
     }
 
     /// Evaluates what is known, and reveals more. The wanted outputs of the present.
-    fn step(&mut self, weights: &Weights, rows: &Tensor, wanted: OutputSet) -> Outputs {
-        let imagined = self.network.foresee(weights, rows, &self.known(), wanted);
+    pub fn step(&mut self, weights: &Weights, rows: &Tensor, wanted: OutputSet) -> Outputs {
+        let imagined =
+            self.network
+                .foresee(weights, rows, &self.known(), wanted, !self.told.is_empty());
         self.taken += 1;
         self.left = self.left.saturating_sub(1);
         self.reveal(imagined.future.as_ref());
+        self.q = imagined.future.and_then(|future| future.q);
         imagined.present
     }
 
@@ -230,13 +248,14 @@ impl<'a> Unfolding<'a> {
         let is_marked = config.noise == NoiseKind::Absorbing;
         let (mut pieces, mut marks, mut noise) = (Vec::new(), Vec::new(), Vec::new());
         let words = |words: &[u64]| -> Vec<i64> { words.iter().map(|&it| it as i64).collect() };
-        for (state, present) in self.states.iter().zip(&self.presents) {
+        for (position, (state, present)) in self.states.iter().zip(&self.presents).enumerate() {
             let seen = [*present, present.reversed()];
             let played = |ply: usize| {
                 let played = ply.checked_sub(1).and_then(|it| state.moves.get(it));
                 played.filter(|it| it.is_known).map(|it| it.played)
             };
-            marks.extend(words(&marks_of(0, None)));
+            let told = self.told.get(position).copied().flatten();
+            marks.extend(words(&marks_of(0, told)));
             for (ply, board) in (1..).zip(&state.boards) {
                 let unknown = match config.noise {
                     NoiseKind::Absorbing => seen[ply % 2],

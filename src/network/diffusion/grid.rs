@@ -20,7 +20,7 @@ use crate::network::blocks::{AdaLnZero, TimeAttention};
 use crate::network::chessformer::{Chessformer, ConfigError};
 use crate::network::evaluator::{Evaluator, Positions};
 use crate::network::layers::Linear;
-use crate::network::outputs::{OutputSet, Outputs};
+use crate::network::outputs::{Output, OutputSet, Outputs};
 use crate::network::parameters::{Builder, Dense, Initial, Parameter, Slot, Weights};
 use crate::network::size::{Part, Size};
 use crate::network::taps::Tap;
@@ -99,6 +99,7 @@ impl Grid {
         rows: &Tensor,
         futures: &Futures,
         wanted: OutputSet,
+        with_values: bool,
     ) -> Denoised {
         let horizon = futures.pieces.size()[1];
         let parts = self.foresight.as_ref().filter(|_| horizon > 0);
@@ -125,9 +126,17 @@ impl Grid {
             let logits = self.trunk.moves(weights, &x);
             logits.unflatten(0, [-1, horizon - 1])
         });
+        let q = with_values.then(|| {
+            let x = x.narrow(1, 1, horizon).flatten(0, 1);
+            let wanted = [Output::Q].into_iter().collect();
+            let read = self.trunk.read_tokens(weights, &x, wanted);
+            let q = read.get(Output::Q).expect("a Chessformer has a value");
+            q.to_kind(Kind::Float).view([-1, horizon])
+        });
         let future = Some(DenoisedFuture {
             squares: squares.to_kind(Kind::Float),
             moves,
+            q,
         });
         Denoised { present, future }
     }

@@ -178,6 +178,7 @@ impl Sequence {
             DenoisedFuture {
                 squares: squares.to_kind(Kind::Float),
                 moves,
+                q: None,
             }
         });
         Denoised { present, future }

@@ -1,11 +1,12 @@
 use super::*;
 use crate::chess::Game;
-use crate::encode::{Input, Squares, WIDTH};
+use crate::encode::{Input, POLICY_SIZE, Squares, WIDTH, policy_index};
 use crate::network::chessformer::{ModelConfig, PositionConfig};
 use crate::network::{About, Chessformer, Network, open};
 use crate::nn::torch::ExportPrecision;
 use crate::nn::torch::Program;
 use crate::nn::{CodePolicy, Decoding};
+use shakmaty::Position;
 use tch::{CModule, IValue, Kind};
 
 fn config(noise: NoiseKind) -> DiffusionConfig {
@@ -24,6 +25,7 @@ fn config(noise: NoiseKind) -> DiffusionConfig {
         noise,
         futures: FuturesKind::default(),
         changed: 8,
+        weighs: false,
         trunk,
     }
 }
@@ -108,7 +110,7 @@ fn it_begins_as_the_chessformer_that_it_is_grown_from() {
         // An unknown board looks to its mover as the present: so do the replies, at first.
         let futures = model.unknown(&rows);
         let future = model
-            .foresee(&grown, &rows, &futures, all())
+            .foresee(&grown, &rows, &futures, all(), false)
             .future
             .unwrap();
         assert_eq!(future.squares.size(), [7, 3, 64, 13]);
@@ -208,7 +210,7 @@ fn learns(model: &Diffusion) {
     let known = futures.marks.ones_like();
     let _ = known.narrow(1, 2, 1).narrow(2, 1, 5).zero_();
     futures.marks = known;
-    let imagined = model.foresee(&weights, &rows, &futures, all());
+    let imagined = model.foresee(&weights, &rows, &futures, all(), true);
     let future = imagined.future.unwrap();
     let square = |tensor: &Tensor| tensor.square().mean(None::<Kind>);
     let mut loss = square(&future.squares) + square(&future.moves.unwrap());
@@ -230,7 +232,7 @@ fn what_is_known_is_seen_on_every_board() {
     let weights = weights(&model, &parameters(&model)[1]);
     let rows = rows();
     let foresee = |futures: &Futures| {
-        let imagined = model.foresee(&weights, &rows, futures, all());
+        let imagined = model.foresee(&weights, &rows, futures, all(), false);
         let future = imagined.future.unwrap();
         [
             imagined.present.policy().copy(),
@@ -306,9 +308,8 @@ fn its_file_plays_its_first_step() {
 
 fn decoding(steps: usize, horizon: usize) -> Decoding {
     Decoding {
-        steps,
         horizon,
-        ..Decoding::default()
+        ..Decoding::step_by_step(steps)
     }
 }
 
@@ -388,6 +389,81 @@ fn the_first_step_is_heard() {
     assert!(off(&first, &policy(5, 100)) < 1e-5);
     let mean = (&first * 0.25) + (&last * 0.75);
     assert!(off(&mean, &policy(5, 25)) < 1e-5);
+}
+
+/// Which move is told decides what is foreseen and what it is worth; what it is worth
+/// decides what is played.
+#[test]
+fn candidates_are_weighed_by_what_they_lead_to() {
+    let _guard = tch::no_grad_guard();
+    let model = build(&DiffusionConfig {
+        weighs: true,
+        ..config(NoiseKind::Absorbing)
+    });
+    let weights = weights(&model, &parameters(&model)[1]);
+    let rows = rows();
+    let decode_rows = |rows: &Tensor, steps: usize, trust: u16| {
+        let decoding = Decoding {
+            trust,
+            ..decoding(steps, 2)
+        };
+        model.decode(&weights, rows, decoding, all(), |_, _| {})
+    };
+    let decode = |steps: usize, trust: u16| decode_rows(&rows, steps, trust);
+    let logits =
+        |outputs: &Outputs| -> Vec<f32> { Vec::try_from(outputs.policy().reshape([-1])).unwrap() };
+    let q = |outputs: &Outputs| outputs.get(Output::Q).unwrap().shallow_clone();
+    let (unaided, _) = decode(1, 50);
+    let before = logits(&unaided);
+    for steps in [2, 5, 40] {
+        let (outputs, foreseen) = decode(steps, 50);
+        assert_eq!((foreseen.len(), foreseen[0].boards.len()), (7, 2));
+        // A value is the candidate's, not the position's.
+        assert!(off(&q(&outputs), &q(&unaided)) > 1e-6);
+        let after = logits(&outputs);
+        for (row, game) in games().iter().enumerate() {
+            let turn = game.position().turn();
+            let legal = game.position().legal_moves();
+            let mut legal: Vec<usize> = legal
+                .iter()
+                .map(|&mv| policy_index(mv, turn).into())
+                .collect();
+            let at = |index: usize| row * POLICY_SIZE + index;
+            legal.sort_by(|&a, &b| before[at(b)].total_cmp(&before[at(a)]));
+            let likeliest = &legal[..legal.len().min(steps - 1)];
+            let changed = (0..POLICY_SIZE).filter(|&it| before[at(it)] != after[at(it)]);
+            let changed: Vec<usize> = changed.collect();
+            assert!(changed.iter().all(|it| likeliest.contains(it)));
+            assert!(!changed.is_empty());
+        }
+        // A value that counts twice as much moves logits twice as far.
+        let twice = logits(&decode(steps, 100).0);
+        let moved =
+            |after: &[f32]| -> Vec<f32> { after.iter().zip(&before).map(|(a, b)| a - b).collect() };
+        let pairs = moved(&twice).into_iter().zip(moved(&after));
+        assert!(
+            pairs
+                .into_iter()
+                .all(|(two, one)| (two - 2.0 * one).abs() < 1e-3)
+        );
+        // Nobody is disturbed by others in the batch.
+        let (alone, of_one) = decode_rows(&rows.narrow(0, 4, 1), steps, 50);
+        assert!(off(alone.policy(), &outputs.policy().narrow(0, 4, 1)) < 1e-4);
+        assert_eq!(of_one[0].boards, foreseen[4].boards);
+    }
+    // Without trust futures are revealed step by step.
+    let (revealed, _) = decode(5, 0);
+    assert!(off(&q(&revealed), &q(&decode(5, 50).0)) > 1e-6);
+    // A row that is no position has no candidates.
+    let padded = Tensor::cat(&[&rows, &rows.narrow(0, 0, 1).zeros_like()], 0);
+    let (outputs, foreseen) = decode_rows(&padded, 5, 50);
+    assert_eq!((outputs.policy().size()[0], foreseen.len()), (8, 8));
+    let sequence = DiffusionConfig {
+        weighs: true,
+        ..sequence(NoiseKind::Absorbing)
+    };
+    let error = Diffusion::new(&sequence, Device::Cpu).unwrap_err();
+    assert!(error.to_string().contains("`weighs`"), "{error}");
 }
 
 #[test]

@@ -63,10 +63,7 @@ pub(in crate::serve) async fn explain(
     let is_page = accepted(&headers).contains("text/html");
     look_inside(&state, look, move |network, mut game| {
         if let Some(steps) = steps {
-            let decoding = Decoding {
-                steps,
-                ..Decoding::default()
-            };
+            let decoding = Decoding::step_by_step(steps);
             let denoising = denoise(network, &game, decoding)?;
             return Ok(match is_page {
                 true => Html(denoising_page(&denoising)).into_response(),

@@ -192,6 +192,7 @@ impl TrainConfig {
             share("augment.hide_result", self.augment.hide_result),
             share("diffusion.unknown", self.diffusion.unknown),
             share("diffusion.own", self.diffusion.own),
+            share("diffusion.told", self.diffusion.told),
             below_one("optimizer.beta1", optimizer.beta1),
             below_one("optimizer.beta2", optimizer.beta2),
             below_one("optimizer.muon_momentum", optimizer.muon_momentum),

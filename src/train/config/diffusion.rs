@@ -18,10 +18,17 @@ pub struct DiffusionTraining {
     pub own: f64,
     /// Evaluations in which it imagines that future and sees it, at least 2.
     pub own_steps: usize,
+    /// The share of the others that know their first move, in 0…1: the target, or as often
+    /// the move that was played in its place. They learn what comes of it and how it will
+    /// end, not what to play: so candidates are weighed ([`crate::nn::Decoding`]).
+    pub told: f64,
     /// Weight of the cross-entropy of squares in the total loss.
     pub board: f64,
     /// Weight of the cross-entropy of moves behind the first in the total loss.
     pub future_move: f64,
+    /// Weight of the squared error of the values of future boards, which a grid reads as
+    /// that of the present, in the total loss.
+    pub future_q: f64,
 }
 
 /// The share of a future that is unknown, by a time from 0 to 1 that is drawn evenly.
@@ -59,10 +66,11 @@ impl MaskSchedule {
 
 impl DiffusionTraining {
     /// Every weight by its key in a configuration.
-    pub(super) fn weights(&self) -> [(&'static str, f64); 2] {
+    pub(in crate::train) fn weights(&self) -> [(&'static str, f64); 3] {
         [
             ("diffusion.board", self.board),
             ("diffusion.future_move", self.future_move),
+            ("diffusion.future_q", self.future_q),
         ]
     }
 }
@@ -74,8 +82,10 @@ impl Default for DiffusionTraining {
             unknown: 0.2,
             own: 0.0,
             own_steps: 3,
+            told: 0.0,
             board: 1.0,
             future_move: 0.5,
+            future_q: 0.0,
         }
     }
 }

@@ -3,8 +3,11 @@
 //!
 //! Of each sample a share of the squares and moves of its future is made unknown, and
 //! learned: by cross-entropy, as a mean over all that there is to learn of its future,
-//! weighted by the time. The first move is always unknown and learned as policy. What an
-//! absent ply would hold is unknown too, but not learned.
+//! weighted by the time. The first move is unknown and learned as policy. What an absent
+//! ply would hold is unknown too, but not learned.
+//!
+//! Some samples know their first move, which may be another than the target. They have no
+//! policy to learn, but the value that the move leads to.
 //!
 //! Some samples may know the future that the network itself imagines for them, as at play:
 //! what to play is then learned in spite of an imagined future that is often wrong.
@@ -19,7 +22,7 @@ mod tests;
 
 use super::positions::PositionSamples;
 use super::{Narrow, Objective, Positions, Term, not_for, send};
-use crate::data::examples::{self, HorizonColumns};
+use crate::data::examples::{self, Columns, HorizonColumns, PositionColumns};
 use crate::data::loader::Batch;
 use crate::network::diffusion::{DenoisedFuture, Diffusion, DiffusionConfig, Futures};
 use crate::network::{
@@ -29,13 +32,14 @@ use crate::nn::Decoding;
 use crate::train::config::{ConfigError, TrainConfig};
 use crate::train::error::TrainError;
 use by_ply::ByPly;
-use noise::{IGNORED, Noise, Noised};
+use noise::{IGNORED, Noise, Noised, Told};
 use tch::{Device, Kind, Reduction, Tensor};
 
 /// The terms behind those of positions, in their order.
-const TERMS: [&str; 5] = [
+const TERMS: [&str; 6] = [
     "board",
     "future_move",
+    "future_q",
     "board_accuracy",
     "changed_accuracy",
     "future_move_accuracy",
@@ -56,6 +60,8 @@ pub(in crate::train) struct Horizon {
     own: Decoding,
     device: Device,
     is_validation: bool,
+    /// Whether future boards have values to learn.
+    learns_values: bool,
     /// The constants of [`bitboards::squares`] and of classes, on the device.
     shifts: Tensor,
     bits: Tensor,
@@ -86,6 +92,8 @@ struct FutureSamples {
     move_weight: Tensor,
     /// Whether there is a board at each ply, f32 [B, H].
     exists: Tensor,
+    /// Its value W − L for its mover, f32 [B, H]; 0 where it is not known.
+    q: Tensor,
     /// Whether a sample will know what the network imagines, bool `[B]`; nothing if none
     /// does.
     own: Option<Tensor>,
@@ -103,6 +111,7 @@ impl Narrow for HorizonSamples {
             moves: part(&future.moves),
             move_weight: part(&future.move_weight),
             exists: part(&future.exists),
+            q: part(&future.q),
             own: future.own.as_ref().map(part),
         });
         HorizonSamples {
@@ -124,7 +133,7 @@ pub(in crate::train) struct HorizonOutputs {
 
 impl Horizon {
     /// What is known and learned of the futures of a batch, on the device.
-    fn upload(&self, noised: &Noised) -> FutureSamples {
+    fn upload(&self, noised: &Noised, q: &[f32]) -> FutureSamples {
         let horizon = self.config.horizon;
         // Of no moves the number of rows cannot be told.
         let rows = noised.noise.len() as i64;
@@ -145,6 +154,8 @@ impl Horizon {
         let per = |count: &Tensor| &weight / count.clamp_min(1.0);
         let of_squares = (per(&boards) / 64.0).view([-1, 1, 1]);
         let plies = Tensor::arange(horizon, (Kind::Float, self.device));
+        // Those to move at the first future board see the value from the other side.
+        let signs = plies.remainder(2.0) * 2.0 - 1.0;
         FutureSamples {
             known: Futures {
                 pieces: integers(&noised.pieces, &[-1, horizon, 12]),
@@ -158,6 +169,7 @@ impl Horizon {
             moves: integers(&noised.moves, &[rows, horizon - 1]),
             move_weight: per(&moves).unsqueeze(1),
             exists: plies.lt_tensor(&boards.unsqueeze(1)).to_kind(Kind::Float),
+            q: floats(q).nan_to_num(0.0, None, None).unsqueeze(1) * signs,
             own: (self.noise.own > 0.0).then(|| {
                 let mut is_own = vec![false; noised.noise.len()];
                 noised
@@ -179,6 +191,34 @@ impl Horizon {
         let rows = rows.index_select(0, &own);
         let imagined = tch::no_grad(|| self.model.imagine(weights, &rows, self.own));
         known.with(&own, &imagined)
+    }
+}
+
+/// Takes from samples that know their first move what they would learn of it, and gives
+/// those whose move is not the target its value.
+fn tell(columns: &mut PositionColumns, told: &[Told]) {
+    if told.is_empty() {
+        return;
+    }
+    let mut is_told = vec![false; columns.len()];
+    for &Told { row, q } in told {
+        is_told[row] = true;
+        let Some(q) = q else { continue };
+        columns.q[row] = q;
+        columns.result[row] = -1;
+        columns.short_term[row] = f32::NAN;
+        columns.moves_left[row] = f32::NAN;
+    }
+    let policy = std::mem::take(&mut columns.policy);
+    let entries = policy
+        .row
+        .iter()
+        .zip(&policy.index)
+        .zip(&policy.probability);
+    for ((&row, &index), &probability) in entries.filter(|((row, _), _)| !is_told[**row as usize]) {
+        columns.policy.row.push(row);
+        columns.policy.index.push(index);
+        columns.policy.probability.push(probability);
     }
 }
 
@@ -214,7 +254,7 @@ impl Objective for Horizon {
 
     fn terms(config: &TrainConfig) -> Vec<Term> {
         let mut terms = Positions::terms(config);
-        let weights = [config.diffusion.board, config.diffusion.future_move];
+        let weights = config.diffusion.weights().map(|(_, weight)| weight);
         let weights = weights.into_iter().chain(std::iter::repeat(0.0));
         let own = TERMS.into_iter().zip(weights);
         terms.extend(own.map(|(name, weight)| Term { name, weight }));
@@ -226,11 +266,20 @@ impl Objective for Horizon {
             return Err(not_for("augment.mirror", "positions alone").into());
         }
         let plain = Horizon::for_validation(config, device)?;
+        if config.diffusion.told > 0.0 && !plain.config.weighs {
+            return Err(ConfigError::Key {
+                key: "diffusion.told".to_owned(),
+                reason: "is for networks that weigh candidates: `weighs = true` in the model"
+                    .to_owned(),
+            }
+            .into());
+        }
         Ok(Horizon {
             positions: Positions::new(config, device)?,
             noise: Noise {
                 seed: config.augment.seed,
                 own: config.diffusion.own,
+                told: config.diffusion.told,
                 ..plain.noise
             },
             is_validation: false,
@@ -246,12 +295,10 @@ impl Objective for Horizon {
             model: build(&config, device)?,
             positions,
             noise: Noise::new(&config, training, 0),
-            own: Decoding {
-                steps: training.own_steps,
-                ..Decoding::default()
-            },
+            own: Decoding::step_by_step(training.own_steps),
             device,
             is_validation: true,
+            learns_values: training.future_q > 0.0,
             shifts: bitboards::shifts().to_device(device),
             bits: Tensor::from_slice(&BITS).to_device(device),
             config,
@@ -286,18 +333,21 @@ impl Objective for Horizon {
         &self,
         batch: Batch<HorizonColumns>,
     ) -> Result<(HorizonSamples, Tensor), TrainError> {
-        let future = (self.config.horizon > 0).then(|| {
-            let noised = self.noise.apply(&batch);
-            (self.upload(&noised), noised)
-        });
+        let noised = (self.config.horizon > 0).then(|| self.noise.apply(&batch));
         let Batch {
             columns,
             next,
             global_batch,
             first,
         } = batch;
+        let mut columns = columns.positions;
+        let future = noised.map(|noised| {
+            tell(&mut columns, &noised.told);
+            (self.upload(&noised, &columns.q), noised)
+        });
+        let has_q: Vec<f32> = columns.q.iter().map(|q| f32::from(!q.is_nan())).collect();
         let (positions, weights) = self.positions.prepare(Batch {
-            columns: columns.positions,
+            columns,
             next,
             global_batch,
             first,
@@ -311,6 +361,7 @@ impl Objective for Horizon {
                 [
                     is_there(&noised.boards),
                     is_there(&noised.later_moves),
+                    is_there(&noised.boards) * send(&has_q, self.device),
                     sum(&future.learned),
                     sum(&(&future.learned * &future.changed)),
                     sum(&future.moves.ge(0)),
@@ -325,7 +376,11 @@ impl Objective for Horizon {
 
     fn forward(&self, weights: &Weights, samples: &HorizonSamples) -> HorizonOutputs {
         let (rows, wanted) = (samples.positions.rows(), self.positions.wanted());
-        let foresee = |futures: &Futures| self.model.foresee(weights, rows, futures, wanted);
+        let foresee = |futures: &Futures| {
+            let with_values = self.learns_values;
+            self.model
+                .foresee(weights, rows, futures, wanted, with_values)
+        };
         let Some(future) = &samples.future else {
             let present = self.positions.forward_rows(weights, rows);
             return HorizonOutputs {
@@ -385,6 +440,10 @@ impl Objective for Horizon {
             sum(&(squares * &future.weight)),
             // Each is weighed by the time as squares are.
             moves,
+            match &imagined.q {
+                Some(q) => mean(&(q - &future.q).square(), &future.exists),
+                None => samples.positions.weight().zeros_like(),
+            },
             mean(&hits, &future.learned),
             mean(&hits, &changed),
             move_hits,

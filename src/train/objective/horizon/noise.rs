@@ -35,7 +35,17 @@ pub(super) struct Noise {
     pub unknown: f64,
     /// Share of samples that will know what the network imagines in place of the truth.
     pub own: f64,
+    /// Share of the others that know their first move.
+    pub told: f64,
     pub seed: u64,
+}
+
+/// A sample that knows its first move, by its row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Told {
+    pub row: usize,
+    /// The value that the move leads to, where the move is not the target.
+    pub q: Option<f32>,
 }
 
 /// The futures of B positions as a network reads and learns them, row by row. H is the
@@ -63,6 +73,8 @@ pub(super) struct Noised {
     /// The samples, by their rows, that will know what the network imagines: nothing of
     /// their futures is known or learned here.
     pub own: Vec<i64>,
+    /// The samples that know their first move.
+    pub told: Vec<Told>,
 }
 
 impl Noise {
@@ -75,6 +87,7 @@ impl Noise {
             schedule: training.schedule,
             unknown: training.unknown,
             own: 0.0,
+            told: 0.0,
             seed,
         }
     }
@@ -90,16 +103,27 @@ impl Noise {
         let mut noised = Noised::default();
         let columns = &batch.columns;
         let rows = columns.positions.inputs.iter().zip(&columns.futures);
-        for (place, (input, future)) in (batch.first..).zip(rows) {
+        let rows = rows.zip(&columns.instead);
+        for (place, ((input, future), instead)) in (batch.first..).zip(rows) {
             let mut random = Xoshiro256PlusPlus::seed_from_u64(random.next_u64());
             let chance = (start + place as f64 * STRIDE).fract();
             if self.own > 0.0 && random.random::<f64>() < self.own {
                 noised.own.push(noised.noise.len() as i64);
-                self.add(&mut noised, input, &Future::new(), (1.0, 1.0), &mut random);
-            } else {
-                let level = self.level(chance);
-                self.add(&mut noised, input, future, level, &mut random);
+                let none = Future::new();
+                self.add(&mut noised, input, &none, None, (1.0, 1.0), &mut random);
+                continue;
             }
+            let level = self.level(chance);
+            let is_told = self.told > 0.0 && random.random::<f64>() < self.told;
+            let instead = instead.as_ref();
+            let instead = instead.filter(|_| is_told && random.random::<bool>());
+            let future = instead.map_or(future, |it| &it.future);
+            let first = future.first().filter(|_| is_told).map(|ply| ply.played);
+            if first.is_some() {
+                let (row, q) = (noised.noise.len(), instead.map(|it| it.q));
+                noised.told.push(Told { row, q });
+            }
+            self.add(&mut noised, input, future, first, level, &mut random);
         }
         noised
     }
@@ -114,19 +138,20 @@ impl Noise {
         (self.schedule.share(time), self.schedule.weight(time))
     }
 
-    /// Adds a sample of whose future a share is unknown, which has this weight.
+    /// Adds a sample that knows this first move, if any, of whose future a share is unknown,
+    /// which has this weight.
     fn add(
         &self,
         noised: &mut Noised,
         input: &Input,
         future: &Future,
+        first: Option<u16>,
         (share, weight): (f64, f64),
         random: &mut Xoshiro256PlusPlus,
     ) {
         let present = Squares::of_planes(input.words());
         let seen = [present, present.reversed()];
-        // The first move is never told.
-        let mut marks_before = marks_of(0, None);
+        let mut marks_before = marks_of(0, first);
         for ply in 1..=self.horizon {
             let present = &seen[ply % 2];
             let unknown = some_squares(share, random);

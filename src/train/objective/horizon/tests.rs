@@ -1,6 +1,6 @@
 use super::*;
 use crate::chess::Game;
-use crate::data::examples::{Columns, Future, FuturePly, WithFuture};
+use crate::data::examples::{Columns, Future, FuturePly, Instead, WithFuture};
 use crate::data::legal::Legal;
 use crate::data::loader::Cursor;
 use crate::data::sample::{Policy, Sample};
@@ -59,7 +59,11 @@ fn examples() -> Vec<WithFuture> {
         plies.push(FuturePly { played, board });
     }
     let futures = (0..plies.len()).map(|from| plies[from..plies.len().min(from + 3)].to_vec());
-    let with = |(sample, future)| WithFuture { sample, future };
+    let with = |(sample, future)| WithFuture {
+        sample,
+        future,
+        instead: None,
+    };
     samples.into_iter().zip(futures).map(with).collect()
 }
 
@@ -175,7 +179,7 @@ fn moves_are_told_or_learned() {
     let (mut told, mut learned) = (0, 0);
     for (sample, example) in examples.iter().enumerate() {
         let marks = |board: usize| &noised.marks[(sample * 4 + board) * 6 + 1..][..5];
-        assert_eq!(marks(0), [0; 5], "the first move is never told");
+        assert_eq!(marks(0), [0; 5], "the first move is not told");
         assert_eq!(marks(3), [0; 5]);
         for ply in 2..=3 {
             let wanted = noised.moves[sample * 2 + ply - 2];
@@ -200,6 +204,80 @@ fn moves_are_told_or_learned() {
         }
     }
     assert!(told > 2 && learned > 2, "{told} {learned}");
+}
+
+#[test]
+fn told_moves_have_their_value_and_no_policy() {
+    let mut examples = examples();
+    // Instead of each move but the last, Black's next one was played, at this value.
+    for place in 0..7 {
+        examples[place].instead = Some(Instead {
+            future: examples[place + 1].future.clone(),
+            q: -0.25,
+        });
+    }
+    let examples: Vec<WithFuture> = examples.into_iter().cycle().take(64).collect();
+    let mut config = config("horizon = 3");
+    config.diffusion.told = 0.5;
+    let error = Horizon::new(&config, Device::Cpu).unwrap_err();
+    assert!(error.to_string().contains("weighs = true"), "{error}");
+    let mut config = self::config("horizon = 3\nweighs = true");
+    config.diffusion.told = 0.5;
+    config.diffusion.future_q = 1.0;
+    let objective = Horizon::new(&config, Device::Cpu).unwrap();
+    let noised = objective.noise.apply(&batch(&examples, 0, 64));
+    let (mut others, mut targets) = (0, 0);
+    let marks = |row: usize| &noised.marks[row * 4 * 6 + 1..][..5];
+    let told_rows: Vec<usize> = noised.told.iter().map(|told| told.row).collect();
+    for told in &noised.told {
+        let example = &examples[told.row];
+        let future = match (told.q, &example.instead) {
+            (Some(q), Some(instead)) => {
+                assert_eq!(q, -0.25);
+                others += 1;
+                &instead.future
+            }
+            (None, _) => {
+                targets += 1;
+                &example.future
+            }
+            (Some(_), None) => panic!("nothing was played instead"),
+        };
+        let expected = crate::network::diffusion::marks_of(0, Some(future[0].played));
+        assert!(
+            marks(told.row)
+                .iter()
+                .zip(&expected[1..])
+                .all(|(a, b)| *a as u64 == *b)
+        );
+        let board = squares(&noised.squares[told.row * 12..][..4].to_vec());
+        assert_eq!(board.words(), future[0].board.words());
+    }
+    assert!(others > 5 && targets > 12, "{others} {targets}");
+    for row in (0..64).filter(|row| !told_rows.contains(row)) {
+        assert_eq!(marks(row), [0; 5]);
+    }
+    let mut columns = batch(&examples, 0, 64).columns.positions;
+    let plain = columns.clone();
+    tell(&mut columns, &noised.told);
+    let untold: Vec<i64> = (0..64)
+        .filter(|row| !told_rows.contains(&(*row as usize)))
+        .collect();
+    assert_eq!(columns.policy.row, untold);
+    for row in 0..64 {
+        let told = noised.told.iter().find(|told| told.row == row);
+        let expected = told.and_then(|told| told.q).unwrap_or(plain.q[row]);
+        assert_eq!(columns.q[row], expected);
+    }
+    // A validation tells nothing.
+    let validation = Horizon::for_validation(&config, Device::Cpu).unwrap();
+    assert!(
+        validation
+            .noise
+            .apply(&batch(&examples, 0, 64))
+            .told
+            .is_empty()
+    );
 }
 
 #[test]
@@ -252,12 +330,13 @@ fn what_is_right_costs_nothing_and_what_is_wrong_by_its_weight() {
     let right = || DenoisedFuture {
         squares: sure(&future.squares, 13),
         moves: Some(sure(&future.moves, 1858)),
+        q: Some(future.q.shallow_clone()),
     };
     outputs.future = Some(right());
-    let own = weights.narrow(0, count as i64, 5);
+    let own = weights.narrow(0, count as i64, 6);
     for (row, (value, expected)) in values(&outputs)
         .iter()
-        .zip([0., 0., 1., 1., 1.])
+        .zip([0., 0., 0., 1., 1., 1.])
         .enumerate()
     {
         for place in 0..8 {
@@ -271,7 +350,7 @@ fn what_is_right_costs_nothing_and_what_is_wrong_by_its_weight() {
     let row = |number: i64| Vec::<f32>::try_from(own.get(number)).unwrap();
     assert_eq!((row(0)[7], row(1)[7], row(1)[0]), (1.0, 0.0, 1.0));
     assert_eq!(
-        row(2)[0] as f64,
+        row(3)[0] as f64,
         future.learned.get(0).sum(Kind::Float).double_value(&[])
     );
     // One unknown square of the first sample is wrong.
@@ -345,7 +424,7 @@ fn samples_know_what_the_network_imagines() {
     // What to play is learned from them, and nothing of the future.
     let first = Positions::terms(&config).len() as i64;
     assert_eq!(weights.get(0).double_value(&[3]), 1.0);
-    let learned = weights.narrow(0, first, 5).abs().max().double_value(&[]);
+    let learned = weights.narrow(0, first, 6).abs().max().double_value(&[]);
     assert_eq!(learned, 0.0);
     // Of others nothing changes.
     config.diffusion.own = 0.4;

@@ -97,6 +97,20 @@ pub(super) const ENTRIES: &[Entry] = &[
                in percent.",
     },
     Entry {
+        name: "DiffusionTrust",
+        kind: Kind::Spin {
+            min: 0,
+            max: 1000,
+            get: |settings| settings.player.backend.network.decoding.trust.into(),
+            set: |settings, value| {
+                settings.player.backend.network.decoding.trust = value as u16;
+            },
+        },
+        help: "How much it counts what first moves lead to, in networks that imagine the future \
+               of one in each evaluation but the first: what a win instead of a draw adds to a \
+               move's logit, in tenths. With 0 one future is imagined step by step.",
+    },
+    Entry {
         name: "WorldTopK",
         kind: Kind::Spin {
             min: 1,

@@ -1,0 +1,182 @@
+//! Candidates: first moves are told, and what they lead to is foreseen.
+//!
+//! The first evaluation knows nothing of the future; it gives a policy and a value. Each of
+//! the others tells one of the likeliest legal moves to a copy of the position, of whose
+//! future nothing else is known. All boards of it then say what the move is worth: the
+//! present, in which it is played, and those to come, each for its mover. Their mean is the
+//! value of the move. Policies are improved by these values as in Gumbel MuZero (Danihelka
+//! et al. 2022): to a candidate's logit comes what its value is above that of the position.
+//!
+//! So a network looks ahead that is told no rules but which moves are legal.
+
+use super::Diffusion;
+use super::decode::{Revealed, Unfolding};
+use crate::encode::{Input, POLICY_SIZE, WIDTH, policy_index};
+use crate::network::evaluator::Evaluator;
+use crate::network::outputs::{Output, OutputSet, Outputs};
+use crate::network::parameters::Weights;
+use crate::nn::{Decoding, Foreseen};
+use shakmaty::Position;
+use tch::{Device, Kind, Tensor};
+
+/// What the move to play decides of a position.
+const VALUES: [Output; 6] = [
+    Output::Wdl,
+    Output::MovesLeft,
+    Output::Q,
+    Output::QError,
+    Output::ShortTerm,
+    Output::ShortTermError,
+];
+
+/// A first move of the position of this number.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    position: usize,
+    played: u16,
+}
+
+impl Diffusion {
+    /// As [`Diffusion::decode`]: an evaluation of which nothing is known, and one for each
+    /// candidate.
+    pub(super) fn weigh(
+        &self,
+        weights: &Weights,
+        rows: &Tensor,
+        decoding: Decoding,
+        wanted: OutputSet,
+    ) -> (Outputs, Vec<Foreseen>) {
+        let once = Decoding {
+            steps: 1,
+            ..decoding
+        };
+        let all: OutputSet = self.interface().outputs.into_iter().collect();
+        let mut unaided = Unfolding::new(self, rows, once, &[]);
+        let mut outputs = unaided.step(weights, rows, all);
+        let foreseen = unaided.states.into_iter().map(Revealed::foreseen);
+        let mut foreseen: Vec<Foreseen> = foreseen.collect();
+        let logits = to_floats(outputs.policy());
+        let candidates = candidates(rows, &logits, decoding.steps - 1);
+        if !candidates.is_empty() {
+            let places: Vec<i64> = candidates.iter().map(|it| it.position as i64).collect();
+            let told: Vec<Option<u16>> = candidates.iter().map(|it| Some(it.played)).collect();
+            let copies = rows.index_select(0, &on(&places, rows.device()));
+            let mut future = Unfolding::new(self, &copies, once, &told);
+            let found = future.step(weights, &copies, all.without(Output::Policy));
+            let before = value(&outputs).index_select(0, &on(&places, rows.device()));
+            let gains = mean_value(&found, future.q.as_ref()) - before;
+            let gains = to_floats(&(gains * f64::from(decoding.logits_of_value())));
+            let best = best(&candidates, &gains, &logits);
+            improve(&mut outputs, &candidates, &gains);
+            take_values(&mut outputs, &found, &best);
+            for (position, candidate) in best {
+                foreseen[position] = future.states[candidate].clone().foreseen();
+            }
+        }
+        for output in Output::ALL.into_iter().filter(|&it| !wanted.contains(it)) {
+            outputs.take(output);
+        }
+        (outputs, foreseen)
+    }
+}
+
+fn to_floats(tensor: &Tensor) -> Vec<f32> {
+    let flat = tensor.to_kind(Kind::Float).to_device(Device::Cpu);
+    Vec::try_from(flat.reshape([-1])).expect("a vector of floats")
+}
+
+fn on(numbers: &[i64], device: Device) -> Tensor {
+    Tensor::from_slice(numbers).to_device(device)
+}
+
+/// The likeliest legal moves of positions, by their rows i64 [B, words], so many of each at
+/// most. A row that describes no position has none.
+fn candidates(rows: &Tensor, logits: &[f32], count: usize) -> Vec<Candidate> {
+    let width = rows.size()[1] as usize;
+    let words = rows.to_device(Device::Cpu).reshape([-1]);
+    let words: Vec<i64> = Vec::try_from(words).expect("a vector of words");
+    let mut found = Vec::new();
+    let positions = words.chunks(width).zip(logits.chunks(POLICY_SIZE));
+    for (position, (words, logits)) in positions.enumerate() {
+        let mut row = [0; WIDTH];
+        let known = width.min(WIDTH);
+        row[..known].copy_from_slice(bytemuck::cast_slice(&words[..known]));
+        let Ok(board) = Input::from_words(row).position() else {
+            continue;
+        };
+        let (turn, legal) = (board.turn(), board.legal_moves());
+        let mut legal: Vec<u16> = legal.iter().map(|&mv| policy_index(mv, turn)).collect();
+        let logit = |index: &u16| logits[usize::from(*index)];
+        legal.sort_by(|one, other| logit(other).total_cmp(&logit(one)));
+        let likeliest = legal.into_iter().take(count);
+        found.extend(likeliest.map(|played| Candidate { position, played }));
+    }
+    found
+}
+
+/// The value W − L in −1…1 of each position, f32 `[B]`.
+fn value(outputs: &Outputs) -> Tensor {
+    let q = outputs.get(Output::Q).expect("a grid has a value");
+    q.to_kind(Kind::Float).reshape([-1])
+}
+
+/// The mean over all boards of the value for the present's mover, f32 `[B]`, by that of the
+/// present and those f32 [B, H] of the future boards for their movers.
+fn mean_value(present: &Outputs, later: Option<&Tensor>) -> Tensor {
+    let present = value(present).unsqueeze(1);
+    let Some(later) = later else {
+        return present.squeeze_dim(1);
+    };
+    let plies = Tensor::arange(later.size()[1], (Kind::Float, later.device()));
+    let signs = plies.remainder(2.0) * 2.0 - 1.0;
+    Tensor::cat(&[present, later * signs], 1).mean_dim([1i64].as_slice(), false, Kind::Float)
+}
+
+/// By position: the number of the candidate to play.
+fn best(candidates: &[Candidate], gains: &[f32], logits: &[f32]) -> Vec<(usize, usize)> {
+    let score = |number: usize| {
+        let Candidate { position, played } = candidates[number];
+        logits[position * POLICY_SIZE + usize::from(played)] + gains[number]
+    };
+    let mut best: Vec<(usize, usize)> = Vec::new();
+    for (number, candidate) in candidates.iter().enumerate() {
+        match best.last_mut() {
+            Some((position, leader)) if *position == candidate.position => {
+                if score(number) > score(*leader) {
+                    *leader = number;
+                }
+            }
+            _ => best.push((candidate.position, number)),
+        }
+    }
+    best
+}
+
+/// Adds to the policy's logits what candidates gain.
+fn improve(outputs: &mut Outputs, candidates: &[Candidate], gains: &[f32]) {
+    let policy = outputs.policy();
+    let place = |it: &Candidate| it.position * POLICY_SIZE + usize::from(it.played);
+    let places: Vec<i64> = candidates.iter().map(|it| place(it) as i64).collect();
+    let gains = Tensor::from_slice(gains).to_device(policy.device());
+    let gains = gains.to_kind(policy.kind());
+    let improved = policy
+        .reshape([-1])
+        .index_add(0, &on(&places, policy.device()), &gains)
+        .view_as(policy);
+    outputs.set(Output::Policy, improved);
+}
+
+/// Takes the values of positions from those of their best candidates.
+fn take_values(outputs: &mut Outputs, found: &Outputs, best: &[(usize, usize)]) {
+    let positions: Vec<i64> = best.iter().map(|it| it.0 as i64).collect();
+    let numbers: Vec<i64> = best.iter().map(|it| it.1 as i64).collect();
+    for output in VALUES {
+        let (Some(before), Some(after)) = (outputs.get(output), found.get(output)) else {
+            continue;
+        };
+        let device = before.device();
+        let after = after.index_select(0, &on(&numbers, device));
+        let taken = before.index_copy(0, &on(&positions, device), &after);
+        outputs.set(output, taken);
+    }
+}

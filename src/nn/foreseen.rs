@@ -48,7 +48,7 @@ impl Default for Decoding {
             horizon: 2,
             order: RevealOrder::default(),
             unaided: 0,
-            trust: 60,
+            trust: 20,
         }
     }
 }

@@ -517,7 +517,7 @@ fn a_played_network_imagines_in_every_format() {
             .double_value(&[]);
         assert!(off < 0.1 * spread, "{kind:?}: {off} of {spread}");
         let (_, foreseen) = foresee(kind, int8, 4);
-        assert_eq!(foreseen[3].boards.len(), 3);
+        assert_eq!(foreseen[3].boards.len(), Decoding::default().horizon);
     }
 }
 

@@ -250,8 +250,11 @@ fn told_moves_have_their_value_and_no_policy() {
                 .zip(&expected[1..])
                 .all(|(a, b)| *a as u64 == *b)
         );
-        let board = squares(&noised.squares[told.row * 12..][..4].to_vec());
-        assert_eq!(board.words(), future[0].board.words());
+        let board = &noised.squares[told.row * 12..][..4];
+        assert_eq!(
+            bytemuck::cast_slice::<i64, u64>(board),
+            future[0].board.words()
+        );
     }
     assert!(others > 5 && targets > 12, "{others} {targets}");
     for row in (0..64).filter(|row| !told_rows.contains(row)) {

@@ -172,7 +172,7 @@ fn futures_are_decoded_measured_and_shown() {
         .unwrap();
     let commands = "setoption name Net value diffusion.pt\nsetoption name Precision value f32\n\
                     setoption name Agent value diffusion\nsetoption name DiffusionSteps value 4\n\
-                    position startpos moves e2e4\ngo nodes 1\n";
+                    setoption name DiffusionHorizon value 0\nposition startpos moves e2e4\ngo nodes 1\n";
     player
         .stdin
         .take()

@@ -76,6 +76,13 @@ pub struct DenoisedFuture {
     pub q: Option<Tensor>,
 }
 
+/// What turns values of so many future boards, each for its mover, to the view of the side
+/// that moves first, and back: −1 and 1 in turns, f32 `[plies]`.
+pub fn of_first_mover(plies: i64, device: Device) -> Tensor {
+    let plies = Tensor::arange(plies, (Kind::Float, device));
+    plies.remainder(2.0) * 2.0 - 1.0
+}
+
 impl Diffusion {
     /// Builds the structure that `config` describes, for weights on `device`.
     ///

@@ -9,8 +9,8 @@
 //!
 //! So a network looks ahead that is told no rules but which moves are legal.
 
-use super::Diffusion;
 use super::decode::{Revealed, Unfolding};
+use super::{Diffusion, of_first_mover};
 use crate::encode::{Input, POLICY_SIZE, WIDTH, policy_index};
 use crate::network::evaluator::Evaluator;
 use crate::network::outputs::{Output, OutputSet, Outputs};
@@ -18,16 +18,6 @@ use crate::network::parameters::Weights;
 use crate::nn::{Decoding, Foreseen};
 use shakmaty::Position;
 use tch::{Device, Kind, Tensor};
-
-/// What the move to play decides of a position.
-const VALUES: [Output; 6] = [
-    Output::Wdl,
-    Output::MovesLeft,
-    Output::Q,
-    Output::QError,
-    Output::ShortTerm,
-    Output::ShortTermError,
-];
 
 /// A first move of the position of this number.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +52,10 @@ impl Diffusion {
             let told: Vec<Option<u16>> = candidates.iter().map(|it| Some(it.played)).collect();
             let copies = rows.index_select(0, &on(&places, rows.device()));
             let mut future = Unfolding::new(self, &copies, once, &told);
-            let found = future.step(weights, &copies, all.without(Output::Policy));
+            let values = all
+                .without(Output::Policy)
+                .without(Output::PolicyOptimistic);
+            let found = future.step(weights, &copies, values);
             let before = value(&outputs).index_select(0, &on(&places, rows.device()));
             let gains = mean_value(&found, future.q.as_ref()) - before;
             let gains = to_floats(&(gains * f64::from(decoding.logits_of_value())));
@@ -127,9 +120,8 @@ fn mean_value(present: &Outputs, later: Option<&Tensor>) -> Tensor {
     let Some(later) = later else {
         return present.squeeze_dim(1);
     };
-    let plies = Tensor::arange(later.size()[1], (Kind::Float, later.device()));
-    let signs = plies.remainder(2.0) * 2.0 - 1.0;
-    Tensor::cat(&[present, later * signs], 1).mean_dim([1i64].as_slice(), false, Kind::Float)
+    let later = later * of_first_mover(later.size()[1], later.device());
+    Tensor::cat(&[present, later], 1).mean_dim([1i64].as_slice(), false, Kind::Float)
 }
 
 /// By position: the number of the candidate to play.
@@ -170,7 +162,7 @@ fn improve(outputs: &mut Outputs, candidates: &[Candidate], gains: &[f32]) {
 fn take_values(outputs: &mut Outputs, found: &Outputs, best: &[(usize, usize)]) {
     let positions: Vec<i64> = best.iter().map(|it| it.0 as i64).collect();
     let numbers: Vec<i64> = best.iter().map(|it| it.1 as i64).collect();
-    for output in VALUES {
+    for output in Output::ALL {
         let (Some(before), Some(after)) = (outputs.get(output), found.get(output)) else {
             continue;
         };

@@ -24,7 +24,9 @@ use super::positions::PositionSamples;
 use super::{Narrow, Objective, Positions, Term, not_for, send};
 use crate::data::examples::{self, Columns, HorizonColumns, PositionColumns};
 use crate::data::loader::Batch;
-use crate::network::diffusion::{DenoisedFuture, Diffusion, DiffusionConfig, Futures};
+use crate::network::diffusion::{
+    DenoisedFuture, Diffusion, DiffusionConfig, Futures, of_first_mover,
+};
 use crate::network::{
     Architecture, ArchitectureConfig, ArchitectureError, Outputs, Parameter, Weights, bitboards,
 };
@@ -154,8 +156,7 @@ impl Horizon {
         let per = |count: &Tensor| &weight / count.clamp_min(1.0);
         let of_squares = (per(&boards) / 64.0).view([-1, 1, 1]);
         let plies = Tensor::arange(horizon, (Kind::Float, self.device));
-        // Those to move at the first future board see the value from the other side.
-        let signs = plies.remainder(2.0) * 2.0 - 1.0;
+        let q = floats(q).nan_to_num(0.0, None, None).unsqueeze(1);
         FutureSamples {
             known: Futures {
                 pieces: integers(&noised.pieces, &[-1, horizon, 12]),
@@ -169,7 +170,7 @@ impl Horizon {
             moves: integers(&noised.moves, &[rows, horizon - 1]),
             move_weight: per(&moves).unsqueeze(1),
             exists: plies.lt_tensor(&boards.unsqueeze(1)).to_kind(Kind::Float),
-            q: floats(q).nan_to_num(0.0, None, None).unsqueeze(1) * signs,
+            q: q * of_first_mover(horizon, self.device),
             own: (self.noise.own > 0.0).then(|| {
                 let mut is_own = vec![false; noised.noise.len()];
                 noised
@@ -345,7 +346,8 @@ impl Objective for Horizon {
             tell(&mut columns, &noised.told);
             (self.upload(&noised, &columns.q), noised)
         });
-        let has_q: Vec<f32> = columns.q.iter().map(|q| f32::from(!q.is_nan())).collect();
+        let learns_q = |q: &f32| f32::from(self.learns_values && !q.is_nan());
+        let has_q: Vec<f32> = columns.q.iter().map(learns_q).collect();
         let (positions, weights) = self.positions.prepare(Batch {
             columns,
             next,

@@ -272,6 +272,23 @@ fn told_moves_have_their_value_and_no_policy() {
         let expected = told.and_then(|told| told.q).unwrap_or(plain.q[row]);
         assert_eq!(columns.q[row], expected);
     }
+    // Boards have the values that told moves lead to, each for its mover.
+    let (samples, weights) = objective.prepare(batch(&examples, 0, 64)).unwrap();
+    let future = samples.future.as_ref().unwrap();
+    let other = noised.told.iter().find(|told| told.q.is_some()).unwrap();
+    let of_row = Vec::<f32>::try_from(future.q.get(other.row as i64)).unwrap();
+    assert_eq!(of_row, [0.25, -0.25, 0.25]);
+    let place = Positions::terms(&config).len() as i64 + 2;
+    assert_eq!(weights.double_value(&[place, other.row as i64]), 1.0);
+    tch::manual_seed(1);
+    let flat = objective.model.initial_weights();
+    let network = Weights::from_flat(&flat, objective.parameters());
+    let mut outputs = objective.forward(&network, &samples);
+    if let Some(imagined) = &mut outputs.future {
+        imagined.q = Some(&future.q + 0.5);
+    }
+    let value = &objective.values(&outputs, &samples)[place as usize];
+    assert!((value.double_value(&[other.row as i64]) - 0.25).abs() < 1e-6);
     // A validation tells nothing.
     let validation = Horizon::for_validation(&config, Device::Cpu).unwrap();
     assert!(

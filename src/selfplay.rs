@@ -18,11 +18,13 @@
 //! values depend on the batch, and the cache ignores history.
 
 mod counter;
+mod foresight;
 mod game;
 mod position;
 mod summary;
 
 pub(crate) use counter::EvaluationCounter;
+pub use foresight::Foresight;
 pub use game::{GamePlayer, Played};
 pub use position::search_position;
 pub use summary::SelfPlaySummary;

@@ -73,6 +73,15 @@ shape = {{ kind = "stable", decay = 0.0 }}
     )
 }
 
+/// The same loop of another family's network around that body.
+fn of_family(network: &str, body: &str, generations: u64, more: &str) -> String {
+    let chessformer = "[training.model]\n";
+    let other = format!("[training.network]\n{network}\n[training.network.model.{body}]\n");
+    let text = config(generations, more);
+    assert!(text.contains(chessformer));
+    text.replace(chessformer, &other)
+}
+
 const ACTORS: &str = "[actors]\nvisits = 6\nmax_plies = 14\nrandom_plies = 4\n";
 
 fn workplace(text: &str) -> tempfile::TempDir {
@@ -234,6 +243,34 @@ max_plies = 20
     }
 }
 
+#[test]
+fn a_world_model_trains_by_play_in_its_imagination() {
+    let world = "family = \"world\"\n[training.network.model]\nblocks = 1\ncontext = 2";
+    let more = format!("{ACTORS}[reanalysers]\nvisits = 4\nown = 1.0\n");
+    let text = of_family(world, "encoder", 2, &more);
+    let imagines = text.replace("gumbel = 4\n", "gumbel = 4\nimagination = true\n");
+    assert_ne!(text, imagines);
+    let folder = workplace(&imagines);
+    finish(folder.path());
+    check(folder.path(), 2, 2.0);
+    let metrics = std::fs::read_to_string(folder.path().join("loop/learner/metrics.jsonl"));
+    assert!(
+        metrics.unwrap().contains("\"board\""),
+        "what moves do is learned"
+    );
+}
+
+#[test]
+fn futures_choose_moves_of_a_denoiser_that_trains_by_play() {
+    let denoiser = "family = \"diffusion\"\n[training.network.model]\nhorizon = 2\n\
+        noise = \"absorbing\"\nfutures = \"states+moves\"\nchanged = 4";
+    let foresight = "[actors.foresight]\nshare = 1.0\ngrows = 1\nsteps = 2\n";
+    let text = of_family(denoiser, "trunk", 2, &format!("{ACTORS}{foresight}"));
+    let folder = workplace(&text);
+    finish(folder.path());
+    check(folder.path(), 2, 2.0);
+}
+
 /// A number drawn from the clock: kills are to hit other instants every time.
 fn drawn(below: u64) -> u64 {
     let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -311,6 +348,38 @@ fn workers_are_killed_and_the_store_stays_whole() {
     }
     for child in [&mut actor, &mut learner] {
         wait(child);
+        assert!(child.wait().unwrap().success());
+    }
+    check(folder.path(), 2, 2.0);
+    assert_eq!(steps(folder.path()), (1..=8).collect::<Vec<_>>());
+}
+
+#[test]
+fn several_processes_learn_together() {
+    let folder = workplace(&config(2, ACTORS));
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port().to_string();
+    drop(free);
+    let worker = |kind: &str, number: &str| {
+        let arguments = [kind, "--config", "loop.toml", "--threads", "1"];
+        let mut command = train(folder.path(), &arguments);
+        if kind == "learner" {
+            command.args(["--device", "cpu", "--timeout", "60"]);
+            for (name, value) in [
+                ("RANK", number),
+                ("WORLD_SIZE", "2"),
+                ("LOCAL_RANK", number),
+            ] {
+                command.env(name, value);
+            }
+            command.env("MASTER_ADDR", "127.0.0.1");
+            command.env("MASTER_PORT", &port);
+        }
+        command.spawn().unwrap()
+    };
+    let workers = [("learner", "0"), ("learner", "1"), ("actor", "0")];
+    for mut child in workers.map(|(kind, number)| worker(kind, number)) {
+        wait(&mut child);
         assert!(child.wait().unwrap().success());
     }
     check(folder.path(), 2, 2.0);

@@ -7,6 +7,7 @@ use crate::chess::Ratings;
 use crate::nn::Backend;
 use crate::selfplay::GamePlayer;
 use rand::Rng;
+use std::sync::Arc;
 
 /// A worker that plays games with the newest network.
 pub struct Actor<'a> {
@@ -26,11 +27,18 @@ impl Actor<'_> {
         let plan = self
             .actors
             .plan(&self.config.search, rand::rng().random())?;
-        let plan = &plan;
-        work(post, self.config, self.config.generations, |backend| {
-            let reads_ratings = backend.properties().reads_ratings;
-            let mut player = GamePlayer::new(plan, backend);
+        let (plan, actors) = (&plan, self.actors);
+        let imagines = self.config.search.imagination;
+        work(post, self.config, self.config.generations, |network| {
+            let reads_ratings = network.properties().reads_ratings;
+            let backend = Arc::clone(&network);
+            let mut player = match imagines {
+                true => GamePlayer::in_imagination(plan, backend),
+                false => GamePlayer::new(plan, backend),
+            };
             move |number, stopped: &dyn Fn() -> bool| {
+                let foresight = actors.foresight.as_ref();
+                player.foresee(foresight.map(|it| it.at(network.generation())));
                 let played = player.play(number, stopped, &|_| {})?;
                 Ok(played.map(|played| {
                     let mut record = played.to_record();

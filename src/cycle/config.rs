@@ -100,6 +100,9 @@ pub struct SearchConfig {
     pub device: String,
     /// Number format of the network.
     pub precision: Precision,
+    /// Whether searches look ahead in the network's own imagination, as agent `world`
+    /// does, in place of the rules. Networks of the family world can.
+    pub imagination: bool,
     /// Memory of the evaluation cache, in MiB.
     pub cache: usize,
     /// Games or positions at once; by default as many as fill the network's batches.
@@ -115,6 +118,7 @@ impl Default for SearchConfig {
             noise: None,
             device: "auto".to_owned(),
             precision: Precision::Auto,
+            imagination: false,
             cache: 64,
             concurrency: None,
             options: BTreeMap::new(),
@@ -151,6 +155,25 @@ pub struct CheapConfig {
     pub visits: u64,
 }
 
+/// Moves that the network's futures choose, as agent `diffusion` does, in place of the
+/// search. Networks of the family diffusion can. The search's answers stay the targets.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ForesightConfig {
+    /// The share of the moves in the end, in 0…1.
+    pub share: f64,
+    /// Generations in which the share grows from 0; with 0 it is there from the start.
+    #[serde(default)]
+    pub grows: u64,
+    /// Steps of each move.
+    #[serde(default = "default_steps")]
+    pub steps: usize,
+}
+
+fn default_steps() -> usize {
+    4
+}
+
 /// A book of openings.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -178,6 +201,8 @@ pub struct ActorConfig {
     pub visits: u64,
     /// Moves that fewer visits choose.
     pub cheap: Option<CheapConfig>,
+    /// Moves that futures choose.
+    pub foresight: Option<ForesightConfig>,
     /// Temperature at which the first moves are sampled, without Gumbel selection.
     pub temperature: f32,
     /// Plies after the opening in which moves are sampled.
@@ -202,6 +227,7 @@ impl Default for ActorConfig {
             cores: Share::default(),
             visits: 64,
             cheap: None,
+            foresight: None,
             temperature: 1.0,
             temperature_plies: 30,
             resign: None,
@@ -366,6 +392,12 @@ mod tests {
                 "actors.cheap.share",
             ),
             ("[reanalysers]\npositions = 0.0\n", "reanalysers.positions"),
+            (
+                "[actors.foresight]\nshare = 0.5\nsteps = 0\n",
+                "actors.foresight.steps",
+            ),
+            ("[actors.foresight]\nshare = 0.5\n", "family diffusion"),
+            ("[search]\nimagination = true\n", "family world"),
             ("[gate]\nelo0 = 5.0\nelo1 = 0.0\n", "gate.elo1"),
             ("[search]\ndevice = \"abacus\"\n", "search.device"),
             ("[search]\nprecision = \"f7\"\n", "f7"),
@@ -375,6 +407,16 @@ mod tests {
             let error = read(&format!("{LEAST}{more}")).unwrap_err().to_string();
             assert!(error.contains(named), "{named}: {error}");
         }
+        let grown = ForesightConfig {
+            share: 0.6,
+            grows: 3,
+            steps: 2,
+        };
+        let shares = [0, 1, 2, 3, 9].map(|generation| grown.at(generation).share);
+        for (share, expected) in shares.into_iter().zip([0.0, 0.2, 0.4, 0.6, 0.6]) {
+            assert!((share - expected).abs() < 1e-9, "{share} {expected}");
+        }
+        assert_eq!(ForesightConfig { grows: 0, ..grown }.at(0).share, 0.6);
         assert!(
             read("store = 1")
                 .unwrap_err()

@@ -10,7 +10,11 @@ use crate::data::loader::SourceConfig;
 use crate::data::shard::Shard;
 use crate::nn::torch::ExportPrecision;
 use crate::store::{Generation, Generations, Name, Put, Store};
-use crate::train::{Checkpoint, History, Progress, RunOptions, TrainConfig, Trainer, write_report};
+use crate::train::{
+    Checkpoint, GroupError, History, Progress, RunOptions, TrainConfig, TrainError, Trainer, World,
+    write_report,
+};
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -50,12 +54,15 @@ pub enum Learning {
     },
 }
 
-/// The worker that trains.
+/// The worker that trains: one process, or several together. Of those the first follows
+/// the store and says what is next, and all train on their parts of every batch.
 pub struct Learner<'a> {
     /// The loop.
     pub config: &'a CycleConfig,
     /// What computes.
     pub device: Device,
+    /// The processes.
+    pub world: Arc<World>,
     /// Called as it goes on.
     pub observe: &'a mut dyn FnMut(&Learning),
 }
@@ -69,6 +76,18 @@ struct Lesson {
     share: f64,
 }
 
+/// What the first process tells the others to do.
+#[derive(Serialize, Deserialize)]
+enum Order {
+    /// To ask again: there is nothing yet. It comes at every look at the store, since
+    /// nobody is waited for without an end.
+    Wait,
+    /// To train to the last step of this configuration.
+    Train(Box<TrainConfig>),
+    /// To go.
+    End,
+}
+
 impl Learner<'_> {
     /// Trains until the post is stopped, or the loop's last generation is there. A
     /// generation that was begun is gone on with.
@@ -76,6 +95,53 @@ impl Learner<'_> {
     /// # Errors
     /// [`CycleError`]; checkpoints and generations that were written before remain.
     pub fn run(&mut self, post: &Post) -> Result<(), CycleError> {
+        let done = match self.world.is_first() {
+            true => self.lead(post).and_then(|()| self.order(&Order::End)),
+            false => self.follow(post),
+        };
+        if done.is_err() {
+            self.world.abort();
+        }
+        done
+    }
+
+    fn order(&self, order: &Order) -> Result<(), CycleError> {
+        let text = serde_json::to_string(order).expect("plain data");
+        self.share(&text).map(drop)
+    }
+
+    /// The first process's text.
+    fn share(&self, text: &str) -> Result<String, CycleError> {
+        let shared = self.world.share(text, "waiting for what is next");
+        shared.map_err(|error: GroupError| TrainError::from(error).into())
+    }
+
+    /// Does what the first process says.
+    fn follow(&self, post: &Post) -> Result<(), CycleError> {
+        loop {
+            let order = self.share("")?;
+            match serde_json::from_str(&order).expect("written by the first process") {
+                Order::Wait => {}
+                Order::Train(config) => {
+                    let trainer = Trainer::follower(&config, self.device)?;
+                    let mut trainer = trainer.join(Arc::clone(&self.world))?;
+                    trainer.run(&self.options(post), &mut |_| {})?;
+                }
+                Order::End => return Ok(()),
+            }
+        }
+    }
+
+    fn options(&self, post: &Post) -> RunOptions {
+        RunOptions {
+            folder: self.folder(),
+            threads: post.threads,
+            time: None,
+            stop: Arc::clone(&post.stop),
+        }
+    }
+
+    fn lead(&mut self, post: &Post) -> Result<(), CycleError> {
         let base = self.config.training()?;
         let mut generations = match self.config.gate {
             Some(_) => Generations::of(Name::candidate),
@@ -209,6 +275,7 @@ impl Learner<'_> {
             if !post.wait(self.config.poll) {
                 return Ok(None);
             }
+            self.order(&Order::Wait)?;
         }
     }
 
@@ -220,13 +287,10 @@ impl Learner<'_> {
         number: u64,
         lesson: &Lesson,
     ) -> Result<Option<PathBuf>, CycleError> {
-        let options = RunOptions {
-            folder: self.folder(),
-            threads: post.threads,
-            time: None,
-            stop: Arc::clone(&post.stop),
-        };
-        let mut trainer = Trainer::open(&lesson.config, &options, self.device)?;
+        let options = self.options(post);
+        let trainer = Trainer::open(&lesson.config, &options, self.device)?;
+        self.order(&Order::Train(Box::new(lesson.config.clone())))?;
+        let mut trainer = trainer.join(Arc::clone(&self.world))?;
         let window = lesson.window;
         let observe = &mut self.observe;
         let summary = trainer.run(&options, &mut |progress| {

@@ -61,7 +61,11 @@ impl Reanalyser<'_> {
         let until = ends.into_iter().flatten().min();
         let (sources, parameters) = (&sources, &parameters);
         work(post, self.config, until, |backend| {
-            let mut analyst = Analyst::new(backend, parameters, again);
+            let search = match self.config.search.imagination {
+                true => Search::in_imagination(backend.clone(), parameters),
+                false => Search::new(backend.clone(), parameters),
+            };
+            let mut analyst = Analyst::new(backend, search, parameters, again);
             let mut waiting: Vec<Record> = Vec::new();
             move |number, stopped: &dyn Fn() -> bool| {
                 let mut random = generator(seed, number);
@@ -143,11 +147,12 @@ struct Analyst<'a> {
 impl<'a> Analyst<'a> {
     fn new(
         backend: Arc<dyn Backend>,
+        search: Search,
         parameters: &'a Parameters,
         again: &ReanalyserConfig,
     ) -> Analyst<'a> {
         Analyst {
-            search: Search::new(backend.clone(), parameters),
+            search,
             backend,
             parameters,
             share: again.positions,
@@ -177,6 +182,10 @@ impl<'a> Analyst<'a> {
         let mut searches = Vec::with_capacity(played.len());
         for mv in played {
             let is_drawn = self.share >= 1.0 || random.random_bool(self.share);
+            if is_drawn {
+                // Its imagination may be another network's by now.
+                self.search.set_backend(Arc::clone(&self.backend));
+            }
             searches.push(match is_drawn {
                 true if stopped() => return Ok(None),
                 true => search_position(
@@ -209,6 +218,12 @@ mod tests {
 
     const GAME: &[u8] = b"1. e4 e5 2. Nf3 (2. f4 exf4) 2... Nc6 3. Bb5 a6 4. Bxc6 dxc6 5. O-O 1-0";
 
+    fn analyst<'a>(parameters: &'a Parameters, again: &ReanalyserConfig) -> Analyst<'a> {
+        let backend = Arc::new(Random::new(1));
+        let search = Search::new(backend.clone(), parameters);
+        Analyst::new(backend, search, parameters, again)
+    }
+
     fn reanalyse(positions: f64) -> Record {
         let parameters = Parameters {
             threads: 1,
@@ -221,7 +236,7 @@ mod tests {
             positions,
             ..ReanalyserConfig::default()
         };
-        let mut analyst = Analyst::new(Arc::new(Random::new(1)), &parameters, &again);
+        let mut analyst = analyst(&parameters, &again);
         let record = parse_game(GAME).unwrap();
         let searched = analyst.search(&record, &mut generator(1, 2), &|| false);
         searched.unwrap().unwrap()
@@ -265,7 +280,7 @@ mod tests {
             ..Parameters::default()
         };
         let again = ReanalyserConfig::default();
-        let mut analyst = Analyst::new(Arc::new(Random::new(1)), &parameters, &again);
+        let mut analyst = analyst(&parameters, &again);
         let record = parse_game(GAME).unwrap();
         let searched = analyst.search(&record, &mut generator(1, 2), &|| true);
         assert!(searched.unwrap().is_none());

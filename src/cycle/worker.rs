@@ -8,7 +8,6 @@ use super::networks::{Loaded, load};
 use super::shelf::Shelf;
 use crate::data::record::Record;
 use crate::encode::Encoder;
-use crate::nn::Backend;
 use crate::scoped_threads::join;
 use crate::store::{Generations, Store, StoreError, WorkerName};
 use rand::Rng;
@@ -69,13 +68,13 @@ pub(super) fn bear(result: Result<bool, StoreError>) -> Result<bool, CycleError>
 }
 
 /// Makes games until the post is stopped or `until` generations are there. Each of many
-/// threads `begin`s with the backend and then makes one game after the other; `None`
-/// says that it was stopped within one.
+/// threads `begin`s with the newest network and then makes one game after the other;
+/// `None` says that it was stopped within one.
 pub(super) fn work<'a, J>(
     post: &Post,
     config: &CycleConfig,
     until: Option<u64>,
-    begin: impl Fn(Arc<dyn Backend>) -> J + Sync,
+    begin: impl Fn(Arc<Latest>) -> J + Sync,
 ) -> Result<(), CycleError>
 where
     J: FnMut(u64, &dyn Fn() -> bool) -> Result<Option<Record>, CycleError> + 'a,
@@ -98,7 +97,7 @@ where
         }
     };
     let mut loaded = load(post.store, &first, &config.search, post.threads)?;
-    let latest = Arc::new(Latest::new(Arc::clone(&loaded.backend)));
+    let latest = Arc::new(Latest::new(Arc::clone(&loaded.backend), first.number));
     let at_once = concurrency(config, &loaded, post.threads);
     let shelf = Shelf::new(post, post.run_name(), config.shard_rows, first.number);
     (post.tell)(&format!(
@@ -109,7 +108,7 @@ where
     let stopped = || over.load(Relaxed) || post.is_stopped();
     let next = AtomicU64::new(0);
     let make = || -> Result<(), CycleError> {
-        let mut make = begin(latest.clone());
+        let mut make = begin(Arc::clone(&latest));
         while !stopped() {
             match make(next.fetch_add(1, Relaxed), &stopped)? {
                 Some(record) => shelf.add(record)?,
@@ -146,7 +145,7 @@ where
                 let newest = generations.accepted();
                 if let Some(newest) = newest.filter(|newest| newest.number != current) {
                     loaded = load(post.store, newest, &config.search, post.threads)?;
-                    if !latest.replace(Arc::clone(&loaded.backend)) {
+                    if !latest.replace(Arc::clone(&loaded.backend), newest.number) {
                         return Err(CycleError::Inputs(newest.number));
                     }
                     current = newest.number;

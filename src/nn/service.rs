@@ -1,7 +1,7 @@
 //! A backend that merges the requests of many threads into larger batches, and
 //! spreads them over several backends.
 
-use super::{Backend, BackendError, Batch, Evaluations, Imagination, Properties, Reply};
+use super::{Backend, BackendError, Batch, Evaluations, Foreseen, Imagination, Properties, Reply};
 use crate::panics;
 use crossbeam::channel::{Receiver, Sender, bounded, unbounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,10 +21,19 @@ pub struct Service {
     servers: Vec<JoinHandle<()>>,
 }
 
-struct Request {
+enum Request {
+    Evaluate(Evaluate),
+    /// In so many steps. Nobody else's positions are put beside these.
+    Foresee(Batch, usize, Sender<Answer>),
+}
+
+struct Evaluate {
     batch: Batch,
     reply: Reply,
 }
+
+/// Evaluations with futures.
+type Answer = Result<(Evaluations, Vec<Foreseen>), BackendError>;
 
 impl Service {
     /// Serves from these backends (at least one), which evaluate alike, each on a
@@ -94,8 +103,23 @@ impl Backend for Service {
     fn ask(&self, batch: Batch, reply: Reply) {
         if let Some(requests) = &self.requests {
             // Without servers nobody answers.
-            let _ = requests.send(Request { batch, reply });
+            let _ = requests.send(Request::Evaluate(Evaluate { batch, reply }));
         }
+    }
+
+    fn foresee(
+        &self,
+        batch: &Batch,
+        steps: usize,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
+        let (reply, answer) = bounded(1);
+        if let Some(requests) = &self.requests {
+            let _ = requests.send(Request::Foresee(batch.clone(), steps, reply));
+        }
+        let (evaluations, foreseen) = answer.recv().map_err(|_| BackendError::Stopped)??;
+        *out = evaluations;
+        Ok(foreseen)
     }
 
     fn imagination(&self) -> Option<Arc<dyn Imagination>> {
@@ -106,24 +130,35 @@ impl Backend for Service {
 /// Answers requests until nobody is left to ask.
 fn serve(backend: &impl Backend, inbox: &Receiver<Request>, largest: usize) {
     while let Ok(first) = inbox.recv() {
-        let mut waiting = first.batch.len();
-        let mut requests = vec![first];
-        while waiting < largest {
-            let Ok(request) = inbox.try_recv() else { break };
-            waiting += request.batch.len();
-            requests.push(request);
+        let (mut waiting, mut together) = (0, Vec::new());
+        let mut alone = None;
+        let mut next = Some(first);
+        while let Some(request) = next.take() {
+            match request {
+                Request::Evaluate(request) => {
+                    waiting += request.batch.len();
+                    together.push(request);
+                }
+                Request::Foresee(batch, steps, reply) => alone = Some((batch, steps, reply)),
+            }
+            if waiting < largest && alone.is_none() {
+                next = inbox.try_recv().ok();
+            }
         }
-        answer(backend, requests, largest);
+        answer(backend, together, largest);
+        if let Some((batch, steps, reply)) = alone {
+            let foreseen = unpanicked(|| {
+                let mut out = Evaluations::default();
+                let foreseen = backend.foresee(&batch, steps, &mut out)?;
+                Ok((out, foreseen))
+            });
+            let _ = reply.send(foreseen);
+        }
     }
 }
 
-fn answer(backend: &impl Backend, requests: Vec<Request>, largest: usize) {
-    // A panic is the end of these requests, and not of those to come.
-    let evaluated = catch_unwind(AssertUnwindSafe(|| evaluate(backend, &requests, largest)))
-        .unwrap_or_else(|panic| {
-            let message = panics::message(panic.as_ref()).to_owned();
-            Err(BackendError::Panicked(message))
-        });
+fn answer(backend: &impl Backend, requests: Vec<Evaluate>, largest: usize) {
+    let evaluated = unpanicked(|| evaluate(backend, &requests, largest));
     let answers: Vec<_> = match evaluated {
         Ok(answers) => answers.into_iter().map(Ok).collect(),
         Err(error) => requests.iter().map(|_| Err(error.clone())).collect(),
@@ -133,11 +168,19 @@ fn answer(backend: &impl Backend, requests: Vec<Request>, largest: usize) {
     }
 }
 
+/// A panic is the end of these requests, and not of those to come.
+fn unpanicked<T>(ask: impl FnOnce() -> Result<T, BackendError>) -> Result<T, BackendError> {
+    catch_unwind(AssertUnwindSafe(ask)).unwrap_or_else(|panic| {
+        let message = panics::message(panic.as_ref()).to_owned();
+        Err(BackendError::Panicked(message))
+    })
+}
+
 /// One answer for each request, computed in batches of at most `largest`
 /// positions regardless of who asked for them.
 fn evaluate(
     backend: &impl Backend,
-    requests: &[Request],
+    requests: &[Evaluate],
     largest: usize,
 ) -> Result<Vec<Evaluations>, BackendError> {
     let mut answers = vec![Evaluations::default(); requests.len()];
@@ -202,7 +245,7 @@ mod tests {
     fn requests_that_wait_are_merged() {
         let batch = positions(9, true);
         let (reply, replies) = unbounded();
-        let ask = || Request {
+        let ask = || Evaluate {
             batch: batch.clone(),
             reply: {
                 let reply = reply.clone();
@@ -230,6 +273,50 @@ mod tests {
             let failed = service.evaluate(&positions(2, true), &mut out);
             let message = failed.unwrap_err().to_string();
             assert!(message.contains("as the test wants"), "{message}");
+            assert_same(&service, &Random::new(1), &positions(3, true));
+        }
+    }
+
+    /// Foresees a future for each position, or fails as another does.
+    struct Prophet(Moody);
+
+    impl Backend for Prophet {
+        fn properties(&self) -> &Properties {
+            self.0.properties()
+        }
+
+        fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+            self.0.evaluate(batch, out)
+        }
+
+        fn foresee(
+            &self,
+            batch: &Batch,
+            steps: usize,
+            out: &mut Evaluations,
+        ) -> Result<Vec<Foreseen>, BackendError> {
+            self.evaluate(batch, out)?;
+            let future = Foreseen {
+                moves: vec![(7, 0.5); steps],
+                ..Foreseen::default()
+            };
+            Ok(vec![future; batch.len()])
+        }
+    }
+
+    #[test]
+    fn futures_come_back_too() {
+        let service = Service::new([Prophet(Moody(Random::new(1)))], 8);
+        let (batch, mut out) = (positions(5, true), Evaluations::default());
+        let foreseen = service.foresee(&batch, 3, &mut out).unwrap();
+        let mut expected = Evaluations::default();
+        Random::new(1).evaluate(&batch, &mut expected).unwrap();
+        assert_eq!(out, expected);
+        let moves: Vec<usize> = foreseen.iter().map(|future| future.moves.len()).collect();
+        assert_eq!(moves, [3; 5]);
+        for failing in [1, 2] {
+            let batch = positions(failing, true);
+            assert!(service.foresee(&batch, 3, &mut out).is_err());
             assert_same(&service, &Random::new(1), &positions(3, true));
         }
     }

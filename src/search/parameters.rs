@@ -101,6 +101,13 @@ pub struct Parameters {
     /// come, divided by this, are fewer than the best move's lead. 0 always
     /// thinks to the end (Lc0: SmartPruningFactor).
     pub smart_pruning: f32,
+    /// How much the choice of the move distrusts values of few visits: of the moves with
+    /// visits enough the one is played whose q − c/√visits is highest, with this c; 0 plays
+    /// the most visited one (KataGo: useLcbForSelection, by the values' own spread there).
+    pub lcb_scale: f32,
+    /// How many visits are enough, as a share of those of the most visited move, in 0…1
+    /// (KataGo: minVisitPropForLCB, 0.15 there).
+    pub lcb_visits: f32,
     /// Softmax temperature of the policy at the root; 0 leaves it to
     /// `policy_temperature`.
     pub root_policy_temperature: f32,
@@ -166,6 +173,8 @@ impl Default for Parameters {
             max_collisions: 80_000,
             out_of_order: 2.4,
             smart_pruning: 1.33,
+            lcb_scale: 0.5,
+            lcb_visits: 0.3,
             root_policy_temperature: 0.0,
             noise_epsilon: 0.0,
             noise_alpha: 0.3,
@@ -193,6 +202,8 @@ impl Parameters {
             max_collisions: self.max_collisions,
             out_of_order: self.out_of_order,
             smart_pruning: self.smart_pruning,
+            lcb_scale: self.lcb_scale,
+            lcb_visits: self.lcb_visits,
             temperature: self.temperature,
             contempt: Contempt {
                 objectivity: self.contempt.objectivity,

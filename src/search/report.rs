@@ -5,6 +5,7 @@ pub(crate) mod outline;
 use super::descent::select::first_play_urgency;
 use super::mates::{LeafMates, MateSearch};
 use super::memory::Memory;
+use super::parameters::Parameters;
 use super::shared::Shared;
 use super::tree::arena::Index;
 use super::tree::header::{NodeHeader, Outcome};
@@ -71,8 +72,8 @@ pub(crate) fn report(shared: &Shared<'_>) -> (Report, Vec<MoveStatistics>) {
     (report, statistics)
 }
 
-/// The root moves in the order of choice: the visited ones, then the others by
-/// prior.
+/// The root moves in the order of choice: the one to play, the other visited ones, then
+/// the others by prior.
 fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
     let tree = shared.tree;
     let root = tree.root();
@@ -130,6 +131,7 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
         Outcome::Unknown | Outcome::Draw => 1,
         Outcome::Win => 2,
     });
+    prefer_surest(&mut ranked, shared.parameters);
     if let Some(rescaling) = shared.rescaling {
         let turn = shared.game.position().turn();
         let share = shared.parameters.contempt.objectivity;
@@ -140,6 +142,37 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
         }
     }
     ranked
+}
+
+/// Puts the move first whose value is surest to be high, of those that are neither won nor
+/// lost and have visits enough. Visits follow values late: a move that turned out better
+/// after the first may not have caught up with it.
+fn prefer_surest(ranked: &mut [Ranked], parameters: &Parameters) {
+    let scale = f64::from(parameters.lcb_scale);
+    let is_open = |of: &Ranked| !matches!(of.header.outcome(), Outcome::Win | Outcome::Loss);
+    // Where a move wins it stands first.
+    let Some(first) = ranked.first().filter(|first| is_open(first)) else {
+        return;
+    };
+    if scale <= 0.0 || first.statistics.visits == 0 {
+        return;
+    }
+    let visits = |of: &Ranked| f64::from(of.statistics.visits);
+    let enough = (visits(first) * f64::from(parameters.lcb_visits)).max(1.0);
+    let bound = |of: &Ranked| match of.header.outcome() {
+        // A proven draw is sure.
+        Outcome::Draw => of.statistics.q,
+        _ => of.statistics.q - scale / visits(of).sqrt(),
+    };
+    let candidates = ranked.iter().enumerate();
+    let candidates = candidates.filter(|(_, of)| is_open(of) && visits(of) >= enough);
+    // Of equal bounds the first.
+    let surest = candidates
+        .rev()
+        .max_by(|(_, a), (_, b)| bound(a).total_cmp(&bound(b)));
+    if let Some((place, _)) = surest {
+        ranked[..=place].rotate_right(1);
+    }
 }
 
 /// Adds what was proven beside the tree where no visit was left to enter it.
@@ -240,4 +273,62 @@ fn wdl(statistics: &Statistics) -> [f32; 3] {
     let (q, d) = (statistics.q as f32, statistics.d as f32);
     let win = ((1.0 - d + q) / 2.0).clamp(0.0, 1.0 - d);
     [win, d, 1.0 - d - win]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::Game;
+
+    /// The order of moves with these outcomes, visits and values, by their numbers.
+    fn order(scale: f32, moves: &[(Outcome, u32, f64)]) -> Vec<usize> {
+        let parameters = Parameters {
+            lcb_scale: scale,
+            lcb_visits: 0.3,
+            ..Parameters::default()
+        };
+        let legal = Game::default().position().legal_moves();
+        let ranked = moves.iter().zip(&legal);
+        let mut ranked: Vec<Ranked> = ranked
+            .map(|(&(outcome, visits, q), &mv)| Ranked {
+                mv,
+                prior: 0.1,
+                statistics: Statistics {
+                    visits,
+                    q,
+                    ..Statistics::default()
+                },
+                node: 0,
+                header: NodeHeader::default().with_outcome(outcome, 1),
+            })
+            .collect();
+        prefer_surest(&mut ranked, &parameters);
+        let number = |of: &Ranked| legal.iter().position(|&mv| mv == of.mv).unwrap();
+        ranked.iter().map(number).collect()
+    }
+
+    #[test]
+    fn the_surest_value_is_played() {
+        use Outcome::{Draw, Loss, Unknown, Win};
+        let moves = [
+            (Unknown, 100, 0.10),
+            (Unknown, 64, 0.15),
+            (Unknown, 36, 0.20),
+            (Unknown, 20, 0.90),
+        ];
+        // Bounds are 0.05, 0.0875 and 0.1167; the last has too few visits.
+        assert_eq!(order(0.5, &moves), [2, 0, 1, 3]);
+        assert_eq!(order(3.0, &moves), [0, 1, 2, 3]);
+        assert_eq!(order(0.0, &moves), [0, 1, 2, 3]);
+        // A draw is sure, wins stand first, what loses is not considered.
+        let drawn = [(Unknown, 100, 0.04), (Draw, 40, 0.0), (Unknown, 90, 0.02)];
+        assert_eq!(order(0.5, &drawn), [1, 0, 2]);
+        let won = [(Loss, 1, 1.0), (Unknown, 100, 0.1), (Unknown, 90, 0.4)];
+        assert_eq!(order(0.5, &won), [0, 1, 2]);
+        let lost = [(Unknown, 100, -0.9), (Win, 90, -1.0), (Win, 80, -1.0)];
+        assert_eq!(order(0.5, &lost), [0, 1, 2]);
+        // Without visits, and with equal bounds, the order stays.
+        assert_eq!(order(0.5, &[(Unknown, 0, 0.0), (Unknown, 0, 0.5)]), [0, 1]);
+        assert_eq!(order(0.5, &[(Unknown, 9, 0.2), (Unknown, 9, 0.2)]), [0, 1]);
+    }
 }

@@ -1,20 +1,23 @@
 //! Counting evaluations.
 
-use crate::nn::{Backend, BackendError, Batch, Evaluations, Properties};
+use crate::nn::{
+    Backend, BackendError, Batch, Evaluations, Foreseen, Imagination, Imagined, Properties, Scene,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counts the positions that another backend evaluates.
+/// Counts the positions that another backend evaluates; what it imagines too, and each
+/// step of foresight.
 pub(crate) struct EvaluationCounter {
     inner: Arc<dyn Backend>,
-    evaluations: AtomicU64,
+    evaluations: Arc<AtomicU64>,
 }
 
 impl EvaluationCounter {
     pub(crate) fn new(inner: Arc<dyn Backend>) -> EvaluationCounter {
         EvaluationCounter {
             inner,
-            evaluations: AtomicU64::new(0),
+            evaluations: Arc::default(),
         }
     }
 
@@ -34,7 +37,44 @@ impl Backend for EvaluationCounter {
         self.inner.evaluate(batch, out)
     }
 
+    fn foresee(
+        &self,
+        batch: &Batch,
+        steps: usize,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
+        let evaluations = batch.len() * steps.max(1);
+        self.evaluations.fetch_add(evaluations as u64, Relaxed);
+        self.inner.foresee(batch, steps, out)
+    }
+
+    fn imagination(&self) -> Option<Arc<dyn Imagination>> {
+        let inner = self.inner.imagination()?;
+        let evaluations = Arc::clone(&self.evaluations);
+        Some(Arc::new(CountedImagination { inner, evaluations }))
+    }
+
     fn forget(&self) {
         self.inner.forget();
+    }
+}
+
+struct CountedImagination {
+    inner: Arc<dyn Imagination>,
+    evaluations: Arc<AtomicU64>,
+}
+
+impl Imagination for CountedImagination {
+    fn bytes(&self) -> usize {
+        self.inner.bytes()
+    }
+
+    fn context(&self) -> usize {
+        self.inner.context()
+    }
+
+    fn imagine(&self, scenes: &[Scene], most: usize) -> Result<Vec<Imagined>, BackendError> {
+        self.evaluations.fetch_add(scenes.len() as u64, Relaxed);
+        self.inner.imagine(scenes, most)
     }
 }

@@ -1,7 +1,7 @@
 //! One game of the engine against itself.
 
 use super::position::{Evaluation, judged, result_of, searched};
-use super::{Event, SelfPlay, SelfPlayError};
+use super::{Event, Foresight, SelfPlay, SelfPlayError};
 use crate::adjudication::{known, result};
 use crate::chess::Game;
 use crate::data::Legal;
@@ -122,17 +122,36 @@ pub struct GamePlayer<'a> {
     plan: &'a SelfPlay,
     backend: Arc<dyn Backend>,
     search: Search,
+    foresight: Option<Foresight>,
 }
 
 impl<'a> GamePlayer<'a> {
     /// One that plays as the plan says, its searches asking `backend`.
     #[must_use]
     pub fn new(plan: &'a SelfPlay, backend: Arc<dyn Backend>) -> GamePlayer<'a> {
+        let search = Search::new(backend.clone(), &parameters(plan, 0));
+        GamePlayer::of(plan, backend, search)
+    }
+
+    /// The same with searches in the imagination of `backend`'s network.
+    #[must_use]
+    pub fn in_imagination(plan: &'a SelfPlay, backend: Arc<dyn Backend>) -> GamePlayer<'a> {
+        let search = Search::in_imagination(backend.clone(), &parameters(plan, 0));
+        GamePlayer::of(plan, backend, search)
+    }
+
+    fn of(plan: &'a SelfPlay, backend: Arc<dyn Backend>, search: Search) -> GamePlayer<'a> {
         GamePlayer {
             plan,
-            search: Search::new(backend.clone(), &parameters(plan, 0)),
             backend,
+            search,
+            foresight: None,
         }
+    }
+
+    /// From the next game on, futures choose these moves.
+    pub fn foresee(&mut self, foresight: Option<Foresight>) {
+        self.foresight = foresight;
     }
 
     /// Plays the game of this number; `None` if `stopped` says so before its end.
@@ -178,6 +197,8 @@ impl<'a> GamePlayer<'a> {
                 ..Limits::default()
             };
             self.search.clear();
+            // Its imagination may be another network's by now.
+            self.search.set_backend(Arc::clone(&self.backend));
             let network = Evaluation::new(&*self.backend, &game)?;
             let choice = self
                 .search
@@ -192,6 +213,11 @@ impl<'a> GamePlayer<'a> {
                 (true, _) => best,
                 (false, _) => most_visited(&choice, best),
             };
+            let foreseen = match &self.foresight {
+                Some(of) => of.choose(&*self.backend, &game, is_early, &mut random)?,
+                None => None,
+            };
+            let played = foreseen.unwrap_or(played);
             let position = searched(&game, &network, &choice, best, played, &parameters);
             let q = position.best.q;
             if given_up.is_none() && plan.resign.is_some_and(|resign| q <= resign) {
@@ -350,6 +376,51 @@ mod tests {
             assert_eq!(rules.samples(&record), full as u64);
         }
         assert!(cheap > 10, "{cheap}");
+    }
+
+    #[test]
+    fn futures_choose_moves_and_the_targets_stay_the_searchs() {
+        let plan = SelfPlay {
+            temperature_plies: 0,
+            ..plan(None)
+        };
+        let backend = Arc::new(Random::new(1));
+        let mut player = GamePlayer::new(&plan, backend.clone());
+        player.foresee(Some(Foresight {
+            share: 1.0,
+            steps: 2,
+        }));
+        let played = player.play(3, &|| false, &|_| {}).unwrap().unwrap();
+        let mut surprising = 0;
+        let mut game = Game::default();
+        game.set_ratings(plan.ratings);
+        let plies = played
+            .annotated
+            .game
+            .plies()
+            .iter()
+            .filter_map(|ply| ply.played);
+        for (place, mv) in plies.enumerate() {
+            if let Some(searched) = place.checked_sub(4).map(|place| &played.searched[place]) {
+                let evaluated = crate::nn::evaluate_games(&*backend, [&game]).unwrap();
+                let priors = evaluated[0].priors();
+                let (likeliest, _) = priors.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
+                assert_eq!(mv, likeliest);
+                surprising += usize::from(searched.best_index != searched.played_index);
+            }
+            game.play(mv);
+        }
+        assert!(surprising > 4, "{surprising}");
+    }
+
+    #[test]
+    fn who_has_no_imagination_plays_no_game_in_it() {
+        let plan = plan(None);
+        let mut player = GamePlayer::in_imagination(&plan, Arc::new(Random::new(1)));
+        let Err(error) = player.play(0, &|| false, &|_| {}) else {
+            panic!("it played")
+        };
+        assert!(error.to_string().contains("family world"), "{error}");
     }
 
     #[test]

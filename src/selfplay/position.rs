@@ -91,6 +91,7 @@ pub(super) fn searched(
     let prior = network.found.policy(1.0);
     let own = network.expectation();
     let expected = |mv| statistics(mv).map_or(own, expectation);
+    let visited = |mv| statistics(mv).filter(|found| found.visits > 0);
     Searched {
         input: Input::encode(game),
         policy: network
@@ -100,7 +101,15 @@ pub(super) fn searched(
             .zip(&shares)
             .map(|(&mv, &share)| (policy_index(mv, turn), share))
             .collect(),
-        root: root(own, choice),
+        root: match parameters.gumbel_moves {
+            0 => by_visits(own, choice),
+            // Gumbel's selection visits moves to compare them: a mean by visits would count
+            // what it would not play.
+            _ => {
+                let moves = network.found.moves.iter().zip(&shares);
+                mean(moves.map(|(&mv, &share)| (visited(mv).map_or(own, expectation), share)))
+            }
+        },
         best: expected(best),
         played: expected(played),
         network: Some(own),
@@ -147,23 +156,25 @@ fn improve<'a>(
     improved_policy(&contenders, network.found.value.q, parameters.gumbel_scale)
 }
 
-/// The mean of the position's own evaluation and those of its moves, by visits.
-fn root(own: Expectation, choice: &Choice) -> Expectation {
-    let mut sum = [own.q, own.draw, own.moves_left].map(f64::from);
-    let mut visits = 1.0;
-    for found in &choice.statistics {
-        let weight = found.visits as f64;
-        let Expectation {
-            q,
-            draw,
-            moves_left,
-        } = expectation(found);
-        for (sum, value) in sum.iter_mut().zip([q, draw, moves_left]) {
+/// The mean of the position's own evaluation and those of its moves, by visits: what PUCT
+/// thinks of it.
+fn by_visits(own: Expectation, choice: &Choice) -> Expectation {
+    let statistics = choice.statistics.iter();
+    let visits = statistics.map(|found| (expectation(found), found.visits as f32));
+    mean(std::iter::once((own, 1.0)).chain(visits))
+}
+
+/// The mean of expectations by weights that are not all 0.
+fn mean(weighted: impl Iterator<Item = (Expectation, f32)>) -> Expectation {
+    let (mut sums, mut weights) = ([0.0; 3], 0.0);
+    for (of, weight) in weighted {
+        let weight = f64::from(weight);
+        for (sum, value) in sums.iter_mut().zip([of.q, of.draw, of.moves_left]) {
             *sum += weight * f64::from(value);
         }
-        visits += weight;
+        weights += weight;
     }
-    let [q, draw, moves_left] = sum.map(|sum| (sum / visits) as f32);
+    let [q, draw, moves_left] = sums.map(|sum| (sum / weights) as f32);
     Expectation {
         q,
         draw,
@@ -193,5 +204,54 @@ pub(super) fn judged(game: &Game, choice: &Choice, best: Move, q: f32) -> Judged
         moves: line.map_or_else(|| vec![best], |line| line.moves.clone()),
         eval,
         depth: choice.report.depth,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::Random;
+    use std::sync::Arc;
+
+    /// Values of the root and of the best move, and the mean of moves' values by visits.
+    fn values(gumbel_moves: u32) -> (f32, f32, f32) {
+        let backend = Arc::new(Random::new(5));
+        let parameters = Parameters {
+            threads: 1,
+            hash: 1,
+            gumbel_moves,
+            ..Parameters::default()
+        };
+        let mut search = Search::new(backend.clone(), &parameters);
+        let limits = Limits {
+            nodes: Some(64),
+            ..Limits::default()
+        };
+        let game = Game::default();
+        let network = Evaluation::new(&*backend, &game).unwrap();
+        let control = Control::default();
+        let choice = search.run(&game, &limits, &control, &mut |_| {}).unwrap();
+        let best = choice.best.unwrap();
+        let found = searched(&game, &network, &choice, best, best, &parameters);
+        let visits: u64 = choice.statistics.iter().map(|of| of.visits).sum();
+        let values = choice.statistics.iter().map(|of| of.visits as f32 * of.q);
+        (
+            found.root.q,
+            found.best.q,
+            values.sum::<f32>() / visits as f32,
+        )
+    }
+
+    #[test]
+    fn the_roots_value_is_that_of_what_the_search_would_play() {
+        // What Gumbel's selection only tries counts for little, …
+        let (root, best, visited) = values(16);
+        assert!(
+            (root - best).abs() < 0.5 * (visited - best).abs(),
+            "{root} {best} {visited}"
+        );
+        // … and visits of PUCT count as they are.
+        let (root, _, visited) = values(0);
+        assert!((root - visited).abs() < 0.05, "{root} {visited}");
     }
 }

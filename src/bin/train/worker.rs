@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use tessera::cycle::{Actor, CycleConfig, Gate, Learner, Learning, Post, Reanalyser};
 use tessera::error_report::tell;
 use tessera::store::{Store, WorkerName};
+use tessera::train::{Launch, World};
 
 /// Variables in which launchers say which one of many equal tasks this is: those of
 /// Kubernetes' indexed jobs, and of Slurm's arrays and tasks.
@@ -64,6 +65,9 @@ pub struct LearnerCommand {
     worker: WorkerArguments,
     #[command(flatten)]
     device: DeviceArguments,
+    /// With several processes: how long each waits for the others before it gives up.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    timeout: u64,
 }
 
 /// Which worker searches.
@@ -160,15 +164,37 @@ impl Searching {
 impl LearnerCommand {
     /// Trains until the loop ends, or it is told to stop.
     pub fn run(self) -> anyhow::Result<()> {
-        let device = self.device.prepare()?;
+        let launch = Launch::from_environment(|name| std::env::var(name).ok())?;
+        let (device, threads) = match &launch {
+            Some(launch) => (
+                self.device.prepare_for(launch)?,
+                self.device.threads_for(launch),
+            ),
+            None => (self.device.prepare()?, self.device.threads()),
+        };
         let place = self.worker.open("learner")?;
         let folder = &place.config.folder;
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-        // The one before may still be writing its last checkpoint.
-        let Some(_lock) = lock(&folder.join(LOCK), || !place.stop.load(Relaxed))? else {
-            return Ok(());
+        // The one before may still be writing its last checkpoint. Of several processes the
+        // first one writes.
+        let _lock = match &launch {
+            Some(launch) if launch.rank > 0 => None,
+            _ => {
+                std::fs::create_dir_all(folder)
+                    .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+                let lock = lock(&folder.join(LOCK), || !place.stop.load(Relaxed))?;
+                let Some(lock) = lock else {
+                    return Ok(());
+                };
+                Some(lock)
+            }
         };
+        let world = match &launch {
+            Some(launch) => World::join(launch, device, Duration::from_secs(self.timeout))?,
+            None => World::alone(),
+        };
+        if world.size() > 1 && world.is_first() {
+            tell(format_args!("{} processes train together", world.size()));
+        }
         let mut told: Option<Instant> = None;
         let mut observe = |learning: &Learning| {
             let is_late = told.is_none_or(|told| told.elapsed() >= BETWEEN_LINES);
@@ -183,9 +209,10 @@ impl LearnerCommand {
         let mut learner = Learner {
             config: &place.config,
             device,
+            world: Arc::new(world),
             observe: &mut observe,
         };
-        learner.run(&place.post(self.device.threads()))?;
+        learner.run(&place.post(threads))?;
         Ok(())
     }
 }

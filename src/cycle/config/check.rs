@@ -24,6 +24,17 @@ impl CycleConfig {
         Ok(config)
     }
 
+    /// Whether the network that is trained is of a family. One whose architecture is that
+    /// of `init` may be.
+    fn is_of_family(&self, family: &str) -> bool {
+        let names = |key| self.training.contains_key(key);
+        let own = self.training.get("network").and_then(|it| it.get("family"));
+        match own.and_then(toml::Value::as_str) {
+            Some(own) => own == family,
+            None => !names("model") && !names("preset"),
+        }
+    }
+
     fn check(&self) -> Result<(), CycleConfigError> {
         const SHARE: &str = "at least 0 and at most 1";
         const POSITIVE: &str = "above 0";
@@ -58,6 +69,17 @@ impl CycleConfig {
                 rules.push(("actors.cheap.share", is_share(cheap.share), SHARE));
                 rules.push(("actors.cheap.visits", cheap.visits >= 2, two));
             }
+            if let Some(foresight) = actors.foresight {
+                let share = is_share(foresight.share);
+                rules.push(("actors.foresight.share", share, SHARE));
+                let steps = foresight.steps > 0;
+                rules.push(("actors.foresight.steps", steps, POSITIVE));
+                rules.push((
+                    "actors.foresight",
+                    self.is_of_family("diffusion"),
+                    "left out: `training.network` is not of the family diffusion, whose networks foresee",
+                ));
+            }
             let temperature = actors.temperature;
             let is_temperature = temperature.is_finite() && temperature >= 0.0;
             rules.push(("actors.temperature", is_temperature, "at least 0"));
@@ -82,6 +104,11 @@ impl CycleConfig {
             let rates = is_rate(gate.alpha) && is_rate(gate.beta);
             rules.push(("gate.alpha", rates, "above 0 and below 0.5, as `gate.beta`"));
         }
+        rules.push((
+            "search.imagination",
+            !self.search.imagination || self.is_of_family("world"),
+            "false: `training.network` is not of the family world, whose networks imagine",
+        ));
         let device: Result<Devices, _> = self.search.device.parse();
         rules.push(("search.device", device.is_ok(), "auto, cpu, cuda or cuda:1"));
         match rules.into_iter().find(|&(_, holds, _)| !holds) {

@@ -1,7 +1,8 @@
 //! What a loop's configuration says to those who train, search and play.
 
 use super::{
-    ActorConfig, BookConfig, CycleConfig, CycleConfigError, GateConfig, SearchConfig, Share,
+    ActorConfig, BookConfig, CycleConfig, CycleConfigError, ForesightConfig, GateConfig,
+    SearchConfig, Share,
 };
 use crate::chess::Ratings;
 use crate::cycle::CycleError;
@@ -11,7 +12,7 @@ use crate::data::{Curve, shard};
 use crate::nn::Devices;
 use crate::openings::{BookOptions, Openings, OpeningsError};
 use crate::search::Parameters;
-use crate::selfplay::{CheapSearches, SelfPlay};
+use crate::selfplay::{CheapSearches, Foresight, SelfPlay};
 use crate::tablebase::Tablebase;
 use crate::train::{ConfigError, TrainConfig};
 use crate::uci;
@@ -121,6 +122,20 @@ impl ActorConfig {
             cache: 0,
             seed,
         })
+    }
+}
+
+impl ForesightConfig {
+    /// What futures choose in games that begin with this generation.
+    pub(in crate::cycle) fn at(&self, generation: u64) -> Foresight {
+        let grown = match self.grows {
+            0 => 1.0,
+            grows => (generation as f64 / grows as f64).min(1.0),
+        };
+        Foresight {
+            share: self.share * grown,
+            steps: self.steps,
+        }
     }
 }
 

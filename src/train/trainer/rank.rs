@@ -32,12 +32,13 @@ impl Trainer {
     /// [`TrainError::Uneven`] if the batch cannot be split evenly,
     /// [`TrainError::OtherConfiguration`] if the first one has another configuration,
     /// [`TrainError::Group`] if another process is gone.
-    pub fn join(mut self, world: World) -> Result<Trainer, TrainError> {
+    pub fn join(mut self, world: impl Into<Arc<World>>) -> Result<Trainer, TrainError> {
+        let world = world.into();
         let (batch, size) = (self.config.batch, world.size());
         if !batch.is_multiple_of(size) {
             return Err(TrainError::Uneven { batch, size });
         }
-        self.world = Arc::new(world);
+        self.world = world;
         let own = serde_json::to_string(&self.config).expect("plain data");
         if self.world.share(&own, "comparing configurations")? != own {
             return Err(TrainError::OtherConfiguration);

@@ -36,6 +36,27 @@ pub(super) const ENTRIES: &[Entry] = &[
                fewer than the best move's lead. 0 always searches to the end.",
     },
     Entry {
+        name: "LCBScale",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 10.0,
+            get: |settings| settings.player.options.search.lcb_scale,
+            set: |settings, value| settings.player.options.search.lcb_scale = value,
+        },
+        help: "Plays the move whose value, less this divided by the square root of its visits, is \
+               highest; 0 plays the most visited move.",
+    },
+    Entry {
+        name: "LCBMinVisits",
+        kind: Kind::Decimal {
+            min: 0.0,
+            max: 1.0,
+            get: |settings| settings.player.options.search.lcb_visits,
+            set: |settings, value| settings.player.options.search.lcb_visits = value,
+        },
+        help: "Visits that a move needs for that, as a share of those of the most visited one.",
+    },
+    Entry {
         name: "MateSearch",
         kind: Kind::Check {
             get: |settings| settings.player.options.search.mate_search,

@@ -1,0 +1,78 @@
+//! Moves that futures choose in the place of a search.
+
+use crate::chess::Game;
+use crate::nn::{Backend, BackendError, foresee_games};
+use rand::Rng;
+use rand::distr::Distribution;
+use rand::distr::weighted::WeightedIndex;
+use shakmaty::Move;
+
+/// Which moves a network that foresees futures chooses. The search's answers stay the
+/// targets: so they are those of positions that the network comes to by itself (DAgger,
+/// Ross et al. 2011).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Foresight {
+    /// The share of the moves, in 0…1.
+    pub share: f64,
+    /// Steps that each takes.
+    pub steps: usize,
+}
+
+impl Foresight {
+    /// The move that the network plays after its steps, likeliest or drawn by its
+    /// policy; `None` if it is the search's turn.
+    pub(super) fn choose(
+        &self,
+        backend: &dyn Backend,
+        game: &Game,
+        is_drawn: bool,
+        random: &mut impl Rng,
+    ) -> Result<Option<Move>, BackendError> {
+        if !random.random_bool(self.share) {
+            return Ok(None);
+        }
+        let (evaluated, _) = foresee_games(backend, [game], self.steps)?;
+        let Some(evaluated) = evaluated.first() else {
+            return Ok(None);
+        };
+        let policy = evaluated.policy(1.0);
+        let likeliest = || {
+            let places = (0..policy.len()).max_by(|&a, &b| policy[a].total_cmp(&policy[b]));
+            places.unwrap_or_default()
+        };
+        let place = match WeightedIndex::new(&policy) {
+            Ok(weights) if is_drawn => weights.sample(random),
+            _ => likeliest(),
+        };
+        Ok(evaluated.moves.get(place).copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::Random;
+    use crate::openings::generator;
+    use std::collections::HashSet;
+
+    #[test]
+    fn a_share_of_the_moves_are_the_networks() {
+        let (backend, game) = (Random::new(4), Game::default());
+        let mut random = generator(1, 1);
+        let mut ask = |share, is_drawn| {
+            let foresight = Foresight { share, steps: 3 };
+            let answers = (0..60).map(|_| {
+                let chosen = foresight.choose(&backend, &game, is_drawn, &mut random);
+                chosen.unwrap()
+            });
+            answers.collect::<Vec<Option<Move>>>()
+        };
+        assert_eq!(ask(0.0, false), vec![None; 60]);
+        let best = ask(1.0, false);
+        assert!(best[0].is_some() && best.iter().all(|mv| *mv == best[0]));
+        let drawn: HashSet<_> = ask(1.0, true).into_iter().flatten().collect();
+        assert!(drawn.len() > 3, "{drawn:?}");
+        let half = ask(0.5, false).into_iter().flatten().count();
+        assert!((15..45).contains(&half), "{half}");
+    }
+}

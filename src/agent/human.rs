@@ -14,7 +14,7 @@ use super::policy::{lay_out, line, priors};
 use super::sampling::sample;
 use super::{ConfigurableAgent, Options};
 use crate::chess::Game;
-use crate::nn::Backend;
+use crate::nn::{Backend, Evaluated, evaluate_games};
 use crate::play::{Agent, AgentError, Choice, Control, Limits, Question, Report};
 use crate::search::Search;
 use effort::Effort;
@@ -81,6 +81,13 @@ impl HumanAgent {
         search.clear();
         let limits = effort.limits(&question.limits);
         let mut choice = search.run(question.game, &limits, control, &mut |_| {})?;
+        // The tree rounds priors, and knows none below 2⁻¹³: of moves that nobody plays, one
+        // would be drawn every few games.
+        let evaluated = evaluate_games(&*self.backend, [question.game])?;
+        for (mv, prior) in evaluated.iter().flat_map(Evaluated::priors) {
+            let of = choice.statistics.iter_mut().find(|of| of.mv == mv);
+            of.into_iter().for_each(|of| of.prior = prior);
+        }
         effort.shift(&mut choice.statistics);
         Ok(self.sampled(question.game, choice))
     }

@@ -165,10 +165,12 @@ where
     worked.and(cleared)
 }
 
-/// Games at once: as many as fill the network's batches.
+/// Games at once: as many as fill the network's batches. Searches in imagination fill
+/// batches of their own, each on its game's thread.
 fn concurrency(config: &CycleConfig, loaded: &Loaded, threads: usize) -> usize {
     let properties = loaded.backend.properties();
-    let usual = match properties.encoder != Encoder::Nothing {
+    let is_merged = properties.encoder != Encoder::Nothing && !config.search.imagination;
+    let usual = match is_merged {
         true => properties.recommended_batch * properties.recommended_threads,
         false => threads,
     };

@@ -80,9 +80,10 @@ pub struct TrainConfig {
     /// Seed of the initial weights.
     #[serde(default)]
     pub seed: i64,
-    /// Source of the initial weights, if not random: an exported network (.pt), a
-    /// checkpoint, or a run's folder for its newest one. A smaller network is
-    /// grown: see [`crate::network::chessformer::grow`].
+    /// Source of the initial weights: an exported network (.pt), a checkpoint, or a
+    /// run's folder for its newest one. A smaller network is grown: see
+    /// [`crate::network::chessformer::grow`]. Without one, or with an empty path, they are
+    /// random.
     pub init: Option<PathBuf>,
     /// The type that the network computes in; parameters and optimizer stay f32.
     /// The flat vector of parameters is cast once a step. Softmax and losses are

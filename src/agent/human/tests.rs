@@ -1,6 +1,6 @@
 use super::*;
 use crate::chess::Ratings;
-use crate::nn::{Random, Uniform};
+use crate::nn::{BackendError, Batch, Evaluations, Properties, Random, Uniform, Value};
 use crate::search::Parameters;
 use std::collections::HashSet;
 
@@ -84,6 +84,43 @@ fn high_levels_search_and_find_what_wins() {
     // One of 18 moves mates, and the search makes it far likelier.
     assert!(mates(1300) < 12);
     assert!(mates(2600) > 30);
+}
+
+/// Sure of the last move of every position.
+struct Certain(Uniform);
+
+impl Backend for Certain {
+    fn properties(&self) -> &Properties {
+        self.0.properties()
+    }
+
+    fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+        out.clear();
+        for index in 0..batch.len() {
+            let last = batch.moves(index).len() - 1;
+            let logits = (0..=last).map(|place| if place == last { 40.0 } else { 0.0 });
+            out.push(Value::default(), logits);
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn what_nobody_plays_is_not_played_at_any_level() {
+    let few = Limits {
+        nodes: Some(1),
+        ..Limits::default()
+    };
+    for rating in [1200, 1800, 2400] {
+        let mut agent = HumanAgent::new(Arc::new(Certain(Uniform::default())), &options(0));
+        let game = game(rating);
+        let last = game.position().legal_moves().last().copied();
+        for _ in 0..4000 {
+            agent.new_game();
+            let choice = agent.choose(&game, &few, &Control::default(), &mut |_| {});
+            assert_eq!(choice.unwrap().best, last, "{rating}");
+        }
+    }
 }
 
 #[test]

@@ -51,8 +51,9 @@ impl TrainConfig {
     }
 
     /// Checks a configuration that was read, after it took its architecture from
-    /// `init` if it names none.
-    fn complete(self) -> Result<TrainConfig, ConfigError> {
+    /// `init` if it names none. An empty `init` is none.
+    fn complete(mut self) -> Result<TrainConfig, ConfigError> {
+        self.init.take_if(|init| init.as_os_str().is_empty());
         let names_none = self.preset.is_none() && self.model.is_none() && self.network.is_none();
         let config = match self.init.clone().filter(|_| names_none) {
             Some(init) => self.with_architecture(architecture_of(&init)?),
@@ -91,4 +92,21 @@ pub(in crate::train) fn parse<T: serde::de::DeserializeOwned>(
     };
     refuse_infinite(&text.parse().map_err(syntax)?)?;
     toml::from_str(&text).map_err(syntax)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_to_start_from_can_be_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("small.toml");
+        let text = "name = \"small\"\npreset = \"cf-1m-gab\"\ninit = \"some.pt\"\nsteps = 9\n\
+            batch = 4\n[data]\nshards = [{ path = \"games.shard\" }]\n";
+        std::fs::write(&file, text).unwrap();
+        let read = |set: &[Override]| TrainConfig::read_with(&file, set).unwrap().init;
+        assert_eq!(read(&[]).as_deref(), Some(Path::new("some.pt")));
+        assert_eq!(read(&["init=".parse().unwrap()]), None);
+    }
 }

@@ -107,7 +107,8 @@ pub struct SearchConfig {
     pub cache: usize,
     /// Games or positions at once; by default as many as fill the network's batches.
     pub concurrency: Option<usize>,
-    /// UCI options of the search, such as CPuct.
+    /// UCI options of the search, such as CPuct, and of networks that imagine futures.
+    /// `DiffusionSteps` is 1 unless it is among them.
     pub options: BTreeMap<String, toml::Value>,
 }
 
@@ -407,6 +408,11 @@ mod tests {
             let error = read(&format!("{LEAST}{more}")).unwrap_err().to_string();
             assert!(error.contains(named), "{named}: {error}");
         }
+        let steps = |more: &str| {
+            let text = format!("{LEAST}[search.options]\nCPuct = 2.0\n{more}");
+            read(&text).unwrap().search.decoding().unwrap().steps
+        };
+        assert_eq!((steps(""), steps("DiffusionSteps = 3\n")), (1, 3));
         let grown = ForesightConfig {
             share: 0.6,
             grows: 3,

@@ -64,6 +64,7 @@ pub(super) fn load(
             net: Some(net),
             devices: search.devices(),
             precision: search.precision,
+            decoding: search.decoding()?,
             ..NetworkOptions::default()
         },
         threads,

@@ -9,7 +9,7 @@ use crate::cycle::CycleError;
 use crate::cycle::sprt::Sprt;
 use crate::data::label::TargetRules;
 use crate::data::{Curve, shard};
-use crate::nn::Devices;
+use crate::nn::{Decoding, Devices};
 use crate::openings::{BookOptions, Openings, OpeningsError};
 use crate::search::Parameters;
 use crate::selfplay::{CheapSearches, Foresight, SelfPlay};
@@ -60,10 +60,12 @@ impl CycleConfig {
 }
 
 impl SearchConfig {
-    /// What steers the search of games at once.
-    pub(in crate::cycle) fn parameters(&self) -> Result<Parameters, CycleConfigError> {
+    /// The engine's settings with the options. Networks that imagine futures evaluate
+    /// without: searches look ahead by themselves.
+    fn settings(&self) -> Result<uci::Settings, CycleConfigError> {
         let mut settings = uci::Settings::default();
         settings.player.options.search.hash = HASH;
+        settings.player.backend.network.decoding.steps = 1;
         for (name, value) in &self.options {
             let value = match value {
                 toml::Value::String(text) => text.clone(),
@@ -72,6 +74,11 @@ impl SearchConfig {
             let set = settings.set(name, &value);
             set.map_err(|error| CycleConfigError::Option(error.to_string()))?;
         }
+        Ok(settings)
+    }
+
+    /// What steers the search of games at once.
+    pub(in crate::cycle) fn parameters(&self) -> Result<Parameters, CycleConfigError> {
         let noise = match self.gumbel {
             0 => NOISE,
             _ => 0.0,
@@ -79,8 +86,13 @@ impl SearchConfig {
         Ok(Parameters {
             gumbel_moves: self.gumbel,
             noise_epsilon: self.noise.unwrap_or(noise),
-            ..settings.player.options.search
+            ..self.settings()?.player.options.search
         })
+    }
+
+    /// How networks that imagine futures do so.
+    pub(in crate::cycle) fn decoding(&self) -> Result<Decoding, CycleConfigError> {
+        Ok(self.settings()?.player.backend.network.decoding)
     }
 
     pub(in crate::cycle) fn ratings(&self) -> Ratings {

@@ -3,6 +3,7 @@
 pub(crate) mod outline;
 
 use super::descent::select::first_play_urgency;
+use super::descent::utility::Utility;
 use super::mates::{LeafMates, MateSearch};
 use super::memory::Memory;
 use super::parameters::Parameters;
@@ -131,7 +132,9 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
         Outcome::Unknown | Outcome::Draw => 1,
         Outcome::Win => 2,
     });
-    prefer_surest(&mut ranked, shared.parameters);
+    let has_length = shared.backend.properties().has_moves_left;
+    let utility = Utility::new(shared.parameters, &own, true, has_length);
+    prefer_surest(&mut ranked, shared.parameters, &utility);
     if let Some(rescaling) = shared.rescaling {
         let turn = shared.game.position().turn();
         let share = shared.parameters.contempt.objectivity;
@@ -144,11 +147,11 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
     ranked
 }
 
-/// Puts the move first whose value is surest to be high, of those that are neither won nor
+/// Puts the move first that is surest to be worth much, of those that are neither won nor
 /// lost and have visits enough. Visits follow values late: a move that turned out better
 /// after the first may not have caught up with it.
-fn prefer_surest(ranked: &mut [Ranked], parameters: &Parameters) {
-    let scale = f64::from(parameters.lcb_scale);
+fn prefer_surest(ranked: &mut [Ranked], parameters: &Parameters, utility: &Utility<'_>) {
+    let scale = parameters.lcb_scale;
     let is_open = |of: &Ranked| !matches!(of.header.outcome(), Outcome::Win | Outcome::Loss);
     // Where a move wins it stands first.
     let Some(first) = ranked.first().filter(|first| is_open(first)) else {
@@ -157,12 +160,15 @@ fn prefer_surest(ranked: &mut [Ranked], parameters: &Parameters) {
     if scale <= 0.0 || first.statistics.visits == 0 {
         return;
     }
-    let visits = |of: &Ranked| f64::from(of.statistics.visits);
-    let enough = (visits(first) * f64::from(parameters.lcb_visits)).max(1.0);
-    let bound = |of: &Ranked| match of.header.outcome() {
-        // A proven draw is sure.
-        Outcome::Draw => of.statistics.q,
-        _ => of.statistics.q - scale / visits(of).sqrt(),
+    let visits = |of: &Ranked| of.statistics.visits as f32;
+    let enough = (visits(first) * parameters.lcb_visits).max(1.0);
+    let bound = |of: &Ranked| {
+        let doubt = match of.header.outcome() {
+            // A proven draw is sure.
+            Outcome::Draw => 0.0,
+            _ => scale / visits(of).sqrt(),
+        };
+        utility.of(&of.statistics) - doubt
     };
     let candidates = ranked.iter().enumerate();
     let candidates = candidates.filter(|(_, of)| is_open(of) && visits(of) >= enough);
@@ -280,11 +286,13 @@ mod tests {
     use super::*;
     use crate::chess::Game;
 
-    /// The order of moves with these outcomes, visits and values, by their numbers.
-    fn order(scale: f32, moves: &[(Outcome, u32, f64)]) -> Vec<usize> {
+    /// The order of moves with these outcomes, visits and values, by their numbers. Those of
+    /// value 0 are drawn.
+    fn order_with(scale: f32, draw_score: f32, moves: &[(Outcome, u32, f64)]) -> Vec<usize> {
         let parameters = Parameters {
             lcb_scale: scale,
             lcb_visits: 0.3,
+            draw_score,
             ..Parameters::default()
         };
         let legal = Game::default().position().legal_moves();
@@ -296,15 +304,21 @@ mod tests {
                 statistics: Statistics {
                     visits,
                     q,
+                    d: f64::from(u8::from(q == 0.0)),
                     ..Statistics::default()
                 },
                 node: 0,
                 header: NodeHeader::default().with_outcome(outcome, 1),
             })
             .collect();
-        prefer_surest(&mut ranked, &parameters);
+        let utility = Utility::new(&parameters, &Statistics::default(), true, false);
+        prefer_surest(&mut ranked, &parameters, &utility);
         let number = |of: &Ranked| legal.iter().position(|&mv| mv == of.mv).unwrap();
         ranked.iter().map(number).collect()
+    }
+
+    fn order(scale: f32, moves: &[(Outcome, u32, f64)]) -> Vec<usize> {
+        order_with(scale, 0.0, moves)
     }
 
     #[test]
@@ -323,6 +337,8 @@ mod tests {
         // A draw is sure, wins stand first, what loses is not considered.
         let drawn = [(Unknown, 100, 0.04), (Draw, 40, 0.0), (Unknown, 90, 0.02)];
         assert_eq!(order(0.5, &drawn), [1, 0, 2]);
+        // Who does not want it avoids it here too.
+        assert_eq!(order_with(0.5, -0.2, &drawn), [0, 1, 2]);
         let won = [(Loss, 1, 1.0), (Unknown, 100, 0.1), (Unknown, 90, 0.4)];
         assert_eq!(order(0.5, &won), [0, 1, 2]);
         let lost = [(Unknown, 100, -0.9), (Win, 90, -1.0), (Win, 80, -1.0)];

@@ -363,10 +363,28 @@ fn only_the_moves_asked_for_are_searched() {
 fn lines_come_in_the_order_of_choice() {
     let parameters = Parameters {
         multi_pv: 500,
+        lcb_scale: 0.0,
         ..parameters()
     };
     let game = game("startpos", "");
     let choice = choose(&mut *mcts(hashed(), &parameters), &game, &nodes(300));
+    // The surest move comes before the order of the others.
+    let surest = Parameters {
+        lcb_scale: 0.5,
+        ..parameters.clone()
+    };
+    let surest = choose(&mut *mcts(hashed(), &surest), &game, &nodes(300));
+    let moves = |choice: &Choice| -> Vec<shakmaty::Move> {
+        choice.statistics.iter().map(|of| of.mv).collect()
+    };
+    let mut expected = moves(&choice);
+    let place = expected
+        .iter()
+        .position(|&mv| Some(mv) == surest.best)
+        .unwrap();
+    assert!(place > 0, "it is the most visited one");
+    expected[..=place].rotate_right(1);
+    assert_eq!(moves(&surest), expected);
     let lines = &choice.report.lines;
     assert_eq!(lines.len(), 20);
     for (line, move_) in lines.iter().zip(&choice.statistics) {

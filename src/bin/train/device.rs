@@ -32,7 +32,7 @@ impl DeviceArguments {
 
     /// The same for one process of several: on a machine with GPUs each takes its
     /// own, by its number there. On the CPU its threads share each operation.
-    pub fn prepare_for(&self, launch: &Launch) -> anyhow::Result<Device> {
+    fn prepare_for(&self, launch: &Launch) -> anyhow::Result<Device> {
         let threads = self.threads_for(launch);
         tch::set_num_threads(threads as i32);
         let device = tessera::nn::torch::device(self.device)?;
@@ -44,8 +44,17 @@ impl DeviceArguments {
         Ok(tessera::nn::torch::device(own)?)
     }
 
+    /// Sets up libtorch for this process, one of several if there is a launch; its device
+    /// and threads.
+    pub fn prepare_with(&self, launch: Option<&Launch>) -> anyhow::Result<(Device, usize)> {
+        Ok(match launch {
+            Some(launch) => (self.prepare_for(launch)?, self.threads_for(launch)),
+            None => (self.prepare()?, self.threads()),
+        })
+    }
+
     /// Threads to use in one process of several.
-    pub fn threads_for(&self, launch: &Launch) -> usize {
+    fn threads_for(&self, launch: &Launch) -> usize {
         let here = launch.local_size.map_or(1, NonZeroUsize::get);
         self.threads.unwrap_or(self.threads() / here).max(1)
     }

@@ -72,13 +72,7 @@ impl Run {
             take_shards_from(folder, &mut config)?;
         }
         let launch = Launch::from_environment(|name| std::env::var(name).ok())?;
-        let (device, threads) = match &launch {
-            Some(launch) => (
-                self.device.prepare_for(launch)?,
-                self.device.threads_for(launch),
-            ),
-            None => (self.device.prepare()?, self.device.threads()),
-        };
+        let (device, threads) = self.device.prepare_with(launch.as_ref())?;
         let options = RunOptions {
             folder: self
                 .output

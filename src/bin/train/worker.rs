@@ -165,13 +165,7 @@ impl LearnerCommand {
     /// Trains until the loop ends, or it is told to stop.
     pub fn run(self) -> anyhow::Result<()> {
         let launch = Launch::from_environment(|name| std::env::var(name).ok())?;
-        let (device, threads) = match &launch {
-            Some(launch) => (
-                self.device.prepare_for(launch)?,
-                self.device.threads_for(launch),
-            ),
-            None => (self.device.prepare()?, self.device.threads()),
-        };
+        let (device, threads) = self.device.prepare_with(launch.as_ref())?;
         let place = self.worker.open("learner")?;
         let folder = &place.config.folder;
         // The one before may still be writing its last checkpoint. Of several processes the

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Writes what the real wheels hold, in small. FAKE_PIP chooses a fault.
 PIP = textwrap.dedent(
     """
-    import os, sys, time, zipfile
+    import os, sys, tempfile, time, zipfile
     if "--version" in sys.argv:
         sys.exit()
     with open(os.environ["CALLS"], "a") as calls:
@@ -51,6 +51,12 @@ PIP = textwrap.dedent(
     wheel = f"{name}-{version}-py3-none-any.whl"
     print(f"Downloading {wheel} (1.0 MB)", flush=True)
     time.sleep(0.2)
+    if fault == "restless":  # temporary folders come and go, as pip's do
+        end = time.time() + 1
+        while time.time() < end:
+            with tempfile.TemporaryDirectory() as folders:
+                for index in range(100):
+                    os.makedirs(os.path.join(folders, str(index), "unpack"))
     with zipfile.ZipFile(os.path.join(folder, wheel), "w") as archive:
         for file in [*files, licence]:
             archive.writestr(file, file)
@@ -255,6 +261,10 @@ class SetupTest(Sandbox):
         self.assertIn("run again", error.splitlines()[-1])
         self.assertEqual(list((self.root / ".libtorch/download").iterdir()), [])
         self.assertEqual(self.run_tool("setup")[0], 0)
+
+    def test_folders_of_pip_may_vanish_while_progress_is_shown(self):
+        status, _, error = self.run_tool("setup", FAKE_PIP="restless")
+        self.assertEqual(status, 0, error)
 
     def test_each_fault_is_told_in_one_line(self):
         self.fails("no network", FAKE_PIP="no network")

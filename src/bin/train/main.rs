@@ -19,6 +19,7 @@ mod pack;
 mod policies;
 mod report;
 mod run;
+mod scheduling;
 mod selfplay;
 mod source;
 mod stats;

@@ -3,6 +3,7 @@
 
 use super::device::DeviceArguments;
 use super::run::stop_when_interrupted;
+use super::scheduling::prefer_throughput;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use indicatif::HumanCount;
@@ -129,6 +130,7 @@ impl Workplace {
 impl Searching {
     /// Works until the loop ends, or it is told to stop.
     pub fn run(self, searcher: Searcher) -> anyhow::Result<()> {
+        prefer_throughput();
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.threads.unwrap_or_else(all).max(1);
         let (kind, table) = match searcher {
@@ -164,6 +166,7 @@ impl Searching {
 impl LearnerCommand {
     /// Trains until the loop ends, or it is told to stop.
     pub fn run(self) -> anyhow::Result<()> {
+        prefer_throughput();
         let launch = Launch::from_environment(|name| std::env::var(name).ok())?;
         let (device, threads) = self.device.prepare_with(launch.as_ref())?;
         let place = self.worker.open("learner")?;

@@ -1,0 +1,46 @@
+//! How the operating system deals processors out to workers.
+
+/// Tells Linux that this thread, and all that it starts from now on, are after throughput
+/// and not after quick answers (`SCHED_BATCH`). Their niceness stays.
+///
+/// Threads of a worker wake each other for every batch. Where several workers share a
+/// processor, each of those wakings would otherwise take it from another one in the middle
+/// of an evaluation, whose network is then in no cache any more (bench/loop.md).
+pub fn prefer_throughput() {
+    #[cfg(target_os = "linux")]
+    {
+        let priority = libc::sched_param { sched_priority: 0 };
+        // SAFETY: the parameter lives through the call, which only reads it.
+        let status = unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const priority) };
+        if status != 0 {
+            // Only slower: some sandboxes forbid the call.
+            tracing::debug!("no batch scheduling: {}", std::io::Error::last_os_error());
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::prefer_throughput;
+
+    /// The 41st field of this thread's `stat` (proc(5)).
+    fn policy() -> i32 {
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        // The second field is a name in brackets, which may hold spaces.
+        let (_, fields) = stat.rsplit_once(')').unwrap();
+        let policy = fields.split_whitespace().nth(41 - 3).unwrap();
+        policy.parse().unwrap()
+    }
+
+    #[test]
+    fn threads_inherit_batch_scheduling_and_others_keep_theirs() {
+        let before = policy();
+        let inherited = std::thread::spawn(|| {
+            prefer_throughput();
+            (policy(), std::thread::spawn(policy).join().unwrap())
+        });
+        let batch = libc::SCHED_BATCH;
+        assert_eq!(inherited.join().unwrap(), (batch, batch));
+        assert_eq!(policy(), before);
+    }
+}

@@ -74,6 +74,7 @@ pub(super) fn lay_out(value: Value, lines: usize, priors: Priors) -> Choice {
             q: value.q,
             wdl: value.wdl(),
             moves_left: None,
+            score: Score::Expected(value.q),
         })
         .collect();
     statistics.sort_by(|a, b| b.prior.partial_cmp(&a.prior).unwrap_or(Ordering::Equal));

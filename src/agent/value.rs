@@ -166,13 +166,13 @@ fn choose(
     };
     // A stable sort: among equals the order of generation stays.
     ranked.sort_by(|a, b| merit(b).partial_cmp(&merit(a)).unwrap_or(Ordering::Equal));
+    let score = |mates, value: Value| match mates {
+        true => Score::Mate(1),
+        false => Score::Expected(value.q),
+    };
     let best = ranked.iter().take(lines);
     let lines = best.map(|&(candidate, mates, value)| Line {
-        score: if mates {
-            Score::Mate(1)
-        } else {
-            Score::Expected(value.q)
-        },
+        score: score(mates, value),
         wdl: value.wdl(),
         moves_left: has_moves_left.then_some(value.moves_left),
         moves: vec![candidate.mv],
@@ -190,13 +190,14 @@ fn choose(
         },
         statistics: ranked
             .iter()
-            .map(|&(candidate, _, value)| MoveStatistics {
+            .map(|&(candidate, mates, value)| MoveStatistics {
                 mv: candidate.mv,
                 visits: 1,
                 prior: candidate.prior,
                 q: value.q,
                 wdl: value.wdl(),
                 moves_left: None,
+                score: score(mates, value),
             })
             .collect(),
         ..Choice::default()

@@ -84,6 +84,20 @@ pub struct MoveStatistics {
     /// Plies to the end of the game, the move's own included, where the network
     /// says so.
     pub moves_left: Option<f32>,
+    /// What is proven of the move, or `q`.
+    pub score: Score,
+}
+
+impl MoveStatistics {
+    /// Whether the move is proven to lose.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        match self.score {
+            Score::Mate(moves) => moves <= 0,
+            Score::Tablebase { won } => !won,
+            Score::Expected(_) => false,
+        }
+    }
 }
 
 /// A player's answer.

@@ -54,6 +54,7 @@ pub(crate) fn report(shared: &Shared<'_>) -> (Report, Vec<MoveStatistics>) {
             q: ranked.statistics.q as f32,
             wdl: wdl(&ranked.statistics),
             moves_left: has_moves_left.then_some(ranked.statistics.m as f32 + 1.0),
+            score: score(ranked),
         })
         .collect();
     let progress = &shared.progress;

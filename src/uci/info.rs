@@ -240,6 +240,7 @@ mod tests {
             q: -0.1,
             wdl: [0.3, 0.3, 0.4],
             moves_left: None,
+            score: Score::Expected(-0.1),
         };
         let lines: Vec<String> = statistics(&[of("e2e4", 10), of("d2d4", 5)], &game).collect();
         assert_eq!(

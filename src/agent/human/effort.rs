@@ -109,6 +109,7 @@ pub(super) fn parameters(parameters: &Parameters) -> Parameters {
 mod tests {
     use super::*;
     use crate::chess::Game;
+    use crate::play::Score;
     use shakmaty::Position;
 
     fn visits(rating: u16) -> Option<u64> {
@@ -158,6 +159,7 @@ mod tests {
                 q,
                 wdl: [0.0, 1.0, 0.0],
                 moves_left: None,
+                score: Score::Expected(q),
             })
             .collect();
         let lambda = 0.1;

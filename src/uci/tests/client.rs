@@ -178,6 +178,7 @@ impl Agent for Player {
                 q: 0.1,
                 wdl: thought.lines[0].wdl,
                 moves_left: None,
+                score: Score::Expected(0.1),
             }],
             report: thought,
             note: None,

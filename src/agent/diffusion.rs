@@ -51,7 +51,12 @@ impl DiffusionAgent {
             if let Some(future) = future {
                 go_on(&mut choice, position.game, future, steps);
             }
+            let likeliest = choice.best;
             choose(&mut choice, &self.options, position.game);
+            // The future is that of the likeliest move.
+            if choice.best != likeliest {
+                choice.ponder = None;
+            }
             choice
         });
         Ok(choices.collect())
@@ -209,7 +214,15 @@ mod tests {
             diffusion_steps: steps,
             ..Options::default()
         };
-        let mut agent = DiffusionAgent::new(backend, &options);
+        ask_with(backend, &options, limits)
+    }
+
+    fn ask_with(
+        backend: Arc<dyn Backend>,
+        options: &Options,
+        limits: &Limits,
+    ) -> (Choice, Vec<Report>) {
+        let mut agent = DiffusionAgent::new(backend, options);
         let mut reports = Vec::new();
         let control = Control::default();
         let game = Game::default();
@@ -237,6 +250,27 @@ mod tests {
         let game = Game::default();
         let first = game.parse_move("e2e4").unwrap();
         assert!(foreseen_line(&game, first, &illegal).len() <= 2);
+    }
+
+    #[test]
+    fn the_reply_foreseen_answers_the_move_played() {
+        let (mut likeliest, mut others) = (0, 0);
+        for seed in 1..=40 {
+            let mut options = Options::default();
+            options.search.temperature = 1.0;
+            options.search.seed = seed;
+            let (choice, _) = ask_with(prophet("e7e5"), &options, &Limits::default());
+            let line = &choice.report.lines[0].moves;
+            assert!(line.len() > 1, "{line:?}");
+            if choice.best == Some(line[0]) {
+                assert_eq!(choice.ponder, Some(line[1]));
+                likeliest += 1;
+            } else {
+                assert_eq!(choice.ponder, None);
+                others += 1;
+            }
+        }
+        assert!(likeliest > 0 && others > 0, "{likeliest} {others}");
     }
 
     #[test]

@@ -16,8 +16,9 @@ const CENTIPAWN_ANGLE: f64 = 1.563_754_189_7;
 const TABLEBASE_CENTIPAWNS: i32 = 20_000;
 
 /// An expected result in −1…1 as centipawns, in −12780…12780: Lc0's curve
-/// 90·tan(1.5637541897·q). It rises with `q` everywhere, so that the move that
-/// ranks higher never has the lower score.
+/// 90·tan(1.5637541897·q). It rises with `q` everywhere, so that no move that is worth
+/// more has the lower score. Moves rank by more than that: the second line may have
+/// the higher score.
 #[must_use]
 pub fn centipawns(q: f32) -> i32 {
     let angle = CENTIPAWN_ANGLE * f64::from(q.clamp(-1.0, 1.0));

@@ -128,14 +128,13 @@ impl Go {
 }
 
 /// Whether a search within `limits` comes to an end by itself (pondering, once
-/// the expected move has been played).
+/// the expected move has been played). One for a mate does not where there is none.
 pub(crate) fn ends_by_itself(limits: &Limits) -> bool {
     !limits.infinite
         && (limits.time.is_some()
             || limits.move_time.is_some()
             || limits.nodes.is_some()
-            || limits.depth.is_some()
-            || limits.mate.is_some())
+            || limits.depth.is_some())
 }
 
 /// The number after `limit`. A word that begins another limit is left to it.
@@ -280,16 +279,20 @@ mod tests {
             ("go btime 500 movetime 10", None),
             ("go btime 500 depth 3", None),
             ("go btime 500 mate 3", None),
+            ("go btime 500 mate 3 nodes 10", None),
+            ("go wtime 500 btime 500 mate 3", Some(500)),
             ("go btime 500 infinite", None),
         ] {
             let limits = limits(line);
             assert_eq!(limits.time, time.map(ms), "{line}");
             assert_eq!(limits.opponent_time, Some(ms(500)), "{line}");
-            assert_eq!(ends_by_itself(&limits), !limits.infinite, "{line}");
+            let endless = line.ends_with("mate 3") && time.is_none() || limits.infinite;
+            assert_eq!(ends_by_itself(&limits), !endless, "{line}");
         }
         assert_eq!(limits("go winc 500").time, None);
         assert_eq!(limits("go").time, None);
         assert!(!ends_by_itself(&limits("go")));
+        assert!(!ends_by_itself(&limits("go mate 1")));
         assert!(!ends_by_itself(&limits("go infinite nodes 5")));
     }
 

@@ -258,7 +258,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             set: |settings, value| settings.player.set_hash(value as usize),
         },
         help: "Memory in MiB for the search tree (three quarters) and the evaluation cache (one \
-               quarter).",
+               quarter). With `MateSearch` a sixteenth of the tree's part holds proofs of mates, \
+               and each thread takes 128 KiB besides.",
     },
     Entry {
         name: "MultiPV",

@@ -44,7 +44,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             set: |settings, value| settings.player.options.search.lcb_scale = value,
         },
         help: "Plays the move whose value, less this divided by the square root of its visits, is \
-               highest; 0 plays the most visited move.",
+               highest; 0 plays the most visited move. `GumbelMoves` and `Temperature` choose \
+               otherwise where they are not 0.",
     },
     Entry {
         name: "LCBMinVisits",

@@ -17,6 +17,7 @@
 //! repeat exactly only one at a time and without a cache, since the last bits of its
 //! values depend on the batch, and the cache ignores history.
 
+mod choose;
 mod counter;
 mod foresight;
 mod game;
@@ -68,7 +69,8 @@ pub struct SelfPlay {
     /// Moves that fewer visits choose, without noise; records hold no search of theirs.
     pub cheap: Option<CheapSearches>,
     /// Temperature at which the first moves are sampled by their visits; 0 plays the
-    /// best move. Gumbel selection samples by itself.
+    /// best move. Proven wins are played, and proven losses are not. Gumbel selection
+    /// samples by itself.
     pub temperature: f32,
     /// Plies after the opening in which moves are sampled.
     pub temperature_plies: usize,

@@ -1,5 +1,6 @@
 //! One game of the engine against itself.
 
+use super::choose::{draw, surest};
 use super::position::{Evaluation, judged, result_of, searched};
 use super::{Event, Foresight, SelfPlay, SelfPlayError};
 use crate::adjudication::{known, result};
@@ -12,11 +13,11 @@ use crate::data::v6::{Ending, Searched};
 use crate::encode::policy_index;
 use crate::nn::Backend;
 use crate::openings::generator;
-use crate::play::{Choice, Control, Limits};
+use crate::play::{Control, Limits};
 use crate::search::{Parameters, Search};
 use rand::Rng;
 use shakmaty::fen::Fen;
-use shakmaty::{Color, EnPassantMode, Move, Position};
+use shakmaty::{Color, EnPassantMode, Position};
 use std::sync::Arc;
 
 /// The tag that names the side that would have resigned in a game without
@@ -101,18 +102,23 @@ impl Played {
             }
         }
         let fen = || Fen::from_position(&plies[0].position, EnPassantMode::Legal).to_string();
-        let moves_left = self
-            .searched
-            .last()
-            .map_or(1.0, |last| last.best.moves_left);
         Record {
             fen: (!game.from_initial_position()).then(fen),
             result: self.ending.result,
             ratings: game.ratings(),
             nodes,
             searches,
-            // The last position's expectation counts the move that was played there.
-            unplayed: (moves_left.max(1.0) - 1.0).round() as u16,
+            unplayed: self.unplayed(),
+        }
+    }
+
+    /// Expected plies after the last move, where the rules did not end the game.
+    fn unplayed(&self) -> u16 {
+        let last = self.searched.last();
+        match last.filter(|_| self.termination != Termination::Rules) {
+            // The expectation counts the move itself.
+            Some(last) => (last.played.moves_left - 1.0).max(0.0).round() as u16,
+            None => 0,
         }
     }
 }
@@ -211,7 +217,7 @@ impl<'a> GamePlayer<'a> {
             let played = match (is_early, parameters.gumbel_moves) {
                 (true, 0) => draw(&choice, best, plan.temperature, &mut random),
                 (true, _) => best,
-                (false, _) => most_visited(&choice, best),
+                (false, _) => surest(&choice, best),
             };
             let foreseen = match &self.foresight {
                 Some(of) => of.choose(&*self.backend, &game, is_early, &mut random)?,
@@ -273,31 +279,6 @@ fn parameters(plan: &SelfPlay, seed: u64) -> Parameters {
         temperature: 0.0,
         ..plan.parameters.clone()
     }
-}
-
-/// A move drawn by visits, at a temperature above 0; the best of a position that
-/// is decided.
-fn draw(choice: &Choice, best: Move, temperature: f32, random: &mut impl Rng) -> Move {
-    let most = choice.statistics.iter().map(|found| found.visits).max();
-    let most = most.unwrap_or(0);
-    if temperature <= 0.0 || most == 0 {
-        return best;
-    }
-    let weight = |visits: u64| (visits as f64 / most as f64).powf(1.0 / f64::from(temperature));
-    let weights = choice.statistics.iter().map(|found| weight(found.visits));
-    let mut left = random.random::<f64>() * weights.sum::<f64>();
-    let drawn = choice.statistics.iter().find(|found| {
-        left -= weight(found.visits);
-        left < 0.0
-    });
-    drawn.map_or(best, |found| found.mv)
-}
-
-/// The move at the head of the search's ranking, which without Gumbel's
-/// selection is the best.
-fn most_visited(choice: &Choice, best: Move) -> Move {
-    let line = choice.report.lines.first();
-    line.map_or(best, |line| line.moves[0])
 }
 
 #[cfg(test)]
@@ -376,6 +357,25 @@ mod tests {
             assert_eq!(rules.samples(&record), full as u64);
         }
         assert!(cheap > 10, "{cheap}");
+    }
+
+    #[test]
+    fn plies_are_left_only_where_the_rules_did_not_end_the_game() {
+        let mut played = play(&plan(None), 0);
+        let last = played.searched.last_mut().unwrap();
+        (last.best.moves_left, last.played.moves_left) = (60.0, 9.4);
+        for (termination, unplayed) in [
+            (Termination::Rules, 0),
+            (Termination::Resignation, 8),
+            (Termination::Tablebase, 8),
+            (Termination::Length, 8),
+        ] {
+            played.termination = termination;
+            assert_eq!(played.to_record().unplayed, unplayed, "{termination:?}");
+        }
+        // The network does not say.
+        played.searched.last_mut().unwrap().played.moves_left = 0.0;
+        assert_eq!(played.to_record().unplayed, 0);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A searched position as training data.
 
+use super::choose::proven;
 use crate::chess::Game;
 use crate::data::Legal;
 use crate::data::curve::centipawns;
@@ -75,52 +76,62 @@ pub(super) fn searched(
     parameters: &Parameters,
 ) -> Searched {
     let turn = game.position().turn();
+    let moves = &network.found.moves;
     let statistics = |mv: Move| choice.statistics.iter().find(|found| found.mv == mv);
     let visits = |mv: Move| statistics(mv).map_or(0, |found| found.visits);
-    let all: u64 = network.found.moves.iter().map(|&mv| visits(mv)).sum();
-    let shares: Vec<f32> = if parameters.gumbel_moves > 0 {
-        improve(network, &statistics, parameters)
-    } else if all > 0 {
-        let share = |&mv: &Move| (visits(mv) as f64 / all as f64) as f32;
-        network.found.moves.iter().map(share).collect()
-    } else {
-        // The search saw at once what there is to play.
+    let all: u64 = moves.iter().map(|&mv| visits(mv)).sum();
+    let proof = proven(choice).filter(|&(mv, _)| mv == best);
+    let is_won = proof.is_some_and(|(_, q)| q > 0.0);
+    let is_gumbel = parameters.gumbel_moves > 0;
+    let shares: Vec<f32> = if is_won || all == 0 && !is_gumbel {
+        // No other move is to be learnt, or the search saw at once what there is to play.
         let share = |&mv: &Move| f32::from(u8::from(mv == best));
-        network.found.moves.iter().map(share).collect()
+        moves.iter().map(share).collect()
+    } else if is_gumbel {
+        improve(network, &statistics, parameters)
+    } else {
+        let share = |&mv: &Move| (visits(mv) as f64 / all as f64) as f32;
+        moves.iter().map(share).collect()
     };
     let prior = network.found.policy(1.0);
     let own = network.expectation();
-    let expected = |mv| statistics(mv).map_or(own, expectation);
-    let visited = |mv| statistics(mv).filter(|found| found.visits > 0);
+    let expected = |mv| {
+        let found = statistics(mv).map_or(own, expectation);
+        match proof.filter(|_| mv == best) {
+            Some((_, q)) => Expectation {
+                q,
+                draw: 0.0,
+                ..found
+            },
+            None => found,
+        }
+    };
+    let root = if proof.is_some() {
+        expected(best)
+    } else if is_gumbel {
+        // Gumbel's selection visits moves to compare them: a mean by visits would count
+        // what it would not play.
+        let visited = |mv| statistics(mv).filter(|found| found.visits > 0);
+        let values = moves.iter().zip(&shares);
+        mean(values.map(|(&mv, &share)| (visited(mv).map_or(own, expectation), share)))
+    } else {
+        by_visits(own, choice)
+    };
     Searched {
         input: Input::encode(game),
-        policy: network
-            .found
-            .moves
+        policy: moves
             .iter()
             .zip(&shares)
             .map(|(&mv, &share)| (policy_index(mv, turn), share))
             .collect(),
-        root: match parameters.gumbel_moves {
-            0 => by_visits(own, choice),
-            // Gumbel's selection visits moves to compare them: a mean by visits would count
-            // what it would not play.
-            _ => {
-                let moves = network.found.moves.iter().zip(&shares);
-                mean(moves.map(|(&mv, &share)| (visited(mv).map_or(own, expectation), share)))
-            }
-        },
+        root,
         best: expected(best),
         played: expected(played),
         network: Some(own),
         visits: u32::try_from(choice.report.nodes).unwrap_or(u32::MAX),
         best_index: policy_index(best, turn),
         played_index: policy_index(played, turn),
-        is_proven: choice
-            .report
-            .lines
-            .first()
-            .is_some_and(|line| line.moves[0] == best && !matches!(line.score, Score::Expected(_))),
+        is_proven: proof.is_some(),
         policy_divergence: divergence(shares.iter().copied().zip(prior)),
     }
 }
@@ -211,10 +222,11 @@ pub(super) fn judged(game: &Game, choice: &Choice, best: Move, q: f32) -> Judged
 mod tests {
     use super::*;
     use crate::nn::Random;
+    use shakmaty::CastlingMode;
     use std::sync::Arc;
 
-    /// Values of the root and of the best move, and the mean of moves' values by visits.
-    fn values(gumbel_moves: u32) -> (f32, f32, f32) {
+    /// The search of a game by `visits`, and its record.
+    fn search(game: &Game, visits: u64, gumbel_moves: u32) -> (Choice, Searched) {
         let backend = Arc::new(Random::new(5));
         let parameters = Parameters {
             threads: 1,
@@ -224,15 +236,20 @@ mod tests {
         };
         let mut search = Search::new(backend.clone(), &parameters);
         let limits = Limits {
-            nodes: Some(64),
+            nodes: Some(visits),
             ..Limits::default()
         };
-        let game = Game::default();
-        let network = Evaluation::new(&*backend, &game).unwrap();
+        let network = Evaluation::new(&*backend, game).unwrap();
         let control = Control::default();
-        let choice = search.run(&game, &limits, &control, &mut |_| {}).unwrap();
+        let choice = search.run(game, &limits, &control, &mut |_| {}).unwrap();
         let best = choice.best.unwrap();
-        let found = searched(&game, &network, &choice, best, best, &parameters);
+        let found = searched(game, &network, &choice, best, best, &parameters);
+        (choice, found)
+    }
+
+    /// Values of the root and of the best move, and the mean of moves' values by visits.
+    fn values(gumbel_moves: u32) -> (f32, f32, f32) {
+        let (choice, found) = search(&Game::default(), 64, gumbel_moves);
         let visits: u64 = choice.statistics.iter().map(|of| of.visits).sum();
         let values = choice.statistics.iter().map(|of| of.visits as f32 * of.q);
         (
@@ -240,6 +257,52 @@ mod tests {
             found.best.q,
             values.sum::<f32>() / visits as f32,
         )
+    }
+
+    fn game(fen: &str) -> Game {
+        Game::from_fen(fen, CastlingMode::Standard).unwrap()
+    }
+
+    #[test]
+    fn a_proven_win_is_the_whole_target() {
+        // A mate in one, and one in two that takes visits or the prover.
+        for (fen, mate) in [
+            ("6k1/5ppp/8/8/8/8/8/R6K w - - 0 1", Some("a1a8")),
+            ("7k/8/8/8/8/8/1R6/R6K w - - 0 1", None),
+        ] {
+            for gumbel_moves in [0, 8] {
+                let game = game(fen);
+                let (choice, found) = search(&game, 200, gumbel_moves);
+                let best = choice.best.unwrap();
+                if let Some(mate) = mate {
+                    assert_eq!(game.format_move(best), mate);
+                }
+                assert!(found.is_proven, "{choice:?}");
+                let index = policy_index(best, game.position().turn());
+                for &(other, share) in &found.policy {
+                    let expected = f32::from(u8::from(other == index));
+                    assert!((share - expected).abs() < 1e-6, "{fen} {share}");
+                }
+                assert_eq!(
+                    [found.root.q, found.best.q].map(f32::to_bits),
+                    [1f32; 2].map(f32::to_bits)
+                );
+                assert_eq!(found.root, found.best);
+                let legal = Legal::of(&game.position().legal_moves(), game.position().turn());
+                let result = result_of(&found, &legal);
+                assert!(result.root_q() > 0.999 && result.best_q() > 0.999);
+            }
+        }
+    }
+
+    #[test]
+    fn a_position_that_is_lost_is_worth_nothing_else() {
+        for gumbel_moves in [0, 2] {
+            let game = game("7K/5k2/8/8/8/8/P7/6q1 w - - 0 1");
+            let (choice, found) = search(&game, 100, gumbel_moves);
+            assert!(found.is_proven, "{choice:?}");
+            assert!(found.root.q <= -1.0 && found.best.q <= -1.0);
+        }
     }
 
     #[test]

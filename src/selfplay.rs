@@ -42,6 +42,7 @@ use parking_lot::Mutex;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Name of the games in PGN in the folder.
 pub const GAMES: &str = "games.pgn";
@@ -169,10 +170,11 @@ impl SelfPlay {
         description: &str,
         observe: &(dyn Fn(Event) + Sync),
     ) -> Result<SelfPlaySummary, SelfPlayError> {
-        let counted = Arc::new(EvaluationCounter::new(backend));
+        let evaluations = Arc::<AtomicU64>::default();
+        let counted = EvaluationCounter::new(backend, Arc::clone(&evaluations));
         let backend: Arc<dyn Backend> = match self.cache {
-            0 => counted.clone(),
-            mebibytes => Arc::new(Cache::new(counted.clone(), mebibytes)),
+            0 => Arc::new(counted),
+            mebibytes => Arc::new(Cache::new(counted, mebibytes)),
         };
         let mut summary = SelfPlaySummary::default();
         let pgn = folder.join(GAMES);
@@ -184,7 +186,7 @@ impl SelfPlay {
             summary,
         });
         let work = || -> Result<(), SelfPlayError> {
-            let mut player = GamePlayer::new(self, backend.clone());
+            let mut player = GamePlayer::new(self, || Arc::clone(&backend));
             loop {
                 let number = queue.lock().next(games);
                 let Some(number) = number else {
@@ -227,7 +229,7 @@ impl SelfPlay {
             ..
         } = queue.into_inner();
         journal.finish()?;
-        summary.evaluations = counted.evaluations();
+        summary.evaluations = evaluations.load(Relaxed);
         Ok(summary)
     }
 }

@@ -4,7 +4,6 @@ use super::config::{ActorConfig, CycleConfig};
 use super::error::CycleError;
 use super::worker::{Post, work};
 use crate::chess::Ratings;
-use crate::nn::Backend;
 use crate::selfplay::GamePlayer;
 use rand::Rng;
 use std::sync::Arc;
@@ -29,16 +28,17 @@ impl Actor<'_> {
             .plan(&self.config.search, rand::rng().random())?;
         let (plan, actors) = (&plan, self.actors);
         let imagines = self.config.search.imagination;
-        work(post, self.config, self.config.generations, |network| {
-            let reads_ratings = network.properties().reads_ratings;
-            let backend = Arc::clone(&network);
+        work(post, self.config, self.config.generations, |latest| {
+            let reads_ratings = latest.network().properties().reads_ratings;
+            let newest = Arc::clone(&latest);
+            let newest = move || newest.network();
             let mut player = match imagines {
-                true => GamePlayer::in_imagination(plan, backend),
-                false => GamePlayer::new(plan, backend),
+                true => GamePlayer::in_imagination(plan, newest),
+                false => GamePlayer::new(plan, newest),
             };
             move |number, stopped: &dyn Fn() -> bool| {
                 let foresight = actors.foresight.as_ref();
-                player.foresee(foresight.map(|it| it.at(network.generation())));
+                player.foresee(foresight.map(|it| it.at(latest.generation())));
                 let played = player.play(number, stopped, &|_| {})?;
                 Ok(played.map(|played| {
                     let mut record = played.to_record();

@@ -2,7 +2,7 @@
 
 use super::config::{CycleConfig, GateConfig, openings};
 use super::error::CycleError;
-use super::networks::load;
+use super::networks::Networks;
 use super::shelf::put_any;
 use super::sprt::Sprt;
 use super::worker::{Post, bear};
@@ -83,11 +83,9 @@ impl Gate<'_> {
         opponent: &Generation,
     ) -> Result<Option<Outcome>, CycleError> {
         let search = &self.config.search;
-        let networks = [
-            load(post.store, candidate, search, post.threads)?,
-            load(post.store, opponent, search, post.threads)?,
-        ];
-        let properties = networks[0].backend.properties();
+        let networks = Networks::new(post.store, search, post.threads);
+        let networks = [networks.load(candidate)?, networks.load(opponent)?];
+        let properties = networks[0].properties();
         let usual = properties.recommended_batch * properties.recommended_threads;
         let at_once = search.concurrency.unwrap_or(usual) / 2;
         let parameters = Parameters {
@@ -97,7 +95,7 @@ impl Gate<'_> {
             ..search.parameters()?
         };
         let arena = Arena {
-            backends: [0, 1].map(|side: usize| Arc::clone(&networks[side].backend)),
+            backends: networks.clone(),
             openings: openings(
                 &self.gate.openings,
                 self.gate.random_plies,

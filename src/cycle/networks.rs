@@ -11,23 +11,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tempfile::TempDir;
 
-/// A network that was loaded.
-pub(super) struct Loaded {
-    /// For searches of many games at once, with a cache.
-    pub backend: Arc<dyn Backend>,
-    counted: Arc<EvaluationCounter>,
-    /// Positions that were evaluated when last asked.
-    told: AtomicU64,
-}
-
-impl Loaded {
-    /// Positions evaluated since the last call.
-    pub fn evaluations(&self) -> u64 {
-        let now = self.counted.evaluations();
-        now - self.told.swap(now, Relaxed)
-    }
-}
-
 /// Hexadecimal digits of the SHA-256 of a file.
 pub(super) fn digest(bytes: &[u8]) -> String {
     let digits = Sha256::digest(bytes).into_iter();
@@ -48,35 +31,55 @@ pub(super) fn fetch(store: &Store, generation: &Generation) -> Result<Vec<u8>, C
     }
 }
 
-/// Loads a generation's network for `threads` threads that evaluate.
-pub(super) fn load(
-    store: &Store,
-    generation: &Generation,
-    search: &SearchConfig,
+/// Loads networks of a store for searches of many games at once, and counts what they
+/// evaluate.
+pub(super) struct Networks<'a> {
+    store: &'a Store,
+    search: &'a SearchConfig,
+    /// Threads that evaluate.
     threads: usize,
-) -> Result<Loaded, CycleError> {
-    let bytes = fetch(store, generation)?;
-    let folder = TempDir::new().map_err(CycleError::io(std::env::temp_dir()))?;
-    let net = folder.path().join("network.pt");
-    std::fs::write(&net, bytes).map_err(CycleError::io(&net))?;
-    let options = BackendOptions {
-        network: NetworkOptions {
-            net: Some(net),
-            devices: search.devices(),
-            precision: search.precision,
-            decoding: search.decoding()?,
-            ..NetworkOptions::default()
-        },
-        threads,
-        ..BackendOptions::default()
-    };
-    let counted = Arc::new(EvaluationCounter::new(backend::load_for_many(&options)?));
-    Ok(Loaded {
-        backend: match search.cache {
-            0 => counted.clone(),
-            mebibytes => Arc::new(Cache::new(counted.clone(), mebibytes)),
-        },
-        counted,
-        told: AtomicU64::new(0),
-    })
+    /// Positions that all of them evaluated since last asked.
+    evaluations: Arc<AtomicU64>,
+}
+
+impl<'a> Networks<'a> {
+    pub fn new(store: &'a Store, search: &'a SearchConfig, threads: usize) -> Networks<'a> {
+        Networks {
+            store,
+            search,
+            threads,
+            evaluations: Arc::default(),
+        }
+    }
+
+    /// Loads a generation's network.
+    pub fn load(&self, generation: &Generation) -> Result<Arc<dyn Backend>, CycleError> {
+        let bytes = fetch(self.store, generation)?;
+        let folder = TempDir::new().map_err(CycleError::io(std::env::temp_dir()))?;
+        let net = folder.path().join("network.pt");
+        std::fs::write(&net, bytes).map_err(CycleError::io(&net))?;
+        let search = self.search;
+        let options = BackendOptions {
+            network: NetworkOptions {
+                net: Some(net),
+                devices: search.devices(),
+                precision: search.precision,
+                decoding: search.decoding()?,
+                ..NetworkOptions::default()
+            },
+            threads: self.threads,
+            ..BackendOptions::default()
+        };
+        let evaluations = Arc::clone(&self.evaluations);
+        let counted = EvaluationCounter::new(backend::load_for_many(&options)?, evaluations);
+        Ok(match search.cache {
+            0 => Arc::new(counted),
+            mebibytes => Arc::new(Cache::new(counted, mebibytes)),
+        })
+    }
+
+    /// Positions evaluated since the last call, by whichever network.
+    pub fn evaluations(&self) -> u64 {
+        self.evaluations.swap(0, Relaxed)
+    }
 }

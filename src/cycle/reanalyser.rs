@@ -2,11 +2,11 @@
 
 use super::config::{CycleConfig, GamesConfig, ReanalyserConfig};
 use super::error::CycleError;
+use super::latest::Latest;
 use super::worker::{Post, work};
 use crate::data::record::{Node, Record, SearchResult};
 use crate::data::replay::main_line;
 use crate::data::shard::Shard;
-use crate::nn::Backend;
 use crate::openings::generator;
 use crate::play::Limits;
 use crate::search::{Parameters, Search};
@@ -60,12 +60,12 @@ impl Reanalyser<'_> {
         let ends = [self.config.generations, again.until];
         let until = ends.into_iter().flatten().min();
         let (sources, parameters) = (&sources, &parameters);
-        work(post, self.config, until, |backend| {
+        work(post, self.config, until, |latest| {
             let search = match self.config.search.imagination {
-                true => Search::in_imagination(backend.clone(), parameters),
-                false => Search::new(backend.clone(), parameters),
+                true => Search::in_imagination(latest.network(), parameters),
+                false => Search::new(latest.network(), parameters),
             };
-            let mut analyst = Analyst::new(backend, search, parameters, again);
+            let mut analyst = Analyst::new(latest, search, parameters, again);
             let mut waiting: Vec<Record> = Vec::new();
             move |number, stopped: &dyn Fn() -> bool| {
                 let mut random = generator(seed, number);
@@ -137,7 +137,7 @@ fn draw_from(shard: &Shard, random: &mut Xoshiro256PlusPlus) -> Result<Vec<Recor
 
 /// Searches positions of one game after the other.
 struct Analyst<'a> {
-    backend: Arc<dyn Backend>,
+    latest: Arc<Latest>,
     search: Search,
     parameters: &'a Parameters,
     share: f64,
@@ -146,14 +146,14 @@ struct Analyst<'a> {
 
 impl<'a> Analyst<'a> {
     fn new(
-        backend: Arc<dyn Backend>,
+        latest: Arc<Latest>,
         search: Search,
         parameters: &'a Parameters,
         again: &ReanalyserConfig,
     ) -> Analyst<'a> {
         Analyst {
             search,
-            backend,
+            latest,
             parameters,
             share: again.positions,
             limits: Limits {
@@ -182,15 +182,11 @@ impl<'a> Analyst<'a> {
         let mut searches = Vec::with_capacity(played.len());
         for mv in played {
             let is_drawn = self.share >= 1.0 || random.random_bool(self.share);
-            if is_drawn {
-                // Its imagination may be another network's by now.
-                self.search.set_backend(Arc::clone(&self.backend));
-            }
             searches.push(match is_drawn {
                 true if stopped() => return Ok(None),
                 true => search_position(
                     &game,
-                    &*self.backend,
+                    &self.latest.network(),
                     &mut self.search,
                     &self.limits,
                     &parameters,
@@ -219,9 +215,9 @@ mod tests {
     const GAME: &[u8] = b"1. e4 e5 2. Nf3 (2. f4 exf4) 2... Nc6 3. Bb5 a6 4. Bxc6 dxc6 5. O-O 1-0";
 
     fn analyst<'a>(parameters: &'a Parameters, again: &ReanalyserConfig) -> Analyst<'a> {
-        let backend = Arc::new(Random::new(1));
-        let search = Search::new(backend.clone(), parameters);
-        Analyst::new(backend, search, parameters, again)
+        let latest = Arc::new(Latest::new(Arc::new(Random::new(1)), 0));
+        let search = Search::new(latest.network(), parameters);
+        Analyst::new(latest, search, parameters, again)
     }
 
     fn reanalyse(positions: f64) -> Record {

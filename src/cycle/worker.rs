@@ -4,10 +4,11 @@
 use super::config::CycleConfig;
 use super::error::CycleError;
 use super::latest::Latest;
-use super::networks::{Loaded, load};
+use super::networks::Networks;
 use super::shelf::Shelf;
 use crate::data::record::Record;
 use crate::encode::Encoder;
+use crate::nn::Backend;
 use crate::scoped_threads::join;
 use crate::store::{Generations, Store, StoreError, WorkerName};
 use rand::Rng;
@@ -96,9 +97,10 @@ where
             return Ok(());
         }
     };
-    let mut loaded = load(post.store, &first, &config.search, post.threads)?;
-    let latest = Arc::new(Latest::new(Arc::clone(&loaded.backend), first.number));
-    let at_once = concurrency(config, &loaded, post.threads);
+    let networks = Networks::new(post.store, &config.search, post.threads);
+    let network = networks.load(&first)?;
+    let at_once = concurrency(config, &*network, post.threads);
+    let latest = Arc::new(Latest::new(network, first.number));
     let shelf = Shelf::new(post, post.run_name(), config.shard_rows, first.number);
     (post.tell)(&format!(
         "generation {}: {at_once} games at once",
@@ -134,7 +136,7 @@ where
             while !stopped() {
                 post.wait(config.poll);
                 if told.elapsed() >= TELLS {
-                    let rate = loaded.evaluations() as f64 / told.elapsed().as_secs_f64();
+                    let rate = networks.evaluations() as f64 / told.elapsed().as_secs_f64();
                     (post.tell)(&format!("{rate:.0} evaluations/s"));
                     told = Instant::now();
                 }
@@ -144,8 +146,8 @@ where
                 }
                 let newest = generations.accepted();
                 if let Some(newest) = newest.filter(|newest| newest.number != current) {
-                    loaded = load(post.store, newest, &config.search, post.threads)?;
-                    if !latest.replace(Arc::clone(&loaded.backend), newest.number) {
+                    let network = networks.load(newest)?;
+                    if !latest.replace(network, newest.number) {
                         return Err(CycleError::Inputs(newest.number));
                     }
                     current = newest.number;
@@ -167,8 +169,8 @@ where
 
 /// Games at once: as many as fill the network's batches. Searches in imagination fill
 /// batches of their own, each on its game's thread.
-fn concurrency(config: &CycleConfig, loaded: &Loaded, threads: usize) -> usize {
-    let properties = loaded.backend.properties();
+fn concurrency(config: &CycleConfig, network: &dyn Backend, threads: usize) -> usize {
+    let properties = network.properties();
     let is_merged = properties.encoder != Encoder::Nothing && !config.search.imagination;
     let usual = match is_merged {
         true => properties.recommended_batch * properties.recommended_threads,

@@ -7,23 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Counts the positions that another backend evaluates; what it imagines too, and each
-/// step of foresight.
+/// step of foresight. Several may add to one count.
 pub(crate) struct EvaluationCounter {
     inner: Arc<dyn Backend>,
     evaluations: Arc<AtomicU64>,
 }
 
 impl EvaluationCounter {
-    pub(crate) fn new(inner: Arc<dyn Backend>) -> EvaluationCounter {
-        EvaluationCounter {
-            inner,
-            evaluations: Arc::default(),
-        }
-    }
-
-    /// Positions evaluated.
-    pub(crate) fn evaluations(&self) -> u64 {
-        self.evaluations.load(Relaxed)
+    /// Adds what `inner` evaluates to `evaluations`.
+    pub(crate) fn new(inner: Arc<dyn Backend>, evaluations: Arc<AtomicU64>) -> EvaluationCounter {
+        EvaluationCounter { inner, evaluations }
     }
 }
 
@@ -76,5 +69,27 @@ impl Imagination for CountedImagination {
     fn imagine(&self, scenes: &[Scene], most: usize) -> Result<Vec<Imagined>, BackendError> {
         self.evaluations.fetch_add(scenes.len() as u64, Relaxed);
         self.inner.imagine(scenes, most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::Game;
+    use crate::nn::{Random, evaluate_games, foresee_games};
+
+    #[test]
+    fn networks_that_follow_each_other_are_counted_together() {
+        let evaluations = Arc::<AtomicU64>::default();
+        let counter = |seed| {
+            let evaluations = Arc::clone(&evaluations);
+            EvaluationCounter::new(Arc::new(Random::new(seed)), evaluations)
+        };
+        let game = Game::default();
+        let (first, second) = (counter(1), counter(2));
+        evaluate_games(&first, [&game, &game]).unwrap();
+        evaluate_games(&second, [&game]).unwrap();
+        foresee_games(&first, [&game], 4).unwrap();
+        assert_eq!(evaluations.load(Relaxed), 2 + 1 + 4);
     }
 }

@@ -126,30 +126,38 @@ impl Played {
 /// Plays one game after the other with one search.
 pub struct GamePlayer<'a> {
     plan: &'a SelfPlay,
-    backend: Arc<dyn Backend>,
+    newest: Box<dyn Fn() -> Arc<dyn Backend> + 'a>,
     search: Search,
     foresight: Option<Foresight>,
 }
 
 impl<'a> GamePlayer<'a> {
-    /// One that plays as the plan says, its searches asking `backend`.
+    /// One that plays as the plan says. Each of its moves asks `newest` for the network
+    /// that evaluates, and nothing but that network.
     #[must_use]
-    pub fn new(plan: &'a SelfPlay, backend: Arc<dyn Backend>) -> GamePlayer<'a> {
-        let search = Search::new(backend.clone(), &parameters(plan, 0));
-        GamePlayer::of(plan, backend, search)
+    pub fn new(plan: &'a SelfPlay, newest: impl Fn() -> Arc<dyn Backend> + 'a) -> GamePlayer<'a> {
+        let search = Search::new(newest(), &parameters(plan, 0));
+        GamePlayer::of(plan, newest, search)
     }
 
-    /// The same with searches in the imagination of `backend`'s network.
+    /// The same with searches in the network's imagination.
     #[must_use]
-    pub fn in_imagination(plan: &'a SelfPlay, backend: Arc<dyn Backend>) -> GamePlayer<'a> {
-        let search = Search::in_imagination(backend.clone(), &parameters(plan, 0));
-        GamePlayer::of(plan, backend, search)
+    pub fn in_imagination(
+        plan: &'a SelfPlay,
+        newest: impl Fn() -> Arc<dyn Backend> + 'a,
+    ) -> GamePlayer<'a> {
+        let search = Search::in_imagination(newest(), &parameters(plan, 0));
+        GamePlayer::of(plan, newest, search)
     }
 
-    fn of(plan: &'a SelfPlay, backend: Arc<dyn Backend>, search: Search) -> GamePlayer<'a> {
+    fn of(
+        plan: &'a SelfPlay,
+        newest: impl Fn() -> Arc<dyn Backend> + 'a,
+        search: Search,
+    ) -> GamePlayer<'a> {
         GamePlayer {
             plan,
-            backend,
+            newest: Box::new(newest),
             search,
             foresight: None,
         }
@@ -203,9 +211,9 @@ impl<'a> GamePlayer<'a> {
                 ..Limits::default()
             };
             self.search.clear();
-            // Its imagination may be another network's by now.
-            self.search.set_backend(Arc::clone(&self.backend));
-            let network = Evaluation::new(&*self.backend, &game)?;
+            let backend = (self.newest)();
+            self.search.set_backend(Arc::clone(&backend));
+            let network = Evaluation::new(&*backend, &game)?;
             let choice = self
                 .search
                 .run(&game, &limits, &Control::default(), &mut |_| {})?;
@@ -220,7 +228,7 @@ impl<'a> GamePlayer<'a> {
                 (false, _) => surest(&choice, best),
             };
             let foreseen = match &self.foresight {
-                Some(of) => of.choose(&*self.backend, &game, is_early, &mut random)?,
+                Some(of) => of.choose(&*backend, &game, is_early, &mut random)?,
                 None => None,
             };
             let played = foreseen.unwrap_or(played);
@@ -289,8 +297,10 @@ mod tests {
     use crate::data::replay::main_line;
     use crate::nn::Random;
     use crate::openings::Openings;
-    use crate::selfplay::CheapSearches;
+    use crate::selfplay::{CheapSearches, EvaluationCounter};
     use crate::tablebase::Tablebase;
+    use std::cell::RefCell;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     fn plan(cheap: Option<CheapSearches>) -> SelfPlay {
         SelfPlay {
@@ -315,8 +325,12 @@ mod tests {
         }
     }
 
+    fn network() -> Arc<dyn Backend> {
+        Arc::new(Random::new(1))
+    }
+
     fn play(plan: &SelfPlay, number: u64) -> Played {
-        let mut player = GamePlayer::new(plan, Arc::new(Random::new(1)));
+        let mut player = GamePlayer::new(plan, network);
         let played = player.play(number, &|| false, &|_| {});
         played.unwrap().unwrap()
     }
@@ -384,8 +398,7 @@ mod tests {
             temperature_plies: 0,
             ..plan(None)
         };
-        let backend = Arc::new(Random::new(1));
-        let mut player = GamePlayer::new(&plan, backend.clone());
+        let mut player = GamePlayer::new(&plan, network);
         player.foresee(Some(Foresight {
             share: 1.0,
             steps: 2,
@@ -402,7 +415,7 @@ mod tests {
             .filter_map(|ply| ply.played);
         for (place, mv) in plies.enumerate() {
             if let Some(searched) = place.checked_sub(4).map(|place| &played.searched[place]) {
-                let evaluated = crate::nn::evaluate_games(&*backend, [&game]).unwrap();
+                let evaluated = crate::nn::evaluate_games(&*network(), [&game]).unwrap();
                 let priors = evaluated[0].priors();
                 let (likeliest, _) = priors.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
                 assert_eq!(mv, likeliest);
@@ -414,9 +427,38 @@ mod tests {
     }
 
     #[test]
+    fn every_move_is_of_one_network() {
+        let plan = plan(None);
+        let asked = RefCell::new(Vec::new());
+        let newest = || -> Arc<dyn Backend> {
+            let evaluations = Arc::<AtomicU64>::default();
+            let counts = EvaluationCounter::new(network(), Arc::clone(&evaluations));
+            asked.borrow_mut().push(evaluations);
+            Arc::new(counts)
+        };
+        let mut player = GamePlayer::new(&plan, newest);
+        player.foresee(Some(Foresight {
+            share: 1.0,
+            steps: 50,
+        }));
+        let played = player.play(3, &|| false, &|_| {}).unwrap().unwrap();
+        // The first one was there before the game.
+        let moves: Vec<u64> = asked.borrow()[1..]
+            .iter()
+            .map(|it| it.load(Relaxed))
+            .collect();
+        assert_eq!(moves.len(), played.searched.len());
+        // The evaluation, the root at least, and the steps of foresight.
+        assert!(
+            moves.iter().all(|&evaluations| evaluations >= 52),
+            "{moves:?}"
+        );
+    }
+
+    #[test]
     fn who_has_no_imagination_plays_no_game_in_it() {
         let plan = plan(None);
-        let mut player = GamePlayer::in_imagination(&plan, Arc::new(Random::new(1)));
+        let mut player = GamePlayer::in_imagination(&plan, network);
         let Err(error) = player.play(0, &|| false, &|_| {}) else {
             panic!("it played")
         };
@@ -426,7 +468,7 @@ mod tests {
     #[test]
     fn a_game_can_be_stopped() {
         let plan = plan(None);
-        let mut player = GamePlayer::new(&plan, Arc::new(Random::new(1)));
+        let mut player = GamePlayer::new(&plan, network);
         let played = player.play(0, &|| true, &|_| {}).unwrap();
         assert!(played.is_none());
     }

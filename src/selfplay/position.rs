@@ -12,22 +12,24 @@ use crate::nn::{Backend, BackendError, Evaluated, evaluate_games};
 use crate::play::{Choice, Control, Limits, MoveStatistics, Score};
 use crate::search::{Contender, Parameters, Search, improved_policy};
 use shakmaty::{Move, Position};
+use std::sync::Arc;
 
 /// Searches the game's current position as self-play does, and returns what records keep
 /// of it: unsearched where there is no move to choose. `search` goes by these
-/// `parameters`, and asks `backend`.
+/// `parameters`, and asks `backend` from now on.
 ///
 /// # Errors
 /// [`BackendError`] if the backend fails.
 pub fn search_position(
     game: &Game,
-    backend: &dyn Backend,
+    backend: &Arc<dyn Backend>,
     search: &mut Search,
     limits: &Limits,
     parameters: &Parameters,
 ) -> Result<SearchResult, BackendError> {
     search.clear();
-    let network = Evaluation::new(backend, game)?;
+    search.set_backend(Arc::clone(backend));
+    let network = Evaluation::new(&**backend, game)?;
     let choice = search.run(game, limits, &Control::default(), &mut |_| {})?;
     let Some(best) = choice.best else {
         return Ok(SearchResult::UNSEARCHED);
@@ -223,7 +225,6 @@ mod tests {
     use super::*;
     use crate::nn::Random;
     use shakmaty::CastlingMode;
-    use std::sync::Arc;
 
     /// The search of a game by `visits`, and its record.
     fn search(game: &Game, visits: u64, gumbel_moves: u32) -> (Choice, Searched) {

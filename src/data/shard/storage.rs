@@ -2,9 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
-
-use parking_lot::Mutex;
+use std::path::{Path, PathBuf};
 
 use super::object::Object;
 use crate::store::address;
@@ -12,7 +10,12 @@ use crate::store::address;
 /// Bytes that can be read in any order, by several threads at a time.
 #[derive(Debug)]
 pub(super) enum Storage {
-    File { file: Mutex<File>, size: u64 },
+    /// It is opened for every read: blocks are large, a window has hundreds of shards, and
+    /// systems let a process keep about a thousand files open.
+    File {
+        path: PathBuf,
+        size: u64,
+    },
     Object(Object),
 }
 
@@ -22,10 +25,9 @@ impl Storage {
         if let Some(address) = address(location) {
             return Object::open(address).map(Storage::Object);
         }
-        let file = File::open(location)?;
-        let size = file.metadata()?.len();
+        let size = File::open(location)?.metadata()?.len();
         Ok(Storage::File {
-            file: Mutex::new(file),
+            path: location.to_owned(),
             size,
         })
     }
@@ -47,9 +49,9 @@ impl Storage {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         match self {
-            Storage::File { file, .. } => {
+            Storage::File { path, .. } => {
                 let mut bytes = vec![0; length as usize];
-                let mut file = file.lock();
+                let mut file = File::open(path)?;
                 file.seek(SeekFrom::Start(offset))?;
                 file.read_exact(&mut bytes)?;
                 Ok(bytes)
@@ -64,5 +66,25 @@ impl Storage {
         if let Storage::Object(object) = self {
             object.announce(offset, length);
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_file_stays_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap().join("bytes");
+        std::fs::write(&path, b"0123456789").unwrap();
+        let storage = Storage::open(&path).unwrap();
+        assert_eq!(storage.read(3, 4).unwrap(), b"3456");
+        assert_eq!(storage.read(0, 2).unwrap(), b"01");
+        let end = storage.read(8, 3).unwrap_err();
+        assert_eq!(end.kind(), io::ErrorKind::UnexpectedEof);
+        let open = std::fs::read_dir("/proc/self/fd").unwrap();
+        let mut open = open.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());
+        assert!(!open.any(|file| file == path));
     }
 }

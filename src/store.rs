@@ -26,10 +26,12 @@ mod folder;
 mod generation;
 mod generations;
 mod name;
+mod shards;
 
 pub use generation::{Generation, ManifestError, Outcome};
 pub use generations::Generations;
 pub use name::{Name, NameError, ShardName, WorkerName};
+pub use shards::Shards;
 
 use cloud::Cloud;
 use folder::Folder;
@@ -178,16 +180,32 @@ impl Store {
     }
 
     /// The shards of games that the store holds, in order: by generation, worker and
-    /// serial number. A list may lag.
+    /// serial number. A list may lag. Whoever asks again and again follows [`Shards`].
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be asked.
     pub fn shards(&self) -> Result<Vec<ShardName>, StoreError> {
-        let mut shards = Vec::new();
-        for generation in self.listing(ShardName::FOLDER)?.folders {
-            let names = self.list(&format!("{}/{generation}", ShardName::FOLDER))?;
-            shards.extend(names.iter().filter_map(ShardName::of));
-        }
+        Shards::default().look(self)
+    }
+
+    /// The generations whose networks searched games, in order.
+    fn searched(&self) -> Result<Vec<u64>, StoreError> {
+        let folders = self.listing(ShardName::FOLDER)?.folders;
+        let numbers = folders.iter().filter_map(|folder| {
+            let number = folder.parse().ok()?;
+            // There is one spelling.
+            (ShardName::folder(number) == format!("{}/{folder}", ShardName::FOLDER))
+                .then_some(number)
+        });
+        let mut numbers: Vec<u64> = numbers.collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// The shards of one generation, in order.
+    fn shards_of(&self, generation: u64) -> Result<Vec<ShardName>, StoreError> {
+        let names = self.list(&ShardName::folder(generation))?;
+        let mut shards: Vec<ShardName> = names.iter().filter_map(ShardName::of).collect();
         shards.sort();
         Ok(shards)
     }
@@ -222,9 +240,7 @@ impl Store {
             Kind::Folder(store) => store.list(folder),
             Kind::Cloud(cloud) => cloud.list(folder),
         };
-        let mut listing = listing.map_err(self.refused("list", folder))?;
-        listing.folders.sort();
-        Ok(listing)
+        listing.map_err(self.refused("list", folder))
     }
 
     fn refused(&self, action: &'static str, name: &str) -> impl FnOnce(io::Error) -> StoreError {

@@ -8,8 +8,10 @@ use std::str::FromStr;
 
 /// Most bytes of a name.
 const LONGEST: usize = 200;
-/// Most bytes of a worker's name.
-const LONGEST_WORKER: usize = 80;
+/// Most bytes of a worker's name …
+const LONGEST_WORKER: usize = 71;
+/// … and of the mark of its run, behind it.
+const LONGEST_MARK: usize = "-0123abcd".len();
 
 /// The name of something in a store: parts of ASCII letters, digits, `-`, `_` and `.`,
 /// none of which begins with `.`, between slashes.
@@ -19,10 +21,22 @@ pub struct Name(String);
 /// Why a text is no name in a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no name in a store: its parts are of letters, digits, `-`, `_` and `.`, and do not \
-     begin with `.`"
+    "`{text}` is no name in a store: its parts are of letters, digits, `-`, `_` and `.`, do not \
+     begin with `.`, and it has at most {longest} bytes"
 )]
-pub struct NameError(String);
+pub struct NameError {
+    text: String,
+    longest: usize,
+}
+
+impl NameError {
+    fn new(text: &str, longest: usize) -> NameError {
+        NameError {
+            text: text.chars().take(longest).collect(),
+            longest,
+        }
+    }
+}
 
 impl Name {
     /// The manifest of a generation.
@@ -78,7 +92,7 @@ impl FromStr for Name {
         let is_name = text.len() <= LONGEST && text.split('/').all(is_part);
         match is_name {
             true => Ok(Name(text.to_owned())),
-            false => Err(NameError(text.chars().take(LONGEST).collect())),
+            false => Err(NameError::new(text, LONGEST)),
         }
     }
 }
@@ -100,6 +114,12 @@ impl WorkerName {
         WorkerName(format!("{}-{mark:08x}", self.0))
     }
 
+    /// The name that a text is, with a mark or without.
+    fn of_run(text: &str) -> Option<WorkerName> {
+        let is_name = is_part(text) && text.len() <= LONGEST_WORKER + LONGEST_MARK;
+        is_name.then(|| WorkerName(text.to_owned()))
+    }
+
     /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -119,7 +139,7 @@ impl FromStr for WorkerName {
     fn from_str(text: &str) -> Result<WorkerName, NameError> {
         match is_part(text) && text.len() <= LONGEST_WORKER {
             true => Ok(WorkerName(text.to_owned())),
-            false => Err(NameError(text.chars().take(LONGEST_WORKER).collect())),
+            false => Err(NameError::new(text, LONGEST_WORKER)),
         }
     }
 }
@@ -140,6 +160,11 @@ impl ShardName {
     /// The folder of all shards.
     pub const FOLDER: &str = "games";
 
+    /// The folder of a generation's shards.
+    pub(super) fn folder(generation: u64) -> String {
+        format!("{}/{generation:06}", ShardName::FOLDER)
+    }
+
     /// The name in the store.
     #[must_use]
     pub fn name(&self) -> Name {
@@ -148,10 +173,8 @@ impl ShardName {
             worker,
             serial,
         } = self;
-        Name(format!(
-            "{}/{generation:06}/{worker}-{serial:06}.shard",
-            ShardName::FOLDER
-        ))
+        let folder = ShardName::folder(*generation);
+        Name(format!("{folder}/{worker}-{serial:06}.shard"))
     }
 
     /// The shard that a name is of, if it is one's.
@@ -162,7 +185,7 @@ impl ShardName {
         let (worker, serial) = file.strip_suffix(".shard")?.rsplit_once('-')?;
         let shard = ShardName {
             generation: generation.parse().ok()?,
-            worker: worker.parse().ok()?,
+            worker: WorkerName::of_run(worker)?,
             serial: serial.parse().ok()?,
         };
         // There is one spelling.
@@ -213,11 +236,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_longest_worker_s_shards_are_known_again() {
+        let longest = "a".repeat(LONGEST_WORKER);
+        let shard = ShardName {
+            generation: u64::MAX,
+            worker: longest.parse::<WorkerName>().unwrap().marked(u32::MAX),
+            serial: u64::MAX,
+        };
+        assert_eq!(shard.worker.as_str().len(), LONGEST_WORKER + LONGEST_MARK);
+        assert_eq!(ShardName::of(&shard.name()), Some(shard));
+        let error = format!("{longest}a").parse::<WorkerName>().unwrap_err();
+        assert!(error.to_string().contains("at most 71 bytes"), "{error}");
+    }
+
     proptest! {
         #[test]
         fn shards_are_named_and_known_again(
             generation: u64,
-            worker in "[a-zA-Z0-9][a-zA-Z0-9_.-]{0,20}",
+            worker in "[a-zA-Z0-9][a-zA-Z0-9_.-]{0,70}",
             mark: u32,
             serial: u64,
         ) {

@@ -1,0 +1,86 @@
+//! Following the shards of a store.
+
+use super::{ShardName, Store, StoreError};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Generations whose shards are listed at every look.
+const RECENT: usize = 4;
+
+/// The shards of a store as far as they are known, and those that come.
+///
+/// Shards come to the newest generations. So a look lists those, and of the older ones
+/// only one, in turn: lists may lag, and so may workers. What was seen once stays known.
+#[derive(Debug, Default)]
+pub struct Shards {
+    /// Those known of each generation that was listed before.
+    known: BTreeMap<u64, BTreeSet<ShardName>>,
+    /// Looks so far.
+    looks: usize,
+}
+
+impl Shards {
+    /// Looks for shards that are new, and returns them in order: by generation, worker and
+    /// serial number. The first look lists every generation. A later one takes as many
+    /// requests as there are recent generations, and two more.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be asked; the next look then finds all of them.
+    pub fn look(&mut self, store: &Store) -> Result<Vec<ShardName>, StoreError> {
+        let generations = store.searched()?;
+        let (older, recent) = generations.split_at(generations.len().saturating_sub(RECENT));
+        let turn = older.get(self.looks % older.len().max(1));
+        let is_due = |it: &&u64| turn == Some(*it) || !self.known.contains_key(*it);
+        let due = older.iter().filter(is_due);
+        let mut listed = Vec::new();
+        for &generation in due.chain(recent) {
+            listed.push((generation, store.shards_of(generation)?));
+        }
+        self.looks += 1;
+        let mut new = Vec::new();
+        for (generation, names) in listed {
+            let known = self.known.entry(generation).or_default();
+            new.extend(names.into_iter().filter(|name| known.insert(name.clone())));
+        }
+        Ok(new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shard_is_new_once_and_late_ones_are_found_in_turn() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let put = |generation, serial| {
+            let shard = ShardName {
+                generation,
+                worker: "actor".parse().unwrap(),
+                serial,
+            };
+            store.put(&shard.name(), b"x").unwrap();
+            shard
+        };
+        let mut shards = Shards::default();
+        assert_eq!(shards.look(&store).unwrap(), []);
+        // Numbers have gaps where the gate turned networks away.
+        let all: Vec<ShardName> = (0..12).map(|number| put(3 * number, 0)).collect();
+        assert_eq!(shards.look(&store).unwrap(), all);
+        assert_eq!(shards.look(&store).unwrap(), []);
+        let recent: Vec<ShardName> = (8..12).map(|number| put(3 * number, 1)).collect();
+        assert_eq!(shards.look(&store).unwrap(), recent);
+        let late: Vec<ShardName> = [put(3, 1), put(15, 1)].into();
+        let mut found = Vec::new();
+        for _ in 0..8 {
+            let new = shards.look(&store).unwrap();
+            assert!(new.len() <= 1, "one older generation at a time");
+            found.extend(new);
+        }
+        found.sort();
+        assert_eq!(found, late);
+        // A generation that was never listed before is listed whatever its turn.
+        let (late, newest) = (put(4, 0), put(36, 0));
+        assert_eq!(shards.look(&store).unwrap(), [late, newest]);
+    }
+}

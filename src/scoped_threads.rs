@@ -1,5 +1,6 @@
 //! Threads that work side by side until all of them are done.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 
 /// Runs each worker on a thread of its own and waits for all of them.
@@ -22,6 +23,16 @@ where
             .collect();
         join(workers)
     })
+}
+
+/// Sets a flag once it is dropped: at the end of a thread, however that comes about. Those
+/// beside a thread that failed or panicked learn so that there is no use in going on.
+pub(crate) struct SetAtEnd<'a>(pub &'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Waits for threads; see [`side_by_side`].

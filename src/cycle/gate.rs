@@ -12,7 +12,7 @@ use crate::data::sample::Wdl;
 use crate::nn::Backend;
 use crate::openings::Openings;
 use crate::play::{Control, Limits};
-use crate::scoped_threads::side_by_side;
+use crate::scoped_threads::{SetAtEnd, side_by_side};
 use crate::search::{Parameters, Search};
 use crate::store::{Generation, Generations, Name, Outcome};
 use parking_lot::Mutex;
@@ -42,15 +42,13 @@ impl Gate<'_> {
             if self.config.generations.is_some_and(|last| number > last) {
                 return Ok(());
             }
-            let candidate = post.store.manifest(&Name::candidate(number), number)?;
-            let pair = candidate.zip(generations.accepted());
-            let Some((candidate, opponent)) = pair else {
+            let Some(pairing) = bear(self.next(post, &generations))? else {
                 match post.wait(self.config.poll) {
                     true => continue,
                     false => return Ok(()),
                 }
             };
-            let Some(outcome) = self.judge(post, &candidate, opponent)? else {
+            let Some(outcome) = self.judge(post, &pairing)? else {
                 return Ok(());
             };
             (post.tell)(&format!(
@@ -68,23 +66,36 @@ impl Gate<'_> {
             ));
             let judged = Generation {
                 gate: Some(outcome),
-                ..candidate
+                ..pairing.candidate
             };
             // Another gate may have been faster.
             put_any(post.store, &Name::generation(number), &judged.to_json())?;
         }
     }
 
-    /// The outcome of a match between two generations; `None` if stopped before its end.
-    fn judge(
-        &self,
-        post: &Post,
-        candidate: &Generation,
-        opponent: &Generation,
-    ) -> Result<Option<Outcome>, CycleError> {
+    /// The next candidate and its opponent; `None` if there are none yet.
+    fn next(&self, post: &Post, generations: &Generations) -> Result<Option<Pairing>, CycleError> {
+        let number = generations.next_number();
+        let candidate = post.store.manifest(&Name::candidate(number), number)?;
+        let Some((candidate, opponent)) = candidate.zip(generations.accepted()) else {
+            return Ok(None);
+        };
+        let networks = Networks::new(post.store, &self.config.search, post.threads);
+        Ok(Some(Pairing {
+            networks: [networks.load(&candidate)?, networks.load(opponent)?],
+            opponent: opponent.number,
+            candidate,
+        }))
+    }
+
+    /// The outcome of a match; `None` if stopped before its end.
+    fn judge(&self, post: &Post, pairing: &Pairing) -> Result<Option<Outcome>, CycleError> {
+        let Pairing {
+            candidate,
+            opponent,
+            networks,
+        } = pairing;
         let search = &self.config.search;
-        let networks = Networks::new(post.store, search, post.threads);
-        let networks = [networks.load(candidate)?, networks.load(opponent)?];
         let properties = networks[0].properties();
         let usual = properties.recommended_batch * properties.recommended_threads;
         let at_once = search.concurrency.unwrap_or(usual) / 2;
@@ -107,8 +118,17 @@ impl Gate<'_> {
         let pairs = (self.gate.games / 2).max(1);
         let at_once = at_once.clamp(1, pairs as usize);
         let score = arena.play(pairs, at_once, &|| post.is_stopped())?;
-        Ok(score.map(|score| score.outcome(&self.gate.sprt(), opponent.number)))
+        Ok(score.map(|score| score.outcome(&self.gate.sprt(), *opponent)))
     }
+}
+
+/// Those who play a match.
+struct Pairing {
+    candidate: Generation,
+    /// The opponent's number.
+    opponent: u64,
+    /// The candidate's and the opponent's.
+    networks: [Arc<dyn Backend>; 2],
 }
 
 /// The score of a match so far, for the first side.
@@ -170,6 +190,8 @@ impl Arena<'_> {
         let score = Mutex::new(Score::default());
         let sprt = self.gate.sprt();
         let work = || -> Result<(), CycleError> {
+            // Whoever has no pair left to play, or failed: no other is begun.
+            let _end = SetAtEnd(&is_over);
             let mut players = [0, 1]
                 .map(|side: usize| Search::new(Arc::clone(&self.backends[side]), &self.parameters));
             while !is_over.load(Relaxed) && !stopped() {
@@ -188,7 +210,6 @@ impl Arena<'_> {
             }
             Ok(())
         };
-        let work = || work().inspect_err(|_| is_over.store(true, Relaxed));
         side_by_side(vec![work; at_once])?;
         Ok((!stopped()).then(|| score.into_inner()))
     }
@@ -251,6 +272,49 @@ impl Arena<'_> {
 mod tests {
     use super::*;
     use crate::nn::Random;
+    use crate::store::Store;
+    use std::time::Duration;
+
+    #[test]
+    fn a_candidate_out_of_reach_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let first = Generation {
+            sha256: "0".repeat(64),
+            ..Generation::unfinished(0)
+        };
+        store.put(&Name::generation(0), &first.to_json()).unwrap();
+        // What is there cannot be read.
+        let candidate = store.path(&Name::candidate(1));
+        std::fs::create_dir_all(&candidate).unwrap();
+        let config = r#"
+            store = "store"
+            folder = "loop"
+            poll = 0.01
+            gate = {}
+            learner = {}
+            training = {}
+        "#;
+        let config: CycleConfig = toml::from_str(config).unwrap();
+        let gate = Gate {
+            gate: config.gate.as_ref().unwrap(),
+            config: &config,
+        };
+        let post = Post {
+            store: &store,
+            name: "gate".parse().unwrap(),
+            threads: 1,
+            stop: Arc::default(),
+            tell: &|_| {},
+        };
+        std::thread::scope(|scope| {
+            let judging = scope.spawn(|| gate.run(&post));
+            std::thread::sleep(Duration::from_millis(100));
+            assert!(!judging.is_finished());
+            post.stop.store(true, Relaxed);
+            judging.join().unwrap().unwrap();
+        });
+    }
 
     #[test]
     fn pairs_are_counted_by_their_points() {

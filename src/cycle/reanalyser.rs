@@ -3,25 +3,29 @@
 use super::config::{CycleConfig, GamesConfig, ReanalyserConfig};
 use super::error::CycleError;
 use super::latest::Latest;
-use super::worker::{Post, work};
+use super::worker::{Post, bear, work};
 use crate::data::record::{Node, Record, SearchResult};
 use crate::data::replay::main_line;
-use crate::data::shard::Shard;
+use crate::data::shard::{Shard, ShardError};
 use crate::openings::generator;
 use crate::play::Limits;
 use crate::search::{Parameters, Search};
 use crate::selfplay::search_position;
-use crate::store::{ShardName, Store};
+use crate::store::{ShardName, Shards, Store};
+use parking_lot::Mutex;
 use rand::Rng;
 use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
 use rand::seq::IndexedRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use std::path::Path;
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Games of one block that are searched before another is read.
 const GAMES: usize = 8;
+/// Seconds before games are drawn again where there were none.
+const PAUSE: f64 = 1.0;
 
 /// A worker that searches positions of games that were played before, with the newest
 /// network: by people, or by the loop's actors. The results are shards like an actor's.
@@ -47,6 +51,9 @@ impl Reanalyser<'_> {
             games: &again.games,
             own: again.own,
             store: post.store,
+            poll: Duration::from_secs_f64(self.config.poll),
+            listed: Mutex::default(),
+            told: Mutex::default(),
         };
         if sources.shards.is_empty() && again.own <= 0.0 {
             return Err(CycleError::NothingToReanalyse);
@@ -74,9 +81,13 @@ impl Reanalyser<'_> {
                         waiting = sources.draw(&mut random)?;
                     }
                     match waiting.pop() {
-                        Some(record) => return analyst.search(&record, &mut random, stopped),
-                        // There are no shards of the loop's own yet.
-                        None if stopped() || !post.wait(1.0) => return Ok(None),
+                        Some(record) => match analyst.search(&record, &mut random, stopped) {
+                            Err(CycleError::Replay(error)) => sources.leave_out(&error),
+                            searched => return searched,
+                        },
+                        // There are no shards of the loop's own yet, or those drawn cannot
+                        // be read.
+                        None if stopped() || !post.wait(PAUSE) => return Ok(None),
                         None => {}
                     }
                 }
@@ -91,10 +102,23 @@ struct Sources<'a> {
     games: &'a [GamesConfig],
     own: f64,
     store: &'a Store,
+    /// Time between two looks at the store.
+    poll: Duration,
+    listed: Mutex<Listed>,
+    /// What was left out, which is told of once.
+    told: Mutex<HashSet<String>>,
+}
+
+/// The loop's own shards, as far as they are known.
+#[derive(Default)]
+struct Listed {
+    found: Shards,
+    names: Vec<ShardName>,
+    looked: Option<Instant>,
 }
 
 impl Sources<'_> {
-    /// Some games; none if those drawn from have none.
+    /// Some games; none if those drawn from have none, or cannot be read.
     fn draw(&self, random: &mut Xoshiro256PlusPlus) -> Result<Vec<Record>, CycleError> {
         let weights = self.games.iter().map(|games| games.weight);
         let weights = WeightedIndex::new(weights.chain([self.own]));
@@ -103,7 +127,14 @@ impl Sources<'_> {
         let Some(shard) = self.shards.get(drawn) else {
             return self.draw_own(random);
         };
-        let mut some = draw_from(shard, random)?;
+        let mut some = match draw_from(shard, random) {
+            Err(error @ ShardError::Io { .. }) => return Err(error.into()),
+            Err(error) => {
+                self.leave_out(&error);
+                Vec::new()
+            }
+            Ok(some) => some,
+        };
         if !self.games[drawn].results {
             for record in &mut some {
                 record.result = None;
@@ -113,21 +144,41 @@ impl Sources<'_> {
     }
 
     fn draw_own(&self, random: &mut Xoshiro256PlusPlus) -> Result<Vec<Record>, CycleError> {
-        let names: Vec<ShardName> = self.store.shards()?;
-        let Some(name) = names.choose(random) else {
+        let Some(name) = self.own_shard(random)? else {
             return Ok(Vec::new());
         };
-        let path = self.store.path(&name.name());
-        draw_from(&open(&path)?, random)
+        let shard = Shard::open(&self.store.path(&name.name()));
+        let drawn = shard.and_then(|shard| draw_from(&shard, random));
+        Ok(drawn.unwrap_or_else(|error| {
+            self.leave_out(&error);
+            if !matches!(error, ShardError::Io { .. }) {
+                self.listed.lock().names.retain(|it| *it != name);
+            }
+            Vec::new()
+        }))
+    }
+
+    /// One of the loop's own shards.
+    fn own_shard(&self, random: &mut Xoshiro256PlusPlus) -> Result<Option<ShardName>, CycleError> {
+        let listed = &mut *self.listed.lock();
+        if listed.looked.is_none_or(|at| at.elapsed() >= self.poll) {
+            listed.names.extend(bear(listed.found.look(self.store))?);
+            listed.looked = Some(Instant::now());
+        }
+        Ok(listed.names.choose(random).cloned())
+    }
+
+    /// Says what is left out, and why.
+    fn leave_out(&self, error: &dyn std::error::Error) {
+        let text = error.to_string();
+        if self.told.lock().insert(text.clone()) {
+            tracing::warn!("left out: {text}");
+        }
     }
 }
 
-fn open(path: &Path) -> Result<Shard, CycleError> {
-    Ok(Shard::open(path)?)
-}
-
 /// Some games of a random block.
-fn draw_from(shard: &Shard, random: &mut Xoshiro256PlusPlus) -> Result<Vec<Record>, CycleError> {
+fn draw_from(shard: &Shard, random: &mut Xoshiro256PlusPlus) -> Result<Vec<Record>, ShardError> {
     if shard.blocks().is_empty() {
         return Ok(Vec::new());
     }
@@ -257,6 +308,52 @@ mod tests {
             assert!(ordinals.all(|ordinal| usize::from(ordinal) < legal));
             assert!(search.policy.is_sorted_by_key(|&(ordinal, _)| ordinal));
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn damaged_shards_are_left_out_and_the_others_drawn_from() {
+        use crate::data::shard::{Block, ShardWriter};
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let sources = Sources {
+            shards: Vec::new(),
+            games: &[],
+            own: 1.0,
+            store: &store,
+            poll: Duration::ZERO,
+            listed: Mutex::default(),
+            told: Mutex::default(),
+        };
+        let mut random = generator(1, 2);
+        let mut draw = || sources.draw(&mut random).unwrap().len();
+        assert_eq!(draw(), 0);
+        let [away, damaged, good] = [0, 1, 2].map(|serial| {
+            let worker = "actor".parse().unwrap();
+            let shard = ShardName {
+                generation: 1,
+                worker,
+                serial,
+            };
+            shard.name()
+        });
+        // One is no shard, and one is listed but cannot be read.
+        store.put(&damaged, b"no shard").unwrap();
+        let nowhere = folder.path().join("nowhere");
+        std::os::unix::fs::symlink(nowhere, store.path(&away)).unwrap();
+        let header = super::super::config::header("x");
+        let mut writer = ShardWriter::create(&store.path(&good), &header).unwrap();
+        let records = vec![parse_game(GAME).unwrap(); 2];
+        writer.append(&Block::new(&records, 18).unwrap()).unwrap();
+        writer.finish().unwrap();
+        let drawn: Vec<usize> = (0..40).map(|_| draw()).collect();
+        assert!(drawn.contains(&0) && drawn.contains(&2), "{drawn:?}");
+        let listed = &sources.listed.lock().names;
+        assert_eq!(
+            listed.iter().map(|it| it.serial).collect::<Vec<_>>(),
+            [0, 2]
+        );
+        assert_eq!(sources.told.lock().len(), 2);
     }
 
     #[test]

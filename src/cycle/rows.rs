@@ -1,36 +1,52 @@
 //! The rows of a store's shards.
 
 use super::error::CycleError;
-use crate::data::shard::Shard;
-use crate::store::{ShardName, Store};
+use crate::data::shard::{Shard, ShardError};
+use crate::scoped_threads::side_by_side;
+use crate::store::{ShardName, Shards, Store};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+/// Shards that are opened at once: stores in the cloud answer slowly, but many at a time.
+const AT_ONCE: usize = 16;
 
 /// The shards seen so far with their rows. Lists may lag, so a shard that was seen once
 /// stays, and one that is missing comes later.
 #[derive(Debug, Default)]
 pub struct Rows {
+    found: Shards,
     shards: BTreeMap<ShardName, u64>,
+    /// Those that could not be reached yet.
+    waiting: Vec<ShardName>,
 }
 
 impl Rows {
-    /// Looks for shards that are new. One that cannot be read is told of once and counts
-    /// as empty.
+    /// Looks for shards that are new. One that is damaged is told of and counts as empty.
+    /// One that cannot be reached is told of, and looked for again the next time.
     ///
     /// # Errors
     /// [`CycleError::Store`] if the store cannot be asked.
     pub fn look(&mut self, store: &Store) -> Result<(), CycleError> {
-        for name in store.shards()? {
-            if self.shards.contains_key(&name) {
-                continue;
-            }
-            let rows = match Shard::open(&store.path(&name.name())) {
-                Ok(shard) => shard.blocks().iter().map(|block| block.samples).sum(),
+        let new = self.found.look(store)?;
+        let tried = self.waiting.len();
+        self.waiting.extend(new);
+        let names = std::mem::take(&mut self.waiting);
+        for (place, (name, rows)) in names.iter().zip(open(store, &names)).enumerate() {
+            match rows {
+                Ok(rows) => {
+                    self.shards.insert(name.clone(), rows);
+                }
+                Err(error @ ShardError::Io { .. }) => {
+                    if place >= tried {
+                        tracing::warn!("left out for now: {error}");
+                    }
+                    self.waiting.push(name.clone());
+                }
                 Err(error) => {
                     tracing::warn!("left out: {error}");
-                    0
+                    self.shards.insert(name.clone(), 0);
                 }
-            };
-            self.shards.insert(name, rows);
+            }
         }
         Ok(())
     }
@@ -47,46 +63,93 @@ impl Rows {
         self.shards.len()
     }
 
-    /// The newest shards that together hold `size` rows, or all, in order; and their
-    /// rows.
+    /// The newest shards that together hold `size` rows, or all, from old to new; and
+    /// their rows.
     #[must_use]
     pub fn newest(&self, size: u64) -> (Vec<&ShardName>, u64) {
         let mut rows = 0;
         let mut newest = Vec::new();
-        for (name, own) in self.shards.iter().rev() {
+        for (name, own) in self.from_old_to_new().into_iter().rev() {
             if rows >= size {
                 break;
             }
-            if *own > 0 {
-                newest.push(name);
-                rows += own;
-            }
+            newest.push(name);
+            rows += own;
         }
         newest.reverse();
         (newest, rows)
     }
+
+    /// The shards that hold rows. Those of a generation were written by many workers at
+    /// the same time, some of them faster than others: the `k`-th of a worker's `n` is
+    /// taken to be of the time `(k + ½) / n`. So the edge of a window cuts all workers
+    /// alike.
+    fn from_old_to_new<'a>(&'a self) -> Vec<(&'a ShardName, u64)> {
+        let shards = self.shards.iter().filter(|&(_, &rows)| rows > 0);
+        let shards: Vec<(&ShardName, u64)> = shards.map(|(name, &rows)| (name, rows)).collect();
+        let is_beside = |a: &(&ShardName, u64), b: &(&ShardName, u64)| {
+            (a.0.generation, &a.0.worker) == (b.0.generation, &b.0.worker)
+        };
+        let timed = shards.chunk_by(is_beside).flat_map(|own| {
+            let time = |place: usize| (place as f64 + 0.5) / own.len() as f64;
+            let own = own.iter().enumerate();
+            own.map(move |(place, &shard)| (time(place), shard))
+        });
+        let mut timed: Vec<(f64, (&ShardName, u64))> = timed.collect();
+        // Of the same time, the random mark decides that ends the name of a worker's run:
+        // the kinds of workers, whose names begin alike, mix.
+        let mark = |name: &'a ShardName| name.worker.as_str().bytes().rev();
+        timed.sort_by(|(time, (a, _)), (other, (b, _))| {
+            let generations = a.generation.cmp(&b.generation);
+            let times = generations.then_with(|| time.total_cmp(other));
+            times.then_with(|| mark(a).cmp(mark(b)))
+        });
+        timed.into_iter().map(|(_, shard)| shard).collect()
+    }
+}
+
+/// The rows of each shard.
+fn open(store: &Store, names: &[ShardName]) -> Vec<Result<u64, ShardError>> {
+    let count = |name: &ShardName| {
+        let shard = Shard::open(&store.path(&name.name()))?;
+        Ok(shard.blocks().iter().map(|block| block.samples).sum())
+    };
+    let count = &count;
+    let parts = names.chunks(names.len().div_ceil(AT_ONCE).max(1));
+    let counted = side_by_side(
+        parts.map(|names| move || Ok::<_, Infallible>(names.iter().map(count).collect::<Vec<_>>())),
+    );
+    let Ok(counted) = counted;
+    counted.into_iter().flatten().collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_newest_shards_fill_the_window() {
-        let shard = |generation, worker: &str| ShardName {
+    fn shard(generation: u64, worker: &str, serial: u64) -> ShardName {
+        ShardName {
             generation,
             worker: worker.parse().unwrap(),
-            serial: 0,
-        };
-        let rows = Rows {
-            shards: [
-                (shard(0, "b"), 100),
-                (shard(1, "a"), 50),
-                (shard(1, "b"), 0),
-                (shard(2, "a"), 30),
-            ]
-            .into(),
-        };
+            serial,
+        }
+    }
+
+    fn of(shards: impl IntoIterator<Item = (ShardName, u64)>) -> Rows {
+        Rows {
+            shards: shards.into_iter().collect(),
+            ..Rows::default()
+        }
+    }
+
+    #[test]
+    fn the_newest_shards_fill_the_window() {
+        let rows = of([
+            (shard(0, "b", 0), 100),
+            (shard(1, "a", 0), 50),
+            (shard(1, "b", 0), 0),
+            (shard(2, "a", 0), 30),
+        ]);
         assert_eq!((rows.total(), rows.shards()), (180, 4));
         let names = |size| -> Vec<u64> {
             let (newest, _) = rows.newest(size);
@@ -97,5 +160,84 @@ mod tests {
         assert_eq!(names(31), [1, 2]);
         assert_eq!(names(1000), [0, 1, 2]);
         assert_eq!(rows.newest(31).1, 80);
+    }
+
+    #[test]
+    fn the_window_cuts_slow_and_fast_workers_alike() {
+        let of_worker =
+            |worker: &'static str, count| (0..count).map(move |it| (shard(0, worker, it), 10));
+        let workers = [("actor-1", 8), ("reanalyser-2", 80), ("actor-3", 16)];
+        let rows = of(workers
+            .into_iter()
+            .flat_map(|(name, count)| of_worker(name, count)));
+        let (newest, size) = rows.newest(rows.total() / 4);
+        assert_eq!(size, 260);
+        for (worker, count) in workers {
+            let own = newest.iter().filter(|it| it.worker.as_str() == worker);
+            let serials: Vec<u64> = own.map(|it| it.serial).collect();
+            let last: Vec<u64> = (3 * count / 4..count).collect();
+            assert_eq!(serials, last, "{worker}");
+        }
+    }
+
+    #[test]
+    fn workers_of_one_shard_each_are_cut_by_chance() {
+        let marks = [0x81, 0x13, 0x72, 0x24, 0x65, 0x56];
+        let names = ["actor", "reanalyser"].map(|kind| {
+            let kind: crate::store::WorkerName = kind.parse().unwrap();
+            marks.map(|mark| kind.marked(mark + u32::from(kind.as_str() == "actor")))
+        });
+        let shards = names.into_iter().flatten().map(|worker| {
+            let shard = ShardName {
+                generation: 1,
+                worker,
+                serial: 0,
+            };
+            (shard, 10)
+        });
+        let rows = of(shards);
+        let (newest, _) = rows.newest(60);
+        let actors = newest
+            .iter()
+            .filter(|it| it.worker.as_str().starts_with("actor"));
+        assert_eq!(actors.count(), 3);
+    }
+
+    /// Writes a shard of one game of five positions.
+    #[cfg(unix)]
+    fn write(path: &std::path::Path) {
+        use crate::data::shard::{Block, ShardWriter};
+        let record = crate::data::pgn::parse_game(b"1. e4 e5 2. Nf3 Nc6 3. Bb5 1-0").unwrap();
+        let header = super::super::config::header("x");
+        let mut writer = ShardWriter::create(path, &header).unwrap();
+        writer.append(&Block::new(&[record], 5).unwrap()).unwrap();
+        writer.finish().unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_damaged_is_empty_and_what_is_out_of_reach_comes_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let names = [shard(0, "a", 0), shard(0, "a", 1), shard(0, "b", 0)];
+        let [good, damaged, away] = names.each_ref().map(|name| store.path(&name.name()));
+        store.put(&names[1].name(), b"no shard").unwrap();
+        write(&good);
+        // It is listed, and the system refuses to open it.
+        std::fs::create_dir(folder.path().join("aside")).unwrap();
+        let aside = folder.path().join("aside/b.shard");
+        std::os::unix::fs::symlink(&aside, &away).unwrap();
+        let mut rows = Rows::default();
+        for _ in 0..2 {
+            rows.look(&store).unwrap();
+            assert_eq!((rows.total(), rows.shards()), (5, 2));
+        }
+        write(&aside);
+        std::fs::remove_file(&damaged).unwrap();
+        for _ in 0..2 {
+            rows.look(&store).unwrap();
+            assert_eq!((rows.total(), rows.shards()), (10, 3));
+        }
+        assert_eq!(rows.newest(10).0, [&names[0], &names[2]]);
     }
 }

@@ -9,9 +9,10 @@ use super::shelf::Shelf;
 use crate::data::record::Record;
 use crate::encode::Encoder;
 use crate::nn::Backend;
-use crate::scoped_threads::join;
-use crate::store::{Generations, Store, StoreError, WorkerName};
+use crate::scoped_threads::{SetAtEnd, join};
+use crate::store::{Generation, Generations, Store, StoreError, WorkerName};
 use rand::Rng;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -57,14 +58,19 @@ impl Post<'_> {
     }
 }
 
-/// Whether a store that cannot be asked now may be asked later.
-pub(super) fn bear(result: Result<bool, StoreError>) -> Result<bool, CycleError> {
-    match result {
-        Err(error @ StoreError::Io { .. }) => {
+/// Bears with a store that cannot be asked now, but may be later: there is nothing new
+/// then.
+pub(super) fn bear<T, E>(result: Result<T, E>) -> Result<T, CycleError>
+where
+    T: Default,
+    E: Into<CycleError>,
+{
+    match result.map_err(Into::into) {
+        Err(CycleError::Store(error @ StoreError::Io { .. })) => {
             tracing::warn!("{error}");
-            Ok(false)
+            Ok(T::default())
         }
-        result => Ok(result?),
+        result => result,
     }
 }
 
@@ -85,20 +91,22 @@ where
         let last = generations.last().map(|last| last.number);
         until.is_some_and(|until| last.is_some_and(|last| last >= until))
     };
-    let first = loop {
+    let networks = Networks::new(post.store, &config.search, post.threads);
+    let fetch = |generation: &Generation| bear(networks.load(generation).map(Some));
+    let (first, network) = loop {
         bear(generations.look(post.store))?;
         if is_over(&generations) {
             return Ok(());
         }
-        if let Some(generation) = generations.accepted() {
-            break generation.clone();
+        if let Some(generation) = generations.accepted()
+            && let Some(network) = fetch(generation)?
+        {
+            break (generation.clone(), network);
         }
         if !post.wait(config.poll) {
             return Ok(());
         }
     };
-    let networks = Networks::new(post.store, &config.search, post.threads);
-    let network = networks.load(&first)?;
     let at_once = concurrency(config, &*network, post.threads);
     let latest = Arc::new(Latest::new(network, first.number));
     let shelf = Shelf::new(post, post.run_name(), config.shard_rows, first.number);
@@ -119,52 +127,76 @@ where
         }
         Ok(())
     };
-    let make = || make().inspect_err(|_| over.store(true, Relaxed));
-    let worked = std::thread::scope(|scope| {
-        let mut makers = Vec::new();
-        for number in 0..at_once {
-            let thread = std::thread::Builder::new().name(format!("game {number}"));
-            let spawned = thread.spawn_scoped(scope, make);
-            makers.push(spawned.map_err(|error| {
-                over.store(true, Relaxed);
-                CycleError::io("a thread")(error)
-            })?);
-        }
-        let mut current = first.number;
-        let mut told = Instant::now();
-        let mut follow = || -> Result<(), CycleError> {
-            while !stopped() {
-                post.wait(config.poll);
-                if told.elapsed() >= TELLS {
-                    let rate = networks.evaluations() as f64 / told.elapsed().as_secs_f64();
-                    (post.tell)(&format!("{rate:.0} evaluations/s"));
-                    told = Instant::now();
-                }
-                bear(generations.look(post.store))?;
-                if is_over(&generations) {
-                    break;
-                }
-                let newest = generations.accepted();
-                if let Some(newest) = newest.filter(|newest| newest.number != current) {
-                    let network = networks.load(newest)?;
-                    if !latest.replace(network, newest.number) {
-                        return Err(CycleError::Inputs(newest.number));
-                    }
-                    current = newest.number;
-                    shelf.turn(current)?;
-                    (post.tell)(&format!("generation {current}"));
-                }
+    let mut current = first.number;
+    let mut told = Instant::now();
+    let follow = || -> Result<(), CycleError> {
+        while !stopped() {
+            post.wait(config.poll);
+            if told.elapsed() >= TELLS {
+                let rate = networks.evaluations() as f64 / told.elapsed().as_secs_f64();
+                (post.tell)(&format!("{rate:.0} evaluations/s"));
+                told = Instant::now();
             }
-            Ok(())
-        };
-        let followed = follow();
-        over.store(true, Relaxed);
-        join(makers)?;
-        followed
-    });
-    // What was finished is not lost, whatever went wrong.
+            bear(generations.look(post.store))?;
+            if is_over(&generations) {
+                break;
+            }
+            let newest = generations.accepted();
+            if let Some(newest) = newest.filter(|newest| newest.number != current)
+                && let Some(network) = fetch(newest)?
+            {
+                if !latest.replace(network, newest.number) {
+                    return Err(CycleError::Inputs(newest.number));
+                }
+                current = newest.number;
+                shelf.turn(current)?;
+                (post.tell)(&format!("generation {current}"));
+            }
+        }
+        Ok(())
+    };
+    work_beside(&shelf, &over, at_once, make, follow)
+}
+
+/// Runs `at_once` threads that `make` games beside `follow`, until one of them ends. That
+/// puts all over, and whatever went wrong, a panic too, what was finished is not lost.
+fn work_beside(
+    shelf: &Shelf,
+    over: &AtomicBool,
+    at_once: usize,
+    make: impl Fn() -> Result<(), CycleError> + Sync,
+    follow: impl FnOnce() -> Result<(), CycleError>,
+) -> Result<(), CycleError> {
+    let make = || {
+        let _end = SetAtEnd(over);
+        make()
+    };
+    let work = || {
+        std::thread::scope(|scope| {
+            let end = SetAtEnd(over);
+            let mut makers = Vec::new();
+            for number in 0..at_once {
+                let thread = std::thread::Builder::new().name(format!("game {number}"));
+                let spawned = thread.spawn_scoped(scope, &make);
+                makers.push(spawned.map_err(CycleError::io("a thread"))?);
+            }
+            let followed = follow();
+            drop(end);
+            join(makers)?;
+            followed
+        })
+    };
+    let worked = catch_unwind(AssertUnwindSafe(work));
     let cleared = shelf.clear();
-    worked.and(cleared)
+    match worked {
+        Ok(worked) => worked.and(cleared),
+        Err(panic) => {
+            if let Err(error) = cleared {
+                tracing::error!("{error}");
+            }
+            resume_unwind(panic)
+        }
+    }
 }
 
 /// Games at once: as many as fill the network's batches. Searches in imagination fill
@@ -177,4 +209,161 @@ fn concurrency(config: &CycleConfig, network: &dyn Backend, threads: usize) -> u
         false => threads,
     };
     config.search.concurrency.unwrap_or(usual).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::networks::digest;
+    use super::*;
+    use crate::data::pgn::parse_game;
+    use crate::data::record::SearchResult;
+    use crate::data::shard::Shard;
+    use crate::network::toy::ToyConfig;
+    use crate::network::{About, ArchitectureConfig, Network};
+    use crate::nn::torch::ExportPrecision;
+    use crate::store::Name;
+    use std::path::Path;
+    use tch::Device;
+
+    fn post(store: &Store) -> Post<'_> {
+        Post {
+            store,
+            name: "actor".parse().unwrap(),
+            threads: 1,
+            stop: Arc::default(),
+            tell: &|_| {},
+        }
+    }
+
+    fn searched_game() -> Record {
+        let record = parse_game(b"1. e4 e5 2. Nf3 1-0").unwrap();
+        let search = SearchResult::new([(0, 1.0)], 0.1, 0.1);
+        Record {
+            searches: vec![search; record.nodes.len()],
+            ..record
+        }
+    }
+
+    #[test]
+    fn a_store_that_cannot_be_asked_now_is_borne() {
+        let refused = || StoreError::Io {
+            action: "get",
+            path: "x".into(),
+            source: std::io::ErrorKind::TimedOut.into(),
+        };
+        assert!(!bear::<bool, _>(Err(refused())).unwrap());
+        let fetched = bear::<Option<u8>, _>(Err(CycleError::from(refused())));
+        assert_eq!(fetched.unwrap(), None);
+        let damaged = StoreError::Manifest {
+            path: "x".into(),
+            source: Generation::parse(b"{", 0).unwrap_err(),
+        };
+        assert!(bear::<bool, _>(Err(damaged)).is_err());
+        assert!(bear(Ok::<_, StoreError>(true)).unwrap());
+    }
+
+    #[test]
+    fn a_panic_ends_all_games_and_what_was_finished_is_put() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let post = post(&store);
+        for in_game in [true, false] {
+            let shelf = Shelf::new(&post, post.run_name(), 1000, 3);
+            let (over, games) = (AtomicBool::new(false), AtomicU64::new(0));
+            let wait = || {
+                while !over.load(Relaxed) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            };
+            let make = || {
+                shelf.add(searched_game())?;
+                let is_last = games.fetch_add(1, Relaxed) == 2;
+                assert!(!(is_last && in_game), "a game panics");
+                wait();
+                Ok(())
+            };
+            let follow = || {
+                while games.load(Relaxed) < 3 {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                assert!(in_game, "whoever follows the store panics");
+                wait();
+                Ok(())
+            };
+            let work = || work_beside(&shelf, &over, 3, make, follow);
+            assert!(catch_unwind(AssertUnwindSafe(work)).is_err());
+        }
+        let shards = store.shards().unwrap();
+        assert_eq!(shards.len(), 2);
+        for name in shards {
+            let shard = Shard::open(&store.path(&name.name())).unwrap();
+            assert_eq!(shard.blocks()[0].games, 3);
+        }
+    }
+
+    /// The file of a little network.
+    fn network(path: &Path) -> Vec<u8> {
+        let config = ArchitectureConfig::Toy {
+            model: ToyConfig { width: 2 },
+        };
+        let architecture = config.build(Device::Cpu).unwrap();
+        let evaluator = architecture.into_evaluator().unwrap();
+        let weights = evaluator.initial_weights();
+        let about = About {
+            name: "little".to_owned(),
+            search_value: "wdl".to_owned(),
+            training: serde_json::Value::Null,
+            licence: "GPL-3.0-or-later".to_owned(),
+        };
+        let network = Network::new(evaluator, &weights, about);
+        network.write(ExportPrecision::F32, path).unwrap();
+        std::fs::read(path).unwrap()
+    }
+
+    #[test]
+    fn games_go_on_while_a_new_network_is_out_of_reach() {
+        let folder = tempfile::tempdir().unwrap();
+        let bytes = network(&folder.path().join("network.pt"));
+        let store = Store::open(&folder.path().join("store")).unwrap();
+        let put = |number| {
+            let generation = Generation {
+                sha256: digest(&bytes),
+                ..Generation::unfinished(number)
+            };
+            let name = Name::generation(number);
+            store.put(&name, &generation.to_json()).unwrap();
+        };
+        store.put(&Name::network(0), &bytes).unwrap();
+        put(0);
+        let config = r#"
+            store = "store"
+            folder = "loop"
+            poll = 0.01
+            search = { cache = 0, concurrency = 1, device = "cpu", precision = "f32" }
+            learner = {}
+            training = {}
+        "#;
+        let config: CycleConfig = toml::from_str(config).unwrap();
+        let post = post(&store);
+        let taken_up = AtomicU64::new(0);
+        let begin = |latest: Arc<Latest>| {
+            let (store, bytes, put, taken_up) = (&store, &bytes, &put, &taken_up);
+            move |_, stopped: &dyn Fn() -> bool| {
+                // What is there cannot be read.
+                let place = store.path(&Name::network(1));
+                std::fs::create_dir(&place).unwrap();
+                put(1);
+                std::thread::sleep(Duration::from_millis(300));
+                std::fs::remove_dir(&place).unwrap();
+                store.put(&Name::network(1), bytes).unwrap();
+                while latest.generation() == 0 && !stopped() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                taken_up.store(latest.generation(), Relaxed);
+                Ok(None)
+            }
+        };
+        work(&post, &config, None, begin).unwrap();
+        assert_eq!(taken_up.into_inner(), 1);
+    }
 }

@@ -69,7 +69,7 @@ impl Rows {
     pub fn newest(&self, size: u64) -> (Vec<&ShardName>, u64) {
         let mut rows = 0;
         let mut newest = Vec::new();
-        for (name, own) in self.from_old_to_new().into_iter().rev() {
+        for (name, own) in self.by_age().into_iter().rev() {
             if rows >= size {
                 break;
             }
@@ -80,11 +80,11 @@ impl Rows {
         (newest, rows)
     }
 
-    /// The shards that hold rows. Those of a generation were written by many workers at
-    /// the same time, some of them faster than others: the `k`-th of a worker's `n` is
-    /// taken to be of the time `(k + ½) / n`. So the edge of a window cuts all workers
-    /// alike.
-    fn from_old_to_new<'a>(&'a self) -> Vec<(&'a ShardName, u64)> {
+    /// The shards that hold rows, from old to new. Those of a generation were written by
+    /// many workers at the same time, some of them faster than others: the `k`-th of a
+    /// worker's `n` is taken to be of the time `(k + ½) / n`, where `k` counts from 0. So
+    /// the edge of a window cuts all workers alike.
+    fn by_age<'a>(&'a self) -> Vec<(&'a ShardName, u64)> {
         let shards = self.shards.iter().filter(|&(_, &rows)| rows > 0);
         let shards: Vec<(&ShardName, u64)> = shards.map(|(name, &rows)| (name, rows)).collect();
         let is_beside = |a: &(&ShardName, u64), b: &(&ShardName, u64)| {

@@ -177,7 +177,7 @@ fn work_beside(
             let mut makers = Vec::new();
             for number in 0..at_once {
                 let thread = std::thread::Builder::new().name(format!("game {number}"));
-                let spawned = thread.spawn_scoped(scope, &make);
+                let spawned = thread.spawn_scoped(scope, make);
                 makers.push(spawned.map_err(CycleError::io("a thread"))?);
             }
             let followed = follow();

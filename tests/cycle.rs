@@ -3,6 +3,7 @@
 
 #[cfg(feature = "cloud")]
 mod bucket;
+mod lineage;
 
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -2,10 +2,8 @@
 
 use super::config::CycleConfigError;
 use crate::backend::LoadError;
-use crate::data::loader::LoaderError;
 use crate::data::replay::ReplayError;
 use crate::data::shard::ShardError;
-use crate::network::NotAnEvaluator;
 use crate::nn::BackendError;
 use crate::nn::torch::ScriptError;
 use crate::openings::OpeningsError;
@@ -38,6 +36,18 @@ pub enum CycleError {
         /// What is wrong.
         what: &'static str,
     },
+    /// The learner cannot go on from the newest generation.
+    #[error(
+        "generation {number} was not trained by the run in {}, and the store holds no checkpoint \
+         of it to go on from",
+        folder.display()
+    )]
+    NoCheckpoint {
+        /// The generation.
+        number: u64,
+        /// The run's folder.
+        folder: PathBuf,
+    },
     /// A network cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -59,9 +69,6 @@ pub enum CycleError {
     /// A game of a shard cannot be played through.
     #[error("a game to be searched again: {0}")]
     Replay(#[from] ReplayError),
-    /// The data cannot be loaded.
-    #[error(transparent)]
-    Loader(#[from] LoaderError),
     /// Training failed.
     #[error(transparent)]
     Train(#[from] TrainError),
@@ -71,9 +78,6 @@ pub enum CycleError {
     /// The network cannot be written.
     #[error(transparent)]
     Script(#[from] ScriptError),
-    /// The network evaluates no positions.
-    #[error(transparent)]
-    NotAnEvaluator(#[from] NotAnEvaluator),
     /// The run's metrics cannot be read.
     #[error(transparent)]
     History(#[from] HistoryError),

@@ -1,25 +1,26 @@
 //! Training, generation by generation.
 
+mod lineage;
+mod publish;
+mod restore;
+
 use super::config::CycleConfig;
 use super::error::CycleError;
-use super::networks::digest;
 use super::rows::Rows;
-use super::shelf::{put, put_any};
-use super::worker::{Post, bear};
+use super::worker::Post;
 use crate::data::loader::SourceConfig;
 use crate::data::shard::Shard;
-use crate::nn::torch::ExportPrecision;
-use crate::store::{Generation, Generations, Name, Put, Store};
+use crate::store::{Generation, Generations, Name, StoreError};
 use crate::train::{
     Checkpoint, GroupError, History, Progress, RunOptions, TrainConfig, TrainError, Trainer, World,
     write_report,
 };
+use restore::keep;
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tch::Device;
-use tempfile::TempDir;
 
 /// Name of the report in the loop's folder.
 const REPORT: &str = "report.html";
@@ -143,13 +144,21 @@ impl Learner<'_> {
 
     fn lead(&mut self, post: &Post) -> Result<(), CycleError> {
         let base = self.config.training()?;
-        let mut generations = match self.config.gate {
-            Some(_) => Generations::of(Name::candidate),
-            None => Generations::default(),
-        };
+        let mut generations = Generations::of(self.manifest());
         let mut rows = Rows::default();
         loop {
-            bear(generations.look(post.store))?;
+            // A store that is out of reach is not an empty one, in which a loop begins.
+            match generations.look(post.store) {
+                Err(error @ StoreError::Io { .. }) => {
+                    tracing::warn!("{error}");
+                    if !post.wait(self.config.poll) {
+                        return Ok(());
+                    }
+                    self.order(&Order::Wait)?;
+                    continue;
+                }
+                looked => looked?,
+            };
             let number = generations.next_number();
             let last = generations.last().cloned();
             if self.config.generations.is_some_and(|last| number > last) {
@@ -159,7 +168,7 @@ impl Learner<'_> {
                 self.begin(post, &base)?;
                 continue;
             };
-            self.restore(post.store, &last)?;
+            self.restore(post, &base, &last)?;
             let waited = Instant::now();
             let Some(lesson) = self.lesson(post, &base, &last, &mut rows)? else {
                 return Ok(());
@@ -168,67 +177,45 @@ impl Learner<'_> {
             let Some(checkpoint) = self.train(post, number, &lesson)? else {
                 return Ok(());
             };
-            let batch = base.steps * base.batch as u64;
-            let drawn = (batch as f64 * lesson.share).round() as u64;
+            let claim = self.claim(post.store, number, &checkpoint)?;
+            let steps = claim.checkpoint.state.step.saturating_sub(last.steps);
+            let samples = steps * base.batch as u64;
+            let drawn = (samples as f64 * lesson.share).round() as u64;
             let generation = Generation {
                 number,
                 parent: Some(last.number),
-                steps: last.steps + base.steps,
-                samples: last.samples + batch,
+                steps: last.steps + steps,
+                samples: last.samples + samples,
                 drawn: last.drawn + drawn,
                 rows: lesson.rows,
                 window: lesson.window,
                 ..Generation::unfinished(number)
             };
             let seconds = [began.elapsed(), began.duration_since(waited)];
-            let generation = self.publish(post.store, generation, &checkpoint)?;
-            self.report()?;
-            (self.observe)(&Learning::Published {
-                generation,
-                seconds: seconds.map(|time| time.as_secs_f64()),
-            });
+            if self.publish(post, Some(&last), generation, claim, seconds)? {
+                self.report()?;
+            }
         }
     }
 
     /// Puts the network that the loop begins with.
     fn begin(&mut self, post: &Post, base: &TrainConfig) -> Result<(), CycleError> {
         let run = self.folder();
+        if Checkpoint::read(&run).is_ok_and(|it| it.state.step > 0) {
+            // It was trained, and so for a store that had a network.
+            self.set_aside(post)?;
+        }
         let place = Checkpoint::place(&run, 0);
         // One that was begun and killed goes on with the weights that it drew.
         if !place.exists() {
-            let folder = place.parent().unwrap_or(&run).to_owned();
-            std::fs::create_dir_all(&folder).map_err(CycleError::io(&folder))?;
             let trainer = Trainer::new(base, self.device)?;
-            trainer
-                .checkpoint()
-                .map_err(crate::train::TrainError::from)?
-                .write(&place)?;
+            let checkpoint = trainer.checkpoint().map_err(TrainError::from)?;
+            keep(&checkpoint, &run)?;
         }
-        let generation = self.publish(post.store, Generation::unfinished(0), &place)?;
-        (self.observe)(&Learning::Published {
-            generation,
-            seconds: [0.0; 2],
-        });
+        let claim = self.claim(post.store, 0, &place)?;
+        let generation = Generation::unfinished(0);
+        self.publish(post, None, generation, claim, [Duration::ZERO; 2])?;
         Ok(())
-    }
-
-    /// Fetches the checkpoint behind a generation, where the run's folder holds none that
-    /// is as far.
-    fn restore(&self, store: &Store, last: &Generation) -> Result<(), CycleError> {
-        let run = self.folder();
-        let newest = Checkpoint::read(&run).ok().map(|it| it.state.step);
-        if newest.is_some_and(|step| step >= last.steps) {
-            return Ok(());
-        }
-        let name = Name::checkpoint(last.number);
-        let bytes = store.get(&name)?.ok_or(CycleError::Missing {
-            name,
-            what: "not there, and the run's folder holds no checkpoint that is as far",
-        })?;
-        let place = Checkpoint::place(&run, last.steps);
-        let folder = place.parent().unwrap_or(&run).to_owned();
-        std::fs::create_dir_all(&folder).map_err(CycleError::io(&folder))?;
-        std::fs::write(&place, bytes).map_err(CycleError::io(&place))
     }
 
     /// Waits until there are rows enough. `None` if stopped before.
@@ -303,49 +290,12 @@ impl Learner<'_> {
         Ok(summary.finished.then_some(summary.checkpoint))
     }
 
-    /// Puts the network of a checkpoint, and its manifest after it.
-    fn publish(
-        &self,
-        store: &Store,
-        generation: Generation,
-        checkpoint: &Path,
-    ) -> Result<Generation, CycleError> {
-        let number = generation.number;
-        let name = generation.network();
-        let folder = TempDir::new().map_err(CycleError::io(std::env::temp_dir()))?;
-        let path = folder.path().join("network.pt");
-        let network = Checkpoint::read(checkpoint)?.into_network(false)?;
-        network.write(ExportPrecision::default(), &path)?;
-        let mut bytes = std::fs::read(&path).map_err(CycleError::io(&path))?;
-        if put_any(store, &name, &bytes)? == Put::Taken {
-            // This learner, or another, put it and was killed before it could say so.
-            let there = store.get(&name)?;
-            bytes = there.ok_or(CycleError::Missing {
-                name,
-                what: "taken, but not there",
-            })?;
+    /// The name of the manifests that the learner puts.
+    fn manifest(&self) -> fn(u64) -> Name {
+        match self.config.gate {
+            Some(_) => Name::candidate,
+            None => Name::generation,
         }
-        if self.config.learner.checkpoints {
-            let bytes = std::fs::read(checkpoint).map_err(CycleError::io(checkpoint))?;
-            put_any(store, &Name::checkpoint(number), &bytes)?;
-        }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let generation = Generation {
-            sha256: digest(&bytes),
-            time: now.unwrap_or_default().as_secs(),
-            ..generation
-        };
-        if self.config.gate.is_none() {
-            put(store, &Name::generation(number), &generation.to_json())?;
-            return Ok(generation);
-        }
-        if number == 0 {
-            // There is nobody for it to play. The candidate comes after it: it says that
-            // all is done.
-            put_any(store, &Name::generation(0), &generation.to_json())?;
-        }
-        put(store, &Name::candidate(number), &generation.to_json())?;
-        Ok(generation)
     }
 
     /// Writes the report of the run so far.

@@ -30,6 +30,18 @@ impl Checkpoint {
         Folder::new(run.join(CHECKPOINTS), KeepConfig::default()).place(step)
     }
 
+    /// Removes a run's checkpoints of later steps than this one.
+    ///
+    /// # Errors
+    /// [`CheckpointError::System`] if the folder cannot be read or changed.
+    pub fn remove_later(run: &Path, step: u64) -> Result<(), CheckpointError> {
+        let found = list(&run.join(CHECKPOINTS))?;
+        for (_, later) in found.iter().filter(|(it, _)| *it > step) {
+            std::fs::remove_file(later).map_err(CheckpointError::system("remove", later))?;
+        }
+        Ok(())
+    }
+
     /// The files of which [`Checkpoint::read`] reads one.
     ///
     /// # Errors
@@ -185,6 +197,15 @@ mod tests {
         assert_eq!(steps(&folder.path), [0, 40, 80, 90, 100]);
         let (_place, folder) = filled(KeepConfig::default(), 100);
         assert_eq!(steps(&folder.path), [90, 100]);
+    }
+
+    #[test]
+    fn later_ones_are_removed_even_if_damaged() {
+        let (place, folder) = filled(KeepConfig::default(), 20);
+        std::fs::write(folder.place(30), "short").unwrap();
+        Checkpoint::remove_later(place.path(), 10).unwrap();
+        assert_eq!(steps(&folder.path), [10]);
+        Checkpoint::remove_later(&place.path().join("none"), 0).unwrap();
     }
 
     #[test]

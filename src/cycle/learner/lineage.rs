@@ -1,0 +1,156 @@
+//! Whose run lies in the learner's folder: that of the store's newest generation, or
+//! another.
+//!
+//! Folder and store are two places, and either may be deleted, changed or restored
+//! without the other. A learner that trained on from whatever lies in its folder would
+//! publish networks that do not come from the store's newest. So a note beside the
+//! checkpoints names the generations that they go on from.
+
+use crate::atomic_file;
+use crate::cycle::CycleError;
+use crate::store::{Generation, Name, Store, StoreError};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// Name of the note in the run's folder.
+const NOTE: &str = "lineage.json";
+
+/// The manifests of the generations that a run's checkpoints may go on from. Those are
+/// the one that was published last and, from just before it is put, the next one: at
+/// whatever instant the learner is killed, the store's newest is one of them.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Lineage(Vec<Generation>);
+
+impl Lineage {
+    pub fn of<'a>(generations: impl IntoIterator<Item = &'a Generation>) -> Lineage {
+        Lineage(generations.into_iter().cloned().collect())
+    }
+
+    /// The note in a run's folder. `None` where there is none, as in those of earlier
+    /// versions.
+    ///
+    /// # Errors
+    /// [`CycleError::Io`] if it cannot be read.
+    pub fn read(run: &Path) -> Result<Option<Lineage>, CycleError> {
+        let path = run.join(NOTE);
+        let text = match std::fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            text => text.map_err(CycleError::io(&path))?,
+        };
+        let read = serde_json::from_slice(&text).map(Lineage);
+        let read = read.inspect_err(|error| tracing::warn!("{}: {error}", path.display()));
+        Ok(read.ok())
+    }
+
+    /// Writes the note, whole or not at all.
+    ///
+    /// # Errors
+    /// [`CycleError::Io`] if it cannot be written.
+    pub fn write(&self, run: &Path) -> Result<(), CycleError> {
+        let path = run.join(NOTE);
+        let text = serde_json::to_vec_pretty(&self.0).expect("plain data");
+        let write = || -> std::io::Result<()> {
+            std::fs::create_dir_all(run)?;
+            let mut file = atomic_file::unfinished(&path)?;
+            file.write_all(&text)?;
+            atomic_file::persist(file, &path)
+        };
+        write().map_err(CycleError::io(&path))
+    }
+
+    /// Whether the run goes on from this generation.
+    pub fn holds(&self, generation: &Generation) -> bool {
+        self.0.iter().any(|own| is_same(own, generation))
+    }
+
+    /// Whether the run belongs to a store whose manifests have these names: it goes on
+    /// from one of its generations, be it an old one, or has not been trained at all.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be asked.
+    pub fn is_of(&self, store: &Store, name: fn(u64) -> Name) -> Result<bool, StoreError> {
+        for own in &self.0 {
+            let there = store.manifest(&name(own.number), own.number)?;
+            if there.is_some_and(|there| is_same(own, &there)) {
+                return Ok(true);
+            }
+        }
+        Ok(self.0.is_empty())
+    }
+}
+
+/// Whether two manifests are of one network. What the gate says of it comes later, and
+/// learners that put it at once know different times.
+fn is_same(one: &Generation, other: &Generation) -> bool {
+    (one.number, &one.sha256) == (other.number, &other.sha256)
+}
+
+/// Moves a run's folder out of the way: its new path. Nothing of it is lost.
+///
+/// # Errors
+/// [`CycleError::Io`] if it cannot be moved.
+pub(super) fn set_aside(run: &Path) -> Result<PathBuf, CycleError> {
+    let name = run.file_name().unwrap_or_default().to_string_lossy();
+    let free = (1..)
+        .map(|number: u64| run.with_file_name(format!("{name}-{number}")))
+        .find(|path| !path.exists())
+        .expect("numbers do not run out");
+    std::fs::rename(run, &free).map_err(CycleError::io(run))?;
+    Ok(free)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn generation(number: u64, digit: &str) -> Generation {
+        Generation {
+            sha256: digit.repeat(64),
+            ..Generation::unfinished(number)
+        }
+    }
+
+    #[test]
+    fn a_note_tells_a_store_from_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("run");
+        assert_eq!(Lineage::read(&run).unwrap(), None);
+        let (last, next) = (generation(4, "a"), generation(5, "b"));
+        let lineage = Lineage::of([&last, &next]);
+        lineage.write(&run).unwrap();
+        assert_eq!(Lineage::read(&run).unwrap(), Some(lineage));
+        let lineage = Lineage::read(&run).unwrap().unwrap();
+        assert!(lineage.holds(&last) && lineage.holds(&next));
+        let judged = Generation { time: 7, ..next };
+        assert!(lineage.holds(&judged));
+        assert!(!lineage.holds(&generation(5, "c")));
+        assert!(!lineage.holds(&generation(6, "b")));
+
+        let store = Store::open(&folder.path().join("store")).unwrap();
+        let is_of = |lineage: &Lineage| lineage.is_of(&store, Name::generation).unwrap();
+        assert!(!is_of(&lineage) && is_of(&Lineage::default()));
+        let put = |it: &Generation| store.put(&Name::generation(it.number), &it.to_json());
+        put(&generation(5, "c")).unwrap();
+        assert!(!is_of(&lineage));
+        put(&last).unwrap();
+        assert!(is_of(&lineage));
+
+        std::fs::write(run.join(NOTE), "{").unwrap();
+        assert_eq!(Lineage::read(&run).unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_set_aside_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("run");
+        for number in 1..=2 {
+            std::fs::create_dir(&run).unwrap();
+            std::fs::write(run.join("it"), number.to_string()).unwrap();
+            let aside = set_aside(&run).unwrap();
+            assert_eq!(aside, folder.path().join(format!("run-{number}")));
+            assert!(!run.exists());
+            let kept = std::fs::read_to_string(aside.join("it")).unwrap();
+            assert_eq!(kept, number.to_string());
+        }
+    }
+}

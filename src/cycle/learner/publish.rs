@@ -1,0 +1,110 @@
+//! Putting a generation into the store.
+
+use super::lineage::Lineage;
+use super::restore::fetch;
+use super::{Learner, Learning};
+use crate::cycle::CycleError;
+use crate::cycle::networks::digest;
+use crate::cycle::shelf::put_any;
+use crate::cycle::worker::Post;
+use crate::nn::torch::ExportPrecision;
+use crate::store::{Generation, Name, Put, Store};
+use crate::train::Checkpoint;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tempfile::TempDir;
+
+/// The state behind the next generation, as it lies in the store.
+pub(super) struct Claim {
+    pub checkpoint: Checkpoint,
+    /// Whether it is this learner's own, and not that of another who was faster.
+    pub is_own: bool,
+}
+
+impl Learner<'_> {
+    /// Puts a checkpoint, if checkpoints are put at all. Of several learners one is the
+    /// first, and all go on with that one's.
+    pub(super) fn claim(
+        &self,
+        store: &Store,
+        number: u64,
+        checkpoint: &Path,
+    ) -> Result<Claim, CycleError> {
+        if self.config.learner.checkpoints {
+            let bytes = std::fs::read(checkpoint).map_err(CycleError::io(checkpoint))?;
+            let name = Name::checkpoint(number);
+            if put_any(store, &name, &bytes)? == Put::Taken {
+                return Ok(Claim {
+                    checkpoint: fetch(store, number)?.ok_or_else(taken(name))?,
+                    is_own: false,
+                });
+            }
+        }
+        Ok(Claim {
+            checkpoint: Checkpoint::read(checkpoint)?,
+            is_own: true,
+        })
+    }
+
+    /// Puts the network of a checkpoint, and its manifest after it. Whether it was the
+    /// first to do so.
+    pub(super) fn publish(
+        &mut self,
+        post: &Post,
+        last: Option<&Generation>,
+        generation: Generation,
+        claim: Claim,
+        seconds: [Duration; 2],
+    ) -> Result<bool, CycleError> {
+        let number = generation.number;
+        let name = generation.network();
+        let folder = TempDir::new().map_err(CycleError::io(std::env::temp_dir()))?;
+        let path = folder.path().join("network.pt");
+        let network = claim.checkpoint.into_network(false)?;
+        network.write(ExportPrecision::default(), &path)?;
+        let mut bytes = std::fs::read(&path).map_err(CycleError::io(&path))?;
+        let mut is_own = claim.is_own;
+        if put_any(post.store, &name, &bytes)? == Put::Taken {
+            // Without checkpoints the network is the claim. With them both are of one
+            // state, whose file another version of the program wrote otherwise.
+            is_own &= self.config.learner.checkpoints;
+            bytes = post.store.get(&name)?.ok_or_else(taken(name))?;
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let generation = Generation {
+            sha256: digest(&bytes),
+            time: now.unwrap_or_default().as_secs(),
+            ..generation
+        };
+        // The note comes first: whoever is killed before the manifest is there, or after
+        // it, finds the store's newest generation in it. What another trained is not in
+        // it, and so is fetched.
+        let own = is_own.then_some(&generation);
+        Lineage::of(last.into_iter().chain(own)).write(&self.folder())?;
+        let json = generation.to_json();
+        if number == 0 && self.config.gate.is_some() {
+            // There is nobody for it to play. The candidate comes after it: it says that
+            // all is done.
+            put_any(post.store, &Name::generation(0), &json)?;
+        }
+        let is_first = put_any(post.store, &self.manifest()(number), &json)? != Put::Taken;
+        if is_first {
+            let seconds = seconds.map(|time| time.as_secs_f64());
+            (self.observe)(&Learning::Published {
+                generation,
+                seconds,
+            });
+        } else {
+            tracing::warn!("another learner was faster with generation {number}");
+        }
+        Ok(is_first)
+    }
+}
+
+/// Something that was taken when it was put, and is gone.
+fn taken(name: Name) -> impl FnOnce() -> CycleError {
+    || CycleError::Missing {
+        name,
+        what: "taken, but not there",
+    }
+}

@@ -1,0 +1,146 @@
+//! Learners whose folders and stores do not belong together, and workers that others end.
+
+use super::*;
+use tessera::nn::torch::ExportPrecision;
+use tessera::train::Checkpoint;
+
+fn copy(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg("-r").args([from, to]).status();
+    assert!(status.unwrap().success());
+}
+
+/// Checks a loop whose every network is that of the checkpoint beside it.
+fn check_states(folder: &Path, generations: u64) {
+    let (manifests, _) = check(folder, generations, 2.0);
+    let store = Store::open(&folder.join("store")).unwrap();
+    let written = folder.join("network.pt");
+    for manifest in manifests {
+        let checkpoint = store.path(&Name::checkpoint(manifest.number));
+        let checkpoint = Checkpoint::read(&checkpoint).unwrap();
+        assert_eq!(checkpoint.state.step, manifest.steps);
+        let network = checkpoint.into_network(false).unwrap();
+        network.write(ExportPrecision::default(), &written).unwrap();
+        let there = store.get(&manifest.network()).unwrap().unwrap();
+        let is_same = std::fs::read(&written).unwrap() == there;
+        assert!(is_same, "network and checkpoint of {}", manifest.number);
+    }
+}
+
+#[test]
+fn a_store_that_is_gone_takes_no_networks_from_an_old_run() {
+    let folder = workplace(&config(2, ACTORS));
+    finish(folder.path());
+    std::fs::remove_dir_all(folder.path().join("store")).unwrap();
+    finish(folder.path());
+    check_states(folder.path(), 2);
+    assert_eq!(steps(folder.path()), (1..=8).collect::<Vec<_>>());
+    let aside = folder.path().join("loop/learner-1");
+    assert_eq!(Checkpoint::read(&aside).unwrap().state.step, 8);
+    assert!(!folder.path().join("loop/learner-2").exists());
+}
+
+#[test]
+fn an_older_store_is_gone_on_with_from_its_own_checkpoint() {
+    let folder = workplace(&config(1, ACTORS));
+    finish(folder.path());
+    let backup = folder.path().join("backup");
+    copy(&folder.path().join("store"), &backup);
+    std::fs::write(folder.path().join("loop.toml"), config(3, ACTORS)).unwrap();
+    finish(folder.path());
+    let store = folder.path().join("store");
+    std::fs::remove_dir_all(&store).unwrap();
+    copy(&backup, &store);
+    finish(folder.path());
+    check_states(folder.path(), 3);
+    assert_eq!(steps(folder.path()), (5..=12).collect::<Vec<_>>());
+    assert!(folder.path().join("loop/learner-1").exists());
+}
+
+/// Of two learners that went on from generation 1 one has published generation 2. The
+/// other takes it up, although it is as far by itself.
+#[test]
+fn a_learner_that_lost_a_generation_goes_on_from_the_one_that_is_there() {
+    let folder = workplace(&config(1, ACTORS));
+    let path = |name: &str| folder.path().join(name);
+    finish(folder.path());
+    copy(&path("store"), &path("store2"));
+    copy(&path("loop"), &path("loop2"));
+    std::fs::write(path("loop.toml"), config(2, ACTORS)).unwrap();
+    finish(folder.path());
+    let at = |generations, store: &str, loop_folder: &str, seed: u64| {
+        let data = "[training.data]\n";
+        let text = config(generations, ACTORS)
+            .replace(data, &format!("{data}seed = {seed}\n"))
+            .replace("store = \"store\"", &format!("store = \"{store}\""))
+            .replace("folder = \"loop\"", &format!("folder = \"{loop_folder}\""));
+        std::fs::write(path("loop.toml"), text).unwrap();
+        finish(folder.path());
+    };
+    // With other samples the network is another.
+    at(2, "store2", "loop2", 7);
+    at(3, "store", "loop2", 0);
+    check_states(folder.path(), 3);
+    let log = std::fs::read_to_string(path("loop2/logs/learner0.log")).unwrap();
+    let line = "going on from the store's checkpoint of generation 2";
+    assert!(log.contains(line), "{log}");
+    assert!(!path("loop2/learner-1").exists());
+}
+
+#[test]
+fn two_learners_of_one_store_go_on_from_each_other() {
+    let folder = workplace(&config(3, ACTORS));
+    let text = config(3, ACTORS).replace("folder = \"loop\"", "folder = \"loop2\"");
+    std::fs::write(folder.path().join("other.toml"), text).unwrap();
+    let worker = |kind: &str, config: &str| {
+        let arguments = [kind, "--config", config, "--threads", "1"];
+        train(folder.path(), &arguments).spawn().unwrap()
+    };
+    let mut workers = [
+        worker("learner", "loop.toml"),
+        worker("learner", "other.toml"),
+        worker("actor", "loop.toml"),
+    ];
+    for child in &mut workers {
+        wait(child);
+        assert!(child.wait().unwrap().success());
+    }
+    check_states(folder.path(), 3);
+}
+
+/// The process of the learner that a loop has started.
+#[cfg(target_os = "linux")]
+fn learner_of(running: &Child) -> Option<String> {
+    let parent = format!("PPid:\t{}", running.id());
+    for entry in std::fs::read_dir("/proc").unwrap() {
+        let place = entry.unwrap().path();
+        let read = |name: &str| std::fs::read_to_string(place.join(name)).unwrap_or_default();
+        let is_child = read("status").lines().any(|line| line == parent);
+        if is_child && read("cmdline").contains("\0learner\0") {
+            return Some(place.file_name()?.to_string_lossy().into_owned());
+        }
+    }
+    None
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_learner_that_is_told_to_end_is_started_again() {
+    let folder = workplace(&config(3, ACTORS));
+    let mut command = train(folder.path(), &["loop", "loop.toml", "--processors", "2"]);
+    let mut running = command.stdout(Stdio::piped()).spawn().unwrap();
+    let store = Store::open(&folder.path().join("store")).unwrap();
+    let begun = Instant::now();
+    while store.generations().unwrap().len() < 2 {
+        assert!(begun.elapsed() < LONGEST);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let learner = learner_of(&running).unwrap();
+    let status = Command::new("kill").args(["-TERM", &learner]).status();
+    assert!(status.unwrap().success());
+    wait(&mut running);
+    let output = running.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert!(said.starts_with("finished: generation 3"), "{said}");
+    check(folder.path(), 3, 2.0);
+}

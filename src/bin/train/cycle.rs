@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tessera::cycle::{CycleConfig, Rows, Share};
 use tessera::error_report::tell;
-use tessera::store::{Generation, Store};
+use tessera::store::{Generation, Name, Store};
 
 /// Time between two looks at the workers.
 const BLINK: Duration = Duration::from_millis(100);
@@ -29,6 +29,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const FAILURES: u32 = 5;
 /// What is soon after the start.
 const SOON: Duration = Duration::from_secs(20);
+/// POSIX's numbers of the signals by which people and systems end a process, whatever it
+/// does: SIGINT, SIGKILL and SIGTERM.
+#[cfg(unix)]
+const ORDERED: [i32; 3] = [2, 9, 15];
 /// Least time between two lines of progress without a terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(60);
 /// The lock that the loop holds in its folder.
@@ -73,7 +77,9 @@ impl Loop {
             if stop.load(Relaxed) {
                 break Ok(false);
             }
-            let kept = workers.iter_mut().try_for_each(Worker::keep);
+            let kept = workers
+                .iter_mut()
+                .try_for_each(|it| it.keep(&display.store));
             if let Err(error) = kept {
                 break Err(error);
             }
@@ -107,24 +113,36 @@ impl Loop {
     fn workers(&self, config: &CycleConfig, logs: &Path) -> Vec<Worker> {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         let processors = self.processors.unwrap_or_else(all).max(1);
-        let kinds: [(&'static str, Option<Share>, bool); 4] = [
-            ("learner", Some(config.learner.cores), true),
-            ("actor", config.actors.as_ref().map(|it| it.cores), false),
+        let end = config.generations;
+        let until = config.reanalysers.as_ref().and_then(|it| it.until);
+        let until = end.into_iter().chain(until).min();
+        let learned = match config.gate {
+            Some(_) => Name::candidate,
+            None => Name::generation,
+        };
+        let actors = config.actors.as_ref().map(|it| it.cores);
+        let reanalysers = config.reanalysers.as_ref().map(|it| it.cores);
+        let gate = config.gate.as_ref().map(|it| it.cores);
+        let kinds: [(&'static str, Option<Share>, bool, Option<Name>); 4] = [
+            (
+                "learner",
+                Some(config.learner.cores),
+                true,
+                end.map(learned),
+            ),
+            ("actor", actors, false, end.map(Name::generation)),
             (
                 "reanalyser",
-                config.reanalysers.as_ref().map(|it| it.cores),
+                reanalysers,
                 false,
+                until.map(Name::generation),
             ),
-            ("gate", config.gate.as_ref().map(|it| it.cores), true),
+            ("gate", gate, true, end.map(Name::generation)),
         ];
         let mut workers = Vec::new();
-        for (kind, cores, is_needed) in kinds {
+        for (kind, cores, is_needed, end) in kinds {
             let Some(cores) = cores else { continue };
-            let processes = match is_needed {
-                true => 1,
-                false => cores.processes,
-            };
-            for number in 0..processes {
+            for number in 0..cores.processes {
                 let name = format!("{kind}{number}");
                 workers.push(Worker {
                     kind,
@@ -133,6 +151,7 @@ impl Loop {
                     name,
                     threads: config.threads(cores, processors),
                     is_needed,
+                    end: end.clone(),
                     state: State::Waits(Instant::now()),
                     failures: 0,
                 });
@@ -151,6 +170,8 @@ struct Worker {
     threads: usize,
     /// Whether the loop ends with it.
     is_needed: bool,
+    /// The manifest with which its work is done; `None` if it goes on for ever.
+    end: Option<Name>,
     state: State,
     /// Failures in a row.
     failures: u32,
@@ -168,7 +189,7 @@ enum State {
 
 impl Worker {
     /// Starts the worker if it does not run, and sees how it is.
-    fn keep(&mut self) -> anyhow::Result<()> {
+    fn keep(&mut self, store: &Store) -> anyhow::Result<()> {
         match &mut self.state {
             State::Waits(until) if Instant::now() >= *until => {
                 self.state = State::Runs {
@@ -180,7 +201,7 @@ impl Worker {
                 let since = *since;
                 let ended = child.try_wait().context("cannot wait for a worker")?;
                 if let Some(status) = ended {
-                    self.ended(status, since)?;
+                    self.ended(status, since, store)?;
                 }
             }
             State::Waits(_) | State::Done => {}
@@ -207,8 +228,9 @@ impl Worker {
             .with_context(|| format!("cannot start {}", self.name))
     }
 
-    fn ended(&mut self, status: ExitStatus, since: Instant) -> anyhow::Result<()> {
-        if status.success() {
+    fn ended(&mut self, status: ExitStatus, since: Instant, store: &Store) -> anyhow::Result<()> {
+        // One that somebody ended says success too: it has stopped in good order.
+        if status.success() && self.has_done_its_work(store) {
             self.state = State::Done;
             return Ok(());
         }
@@ -216,16 +238,27 @@ impl Worker {
         if since.elapsed() > SOON {
             self.failures = 0;
         }
-        // One that was killed did nothing wrong.
-        self.failures += u32::from(status.code().is_some());
+        self.failures += u32::from(!was_ended_by_others(status));
         let (name, log) = (&self.name, self.log.display());
         if self.failures >= FAILURES {
             bail!("{name} failed {FAILURES} times in a row, last so: {last} ({log})");
         }
-        tracing::warn!("{name} ended by {status} and is started again: {last}");
+        tracing::warn!("{name} ended early ({status}) and is started again: {last}");
         let pause = FIRST_PAUSE * 2u32.pow(self.failures);
         self.state = State::Waits(Instant::now() + pause.min(LONGEST_PAUSE));
         Ok(())
+    }
+
+    /// Whether the manifest is there with which its work is done.
+    fn has_done_its_work(&self, store: &Store) -> bool {
+        let Some(end) = &self.end else { return false };
+        match store.get(end) {
+            Ok(found) => found.is_some(),
+            Err(error) => {
+                tracing::warn!("{error}");
+                false
+            }
+        }
     }
 
     /// The last line of its log.
@@ -263,6 +296,20 @@ impl Worker {
         }
         self.state = State::Done;
     }
+}
+
+/// Whether a process ended because it was told to, and did nothing wrong. Signals such
+/// as SIGABRT and SIGSEGV are its own doing.
+fn was_ended_by_others(status: ExitStatus) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::ExitStatusExt;
+        let signal = status.signal();
+        if signal.is_some_and(|signal| ORDERED.contains(&signal)) {
+            return true;
+        }
+    }
+    status.success()
 }
 
 /// The loop's progress, as the store shows it.
@@ -407,6 +454,20 @@ fn elo(generations: &[Generation]) -> Option<f64> {
 mod tests {
     use super::*;
     use tessera::store::Outcome;
+
+    #[cfg(unix)]
+    #[test]
+    fn crashes_are_failures_and_orders_to_end_are_not() {
+        use std::os::unix::process::ExitStatusExt;
+        let is_failure = |status| !was_ended_by_others(ExitStatus::from_raw(status));
+        // SIGILL, SIGABRT, SIGBUS and SIGSEGV, and an exit with status 1.
+        for status in [4, 6, 7, 11, 1 << 8] {
+            assert!(is_failure(status), "{status}");
+        }
+        for status in [2, 9, 15, 0] {
+            assert!(!is_failure(status), "{status}");
+        }
+    }
 
     #[test]
     fn elo_adds_up_along_the_accepted() {

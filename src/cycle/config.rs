@@ -7,6 +7,7 @@ pub(super) use plan::{header, openings};
 
 use super::window::WindowConfig;
 use crate::nn::Precision;
+use crate::selfplay::SearchOptionError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -40,7 +41,7 @@ pub enum CycleConfigError {
     },
     /// An option of the search is none.
     #[error("`search.options`: {0}")]
-    Option(String),
+    Option(#[from] SearchOptionError),
     /// The tablebases are not there.
     #[error("`actors.tablebase`: {0}")]
     Tablebase(String),
@@ -56,7 +57,7 @@ pub struct CycleConfig {
     pub folder: PathBuf,
     /// The generation at which the loop ends; without it, it goes on.
     pub generations: Option<u64>,
-    /// Seconds between two looks at the store.
+    /// Seconds between two looks at the store, at most a day.
     #[serde(default = "default_poll")]
     pub poll: f64,
     /// Rows of a shard; more where the last game brings more.
@@ -107,8 +108,8 @@ pub struct SearchConfig {
     pub cache: usize,
     /// Games or positions at once; by default as many as fill the network's batches.
     pub concurrency: Option<usize>,
-    /// UCI options of the search, such as CPuct, and of networks that imagine futures.
-    /// `DiffusionSteps` is 1 unless it is among them.
+    /// UCI options of the search, such as CPuct, of ratings, and of networks that imagine
+    /// futures. `DiffusionSteps` is 1 unless it is among them.
     pub options: BTreeMap<String, toml::Value>,
 }
 
@@ -133,7 +134,7 @@ impl Default for SearchConfig {
 pub struct Share {
     /// Part of the processors, in proportion to the shares of the others.
     pub share: f64,
-    /// Processes of this kind on one machine.
+    /// Processes of this kind on one machine. There is one learner and one gate.
     pub processes: usize,
 }
 
@@ -403,9 +404,36 @@ mod tests {
             ("[search]\ndevice = \"abacus\"\n", "search.device"),
             ("[search]\nprecision = \"f7\"\n", "f7"),
             ("[search.options]\nNonsense = 1\n", "Nonsense"),
+            ("[search.options]\nTemperature = 1\n", "`Temperature`"),
+            ("[search.options]\nDevice = \"cpu\"\n", "`Device`"),
+            ("[reanalysers]\nown = -1\n", "`reanalysers.own`"),
+            (
+                "[reanalysers]\ngames = [{ path = \"a\", weight = 0 }]\n",
+                "`reanalysers.games.weight`",
+            ),
+            (
+                "[gate]\ncores = { processes = 2 }\n",
+                "`gate.cores.processes`",
+            ),
+            (
+                "[actors]\ncores = { share = nan }\n",
+                "`actors.cores.share`",
+            ),
+            ("[gate]\ncores = { share = -1 }\n", "`gate.cores.share`"),
             ("[actor]\n", "actor"),
         ] {
             let error = read(&format!("{LEAST}{more}")).unwrap_err().to_string();
+            assert!(error.contains(named), "{named}: {error}");
+        }
+        for (place, wrong, named) in [
+            (
+                "[learner]",
+                "[learner]\ncores = { processes = 2 }",
+                "learner.cores.processes",
+            ),
+            ("store =", "poll = 1e20\nstore =", "`poll`"),
+        ] {
+            let error = read(&LEAST.replace(place, wrong)).unwrap_err().to_string();
             assert!(error.contains(named), "{named}: {error}");
         }
         let steps = |more: &str| {

@@ -1,7 +1,7 @@
 //! `train selfplay`: games of the engine against itself.
 
 use super::games::{GamesArguments, RANDOM_PLIES, bar, name_and_value, share};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -15,15 +15,11 @@ use tessera::data::pgn::Journal;
 use tessera::encode::Encoder;
 use tessera::nn::{BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision};
 use tessera::overwrite;
-use tessera::selfplay::{Event, GAMES, SelfPlay, SelfPlaySummary};
-use tessera::{player, uci};
+use tessera::player;
+use tessera::selfplay::{Event, GAMES, HASH, NOISE, SelfPlay, SelfPlaySummary, set_search_options};
 
-/// Memory of a game's search tree, in MiB: room for tens of thousands of visits.
-const HASH: usize = 16;
 /// Length in plies at which games count as drawn, as in Lc0's self-play.
 const MAX_PLIES: usize = 450;
-/// Share of noise in the root's policy, as in AlphaZero.
-const NOISE: f32 = 0.25;
 /// Temperature of the first moves, as in AlphaZero.
 const TEMPERATURE: f32 = 1.0;
 
@@ -184,7 +180,7 @@ impl SelfPlayCommand {
 
     /// Search parameters and backend.
     fn settings(&self) -> anyhow::Result<player::Settings> {
-        let before = player::Settings {
+        let mut settings = player::Settings {
             backend: BackendOptions {
                 kind: self.backend,
                 network: NetworkOptions {
@@ -201,29 +197,10 @@ impl SelfPlayCommand {
             },
             ..player::Settings::default()
         };
-        let mut settings = uci::Settings {
-            player: before.clone(),
-            ..uci::Settings::default()
-        };
-        settings.player.options.search.hash = HASH;
-        for (name, value) in &self.options {
-            settings.set(name, value).context("--set")?;
-        }
-        let mut settings = settings.player;
-        let parameters = &settings.options.search;
-        let is_elsewhere = settings.backend != before.backend
-            || settings.agent != before.agent
-            || parameters.threads != before.options.search.threads
-            || parameters.seed != before.options.search.seed
-            || parameters.temperature != before.options.search.temperature
-            || parameters.gumbel_moves != before.options.search.gumbel_moves
-            || parameters.noise_epsilon != before.options.search.noise_epsilon;
-        if is_elsewhere {
-            bail!(
-                "--set is for options of the search alone; the network, threads, seed, \
-                 temperature, noise and Gumbel's selection have options of their own here"
-            );
-        }
+        settings.options.search.hash = HASH;
+        let options = self.options.iter();
+        let options = options.map(|(name, value)| (name.as_str(), value.as_str()));
+        set_search_options(&mut settings, options).context("--set")?;
         settings.options.search.noise_epsilon = self.noise();
         settings.options.search.gumbel_moves = self.gumbel.unwrap_or(0);
         Ok(settings)

@@ -1,8 +1,11 @@
 //! Reading a loop's configuration, and what its values must be.
 
-use super::{CycleConfig, CycleConfigError};
+use super::{CycleConfig, CycleConfigError, Share};
 use crate::nn::Devices;
 use std::path::Path;
+
+/// Longest time between two looks at the store, in seconds: a day.
+const LONGEST_POLL: f64 = 86400.0;
 
 impl CycleConfig {
     /// Reads and checks a configuration. Relative paths are relative to the folder that
@@ -38,16 +41,35 @@ impl CycleConfig {
     fn check(&self) -> Result<(), CycleConfigError> {
         const SHARE: &str = "at least 0 and at most 1";
         const POSITIVE: &str = "above 0";
+        const AT_LEAST_0: &str = "at least 0";
+        const ALONE: &str = "1: there is one of its kind";
         let is_share = |value: f64| (0.0..=1.0).contains(&value);
         let is_positive = |value: f64| value.is_finite() && value > 0.0;
+        let is_at_least_0 = |value: f64| value.is_finite() && value >= 0.0;
+        let is_part = |cores: Share| is_at_least_0(cores.share);
+        let is_alone = |cores: Share| cores.processes == 1;
         let window = &self.learner.window;
         let mut rules = vec![
-            ("poll", is_positive(self.poll), POSITIVE),
+            (
+                "poll",
+                is_positive(self.poll) && self.poll <= LONGEST_POLL,
+                "above 0 and at most 86400",
+            ),
             ("shard_rows", self.shard_rows > 0, POSITIVE),
             (
                 "search.noise",
                 self.search.noise.is_none_or(|it| is_share(it.into())),
                 SHARE,
+            ),
+            (
+                "learner.cores.share",
+                is_part(self.learner.cores),
+                AT_LEAST_0,
+            ),
+            (
+                "learner.cores.processes",
+                is_alone(self.learner.cores),
+                ALONE,
             ),
             (
                 "learner.samples_per_row",
@@ -64,6 +86,8 @@ impl CycleConfig {
         ];
         if let Some(actors) = &self.actors {
             let two = "at least 2";
+            let share = is_part(actors.cores);
+            rules.push(("actors.cores.share", share, AT_LEAST_0));
             rules.push(("actors.visits", actors.visits >= 2, two));
             if let Some(cheap) = actors.cheap {
                 rules.push(("actors.cheap.share", is_share(cheap.share), SHARE));
@@ -81,22 +105,28 @@ impl CycleConfig {
                 ));
             }
             let temperature = actors.temperature;
-            let is_temperature = temperature.is_finite() && temperature >= 0.0;
-            rules.push(("actors.temperature", is_temperature, "at least 0"));
+            let is_temperature = is_at_least_0(temperature.into());
+            rules.push(("actors.temperature", is_temperature, AT_LEAST_0));
             let is_hopeless = |q: f32| (-1.0..0.0).contains(&q);
             let resigns = actors.resign.is_none_or(is_hopeless);
             rules.push(("actors.resign", resigns, "at least -1 and below 0"));
             rules.push(("actors.played_on", is_share(actors.played_on), SHARE));
         }
         if let Some(again) = &self.reanalysers {
-            let weights = || again.games.iter().map(|games| games.weight);
-            let are_weights = weights().all(is_positive) && again.own >= 0.0;
+            let share = is_part(again.cores);
+            rules.push(("reanalysers.cores.share", share, AT_LEAST_0));
+            let mut weights = again.games.iter().map(|games| games.weight);
+            let are_weights = weights.all(is_positive);
+            let own = is_at_least_0(again.own);
+            rules.push(("reanalysers.own", own, AT_LEAST_0));
             rules.push(("reanalysers.visits", again.visits >= 2, "at least 2"));
             let positions = is_share(again.positions) && again.positions > 0.0;
             rules.push(("reanalysers.positions", positions, "above 0 and at most 1"));
             rules.push(("reanalysers.games.weight", are_weights, POSITIVE));
         }
         if let Some(gate) = &self.gate {
+            rules.push(("gate.cores.share", is_part(gate.cores), AT_LEAST_0));
+            rules.push(("gate.cores.processes", is_alone(gate.cores), ALONE));
             let is_rate = |rate: f64| rate > 0.0 && rate < 0.5;
             rules.push(("gate.games", gate.games >= 2, "at least 2"));
             rules.push(("gate.visits", gate.visits >= 2, "at least 2"));

@@ -11,17 +11,13 @@ use crate::data::label::TargetRules;
 use crate::data::{Curve, shard};
 use crate::nn::{Decoding, Devices};
 use crate::openings::{BookOptions, Openings, OpeningsError};
+use crate::player;
 use crate::search::Parameters;
-use crate::selfplay::{CheapSearches, Foresight, SelfPlay};
+use crate::selfplay::{CheapSearches, Foresight, HASH, NOISE, SelfPlay, set_search_options};
 use crate::tablebase::Tablebase;
 use crate::train::{ConfigError, TrainConfig};
-use crate::uci;
 use shakmaty::Color;
 
-/// Memory of a game's search tree, in MiB: room for tens of thousands of visits.
-const HASH: usize = 16;
-/// Share of noise in the root's policy without Gumbel selection, as in AlphaZero.
-const NOISE: f32 = 0.25;
 /// Steps that a generation's training adds to those before.
 const STEPS: &str = "steps";
 
@@ -60,24 +56,27 @@ impl CycleConfig {
 }
 
 impl SearchConfig {
-    /// The engine's settings with the options. Networks that imagine futures evaluate
+    /// The player's settings with the options. Networks that imagine futures evaluate
     /// without: searches look ahead by themselves.
-    fn settings(&self) -> Result<uci::Settings, CycleConfigError> {
-        let mut settings = uci::Settings::default();
-        settings.player.options.search.hash = HASH;
-        settings.player.backend.network.decoding.steps = 1;
-        for (name, value) in &self.options {
+    fn settings(&self) -> Result<player::Settings, CycleConfigError> {
+        let mut settings = player::Settings::default();
+        settings.options.search.hash = HASH;
+        settings.backend.network.decoding.steps = 1;
+        let options = self.options.iter().map(|(name, value)| {
             let value = match value {
                 toml::Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            let set = settings.set(name, &value);
-            set.map_err(|error| CycleConfigError::Option(error.to_string()))?;
-        }
+            (name.as_str(), value)
+        });
+        let options: Vec<(&str, String)> = options.collect();
+        let options = options.iter().map(|(name, value)| (*name, value.as_str()));
+        set_search_options(&mut settings, options)?;
         Ok(settings)
     }
 
-    /// What steers the search of games at once.
+    /// What steers the search of games at once. It samples no moves: self-play, which
+    /// does, sets a temperature for each move.
     pub(in crate::cycle) fn parameters(&self) -> Result<Parameters, CycleConfigError> {
         let noise = match self.gumbel {
             0 => NOISE,
@@ -86,17 +85,19 @@ impl SearchConfig {
         Ok(Parameters {
             gumbel_moves: self.gumbel,
             noise_epsilon: self.noise.unwrap_or(noise),
-            ..self.settings()?.player.options.search
+            temperature: 0.0,
+            ..self.settings()?.options.search
         })
     }
 
     /// How networks that imagine futures do so.
     pub(in crate::cycle) fn decoding(&self) -> Result<Decoding, CycleConfigError> {
-        Ok(self.settings()?.player.backend.network.decoding)
+        Ok(self.settings()?.backend.network.decoding)
     }
 
-    pub(in crate::cycle) fn ratings(&self) -> Ratings {
-        uci::Settings::default().player.ratings(Color::White)
+    /// The ratings that networks are told that ask for them.
+    fn ratings(&self) -> Result<Ratings, CycleConfigError> {
+        Ok(self.settings()?.ratings(Color::White))
     }
 
     pub(in crate::cycle) fn devices(&self) -> Devices {
@@ -127,7 +128,7 @@ impl ActorConfig {
             temperature_plies: self.temperature_plies,
             resign: self.resign,
             played_on: self.played_on,
-            ratings: search.ratings(),
+            ratings: search.ratings()?,
             openings: openings(&self.openings, self.random_plies, seed)?,
             max_plies: self.max_plies,
             tablebase,

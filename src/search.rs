@@ -22,9 +22,11 @@
 //! | `shared` | the state that the threads of one search have in common |
 //! | `environment` | what is searched: the rules of chess with the backend's evaluations, or what a network imagines |
 //! | `descent` | a visit: PUCT and what it maximises, descent, backup |
+//! | `choice` | which root move is played |
 //! | `report` | lines, scores and statistics; the first plies of the tree |
 //! | `stopper`, `helpers` | stop conditions and when to report; the threads |
 
+mod choice;
 mod clock;
 mod descent;
 #[cfg(test)]
@@ -62,6 +64,7 @@ use crate::play::{
     Agent, AgentError, Choice, Control, Limits, MoveStatistics, Report, Score, allowed_moves,
 };
 use crate::tablebase::RootMoves;
+use choice::RootChoice;
 use clock::latency::Latency;
 use descent::worker::SearchWorker;
 use environment::{Environment, Latent, Rules};
@@ -80,8 +83,7 @@ use std::sync::atomic::{self, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use stopper::Stopper;
 use sync::{AtomicBool, AtomicU64, Mutex, RwLock};
-use tree::header::{Outcome, Stage};
-use tree::move_order::{best_edge, edge_statistics};
+use tree::header::Stage;
 use tree::prior::MAX_MOVES;
 use tree::value::weight;
 use tree::{MAX_IN_FLIGHT, Tree};
@@ -333,17 +335,20 @@ impl Search {
             return Err(error);
         }
         control.hold_back(limits);
-        let gumbel = shared.root.gumbel.as_ref();
-        let drawn = gumbel.and_then(|gumbel| self.drawn(gumbel, &shared.root_moves));
+        let gumbel = shared.root.gumbel.as_ref().filter(|_| is_open(&report));
+        let moves = &shared.root_moves;
+        let drawn = gumbel.and_then(|gumbel| self.drawn(gumbel, moves, &statistics));
         let (best, ponder) = match drawn {
             Some(drawn) => (Some(drawn), None),
             None => self.best_move(game, &report, &statistics),
         };
-        let tree = &self.tree;
-        let chosen = best_edge(tree, tree.root());
+        let chosen = RootChoice::of(&shared);
         let legal = shared.root_moves.len();
-        let is_illegal = chosen.is_some_and(|edge| usize::from(edge.rank().number()) >= legal);
-        self.value = chosen.map(|edge| edge_statistics(tree, edge).q);
+        let number = |choice: &RootChoice<'_>| choice.chosen().edge.rank().number();
+        let is_illegal = chosen
+            .as_ref()
+            .is_some_and(|it| usize::from(number(it)) >= legal);
+        self.value = chosen.map(|choice| choice.chosen().statistics.q);
         let note = self.dream.as_mut().map(|dream| dream.count(is_illegal));
         Ok(Choice {
             best,
@@ -467,21 +472,35 @@ impl Search {
         }
     }
 
-    /// The move that Gumbel's selection plays, unless a win is proven.
-    fn drawn(&self, gumbel: &Gumbel, moves: &[Move]) -> Option<Move> {
+    /// The move that Gumbel's selection plays.
+    fn drawn(
+        &self,
+        gumbel: &Gumbel,
+        moves: &[Move],
+        statistics: &[MoveStatistics],
+    ) -> Option<Move> {
         let root = self.tree.root();
         let header = root.header();
-        if header.outcome() != Outcome::Unknown || header.stage() != Stage::Expanded {
+        if header.stage() != Stage::Expanded {
             return None;
         }
-        let contenders = contenders(&self.tree, root);
+        let mut contenders = contenders(&self.tree, root);
+        let lost = |mv: Option<&Move>| {
+            statistics
+                .iter()
+                .any(|of| Some(&of.mv) == mv && of.is_lost())
+        };
+        for contender in &mut contenders {
+            // What was proven beside the tree may have come too late for it.
+            contender.lost |= lost(moves.get(usize::from(contender.number)));
+        }
         let own = -self.tree.block(header).own().q as f32;
         let choice = gumbel.choice(&contenders, own)?;
         moves.get(usize::from(contenders[choice].number)).copied()
     }
 
     /// The move to play and the reply expected: the best, or at a temperature
-    /// one drawn by its visits.
+    /// one drawn by its visits of those that are not proven to lose.
     fn best_move(
         &self,
         game: &Game,
@@ -492,22 +511,19 @@ impl Search {
         let ponder = best.and_then(|moves| moves.get(1).copied());
         let best = best.and_then(|moves| moves.first().copied());
         let temperature = self.parameters.temperature;
-        let proven = report
-            .lines
-            .first()
-            .is_some_and(|line| !matches!(line.score, Score::Expected(_)));
-        if temperature <= 0.0 || proven {
+        if temperature <= 0.0 || !is_open(report) {
             return (best, ponder);
         }
-        let most = statistics.iter().map(|statistics| statistics.visits).max();
+        let open = || statistics.iter().filter(|of| !of.is_lost());
+        let most = open().map(|statistics| statistics.visits).max();
         let most = most.unwrap_or(0).max(1) as f64;
         let weight = |statistics: &MoveStatistics| {
             (statistics.visits as f64 / most).powf(1.0 / f64::from(temperature))
         };
         let mut random = generator(&self.parameters, game);
         let share = (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
-        let mut left = share * statistics.iter().map(weight).sum::<f64>();
-        let drawn = statistics.iter().find(|statistics| {
+        let mut left = share * open().map(weight).sum::<f64>();
+        let drawn = open().find(|statistics| {
             left -= weight(statistics);
             left < 0.0
         });
@@ -531,6 +547,12 @@ impl Dream {
             )
         })
     }
+}
+
+/// Whether the best move neither wins nor loses for certain.
+fn is_open(report: &Report) -> bool {
+    let best = report.lines.first();
+    best.is_none_or(|line| matches!(line.score, Score::Expected(_)))
 }
 
 /// Searches in environments of this kind, on all threads, until the search is over.

@@ -52,7 +52,8 @@ pub struct SearchedMove {
 }
 
 /// Searches the game's position with the engine's default parameters on one thread, and
-/// keeps the first plies of the tree: moves with a hundredth of the visits or more.
+/// keeps the first plies of the tree: the move chosen, and those with a hundredth of the
+/// visits or more.
 ///
 /// # Errors
 /// [`BackendError`] if an evaluation failed.
@@ -76,6 +77,7 @@ pub fn search(
         plies: PLIES,
         moves: MOVES,
         visits: u32::try_from(nodes.div_ceil(LEAST_SHARE)).unwrap_or(u32::MAX),
+        chosen: choice.best,
     });
     let (policy_first, disagrees) = first(&outline, game);
     Ok(SearchReport {
@@ -109,5 +111,40 @@ fn report(of: &OutlineMove, game: &Game) -> SearchedMove {
         policy_first,
         disagrees,
         moves: replies.map(|it| report(it, &after)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::Random;
+
+    #[test]
+    fn the_first_move_is_the_one_that_the_search_plays() {
+        let game = Game::default();
+        let mut surer = 0;
+        for seed in 0..30 {
+            let nodes = 200;
+            let backend = Arc::new(Random::new(seed));
+            let found = search(backend.clone(), &game, nodes).unwrap();
+            let parameters = Parameters {
+                threads: 1,
+                ..Parameters::default()
+            };
+            let limits = Limits {
+                nodes: Some(nodes),
+                ..Limits::default()
+            };
+            let choice = Search::new(backend, &parameters)
+                .run(&game, &limits, &Control::default(), &mut |_| {})
+                .unwrap();
+            let played = choice.best.map(|mv| game.format_move(mv));
+            assert_eq!(Some(&found.moves[0].uci), played.as_ref());
+            let san = Some(&found.moves[0].san);
+            assert_eq!(found.disagrees, found.policy_first.as_ref() != san);
+            let visits = found.moves.iter().map(|mv| mv.visits);
+            surer += u32::from(visits.max() > Some(found.moves[0].visits));
+        }
+        assert!(surer > 0);
     }
 }

@@ -38,6 +38,8 @@ const INFINITE: u32 = 1 << 30;
 const FLIGHT: u32 = 2;
 /// Moves of the defender, where there is no check, that count for one proof.
 const MOVES_A_PROOF: u32 = 4;
+/// Nodes between questions to [`Goal::halt`]: about a quarter of a millisecond.
+const HALT_INTERVAL: u64 = 256;
 /// The search leaves a child once its number exceeds the next one's by this part: ε.
 const EPSILON: u32 = 4;
 
@@ -51,7 +53,7 @@ pub enum Attack {
 }
 
 /// What is to be proven.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Goal<'a> {
     /// The side that mates.
     pub attacker: Color,
@@ -65,6 +67,9 @@ pub struct Goal<'a> {
     pub moves: Option<&'a [Move]>,
     /// Keys of positions that are draws because of the game before.
     pub draws: &'a [u64],
+    /// Whether to leave off, as if the nodes were spent; asked again and again, so it
+    /// must be quick.
+    pub halt: &'a dyn Fn() -> bool,
 }
 
 impl Goal<'_> {
@@ -78,6 +83,7 @@ impl Goal<'_> {
             nodes,
             moves: None,
             draws: &[],
+            halt: &|| false,
         }
     }
 }
@@ -162,6 +168,10 @@ pub struct Prover {
     path: Vec<u64>,
     /// Nodes made since the prover is.
     nodes: u64,
+    /// What [`Goal::halt`] last said, …
+    halted: bool,
+    /// … and at how many nodes it is asked again.
+    asked_again: u64,
 }
 
 /// What holds for one call.
@@ -212,6 +222,8 @@ impl Prover {
             children: Vec::new(),
             path: Vec::new(),
             nodes: 0,
+            halted: false,
+            asked_again: 0,
         }
     }
 
@@ -242,8 +254,18 @@ impl Prover {
         };
         self.path.clear();
         self.children.clear();
+        self.asked_again = self.nodes;
         let key = context.key(position, key_of(position));
         self.node(&context, position, key, open)
+    }
+
+    /// Whether the nodes are spent, or the goal says to leave off.
+    fn is_over(&mut self, goal: &Goal<'_>, last: u64) -> bool {
+        if self.nodes >= self.asked_again {
+            self.asked_again = self.nodes + HALT_INTERVAL;
+            self.halted = (goal.halt)();
+        }
+        self.halted || self.nodes >= last
     }
 
     fn context<'a>(&self, goal: &'a Goal<'a>) -> Context<'a> {
@@ -281,7 +303,7 @@ impl Prover {
                 second,
             } = select(&self.children[first..], attacks);
             let enough = numbers.pn >= thresholds.pn || numbers.dn >= thresholds.dn;
-            if numbers.is_decided() || enough || self.nodes >= context.last {
+            if numbers.is_decided() || enough || self.is_over(context.goal, context.last) {
                 break numbers;
             }
             let child = self.children[first + best];

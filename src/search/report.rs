@@ -2,11 +2,10 @@
 
 pub(crate) mod outline;
 
+use super::choice::Surest;
 use super::descent::select::first_play_urgency;
-use super::descent::utility::Utility;
 use super::mates::{LeafMates, MateSearch};
 use super::memory::Memory;
-use super::parameters::Parameters;
 use super::shared::Shared;
 use super::tree::arena::Index;
 use super::tree::header::{NodeHeader, Outcome};
@@ -74,8 +73,8 @@ pub(crate) fn report(shared: &Shared<'_>) -> (Report, Vec<MoveStatistics>) {
     (report, statistics)
 }
 
-/// The root moves in the order of choice: the one to play, the other visited ones, then
-/// the others by prior.
+/// The root moves in the order of choice: the one to play, the others that are visited or
+/// proven, then the rest by prior.
 fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
     let tree = shared.tree;
     let root = tree.root();
@@ -123,19 +122,25 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
         node: 0,
         header: NodeHeader::default(),
     }));
-    if let Some(mates) = shared.mates {
-        add_proofs(&mut ranked, &mates.lock());
+    // A thread that looks for mates now is not waited for: the last report meets none.
+    if let Some(mates) = shared.mates.and_then(|mates| mates.try_lock()) {
+        add_proofs(&mut ranked, &mates);
     }
-    // A move that mates stands before all others; one proven lost, behind the moves
-    // not tried.
-    ranked.sort_by_key(|ranked| match ranked.header.outcome() {
-        Outcome::Loss => 0,
-        Outcome::Unknown | Outcome::Draw => 1,
-        Outcome::Win => 2,
+    // A move that mates stands before all others, the sooner the better; one proven lost,
+    // behind the moves not tried, the later the better.
+    ranked.sort_by_key(|ranked| {
+        let plies = i32::from(ranked.header.plies());
+        match ranked.header.outcome() {
+            Outcome::Loss => (0, plies),
+            Outcome::Unknown | Outcome::Draw => (1, 0),
+            Outcome::Win => (2, -plies),
+        }
     });
-    let has_length = shared.backend.properties().has_moves_left;
-    let utility = Utility::new(shared.parameters, &own, true, has_length);
-    prefer_surest(&mut ranked, shared.parameters, &utility);
+    let judged = ranked.iter().map(|of| (of.header, &of.statistics));
+    let chosen = Surest::new(shared).place(judged);
+    if chosen > 0 {
+        ranked[..=chosen].rotate_right(1);
+    }
     if let Some(rescaling) = shared.rescaling {
         let turn = shared.game.position().turn();
         let share = shared.parameters.contempt.objectivity;
@@ -146,40 +151,6 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
         }
     }
     ranked
-}
-
-/// Puts the move first that is surest to be worth much, of those that are neither won nor
-/// lost and have visits enough. Visits follow values late: a move that turned out better
-/// after the first may not have caught up with it.
-fn prefer_surest(ranked: &mut [Ranked], parameters: &Parameters, utility: &Utility<'_>) {
-    let scale = parameters.lcb_scale;
-    let is_open = |of: &Ranked| !matches!(of.header.outcome(), Outcome::Win | Outcome::Loss);
-    // Where a move wins it stands first.
-    let Some(first) = ranked.first().filter(|first| is_open(first)) else {
-        return;
-    };
-    if scale <= 0.0 || first.statistics.visits == 0 {
-        return;
-    }
-    let visits = |of: &Ranked| of.statistics.visits as f32;
-    let enough = (visits(first) * parameters.lcb_visits).max(1.0);
-    let bound = |of: &Ranked| {
-        let doubt = match of.header.outcome() {
-            // A proven draw is sure.
-            Outcome::Draw => 0.0,
-            _ => scale / visits(of).sqrt(),
-        };
-        utility.of(&of.statistics) - doubt
-    };
-    let candidates = ranked.iter().enumerate();
-    let candidates = candidates.filter(|(_, of)| is_open(of) && visits(of) >= enough);
-    // Of equal bounds the first.
-    let surest = candidates
-        .rev()
-        .max_by(|(_, a), (_, b)| bound(a).total_cmp(&bound(b)));
-    if let Some((place, _)) = surest {
-        ranked[..=place].rotate_right(1);
-    }
 }
 
 /// Adds what was proven beside the tree where no visit was left to enter it.
@@ -214,7 +185,7 @@ fn line(shared: &Shared<'_>, first: &Ranked, has_moves_left: bool) -> Line {
 /// The line of a mate that was proven beside the tree, where none in the tree is
 /// shorter.
 fn proven_line(shared: &Shared<'_>, first: &Ranked) -> Option<Vec<Move>> {
-    let mates = shared.mates?.lock();
+    let mates = shared.mates?.try_lock()?;
     let proof = mates.proof_of(first.mv)?;
     let known = (first.header.outcome(), first.header.mate());
     (known == (proof.outcome, Some(proof.plies()))).then(|| proof.line.clone())
@@ -286,66 +257,33 @@ fn wdl(statistics: &Statistics) -> [f32; 3] {
 mod tests {
     use super::*;
     use crate::chess::Game;
-
-    /// The order of moves with these outcomes, visits and values, by their numbers. Those of
-    /// value 0 are drawn.
-    fn order_with(scale: f32, draw_score: f32, moves: &[(Outcome, u32, f64)]) -> Vec<usize> {
-        let parameters = Parameters {
-            lcb_scale: scale,
-            lcb_visits: 0.3,
-            draw_score,
-            ..Parameters::default()
-        };
-        let legal = Game::default().position().legal_moves();
-        let ranked = moves.iter().zip(&legal);
-        let mut ranked: Vec<Ranked> = ranked
-            .map(|(&(outcome, visits, q), &mv)| Ranked {
-                mv,
-                prior: 0.1,
-                statistics: Statistics {
-                    visits,
-                    q,
-                    d: f64::from(u8::from(q == 0.0)),
-                    ..Statistics::default()
-                },
-                node: 0,
-                header: NodeHeader::default().with_outcome(outcome, 1),
-            })
-            .collect();
-        let utility = Utility::new(&parameters, &Statistics::default(), true, false);
-        prefer_surest(&mut ranked, &parameters, &utility);
-        let number = |of: &Ranked| legal.iter().position(|&mv| mv == of.mv).unwrap();
-        ranked.iter().map(number).collect()
-    }
-
-    fn order(scale: f32, moves: &[(Outcome, u32, f64)]) -> Vec<usize> {
-        order_with(scale, 0.0, moves)
-    }
+    use crate::nn::Uniform;
+    use crate::play::{Control, Limits};
+    use crate::search::Search;
+    use std::sync::Arc;
+    use std::sync::mpsc::channel;
+    use std::time::{Duration, Instant};
 
     #[test]
-    fn the_surest_value_is_played() {
-        use Outcome::{Draw, Loss, Unknown, Win};
-        let moves = [
-            (Unknown, 100, 0.10),
-            (Unknown, 64, 0.15),
-            (Unknown, 36, 0.20),
-            (Unknown, 20, 0.90),
-        ];
-        // Bounds are 0.05, 0.0875 and 0.1167; the last has too few visits.
-        assert_eq!(order(0.5, &moves), [2, 0, 1, 3]);
-        assert_eq!(order(3.0, &moves), [0, 1, 2, 3]);
-        assert_eq!(order(0.0, &moves), [0, 1, 2, 3]);
-        // A draw is sure, wins stand first, what loses is not considered.
-        let drawn = [(Unknown, 100, 0.04), (Draw, 40, 0.0), (Unknown, 90, 0.02)];
-        assert_eq!(order(0.5, &drawn), [1, 0, 2]);
-        // Who does not want it avoids it here too.
-        assert_eq!(order_with(0.5, -0.2, &drawn), [0, 1, 2]);
-        let won = [(Loss, 1, 1.0), (Unknown, 100, 0.1), (Unknown, 90, 0.4)];
-        assert_eq!(order(0.5, &won), [0, 1, 2]);
-        let lost = [(Unknown, 100, -0.9), (Win, 90, -1.0), (Win, 80, -1.0)];
-        assert_eq!(order(0.5, &lost), [0, 1, 2]);
-        // Without visits, and with equal bounds, the order stays.
-        assert_eq!(order(0.5, &[(Unknown, 0, 0.0), (Unknown, 0, 0.5)]), [0, 1]);
-        assert_eq!(order(0.5, &[(Unknown, 9, 0.2), (Unknown, 9, 0.2)]), [0, 1]);
+    fn a_report_does_not_wait_for_who_looks_for_mates() {
+        let game = Game::default();
+        let mut search = Search::new(Arc::new(Uniform::default()), &Default::default());
+        let limits = Limits {
+            nodes: Some(10),
+            ..Limits::default()
+        };
+        let control = Control::default();
+        search.run(&game, &limits, &control, &mut |_| {}).unwrap();
+        let moves = game.position().legal_moves();
+        let shared = search.share(&game, moves, None, &limits, &control, Instant::now());
+        let (told, reports) = channel();
+        std::thread::scope(|scope| {
+            let busy = shared.mates.map(|mates| mates.lock());
+            assert!(busy.is_some());
+            scope.spawn(|| told.send(report(&shared).0));
+            let report = reports.recv_timeout(Duration::from_secs(10));
+            drop(busy);
+            assert!(!report.unwrap().lines.is_empty());
+        });
     }
 }

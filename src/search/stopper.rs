@@ -2,12 +2,12 @@
 //!
 //! The thread that called the search checks them between its batches.
 
+use super::choice::RootChoice;
 use super::clock::time::{Stability, TimeBudget, is_decided};
 use super::report::report;
 use super::shared::Shared;
 use super::tree::edge::Edge;
 use super::tree::header::Outcome;
-use super::tree::move_order::{best_edge, edge_statistics, move_order};
 use super::tree::node::Node;
 use crate::play::{Limits, Report};
 use std::time::{Duration, Instant};
@@ -98,13 +98,13 @@ impl<'a> Stopper<'a> {
             return true;
         }
         let now = Instant::now();
-        let best = best_edge(self.shared.tree, root);
-        let mv = best.map(Edge::mv);
+        let choice = RootChoice::of(self.shared);
+        let mv = choice.as_ref().map(|choice| choice.chosen().edge.mv());
         if mv != self.best {
             self.best = mv;
             self.best_since = now;
         }
-        self.is_proven(root) || self.is_deep_enough() || self.is_time_up(root, best, now)
+        self.is_proven(root) || self.is_deep_enough() || self.is_time_up(root, choice, now)
     }
 
     /// A report, if it is time for one.
@@ -151,7 +151,7 @@ impl<'a> Stopper<'a> {
             .is_some_and(|depth| self.shared.progress.mean_depth() >= f64::from(depth))
     }
 
-    fn is_time_up(&mut self, root: Node<'_>, best: Option<Edge<'_>>, now: Instant) -> bool {
+    fn is_time_up(&mut self, root: Node<'_>, choice: Option<RootChoice<'_>>, now: Instant) -> bool {
         let (Some(budget), Some(since)) = (self.budget, self.clock_since) else {
             return false;
         };
@@ -165,34 +165,29 @@ impl<'a> Stopper<'a> {
         if self.shared.root_moves.len() == 1 {
             return true;
         }
-        let Some(best) = best else { return false };
-        let tree = self.shared.tree;
+        let Some(choice) = choice else { return false };
         let searched = (now - self.shared.began).as_secs_f64();
-        let value = edge_statistics(tree, best).q;
+        let chosen = choice.chosen().statistics;
+        let value = chosen.q;
         let expected = *self.expected.get_or_insert(value);
         let limit = budget.limit(Stability {
-            best_share: f64::from(best.visits()) / f64::from(root.visits()),
+            best_share: f64::from(chosen.visits) / f64::from(root.visits()),
             stable: (now - self.best_since).as_secs_f64() / searched.max(1e-9),
             fallen: (expected - value).max(0.0),
         });
         if elapsed >= limit {
             return true;
         }
-        let runner_up = tree
-            .edges(root.header())
-            .filter(|edge| edge.mv() != best.mv())
-            .max_by_key(|&edge| move_order(tree, edge))
-            .map_or(0, Edge::visits);
-        let lead = u64::from(best.visits().saturating_sub(runner_up));
         let visits = self.shared.progress.visits();
+        let to_come = visits as f64 / searched * (limit - elapsed).as_secs_f64();
         // The first batches say nothing of the speed.
         visits > 2 * self.shared.batch_size() as u64
             && is_decided(
-                lead,
-                visits as f64 / searched,
-                limit - elapsed,
+                choice.lead(),
+                to_come,
                 self.shared.parameters.smart_pruning.into(),
             )
+            && !choice.may_change(to_come as f32)
     }
 }
 

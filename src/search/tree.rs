@@ -203,6 +203,10 @@ impl Tree {
                 prior::write(&self.arena, priors(index), logits, temperature, scratch);
                 block::Block::new(&self.arena, index).clear(own);
                 node.expand(index, moves as u8);
+                // It may have been proven while it was evaluated.
+                if node.header().outcome() != Outcome::Unknown {
+                    self.refresh(node);
+                }
             }
             None => {
                 node.update(|header| Some(header.with_stage(Stage::New)));
@@ -399,6 +403,22 @@ mod tests {
         }
         tree.release(nodes, blocks);
         made as usize
+    }
+
+    #[test]
+    fn what_is_proven_meanwhile_outlasts_an_evaluation() {
+        let tree = Tree::new(1);
+        let (mut nodes, mut blocks) = (Span::default(), Span::default());
+        let node = tree.node(tree.add_node(&mut nodes, 1).unwrap());
+        node.prove(Outcome::Loss, 3);
+        tree.refresh(node);
+        let proven = node.statistics();
+        assert_eq!(proven.q, 1.0);
+        // Another thread had it evaluated all along.
+        expanded(&tree, &mut blocks, node, 20);
+        assert_eq!(node.statistics().q, 1.0);
+        assert_eq!(node.header().outcome(), Outcome::Loss);
+        tree.release(nodes, blocks);
     }
 
     #[test]

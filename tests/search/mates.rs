@@ -80,6 +80,42 @@ fn a_side_that_cannot_help_it_says_so() {
     assert!((-7..=-5).contains(&moves), "{moves}");
 }
 
+/// 1. e4 e5 2. Qh5 Nc6 3. Bc4: most moves allow Qxf7#.
+const THREAT: &str = "r1bqkbnr/pppp1ppp/2n5/4p2Q/2B1P3/8/PPPP1PPP/RNB1K1NR b KQkq - 3 3";
+
+#[test]
+fn moves_that_allow_a_mate_take_no_visit() {
+    let position = game(THREAT, "");
+    let choice = think(&position, &nodes(100), &parameters(true));
+    let lost: Vec<_> = choice.statistics.iter().filter(|of| of.is_lost()).collect();
+    assert!(lost.len() > 20, "{}", lost.len());
+    assert!(lost.iter().all(|of| of.visits == 0 && of.q == -1.0));
+    // The others have them all but the root's own, and stand before them.
+    let others = &choice.statistics[..choice.statistics.len() - lost.len()];
+    assert!(others.iter().all(|of| !of.is_lost()));
+    assert_eq!(others.iter().map(|of| of.visits).sum::<u64>(), 99);
+}
+
+#[test]
+fn no_temperature_draws_a_move_that_is_proven_to_lose() {
+    let position = game(THREAT, "");
+    let mut visited = 0;
+    for seed in 0..20 {
+        let parameters = Parameters {
+            temperature: 100.0,
+            seed,
+            // Without it moves are visited before they are seen to lose.
+            ..parameters(false)
+        };
+        let choice = think(&position, &nodes(200), &parameters);
+        let drawn = choice.statistics.iter().find(|of| Some(of.mv) == choice.best);
+        assert!(!drawn.unwrap().is_lost());
+        let lost = choice.statistics.iter().filter(|of| of.is_lost());
+        visited += lost.filter(|of| of.visits > 0).count();
+    }
+    assert!(visited > 20, "{visited}");
+}
+
 #[test]
 fn the_same_search_finds_the_same() {
     let start = "r4rk1/1bq1bppp/p3p3/1p2P3/3N4/2PB4/PP3QPP/R4RK1 w - - 0 1";

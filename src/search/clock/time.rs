@@ -122,10 +122,10 @@ impl Stability {
 }
 
 /// Whether a move with `lead` more visits than any other can no longer be
-/// overtaken in the time left, at so many visits a second: Lc0's smart pruning.
-/// A `factor` above 1 reckons with rivals that do not get all the visits.
-pub(crate) fn is_decided(lead: u64, visits_a_second: f64, left: Duration, factor: f64) -> bool {
-    factor > 0.0 && (lead as f64) * factor > visits_a_second * left.as_secs_f64()
+/// overtaken by the visits to come: Lc0's smart pruning. A `factor` above 1
+/// reckons with rivals that do not get all of them.
+pub(crate) fn is_decided(lead: u32, to_come: f64, factor: f64) -> bool {
+    factor > 0.0 && f64::from(lead) * factor > to_come
 }
 
 #[cfg(test)]
@@ -293,8 +293,8 @@ mod tests {
         };
         assert_eq!(budget.limit(lost), budget.hard);
         assert!(budget.limit(clear) < budget.soft.mul_f64(0.6));
-        assert!(is_decided(1000, 100.0, Duration::from_secs(5), 0.75));
-        assert!(!is_decided(1000, 200.0, Duration::from_secs(5), 0.75));
-        assert!(!is_decided(u64::MAX, 1.0, Duration::from_secs(1), 0.0));
+        assert!(is_decided(1000, 500.0, 0.75));
+        assert!(!is_decided(1000, 1000.0, 0.75));
+        assert!(!is_decided(u32::MAX, 1.0, 0.0));
     }
 }

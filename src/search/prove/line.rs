@@ -26,12 +26,14 @@ impl Prover {
     /// The line to a proven mate on which the defender holds out longest. What the
     /// table has lost is proven again. `None` where nothing is proven, or where all
     /// this takes more nodes than `goal` allows; every move that is looked at is one.
+    /// `None`, too, where [`Goal::halt`] says so.
     pub fn line(&mut self, position: &Chess, goal: &Goal<'_>) -> Option<Vec<Move>> {
         let mut walk = Walk {
             goal,
             last: self.nodes.saturating_add(goal.nodes),
             walked: HashMap::new(),
         };
+        self.asked_again = self.nodes;
         self.walk(&mut walk, position, 0)?;
         let mut position = position.clone();
         let mut line = Vec::new();
@@ -51,7 +53,7 @@ impl Prover {
         if let Some(known) = walk.walked.get(&key) {
             return known.map(|(plies, _)| plies);
         }
-        if self.nodes >= walk.last || walk.goal.draws.contains(&zobrist) {
+        if self.is_over(walk.goal, walk.last) || walk.goal.draws.contains(&zobrist) {
             return None;
         }
         walk.walked.insert(key, None);
@@ -60,7 +62,6 @@ impl Prover {
             Some(moves) if ply == 0 => moves.iter().copied().collect(),
             _ => position.legal_moves(),
         };
-        self.nodes += 1;
         let found = if attacks {
             let mut next = self.shortest(walk.goal, position, &moves);
             if next.is_none() {
@@ -79,6 +80,7 @@ impl Prover {
         } else {
             let mut longest = None;
             for (mv, after) in played(position, &moves, false, walk.goal.attack) {
+                self.nodes += 1;
                 let plies = self.walk(walk, &after, ply + 1)? + 1;
                 if longest.is_none_or(|(most, _)| plies > most) {
                     longest = Some((plies, Some(mv)));
@@ -91,11 +93,23 @@ impl Prover {
     }
 
     /// The attacker's move to the shortest mate that is known, and what it leads to.
-    fn shortest(&self, goal: &Goal<'_>, position: &Chess, moves: &[Move]) -> Option<(Move, Chess)> {
-        played(position, moves, true, goal.attack)
-            .filter_map(|(mv, after)| Some((self.known(&after, goal)?.mate()?, mv, after)))
-            .min_by_key(|&(plies, ..)| plies)
-            .map(|(_, mv, after)| (mv, after))
+    fn shortest(
+        &mut self,
+        goal: &Goal<'_>,
+        position: &Chess,
+        moves: &[Move],
+    ) -> Option<(Move, Chess)> {
+        let mut shortest: Option<(u32, Move, Chess)> = None;
+        for (mv, after) in played(position, moves, true, goal.attack) {
+            self.nodes += 1;
+            let mate = self.known(&after, goal).and_then(|known| known.mate());
+            if let Some(plies) = mate
+                && shortest.as_ref().is_none_or(|&(least, ..)| plies < least)
+            {
+                shortest = Some((plies, mv, after));
+            }
+        }
+        shortest.map(|(_, mv, after)| (mv, after))
     }
 
     /// What is known of a position without searching it.

@@ -1,6 +1,7 @@
 use super::*;
 use crate::chess::Game;
 use shakmaty::CastlingMode;
+use std::cell::Cell;
 
 fn game(fen: &str) -> Game {
     Game::from_fen(fen, CastlingMode::Standard).unwrap()
@@ -143,6 +144,56 @@ fn a_search_in_pieces_finds_what_one_finds() {
     let at_once = Prover::new(1 << 20).prove(game.position(), &whole);
     assert!(!at_once.is_decided() && !in_pieces.is_decided());
     assert!(in_pieces.pn > 1 && at_once.pn > 1);
+}
+
+#[test]
+fn who_is_told_to_leave_off_does() {
+    let game = game("r4rk1/1bq1bppp/p3p3/1p2P3/3N4/2PB4/PP3QPP/R4RK1 w - - 0 1");
+    let asked = Cell::new(0);
+    let halt = || {
+        asked.set(asked.get() + 1);
+        asked.get() > 4
+    };
+    let goal = Goal {
+        halt: &halt,
+        ..Goal::new(Color::White, Attack::All, 1_000_000)
+    };
+    let mut prover = Prover::new(1 << 20);
+    prover.prove(game.position(), &goal);
+    let most = 4 * (HALT_INTERVAL + 218);
+    let spent = prover.nodes();
+    assert!((2 * HALT_INTERVAL..most).contains(&spent), "{spent}");
+    // The next question is another.
+    let patient = Goal::new(Color::White, Attack::All, 5_000);
+    prover.prove(game.position(), &patient);
+    assert!(prover.nodes() >= spent + 5_000);
+}
+
+#[test]
+fn every_move_on_the_walk_is_counted() {
+    let game = game("5r1k/6pp/7N/8/8/1Q6/8/6K1 w - - 0 1");
+    let goal = Goal::new(Color::White, Attack::All, 10_000);
+    let mut prover = Prover::new(1 << 20);
+    assert!(prover.prove(game.position(), &goal).mate().is_some());
+    let before = prover.nodes();
+    let line = prover.line(game.position(), &goal).unwrap();
+    let mut end = game.clone();
+    let mut looked_at = 0;
+    for mv in line {
+        looked_at += end.position().legal_moves().len() as u64;
+        end.play(mv);
+    }
+    assert!(prover.nodes() - before >= looked_at);
+    for (nodes, halt) in [(looked_at / 2, false), (10_000, true)] {
+        let halt = || halt;
+        let little = Goal {
+            nodes,
+            halt: &halt,
+            ..goal
+        };
+        assert_eq!(prover.line(game.position(), &little), None);
+    }
+    assert!(prover.line(game.position(), &goal).is_some());
 }
 
 #[test]

@@ -17,6 +17,9 @@ pub struct OutlineLimits {
     pub moves: usize,
     /// Fewest visits of a move.
     pub visits: u32,
+    /// The root move that was chosen, which need not be the most visited: it comes first
+    /// and is not left out, if it was visited at all.
+    pub chosen: Option<Move>,
 }
 
 /// A move of an outline. Numbers are those of the side that plays it.
@@ -37,7 +40,8 @@ pub struct OutlineMove {
 /// A position of a tree.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outline {
-    /// Its moves in the order of choice, the best first.
+    /// Its moves in the order of choice, the best first: by what is proven and by visits,
+    /// but for [`OutlineLimits::chosen`].
     pub moves: Vec<OutlineMove>,
     /// The move of the greatest prior; `None` where no move was visited.
     pub policy_first: Option<Move>,
@@ -54,9 +58,14 @@ impl Outline {
         let board = game.position().board();
         let header = node.header();
         let edges = visited(tree, header).into_iter().map(|of| of.edge);
-        let kept = edges.filter(|edge| edge.visits() >= limits.visits);
+        let is_chosen = |edge: &Edge<'_>| limits.chosen == Some(unpack_move(edge.mv(), board));
+        let (chosen, others): (Vec<_>, Vec<_>) = edges.partition(is_chosen);
+        let others = others.into_iter();
+        let others = others.filter(|edge| edge.visits() >= limits.visits);
+        let kept = chosen.into_iter().chain(others);
         let below = OutlineLimits {
             plies: limits.plies - 1,
+            chosen: None,
             ..limits
         };
         let outlined = |edge: Edge<'_>| {
@@ -102,6 +111,7 @@ mod tests {
             plies: 2,
             moves: usize::MAX,
             visits: 1,
+            chosen: None,
         };
         assert_eq!(search.outline(everything), Outline::default());
         let game = Game::default();
@@ -135,8 +145,23 @@ mod tests {
             plies: 1,
             moves: 3,
             visits: visited[1].visits as u32,
+            chosen: None,
         });
         assert_eq!(few.moves.len(), 2);
         assert_eq!(few.moves[0].replies, Outline::default());
+        let last = visited[visited.len() - 1].mv;
+        let by_visits = OutlineLimits {
+            plies: 2,
+            moves: 3,
+            visits: visited[1].visits as u32,
+            chosen: None,
+        };
+        let chosen = search.outline(OutlineLimits {
+            chosen: Some(last),
+            ..by_visits
+        });
+        let moves: Vec<Move> = chosen.moves.iter().map(|it| it.mv).collect();
+        assert_eq!(moves, [last, visited[0].mv, visited[1].mv]);
+        assert_eq!(chosen.moves[1..], search.outline(by_visits).moves);
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Contender {
     /// Its number in the order of generation.
     pub(crate) number: u8,
     pub(crate) prior: f32,
-    /// Value for the mover, if it has been visited.
+    /// Value for the mover, if it has been visited or is proven.
     pub(crate) q: Option<f32>,
     /// Visits made and in flight.
     pub(crate) started: u32,
@@ -36,7 +36,10 @@ pub(crate) fn contenders(tree: &Tree, node: Node<'_>) -> Vec<Contender> {
             Contender {
                 number: edge.rank().number(),
                 prior: prior_of(edge),
-                q: (of.statistics.visits > 0).then_some(of.statistics.q as f32),
+                q: match of.header.outcome() {
+                    Outcome::Unknown if of.statistics.visits == 0 => None,
+                    _ => Some(of.statistics.q as f32),
+                },
                 started: edge.edge_visits().started(),
                 lost: of.header.outcome() == Outcome::Win,
             }

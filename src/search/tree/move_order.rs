@@ -128,12 +128,12 @@ pub(crate) fn best_edge<'a>(tree: &'a Tree, node: Node<'_>) -> Option<Edge<'a>> 
         .max_by_key(|&edge| move_order(tree, edge))
 }
 
-/// The visited edges of a node in the order of choice, the best first.
+/// The edges of a node that are visited or proven, in the order of choice, the best first.
 pub(crate) fn visited<'a>(tree: &'a Tree, header: NodeHeader) -> Vec<Snapshot<'a>> {
     let mut visited: Vec<Snapshot<'a>> = tree
         .edges(header)
         .map(|edge| Snapshot::of(tree, edge))
-        .filter(|snapshot| snapshot.statistics.visits > 0)
+        .filter(|of| of.statistics.visits > 0 || of.header.outcome() != Outcome::Unknown)
         .collect();
     visited.sort_by_key(|snapshot| Reverse(snapshot.order));
     visited

@@ -60,31 +60,34 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
             last = edge.rank();
             let prior = table[usize::from(last.code())];
             let mut candidate = Candidate::new(index, prior, edge_visits.started());
-            if edge_visits.visits() == 0 {
+            let child = match edge.node() {
+                0 => None,
+                to => Some(self.tree.node(to)),
+            };
+            // A move proven to win or to lose needs no visits, and not even a first one.
+            let outcome = child.map_or(Outcome::Unknown, |child| child.header().outcome());
+            let open = match outcome {
+                Outcome::Loss if !at_root => return Selected::Proven,
+                Outcome::Loss => false,
+                Outcome::Win => {
+                    losing += 1;
+                    false
+                }
+                Outcome::Unknown | Outcome::Draw => true,
+            };
+            if open && edge_visits.visits() == 0 {
                 self.unvisited.push(number);
             } else {
                 visited_policy += prior;
-                let mut open = true;
-                let to = edge.node();
-                if to == 0 {
-                    candidate.q = utility.of(&edge_value(&own, 1.0));
-                } else {
-                    let child = self.tree.node(to);
-                    candidate.q = match utility.is_plain() {
-                        true => child.visits_and_q().1 * (1.0 - edge_visits.drawn() as f32),
-                        false => utility.of(&edge_value(&child.statistics(), edge_visits.drawn())),
-                    };
-                    // A move proven to win or to lose needs no visits.
-                    match child.header().outcome() {
-                        Outcome::Loss if !at_root => return Selected::Proven,
-                        Outcome::Loss => open = false,
-                        Outcome::Win => {
-                            losing += 1;
-                            open = false;
-                        }
-                        Outcome::Unknown | Outcome::Draw => {}
+                candidate.q = match child {
+                    None => utility.of(&edge_value(&own, 1.0)),
+                    Some(child) if utility.is_plain() => {
+                        child.visits_and_q().1 * (1.0 - edge_visits.drawn() as f32)
                     }
-                }
+                    Some(child) => {
+                        utility.of(&edge_value(&child.statistics(), edge_visits.drawn()))
+                    }
+                };
                 if open {
                     candidate.rate(scale);
                 }

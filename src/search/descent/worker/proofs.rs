@@ -25,12 +25,16 @@ impl<E: Environment> SearchWorker<'_, E> {
         let left = shared.time_left();
         let time = left.map(|_| shared.began.elapsed());
         if !shared.stopped() {
-            mates.advance(shared.progress.visits(), time, left);
+            let visits = shared.progress.visits();
+            let halt = || shared.is_urgent() || shared.control.stopped();
+            mates.advance(visits, time, left, &halt);
         }
         self.enter_proofs(&mut mates);
     }
 
-    /// Enters new proofs, each by a visit along its move.
+    /// Enters new proofs: wins by a visit along the move, losses by their mere outcome. A
+    /// visit to each of thirty moves that allow a mate would be taken from the few that do
+    /// not.
     fn enter_proofs(&mut self, mates: &mut MateSearch) {
         if self.tree.root().header().stage() != Stage::Expanded {
             return;
@@ -52,7 +56,8 @@ impl<E: Environment> SearchWorker<'_, E> {
         let Ok(index) = self.root_edge(number) else {
             return false;
         };
-        if self.shared.grant(1) == 0 {
+        let is_visited = outcome == Outcome::Loss;
+        if is_visited && self.shared.grant(1) == 0 {
             return false;
         }
         let edge = self.tree.edge(index);
@@ -66,10 +71,14 @@ impl<E: Environment> SearchWorker<'_, E> {
         };
         self.environment.undo();
         let Ok(node) = node else {
-            self.shared.refund(1);
+            self.shared.refund(is_visited.into());
             return drawn;
         };
         self.tree.node(node).prove(outcome, plies);
+        if !is_visited {
+            self.enter_loss(node);
+            return true;
+        }
         self.tree.in_flight().fetch_add(1, Relaxed);
         edge.add_in_flight(1);
         let root = Step {
@@ -83,6 +92,17 @@ impl<E: Environment> SearchWorker<'_, E> {
         self.backup
             .without_batch(self.tree, &mut self.picks, first, self.shared);
         true
+    }
+
+    /// Tells the root of a move that is proven to lose, and leads to this node.
+    fn enter_loss(&self, node: Index) {
+        let tree = self.tree;
+        tree.refresh(tree.node(node));
+        let root = tree.root();
+        if let Some((outcome, plies)) = tree.proof(root) {
+            root.prove(outcome, plies);
+        }
+        tree.refresh(root);
     }
 
     /// Looks for a mate by checks in the position of this node, and proves it so.

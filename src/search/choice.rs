@@ -1,0 +1,236 @@
+//! Which root move is played: the one that is surest to be worth much.
+//!
+//! Visits follow values late: a move that turned out better after the most visited one may
+//! not have caught up with it. So the move with the highest lower confidence bound is
+//! played, of those that have visits enough (KataGo: useLcbForSelection).
+
+use super::descent::utility::Utility;
+use super::parameters::Parameters;
+use super::shared::Shared;
+use super::tree::header::{NodeHeader, Outcome};
+use super::tree::move_order::{Snapshot, visited};
+use super::tree::node::Statistics;
+
+/// What a root move is judged by: what is proven of it, and its value for the side to move
+/// with its visits.
+pub(crate) type Judged<'a> = (NodeHeader, &'a Statistics);
+
+/// The rule of choice at one root.
+pub(crate) struct Surest<'a> {
+    parameters: &'a Parameters,
+    utility: Utility<'a>,
+}
+
+impl<'a> Surest<'a> {
+    pub(crate) fn new(shared: &Shared<'a>) -> Surest<'a> {
+        let own = shared.tree.root().statistics();
+        let has_length = shared.backend.properties().has_moves_left;
+        Surest {
+            parameters: shared.parameters,
+            utility: Utility::new(shared.parameters, &own, true, has_length),
+        }
+    }
+
+    /// The place of the move to play. The moves come in the order of choice by visits, so
+    /// that one which wins stands first; it stays there.
+    pub(crate) fn place<'m>(&self, moves: impl Iterator<Item = Judged<'m>> + Clone) -> usize {
+        let Some(first) = moves.clone().next().filter(|&first| is_open(first)) else {
+            return 0;
+        };
+        if self.parameters.lcb_scale <= 0.0 || first.1.visits == 0 {
+            return 0;
+        }
+        let mut best = (0, f32::NEG_INFINITY);
+        for (place, judged) in moves.enumerate() {
+            // Of equal bounds the first.
+            let bound = self.bound(judged, 0.0);
+            if self.may_be_played(judged, first, 0.0) && bound > best.1 {
+                best = (place, bound);
+            }
+        }
+        best.0
+    }
+
+    /// Whether another move than `chosen` would be played after `more` visits of its own,
+    /// if it kept its value.
+    pub(crate) fn may_change<'m>(
+        &self,
+        moves: impl Iterator<Item = Judged<'m>> + Clone,
+        chosen: usize,
+        more: f32,
+    ) -> bool {
+        let (Some(first), Some(kept)) = (moves.clone().next(), moves.clone().nth(chosen)) else {
+            return false;
+        };
+        let bound = self.bound(kept, 0.0);
+        let surer =
+            |judged| self.may_be_played(judged, first, more) && self.bound(judged, more) > bound;
+        self.parameters.lcb_scale > 0.0
+            && is_open(first)
+            && (moves.enumerate()).any(|(place, judged)| place != chosen && surer(judged))
+    }
+
+    fn may_be_played(&self, judged: Judged<'_>, first: Judged<'_>, more: f32) -> bool {
+        let enough = (first.1.visits as f32 * self.parameters.lcb_visits).max(1.0);
+        is_open(judged) && judged.1.visits as f32 + more >= enough
+    }
+
+    /// What the move is worth at least, as it were.
+    fn bound(&self, (header, statistics): Judged<'_>, more: f32) -> f32 {
+        let doubt = match header.outcome() {
+            // A proven draw is sure.
+            Outcome::Draw => 0.0,
+            _ => self.parameters.lcb_scale / (statistics.visits as f32 + more).sqrt(),
+        };
+        self.utility.of(statistics) - doubt
+    }
+}
+
+/// Whether the move neither wins nor loses for certain.
+fn is_open((header, _): Judged<'_>) -> bool {
+    !matches!(header.outcome(), Outcome::Win | Outcome::Loss)
+}
+
+/// The root moves that are visited or proven, as a search under a clock looks at them.
+pub(crate) struct RootChoice<'a> {
+    surest: Surest<'a>,
+    moves: Vec<Snapshot<'a>>,
+    chosen: usize,
+}
+
+impl<'a> RootChoice<'a> {
+    /// `None` while no root move has been visited.
+    pub(crate) fn of(shared: &Shared<'a>) -> Option<RootChoice<'a>> {
+        let moves = visited(shared.tree, shared.tree.root().header());
+        let surest = Surest::new(shared);
+        let chosen = surest.place(moves.iter().map(judged));
+        (!moves.is_empty()).then_some(RootChoice {
+            surest,
+            moves,
+            chosen,
+        })
+    }
+
+    /// The move that would be played now.
+    pub(crate) fn chosen(&self) -> &Snapshot<'a> {
+        &self.moves[self.chosen]
+    }
+
+    /// By how many visits it leads those that may be played, 0 where it does not.
+    pub(crate) fn lead(&self) -> u32 {
+        let others = self.moves.iter().enumerate();
+        let others = others.filter(|&(place, of)| place != self.chosen && is_open(judged(of)));
+        let most = others.map(|(_, of)| of.statistics.visits).max();
+        let own = self.chosen().statistics.visits;
+        own.saturating_sub(most.unwrap_or(0))
+    }
+
+    /// Whether another one would be played after `more` visits of its own, if it kept its
+    /// value.
+    pub(crate) fn may_change(&self, more: f32) -> bool {
+        let moves = self.moves.iter().map(judged);
+        self.surest.may_change(moves, self.chosen, more)
+    }
+}
+
+fn judged<'m>(of: &'m Snapshot<'_>) -> Judged<'m> {
+    (of.header, &of.statistics)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A rule with this scale for moves with these outcomes, visits and values. Those of
+    /// value 0 are drawn.
+    fn with<T>(
+        (scale, draw_score): (f32, f32),
+        moves: &[(Outcome, u32, f64)],
+        ask: impl Fn(&Surest<'_>, &[(NodeHeader, Statistics)]) -> T,
+    ) -> T {
+        let parameters = Parameters {
+            lcb_scale: scale,
+            lcb_visits: 0.3,
+            draw_score,
+            ..Parameters::default()
+        };
+        let moves = moves.iter().map(|&(outcome, visits, q)| {
+            let statistics = Statistics {
+                visits,
+                q,
+                d: f64::from(u8::from(q == 0.0)),
+                ..Statistics::default()
+            };
+            (NodeHeader::default().with_outcome(outcome, 1), statistics)
+        });
+        let surest = Surest {
+            parameters: &parameters,
+            utility: Utility::new(&parameters, &Statistics::default(), true, false),
+        };
+        ask(&surest, &moves.collect::<Vec<_>>())
+    }
+
+    fn judged(moves: &[(NodeHeader, Statistics)]) -> impl Iterator<Item = Judged<'_>> + Clone {
+        moves
+            .iter()
+            .map(|(header, statistics)| (*header, statistics))
+    }
+
+    fn place(scale: f32, moves: &[(Outcome, u32, f64)]) -> usize {
+        with((scale, 0.0), moves, |surest, moves| {
+            surest.place(judged(moves))
+        })
+    }
+
+    #[test]
+    fn the_surest_value_is_played() {
+        use Outcome::{Draw, Loss, Unknown, Win};
+        let moves = [
+            (Unknown, 100, 0.10),
+            (Unknown, 64, 0.15),
+            (Unknown, 36, 0.20),
+            (Unknown, 20, 0.90),
+        ];
+        // Bounds are 0.05, 0.0875 and 0.1167; the last has too few visits.
+        assert_eq!(place(0.5, &moves), 2);
+        assert_eq!(place(3.0, &moves), 0);
+        assert_eq!(place(0.0, &moves), 0);
+        // A draw is sure, wins stand first, what loses is not considered.
+        let drawn = [(Unknown, 100, 0.04), (Draw, 40, 0.0), (Unknown, 90, 0.02)];
+        assert_eq!(place(0.5, &drawn), 1);
+        // Who does not want it avoids it here too.
+        let avoided = with((0.5, -0.2), &drawn, |surest, moves| {
+            surest.place(judged(moves))
+        });
+        assert_eq!(avoided, 0);
+        let won = [(Loss, 1, 1.0), (Unknown, 100, 0.1), (Unknown, 90, 0.4)];
+        assert_eq!(place(0.5, &won), 0);
+        let lost = [(Unknown, 100, -0.9), (Win, 90, -1.0), (Win, 80, -1.0)];
+        assert_eq!(place(0.5, &lost), 0);
+        // Without visits, and with equal bounds, the order stays.
+        assert_eq!(place(0.5, &[(Unknown, 0, 0.0), (Unknown, 0, 0.5)]), 0);
+        assert_eq!(place(0.5, &[(Unknown, 9, 0.2), (Unknown, 9, 0.2)]), 0);
+        assert_eq!(place(0.5, &[]), 0);
+    }
+
+    #[test]
+    fn a_choice_may_change_while_another_move_can_become_the_surest() {
+        use Outcome::{Loss, Unknown};
+        let may_change = |scale, moves: &[(Outcome, u32, f64)], more| {
+            with((scale, 0.0), moves, |surest, moves| {
+                surest.may_change(judged(moves), 0, more)
+            })
+        };
+        // 240 visits would be enough for the second one, whose bound is higher then.
+        let close = [(Unknown, 800, 0.1), (Unknown, 230, 0.2)];
+        assert!(!may_change(0.5, &close, 5.0));
+        assert!(may_change(0.5, &close, 10.0));
+        assert!(!may_change(0.0, &close, 10.0));
+        // A worse one does not become the surest by visits alone.
+        let far = [(Unknown, 800, 0.1), (Unknown, 230, 0.05)];
+        assert!(!may_change(0.5, &far, 1e6));
+        let won = [(Loss, 1, 1.0), (Unknown, 230, 0.2)];
+        assert!(!may_change(0.5, &won, 1e6));
+        assert!(!may_change(0.5, &[], 1e6));
+    }
+}

@@ -1,5 +1,6 @@
 //! Threads that work side by side until all of them are done.
 
+#[cfg(feature = "torch")]
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 
@@ -27,8 +28,10 @@ where
 
 /// Sets a flag once it is dropped: at the end of a thread, however that comes about. Those
 /// beside a thread that failed or panicked learn so that there is no use in going on.
+#[cfg(feature = "torch")]
 pub(crate) struct SetAtEnd<'a>(pub &'a AtomicBool);
 
+#[cfg(feature = "torch")]
 impl Drop for SetAtEnd<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);

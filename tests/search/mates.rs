@@ -108,7 +108,10 @@ fn no_temperature_draws_a_move_that_is_proven_to_lose() {
             ..parameters(false)
         };
         let choice = think(&position, &nodes(200), &parameters);
-        let drawn = choice.statistics.iter().find(|of| Some(of.mv) == choice.best);
+        let drawn = choice
+            .statistics
+            .iter()
+            .find(|of| Some(of.mv) == choice.best);
         assert!(!drawn.unwrap().is_lost());
         let lost = choice.statistics.iter().filter(|of| of.is_lost());
         visited += lost.filter(|of| of.visits > 0).count();

@@ -224,8 +224,8 @@ mod tests {
         // 240 visits would be enough for the second one, whose bound is higher then.
         let close = [(Unknown, 800, 0.1), (Unknown, 230, 0.2)];
         assert!(!may_change(0.5, &close, 5.0));
-        assert!(may_change(0.5, &close, 10.0));
-        assert!(!may_change(0.0, &close, 10.0));
+        assert!(may_change(0.5, &close, 15.0));
+        assert!(!may_change(0.0, &close, 15.0));
         // A worse one does not become the surest by visits alone.
         let far = [(Unknown, 800, 0.1), (Unknown, 230, 0.05)];
         assert!(!may_change(0.5, &far, 1e6));

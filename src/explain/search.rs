@@ -2,7 +2,7 @@
 
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError};
-use crate::play::{Control, Limits};
+use crate::play::{Choice, Control, Limits};
 use crate::search::{Outline, OutlineLimits, OutlineMove, Parameters, Search};
 use serde::Serialize;
 use shakmaty::san::SanPlus;
@@ -62,16 +62,7 @@ pub fn search(
     game: &Game,
     nodes: u64,
 ) -> Result<SearchReport, BackendError> {
-    let parameters = Parameters {
-        threads: 1,
-        ..Parameters::default()
-    };
-    let limits = Limits {
-        nodes: Some(nodes),
-        ..Limits::default()
-    };
-    let mut search = Search::new(backend, &parameters);
-    let choice = search.run(game, &limits, &Control::default(), &mut |_| {})?;
+    let (search, choice) = searched(backend, game, nodes)?;
     let nodes = choice.report.nodes;
     let outline = search.outline(OutlineLimits {
         plies: PLIES,
@@ -82,11 +73,30 @@ pub fn search(
     let (policy_first, disagrees) = first(&outline, game);
     Ok(SearchReport {
         nodes,
-        policy_temperature: parameters.policy_temperature,
+        policy_temperature: Parameters::default().policy_temperature,
         policy_first,
         disagrees,
         moves: outline.moves.iter().map(|it| report(it, game)).collect(),
     })
+}
+
+/// The engine's own search after so many visits, and its choice.
+fn searched(
+    backend: Arc<dyn Backend>,
+    game: &Game,
+    nodes: u64,
+) -> Result<(Search, Choice), BackendError> {
+    let parameters = Parameters {
+        threads: 1,
+        ..Parameters::default()
+    };
+    let limits = Limits {
+        nodes: Some(nodes),
+        ..Limits::default()
+    };
+    let mut search = Search::new(backend, &parameters);
+    let choice = search.run(game, &limits, &Control::default(), &mut |_| {})?;
+    Ok((search, choice))
 }
 
 /// The policy's first move, and whether the search prefers another.
@@ -127,17 +137,7 @@ mod tests {
             let nodes = 200;
             let backend = Arc::new(Random::new(seed));
             let found = search(backend.clone(), &game, nodes).unwrap();
-            let parameters = Parameters {
-                threads: 1,
-                ..Parameters::default()
-            };
-            let limits = Limits {
-                nodes: Some(nodes),
-                ..Limits::default()
-            };
-            let choice = Search::new(backend, &parameters)
-                .run(&game, &limits, &Control::default(), &mut |_| {})
-                .unwrap();
+            let (_, choice) = searched(backend, &game, nodes).unwrap();
             let played = choice.best.map(|mv| game.format_move(mv));
             assert_eq!(Some(&found.moves[0].uci), played.as_ref());
             let san = Some(&found.moves[0].san);

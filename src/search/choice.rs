@@ -75,7 +75,7 @@ impl<'a> Surest<'a> {
         is_open(judged) && judged.1.visits as f32 + more >= enough
     }
 
-    /// What the move is worth at least, as it were.
+    /// The lower confidence bound of what the move is worth, after `more` visits.
     fn bound(&self, (header, statistics): Judged<'_>, more: f32) -> f32 {
         let doubt = match header.outcome() {
             // A proven draw is sure.
@@ -99,7 +99,7 @@ pub(crate) struct RootChoice<'a> {
 }
 
 impl<'a> RootChoice<'a> {
-    /// `None` while no root move has been visited.
+    /// `None` while no root move has been visited or proven.
     pub(crate) fn of(shared: &Shared<'a>) -> Option<RootChoice<'a>> {
         let moves = visited(shared.tree, shared.tree.root().header());
         let surest = Surest::new(shared);

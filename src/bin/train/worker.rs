@@ -40,7 +40,7 @@ pub struct WorkerArguments {
     /// The loop's configuration.
     #[arg(long, value_name = "FILE.toml")]
     config: PathBuf,
-    /// The worker's name, of letters, digits, `-`, `_` and `.`; a mark of this run is
+    /// The worker's name, of at most 71 letters, digits, `-`, `_` and `.`; a mark of this run is
     /// added. By default its kind, and its index among the tasks of Kubernetes or Slurm.
     #[arg(long)]
     name: Option<WorkerName>,

@@ -33,7 +33,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             set: |settings, value| settings.player.options.search.smart_pruning = value,
         },
         help: "Ends a search on the clock early once the visits that remain, divided by this, are \
-               fewer than the best move's lead. 0 always searches to the end.",
+               fewer than the best move's lead, and would make no other move the surest \
+               (`LCBScale`). 0 always searches to the end.",
     },
     Entry {
         name: "LCBScale",

@@ -14,7 +14,7 @@
 //! | [`error_report`] | error messages, each in one line |
 //! | [`softmax`] | from logits to probabilities |
 //! | [`chess`] | a game: position, history, repetition, castling modes; everything else from shakmaty |
-//! | [`tablebase`] | Syzygy endgame tables: what they say of a position, which root moves keep it |
+//! | [`tablebase`] | Syzygy endgame tables: what they say of a position, which root moves keep it; king and one piece against king, which needs none |
 //! | [`encode`] | a game → the 112 input planes as packed bitboards; a move ↔ its index in the policy |
 //! | [`nn`] | [`nn::Backend`]: a batch of encoded positions → values and policy logits; TorchScript, and two without a network; kernels for processors |
 //! | [`network`] | families of networks, eager and differentiable, and their network files: Chessformer, Lc0's, Maia-3's |

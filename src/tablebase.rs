@@ -3,8 +3,10 @@
 //! The tables are Syzygy's (Ronald de Man, 2013): WDL tables say who wins, DTZ
 //! tables in how many plies the next capture or pawn move can be forced. Both
 //! reckon with the 50-move rule. Files are read by shakmaty-syzygy; which moves
-//! of a position keep its result is worked out in `root`.
+//! of a position keep its result is worked out in `root`. What needs no files is in
+//! `bare_king`.
 
+pub mod bare_king;
 mod root;
 
 pub use root::RootMoves;

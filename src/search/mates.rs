@@ -8,8 +8,9 @@
 
 use super::prove::{Attack, Goal, MAX_MATE_PLIES, ProofNumbers, Prover};
 use super::tree::header::Outcome;
-use crate::chess::{Checks, Game};
+use crate::chess::{Checks, Ending, Game};
 use crate::play::Limits;
+use crate::tablebase::bare_king::{self, Known};
 use shakmaty::{Chess, Color, Move, Position};
 use std::time::{Duration, Instant};
 
@@ -207,6 +208,42 @@ impl MateSearch {
         self.looked = false;
         self.spent = Duration::ZERO;
         self.nodes = 0;
+        self.proofs = self.known(game);
+        if !self.proofs.is_empty() {
+            self.efforts
+                .iter_mut()
+                .for_each(|effort| effort.over = true);
+        }
+    }
+
+    /// What is known of king and one piece against king.
+    fn known(&self, game: &Game) -> Vec<RootProof> {
+        let is_open = |line: &Vec<Move>| {
+            let allowed = self.moves.as_ref();
+            allowed.is_none_or(|moves| line.first().is_some_and(|first| moves.contains(first)))
+                && ends_in_mate(game, line)
+        };
+        match bare_king::known(&self.position) {
+            Some(Known::Mates(_)) => {
+                let outcome = Outcome::Loss;
+                let line = bare_king::line(&self.position).filter(is_open);
+                let proof = line.map(|line| RootProof { outcome, line });
+                proof.into_iter().collect()
+            }
+            Some(Known::Mated(_)) => {
+                let outcome = Outcome::Win;
+                let proof = |mv: Move| {
+                    let mut after = self.position.clone();
+                    after.play_unchecked(mv);
+                    let mut line = vec![mv];
+                    line.append(&mut bare_king::line(&after)?);
+                    is_open(&line).then_some(RootProof { outcome, line })
+                };
+                let moves = self.position.legal_moves();
+                moves.into_iter().filter_map(proof).collect()
+            }
+            Some(Known::Draw) | None => Vec::new(),
+        }
     }
 
     /// What is proven of a root move.
@@ -341,6 +378,16 @@ impl MateSearch {
         self.most = self.most.saturating_sub(nodes);
         self.spent += began.elapsed();
     }
+}
+
+/// Whether the moves lead to mate before anybody can claim a draw.
+fn ends_in_mate(game: &Game, line: &[Move]) -> bool {
+    let mut game = game.clone();
+    let ending = line.iter().find_map(|&mv| {
+        game.play(mv);
+        game.ending()
+    });
+    ending == Some(Ending::Checkmate)
 }
 
 /// The line of a shorter mate, if one is soon found: the first that a proof-number

@@ -17,7 +17,8 @@ use super::tree::value::proven_value;
 use crate::chess::mate_in_one;
 use crate::encode::policy_move;
 use crate::play::{Line, MoveStatistics, Report, Score};
-use shakmaty::{Move, Position};
+use crate::tablebase::bare_king;
+use shakmaty::{Chess, Move, Position};
 use std::cmp::Ordering;
 
 /// Longest line reported.
@@ -215,25 +216,30 @@ fn likeliest_line(shared: &Shared<'_>, first: &Ranked) -> Vec<Move> {
         moves.push(mv);
         node = next.node();
     }
-    // The end of a mate was seen, not visited.
-    if node != 0
-        && let (Outcome::Win, Some(plies)) = (
-            tree.node(node).header().outcome(),
-            tree.node(node).header().mate(),
-        )
-        && game.ending().is_none()
-    {
-        let position = game.position();
-        let legal = position.legal_moves();
-        match plies {
-            1 => moves.extend(mate_in_one(position, &legal)),
-            _ => {
-                let line = LeafMates::new().line(position, &legal, &shared.draws);
-                moves.extend(line.into_iter().flatten());
-            }
-        }
+    if node != 0 && game.ending().is_none() {
+        moves.extend(unvisited_end(
+            shared,
+            game.position(),
+            tree.node(node).header(),
+        ));
     }
     moves
+}
+
+/// The end of a mate that was seen, not visited.
+fn unvisited_end(shared: &Shared<'_>, position: &Chess, header: NodeHeader) -> Vec<Move> {
+    let Some(plies) = header.mate() else {
+        return Vec::new();
+    };
+    let known = shared.mates.and_then(|_| bare_king::line(position));
+    let legal = position.legal_moves();
+    match (header.outcome(), plies) {
+        _ if known.is_some() => known,
+        (Outcome::Win, 1) => mate_in_one(position, &legal).map(|mv| vec![mv]),
+        (Outcome::Win, _) => LeafMates::new().line(position, &legal, &shared.draws),
+        _ => None,
+    }
+    .unwrap_or_default()
 }
 
 fn score(ranked: &Ranked) -> Score {

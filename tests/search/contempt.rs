@@ -99,7 +99,7 @@ fn draws_become_as_likely_as_between_such_players() {
 
 #[test]
 fn a_draw_is_for_the_weaker() {
-    let mut game = game("4k3/8/8/8/8/8/8/R3K3 w - - 0 1", "");
+    let mut game = game("4k3/8/7p/7P/8/8/8/R3K3 w - - 0 1", "");
     play(
         &mut game,
         "a1b1 e8e7 b1a1 e7e8 a1b1 e8e7 b1a1 e7e8 a1b1 e8e7",

@@ -184,6 +184,59 @@ fn a_mate_is_carried_out() {
     assert_eq!(position.ending(), Some(Ending::Checkmate));
 }
 
+/// Both sides of a search that knows the ending; the moves until the game ends.
+fn played_out(fen: &str, visits: u64) -> (Option<Ending>, usize) {
+    let mut position = game(fen, "");
+    let mut announcements = Vec::new();
+    while position.ending().is_none() {
+        let choice = think(&position, &nodes(visits), &parameters(true));
+        announcements.extend(announced(&position, &choice).map(i32::abs));
+        position.play(choice.best.unwrap());
+    }
+    // Each side's way to the mate is the shortest, so it gets shorter by every move.
+    assert!(
+        announcements.is_sorted_by(|a, b| a >= b),
+        "{announcements:?}"
+    );
+    (position.ending(), announcements.len())
+}
+
+#[test]
+fn king_and_one_piece_win_in_as_few_moves_as_can_be() {
+    for (fen, plies) in [
+        ("8/8/8/4k3/8/8/8/K6R w - - 0 1", 29),
+        ("8/8/8/4k3/8/8/8/K6R b - - 0 1", 30),
+        ("8/8/3k4/8/8/8/q7/4K3 b - - 0 1", 7),
+        ("4k3/8/4K3/4P3/8/8/8/8 w - - 0 1", 21),
+    ] {
+        let (ending, announced) = played_out(fen, 1);
+        assert_eq!(ending, Some(Ending::Checkmate), "{fen}");
+        assert_eq!(announced, plies, "{fen}");
+    }
+    // Without a win there is none.
+    let (ending, announced) = played_out("k7/8/K7/P7/8/8/8/8 w - - 0 1", 30);
+    assert_ne!(ending, Some(Ending::Checkmate));
+    assert_eq!(announced, 0);
+}
+
+#[test]
+fn an_ending_is_seen_before_it_is_reached() {
+    // The rook takes the last pawn, or the king has to.
+    let position = game("8/8/8/8/2k5/8/p7/R5K1 w - - 0 1", "");
+    let choice = think(&position, &nodes(300), &parameters(true));
+    assert_eq!(uci(&position, choice.best), "a1a2");
+    assert!(announced(&position, &choice).is_some());
+    let unaided = think(&position, &nodes(300), &parameters(false));
+    assert_eq!(announced(&position, &unaided), None);
+}
+
+#[test]
+fn no_mate_is_announced_that_the_50_move_rule_forestalls() {
+    let position = game("8/8/8/4k3/8/8/8/K6R w - - 85 90", "");
+    let choice = think(&position, &nodes(100), &parameters(true));
+    assert_eq!(announced(&position, &choice), None);
+}
+
 #[test]
 fn the_signature_without_it_is_that_of_the_tree() {
     use std::sync::Arc;

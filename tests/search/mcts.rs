@@ -248,7 +248,7 @@ fn white_stands(q: f32) -> Scripted {
 #[test]
 fn a_repetition_is_sought_by_the_losing_side_only() {
     for (q, wanted) in [(-0.6, true), (0.6, false)] {
-        let mut game = game("4k3/8/8/8/8/8/8/R3K3 w - - 0 1", "");
+        let mut game = game("4k3/8/7p/7P/8/8/8/R3K3 w - - 0 1", "");
         play(
             &mut game,
             "a1b1 e8e7 b1a1 e7e8 a1b1 e8e7 b1a1 e7e8 a1b1 e8e7",

@@ -14,11 +14,22 @@ use tessera::play::{Agent, Limits, Score};
 use tessera::search::Parameters;
 use tessera::tablebase::{Tablebase, Verdict};
 
+/// A search that has the tables' word alone.
 fn mcts(tablebase: Tablebase, threads: usize) -> Box<dyn ConfigurableAgent> {
+    with_mates(false, tablebase, threads)
+}
+
+/// `mate_search`: whether it looks for mates besides, and knows the endings of three pieces.
+fn with_mates(
+    mate_search: bool,
+    tablebase: Tablebase,
+    threads: usize,
+) -> Box<dyn ConfigurableAgent> {
     build(&Parameters {
         threads,
         hash: 4,
         tablebase,
+        mate_search,
         ..Parameters::default()
     })
 }
@@ -62,22 +73,15 @@ fn a_lost_ending_is_no_mate_either() {
     // The only move takes the pawn, and the rook wins by itself.
     let game = game("8/8/8/8/8/1R6/P7/k1K5 b - - 0 1");
     let tables = Tables::write();
-    let parameters = |mate_search| Parameters {
-        threads: 1,
-        hash: 4,
-        tablebase: tables.tablebase(),
-        mate_search,
-        ..Parameters::default()
-    };
     // The table alone does not see the mate.
-    let agent = &mut *build(&parameters(false));
+    let agent = &mut *mcts(tables.tablebase(), 1);
     let choice = choose(agent, &game, &nodes(100));
     let line = &choice.report.lines[0];
     assert_eq!(line.score, Score::Tablebase { won: false });
     assert_eq!(line.wdl, [0.0, 0.0, 1.0]);
     assert_eq!(line.moves_left, None);
     // It is two moves away, and goes before the table's word.
-    let agent = &mut *build(&parameters(true));
+    let agent = &mut *with_mates(true, tables.tablebase(), 1);
     let choice = choose(agent, &game, &nodes(100));
     assert_eq!(choice.report.lines[0].score, Score::Mate(-2));
 }
@@ -114,9 +118,11 @@ fn a_mate_is_preferred_to_a_tables_win() {
             ..Limits::default()
         },
     ] {
-        let agent = &mut *mcts(tables.tablebase(), 1);
-        let (best, score, _) = best(&game, agent, &limits);
-        assert_eq!((&*best, score), ("f6g6", Score::Mate(2)), "{limits:?}");
+        for mate_search in [false, true] {
+            let agent = &mut *with_mates(mate_search, tables.tablebase(), 1);
+            let (best, score, _) = best(&game, agent, &limits);
+            assert_eq!((&*best, score), ("f6g6", Score::Mate(2)), "{limits:?}");
+        }
     }
 }
 

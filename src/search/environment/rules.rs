@@ -9,10 +9,15 @@ use crate::search::shared::Shared;
 use crate::search::tree::arena::Index;
 use crate::search::tree::header::{OUT_OF_SIGHT, Outcome};
 use crate::search::tree::packed::{pack_move, unpack_move};
+use crate::tablebase::bare_king::{self, Known};
 use shakmaty::{MoveList, Position};
 
 /// Tells positions that tablebases cover from others with the same key.
 const WDL_HOLDS: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Plies by which the 50-move clocks of a node's paths may differ (see
+/// [`crate::encode::Encoder::key`]).
+const SHARED_CLOCK: u32 = 8;
 
 /// The game, played on from the root by the rules of chess. It needs no nodes: their
 /// positions follow from the moves.
@@ -38,6 +43,19 @@ impl<'a> Rules<'a> {
             evaluations: Evaluations::default(),
             mates: shared.mates.map(|_| LeafMates::new()),
         }
+    }
+
+    /// What is known of king and one piece against king.
+    fn bare_king(&self) -> Option<(Outcome, u8)> {
+        self.mates.as_ref()?;
+        let position = self.game.position();
+        let (outcome, plies) = match bare_king::known(position)? {
+            Known::Draw => return Some((Outcome::Draw, 0)),
+            Known::Mates(plies) => (Outcome::Win, plies),
+            Known::Mated(plies) => (Outcome::Loss, plies),
+        };
+        let end = position.halfmoves() + u32::from(plies) + SHARED_CLOCK;
+        (end < CLAIMABLE_RULE50).then_some((outcome, plies))
     }
 }
 
@@ -99,6 +117,7 @@ impl Environment for Rules<'_> {
             (false, _) if position.is_insufficient_material() => Some((Outcome::Draw, 0)),
             // A network may think nothing of the move that mates.
             (false, _) if mate_in_one(position, moves).is_some() => Some((Outcome::Win, 1)),
+            (false, _) if let Some(known) = self.bare_king() => Some(known),
             (false, _) => {
                 let verdict = self.shared.parameters.tablebase.probe(position)?;
                 self.shared.progress.hit_tablebase(1);

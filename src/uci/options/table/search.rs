@@ -64,7 +64,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             get: |settings| settings.player.options.search.mate_search,
             set: |settings, value| settings.player.options.search.mate_search = value,
         },
-        help: "Looks for forced mates beside the tree, at the root and at leaves.",
+        help: "Looks for forced mates beside the tree, at the root and at leaves, and plays king and \
+               queen, rook or pawn against king perfectly.",
     },
     Entry {
         name: "TwoFoldDraws",

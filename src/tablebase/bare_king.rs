@@ -1,0 +1,513 @@
+//! King and queen, rook or pawn against king, played perfectly: without tables on the disk,
+//! and to the mate.
+//!
+//! A network sees that these are won, and then no difference between one move and the next.
+//! They are small enough to be solved when they are first asked for, in some ten
+//! milliseconds, by retrograde analysis (Thompson 1986): from the mates backwards, the
+//! positions from which one side must and the other can come nearer.
+
+use crate::chess::CLAIMABLE_RULE50;
+use shakmaty::{Bitboard, Chess, Color, Move, Position, Rank, Role, Square, attacks};
+use std::sync::LazyLock;
+
+/// What perfect play makes of a position, for the side to move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// It mates in so many plies.
+    Mates(u8),
+    /// It is mated in so many plies.
+    Mated(u8),
+    /// Neither side mates.
+    Draw,
+}
+
+/// What perfect play makes of a position; `None` of others than these, and with castling
+/// rights. The 50-move rule is left out.
+///
+/// ```
+/// use shakmaty::CastlingMode;
+/// use tessera::chess::Game;
+/// use tessera::tablebase::bare_king::{Known, known, line};
+///
+/// let game = Game::from_fen("8/8/8/4k3/8/8/8/K6R w - - 0 1", CastlingMode::Standard)?;
+/// assert_eq!(known(game.position()), Some(Known::Mates(29)));
+/// assert_eq!(line(game.position()).unwrap().len(), 29);
+/// # Ok::<(), tessera::chess::FenError>(())
+/// ```
+#[must_use]
+pub fn known(position: &Chess) -> Option<Known> {
+    let (role, place) = Place::of(position)?;
+    Some(match (table(role).plies(place), place.strong_moves) {
+        (None, _) => Known::Draw,
+        (Some(plies), true) => Known::Mates(plies),
+        (Some(plies), false) => Known::Mated(plies),
+    })
+}
+
+/// The moves to the mate, if one can be forced before the 50-move rule counts.
+#[must_use]
+pub fn line(position: &Chess) -> Option<Vec<Move>> {
+    let mut position = position.clone();
+    let mut line = Vec::new();
+    loop {
+        let (Known::Mates(plies) | Known::Mated(plies)) = known(&position)? else {
+            return None;
+        };
+        if plies == 0 {
+            return Some(line);
+        }
+        if position.halfmoves() >= CLAIMABLE_RULE50 {
+            return None;
+        }
+        let (mv, after) = position.legal_moves().into_iter().find_map(|mv| {
+            let mut after = position.clone();
+            after.play_unchecked(mv);
+            let nearer = match known(&after)? {
+                Known::Mates(left) | Known::Mated(left) => left + 1 == plies,
+                Known::Draw => false,
+            };
+            nearer.then_some((mv, after))
+        })?;
+        line.push(mv);
+        position = after;
+    }
+}
+
+/// Where the pieces stand: the strong side's as if it were White.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    king: Square,
+    piece: Square,
+    bare: Square,
+    strong_moves: bool,
+}
+
+impl Place {
+    fn of(position: &Chess) -> Option<(Role, Place)> {
+        let board = position.board();
+        if board.occupied().count() != 3 || position.castles().any() {
+            return None;
+        }
+        let piece = (board.occupied() & !board.kings()).single_square()?;
+        let kind = board.piece_at(piece)?;
+        if !matches!(kind.role, Role::Queen | Role::Rook | Role::Pawn) {
+            return None;
+        }
+        let strong = kind.color;
+        let seen = |square: Square| match strong {
+            Color::White => square,
+            Color::Black => square.flip_vertical(),
+        };
+        let place = Place {
+            king: seen(board.king_of(strong)?),
+            piece: seen(piece),
+            bare: seen(board.king_of(strong.other())?),
+            strong_moves: position.turn() == strong,
+        };
+        Some((kind.role, place))
+    }
+
+    fn map(self, change: impl Fn(Square) -> Square) -> Place {
+        Place {
+            king: change(self.king),
+            piece: change(self.piece),
+            bare: change(self.bare),
+            ..self
+        }
+    }
+
+    /// One of the places that symmetry makes the same.
+    fn standard(self, role: Role) -> Place {
+        let right = |square: Square| square.file() >= shakmaty::File::E;
+        if role == Role::Pawn {
+            return match right(self.piece) {
+                true => self.map(Square::flip_horizontal),
+                false => self,
+            };
+        }
+        let mut place = self;
+        if right(place.king) {
+            place = place.map(Square::flip_horizontal);
+        }
+        if place.king.rank() >= Rank::Fifth {
+            place = place.map(Square::flip_vertical);
+        }
+        // The first square beside the diagonal decides.
+        let above = |square: Square| i32::from(square.rank()) - i32::from(square.file());
+        let sides = [place.king, place.piece, place.bare].map(above);
+        match sides.into_iter().find(|&side| side != 0) {
+            Some(side) if side > 0 => place.map(Square::flip_diagonal),
+            _ => place,
+        }
+    }
+
+    /// The number of the standard place, below [`Place::COUNT`].
+    fn number(self, role: Role) -> usize {
+        let Place {
+            king, piece, bare, ..
+        } = self.standard(role);
+        let (reduced, other) = match role {
+            Role::Pawn => (piece, king),
+            _ => (king, piece),
+        };
+        let reduced = usize::from(reduced.file()) + 4 * usize::from(reduced.rank());
+        let squares = (reduced * 64 + usize::from(other)) * 64 + usize::from(bare);
+        2 * squares + usize::from(self.strong_moves)
+    }
+
+    const COUNT: usize = 2 * 32 * 64 * 64;
+
+    /// Squares that the piece attacks where only the strong king stands in its way.
+    fn attacked(self, role: Role) -> Bitboard {
+        attacked(role, self.piece, self.king.into())
+    }
+
+    /// Whether the position can be.
+    fn is_legal(self, role: Role) -> bool {
+        let Place {
+            king, piece, bare, ..
+        } = self;
+        let apart = king != piece && king != bare && piece != bare;
+        let stands = role != Role::Pawn || !Bitboard::BACKRANKS.contains(piece);
+        let near = attacks::king_attacks(king).contains(bare);
+        let checks = self.attacked(role).contains(bare);
+        apart && stands && !near && !(self.strong_moves && checks)
+    }
+
+    /// Where the bare king may go, a capture included.
+    fn flights(self, role: Role) -> Bitboard {
+        let near = attacks::king_attacks(self.bare) & !attacks::king_attacks(self.king);
+        let piece = Bitboard::from(self.piece);
+        near & (piece | !self.attacked(role))
+    }
+
+    /// The positions from which the bare king may have come.
+    fn before_bare(self, role: Role) -> impl Iterator<Item = Place> {
+        let squares = attacks::king_attacks(self.bare);
+        squares
+            .into_iter()
+            .map(move |bare| Place {
+                bare,
+                strong_moves: false,
+                ..self
+            })
+            .filter(move |place| place.is_legal(role))
+    }
+
+    /// The positions from which the strong side may have come, with these pieces.
+    fn before_strong(self, role: Role) -> impl Iterator<Item = Place> {
+        let occupied = Bitboard::from(self.king) | self.piece | self.bare;
+        let strong_moves = true;
+        let kings = attacks::king_attacks(self.king) & !occupied;
+        let kings = kings.into_iter().map(move |king| Place {
+            king,
+            strong_moves,
+            ..self
+        });
+        let origins = match role {
+            Role::Pawn => pawn_origins(self.piece, occupied),
+            _ => attacked(role, self.piece, occupied) & !occupied,
+        };
+        let pieces = origins.into_iter().map(move |piece| Place {
+            piece,
+            strong_moves,
+            ..self
+        });
+        kings
+            .chain(pieces)
+            .filter(move |place| place.is_legal(role))
+    }
+}
+
+fn attacked(role: Role, square: Square, occupied: Bitboard) -> Bitboard {
+    match role {
+        Role::Pawn => attacks::pawn_attacks(Color::White, square),
+        Role::Rook => attacks::rook_attacks(square, occupied),
+        _ => attacks::queen_attacks(square, occupied),
+    }
+}
+
+/// Where a pawn on this square may have stood before.
+fn pawn_origins(square: Square, occupied: Bitboard) -> Bitboard {
+    let free = |square: Option<Square>| square.filter(|&square| !occupied.contains(square));
+    let behind = free(square.offset(-8)).filter(|square| square.rank() > Rank::First);
+    let far = behind
+        .filter(|_| square.rank() == Rank::Fourth)
+        .and_then(|behind| free(behind.offset(-8)));
+    behind.into_iter().chain(far).collect()
+}
+
+/// Plies to the mate by place, and 1 more; 0 of draws.
+struct Table {
+    role: Role,
+    plies: Vec<u8>,
+}
+
+static QUEEN: LazyLock<Table> = LazyLock::new(|| Table::solve(Role::Queen));
+static ROOK: LazyLock<Table> = LazyLock::new(|| Table::solve(Role::Rook));
+static PAWN: LazyLock<Table> = LazyLock::new(|| Table::solve(Role::Pawn));
+
+fn table(role: Role) -> &'static Table {
+    match role {
+        Role::Pawn => &PAWN,
+        Role::Rook => &ROOK,
+        _ => &QUEEN,
+    }
+}
+
+impl Table {
+    /// Works outwards from the mates, ply by ply.
+    fn solve(role: Role) -> Table {
+        let mut table = Table {
+            role,
+            plies: vec![0; Place::COUNT],
+        };
+        // What is known to be so many plies from the mate.
+        let mut waves = table.ends();
+        let mut plies = 0;
+        while plies < waves.len() {
+            let wave = std::mem::take(&mut waves[plies]);
+            let mut next = Vec::new();
+            for place in wave {
+                let number = place.number(role);
+                if table.plies[number] > 0 {
+                    continue;
+                }
+                table.plies[number] = plies as u8 + 1;
+                let unknown = |place: &Place| table.plies(*place).is_none();
+                match place.strong_moves {
+                    true => {
+                        let before = place.before_bare(role).filter(unknown);
+                        next.extend(before.filter(|&place| table.is_lost(place)));
+                    }
+                    false => next.extend(place.before_strong(role).filter(unknown)),
+                }
+            }
+            plies += 1;
+            if waves.len() == plies && !next.is_empty() {
+                waves.push(Vec::new());
+            }
+            if let Some(wave) = waves.get_mut(plies) {
+                wave.append(&mut next);
+            }
+        }
+        table
+    }
+
+    fn plies(&self, place: Place) -> Option<u8> {
+        self.plies[place.number(self.role)].checked_sub(1)
+    }
+
+    /// The positions to begin from: mates, and promotions that win, by the plies to the
+    /// mate.
+    fn ends(&self) -> Vec<Vec<Place>> {
+        let mut ends = vec![Vec::new()];
+        for place in self.places() {
+            let plies = match place.strong_moves {
+                true => self.promotion(place),
+                false => {
+                    let check = place.attacked(self.role).contains(place.bare);
+                    (check && place.flights(self.role).is_empty()).then_some(0)
+                }
+            };
+            if let Some(plies) = plies {
+                let plies = usize::from(plies);
+                ends.resize(ends.len().max(plies + 1), Vec::new());
+                ends[plies].push(place);
+            }
+        }
+        ends
+    }
+
+    /// All that can be, symmetry left out.
+    fn places(&self) -> impl Iterator<Item = Place> {
+        let role = self.role;
+        let squares = Square::ALL.into_iter();
+        let pairs = squares.flat_map(|king| Square::ALL.map(|piece| (king, piece)));
+        let all = pairs.flat_map(move |(king, piece)| {
+            let turns = move |bare| {
+                [true, false].map(|strong_moves| Place {
+                    king,
+                    piece,
+                    bare,
+                    strong_moves,
+                })
+            };
+            Square::ALL.into_iter().flat_map(turns)
+        });
+        let reduced = move |place: &Place| match role {
+            Role::Pawn => place.piece.file() < shakmaty::File::E,
+            _ => place.king.file() < shakmaty::File::E && place.king.rank() < Rank::Fifth,
+        };
+        all.filter(reduced)
+            .filter(move |place| place.is_legal(role))
+    }
+
+    /// Plies to the mate by a promotion, if one wins at once.
+    fn promotion(&self, place: Place) -> Option<u8> {
+        if self.role != Role::Pawn || place.piece.rank() != Rank::Seventh {
+            return None;
+        }
+        let piece = place.piece.offset(8)?;
+        if piece == place.king || piece == place.bare {
+            return None;
+        }
+        let after = Place {
+            piece,
+            strong_moves: false,
+            ..place
+        };
+        let plies = [Role::Queen, Role::Rook].map(|role| table(role).plies(after));
+        plies.into_iter().flatten().min().map(|plies| plies + 1)
+    }
+
+    /// Whether every move of the bare king leads to a mate that is known.
+    fn is_lost(&self, place: Place) -> bool {
+        let mut flights = place.flights(self.role).into_iter();
+        flights.all(|bare| {
+            let after = Place {
+                bare,
+                strong_moves: true,
+                ..place
+            };
+            bare != place.piece && self.plies(after).is_some()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shakmaty::{Board, CastlingMode, FromSetup, Piece, Setup};
+
+    fn positions(role: Role, strong: Color) -> impl Iterator<Item = Chess> {
+        let place = move |place: Place| {
+            let seen = |square: Square| strong.fold_wb(square, square.flip_vertical());
+            let mut board = Board::empty();
+            for (square, color, role) in [
+                (place.king, strong, Role::King),
+                (place.piece, strong, role),
+                (place.bare, strong.other(), Role::King),
+            ] {
+                board.set_piece_at(seen(square), Piece { color, role });
+            }
+            let turn = if place.strong_moves {
+                strong
+            } else {
+                strong.other()
+            };
+            let setup = Setup {
+                board,
+                turn,
+                ..Setup::empty()
+            };
+            Chess::from_setup(setup, CastlingMode::Standard).unwrap()
+        };
+        table(role).places().map(place)
+    }
+
+    /// What a position is follows from where its moves lead, by the rules of shakmaty.
+    fn follows(position: &Chess) -> Known {
+        let after = |mv| {
+            let mut after = position.clone();
+            after.play_unchecked(mv);
+            after
+        };
+        let moves = position.legal_moves();
+        if moves.is_empty() {
+            return match position.is_check() {
+                true => Known::Mated(0),
+                false => Known::Draw,
+            };
+        }
+        let results = moves
+            .into_iter()
+            .map(|mv| known(&after(mv)).unwrap_or(Known::Draw));
+        // The shortest mate, else a draw, else the longest way to be mated.
+        let rank = |known: &Known| match *known {
+            Known::Mated(plies) => 1000 - i32::from(plies),
+            Known::Draw => 0,
+            Known::Mates(plies) => i32::from(plies) - 1000,
+        };
+        match results.max_by_key(rank).unwrap() {
+            Known::Mated(plies) => Known::Mates(plies + 1),
+            Known::Draw => Known::Draw,
+            Known::Mates(plies) => Known::Mated(plies + 1),
+        }
+    }
+
+    #[test]
+    fn every_position_follows_from_its_moves() {
+        // The longest mates are in 10, 16 and 28 moves.
+        for (role, longest) in [(Role::Queen, 19), (Role::Rook, 31), (Role::Pawn, 55)] {
+            let mut most = 0;
+            for (number, position) in positions(role, Color::White).enumerate() {
+                let known = known(&position).unwrap();
+                if let Known::Mates(plies) = known {
+                    most = most.max(plies);
+                }
+                // Debug builds take their time.
+                if number % 7 == 0 {
+                    assert_eq!(known, follows(&position), "{position:?}");
+                }
+            }
+            assert_eq!(most, longest);
+        }
+    }
+
+    #[test]
+    fn black_is_as_strong() {
+        for role in [Role::Queen, Role::Rook, Role::Pawn] {
+            let black = positions(role, Color::Black).map(|position| known(&position));
+            let white = positions(role, Color::White).map(|position| known(&position));
+            assert!(white.step_by(31).eq(black.step_by(31)));
+        }
+    }
+
+    fn position(fen: &str) -> Chess {
+        let fen: shakmaty::fen::Fen = fen.parse().unwrap();
+        fen.into_position(CastlingMode::Standard).unwrap()
+    }
+
+    #[test]
+    fn lines_lead_to_mate() {
+        for (fen, plies) in [
+            ("8/8/8/4k3/8/8/8/K6R w - - 0 1", None),
+            ("8/8/8/8/8/3k4/8/QK6 b - - 0 1", None),
+            ("4k3/8/4K3/4P3/8/8/8/8 w - - 0 1", None),
+            ("k7/8/1K6/8/8/8/8/7r w - - 0 1", None),
+            ("7k/8/6K1/8/8/8/8/R7 w - - 0 1", Some(Some(1))),
+            // The 50-move rule comes first.
+            ("8/8/8/4k3/8/8/8/K6R w - - 90 1", Some(None)),
+            ("4k3/4P3/4K3/8/8/8/8/8 b - - 0 1", Some(None)),
+        ] {
+            let position = position(fen);
+            let line = line(&position);
+            if let Some(plies) = plies {
+                assert_eq!(line.map(|line| line.len()), plies, "{fen}");
+                continue;
+            }
+            let mut after = position;
+            for mv in line.unwrap() {
+                assert!(after.is_legal(mv));
+                after.play_unchecked(mv);
+            }
+            assert!(after.is_checkmate(), "{fen}");
+        }
+    }
+
+    #[test]
+    fn other_positions_are_left_alone() {
+        for fen in [
+            "4k3/8/8/8/8/8/8/4K3 w - - 0 1",
+            "4k3/8/8/8/8/8/8/4KB2 w - - 0 1",
+            "4k3/8/8/8/8/8/8/R3K3 w Q - 0 1",
+            "4k3/8/8/8/8/8/8/RR2K3 w - - 0 1",
+            "4k2r/8/8/8/8/8/8/R3K3 w - - 0 1",
+        ] {
+            assert_eq!(known(&position(fen)), None, "{fen}");
+        }
+        let corner = position("k7/8/K7/P7/8/8/8/8 w - - 0 1");
+        assert_eq!(known(&corner), Some(Known::Draw));
+    }
+}

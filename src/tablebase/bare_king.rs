@@ -2,9 +2,9 @@
 //! and to the mate.
 //!
 //! A network sees that these are won, and then no difference between one move and the next.
-//! They are small enough to be solved when they are first asked for, in some ten
-//! milliseconds, by retrograde analysis (Thompson 1986): from the mates backwards, the
-//! positions from which one side must and the other can come nearer.
+//! They are small enough to be solved when they are first asked for, each in some ten
+//! milliseconds, by retrograde analysis (Thompson 1986): from the mates backwards, to the
+//! positions from which the strong side can reach one that is known, and the bare king must.
 
 use crate::chess::CLAIMABLE_RULE50;
 use shakmaty::{Bitboard, Chess, Color, Move, Position, Rank, Role, Square, attacks};

@@ -5,6 +5,8 @@
 //! and on the CPU for graphs of other programs.
 
 #[cfg(feature = "torch")]
+pub mod doctor;
+#[cfg(feature = "torch")]
 mod imagination;
 mod load;
 #[cfg(feature = "torch")]

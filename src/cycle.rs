@@ -19,6 +19,7 @@
 
 mod actor;
 mod config;
+mod ending;
 mod error;
 mod gate;
 mod latest;
@@ -36,6 +37,7 @@ pub use config::{
     ActorConfig, BookConfig, CheapConfig, CycleConfig, CycleConfigError, GamesConfig, GateConfig,
     LearnerConfig, ReanalyserConfig, SearchConfig, Share,
 };
+pub use ending::was_ended_by_others;
 pub use error::CycleError;
 pub use gate::Gate;
 pub use learner::{Learner, Learning};

@@ -459,7 +459,7 @@ impl Search {
             expected: None,
             rescaling: self.rescaling,
             batch: batch.clamp(1, most),
-            repeatable: limits.nodes.is_some(),
+            repeatable: limits.nodes.is_some() || limits.depth.is_some(),
             gate: RwLock::new(()),
             stop: AtomicBool::new(false),
             resting: atomic::AtomicU32::new(0),

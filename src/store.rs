@@ -28,7 +28,7 @@ mod generations;
 mod name;
 mod shards;
 
-pub use generation::{Generation, ManifestError, Outcome};
+pub use generation::{Generation, ManifestError, Outcome, elo};
 pub use generations::Generations;
 pub use name::{Name, NameError, ShardName, WorkerName};
 pub use shards::Shards;

@@ -93,6 +93,20 @@ fn every_module_uses_only_those_above_it_in_the_map() {
     assert!(count > 100, "{count}");
 }
 
+/// They would never run: Cargo.toml says that the programs have none.
+#[test]
+fn programs_have_no_unit_tests() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut programs = files(&src.join("bin"));
+    programs.extend(files(&src.join("cli")));
+    programs.push(src.join("main.rs"));
+    assert!(programs.len() > 30, "{}", programs.len());
+    for file in programs {
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(!text.contains("#[cfg(test)]"), "{}", file.display());
+    }
+}
+
 /// The parts of the search in the order of their table, those of a row alike.
 fn parts_of_the_search(search: &str) -> Vec<Vec<&str>> {
     let rows = search

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 use tessera::error_report::tell;
-use tessera::eval::epd::{Attempt, Summary, read, summarise};
+use tessera::eval::epd::{Attempt, Summary, read, sample, summarise};
 use tessera::eval::runner;
 
 /// Let a player solve a test suite in the EPD format
@@ -74,12 +74,11 @@ impl Arguments {
         for error in &refused {
             tell(format_args!("left out: {error}"));
         }
-        let total = entries.len();
-        let limit = self.limit.unwrap_or(total);
-        let mut attempts: Vec<Attempt> = (entries.into_iter().enumerate())
-            .filter(|&(number, _)| is_sampled(number, total, limit))
-            .map(|(_, entry)| Attempt::new(entry))
-            .collect();
+        let entries = match self.limit {
+            Some(limit) => sample(entries, limit),
+            None => entries,
+        };
+        let mut attempts: Vec<Attempt> = entries.into_iter().map(Attempt::new).collect();
         let pool = self.player.pool(&mut attempts)?;
         let bar = progress(attempts.len(), "positions");
         let clock = Instant::now();
@@ -117,27 +116,4 @@ fn table(output: &Output) -> anyhow::Result<String> {
     }
     writeln!(text, "{}, {:.1} s", output.player.network, output.seconds)?;
     Ok(text)
-}
-
-/// Whether entry `number` of `total` is among `limit` spread evenly over all.
-fn is_sampled(number: usize, total: usize, limit: usize) -> bool {
-    limit >= total || (number + 1) * limit / total > number * limit / total
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn samples_are_spread_evenly() {
-        let sample = |total, limit| -> Vec<usize> {
-            (0..total)
-                .filter(|&number| is_sampled(number, total, limit))
-                .collect()
-        };
-        assert_eq!(sample(10, 3), [3, 6, 9]);
-        assert_eq!(sample(3, 10), [0, 1, 2]);
-        assert_eq!(sample(5, 0), [0; 0]);
-        assert!((1..200).all(|limit| sample(157, limit).len() == limit.min(157)));
-    }
 }

@@ -226,6 +226,17 @@ pub fn read(path: &Path) -> Result<(Vec<Entry>, Vec<SuiteError>), SuiteError> {
     usable(entries, refused, path)
 }
 
+/// At most `limit` of the entries, spread evenly over all.
+#[must_use]
+pub fn sample(entries: Vec<Entry>, limit: usize) -> Vec<Entry> {
+    let total = entries.len();
+    let is_taken =
+        |number: usize| limit >= total || (number + 1) * limit / total > number * limit / total;
+    let numbered = entries.into_iter().enumerate();
+    let taken = numbered.filter(|&(number, _)| is_taken(number));
+    taken.map(|(_, entry)| entry).collect()
+}
+
 /// A player's answer to an entry.
 #[derive(Clone, Debug)]
 pub struct Attempt {

@@ -216,34 +216,29 @@ impl MateSearch {
         }
     }
 
-    /// What is known of king and one piece against king.
+    /// What is known of the moves of king and one piece against king, the shortest mates
+    /// first.
     fn known(&self, game: &Game) -> Vec<RootProof> {
-        let is_open = |line: &Vec<Move>| {
-            let allowed = self.moves.as_ref();
-            allowed.is_none_or(|moves| line.first().is_some_and(|first| moves.contains(first)))
-                && ends_in_mate(game, line)
-        };
-        match bare_king::known(&self.position) {
-            Some(Known::Mates(_)) => {
-                let outcome = Outcome::Loss;
-                let line = bare_king::line(&self.position).filter(is_open);
-                let proof = line.map(|line| RootProof { outcome, line });
-                proof.into_iter().collect()
-            }
-            Some(Known::Mated(_)) => {
-                let outcome = Outcome::Win;
-                let proof = |mv: Move| {
-                    let mut after = self.position.clone();
-                    after.play_unchecked(mv);
-                    let mut line = vec![mv];
-                    line.append(&mut bare_king::line(&after)?);
-                    is_open(&line).then_some(RootProof { outcome, line })
-                };
-                let moves = self.position.legal_moves();
-                moves.into_iter().filter_map(proof).collect()
-            }
-            Some(Known::Draw) | None => Vec::new(),
+        if bare_king::known(&self.position).is_none() {
+            return Vec::new();
         }
+        let proof = |mv: Move| {
+            let mut after = self.position.clone();
+            after.play_unchecked(mv);
+            let outcome = match bare_king::known(&after)? {
+                Known::Mated(_) => Outcome::Loss,
+                Known::Mates(_) => Outcome::Win,
+                Known::Draw => return None,
+            };
+            let mut line = vec![mv];
+            line.append(&mut bare_king::line(&after)?);
+            ends_in_mate(game, &line).then_some(RootProof { outcome, line })
+        };
+        let moves = self.moves.clone();
+        let moves = moves.unwrap_or_else(|| self.position.legal_moves().to_vec());
+        let mut proofs: Vec<_> = moves.into_iter().filter_map(proof).collect();
+        proofs.sort_by_key(|proof| proof.line.len());
+        proofs
     }
 
     /// What is proven of a root move.

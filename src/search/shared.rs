@@ -58,7 +58,8 @@ pub(crate) struct Shared<'a> {
     /// Most leaves a thread gathers.
     pub(crate) batch: usize,
     /// Whether the size of batches goes by the visits alone, without a clock: so the
-    /// same search of so many visits finds the same again.
+    /// same search of so many visits, or to such a depth, finds the same again, whatever
+    /// the machine does meanwhile.
     pub(crate) repeatable: bool,
     /// Held for reading by whoever is in the tree, for writing to evict.
     pub(crate) gate: RwLock<()>,

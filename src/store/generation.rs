@@ -2,6 +2,7 @@
 
 use super::Name;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Most bytes of a manifest.
 const LARGEST: usize = 1 << 16;
@@ -63,6 +64,27 @@ impl Outcome {
         let score = (self.wins as f64 + self.draws as f64 / 2.0) / games.max(1.0);
         (-400.0 * (1.0 / score - 1.0).log10()).clamp(-800.0, 800.0)
     }
+}
+
+/// Elo of the newest accepted generation above the first, by the matches at the gate;
+/// `None` without a gate.
+#[must_use]
+pub fn elo(generations: &[Generation]) -> Option<f64> {
+    let mut by_number: BTreeMap<u64, f64> = BTreeMap::from([(0, 0.0)]);
+    let mut newest = None;
+    for generation in generations {
+        if let Some(outcome) = generation.gate {
+            let opponent = by_number.get(&outcome.opponent).copied().unwrap_or(0.0);
+            let elo = opponent + outcome.elo();
+            by_number.insert(generation.number, elo);
+            if outcome.is_accepted {
+                newest = Some(elo);
+            } else {
+                newest.get_or_insert(0.0);
+            }
+        }
+    }
+    newest
 }
 
 /// Why bytes are no manifest.
@@ -205,6 +227,27 @@ pub(super) mod tests {
         assert!((outcome(3, 0, 1).elo() - 190.8).abs() < 0.1);
         assert_eq!(outcome(4, 0, 0).elo(), 800.0);
         assert_eq!(outcome(0, 0, 4).elo(), -800.0);
+    }
+
+    #[test]
+    fn elo_adds_up_along_the_accepted() {
+        let judged = |number, gate: Option<(u64, u64, u64, bool)>| Generation {
+            gate: gate.map(|(opponent, wins, losses, is_accepted)| Outcome {
+                is_accepted,
+                opponent,
+                wins,
+                draws: 0,
+                losses,
+                llr: 0.0,
+            }),
+            ..Generation::unfinished(number)
+        };
+        assert_eq!(elo(&[judged(0, None)]), None);
+        let up = judged(1, Some((0, 3, 1, true)));
+        let down = judged(2, Some((1, 1, 3, false)));
+        let again = judged(3, Some((1, 3, 1, true)));
+        let elo = elo(&[judged(0, None), up, down, again]).unwrap();
+        assert!((elo - 2.0 * 190.85).abs() < 0.1, "{elo}");
     }
 
     proptest! {

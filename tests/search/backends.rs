@@ -21,6 +21,7 @@ pub struct Scripted {
     by_turn: Option<Box<TurnScript>>,
     delay: Duration,
     delay_each: Duration,
+    stall: (usize, Duration),
     failing: Range<usize>,
     calls: AtomicUsize,
     largest: AtomicUsize,
@@ -46,6 +47,7 @@ impl Scripted {
             by_turn: None,
             delay: Duration::ZERO,
             delay_each: Duration::ZERO,
+            stall: (0, Duration::ZERO),
             failing: 0..0,
             calls: AtomicUsize::new(0),
             largest: AtomicUsize::new(0),
@@ -83,6 +85,12 @@ impl Scripted {
         self
     }
 
+    /// The call of this number, counted from 0, takes so much longer.
+    pub fn stalled(mut self, call: usize, delay: Duration) -> Scripted {
+        self.stall = (call, delay);
+        self
+    }
+
     /// Calls of these numbers, counted from 0, fail.
     pub fn failing(mut self, calls: Range<usize>) -> Scripted {
         self.failing = calls;
@@ -111,6 +119,9 @@ impl Backend for Scripted {
         }
         self.largest.fetch_max(batch.len(), Ordering::Relaxed);
         std::thread::sleep(self.delay + self.delay_each * batch.len() as u32);
+        if call == self.stall.0 {
+            std::thread::sleep(self.stall.1);
+        }
         out.clear();
         for (index, &key) in batch.keys().iter().enumerate() {
             let (value, logits) = match &self.by_turn {

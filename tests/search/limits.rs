@@ -167,6 +167,27 @@ fn a_slow_network_does_not_cost_the_game() {
 }
 
 #[test]
+fn a_machine_that_stalls_does_not_change_a_search_without_a_clock() {
+    let depth = Limits {
+        depth: Some(3),
+        ..Limits::default()
+    };
+    let nodes = Limits {
+        nodes: Some(400),
+        ..Limits::default()
+    };
+    for limits in [depth, nodes] {
+        let found = |stall| {
+            let mut agent = mcts(hashed().stalled(20, stall), 1);
+            let choice = choose(&mut *agent, &Game::default(), &limits);
+            (choice.report.nodes, choice.report.lines, choice.statistics)
+        };
+        // Twice as long as a batch may take where a `stop` could wait for it.
+        assert_eq!(found(MS(0)), found(MS(1000)));
+    }
+}
+
+#[test]
 fn a_forced_move_is_played_at_once() {
     let game = game("k7/8/8/8/8/8/8/1R2K3 b - - 0 1", "");
     let limits = Limits {

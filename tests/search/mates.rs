@@ -220,6 +220,52 @@ fn king_and_one_piece_win_in_as_few_moves_as_can_be() {
 }
 
 #[test]
+fn every_allowed_move_of_king_and_one_piece_is_known() {
+    // The rook's side to move, then the bare king's.
+    for (fen, won) in [
+        ("8/8/8/8/8/8/3k4/K6R w - - 0 1", true),
+        ("8/8/8/8/4k3/8/8/K6R b - - 0 1", false),
+    ] {
+        let position = game(fen, "");
+        let lengths = shakmaty::Position::legal_moves(position.position())
+            .into_iter()
+            .map(|mv| {
+                let limits = Limits {
+                    search_moves: vec![mv],
+                    ..nodes(100)
+                };
+                let choice = think(&position, &limits, &parameters(true));
+                assert_eq!(choice.best, Some(mv));
+                announced(&position, &choice)
+            });
+        let lengths: Vec<Option<i32>> = lengths.collect();
+        let (open, mut mates): (Vec<_>, Vec<_>) =
+            lengths.into_iter().partition(|length| length.is_none());
+        // On c1, d1 and e1 the rook is taken.
+        assert_eq!(open.len(), if won { 3 } else { 0 }, "{fen}");
+        mates
+            .sort_unstable_by_key(|length| length.map(|length| if won { length } else { -length }));
+        if !won {
+            mates.reverse();
+        }
+        let all = Parameters {
+            multi_pv: 3,
+            ..parameters(true)
+        };
+        let choice = think(&position, &nodes(100), &all);
+        let shown = choice.report.lines.iter().map(|line| match line.score {
+            Score::Mate(moves) => Some(moves),
+            _ => None,
+        });
+        assert!(
+            shown.eq(mates.into_iter().take(3)),
+            "{fen}: {:?}",
+            choice.report.lines
+        );
+    }
+}
+
+#[test]
 fn an_ending_is_seen_before_it_is_reached() {
     // The rook takes the last pawn, or the king has to.
     let position = game("8/8/8/8/2k5/8/p7/R5K1 w - - 0 1", "");

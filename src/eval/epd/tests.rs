@@ -32,6 +32,19 @@ fn judge(entry: &Entry, mv: &str) -> Verdict {
 }
 
 #[test]
+fn samples_are_spread_evenly() {
+    let sample = |total: u64, limit| -> Vec<u64> {
+        let entries = (0..total).map(|line| Entry { line, ..entry(WAC) });
+        let sample = sample(entries.collect(), limit);
+        sample.iter().map(|entry| entry.line).collect()
+    };
+    assert_eq!(sample(10, 3), [3, 6, 9]);
+    assert_eq!(sample(3, 10), [0, 1, 2]);
+    assert_eq!(sample(5, 0), [0; 0]);
+    assert!((1..20).all(|limit| sample(15, limit).len() == limit.min(15)));
+}
+
+#[test]
 fn best_moves() {
     let wac = entry(WAC);
     assert_eq!(wac.id, "WAC.001");

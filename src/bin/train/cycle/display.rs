@@ -1,0 +1,134 @@
+//! What `train loop` shows of a loop.
+
+use crate::console;
+use indicatif::{HumanCount, ProgressBar};
+use std::io::{Write, stdout};
+use std::time::{Duration, Instant};
+use tessera::cycle::{CycleConfig, Rows};
+use tessera::error_report::tell;
+use tessera::store::{Generation, Store, elo};
+
+/// Least time between two lines of progress without a terminal.
+const BETWEEN_LINES: Duration = Duration::from_secs(60);
+
+/// The loop's progress, as the store shows it.
+pub(super) struct Display {
+    store: Store,
+    samples_per_row: f64,
+    generations: Vec<Generation>,
+    rows: Rows,
+    /// Rows when this session began, and when that was.
+    began: Option<(u64, Instant)>,
+    last_line: Option<Instant>,
+    bar: ProgressBar,
+}
+
+impl Display {
+    pub(super) fn new(config: &CycleConfig, store: Store) -> anyhow::Result<Display> {
+        let length = config.generations.unwrap_or(0);
+        let template = match config.generations {
+            Some(_) => "{elapsed} generation {pos} of {len}, {msg}",
+            None => "{elapsed} generation {pos}, {msg}",
+        };
+        let bar = console::bar(length, template)?;
+        bar.enable_steady_tick(Duration::from_millis(250));
+        Ok(Display {
+            store,
+            samples_per_row: config.learner.samples_per_row,
+            generations: Vec::new(),
+            rows: Rows::default(),
+            began: None,
+            last_line: None,
+            bar,
+        })
+    }
+
+    pub(super) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub(super) fn look(&mut self) {
+        let before = self.generations.len();
+        let looked = self.rows.look(&self.store).map_err(anyhow::Error::from);
+        let found = looked.and_then(|()| Ok(self.store.add_generations(&mut self.generations)?));
+        if let Err(error) = found {
+            tracing::warn!("{error:#}");
+            return;
+        }
+        self.began
+            .get_or_insert_with(|| (self.rows.total(), Instant::now()));
+        let Some(last) = self.generations.last() else {
+            self.bar.set_message("no network yet");
+            return;
+        };
+        let message = self.message(last);
+        self.bar.set_position(last.number);
+        let is_new = self.generations.len() > before;
+        let is_late = self
+            .last_line
+            .is_none_or(|line| line.elapsed() >= BETWEEN_LINES);
+        if self.bar.is_hidden() && (is_new || is_late) {
+            tell(format_args!("generation {}, {message}", last.number));
+            self.last_line = Some(Instant::now());
+        }
+        self.bar.set_message(message);
+    }
+
+    fn message(&self, last: &Generation) -> String {
+        let total = self.rows.total();
+        let mut message = format!("{} rows", HumanCount(total));
+        if let Some((rows, since)) = self.began {
+            let seconds = since.elapsed().as_secs_f64();
+            if seconds > 1.0 {
+                let rate = total.saturating_sub(rows) as f64 / seconds;
+                message.push_str(&format!(", {rate:.1}/s"));
+            }
+        }
+        message.push_str(&format!(
+            ", window {}, {:.1} of {} samples a row",
+            HumanCount(last.window),
+            self.samples_a_row(last),
+            self.samples_per_row,
+        ));
+        if let Some(elo) = elo(&self.generations) {
+            message.push_str(&format!(", {elo:+.0} Elo"));
+        }
+        message
+    }
+
+    fn samples_a_row(&self, last: &Generation) -> f64 {
+        last.drawn as f64 / self.rows.total().max(1) as f64
+    }
+
+    pub(super) fn finish(self, is_finished: bool, json: bool) -> anyhow::Result<()> {
+        self.bar.finish_and_clear();
+        let last = self.generations.last();
+        let number = last.map(|last| last.number);
+        let samples = last.map_or(0, |last| last.samples);
+        let elo = elo(&self.generations);
+        let rows = self.rows.total();
+        writeln!(
+            stdout(),
+            "{}: generation {}, {} shards with {rows} rows, {samples} samples seen",
+            match is_finished {
+                true => "finished",
+                false => "stopped; run again to go on",
+            },
+            number.map_or("none".to_owned(), |number| number.to_string()),
+            self.rows.shards(),
+        )?;
+        if json {
+            let report = serde_json::json!({
+                "finished": is_finished,
+                "generation": number,
+                "shards": self.rows.shards(),
+                "rows": rows,
+                "samples": samples,
+                "samples_a_row": last.map_or(0.0, |last| self.samples_a_row(last)),
+                "elo": elo,
+            });
+            writeln!(stdout(), "{report}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,179 @@
+//! A worker's process.
+
+use super::BLINK;
+use anyhow::{Context, bail};
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use tessera::cycle::was_ended_by_others;
+use tessera::store::{Name, Store};
+
+/// The pause before a worker that failed is started again: it doubles from here …
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// … up to here.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Failures in a row, each soon after the start, that end the loop.
+const FAILURES: u32 = 5;
+/// What is soon after the start.
+const SOON: Duration = Duration::from_secs(20);
+
+/// What a worker is to do.
+pub(super) struct Work {
+    pub(super) kind: &'static str,
+    pub(super) name: String,
+    pub(super) config: PathBuf,
+    pub(super) log: PathBuf,
+    pub(super) threads: usize,
+    /// Whether the loop ends with it.
+    pub(super) is_needed: bool,
+    /// The manifest with which its work is done; `None` if it goes on for ever.
+    pub(super) end: Option<Name>,
+}
+
+/// A worker's process, started again where it fails.
+pub(super) struct Process {
+    work: Work,
+    state: State,
+    /// Failures in a row.
+    failures: u32,
+}
+
+enum State {
+    /// It is to be started.
+    Waits(Instant),
+    Runs {
+        child: Child,
+        since: Instant,
+    },
+    Done,
+}
+
+impl Process {
+    pub(super) fn new(work: Work) -> Process {
+        Process {
+            work,
+            state: State::Waits(Instant::now()),
+            failures: 0,
+        }
+    }
+
+    /// Whether the loop ends with it.
+    pub(super) fn is_needed(&self) -> bool {
+        self.work.is_needed
+    }
+
+    /// Starts the worker if it does not run, and sees how it is.
+    pub(super) fn keep(&mut self, store: &Store) -> anyhow::Result<()> {
+        match &mut self.state {
+            State::Waits(until) if Instant::now() >= *until => {
+                self.state = State::Runs {
+                    child: self.start()?,
+                    since: Instant::now(),
+                };
+            }
+            State::Runs { child, since } => {
+                let since = *since;
+                let ended = child.try_wait().context("cannot wait for a worker")?;
+                if let Some(status) = ended {
+                    self.ended(status, since, store)?;
+                }
+            }
+            State::Waits(_) | State::Done => {}
+        }
+        Ok(())
+    }
+
+    fn start(&self) -> anyhow::Result<Child> {
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(&self.work.log);
+        let log = log.with_context(|| format!("cannot open {}", self.work.log.display()))?;
+        let errors = log.try_clone().context("cannot use a log twice")?;
+        Command::new(program)
+            .arg(self.work.kind)
+            .arg("--config")
+            .arg(&self.work.config)
+            .args(["--threads", &self.work.threads.to_string()])
+            .args(["--name", &self.work.name, "--with-parent"])
+            // It ends when this pipe does, however this process ends.
+            .stdin(Stdio::piped())
+            .stdout(log)
+            .stderr(errors)
+            .spawn()
+            .with_context(|| format!("cannot start {}", self.work.name))
+    }
+
+    fn ended(&mut self, status: ExitStatus, since: Instant, store: &Store) -> anyhow::Result<()> {
+        // One that somebody ended says success too: it has stopped in good order.
+        if status.success() && self.has_done_its_work(store) {
+            self.state = State::Done;
+            return Ok(());
+        }
+        let last = self.last_words();
+        if since.elapsed() > SOON {
+            self.failures = 0;
+        }
+        self.failures += u32::from(!was_ended_by_others(status));
+        let (name, log) = (&self.work.name, self.work.log.display());
+        if self.failures >= FAILURES {
+            bail!("{name} failed {FAILURES} times in a row, last so: {last} ({log})");
+        }
+        tracing::warn!("{name} ended early ({status}) and is started again: {last}");
+        let pause = FIRST_PAUSE * 2u32.pow(self.failures);
+        self.state = State::Waits(Instant::now() + pause.min(LONGEST_PAUSE));
+        Ok(())
+    }
+
+    /// Whether the manifest is there with which its work is done.
+    fn has_done_its_work(&self, store: &Store) -> bool {
+        let Some(end) = &self.work.end else {
+            return false;
+        };
+        match store.get(end) {
+            Ok(found) => found.is_some(),
+            Err(error) => {
+                tracing::warn!("{error}");
+                false
+            }
+        }
+    }
+
+    /// The last line of its log.
+    fn last_words(&self) -> String {
+        let text = std::fs::read(&self.work.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text[text.len().saturating_sub(4096)..]);
+        text.lines().next_back().unwrap_or("no word").to_owned()
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self.state, State::Done)
+    }
+
+    /// Lets the worker end.
+    pub(super) fn let_go(&mut self) {
+        if let State::Runs { child, .. } = &mut self.state {
+            drop(child.stdin.take());
+        }
+    }
+
+    /// Waits for its end, until then.
+    pub(super) fn bury(&mut self, end: Instant) {
+        let State::Runs { child, .. } = &mut self.state else {
+            return;
+        };
+        while matches!(child.try_wait(), Ok(None)) {
+            if Instant::now() >= end {
+                tracing::warn!("{} does not end, and is killed", self.work.name);
+                // It may have ended just now.
+                let _ = child.kill();
+                let _ = child.wait();
+                break;
+            }
+            std::thread::sleep(BLINK);
+        }
+        self.state = State::Done;
+    }
+}

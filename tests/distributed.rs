@@ -200,7 +200,7 @@ fn wait_for(folder: &Path, output: &str, lines: usize) {
 
 #[test]
 fn when_one_is_killed_the_others_stop_and_all_can_go_on() {
-    let workplace = workplace(60, NADAM);
+    let workplace = workplace(30, NADAM);
     let folder = workplace.path();
     finish(start(folder, "whole", 2));
     for victim in [0, 1] {

@@ -320,6 +320,7 @@ mod tests {
         std::fs::read(path).unwrap()
     }
 
+    #[cfg(unix)]
     #[test]
     fn games_go_on_while_a_new_network_is_out_of_reach() {
         let folder = tempfile::tempdir().unwrap();
@@ -348,14 +349,16 @@ mod tests {
         let taken_up = AtomicU64::new(0);
         let begin = |latest: Arc<Latest>| {
             let (store, bytes, put, taken_up) = (&store, &bytes, &put, &taken_up);
+            let folder = &folder;
             move |_, stopped: &dyn Fn() -> bool| {
-                // What is there cannot be read.
+                // What is there cannot be read, until the file takes its place at once.
                 let place = store.path(&Name::network(1));
-                std::fs::create_dir(&place).unwrap();
+                std::os::unix::fs::symlink(folder.path(), &place).unwrap();
                 put(1);
                 std::thread::sleep(Duration::from_millis(300));
-                std::fs::remove_dir(&place).unwrap();
-                store.put(&Name::network(1), bytes).unwrap();
+                let file = folder.path().join("1.pt");
+                std::fs::write(&file, bytes).unwrap();
+                std::fs::rename(&file, &place).unwrap();
                 while latest.generation() == 0 && !stopped() {
                     std::thread::sleep(Duration::from_millis(1));
                 }

@@ -14,10 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-using tessera::exponential;
-using tessera::load;
-using tessera::store;
-
+namespace tessera::cached_attention {
 namespace {
 
 // Sums side by side, which the compiler may not make of one by itself.
@@ -151,7 +148,7 @@ extern "C" bool tessera_takes_cached_attention(const at::Tensor* query) {
 extern "C" char* tessera_cached_attention(const at::Tensor* query, const at::Tensor* keys,
                                           const at::Tensor* values, const at::Tensor* first,
                                           at::Tensor** out) {
-  return tessera::guarded([&] {
+  return guarded([&] {
     TORCH_CHECK(tessera_takes_cached_attention(query) && is_cache(*keys, *query) &&
                     is_cache(*values, *query) && keys->size(2) == values->size(2),
                 "a cache of other sizes than the queries'");
@@ -170,3 +167,5 @@ extern "C" char* tessera_cached_attention(const at::Tensor* query, const at::Ten
     out[0] = new at::Tensor(learned);
   });
 }
+
+}  // namespace tessera::cached_attention

@@ -15,14 +15,7 @@
 #include <ATen/ops/mish_cpu_dispatch.h>
 #include <torch/library.h>
 
-using tessera::bits;
-using tessera::exponential;
-using tessera::guarded;
-using tessera::load;
-using tessera::mutable_bits;
-using tessera::plain;
-using tessera::store;
-
+namespace tessera::mish_kernels {
 namespace {
 
 // Beyond 20 mish is x and its slope 1 to the last bit, beneath -87 both are 0 to
@@ -130,3 +123,5 @@ extern "C" char* tessera_replace_kernels() {
     tessera::replace_rms_norm();
   });
 }
+
+}  // namespace tessera::mish_kernels

@@ -19,9 +19,7 @@
 #include <array>
 #include <cstdint>
 
-using tessera::load;
-using tessera::store;
-
+namespace tessera::rotary {
 namespace {
 
 // Rows of the projection that a thread takes at least.
@@ -162,7 +160,7 @@ struct RotatedHeads : torch::autograd::Function<RotatedHeads> {
       const at::Tensor from =
           joint.view({sizes.batch, sizes.tokens, 3, heads, 2 * sizes.half})
               .permute({2, 0, 3, 1, 4});
-      ::turn(from.narrow(0, 0, 2), all.narrow(0, 0, 2), cos, sin, Direction::kForth);
+      rotary::turn(from.narrow(0, 0, 2), all.narrow(0, 0, 2), cos, sin, Direction::kForth);
       parts[2].copy_(from.select(0, 2));
     }
     context->save_for_backward({cos, sin});
@@ -191,8 +189,8 @@ struct RotatedHeads : torch::autograd::Function<RotatedHeads> {
     } else {
       const auto parts =
           joint.view({batch, tokens, 3, heads, width}).permute({2, 0, 3, 1, 4}).unbind(0);
-      ::turn(gradients[0], parts[0], cos, sin, Direction::kBack);
-      ::turn(gradients[1], parts[1], cos, sin, Direction::kBack);
+      rotary::turn(gradients[0], parts[0], cos, sin, Direction::kBack);
+      rotary::turn(gradients[1], parts[1], cos, sin, Direction::kBack);
       parts[2].copy_(gradients[2]);
     }
     return {joint, at::Tensor(), at::Tensor(), at::Tensor()};
@@ -206,7 +204,7 @@ struct RotatedHeads : torch::autograd::Function<RotatedHeads> {
 extern "C" char* tessera_rotated_heads(const at::Tensor* joint, const at::Tensor* cos,
                                        const at::Tensor* sin, int64_t heads,
                                        at::Tensor** out) {
-  return tessera::guarded([&] {
+  return guarded([&] {
     TORCH_CHECK(joint->dim() == 3 && heads > 0 && joint->size(2) % (6 * heads) == 0 &&
                     cos->dim() == 4 && cos->sizes() == sin->sizes() &&
                     (cos->size(0) == 1 || cos->size(0) == joint->size(0)) &&
@@ -220,3 +218,5 @@ extern "C" char* tessera_rotated_heads(const at::Tensor* joint, const at::Tensor
     }
   });
 }
+
+}  // namespace tessera::rotary

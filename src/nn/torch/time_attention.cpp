@@ -22,10 +22,7 @@
 #include <cmath>
 #include <cstdint>
 
-using tessera::exponential;
-using tessera::load;
-using tessera::store;
-
+namespace tessera::time_attention {
 namespace {
 
 // Sums side by side, which the compiler may not make of one by itself.
@@ -293,9 +290,11 @@ extern "C" bool tessera_takes_time_attention(const at::Tensor* joint, int64_t he
 // their movers see them, by turns.
 extern "C" char* tessera_time_attention(const at::Tensor* joint, int64_t heads,
                                         at::Tensor** out) {
-  return tessera::guarded([&] {
+  return guarded([&] {
     TORCH_CHECK(tessera_takes_time_attention(joint, heads),
                 "a projection that attention over time has no kernel for");
     out[0] = new at::Tensor(TimeAttention::apply(*joint, heads));
   });
 }
+
+}  // namespace tessera::time_attention

@@ -209,6 +209,7 @@ class PartsTest(unittest.TestCase):
     def test_mistakes_are_told_in_one_line(self):
         for arguments, expected in (
             (["--binaries", self.folder, "-o", self.folder / "x.rar"], "x.rar does not end in"),
+            (["--binaries", self.folder, "-o", self.folder / "x.tar.zst"], "x.tar.zst does not end in"),
             (["--binaries", self.folder, "-o", self.folder / "x.tar"], "tessera is missing"),
             (["--binaries", self.folder, "-o", self.folder / "no/x.tar"], "no such folder"),
         ):

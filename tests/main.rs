@@ -1,6 +1,6 @@
 //! All integration tests, in one program: linking a program with libtorch takes
 //! longer than compiling a file of tests. A file's tests are run by
-//! `cargo test --test integration uci::`.
+//! `cargo nextest run --test integration uci::`.
 
 mod cli;
 mod data_loader;

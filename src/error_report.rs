@@ -32,11 +32,13 @@ fn is_of(error: &(dyn Error + 'static), kind: io::ErrorKind) -> bool {
 pub fn one_line(error: &(dyn Error + 'static)) -> String {
     let mut line = String::new();
     for cause in chain(error).map(ToString::to_string) {
+        // Some end in a newline, as those of TOML do.
+        let cause = cause.trim_end();
         if line.is_empty() {
-            line = cause;
-        } else if !line.contains(&cause) {
+            line = cause.to_owned();
+        } else if !line.contains(cause) {
             line.push_str(": ");
-            line.push_str(&cause);
+            line.push_str(cause);
         }
     }
     if is_lost(error) {
@@ -86,5 +88,7 @@ mod tests {
             };
             assert_eq!(one_line(&error), "cannot open a: gone");
         }
+        let outer = anyhow::anyhow!("it ends early\n").context("a: it ends early");
+        assert_eq!(one_line(outer.as_ref()), "a: it ends early");
     }
 }

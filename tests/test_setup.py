@@ -300,6 +300,25 @@ class TesseraTest(Sandbox):
         self.assertEqual(self.run_tool("tessera")[0], 0)
         self.assertEqual(self.called("cargo build"), 2)
 
+    def test_of_the_networks_only_those_built_in_count(self):
+        nets = self.root / "nets"
+        later = time.time() + 60
+        (nets / "default").write_text("own net.pt\n")
+        (nets / "own net.pt").write_text("")
+        self.assertEqual(self.run_tool("tessera")[0], 0)
+        # What `train export` writes there, and documents.
+        for name, builds in (
+            ("mine.pt", 1), ("README.md", 1), ("configs/mine.toml", 1),
+            ("own net.pt", 2), ("default", 3), ("tessera-human.pt", 4),
+        ):
+            path = nets / name
+            path.parent.mkdir(exist_ok=True)
+            path.touch()
+            os.utime(path, (later, later))
+            status, _, error = self.run_tool("tessera")
+            self.assertEqual((status, self.called("cargo build")), (0, builds), f"{name}: {error}")
+            os.utime(path, (0, 0))
+
     def test_builds_anew_for_another_libtorch(self):
         self.assertEqual(self.run_tool("tessera")[0], 0)
         own = self.folder / "own"

@@ -22,8 +22,12 @@ function Test-Fresh {
     if (-not (Test-Path $engine) -or -not (Test-Path $stamp)) { return $false }
     if ((Get-Content $stamp -TotalCount 1) -ne "LIBTORCH=$env:LIBTORCH") { return $false }
     $built = (Get-Item $stamp).LastWriteTime
-    $sources = 'src', 'nets', '.cargo', 'Cargo.toml', 'Cargo.lock', 'build.rs' |
-        ForEach-Object { Join-Path $root $_ } | Where-Object { Test-Path $_ }
+    $sources = @('src', '.cargo', 'Cargo.toml', 'Cargo.lock', 'build.rs')
+    # The board and the networks that are built in, as far as they are there.
+    $sources += '.board\installed.json', 'nets\default', 'nets\tessera-human.pt'
+    $named = Join-Path $root 'nets\default'
+    if (Test-Path $named) { $sources += "nets\$((Get-Content $named -TotalCount 1).Trim())" }
+    $sources = $sources | ForEach-Object { Join-Path $root $_ } | Where-Object { Test-Path $_ }
     $newer = Get-ChildItem $sources -Recurse -File | Where-Object { $_.LastWriteTime -gt $built }
     return $null -eq ($newer | Select-Object -First 1)
 }

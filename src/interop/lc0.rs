@@ -28,6 +28,9 @@ pub use summary::{Lc0Summary, summary};
 use crate::network::WeightsError;
 use crate::network::lc0::Lc0ConfigError;
 
+/// Major and minor version of the newest Lc0 whose files are read.
+const NEWEST_LC0: (u32, u32) = (0, 33);
+
 /// Why a network of Lc0's cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Lc0Error {
@@ -74,6 +77,18 @@ pub enum Lc0Error {
     /// A tensor with NaN or infinite values.
     #[error("`{0}` holds numbers that are not finite")]
     NotFinite(String),
+    /// The file requires a later Lc0 than the newest one known here.
+    #[error(
+        "the weights file requires Lc0 {asked} or newer; files for Lc0 up to {}.{} are supported",
+        newest.0,
+        newest.1
+    )]
+    TooNew {
+        /// The oldest Lc0 that reads it, as the file states.
+        asked: String,
+        /// Major and minor version of the newest Lc0 supported.
+        newest: (u32, u32),
+    },
     /// Something that Lc0 has, or will have, and we do not evaluate.
     #[error("Lc0 networks with {0} are not supported")]
     Unsupported(String),

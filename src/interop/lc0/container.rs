@@ -1,8 +1,8 @@
 //! A weights file as bytes: gzip around a protobuf, and what keeps hostile
 //! files small.
 
-use super::Lc0Error;
 use super::schema::{MAGIC, Net};
+use super::{Lc0Error, NEWEST_LC0};
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
@@ -37,6 +37,23 @@ pub(crate) fn open(file: &[u8]) -> Result<Net, Lc0Error> {
         return Err(Lc0Error::TooManyLayers);
     }
     Ok(Net::decode(bytes)?)
+}
+
+/// Opens a file to evaluate its network. Like Lc0, this refuses files that require a newer
+/// Lc0, because they may contain fields, or values, that are not known here.
+///
+/// # Errors
+/// As [`open`], and [`Lc0Error::TooNew`].
+pub(crate) fn open_known(file: &[u8]) -> Result<Net, Lc0Error> {
+    let net = open(file)?;
+    let asked = net.min_version.unwrap_or_default();
+    match asked.is_known_to(NEWEST_LC0) {
+        true => Ok(net),
+        false => Err(Lc0Error::TooNew {
+            asked: asked.to_string(),
+            newest: NEWEST_LC0,
+        }),
+    }
 }
 
 /// Whether a file, compressed or not, begins as Lc0's weights files do: the magic
@@ -144,6 +161,44 @@ mod tests {
         assert_eq!(open(&net().encode_to_vec()).unwrap(), net());
         assert!(matches!(open(b""), Err(Lc0Error::Magic)));
         assert!(matches!(open(b"2\n0.1 0.2"), Err(Lc0Error::Magic)));
+    }
+
+    #[test]
+    fn files_for_a_later_lc0_are_refused() {
+        use crate::interop::lc0::schema::EngineVersion;
+        let of = |numbers: [u32; 3]| {
+            let [major, minor, patch] = numbers.map(Some);
+            let min_version = Some(EngineVersion {
+                major,
+                minor,
+                patch,
+            });
+            pack(&Net {
+                min_version,
+                ..net()
+            })
+        };
+        assert!(open_known(&pack(&net())).is_ok());
+        for known in [[0, 0, 0], [0, 21, 0], [0, 33, 7], [97, 98, 99]] {
+            assert!(open_known(&of(known)).is_ok(), "{known:?}");
+        }
+        for new in [
+            [0, 34, 0],
+            [0, 99, 0],
+            [1, 0, 0],
+            [97, 98, 100],
+            [u32::MAX; 3],
+        ] {
+            // What it says can be described.
+            assert!(open(&of(new)).is_ok());
+            let error = open_known(&of(new)).unwrap_err();
+            assert!(matches!(error, Lc0Error::TooNew { .. }), "{new:?}: {error}");
+        }
+        let error = open_known(&of([0, 99, 1])).unwrap_err().to_string();
+        assert!(
+            error.contains("0.99.1") && error.contains("up to 0.33"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -21,7 +21,7 @@ use tch::{Device, Tensor};
 /// [`Lc0Error`] if it is none, is damaged, lacks the heads, or has something that
 /// we do not evaluate; [`Lc0Error::Onnx`] if it holds an ONNX model instead.
 pub fn read(file: &[u8], heads: HeadChoice) -> Result<Network, Lc0Error> {
-    let mut net = container::open(file)?;
+    let mut net = container::open_known(file)?;
     let mut message = take_weights(&mut net)?;
     let kind = Kind::of(&net, &message)?;
     gather_heads(&mut message, kind.policy);

@@ -35,6 +35,7 @@ impl Kind {
     /// # Errors
     /// [`Lc0Error::Onnx`] and [`Lc0Error::Unsupported`].
     pub fn of(net: &Net, weights: &Weights) -> Result<Kind, Lc0Error> {
+        check_encoding(net)?;
         let format = net.format.and_then(|format| format.network_format);
         let mut format = format.unwrap_or(NetworkFormat {
             input: Some(1),
@@ -77,6 +78,7 @@ impl Kind {
         if !INPUT_FORMATS.contains(&input) {
             return Err(unsupported("input format", input));
         }
+        let _: Output = known("output format", format.output)?;
         let policy = known("policy format", format.policy)?;
         if policy == Policy::Unknown {
             return Err(unsupported("policy format", 0));
@@ -105,6 +107,17 @@ impl Kind {
             feed_forward_activation: special("feed-forward activation", format.ffn_activation)?,
             embedding: known("input embedding", format.input_embedding)?,
         })
+    }
+}
+
+/// Refuses unknown encodings of the weights. Since Lc0 0.33 each layer states its own; before,
+/// the file did, and Lc0 read LINEAR16 only.
+fn check_encoding(net: &Net) -> Result<(), Lc0Error> {
+    let asked = net.min_version.unwrap_or_default();
+    let encoding = net.format.and_then(|format| format.weights_encoding);
+    match encoding.filter(|&encoding| encoding != Encoding::Linear16 as i32) {
+        Some(other) if asked.is_known_to((0, 32)) => Err(unsupported("weights encoding", other)),
+        _ => Ok(()),
     }
 }
 
@@ -324,5 +337,48 @@ pub(super) fn spread_heads(config: &Lc0Config, weights: &mut Weights) {
         weights.ip2_val_w = head.ip2_val_w;
         weights.ip2_val_b = head.ip2_val_b;
         weights.value = head.value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_format_says_is_heeded() {
+        let of = |minor, weights_encoding: Encoding, output| {
+            let format = NetworkFormat {
+                input: Some(1),
+                output,
+                network: Some(Structure::SeWithHeads as i32),
+                policy: Some(Policy::Convolution as i32),
+                value: Some(Value::Wdl as i32),
+                ..NetworkFormat::default()
+            };
+            let net = Net {
+                min_version: Some(EngineVersion {
+                    major: Some(0),
+                    minor: Some(minor),
+                    patch: Some(0),
+                }),
+                format: Some(Format {
+                    weights_encoding: Some(weights_encoding as i32),
+                    network_format: Some(format),
+                }),
+                ..Net::default()
+            };
+            Kind::of(&net, &Weights::default())
+        };
+        let wdl = Some(Output::Wdl as i32);
+        of(21, Encoding::Linear16, wdl).unwrap();
+        of(33, Encoding::Float16, wdl).unwrap();
+        let refused = [
+            (of(30, Encoding::Float16, wdl), "weights encoding 2"),
+            (of(30, Encoding::Linear16, Some(7)), "output format 7"),
+        ];
+        for (kind, reason) in refused {
+            let error = kind.unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
     }
 }

@@ -8,6 +8,7 @@ mod weights;
 
 use prost::Message;
 use prost::bytes::Bytes;
+use std::fmt;
 pub(crate) use weights::*;
 
 /// Four bytes that every weights file has in its field 1.
@@ -41,6 +42,29 @@ pub(crate) struct EngineVersion {
     pub minor: Option<u32>,
     #[prost(uint32, optional, tag = "3")]
     pub patch: Option<u32>,
+}
+
+impl EngineVersion {
+    /// The signature of the first files with attention bodies, which Lc0 reads despite it.
+    const LEGACY: (u32, u32, u32) = (97, 98, 99);
+
+    /// Major, minor and patch number.
+    fn numbers(self) -> (u32, u32, u32) {
+        (self.major(), self.minor(), self.patch())
+    }
+
+    /// Whether Lc0 of the version `known` reads the file.
+    pub fn is_known_to(self, known: (u32, u32)) -> bool {
+        let (major, minor, _) = self.numbers();
+        (major, minor) <= known || self.numbers() == EngineVersion::LEGACY
+    }
+}
+
+impl fmt::Display for EngineVersion {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (major, minor, patch) = self.numbers();
+        write!(formatter, "{major}.{minor}.{patch}")
+    }
 }
 
 /// How the numbers of a [`Layer`] are stored.

@@ -37,7 +37,7 @@ pub fn summary(file: &[u8]) -> Result<Lc0Summary, Lc0Error> {
     Ok(Lc0Summary {
         size: model.size()?,
         model,
-        min_version: min_version(&net),
+        min_version: net.min_version.unwrap_or_default().to_string(),
         licence: licence(&net),
         training: training(&net),
     })
@@ -55,16 +55,6 @@ pub(super) fn take_weights(net: &mut Net) -> Result<super::schema::Weights, Lc0E
     }
 }
 
-fn min_version(net: &Net) -> String {
-    let version = net.min_version.unwrap_or_default();
-    format!(
-        "{}.{}.{}",
-        version.major(),
-        version.minor(),
-        version.patch()
-    )
-}
-
 /// The licence that a file states.
 pub(crate) fn licence(net: &Net) -> String {
     match net.license() {
@@ -77,7 +67,8 @@ pub(crate) fn licence(net: &Net) -> String {
 pub(crate) fn training(net: &Net) -> serde_json::Value {
     let mut notes = serde_json::Map::new();
     notes.insert("format".to_owned(), "Lc0 weights".into());
-    notes.insert("min_version".to_owned(), min_version(net).into());
+    let min_version = net.min_version.unwrap_or_default().to_string();
+    notes.insert("min_version".to_owned(), min_version.into());
     if let Some(training) = &net.training_params {
         let mut note = |name: &str, value: Option<serde_json::Value>| {
             if let Some(value) = value {

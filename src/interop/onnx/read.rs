@@ -4,7 +4,7 @@ use super::OnnxError;
 use super::interface::{Interface, describe, metadata};
 use super::schema::{GraphProto, ModelProto};
 use super::{leela2onnx, tensor};
-use crate::interop::lc0::schema::Net;
+use crate::interop::lc0::schema::{EngineVersion, Net};
 use crate::interop::lc0::{Lc0Error, container};
 use crate::network::graph::GraphConfig;
 use crate::network::{About, Architecture, Evaluator, Graph, Network};
@@ -31,19 +31,24 @@ const LISTS: [&[u32]; 3] = [&[7], &[1, 5, 11, 12], &[5]];
 /// [`OnnxError`] if it is none, is damaged, lies in several files, or has
 /// operators other than those of the field's networks.
 pub fn read(file: &[u8]) -> Result<Network, OnnxError> {
-    let graph = read_graph(file)?;
+    let (graph, _) = read_graph(file, container::open_known)?;
     Ok(leela2onnx::recognise(&graph).unwrap_or(graph))
 }
 
-/// The same as a graph, whatever it is.
-fn read_graph(file: &[u8]) -> Result<Network, OnnxError> {
+/// The same as a graph, whatever it is, and the oldest Lc0 that reads the file around it,
+/// which is opened so.
+fn read_graph(
+    file: &[u8],
+    open: fn(&[u8]) -> Result<Net, Lc0Error>,
+) -> Result<(Network, Option<EngineVersion>), OnnxError> {
     if !container::is_weights_file(file) {
-        return model(file, &Interface::of_lc0());
+        return Ok((model(file, &Interface::of_lc0())?, None));
     }
-    let net = container::open(file)?;
+    let net = open(file)?;
     let held = net.onnx_model.as_ref();
     let held = held.and_then(|held| held.model.as_ref());
-    model(held.ok_or(OnnxError::NoModel)?, &interface(&net))
+    let network = model(held.ok_or(OnnxError::NoModel)?, &interface(&net))?;
+    Ok((network, net.min_version))
 }
 
 fn model(bytes: &[u8], interface: &Interface) -> Result<Network, OnnxError> {
@@ -127,6 +132,9 @@ pub struct OnnxSummary {
     pub operators: BTreeMap<String, usize>,
     /// How Lc0 fills the planes: the number of its input format.
     pub input_format: u32,
+    /// The oldest Lc0 that reads the file, if it is one of Lc0's around a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_version: Option<String>,
     /// The outputs, by their names in the metadata of a network file.
     pub outputs: Vec<String>,
     /// Parameters.
@@ -144,7 +152,7 @@ pub struct OnnxSummary {
 /// # Errors
 /// [`OnnxError`], as for [`read`].
 pub fn summary(file: &[u8]) -> Result<OnnxSummary, OnnxError> {
-    let network = read_graph(file)?;
+    let (network, min_version) = read_graph(file, container::open)?;
     let graph: &Graph = network.downcast().expect("what was read");
     let mut operators = BTreeMap::new();
     for node in &graph.model().nodes {
@@ -155,6 +163,7 @@ pub fn summary(file: &[u8]) -> Result<OnnxSummary, OnnxError> {
         operator_set: graph.model().operator_set,
         operators,
         input_format: graph.model().input_format,
+        min_version: min_version.map(|version| version.to_string()),
         outputs: outputs.map(|output| output.name().to_owned()).collect(),
         parameters: graph.size().parameters,
         macs: graph.size().macs,

@@ -394,6 +394,8 @@ fn settings_that_make_no_sense_are_named() {
         error(&|_| (), 1 << 20, start),
         LoaderError::TooFew { .. }
     ));
+    let too_few = error(&|_| (), 1 << 20, start).to_string();
+    assert!(too_few.contains("which is 0.2"), "{too_few}");
     let past = Cursor { group: 99, ..start };
     assert!(matches!(
         error(&|_| (), 64, past),
@@ -405,6 +407,68 @@ fn settings_that_make_no_sense_are_named() {
         start,
     );
     assert!(lost.to_string().contains("lost"));
+}
+
+/// A shard of these games, in which each scored move makes a sample.
+fn scored(path: &Path, games: &[&str]) -> Sampling {
+    let rules = TargetRules {
+        evals: Some(EvalRefersTo::MovePlayed),
+        played: false,
+        noise: false,
+        curve: Curve::Lichess,
+        alternatives: None,
+    };
+    let header = Header {
+        sources: Vec::new(),
+        rules,
+    };
+    let mut writer = ShardWriter::create(path, &header).unwrap();
+    for game in games {
+        let record = parse_game(game.as_bytes()).unwrap();
+        let samples = rules.samples(&record);
+        let block = Block::new(std::slice::from_ref(&record), samples).unwrap();
+        writer.append(&block).unwrap();
+    }
+    writer.finish().unwrap();
+    Sampling {
+        shards: vec![SourceConfig {
+            path: path.to_owned(),
+            rate: 1.0,
+        }],
+        ..Sampling::default()
+    }
+}
+
+#[test]
+fn the_least_data_trains_and_none_is_said_to_be_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let begin = |sampling: &Sampling, split, batch| {
+        let loader = Loader::new(sampling, split, batch, Cursor::default(), 1);
+        loader.and_then(|mut loader| loader.next().unwrap())
+    };
+    let one = scored(&folder.path().join("one"), &["1. e4 { [%eval 0.3] } *"]);
+    let batch = begin(&one, Split::Train, 1).unwrap();
+    assert_eq!(batch.columns.q.len(), 1);
+    for (split, batch, named) in [
+        (
+            Split::Train,
+            2,
+            "add games, or lower `batch` or `data.validation`",
+        ),
+        (
+            Split::Validation,
+            1,
+            "one game in 200, and selected none of these",
+        ),
+    ] {
+        let error = begin(&one, split, batch).err().unwrap().to_string();
+        assert!(error.contains(named), "{error}");
+    }
+    let none = scored(&folder.path().join("none"), &[]);
+    for split in [Split::Train, Split::Validation] {
+        let error = begin(&none, split, 1).err().unwrap();
+        assert!(matches!(error, LoaderError::Empty), "{error}");
+    }
 }
 
 /// Samples a second from shards of one's own: `TESSERA_SHARDS="a.shard b.shard"

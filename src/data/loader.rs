@@ -110,12 +110,29 @@ pub enum LoaderError {
         expected: &'static str,
     },
     /// The data does not fill a batch.
-    #[error("the data gives about {samples} samples an epoch, fewer than one batch of {batch}")]
+    #[error(
+        "the data gives about {samples} samples an epoch, fewer than one batch of {batch}: add \
+         games, or lower `batch`{}",
+        or_lower(*.validation)
+    )]
     TooFew {
         /// Samples that an epoch gives on average.
         samples: u64,
         /// Samples of a batch.
         batch: usize,
+        /// Share of the games kept for validation.
+        validation: f64,
+    },
+    /// No source contains any samples.
+    #[error(
+        "the data contains no samples: check it with `train stats`, and pack games with `train pack`"
+    )]
+    Empty,
+    /// No game was selected for validation.
+    #[error("no validation games: {}", why_none(*.validation))]
+    NothingKept {
+        /// Share of the games kept for validation.
+        validation: f64,
     },
     /// The cursor names a group that does not exist: it belongs to another
     /// configuration.
@@ -134,6 +151,26 @@ pub enum LoaderError {
     /// A thread could not be started.
     #[error("cannot start the loader's threads: {0}")]
     Threads(String),
+}
+
+fn or_lower(validation: f64) -> String {
+    match validation > 0.0 {
+        true => format!(" or `data.validation`, which is {validation}"),
+        false => String::new(),
+    }
+}
+
+fn why_none(validation: f64) -> String {
+    match validation > 0.0 {
+        true => format!(
+            "`data.validation` keeps one game in {:.0}, and selected none of these; raise it and \
+             train again, or add games",
+            1.0 / validation
+        ),
+        false => {
+            "`data.validation` is 0; set it to a share such as 0.05, and train again".to_owned()
+        }
+    }
 }
 
 /// A batch of this kind of examples.
@@ -194,11 +231,16 @@ impl<E: Examples> Loader<E> {
         sampling.check(batch_size)?;
         let plan = Plan::new(sampling.clone(), split, source::open(sampling)?, examples);
         let faults = Arc::new(Faults::new(sampling.strict));
+        if plan.is_empty() {
+            return Err(LoaderError::Empty);
+        }
         let samples = plan.samples();
+        let validation = sampling.validation;
         if split == Split::Train && samples < batch_size as u64 {
             return Err(LoaderError::TooFew {
                 samples,
                 batch: batch_size,
+                validation,
             });
         }
         let groups = plan.groups(cursor.epoch).len() as u64;
@@ -220,7 +262,14 @@ impl<E: Examples> Loader<E> {
         let (batches_out, batches_in) = bounded(PREFETCH);
         let noted = faults.clone();
         let decoder = move || decode(&plan, &noted, &pool, cursor, &groups_out);
-        let batcher = move || cut(split, batch_size, cursor, shard, &groups_in, &batches_out);
+        let cutter = Cutter {
+            split,
+            validation,
+            batch_size,
+            start: cursor,
+            shard,
+        };
+        let batcher = move || cutter.cut(&groups_in, &batches_out);
         let workers = [spawn("decoder", decoder)?, spawn("batcher", batcher)?];
         Ok(Loader {
             batches: Some(batches_in),
@@ -332,64 +381,84 @@ fn tell_of_silence<E: Examples>(
     }
 }
 
-/// Cuts groups into batches until the receiver is dropped.
-fn cut<C: Columns>(
+/// Cuts groups into batches.
+struct Cutter {
     split: Split,
+    /// Share of the games kept for validation.
+    validation: f64,
     batch_size: usize,
     start: Cursor,
     shard: RankShard,
-    groups_in: &Receiver<Result<Group<C::Example>, LoaderError>>,
-    batches_out: &Sender<Result<Batch<C>, LoaderError>>,
-) where
-    C::Example: Send,
-{
-    let mut offset = start.offset as usize;
-    // Whether the epoch has given no batch so far; training must not go on so
-    // for ever.
-    let mut is_barren = start
-        == Cursor {
-            epoch: start.epoch,
-            ..Cursor::default()
-        };
-    for group in groups_in {
-        let group = match group {
-            Ok(group) => group,
-            Err(error) => {
-                let _ = batches_out.send(Err(error));
-                return;
-            }
-        };
-        let least = match split {
-            Split::Train => batch_size,
+}
+
+impl Cutter {
+    /// Cuts until the receiver is dropped.
+    fn cut<C: Columns>(
+        &self,
+        groups_in: &Receiver<Result<Group<C::Example>, LoaderError>>,
+        batches_out: &Sender<Result<Batch<C>, LoaderError>>,
+    ) where
+        C::Example: Send,
+    {
+        let mut offset = self.start.offset as usize;
+        // Whether the epoch has given no batch so far; training must not go on so
+        // for ever.
+        let mut is_barren = self.start
+            == Cursor {
+                epoch: self.start.epoch,
+                ..Cursor::default()
+            };
+        let least = match self.split {
+            Split::Train => self.batch_size,
             Split::Validation => 1,
         };
-        while group.len().saturating_sub(offset) >= least {
-            let end = group.len().min(offset + batch_size);
-            let rest = group.len() - end;
-            let next = if rest >= least {
-                group.cursor(end)
-            } else {
-                group.end()
+        for group in groups_in {
+            let group = match group {
+                Ok(group) => group,
+                Err(error) => {
+                    let _ = batches_out.send(Err(error));
+                    return;
+                }
             };
-            let part = shard.part(offset..end);
-            let mut batch = Batch::<C>::gather(group.samples(part.clone()), next);
-            (batch.first, batch.global_batch) = (part.start - offset, end - offset);
-            if batches_out.send(Ok(batch)).is_err() {
-                return;
+            while group.len().saturating_sub(offset) >= least {
+                let end = group.len().min(offset + self.batch_size);
+                let rest = group.len() - end;
+                let next = if rest >= least {
+                    group.cursor(end)
+                } else {
+                    group.end()
+                };
+                let part = self.shard.part(offset..end);
+                let mut batch = Batch::<C>::gather(group.samples(part.clone()), next);
+                (batch.first, batch.global_batch) = (part.start - offset, end - offset);
+                if batches_out.send(Ok(batch)).is_err() {
+                    return;
+                }
+                offset = end;
+                is_barren = false;
             }
-            offset = end;
-            is_barren = false;
+            offset = 0;
+            if group.is_last() {
+                if is_barren {
+                    let _ = batches_out.send(Err(self.barren(group.len())));
+                    return;
+                }
+                is_barren = true;
+            }
         }
-        offset = 0;
-        if group.is_last() && split == Split::Train {
-            if is_barren {
-                let _ = batches_out.send(Err(LoaderError::TooFew {
-                    samples: group.len() as u64,
-                    batch: batch_size,
-                }));
-                return;
-            }
-            is_barren = true;
+    }
+
+    /// The error for an epoch without a batch, whose last group has this many samples.
+    fn barren(&self, samples: usize) -> LoaderError {
+        match self.split {
+            Split::Train => LoaderError::TooFew {
+                samples: samples as u64,
+                batch: self.batch_size,
+                validation: self.validation,
+            },
+            Split::Validation => LoaderError::NothingKept {
+                validation: self.validation,
+            },
         }
     }
 }

@@ -143,7 +143,6 @@ impl Imagine {
                 break;
             }
         }
-        ensure!(count > 0, "there are no validation games");
         Ok(batches)
     }
 }

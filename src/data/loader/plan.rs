@@ -68,7 +68,16 @@ impl<E: Examples> Plan<E> {
     /// About how many samples an epoch gives.
     pub(super) fn samples(&self) -> u64 {
         let samples: f64 = self.blocks().map(|block| self.expected(block)).sum();
-        (samples * f64::from(self.slices())) as u64
+        (samples * f64::from(self.slices())).round() as u64
+    }
+
+    /// Whether the sources contain no samples of either split.
+    pub(super) fn is_empty(&self) -> bool {
+        let holds = |source: &OpenSource| {
+            let mut blocks = 0..source.blocks();
+            blocks.any(|block| source.expected(block, &self.examples) > 0.0)
+        };
+        !self.sources.iter().any(holds)
     }
 
     /// The groups of an epoch, of about equal size. Every slice of every block is

@@ -3,7 +3,7 @@
 
 use super::replicas::Replicas;
 use super::{Progress, RunOptions, Summary, Trainer};
-use crate::data::loader::{Loader, Split};
+use crate::data::loader::{Loader, LoaderError, Split};
 use crate::train::checkpoint::{Checkpoint, CheckpointError};
 use crate::train::checkpoint_folder::CHECKPOINTS;
 use crate::train::distributed::{Agreement, GroupError};
@@ -27,6 +27,8 @@ struct Session<'a, O> {
     recorder: Option<Recorder>,
     stop: Agreement<'a>,
     replicas: Replicas<O>,
+    /// Whether there are games to validate on, as far as is known.
+    validates: bool,
     report: &'a mut dyn FnMut(&Progress),
     started: Instant,
     /// Seconds of training in earlier sessions.
@@ -95,6 +97,7 @@ impl Trainer {
                 self.device,
                 self.threads(options.threads)?,
             )?,
+            validates: true,
             report,
             started: Instant::now(),
             earlier: self.seconds,
@@ -205,14 +208,24 @@ impl Trainer {
         let fields = self.fields(measured, watch);
         session.line("train", self.step, fields);
         let mut validated = None;
-        if validates {
+        if validates && session.validates {
             let started = Instant::now();
             let threads = session.replicas.threads();
-            let validation = self.validate::<O>(session.options.threads, threads)?;
-            let mut fields = named(&self.terms, &validation.averages);
-            fields.extend(validation.diagnostics);
-            session.line("validation", self.step, fields);
-            validated = Some(self.by_name(&validation.averages));
+            match self.validate::<O>(session.options.threads, threads) {
+                Err(TrainError::Loader(nothing @ LoaderError::NothingKept { .. })) => {
+                    session.validates = false;
+                    if self.world.is_first() && self.config.data.validation > 0.0 {
+                        tracing::warn!("{nothing}");
+                    }
+                }
+                validation => {
+                    let validation = validation?;
+                    let mut fields = named(&self.terms, &validation.averages);
+                    fields.extend(validation.diagnostics);
+                    session.line("validation", self.step, fields);
+                    validated = Some(self.by_name(&validation.averages));
+                }
+            }
             self.window.pause(started.elapsed());
         }
         (session.report)(&Progress {

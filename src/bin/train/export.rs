@@ -4,6 +4,7 @@
 use super::source;
 use anyhow::ensure;
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 use tessera::nn::torch::ExportPrecision;
@@ -24,7 +25,7 @@ pub struct Export {
     #[arg(short, long, value_name = "OUT.pt")]
     output: PathBuf,
     /// The network's name; by default the run's.
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
     /// Floating-point format in which parameters are stored.
     #[arg(long, value_enum, default_value_t)]
@@ -36,11 +37,11 @@ pub struct Export {
     #[arg(long)]
     last: bool,
     /// Note on the training data, for the network's card.
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     note: Option<String>,
     /// Licence of the weights, as an SPDX expression; by default
     /// GPL-3.0-or-later, or the network file's.
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     licence: Option<String>,
 }
 

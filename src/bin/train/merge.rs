@@ -3,6 +3,7 @@
 use super::source;
 use anyhow::ensure;
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 use tessera::network::merge::{Part, merge};
@@ -33,7 +34,7 @@ pub struct Merge {
     )]
     weights: Option<Vec<f64>>,
     /// The network's name; by default its file's.
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
     /// Floating-point format in which parameters are stored.
     #[arg(long, value_enum, default_value_t)]

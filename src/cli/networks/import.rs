@@ -2,6 +2,7 @@
 
 use crate::cli::output::print;
 use anyhow::Context;
+use clap::builder::NonEmptyStringValueParser;
 use std::path::PathBuf;
 use tessera::interop;
 use tessera::network::lc0::{HeadChoice, PolicyHead, ValueHead};
@@ -18,7 +19,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "OUT.pt")]
     output: PathBuf,
     /// Its name; by default the file's
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
     /// Floating-point format in which parameters are stored
     #[arg(long, value_enum, default_value_t)]

@@ -49,7 +49,10 @@ impl CycleConfig {
         let is_part = |cores: Share| is_at_least_0(cores.share);
         let is_alone = |cores: Share| cores.processes == 1;
         let window = &self.learner.window;
+        let is_named = |path: &Path| !path.as_os_str().is_empty();
         let mut rules = vec![
+            ("store", is_named(&self.store), "a folder or an address"),
+            ("folder", is_named(&self.folder), "a folder"),
             (
                 "poll",
                 is_positive(self.poll) && self.poll <= LONGEST_POLL,

@@ -53,6 +53,9 @@ pub enum ConfigError {
     /// The architecture is invalid.
     #[error(transparent)]
     Model(#[from] ArchitectureError),
+    /// The run has no name.
+    #[error("`name` is empty: it names the run's network and folder")]
+    NoName,
     /// A number must be at least 1.
     #[error("`{0}` must be at least 1")]
     Zero(&'static str),
@@ -114,6 +117,9 @@ impl TrainConfig {
     /// # Errors
     /// [`ConfigError`], naming the field.
     pub fn check(&self) -> Result<(), ConfigError> {
+        if self.name.trim().is_empty() {
+            return Err(ConfigError::NoName);
+        }
         self.check_counts()?;
         self.check_ranges()?;
         self.check_losses()?;
@@ -273,5 +279,12 @@ mod tests {
             assert!(error.starts_with(refused), "{error}");
         }
         refuse_infinite(&"steps = 3\nrate = 1e300".parse().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_run_needs_a_name() {
+        let text = "name = ' '\nsteps = 1\nbatch = 1\npreset = \"cf-1m-gab\"\n[data]";
+        let config: TrainConfig = toml::from_str(text).unwrap();
+        assert!(matches!(config.check(), Err(ConfigError::NoName)));
     }
 }

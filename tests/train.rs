@@ -29,7 +29,7 @@ pub mod workplace;
 mod worlds;
 
 use std::path::Path;
-use workplace::{metrics, run, run_on, succeed, train, workplace};
+use workplace::{fail, metrics, run, run_on, succeed, train, workplace};
 
 #[test]
 fn a_run_is_measured_and_exported() {
@@ -100,6 +100,8 @@ fn mistakes_get_one_line() {
         (config.replace("heads = 2", "heads = 3"), "model.heads"),
         (config.replace("batch = 64", "batch = 0"), "batch"),
         (config.replace("warmup", "warm_up"), "warm_up"),
+        (config.replace("= 64", "= = 64"), "TOML parse error"),
+        (config.replace("\"tiny\"", "''"), "`name` is empty"),
         (config.replace("games.shard", "none.shard"), "none.shard"),
     ];
     for (text, named) in cases {
@@ -113,12 +115,99 @@ fn mistakes_get_one_line() {
             told && errors.contains(named) && !errors.contains("stack backtrace"),
             "{errors}"
         );
+        assert!(errors.matches("TOML parse error").count() <= 1, "{errors}");
+    }
+    let [trainer, engine] = [env!("CARGO_BIN_EXE_train"), env!("CARGO_BIN_EXE_tessera")];
+    for (program, command, option) in [
+        (trainer, "export run -o x.pt", "--name"),
+        (trainer, "export run -o x.pt", "--licence"),
+        (trainer, "merge one two -o x.pt", "--name"),
+        (engine, "import net.pb.gz -o x.pt", "--name"),
+    ] {
+        let mut refused = std::process::Command::new(program);
+        refused.args(command.split(' ')).args([option, ""]);
+        let output = refused.current_dir(folder).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{command} {option}: {errors}"
+        );
     }
     let output = train(folder)
         .args(["export", "nothing", "-o", "x.pt"])
         .output()
         .unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("nothing"));
+}
+
+#[test]
+fn games_that_leave_nothing_to_validate_or_train_on_are_told_of_once() {
+    let workplace = workplace(4);
+    let folder = workplace.path();
+    let config = std::fs::read_to_string(folder.join("tiny.toml")).unwrap();
+    let keep = |share: &str| {
+        let text = config
+            .replace("validation = 0.2", &format!("validation = {share}"))
+            .replace("validate_every = 10", "validate_every = 1");
+        std::fs::write(folder.join("tiny.toml"), text).unwrap();
+    };
+    let said = |share: &str, output: &str| {
+        keep(share);
+        let done = run(folder, output).output().unwrap();
+        let errors = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "{errors}");
+        errors
+    };
+    let nothing = "no validation games: `data.validation`";
+    let told = said("1e-9", "few");
+    assert_eq!(told.matches(nothing).count(), 1, "{told}");
+    assert!(told.contains("; on cpu, step 0 of 4, into few"), "{told}");
+    let lines = metrics(folder, "few");
+    assert!(lines.iter().all(|line| line["split"] == "train"));
+    // Asked for none, there are none.
+    assert!(!said("0.0", "none").contains("validat"));
+    for output in ["few", "none"] {
+        let told = fail(train(folder).args(["eval", output, "--device", "cpu"]));
+        assert_eq!(told.matches(nothing).count(), 1, "{told}");
+    }
+    keep("0.999");
+    let told = fail(&mut run(folder, "all"));
+    assert!(
+        told.contains("or `data.validation`, which is 0.999"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_run_that_resumes_otherwise_says_what_changed() {
+    let workplace = workplace(3);
+    let folder = workplace.path();
+    let said = |change: &[&str]| {
+        let done = run(folder, "run").args(change).output().unwrap();
+        let errors = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "{errors}");
+        errors
+    };
+    assert!(!said(&[]).contains("changed"));
+    assert!(!said(&["--steps", "4"]).contains("changed"));
+    let told = said(&[
+        "--steps",
+        "5",
+        "--set",
+        "batch=32",
+        "--set",
+        "optimizer.kind=sgd",
+        "--set",
+        "seed=3",
+    ]);
+    let expected = "resuming with a changed configuration: batch is 32 (was 64), optimizer.kind \
+        is \"sgd\" (was \"muon\"); weights and step are kept; ";
+    assert!(told.contains(expected), "{told}");
+    assert!(
+        told.contains("ignored on resume: seed is 3 (was 0)"),
+        "{told}"
+    );
 }
 
 /// As `head` closes it.

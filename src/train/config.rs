@@ -2,6 +2,7 @@
 
 mod augment;
 mod average;
+mod changes;
 mod check;
 mod diffusion;
 mod distillation;

@@ -113,6 +113,8 @@ pub struct Trainer {
     guard: Guard,
     /// Rollbacks to the last checkpoint since it was written.
     rollbacks: u32,
+    /// The configuration of the checkpoint that it was resumed from.
+    resumed: Option<TrainConfig>,
 }
 
 impl Trainer {
@@ -163,6 +165,7 @@ impl Trainer {
             terms,
             guard: Guard::default(),
             rollbacks: 0,
+            resumed: None,
         })
     }
 
@@ -188,6 +191,7 @@ impl Trainer {
             return Err(other());
         }
         trainer.load_checkpoint(checkpoint);
+        trainer.resumed = Some(state.config.clone());
         Ok(trainer)
     }
 
@@ -243,6 +247,12 @@ impl Trainer {
             Some(checkpoint) => Trainer::resume(config, &checkpoint, &folder, device),
             None => Trainer::new(config, device),
         }
+    }
+
+    /// The configuration of the checkpoint that this run was resumed from.
+    #[must_use]
+    pub fn resumed(&self) -> Option<&TrainConfig> {
+        self.resumed.as_ref()
     }
 
     /// Steps taken so far.

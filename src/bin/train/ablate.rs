@@ -106,7 +106,7 @@ impl Ablate {
             }
             let options = bench.options(folder.clone(), None);
             let mut trainer = Trainer::open(&config, &options, bench.device)?;
-            let summary = train(&config.name, &mut trainer, &options)?;
+            let summary = train(&config, &mut trainer, &options)?;
             if !summary.finished {
                 bail!(
                     "stopped at step {} of `{}`; run again to go on",

@@ -65,3 +65,11 @@ impl DeviceArguments {
         self.threads.unwrap_or_else(all).max(1)
     }
 }
+
+/// A device, by the name that `--device` takes.
+pub fn name(device: Device) -> String {
+    match device {
+        Device::Cuda(number) => DeviceChoice::Cuda(number).to_string(),
+        other => format!("{other:?}").to_lowercase(),
+    }
+}

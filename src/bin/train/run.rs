@@ -1,7 +1,7 @@
 //! `train run`: trains a network, or resumes training it.
 
 use super::console;
-use super::device::DeviceArguments;
+use super::device::{self, DeviceArguments};
 use anyhow::Context;
 use clap::Args;
 use indicatif::{HumanCount, ProgressBar};
@@ -88,7 +88,7 @@ impl Run {
         let summary = match launch {
             None => {
                 let mut trainer = Trainer::open(&config, &options, device)?;
-                train(&config.name, &mut trainer, &options)?
+                train(&config, &mut trainer, &options)?
             }
             Some(launch) => {
                 let timeout = Duration::from_secs(self.timeout);
@@ -160,21 +160,34 @@ fn train_together(
         return Ok(trainer.run(options, &mut |_| {})?);
     }
     tell(format_args!("{size} processes train together"));
-    train(&config.name, &mut trainer, options)
+    train(config, &mut trainer, options)
 }
 
 /// Trains with a progress bar, or with lines if there is no terminal.
-pub fn train(name: &str, trainer: &mut Trainer, options: &RunOptions) -> anyhow::Result<Summary> {
+pub fn train(
+    config: &TrainConfig,
+    trainer: &mut Trainer,
+    options: &RunOptions,
+) -> anyhow::Result<Summary> {
     let size = trainer.model().size();
     tell(format_args!(
-        "{name}: {} parameters, {} multiply-accumulates; {:?}, step {} of {}, into {}",
+        "{}: {} parameters, {} multiply-accumulates; on {}, step {} of {}, into {}",
+        config.name,
         size.parameters,
         size.macs,
-        trainer.device(),
+        device::name(trainer.device()),
         trainer.step(),
         trainer.steps(),
         options.folder.display(),
     ));
+    let changes = trainer
+        .resumed()
+        .and_then(|then| config.changes_since(then));
+    if let Some(changes) = changes {
+        tell(format_args!(
+            "resuming with a changed configuration: {changes}"
+        ));
+    }
     let template = "{wide_bar} {pos}/{len} steps, {eta} left, {msg}";
     let bar = console::bar(trainer.steps(), template)?;
     bar.set_position(trainer.step());

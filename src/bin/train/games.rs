@@ -33,6 +33,14 @@ pub struct GamesArguments {
     tablebase: Option<String>,
 }
 
+/// How many games an earlier run finished, to follow the number of the new ones.
+pub fn from_before(found: u64) -> String {
+    match found {
+        0 => String::new(),
+        found => format!(" and {found} from an earlier run"),
+    }
+}
+
 impl GamesArguments {
     /// Whether any of them is given.
     pub fn is_given(&self) -> bool {

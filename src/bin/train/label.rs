@@ -1,6 +1,8 @@
 //! `train label`: labels games and positions with another engine.
 
-use super::games::{GamesArguments, RANDOM_PLIES, bar, make_folder, name_and_value, share};
+use super::games::{
+    GamesArguments, RANDOM_PLIES, bar, from_before, make_folder, name_and_value, share,
+};
 use super::policies::{PolicyArguments, PolicyOptions, policy};
 use anyhow::bail;
 use clap::{ArgGroup, Args};
@@ -221,13 +223,13 @@ impl Label {
         let positions_per_second = summary.positions as f64 / seconds;
         writeln!(
             stdout(),
-            "{}: {} games, {} positions ({:.1} and {positions_per_second:.1} a second); \
-             {} games were there, {} unreadable, {} positions given up",
+            "{}: {} games{}, {} positions ({:.1} and {positions_per_second:.1} a second); \
+             {} games unreadable, {} positions given up",
             self.output.display(),
             summary.games,
+            from_before(summary.found),
             summary.positions,
             summary.games as f64 / seconds,
-            summary.found,
             summary.unreadable,
             summary.given_up,
         )?;

@@ -1,6 +1,6 @@
 //! `train selfplay`: games of the engine against itself.
 
-use super::games::{GamesArguments, RANDOM_PLIES, bar, name_and_value, share};
+use super::games::{GamesArguments, RANDOM_PLIES, bar, from_before, name_and_value, share};
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
@@ -220,12 +220,12 @@ impl SelfPlayCommand {
         let evaluations_per_second = summary.evaluations as f64 / seconds;
         writeln!(
             stdout(),
-            "{}: {} games ({} of them were there), {} positions; won by White {}, drawn {}, won by \
+            "{}: {} games{}, {} positions; won by White {}, drawn {}, won by \
              Black {}; {} resigned, {} ended by tablebases, {} broken off; {:.2} games/s, {:.0} \
              evaluations/s",
             self.output.display(),
-            summary.games,
-            summary.found,
+            played,
+            from_before(summary.found),
             summary.positions,
             summary.white,
             summary.draw,

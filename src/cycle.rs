@@ -37,7 +37,7 @@ pub use config::{
     ActorConfig, BookConfig, CheapConfig, CycleConfig, CycleConfigError, GamesConfig, GateConfig,
     LearnerConfig, ReanalyserConfig, SearchConfig, Share,
 };
-pub use ending::was_ended_by_others;
+pub use ending::{FINAL, is_final, was_ended_by_others};
 pub use error::CycleError;
 pub use gate::Gate;
 pub use learner::{Learner, Learning};

@@ -272,6 +272,42 @@ fn futures_choose_moves_of_a_denoiser_that_trains_by_play() {
     check(folder.path(), 2, 2.0);
 }
 
+/// Failures that a restart cannot fix end the loop at once, with one line, and give workers an
+/// exit status of their own.
+#[test]
+fn what_is_missing_or_wrong_is_final() {
+    let again = "[reanalysers]\nvisits = 6\ngames = [{ path = \"nobody-has.shard\" }]\n";
+    let missing = config(1, again);
+    let folder = workplace(&missing);
+    let mut command = train(folder.path(), &["loop", "loop.toml", "--processors", "2"]);
+    let output = command.stderr(Stdio::piped()).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(!errors.contains("started again"), "{errors}");
+    let told = errors.lines().filter(|line| line.starts_with("error: "));
+    let told: Vec<&str> = told.collect();
+    let expected = "error: reanalyser0: cannot use the shard nobody-has.shard: ";
+    assert!(told.len() == 1 && told[0].starts_with(expected), "{errors}");
+
+    let unusable = missing.replace("nobody-has.shard", "loop.toml");
+    let foreign = missing.replace("name = \"tiny\"", "init = \"nobody-has.pt\"");
+    let for_nobody = missing.replace("generations = 1\n", "generations = 1\nnobody = 2\n");
+    for (kind, text, named) in [
+        ("reanalyser", &missing, "nobody-has.shard"),
+        ("reanalyser", &unusable, "is not a shard"),
+        ("learner", &foreign, "nobody-has.pt"),
+        ("actor", &for_nobody, "unknown field `nobody`"),
+        ("gate", &missing, "no table [gate]"),
+    ] {
+        let folder = workplace(text);
+        let mut command = train(folder.path(), &[kind, "store", "--config", "loop.toml"]);
+        let output = command.stderr(Stdio::piped()).output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(78), "{kind}: {errors}");
+        assert_eq!(errors.matches(named).count(), 1, "{kind}: {errors}");
+    }
+}
+
 /// A number drawn from the clock: kills are to hit other instants every time.
 fn drawn(below: u64) -> u64 {
     let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

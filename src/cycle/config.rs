@@ -39,6 +39,9 @@ pub enum CycleConfigError {
         /// What it must be.
         expected: &'static str,
     },
+    /// The table of a kind of worker is missing.
+    #[error("the configuration has no table [{0}]: add it, or do not start this worker")]
+    NoTable(&'static str),
     /// An option of the search is none.
     #[error("`search.options`: {0}")]
     Option(#[from] SearchOptionError),

@@ -1,6 +1,120 @@
-//! Why a worker's process ended.
+//! Why a worker's process ended, and whether a restart can help.
 
+use super::config::CycleConfigError;
+use super::error::CycleError;
+use crate::data::loader::LoaderError;
+use crate::selfplay::SelfPlayError;
+use crate::store::StoreError;
+use crate::train::{CheckpointError, ConfigError, TrainError};
+use std::error::Error;
+use std::io::{self, ErrorKind};
+use std::iter::successors;
 use std::process::ExitStatus;
+
+/// Exit status of a worker that a restart cannot help (EX_CONFIG of BSD's sysexits.h), for
+/// whatever starts workers.
+pub const FINAL: u8 = 78;
+
+/// Whether a restarted worker would fail again for this reason: a mistake in the configuration,
+/// a missing or malformed file, a lack of permission.
+#[must_use]
+pub fn is_final(error: &(dyn Error + 'static)) -> bool {
+    let mut causes = successors(Some(error), |error| (*error).source());
+    let told = causes.find_map(|cause| {
+        let is_configuration = cause.is::<CycleConfigError>() || cause.is::<ConfigError>();
+        let stopped = cause.downcast_ref().map(CycleError::is_final);
+        let store = cause.downcast_ref().map(is_lasting_store);
+        let refused = cause.downcast_ref().map(is_lasting_refusal);
+        is_configuration
+            .then_some(true)
+            .or(stopped)
+            .or(store)
+            .or(refused)
+    });
+    told.unwrap_or(false)
+}
+
+/// Whether the store will fail again.
+pub(super) fn is_lasting_store(error: &StoreError) -> bool {
+    match error {
+        StoreError::Io { source, .. } => is_lasting_refusal(source),
+        StoreError::Manifest { .. } => true,
+    }
+}
+
+/// Whether the system will refuse again. Timeouts and full disks pass, and a worker recreates
+/// its own files.
+fn is_lasting_refusal(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::PermissionDenied
+            | ErrorKind::ReadOnlyFilesystem
+            | ErrorKind::NotADirectory
+            | ErrorKind::InvalidInput
+            | ErrorKind::InvalidData
+            | ErrorKind::InvalidFilename
+    )
+}
+
+/// Whether a file that the configuration names is missing, malformed or refused.
+fn is_unusable(error: &(dyn Error + 'static)) -> bool {
+    let mut causes = successors(Some(error), |error| (*error).source());
+    let refused = causes.find_map(|cause| cause.downcast_ref::<io::Error>());
+    refused.is_none_or(|error| {
+        let is_no_file = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory);
+        is_no_file || is_lasting_refusal(error)
+    })
+}
+
+impl CycleError {
+    fn is_final(&self) -> bool {
+        match self {
+            CycleError::Config(_)
+            | CycleError::Training(_)
+            | CycleError::NoCheckpoint { .. }
+            | CycleError::NothingToReanalyse => true,
+            CycleError::Store(error) => is_lasting_store(error),
+            CycleError::Openings(error) => is_unusable(error),
+            CycleError::SelfPlay(SelfPlayError::Openings(error)) => is_unusable(error),
+            // Shards that the configuration names. The loop's own are skipped, see `Rows`.
+            CycleError::Shard(error) => is_unusable(error),
+            CycleError::Io { source, .. } => is_lasting_refusal(source),
+            CycleError::Checkpoint(error) => is_refused(error),
+            CycleError::Train(error) => is_final_for_training(error),
+            CycleError::Taken(_)
+            | CycleError::Missing { .. }
+            | CycleError::Load(_)
+            | CycleError::Inputs(_)
+            | CycleError::Backend(_)
+            | CycleError::SelfPlay(_)
+            | CycleError::Replay(_)
+            | CycleError::Script(_)
+            | CycleError::History(_) => false,
+        }
+    }
+}
+
+fn is_final_for_training(error: &TrainError) -> bool {
+    match error {
+        TrainError::Config(_)
+        | TrainError::NotAnEvaluator(_)
+        | TrainError::Format(_)
+        | TrainError::Uneven { .. }
+        | TrainError::Architecture(_) => true,
+        TrainError::Start(error) => is_unusable(error),
+        TrainError::Teacher(error) => is_unusable(error),
+        TrainError::Loader(LoaderError::Setting { .. }) => true,
+        TrainError::Loader(LoaderError::Chunk(error)) => is_unusable(error),
+        TrainError::Metrics { source, .. } => is_lasting_refusal(source),
+        TrainError::Checkpoint(error) => is_refused(error),
+        _ => false,
+    }
+}
+
+/// Whether the system refuses access to checkpoints. Damaged ones are replaced.
+fn is_refused(error: &CheckpointError) -> bool {
+    matches!(error, CheckpointError::System { source, .. } if is_lasting_refusal(source))
+}
 
 /// POSIX's numbers of the signals by which people and systems end a process, whatever it
 /// does: SIGINT, SIGKILL and SIGTERM.
@@ -24,12 +138,61 @@ pub fn was_ended_by_others(status: ExitStatus) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::data::shard::Shard;
+    use crate::store::Store;
+    use crate::train::TrainConfig;
+    use std::path::Path;
+
+    #[test]
+    fn what_stays_wrong_is_told_from_what_passes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.shard");
+        let open = || CycleError::from(Shard::open(&path).err().unwrap());
+        let missing = open();
+        std::fs::write(&path, "1. e4 e5 *\n").unwrap();
+        let foreign = open();
+        let of_kind = |kind: ErrorKind| CycleError::io("x")(kind.into());
+        let store = |kind: ErrorKind| {
+            CycleError::from(StoreError::Io {
+                action: "put",
+                path: "x".into(),
+                source: kind.into(),
+            })
+        };
+        let config = CycleError::from(TrainConfig::read(&path).unwrap_err());
+        let address = Store::open(Path::new("s3://")).err();
+        for error in [
+            missing,
+            foreign,
+            config,
+            of_kind(ErrorKind::PermissionDenied),
+            store(ErrorKind::ReadOnlyFilesystem),
+            CycleError::NothingToReanalyse,
+        ] {
+            assert!(is_final(&error), "{error}");
+            let within = anyhow::Error::from(error).context("a worker");
+            assert!(is_final(within.as_ref()), "{within:#}");
+        }
+        #[cfg(feature = "cloud")]
+        assert!(is_final(&address.unwrap()));
+        #[cfg(not(feature = "cloud"))]
+        drop(address);
+        for error in [
+            of_kind(ErrorKind::StorageFull),
+            of_kind(ErrorKind::NotFound),
+            store(ErrorKind::TimedOut),
+            store(ErrorKind::Other),
+            CycleError::Inputs(3),
+        ] {
+            assert!(!is_final(&error), "{error}");
+        }
+    }
+
     #[cfg(unix)]
     #[test]
     fn crashes_are_failures_and_orders_to_end_are_not() {
-        use super::was_ended_by_others;
         use std::os::unix::process::ExitStatusExt;
-        use std::process::ExitStatus;
         let is_failure = |status| !was_ended_by_others(ExitStatus::from_raw(status));
         // SIGILL, SIGABRT, SIGBUS and SIGSEGV, and an exit with status 1.
         for status in [4, 6, 7, 11, 1 << 8] {

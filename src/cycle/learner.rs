@@ -5,12 +5,13 @@ mod publish;
 mod restore;
 
 use super::config::CycleConfig;
+use super::ending::is_lasting_store;
 use super::error::CycleError;
 use super::rows::Rows;
 use super::worker::Post;
 use crate::data::loader::SourceConfig;
 use crate::data::shard::Shard;
-use crate::store::{Generation, Generations, Name, StoreError};
+use crate::store::{Generation, Generations, Name};
 use crate::train::{
     Checkpoint, GroupError, History, Progress, RunOptions, TrainConfig, TrainError, Trainer, World,
     write_report,
@@ -149,7 +150,7 @@ impl Learner<'_> {
         loop {
             // A store that is out of reach is not an empty one, in which a loop begins.
             match generations.look(post.store) {
-                Err(error @ StoreError::Io { .. }) => {
+                Err(error) if !is_lasting_store(&error) => {
                     tracing::warn!("{error}");
                     if !post.wait(self.config.poll) {
                         return Ok(());
@@ -231,7 +232,9 @@ impl Learner<'_> {
         let mut told = None;
         loop {
             match rows.look(post.store) {
-                Err(CycleError::Store(error)) => tracing::warn!("{error}"),
+                Err(CycleError::Store(error)) if !is_lasting_store(&error) => {
+                    tracing::warn!("{error}");
+                }
                 looked => looked?,
             }
             let total = rows.total();
@@ -276,6 +279,13 @@ impl Learner<'_> {
     ) -> Result<Option<PathBuf>, CycleError> {
         let options = self.options(post);
         let trainer = Trainer::open(&lesson.config, &options, self.device)?;
+        if let Some(mut then) = trainer.resumed().cloned() {
+            // The window moves on.
+            then.data.shards.clone_from(&lesson.config.data.shards);
+            if let Some(changes) = lesson.config.changes_since(&then) {
+                (post.tell)(&format!("resuming with a changed configuration: {changes}"));
+            }
+        }
         self.order(&Order::Train(Box::new(lesson.config.clone())))?;
         let mut trainer = trainer.join(Arc::clone(&self.world))?;
         let window = lesson.window;

@@ -1,6 +1,7 @@
 //! Where games wait until they fill a shard.
 
 use super::config::header;
+use super::ending::is_lasting_store;
 use super::error::CycleError;
 use super::worker::Post;
 use crate::data::record::Record;
@@ -152,6 +153,7 @@ pub(super) fn put_any(store: &Store, name: &Name, bytes: &[u8]) -> Result<Put, C
     for _ in 1..TRIES {
         match store.put(name, bytes) {
             Ok(put) => return Ok(put),
+            Err(error) if is_lasting_store(&error) => return Err(error.into()),
             Err(error) => tracing::warn!("{error}; trying again in {pause:?}"),
         }
         std::thread::sleep(pause);

@@ -2,6 +2,7 @@
 //! the other, with the newest network.
 
 use super::config::CycleConfig;
+use super::ending::is_lasting_store;
 use super::error::CycleError;
 use super::latest::Latest;
 use super::networks::Networks;
@@ -10,7 +11,7 @@ use crate::data::record::Record;
 use crate::encode::Encoder;
 use crate::nn::Backend;
 use crate::scoped_threads::{SetAtEnd, join};
-use crate::store::{Generation, Generations, Store, StoreError, WorkerName};
+use crate::store::{Generation, Generations, Store, WorkerName};
 use rand::Rng;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -66,7 +67,7 @@ where
     E: Into<CycleError>,
 {
     match result.map_err(Into::into) {
-        Err(CycleError::Store(error @ StoreError::Io { .. })) => {
+        Err(CycleError::Store(error)) if !is_lasting_store(&error) => {
             tracing::warn!("{error}");
             Ok(T::default())
         }
@@ -221,7 +222,7 @@ mod tests {
     use crate::network::toy::ToyConfig;
     use crate::network::{About, ArchitectureConfig, Network};
     use crate::nn::torch::ExportPrecision;
-    use crate::store::Name;
+    use crate::store::{Name, StoreError};
     use std::path::Path;
     use tch::Device;
 

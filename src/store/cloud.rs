@@ -42,7 +42,8 @@ pub(crate) fn runtime() -> io::Result<&'static Runtime> {
 pub(crate) fn connect(address: &str) -> io::Result<(Arc<dyn ObjectStore>, Key)> {
     // Clients of the web need what it sets up.
     runtime()?;
-    let url = Url::parse(address).map_err(io::Error::other)?;
+    let wrong = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
+    let url = Url::parse(address).map_err(|error| wrong(error.to_string()))?;
     let is_ours = |name: &str| VARIABLES.iter().any(|prefix| name.starts_with(prefix));
     let variables: Vec<(String, String)> =
         std::env::vars().filter(|(name, _)| is_ours(name)).collect();
@@ -54,7 +55,7 @@ pub(crate) fn connect(address: &str) -> io::Result<(Arc<dyn ObjectStore>, Key)> 
     // Whoever writes http:// means it.
     let plain = plain.then(|| ("allow_http".to_owned(), "true".to_owned()));
     let options = variables.into_iter().chain(plain);
-    let (store, key) = parse_url_opts(&url, options).map_err(io::Error::other)?;
+    let (store, key) = parse_url_opts(&url, options).map_err(|error| wrong(error.to_string()))?;
     Ok((Arc::from(store), key))
 }
 

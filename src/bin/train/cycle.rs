@@ -39,7 +39,7 @@ pub struct Loop {
 }
 
 impl Loop {
-    /// Starts the workers, and again those that fail, until the loop ends.
+    /// Runs the workers until the loop ends, restarting them after failures that a restart may fix.
     pub fn run(self) -> anyhow::Result<()> {
         let config = CycleConfig::read(&self.config)?;
         // Rather now than in the learner's log.

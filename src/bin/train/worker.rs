@@ -4,17 +4,20 @@
 use super::device::DeviceArguments;
 use super::run::stop_when_interrupted;
 use super::scheduling::prefer_throughput;
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::Args;
 use indicatif::HumanCount;
 use std::fs::{File, TryLockError};
 use std::io::{Read, stdin};
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use tessera::cycle::{Actor, CycleConfig, Gate, Learner, Learning, Post, Reanalyser};
-use tessera::error_report::tell;
+use tessera::cycle::{
+    self, Actor, CycleConfig, CycleConfigError, Gate, Learner, Learning, Post, Reanalyser,
+};
+use tessera::error_report::{report, tell};
 use tessera::store::{Store, WorkerName};
 use tessera::train::{Launch, World};
 
@@ -140,7 +143,7 @@ impl Searching {
         };
         let place = self.worker.open(kind)?;
         let (config, post) = (&place.config, place.post(threads));
-        let none = || anyhow!("the configuration has no table [{table}]");
+        let none = || CycleConfigError::NoTable(table);
         match searcher {
             Searcher::Actor => {
                 let actors = config.actors.as_ref().ok_or_else(none)?;
@@ -214,6 +217,19 @@ impl LearnerCommand {
     }
 }
 
+/// Reports why a worker ended, and returns its exit status: [`cycle::FINAL`] where a restart
+/// cannot help.
+pub fn end(outcome: anyhow::Result<()>) -> ExitCode {
+    let Err(error) = outcome else {
+        return ExitCode::SUCCESS;
+    };
+    let status = report(error.as_ref());
+    match cycle::is_final(error.as_ref()) {
+        true => ExitCode::from(cycle::FINAL),
+        false => status,
+    }
+}
+
 /// Locks a file, which is made; waits while others hold it, for as long as `waits` says.
 /// `None` if it was held all the time.
 pub fn lock(path: &std::path::Path, waits: impl Fn() -> bool) -> anyhow::Result<Option<File>> {
@@ -242,7 +258,7 @@ pub fn lock(path: &std::path::Path, waits: impl Fn() -> bool) -> anyhow::Result<
 fn line(learning: &Learning) -> String {
     match learning {
         Learning::Waits { rows, needs } => format!(
-            "waiting: {} rows of {} are there",
+            "waiting for rows: {} of {} so far",
             HumanCount(*rows),
             HumanCount(*needs)
         ),

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-use tessera::cycle::was_ended_by_others;
+use tessera::cycle::{FINAL, was_ended_by_others};
 use tessera::store::{Name, Store};
 
 /// The pause before a worker that failed is started again: it doubles from here …
@@ -31,7 +31,7 @@ pub(super) struct Work {
     pub(super) end: Option<Name>,
 }
 
-/// A worker's process, started again where it fails.
+/// A worker's process, restarted after failures that a restart may fix.
 pub(super) struct Process {
     work: Work,
     state: State,
@@ -118,6 +118,10 @@ impl Process {
         }
         self.failures += u32::from(!was_ended_by_others(status));
         let (name, log) = (&self.work.name, self.work.log.display());
+        if status.code() == Some(FINAL.into()) {
+            let reason = last.strip_prefix("error: ").unwrap_or(&last);
+            bail!("{name}: {reason} ({log})");
+        }
         if self.failures >= FAILURES {
             bail!("{name} failed {FAILURES} times in a row, last so: {last} ({log})");
         }

@@ -1,6 +1,7 @@
 """tools/cluster: what its scripts and manifests start."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -11,16 +12,22 @@ from pathlib import Path
 from tool_test import ROOT, lack
 
 CLUSTER = ROOT / "tools/cluster"
-WORKERS = {"loop-actors": "actor", "loop-reanalysers": "reanalyser", "loop-learner": "learner"}
+WORKERS = {"loop-actors": "actor", "loop-learner": "learner"}
 
-# Notes its arguments. An actor works until its standard input ends, a learner until `end` is there.
+# Notes its arguments. An actor works until its standard input ends, a learner until `end` is there. A reanalyser
+# lacks a file.
 TRAIN = """#!/bin/sh
 echo "$@" >> "$(dirname "$0")/started"
 case $1 in
     actor) cat ;;
+    reanalyser) echo 'error: no such shard' >&2; exit 78 ;;
     learner) while [ ! -e "$(dirname "$0")/end" ]; do sleep 0.1; done ;;
 esac
 """
+
+
+# The exit status of a worker that would fail again.
+FINAL = int(re.search(r"pub const FINAL: u8 = (\d+);", (ROOT / "src/cycle/ending.rs").read_text())[1])
 
 
 class ClusterTest(unittest.TestCase):
@@ -93,8 +100,12 @@ class Kubernetes(unittest.TestCase):
             self.assertIn("kueue.x-k8s.io/queue-name", manifest["metadata"]["labels"])
             self.assertTrue(manifest["spec"]["suspend"])
             pod = manifest["spec"]["template"]["spec"]
+            # Only of such pods is the status looked at.
+            self.assertEqual(pod["restartPolicy"], "Never")
+            [rule] = manifest["spec"]["podFailurePolicy"]["rules"]
+            self.assertEqual((rule["action"], rule["onExitCodes"]["values"]), ("FailJob", [FINAL]))
             command = pod["containers"][0]["command"]
-            self.assertEqual(command[:5], ["train", WORKERS[name], "s3://BUCKET/loop", "--config", "/loop/loop.toml"])
+            self.assertEqual(command[1:5], [WORKERS[name], "s3://BUCKET/loop", "--config", "/loop/loop.toml"])
 
 
 class Ray(ClusterTest):
@@ -117,16 +128,28 @@ class Ray(ClusterTest):
             self.assertLess(time.monotonic(), end, f"{what}: {self.started()}")
             time.sleep(0.1)
 
-    def test_workers_of_a_lost_node_start_elsewhere(self):
+    def start_loop(self, *more):
         train = self.write_program("train", TRAIN)
-        lost = self.cluster.add_node(num_cpus=2)
         (self.folder / "loop.toml").write_text("")
         command = [
             sys.executable, CLUSTER / "ray-loop", self.folder / "loop.toml", "--store", self.folder / "store",
-            "--actors", "2", "--train", train, "--address", self.cluster.address,
+            "--train", train, "--address", self.cluster.address, *more,
         ]
         loop = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(loop.kill)
+        return loop
+
+    def test_a_worker_that_would_fail_again_ends_the_loop(self):
+        self.cluster.add_node(num_cpus=2)
+        loop = self.start_loop("--actors", "0", "--reanalysers", "1")
+        said, _ = loop.communicate(timeout=120)
+        self.assertEqual(loop.returncode, 1, said)
+        self.assertIn("ray-loop: error: reanalyser0: no such shard\n", said)
+        self.assertEqual(sum(words[0] == "reanalyser" for words in self.started()), 1)
+
+    def test_workers_of_a_lost_node_start_elsewhere(self):
+        lost = self.cluster.add_node(num_cpus=2)
+        loop = self.start_loop("--actors", "2")
         self.wait_for("learner", 1)
         self.wait_for("actor", 2)
         for words in self.started():

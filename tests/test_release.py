@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import unittest
 import zipfile
 from pathlib import Path
@@ -99,6 +100,47 @@ class ReleaseTest(unittest.TestCase):
         done = subprocess.run(self.in_root("train", "--version"), env={}, cwd="/", capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertTrue(done.stdout.startswith("tessera "), done.stdout)
+
+    def test_the_manifests_commands_work_in_the_image(self):
+        try:
+            import yaml
+        except ImportError:
+            lack("pyyaml (tools/venv --tests installs it)")
+        for path in ("tools/bundle/Containerfile", ".github/Containerfile"):
+            copies = re.findall(r"^COPY .* (/\S+)$", (ROOT / path).read_text(), re.MULTILINE)
+            self.assertEqual(copies, ["/opt/tessera"], path)
+        # As the image has it, and with what the manifest mounts.
+        self.in_root("train")
+        (self.root / "opt").mkdir()
+        (self.root / "opt/tessera").symlink_to(f"/{self.folder.name}")
+        for folder in ("dev", "loop", "run/loop", "tmp"):
+            (self.root / folder).mkdir(parents=True)
+        # Containers have devices; libtorch seeds its generator from this one.
+        (self.root / "dev/urandom").write_bytes(os.urandom(1 << 16))
+        shutil.copyfile(self.folder / "nets/configs/loop-zero.toml", self.root / "loop/loop.toml")
+        jobs = list(yaml.safe_load_all((ROOT / "tools/cluster/kubernetes.yaml").read_text()))
+        jobs = {job["metadata"]["name"]: job["spec"]["template"]["spec"]["containers"][0] for job in jobs}
+        store = self.root / "run/loop/store"
+        # The actor plays with the learner's first network.
+        for name in ("loop-learner", "loop-actors"):
+            container = jobs[name]
+            command = [word.replace("s3://BUCKET/loop", "store") for word in container["command"]]
+            root = ["--kill-child", f"--root={self.root}", f"--wd={container['workingDir']}", "--mount-proc"]
+            words = [shutil.which("unshare"), "--net", "--pid", "--fork", *root, *command]
+            if os.geteuid() != 0:
+                words.insert(1, "--map-root-user")
+            worker = subprocess.Popen(words, env={}, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(worker.stderr.close)
+            self.addCleanup(worker.wait)
+            self.addCleanup(worker.kill)
+            if name == "loop-learner":
+                end = time.monotonic() + 120
+                while not (store / "generations/000000.json").exists():
+                    self.assertIsNone(worker.poll(), "the learner ended")
+                    self.assertLess(time.monotonic(), end, "no network")
+                    time.sleep(0.1)
+            else:
+                self.assertIn("generation 0: ", worker.stderr.readline())
 
     def test_programs_look_beside_themselves_alone(self):
         for path in [self.folder / "tessera", self.folder / "train", *(self.folder / "lib").iterdir()]:

@@ -18,10 +18,11 @@ use crate::agent::{self, AgentKind, ConfigurableAgent};
 use crate::backend::LoadError;
 use crate::chess::Game;
 use crate::error_report::one_line;
-use crate::nn::{Backend, BackendOptions, DeviceChoice, NetworkOptions};
+use crate::nn::{Backend, BackendOptions, BuiltIn, DeviceChoice, NetworkOptions, Precision};
 use crate::play::{AgentError, Choice, Control, Limits, Report};
 use crate::tablebase::Tablebase;
 use shakmaty::Position;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -110,9 +111,11 @@ pub struct Player<F = EngineFactory> {
     /// What a backend was made from that failed on its devices: from now on the CPU
     /// takes their place.
     failed: Option<BackendOptions>,
-    /// The network that plays like people, where it could not be had: the one at hand
-    /// plays in its place.
-    missing: Option<NetworkOptions>,
+    /// Whether something else plays where what was asked for cannot: no answer would lose
+    /// a game.
+    plays_on: bool,
+    /// The networks that could not be loaded, and are not tried again.
+    missing: Vec<Missing>,
     /// A game's number, and the seed by which a level plays it where none is set.
     game_seed: (u64, u64),
 }
@@ -121,6 +124,26 @@ pub struct Player<F = EngineFactory> {
 struct Loaded {
     options: BackendOptions,
     backend: Arc<dyn Backend>,
+}
+
+/// A network that could not be loaded.
+struct Missing {
+    network: NetworkOptions,
+    /// Whether its file cannot be read, on whichever device.
+    is_unreadable: bool,
+    reason: String,
+}
+
+impl Missing {
+    fn covers(&self, network: &NetworkOptions) -> bool {
+        self.network == *network || self.is_unreadable && self.network.net == network.net
+    }
+
+    /// Whether loading it would fail again: a file may have come.
+    fn is_missing(&self) -> bool {
+        let is_there = |path: &PathBuf| path.is_file();
+        !(self.is_unreadable && self.network.net.as_ref().is_some_and(is_there))
+    }
 }
 
 /// An agent, and what it goes by.
@@ -141,8 +164,18 @@ impl<F: Factory> Player<F> {
             seated: None,
             tablebase: Tablebase::default(),
             failed: None,
-            missing: None,
+            plays_on: false,
+            missing: Vec::new(),
             game_seed: (0, rand::random()),
+        }
+    }
+
+    /// A player that plays on, and says so, where it cannot play as asked: with its network
+    /// on the CPU, with a network that is built in, by another agent.
+    pub fn steadfast(factory: F) -> Player<F> {
+        Player {
+            plays_on: true,
+            ..Player::new(factory)
         }
     }
 
@@ -186,35 +219,102 @@ impl<F: Factory> Player<F> {
     }
 
     /// Sees to it that the player that `setup` wants within `limits` is there; the
-    /// settings that it plays by. Where the network that plays like people cannot be
-    /// had, the one at hand takes its place.
+    /// settings that it plays by. Another network takes the place of one that cannot be
+    /// had: the one at hand that of the one that plays like people, and of others what
+    /// [`Player::steadfast`] promises.
     ///
     /// # Errors
-    /// [`LoadError`] if a network cannot be loaded.
+    /// [`LoadError`] if no network can be loaded.
     pub fn prepare(
         &mut self,
         setup: &Setup,
         limits: &Limits,
         listener: &mut dyn Listener,
     ) -> Result<Settings, LoadError> {
+        self.missing.retain(Missing::is_missing);
         let at_hand = &setup.settings.backend.network;
         let mut settings = setup.settings.answering(limits);
-        let network = &settings.backend.network;
-        if network != at_hand {
-            if self.missing.as_ref() != Some(network) {
-                match self.prepare_player(setup, &settings, listener) {
-                    Ok(()) => return Ok(settings),
-                    Err(error) => listener.note(&format!(
-                        "{}; the network of Net plays in its place",
-                        one_line(&error)
-                    )),
-                }
-                self.missing = Some(network.clone());
+        let mut networks = self.networks(&settings, at_hand);
+        let last = networks.pop();
+        let mut reason: Option<String> = None;
+        let warn = |reason: Option<String>, instead, listener: &mut dyn Listener| {
+            if let Some(reason) = reason {
+                listener.note(&format!("WARNING: {reason}; {instead}"));
             }
-            settings.backend.network = at_hand.clone();
+        };
+        for (network, instead) in networks {
+            let known = self.missing.iter().find(|it| it.covers(&network));
+            let known = known.map(|missing| missing.reason.clone());
+            let why = match known {
+                Some(known) => known,
+                None => {
+                    settings.backend.network = network.clone();
+                    match self.prepare_player(setup, &mut settings, listener) {
+                        Ok(()) => {
+                            warn(reason, instead, listener);
+                            return Ok(settings);
+                        }
+                        Err(error) => {
+                            let why = one_line(&error);
+                            self.missing.push(Missing {
+                                network,
+                                is_unreadable: matches!(error, LoadError::Read { .. }),
+                                reason: why.clone(),
+                            });
+                            why
+                        }
+                    }
+                }
+            };
+            reason.get_or_insert(why);
         }
-        self.prepare_player(setup, &settings, listener)?;
-        Ok(settings)
+        let (network, instead) = last.unwrap_or_else(|| (at_hand.clone(), ""));
+        settings.backend.network = network;
+        let prepared = self.prepare_player(setup, &mut settings, listener);
+        let instead = if prepared.is_ok() {
+            instead
+        } else {
+            "nor can another"
+        };
+        warn(reason, instead, listener);
+        prepared.map(|()| settings)
+    }
+
+    /// The network that `settings` want and those that may take its place, in their order,
+    /// with what is then said; `at_hand` is the one that the user has chosen.
+    fn networks(
+        &self,
+        settings: &Settings,
+        at_hand: &NetworkOptions,
+    ) -> Vec<(NetworkOptions, &'static str)> {
+        let wanted = settings.backend.network.clone();
+        let mut networks = vec![(wanted, "")];
+        let mut add = |network: NetworkOptions, instead| {
+            if networks.iter().all(|(other, _)| *other != network) {
+                networks.push((network, instead));
+            }
+        };
+        let built_in = |built_in| NetworkOptions {
+            net: None,
+            built_in,
+            ..at_hand.clone()
+        };
+        if self.plays_on && settings.agent == AgentKind::Human {
+            let instead = "the built-in network that plays like people plays in its place";
+            add(built_in(BuiltIn::Human), instead);
+        }
+        add(at_hand.clone(), "the network of Net plays in its place");
+        if self.plays_on {
+            add(on_the_cpu(at_hand), "it plays on the CPU");
+            let main = built_in(BuiltIn::Main);
+            let instead = "the built-in network plays in its place";
+            add(main.clone(), instead);
+            add(
+                on_the_cpu(&main),
+                "the built-in network plays in its place, on the CPU",
+            );
+        }
+        networks
     }
 
     /// Forgets network and agent: after a panic nobody knows what they are like.
@@ -227,7 +327,8 @@ impl<F: Factory> Player<F> {
     /// CPU if it was not there. True if that is another place.
     fn leave_devices(&mut self, options: &BackendOptions, listener: &mut dyn Listener) -> bool {
         self.reset();
-        let goes_on = self.failed.as_ref() != Some(options) && *options != on_the_cpu(options);
+        let is_elsewhere = options.network != on_the_cpu(&options.network);
+        let goes_on = self.failed.as_ref() != Some(options) && is_elsewhere;
         if goes_on {
             listener.note("going on on the CPU");
             self.failed = Some(options.clone());
@@ -240,14 +341,9 @@ impl<F: Factory> Player<F> {
     fn prepare_player(
         &mut self,
         setup: &Setup,
-        settings: &Settings,
+        settings: &mut Settings,
         listener: &mut dyn Listener,
     ) -> Result<(), LoadError> {
-        let Settings {
-            backend: wanted,
-            agent: kind,
-            ..
-        } = settings;
         let mut options = settings.agent_options();
         if self.game_seed.0 != setup.game {
             self.game_seed = (setup.game, rand::random());
@@ -256,19 +352,24 @@ impl<F: Factory> Player<F> {
             options.search.seed = self.game_seed.1;
         }
         self.look_for_tables(&options.search.tablebase, listener);
-        let backend = match self.failed.as_ref() == Some(wanted) {
-            true => self.backend(&on_the_cpu(wanted), listener)?,
-            false => self.backend(wanted, listener)?,
-        };
-        let seated = match self.seated.take().filter(|seated| seated.kind == *kind) {
+        let mut wanted = settings.backend.clone();
+        if self.failed.as_ref() == Some(&wanted) {
+            wanted.network = on_the_cpu(&wanted.network);
+        }
+        let backend = self.backend(&wanted, listener)?;
+        if self.plays_on {
+            sit_in(settings, &*backend, listener);
+        }
+        let kind = settings.agent;
+        let seated = match self.seated.take().filter(|seated| seated.kind == kind) {
             Some(seated) => self.seated.insert(seated),
             None => {
                 warn_ratings_ignored(settings, &*backend, listener);
                 self.seated.insert(Seated {
-                    kind: *kind,
+                    kind,
                     game: setup.game,
                     clearing: setup.clearing,
-                    agent: self.factory.build(*kind, backend.clone(), &options),
+                    agent: self.factory.build(kind, backend.clone(), &options),
                     options: options.clone(),
                 })
             }
@@ -360,11 +461,34 @@ fn warn_ratings_ignored(settings: &Settings, backend: &dyn Backend, listener: &m
     }
 }
 
-/// The same backend, computed on the CPU.
-fn on_the_cpu(options: &BackendOptions) -> BackendOptions {
-    let mut options = options.clone();
-    options.network.devices = DeviceChoice::Cpu.into();
-    options
+/// Puts an agent that the network can serve in the place of one that it cannot.
+fn sit_in(settings: &mut Settings, backend: &dyn Backend, listener: &mut dyn Listener) {
+    let properties = backend.properties();
+    let name = &properties.name;
+    if settings.agent == AgentKind::World && backend.imagination().is_none() {
+        settings.agent = AgentKind::Mcts;
+        listener.note(&format!(
+            "WARNING: the network {name} has not learned the rules, which the agent `world` \
+             needs; the agent `mcts` plays in its place"
+        ));
+    }
+    let needs_value = matches!(settings.agent, AgentKind::Mcts | AgentKind::Value);
+    if needs_value && !properties.has_value {
+        settings.agent = AgentKind::Policy;
+        listener.note(&format!(
+            "WARNING: the network {name} tells no value of a position, which every search \
+             needs; the agent `policy` plays in its place"
+        ));
+    }
+}
+
+/// The same network on the CPU, in whichever format it runs there.
+fn on_the_cpu(network: &NetworkOptions) -> NetworkOptions {
+    NetworkOptions {
+        devices: DeviceChoice::Cpu.into(),
+        precision: Precision::Auto,
+        ..network.clone()
+    }
 }
 
 /// The limits after `waited` since the request arrived, be it for an earlier search to

@@ -18,9 +18,10 @@
 //!   loads for ten.
 //! - Behind 256 searches that wait, input is read on when one has ended.
 //!
-//! Every `go` is answered by one `bestmove`. It is `(none)` where there is no
-//! legal move, or no network to choose it with, which an `info string` then
-//! explains; nothing is put in the place of a network that cannot be loaded.
+//! Every `go` is answered by one `bestmove`. It is `(none)` only where there is no
+//! legal move: no answer would lose a game. Where a network cannot be loaded, or cannot
+//! serve the agent, another one plays, and where there is none any legal move is played;
+//! an `info string` that begins with `WARNING` says so before every move.
 //! `go perft` ends in `Nodes searched` alone, as in Stockfish.
 //!
 //! What is wrong with a command is said in an `info string`, and what was set

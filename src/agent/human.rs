@@ -53,6 +53,11 @@ impl HumanAgent {
         }
     }
 
+    /// How hard the side to move thinks; not at all with a network that tells no value.
+    fn effort(&self, game: &Game) -> Option<Effort> {
+        Effort::of(rating(game)).filter(|_| self.backend.properties().has_value)
+    }
+
     /// The random numbers for one position: a seed that is set answers it alike
     /// every time.
     fn random(&self, game: &Game) -> Xoshiro256PlusPlus {
@@ -150,7 +155,7 @@ impl Agent for HumanAgent {
         let began = Instant::now();
         let limits = limits.clone();
         let question = Question { game, limits };
-        let mut choice = match Effort::of(rating(game)) {
+        let mut choice = match self.effort(game) {
             Some(effort) if !question.moves().is_empty() => {
                 self.search(&question, effort, control)?
             }
@@ -175,7 +180,7 @@ impl Agent for HumanAgent {
         let (mut open, mut places) = (Vec::new(), Vec::new());
         for (place, question) in questions.iter().enumerate() {
             let (game, moves) = (question.game, question.moves());
-            match Effort::of(rating(game)) {
+            match self.effort(game) {
                 _ if moves.is_empty() => {}
                 Some(effort) => {
                     choices[place] = self.search(question, effort, &Control::default())?;

@@ -54,7 +54,7 @@ impl<F: Factory> Worker<F> {
     pub(crate) fn new(output: Arc<Output>, factory: F) -> Worker<F> {
         Worker {
             output,
-            player: Player::new(factory),
+            player: Player::steadfast(factory),
             latest: None,
         }
     }
@@ -152,7 +152,7 @@ impl<F: Factory> Worker<F> {
             Err(PlayerError::Load(error)) => {
                 self.output.info_string(&one_line(&error));
                 control.hold_back(limits);
-                info::NO_MOVE.to_owned()
+                self.best_so_far(search)
             }
             Err(PlayerError::Agent(_)) => {
                 control.hold_back(limits);

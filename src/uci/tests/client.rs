@@ -7,7 +7,9 @@ use crate::agent::{self, AgentKind, ConfigurableAgent};
 use crate::backend::LoadError;
 use crate::chess::Game;
 use crate::encode::Encoder;
-use crate::nn::{Backend, BackendError, BackendOptions, Batch, Evaluations, Properties};
+use crate::nn::{
+    Backend, BackendError, BackendKind, BackendOptions, Batch, Evaluations, Properties,
+};
 use crate::play::{
     Agent, AgentError, Choice, Control, Limits, Line, MoveStatistics, Report, Score,
 };
@@ -46,7 +48,8 @@ impl Journal {
 /// a search.
 const SLOWNESS: Duration = Duration::from_millis(1500);
 
-/// Makes scripted players. A network of the name `missing` cannot be loaded.
+/// Makes scripted players. A network of the name `missing` cannot be loaded, one of the name
+/// `cpu-only` on the CPU alone, and no network is built in for the backend `check`.
 #[derive(Clone, Default)]
 pub(super) struct Script(pub(super) Journal);
 
@@ -78,16 +81,20 @@ impl Factory for Script {
         if options.network.net.as_ref().is_some_and(is_slow) {
             sleep(SLOWNESS);
         }
-        match &options.network.net {
-            Some(path) if path.ends_with("missing") => Err(LoadError::Read {
+        let net = &options.network.net;
+        let is = |name: &str| net.as_ref().is_some_and(|path| path.ends_with(name));
+        match net {
+            Some(path) if is("missing") && !path.exists() => Err(LoadError::Read {
                 path: path.clone(),
                 source: io::ErrorKind::NotFound.into(),
             }),
+            Some(_) if is("cpu-only") && !on_the_cpu => Err(LoadError::NoneBuiltIn),
+            None if options.kind == BackendKind::Check => Err(LoadError::NoneBuiltIn),
             _ => Ok(Arc::new(Nothing(
                 Properties {
                     name: "nothing".to_owned(),
                     encoder: Encoder::Nothing,
-                    has_value: true,
+                    has_value: !is("policy-only"),
                     has_moves_left: false,
                     has_error: false,
                     reads_ratings: false,

@@ -131,16 +131,69 @@ fn new_games_and_cleared_hashes_reach_the_player() {
 }
 
 #[test]
-fn isready_is_answered_without_a_net_and_go_says_what_is_wrong() {
+fn the_built_in_network_plays_for_one_that_cannot_be_loaded() {
     let mut client = Client::new();
+    client.say(&["go nodes 1", "isready"]);
+    client.wait_for("bestmove");
+    client.journal.take();
+    // Though another one was there before.
     client.say(&["setoption name Net value missing", "isready"]);
-    assert!(explains(&client.wait_for("readyok"), "missing"));
-    client.say(&["go movetime 50"]);
+    let warning = "WARNING: cannot read the network missing";
+    assert!(explains(&client.wait_for("readyok"), warning));
+    assert_eq!(client.journal.take(), ["load", "load", "build Mcts"]);
+    // It is said before every move, and not tried again while the file is not there.
+    for (command, expected) in [("d", &[][..]), ("ucinewgame", &["new game"])] {
+        client.say(&[command, "go movetime 50"]);
+        let lines = client.wait_for("bestmove");
+        assert!(explains(&lines, warning), "{lines:?}");
+        assert!(explains(&lines, "the built-in network plays in its place"));
+        assert_ne!(answers(&lines), ["(none)"]);
+        assert_eq!(client.journal.take(), expected);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let late = folder.path().join("missing");
+    client.say(&[&format!("setoption name Net value {}", late.display())]);
+    client.say(&["go nodes 1"]);
+    assert!(explains(&client.wait_for("bestmove"), "WARNING"));
+    client.journal.take();
+    std::fs::write(late, "a network").unwrap();
+    client.say(&["go nodes 1"]);
     let lines = client.wait_for("bestmove");
-    assert!(explains(&lines, "missing"));
-    assert_eq!(answers(&lines), ["(none)"]);
-    client.say(&["setoption name Net value <built-in>", "go nodes 1"]);
-    assert_ne!(answers(&client.wait_for("bestmove")), ["(none)"]);
+    assert!(!explains(&lines, "WARNING"), "{lines:?}");
+    assert_eq!(client.journal.take(), ["load", "build Mcts"]);
+}
+
+#[test]
+fn a_network_that_does_not_fit_its_device_or_agent_plays_otherwise() {
+    let mut client = Client::new();
+    client.say(&["setoption name Net value cpu-only", "go nodes 1"]);
+    let lines = client.wait_for("bestmove");
+    assert!(explains(&lines, "it plays on the CPU"), "{lines:?}");
+    assert_eq!(
+        client.journal.take(),
+        ["load", "load on the CPU", "build Mcts"]
+    );
+    client.say(&["setoption name Agent value world", "go nodes 1"]);
+    let lines = client.wait_for("bestmove");
+    assert!(explains(&lines, "the agent `mcts` plays"), "{lines:?}");
+    assert!(client.journal.take().is_empty());
+    client.say(&["setoption name Net value policy-only", "go nodes 1"]);
+    let lines = client.wait_for("bestmove");
+    assert!(explains(&lines, "the agent `policy` plays"), "{lines:?}");
+    assert_eq!(client.journal.take(), ["load", "build Policy"]);
+}
+
+#[test]
+fn without_any_network_a_legal_move_is_played() {
+    let mut client = Client::new();
+    client.say(&[
+        "setoption name Net value missing",
+        "setoption name Backend value check",
+        "go nodes 1 searchmoves d2d4",
+    ]);
+    let lines = client.wait_for("bestmove");
+    assert!(explains(&lines, "nor can another"), "{lines:?}");
+    assert_eq!(answers(&lines), ["d2d4"]);
 }
 
 #[test]

@@ -38,7 +38,7 @@ mod settings;
 mod task;
 mod worker;
 
-pub use info::centipawns;
+pub use info::{WrittenScore, centipawns};
 pub use settings::Settings;
 
 use crate::player::{EngineFactory, Factory};

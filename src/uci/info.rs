@@ -7,22 +7,58 @@ use crate::play::{Choice, Line, MoveStatistics, Report, Score};
 use shakmaty::Position;
 use vampirc_uci::{UciInfoAttribute, UciMessage};
 
-/// Centipawns at which the curve is steepest, and its reach: Lc0's numbers.
+/// Lc0's curve from expected results to centipawns: its scale, and how near it comes to the
+/// pole of the tangent.
 const CENTIPAWN_SCALE: f64 = 90.0;
 const CENTIPAWN_ANGLE: f64 = 1.563_754_189_7;
+/// Up to this expected result Lc0's curve holds. Beyond, it follows the pole to 128 pawns and
+/// magnifies the last digits of a network's output.
+const CENTIPAWN_BEND: f64 = 0.8;
+/// The least that a result is short of a win: networks tell no smaller differences.
+const LEAST_DOUBT: f64 = 1e-4;
 
 /// Centipawns of a win that a tablebase knows of, beyond all that is only
 /// expected: Stockfish's number.
 const TABLEBASE_CENTIPAWNS: i32 = 20_000;
 
-/// An expected result in −1…1 as centipawns, in −12780…12780: Lc0's curve
-/// 90·tan(1.5637541897·q). It rises with `q` everywhere, so that no move that is worth
+/// An expected result in −1…1 as centipawns, in −2437…2437. Up to 0.8 this is Lc0's curve
+/// 90·tan(1.5637541897·q), 272 at its end. From there the score grows as the chances of not
+/// winning halve, like the evaluations of Stockfish and the percentages of Lichess: a piece
+/// more is some 9 pawns, a queen some 20. It rises with `q`, so that no move that is worth
 /// more has the lower score. Moves rank by more than that: the second line may have
 /// the higher score.
 #[must_use]
 pub fn centipawns(q: f32) -> i32 {
-    let angle = CENTIPAWN_ANGLE * f64::from(q.clamp(-1.0, 1.0));
-    (CENTIPAWN_SCALE * angle.tan()).round() as i32
+    let size = f64::from(q.abs());
+    let tangent = (CENTIPAWN_ANGLE * size.min(CENTIPAWN_BEND)).tan();
+    let mut score = CENTIPAWN_SCALE * tangent;
+    if size > CENTIPAWN_BEND {
+        // The slope stays.
+        let slope = CENTIPAWN_SCALE * CENTIPAWN_ANGLE * (1.0 + tangent * tangent);
+        let doubt = (1.0 - size).max(LEAST_DOUBT);
+        score += slope * (1.0 - CENTIPAWN_BEND) * ((1.0 - CENTIPAWN_BEND) / doubt).ln();
+    }
+    score.copysign(q.into()).round() as i32
+}
+
+/// A score as chess programs write it: centipawns, or a mate in so many moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WrittenScore {
+    /// Centipawns; those of what a tablebase says are beyond all others.
+    Centipawns(i32),
+    /// Mate in so many moves; negative if the side to move is mated.
+    Mate(i32),
+}
+
+impl From<Score> for WrittenScore {
+    fn from(score: Score) -> WrittenScore {
+        match score {
+            Score::Expected(q) => WrittenScore::Centipawns(centipawns(q)),
+            Score::Tablebase { won: true } => WrittenScore::Centipawns(TABLEBASE_CENTIPAWNS),
+            Score::Tablebase { won: false } => WrittenScore::Centipawns(-TABLEBASE_CENTIPAWNS),
+            Score::Mate(moves) => WrittenScore::Mate(moves),
+        }
+    }
 }
 
 /// The lines of a report, the best first.
@@ -116,12 +152,12 @@ pub(crate) fn best_move(choice: &Choice, game: &Game, settings: &Settings) -> St
 pub(crate) const NO_MOVE: &str = "bestmove (none)";
 
 fn score(score: Score) -> UciInfoAttribute {
-    match score {
-        Score::Expected(q) => UciInfoAttribute::from_centipawns(centipawns(q)),
-        Score::Tablebase { won: true } => UciInfoAttribute::from_centipawns(TABLEBASE_CENTIPAWNS),
-        Score::Tablebase { won: false } => UciInfoAttribute::from_centipawns(-TABLEBASE_CENTIPAWNS),
+    match score.into() {
+        WrittenScore::Centipawns(score) => UciInfoAttribute::from_centipawns(score),
         // vampirc's own attribute holds no mate beyond 127 moves.
-        Score::Mate(moves) => UciInfoAttribute::Any("score".to_owned(), format!("mate {moves}")),
+        WrittenScore::Mate(moves) => {
+            UciInfoAttribute::Any("score".to_owned(), format!("mate {moves}"))
+        }
     }
 }
 
@@ -251,11 +287,23 @@ mod tests {
     }
 
     #[test]
-    fn the_score_spans_what_lc0_spans() {
+    fn the_score_is_lc0s_until_a_side_is_winning_and_never_saturates() {
         assert_eq!(centipawns(0.0), 0);
-        assert_eq!(centipawns(1.0), 12_780);
-        assert_eq!(centipawns(-2.0), -12_780);
+        for q in [-0.8f32, -0.5, 0.25, 0.8] {
+            let lc0 = 90.0 * (1.563_754_189_7 * f64::from(q)).tan();
+            assert_eq!(centipawns(q), lc0.round() as i32);
+        }
+        // A knight, two rooks and a queen more in the initial position.
+        assert_eq!([0.978, 0.9998, 0.9996].map(centipawns), [900, 2239, 2042]);
+        assert_eq!([1.0, -2.0].map(centipawns), [2437, -2437]);
         assert_eq!(centipawns(f32::NAN), 0);
+        for won in [true, false] {
+            let WrittenScore::Centipawns(known) = Score::Tablebase { won }.into() else {
+                unreachable!()
+            };
+            assert_eq!(known.abs(), TABLEBASE_CENTIPAWNS);
+            assert!(known.abs() > 4 * centipawns(1.0));
+        }
     }
 
     proptest! {

@@ -2,13 +2,13 @@
 //! castling is king takes rook.
 
 use crate::chess::Game;
-use crate::play::{Report, Score};
+use crate::play::Report;
 use crate::serve::access::Client;
 use crate::serve::players::Event;
 use crate::serve::problem::Problem;
 use crate::serve::request::analysis;
 use crate::serve::state::State;
-use crate::uci::centipawns;
+use crate::uci::WrittenScore;
 use axum::Json;
 use axum::extract::{Extension, Query, State as Shared};
 use axum::http::StatusCode;
@@ -119,13 +119,9 @@ impl CloudEval {
     fn of(fen: String, report: &Report, game: &Game) -> CloudEval {
         let sign = game.position().turn().fold_wb(1, -1);
         let lines = report.lines.iter().map(|line| {
-            let (cp, mate) = match line.score {
-                Score::Expected(value) => (Some(sign * centipawns(value)), None),
-                Score::Mate(moves) => (None, Some(sign * moves)),
-                Score::Tablebase { won } => {
-                    let value = if won { 1.0 } else { -1.0 };
-                    (Some(sign * centipawns(value)), None)
-                }
+            let (cp, mate) = match line.score.into() {
+                WrittenScore::Centipawns(score) => (Some(sign * score), None),
+                WrittenScore::Mate(moves) => (None, Some(sign * moves)),
             };
             let moves: Vec<_> = line.moves.iter().map(|&mv| game.format_move(mv)).collect();
             CloudLine {
@@ -140,5 +136,37 @@ impl CloudEval {
             depth: report.depth,
             pvs: lines.collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::play::{Line, Score};
+
+    #[test]
+    fn scores_are_whites_and_those_of_tablebases_beyond_all_others() {
+        let fen = "7k/8/8/8/8/8/1R6/K7 b - - 0 1";
+        let game = Game::from_fen(fen, CastlingMode::Chess960).unwrap();
+        let moves = vec![game.position().legal_moves()[0]];
+        let line = |score| Line {
+            score,
+            wdl: [0.0, 0.0, 1.0],
+            moves_left: None,
+            moves: moves.clone(),
+        };
+        let scores = [
+            Score::Expected(-1.0),
+            Score::Tablebase { won: false },
+            Score::Mate(-9),
+        ];
+        let report = Report {
+            lines: scores.map(line).to_vec(),
+            ..Report::default()
+        };
+        let told = CloudEval::of(fen.to_owned(), &report, &game).pvs;
+        let told: Vec<_> = told.iter().map(|line| (line.cp, line.mate)).collect();
+        let expected = [(Some(2437), None), (Some(20_000), None), (None, Some(9))];
+        assert_eq!(told, expected);
     }
 }

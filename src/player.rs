@@ -468,7 +468,7 @@ fn sit_in(settings: &mut Settings, backend: &dyn Backend, listener: &mut dyn Lis
     if settings.agent == AgentKind::World && backend.imagination().is_none() {
         settings.agent = AgentKind::Mcts;
         listener.note(&format!(
-            "WARNING: the network {name} has not learned the rules, which the agent `world` \
+            "WARNING: the network `{name}` has not learned the rules, which the agent `world` \
              needs; the agent `mcts` plays in its place"
         ));
     }
@@ -476,7 +476,7 @@ fn sit_in(settings: &mut Settings, backend: &dyn Backend, listener: &mut dyn Lis
     if needs_value && !properties.has_value {
         settings.agent = AgentKind::Policy;
         listener.note(&format!(
-            "WARNING: the network {name} tells no value of a position, which every search \
+            "WARNING: the network `{name}` tells no value of a position, which every search \
              needs; the agent `policy` plays in its place"
         ));
     }

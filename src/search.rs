@@ -83,6 +83,7 @@ use std::sync::atomic::{self, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use stopper::Stopper;
 use sync::{AtomicBool, AtomicU64, Mutex, RwLock};
+use tree::depth::TreeDepth;
 use tree::header::Stage;
 use tree::prior::MAX_MOVES;
 use tree::value::weight;
@@ -428,7 +429,7 @@ impl Search {
         control: &'a Control,
         began: Instant,
     ) -> Shared<'a> {
-        let progress = Progress::default();
+        let progress = Progress::in_tree(TreeDepth::of(&self.tree));
         progress.hit_tablebase(known.as_ref().map_or(0, |known| known.hits));
         let visits = limits.nodes.unwrap_or(MAX_VISITS).clamp(1, MAX_VISITS);
         let batch = match self.parameters.minibatch {
@@ -439,7 +440,12 @@ impl Search {
         let overhead = Duration::from_millis(self.parameters.move_overhead);
         let budget = TimeBudget::new(limits, overhead).filter(|_| limits.ponder);
         let ponder_time = budget.map(|budget| budget.hard);
-        let mut root = Root::new(&self.parameters, game, &root_moves, limits);
+        // In a game at a clock all visits go where they make the move better.
+        let lines = match limits.time {
+            Some(_) => 1,
+            None => self.parameters.multi_pv.clamp(1, root_moves.len().max(1)),
+        };
+        let mut root = Root::new(&self.parameters, game, &root_moves, limits, lines);
         if self.dream.is_some() {
             root = root.without_rules();
         }
@@ -453,6 +459,7 @@ impl Search {
             game,
             control,
             root,
+            lines,
             memory: self.dream.as_ref().map(|dream| &dream.memory),
             root_moves,
             verdict: known.map(|known| known.verdict),

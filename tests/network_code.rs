@@ -251,7 +251,9 @@ fn what_would_do_harm_is_refused_by_the_program() {
             path.display()
         ));
         let said = engine.until("readyok").join("\n");
-        let refusal = said.lines().find(|line| line.starts_with("info string"));
+        let refusal = said
+            .lines()
+            .find(|line| line.starts_with("info string WARNING"));
         let refusal = refusal.unwrap_or_else(|| panic!("{told}: {said}"));
         assert!(refusal.contains(told), "{refusal}");
         assert!(refusal.contains("AllowNetworkCode"), "{refusal}");

@@ -42,11 +42,10 @@ impl DiffusionAgent {
     ) -> Result<Vec<Choice>, AgentError> {
         let games = positions.iter().map(|position| position.game);
         let (evaluated, foreseen) = foresee_games(&*self.backend, games, steps)?;
-        let lines = self.options.search.multi_pv;
         let answers = positions.iter().zip(&evaluated).enumerate();
         let choices = answers.map(|(index, (position, evaluated))| {
             let (priors, value) = of_candidates(position, evaluated);
-            let mut choice = lay_out(value, lines, priors);
+            let mut choice = lay_out(value, priors);
             let future = foreseen.get(index);
             if let Some(future) = future {
                 go_on(&mut choice, position.game, future, steps);

@@ -89,6 +89,11 @@ impl HumanAgent {
         // The tree rounds priors, and knows none below 2⁻¹³: of moves that nobody plays, one
         // would be drawn every few games.
         let evaluated = evaluate_games(&*self.backend, [question.game])?;
+        // What was not visited is worth as much as the position.
+        for value in evaluated.iter().map(|evaluated| evaluated.value) {
+            let unvisited = choice.statistics.iter_mut().filter(|of| !of.is_known());
+            unvisited.for_each(|of| (of.q, of.wdl) = (value.q, value.wdl()));
+        }
         for (mv, prior) in evaluated.iter().flat_map(Evaluated::priors) {
             let of = choice.statistics.iter_mut().find(|of| of.mv == mv);
             of.into_iter().for_each(|of| of.prior = prior);
@@ -98,7 +103,7 @@ impl HumanAgent {
     }
 
     /// Samples the move by the priors. It is the one that is reported; several lines
-    /// are those of the likeliest moves.
+    /// are those of the likeliest moves that a search has visited.
     fn sampled(&self, game: &Game, mut choice: Choice) -> Choice {
         let temperature = match self.options.search.temperature {
             0.0 => TEMPERATURE,
@@ -108,9 +113,12 @@ impl HumanAgent {
         let random = &mut self.random(game);
         if let Some(place) = sample(&priors, temperature, self.options.top_p, random) {
             let sampled = &choice.statistics[place];
-            choice.report.lines = match self.options.search.multi_pv {
-                0 | 1 => vec![line(sampled)],
-                lines => choice.statistics.iter().take(lines).map(line).collect(),
+            let visited = choice.statistics.iter().filter(|of| of.visits > 0);
+            let lines = self.options.search.multi_pv;
+            let likeliest: Vec<_> = visited.take(lines).map(line).collect();
+            choice.report.lines = match likeliest.is_empty() || lines <= 1 {
+                true => vec![line(sampled)],
+                false => likeliest,
             };
             choice.best = Some(sampled.mv);
             choice.ponder = None;
@@ -198,7 +206,7 @@ impl Agent for HumanAgent {
         for (((place, candidates), priors), value) in
             places.into_iter().zip(&open).zip(priors).zip(values)
         {
-            let choice = lay_out(value, self.options.search.multi_pv, priors);
+            let choice = lay_out(value, priors);
             choices[place] = self.sampled(candidates.game, choice);
         }
         Ok(choices)

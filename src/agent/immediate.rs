@@ -143,6 +143,21 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
+    fn moves_that_were_not_looked_at_are_no_lines() {
+        let backend: Arc<dyn Backend> = Arc::new(Random::new(1));
+        let lines = |kind: AgentKind| {
+            let mut options = Options::default();
+            options.search.multi_pv = 5;
+            let mut agent = kind.build(backend.clone(), &options);
+            let control = Control::default();
+            let choice = agent.choose(&Game::default(), &Limits::default(), &control, &mut |_| {});
+            choice.unwrap().report.lines.len()
+        };
+        let kinds = [AgentKind::Policy, AgentKind::Diffusion, AgentKind::Value];
+        assert_eq!(kinds.map(lines), [1, 1, 5]);
+    }
+
+    #[test]
     fn many_are_answered_as_one_by_one() {
         let backend: Arc<dyn Backend> = Arc::new(Random::new(1));
         let games = [

@@ -19,11 +19,10 @@ pub(super) fn answer(
     positions: &[Candidates<'_>],
 ) -> Result<Vec<Choice>, AgentError> {
     let (priors, values) = priors(backend, positions)?;
-    let lines = options.search.multi_pv;
     let choices = positions.iter().zip(priors).zip(values);
     Ok(choices
         .map(|((position, priors), value)| {
-            let mut choice = lay_out(value, lines, priors);
+            let mut choice = lay_out(value, priors);
             choose(&mut choice, options, position.game);
             choice
         })
@@ -63,8 +62,9 @@ pub(super) fn of_candidates(position: &Candidates<'_>, evaluated: &Evaluated) ->
     (candidates.collect(), evaluated.value)
 }
 
-/// The moves by their priors, with the likeliest as the choice.
-pub(super) fn lay_out(value: Value, lines: usize, priors: Priors) -> Choice {
+/// The moves by their priors, with the likeliest as the choice. It alone is a line, with the
+/// position's value: none of the moves has been looked at.
+pub(super) fn lay_out(value: Value, priors: Priors) -> Choice {
     let mut statistics: Vec<_> = priors
         .into_iter()
         .map(|(mv, prior)| MoveStatistics {
@@ -78,7 +78,7 @@ pub(super) fn lay_out(value: Value, lines: usize, priors: Priors) -> Choice {
         })
         .collect();
     statistics.sort_by(|a, b| b.prior.partial_cmp(&a.prior).unwrap_or(Ordering::Equal));
-    let lines = statistics.iter().take(lines.max(1)).map(line);
+    let lines = statistics.iter().take(1).map(line);
     Choice {
         best: statistics.first().map(|best| best.mv),
         report: Report {

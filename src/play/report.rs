@@ -48,9 +48,9 @@ impl Line {
 /// The state of a search, as `info` lines tell it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Mean depth of the leaves.
+    /// Mean depth of the tree's leaves, those of earlier searches included; 1 at least.
     pub depth: u32,
-    /// Depth of the deepest leaf.
+    /// Depth of the tree's deepest leaf; 1 at least.
     pub selective_depth: u32,
     /// Visits at the root.
     pub nodes: u64,
@@ -64,8 +64,19 @@ pub struct Report {
     pub tablebase_hits: u64,
     /// How likely the first line is, in 0…1, where a network imagined it.
     pub likelihood: Option<f32>,
-    /// The lines, the best first; as many as were asked for and exist.
+    /// The lines, the best first: no more than were asked for, and none but the first of a
+    /// move that was neither visited nor proven. The first then has the position's own value.
     pub lines: Vec<Line>,
+}
+
+impl Report {
+    /// Nodes per second of this search alone; `None` where the tree had them all before.
+    #[must_use]
+    pub fn nodes_per_second(&self) -> Option<u64> {
+        let milliseconds = self.elapsed.as_millis().max(1);
+        let rate = 1000 * u128::from(self.new_nodes) / milliseconds;
+        (self.new_nodes > 0).then_some(rate as u64)
+    }
 }
 
 /// Statistics of a root move.
@@ -77,7 +88,8 @@ pub struct MoveStatistics {
     pub visits: u64,
     /// Prior probability from the policy, in 0…1.
     pub prior: f32,
-    /// Expected result for the side to move at the root, in −1…1.
+    /// Expected result for the side to move at the root, in −1…1. Of a move without visits
+    /// it is a guess of the search's.
     pub q: f32,
     /// Probabilities of win, draw and loss.
     pub wdl: [f32; 3],
@@ -89,6 +101,12 @@ pub struct MoveStatistics {
 }
 
 impl MoveStatistics {
+    /// Whether the move has been visited or proven.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.visits > 0 || !matches!(self.score, Score::Expected(_))
+    }
+
     /// Whether the move is proven to lose.
     #[must_use]
     pub fn is_lost(&self) -> bool {

@@ -36,12 +36,23 @@ struct Ranked {
     header: NodeHeader,
 }
 
+impl Ranked {
+    /// Whether it has been visited or proven.
+    fn is_known(&self) -> bool {
+        self.statistics.visits > 0 || self.header.outcome() != Outcome::Unknown
+    }
+}
+
 /// Everything to be told of the tree at this moment.
 pub(crate) fn report(shared: &Shared<'_>) -> (Report, Vec<MoveStatistics>) {
     let ranked = ranked(shared);
     let has_moves_left = shared.backend.properties().has_moves_left;
+    // The first is played. Of the others those are lines of which something is known.
+    let others = ranked.iter().skip(1).filter(|of| of.is_known());
     let lines = ranked
         .iter()
+        .take(1)
+        .chain(others)
         .take(shared.parameters.multi_pv.max(1))
         .map(|first| line(shared, first, has_moves_left))
         .collect();
@@ -59,8 +70,8 @@ pub(crate) fn report(shared: &Shared<'_>) -> (Report, Vec<MoveStatistics>) {
         .collect();
     let progress = &shared.progress;
     let report = Report {
-        depth: progress.mean_depth() as u32,
-        selective_depth: progress.deepest(),
+        depth: (progress.mean_depth() as u32).max(1),
+        selective_depth: progress.deepest().max(1),
         nodes: shared.tree.root().visits().into(),
         new_nodes: progress.visits(),
         elapsed: shared.began.elapsed(),
@@ -97,8 +108,12 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
         .collect();
     let own = root.statistics();
     let value = -own.q as f32;
-    // An urgency above the position's own value is a hope, and no news.
-    let urgency = first_play_urgency(shared.parameters, true, value, visited_policy).min(value);
+    // An urgency above the position's own value is a hope, and no news; before the first
+    // move is visited, that value is all there is.
+    let urgency = match ranked.is_empty() {
+        true => value,
+        false => first_play_urgency(shared.parameters, true, value, visited_policy).min(value),
+    };
     let unvisited = Statistics {
         visits: 0,
         q: urgency.clamp(own.d as f32 - 1.0, 1.0 - own.d as f32).into(),
@@ -263,12 +278,195 @@ fn wdl(statistics: &Statistics) -> [f32; 3] {
 mod tests {
     use super::*;
     use crate::chess::Game;
-    use crate::nn::Uniform;
-    use crate::play::{Control, Limits};
-    use crate::search::Search;
+    use crate::nn::{
+        Backend, BackendError, Batch, Evaluations, Properties, Random, Uniform, Value,
+    };
+    use crate::play::{Choice, Control, Limits};
+    use crate::search::{Parameters, Search};
+    use shakmaty::CastlingMode;
     use std::sync::Arc;
     use std::sync::mpsc::channel;
     use std::time::{Duration, Instant};
+
+    /// Sees one move in every position.
+    struct Sharp(Uniform);
+
+    impl Backend for Sharp {
+        fn properties(&self) -> &Properties {
+            self.0.properties()
+        }
+
+        fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+            out.clear();
+            for index in 0..batch.len() {
+                let moves = batch.moves(index).len();
+                let value = Value {
+                    q: 0.1,
+                    ..Value::default()
+                };
+                out.push(
+                    value,
+                    (0..moves).map(|place| if place == 0 { 20.0 } else { 0.0 }),
+                );
+            }
+            Ok(())
+        }
+    }
+
+    /// A search that is to tell so many lines, on one thread.
+    fn several(lines: usize, gumbel_moves: u32) -> Search {
+        let parameters = Parameters {
+            threads: 1,
+            multi_pv: lines,
+            gumbel_moves,
+            ..Parameters::default()
+        };
+        Search::new(Arc::new(Sharp(Uniform::default())), &parameters)
+    }
+
+    fn run(search: &mut Search, game: &Game, limits: &Limits) -> Choice {
+        let control = Control::default();
+        let choice = search.run(game, limits, &control, &mut |_| {}).unwrap();
+        let visited = |line: &Line| {
+            let first = line.moves[0];
+            let of = choice.statistics.iter().find(|of| of.mv == first);
+            of.is_some_and(|of| of.is_known())
+        };
+        assert!(choice.report.lines.iter().skip(1).all(visited));
+        choice
+    }
+
+    fn nodes(nodes: u64) -> Limits {
+        Limits {
+            nodes: Some(nodes),
+            ..Limits::default()
+        }
+    }
+
+    #[test]
+    fn every_line_of_an_analysis_is_visited() {
+        let start = Game::default();
+        let visits = |choice: &Choice| -> Vec<u64> {
+            let visits = choice.statistics.iter().map(|of| of.visits);
+            visits.filter(|&visits| visits > 0).collect()
+        };
+        let alone = run(&mut several(1, 0), &start, &nodes(3000));
+        assert_eq!(
+            visits(&alone),
+            [2999],
+            "there is nothing to see but one move"
+        );
+        let five = run(&mut several(5, 0), &start, &nodes(3000));
+        let found = visits(&five);
+        assert_eq!(five.report.lines.len(), 5);
+        assert_eq!(five.report.nodes, 3000);
+        assert!(
+            found.len() == 5 && found[4] >= 50 && found[0] > 2700,
+            "{found:?}"
+        );
+        // Every move: a quarter of the visits is theirs.
+        let all = run(&mut several(500, 0), &start, &nodes(3000));
+        assert_eq!(all.report.lines.len(), 20);
+        assert!(visits(&all)[0] > 2000);
+        // A tree that is there already, and one with several threads.
+        let mut search = several(1, 0);
+        run(&mut search, &start, &nodes(200));
+        search.adjust(&Parameters {
+            multi_pv: 4,
+            ..search.parameters.clone()
+        });
+        assert_eq!(run(&mut search, &start, &nodes(220)).report.lines.len(), 4);
+        search.adjust(&Parameters {
+            threads: 3,
+            ..search.parameters.clone()
+        });
+        search.clear();
+        assert_eq!(run(&mut search, &start, &nodes(500)).report.lines.len(), 4);
+    }
+
+    #[test]
+    fn there_are_no_more_lines_than_visits() {
+        let start = Game::default();
+        for (count, expected) in [(1, 1), (2, 1), (3, 2), (5, 4), (6, 5), (7, 5)] {
+            let choice = run(&mut several(5, 0), &start, &nodes(count));
+            assert_eq!(choice.report.lines.len(), expected, "{count}");
+            // The position's own value, where that is all there is.
+            let score = choice.report.lines[0].score;
+            let is_own = |score| matches!(score, Score::Expected(q) if (q - 0.1).abs() < 1e-4);
+            assert!(is_own(score) || count > 1, "{score:?}");
+            assert_eq!(choice.best, Some(choice.report.lines[0].moves[0]));
+            assert_eq!(choice.report.nodes, count);
+        }
+        // In a game nothing is spent on lines.
+        let clock = Limits {
+            time: Some(Duration::from_secs(3600)),
+            ..nodes(300)
+        };
+        let choice = run(&mut several(5, 0), &start, &clock);
+        assert_eq!(choice.report.lines.len(), 1);
+    }
+
+    #[test]
+    fn lines_are_visited_whatever_ends_or_steers_the_search() {
+        let start = Game::default();
+        let shallow = Limits {
+            depth: Some(1),
+            ..Limits::default()
+        };
+        let choice = run(&mut several(5, 0), &start, &shallow);
+        assert_eq!(choice.report.lines.len(), 5);
+        let choice = run(&mut several(5, 2), &start, &nodes(64));
+        assert_eq!(choice.report.lines.len(), 5);
+        let moves = ["a2a4", "h2h4"].map(|mv| start.parse_move(mv).unwrap());
+        let few = Limits {
+            search_moves: moves.to_vec(),
+            ..nodes(100)
+        };
+        assert_eq!(run(&mut several(5, 0), &start, &few).report.lines.len(), 2);
+        // A mate ends the search when there is something to say of the other moves.
+        let mate = "6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 0 1";
+        let mate = Game::from_fen(mate, CastlingMode::Standard).unwrap();
+        let choice = run(&mut several(3, 0), &mate, &nodes(100_000));
+        let scores: Vec<Score> = choice.report.lines.iter().map(|it| it.score).collect();
+        assert_eq!((scores.len(), scores[0]), (3, Score::Mate(1)));
+        assert!(choice.report.nodes < 1000);
+        // One move wins, all others lose: they are lines too.
+        let pinned = "k7/8/1K6/8/8/8/7r/6R1 b - - 0 1";
+        let pinned = Game::from_fen(pinned, CastlingMode::Standard).unwrap();
+        let choice = run(&mut several(4, 0), &pinned, &nodes(3000));
+        assert_eq!(choice.report.lines.len(), 4);
+    }
+
+    #[test]
+    fn depth_is_that_of_the_tree_whichever_search_grew_it() {
+        let mut game = Game::default();
+        let parameters = Parameters {
+            threads: 1,
+            ..Parameters::default()
+        };
+        let mut search = Search::new(Arc::new(Random::new(1)), &parameters);
+        let first = run(&mut search, &game, &nodes(2000)).report;
+        assert!(first.depth >= 3 && first.selective_depth > first.depth);
+        let again = run(&mut search, &game, &nodes(2000)).report;
+        assert_eq!((again.new_nodes, again.nodes_per_second()), (0, None));
+        assert!(again.depth.abs_diff(first.depth) <= 1, "{again:?}");
+        assert_eq!(again.selective_depth, first.selective_depth);
+        assert!(again.elapsed < Duration::from_secs(1));
+        // A limit on the depth is one on what is told.
+        let deep = Limits {
+            depth: Some(again.depth),
+            ..Limits::default()
+        };
+        assert_eq!(run(&mut search, &game, &deep).report.new_nodes, 0);
+        game.play(first.lines[0].moves[0]);
+        let next = run(&mut search, &game, &nodes(1)).report;
+        assert!(next.nodes > 10 && next.new_nodes == 0, "{next:?}");
+        assert!(next.depth + 2 >= first.depth && next.selective_depth > next.depth);
+        // One position, looked at once.
+        let mut search = Search::new(Arc::new(Random::new(1)), &parameters);
+        let one = run(&mut search, &game, &nodes(1)).report;
+        assert_eq!((one.depth, one.selective_depth), (1, 1));
+    }
 
     #[test]
     fn a_report_does_not_wait_for_who_looks_for_mates() {

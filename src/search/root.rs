@@ -52,6 +52,7 @@ impl Root {
         game: &Game,
         moves: &[Move],
         limits: &Limits,
+        lines: usize,
     ) -> Root {
         let mate = mate_in_one(game.position(), moves);
         let mut random = generator(parameters, game);
@@ -65,7 +66,7 @@ impl Root {
         // How to halve depends on how many visits there will be.
         let visits = limits.nodes.filter(|_| parameters.gumbel_moves > 0);
         let gumbel = visits.map(|visits| {
-            let considered = parameters.gumbel_moves as usize;
+            let considered = lines.max(parameters.gumbel_moves as usize);
             let visits = visits.saturating_sub(1).min(1 << 20) as usize;
             Gumbel::new(
                 &mut random,
@@ -139,7 +140,7 @@ mod tests {
     fn root(parameters: &Parameters) -> Root {
         let game = Game::default();
         let moves = game.position().legal_moves();
-        Root::new(parameters, &game, &moves, &Limits::default())
+        Root::new(parameters, &game, &moves, &Limits::default(), 1)
     }
 
     #[test]

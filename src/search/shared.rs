@@ -7,6 +7,9 @@ use super::parameters::Parameters;
 use super::root::Root;
 use super::sync::{AtomicBool, AtomicU64, Mutex, RwLock, sleep};
 use super::tree::Tree;
+use super::tree::depth::TreeDepth;
+use super::tree::header::Outcome;
+use super::tree::move_order::visited;
 use super::wdl::rescaling::Rescaling;
 use crate::chess::Game;
 use crate::nn::{Backend, BackendError, Value};
@@ -53,6 +56,8 @@ pub(crate) struct Shared<'a> {
     /// What the search before thought the best move worth, if it was of this game.
     pub(crate) expected: Option<f64>,
     pub(crate) root: Root,
+    /// Root moves that are to be visited so that each is a line, 1 at least.
+    pub(crate) lines: usize,
     /// What is made of the network's results; `None` lets them stand.
     pub(crate) rescaling: Option<Rescaling>,
     /// Most leaves a thread gathers.
@@ -80,6 +85,28 @@ pub(crate) struct Shared<'a> {
 }
 
 impl Shared<'_> {
+    /// Visits that each of the lines has at least once the root has so many: as many as the
+    /// square root, but together no more than a quarter of all.
+    pub(crate) fn visits_of_line(&self, visits: u32) -> u32 {
+        let share = visits / (4 * self.lines as u32).max(1);
+        visits.isqrt().min(share).max(1)
+    }
+
+    /// Whether as many root moves as there are to be lines have been visited or proven, as
+    /// far as there are so many; those that lose do not count while others are left.
+    pub(crate) fn has_lines(&self) -> bool {
+        let header = self.tree.root().header();
+        // Each visit of this search went to a missing line first.
+        if self.lines <= 1 || self.progress.visits() >= header.moves().into() {
+            return true;
+        }
+        let lines = visited(self.tree, header).into_iter().filter(|of| {
+            of.header.outcome() != Outcome::Win
+                && usize::from(of.edge.rank().number()) < self.root_moves.len()
+        });
+        lines.count() >= self.lines
+    }
+
     /// Allots up to `wanted` of the remaining visits.
     pub(crate) fn grant(&self, wanted: u32) -> u32 {
         let mut granted = 0;
@@ -191,9 +218,11 @@ impl Shared<'_> {
     }
 }
 
-/// What has been visited in this search: counters that stand for themselves.
+/// What has been visited in this search, and how deep the tree was before: counters that
+/// stand for themselves.
 #[derive(Default)]
 pub(crate) struct Progress {
+    found: TreeDepth,
     visits: atomic::AtomicU64,
     arrived: atomic::AtomicU64,
     depth: atomic::AtomicU64,
@@ -226,6 +255,14 @@ impl Tally {
 }
 
 impl Progress {
+    /// Nothing yet, in a tree of this depth.
+    pub(crate) fn in_tree(found: TreeDepth) -> Progress {
+        Progress {
+            found,
+            ..Progress::default()
+        }
+    }
+
     pub(crate) fn add(&self, tally: Tally) {
         self.visits.fetch_add(tally.visits, Relaxed);
         self.arrived.fetch_add(tally.arrived, Relaxed);
@@ -248,13 +285,15 @@ impl Progress {
         self.visits.load(Relaxed)
     }
 
-    /// Mean depth of the leaves in plies.
+    /// Mean depth of the tree's leaves in plies.
     pub(crate) fn mean_depth(&self) -> f64 {
-        self.depth.load(Relaxed) as f64 / self.arrived.load(Relaxed).max(1) as f64
+        let found = f64::from(self.found.visits);
+        let leaves = found + self.arrived.load(Relaxed) as f64;
+        (self.found.mean * found + self.depth.load(Relaxed) as f64) / leaves.max(1.0)
     }
 
-    /// Depth of the deepest leaf in plies.
+    /// Depth of the tree's deepest leaf in plies.
     pub(crate) fn deepest(&self) -> u32 {
-        self.deepest.load(Relaxed)
+        self.deepest.load(Relaxed).max(self.found.deepest)
     }
 }

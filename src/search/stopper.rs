@@ -104,7 +104,8 @@ impl<'a> Stopper<'a> {
             self.best = mv;
             self.best_since = now;
         }
-        self.is_proven(root) || self.is_deep_enough() || self.is_time_up(root, choice, now)
+        let is_found = self.is_proven(root) || self.is_deep_enough();
+        is_found && self.shared.has_lines() || self.is_time_up(root, choice, now)
     }
 
     /// A report, if it is time for one.

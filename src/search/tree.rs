@@ -9,10 +9,12 @@
 //! | `arena`, `prior`, `packed` | memory: words, priors and moves in few bits |
 //! | `node`, `header`, `block`, `edge`, `edges`, `table` | positions, what they own, the moves between them, where all that lies |
 //! | `value`, `move_order` | the values of nodes and edges, and the order of choice among the edges |
+//! | `depth` | how deep it is |
 //! | `evict`, `reclaim` | eviction, and the memory that it frees |
 
 pub(crate) mod arena;
 pub(crate) mod block;
+pub(crate) mod depth;
 pub(crate) mod edge;
 pub(crate) mod edges;
 pub(crate) mod evict;

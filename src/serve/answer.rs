@@ -168,14 +168,15 @@ impl Asked {
 /// What the thinking has come to.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(super) struct Thought {
-    /// Mean depth of the leaves, in plies.
+    /// Mean depth of the tree's leaves, in plies.
     depth: u32,
-    /// Depth of the deepest leaf, in plies.
+    /// Depth of the tree's deepest leaf, in plies.
     seldepth: u32,
     /// Nodes of the tree.
     nodes: u64,
-    /// Nodes a second.
-    nps: u64,
+    /// Nodes a second; none where all of them are of earlier searches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nps: Option<u64>,
     time_ms: u64,
     /// The best first.
     lines: Vec<Line>,
@@ -183,13 +184,12 @@ pub(super) struct Thought {
 
 impl Thought {
     pub(super) fn of(report: &Report, game: &Game) -> Thought {
-        let time = report.elapsed.as_millis();
         Thought {
             depth: report.depth,
             seldepth: report.selective_depth,
             nodes: report.nodes,
-            nps: (1000 * u128::from(report.new_nodes) / time.max(1)) as u64,
-            time_ms: time as u64,
+            nps: report.nodes_per_second(),
+            time_ms: report.elapsed.as_millis() as u64,
             lines: report
                 .lines
                 .iter()
@@ -212,8 +212,9 @@ pub(super) struct Statistics {
     visits: u64,
     /// Prior probability from the network.
     prior: f32,
-    /// Expected result, W − L, in −1…1.
-    value: f32,
+    /// Expected result, W − L, in −1…1, where the move has been visited or proven.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<f32>,
 }
 
 impl Statistics {
@@ -222,7 +223,7 @@ impl Statistics {
             mv: PlayedMove::of(game, game.position(), of.mv),
             visits: of.visits,
             prior: of.prior,
-            value: of.q,
+            value: of.is_known().then_some(of.q),
         }
     }
 }

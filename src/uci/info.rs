@@ -29,6 +29,9 @@ const TABLEBASE_CENTIPAWNS: i32 = 20_000;
 /// the higher score.
 #[must_use]
 pub fn centipawns(q: f32) -> i32 {
+    if q.is_nan() {
+        return 0;
+    }
     let size = f64::from(q.abs());
     let tangent = (CENTIPAWN_ANGLE * size.min(CENTIPAWN_BEND)).tan();
     let mut score = CENTIPAWN_SCALE * tangent;
@@ -68,7 +71,6 @@ pub(crate) fn report<'a>(
     settings: &'a Settings,
 ) -> impl Iterator<Item = UciMessage> + 'a {
     let milliseconds = report.elapsed.as_millis() as u64;
-    let rate = 1000 * u128::from(report.new_nodes) / u128::from(milliseconds.max(1));
     let likelihood = report.likelihood.map(|likelihood| {
         let text = format!("imagined line {:.1} %", 100.0 * likelihood);
         UciMessage::Info(vec![UciInfoAttribute::Any("string".to_owned(), text)])
@@ -89,8 +91,8 @@ pub(crate) fn report<'a>(
         {
             info.push(number("movesleft", ((1.0 + plies) / 2.0) as u32));
         }
+        info.extend(report.nodes_per_second().map(UciInfoAttribute::Nps));
         info.extend([
-            UciInfoAttribute::Nps(rate as u64),
             UciInfoAttribute::HashFull((1000.0 * report.memory_use.clamp(0.0, 1.0)) as u16),
             UciInfoAttribute::TbHits(report.tablebase_hits),
             number("multipv", index + 1),
@@ -304,6 +306,26 @@ mod tests {
             assert_eq!(known.abs(), TABLEBASE_CENTIPAWNS);
             assert!(known.abs() > 4 * centipawns(1.0));
         }
+    }
+
+    #[test]
+    fn a_tree_that_was_grown_before_has_no_speed() {
+        let game = Game::default();
+        let mut thought = Report {
+            nodes: 5000,
+            lines: vec![line(&game, Score::Expected(0.25), &["e2e4"])],
+            ..Report::default()
+        };
+        let settings = Settings::default();
+        let told = |thought: &Report| {
+            report(thought, &game, &settings)
+                .next()
+                .unwrap()
+                .serialize()
+        };
+        assert!(!told(&thought).contains(" nps "));
+        thought.new_nodes = 1;
+        assert!(told(&thought).contains(" nps 1000 "));
     }
 
     proptest! {

@@ -98,6 +98,8 @@ pub(super) fn parameters(parameters: &Parameters) -> Parameters {
         noise_epsilon: 0.0,
         gumbel_moves: 0,
         temperature: 0.0,
+        // A level thinks alike however much it tells.
+        multi_pv: 1,
         // People miss mates.
         mate_search: false,
         tablebase: Tablebase::default(),

@@ -54,6 +54,28 @@ fn a_seed_fixes_the_games_of_every_level() {
 }
 
 #[test]
+fn several_lines_are_visited_and_change_no_level() {
+    let choose = |rating, lines| {
+        let mut options = options(7);
+        options.search.multi_pv = lines;
+        let mut agent = HumanAgent::new(Arc::new(Random::new(1)), &options);
+        let control = Control::default();
+        let limits = Limits::default();
+        let choice = agent.choose(&game(rating), &limits, &control, &mut |_| {});
+        choice.unwrap()
+    };
+    for (rating, expected) in [(1200, 1), (2400, 5)] {
+        let (one, five) = (choose(rating, 1), choose(rating, 5));
+        assert_eq!((one.best, &one.statistics), (five.best, &five.statistics));
+        assert_eq!(five.report.lines.len(), expected, "{rating}");
+        for line in five.report.lines.iter().filter(|_| rating > 2000) {
+            let of = five.statistics.iter().find(|of| of.mv == line.moves[0]);
+            assert!(of.unwrap().visits > 0);
+        }
+    }
+}
+
+#[test]
 fn games_differ_by_themselves() {
     let mut agent = HumanAgent::new(Arc::new(Uniform::default()), &options(0));
     let games: HashSet<_> = (0..4).map(|_| play(&mut agent, 1500, 8)).collect();

@@ -7,6 +7,7 @@
 use crate::search::numeric::ln;
 use crate::search::parameters::{FpuStrategy, Parameters};
 use crate::search::tree::arena::Index;
+use std::cmp::Reverse;
 
 /// A move that visits may go to.
 #[derive(Clone, Copy, Debug)]
@@ -131,6 +132,43 @@ pub(crate) fn share_out(
     }
 }
 
+/// Gives a visit to each move that is to be a line and is not tried, or has fewer visits than
+/// the least that a line is to have; the visits given. Lines are the most visited moves of
+/// those that are not proven.
+pub(crate) fn visit_lines(
+    candidates: &mut Vec<Candidate>,
+    untried: &mut impl Untried,
+    fpu: f32,
+    exploration: f32,
+    (lines, least): (usize, u32),
+    visits: u32,
+) -> u32 {
+    let is_open = |&number: &usize| candidates[number].score > f32::NEG_INFINITY;
+    let mut open: Vec<usize> = (0..candidates.len()).filter(is_open).collect();
+    open.sort_by_key(|&number| Reverse(candidates[number].started));
+    open.truncate(lines);
+    let mut left = visits;
+    for _ in open.len()..lines {
+        if left == 0 {
+            break;
+        }
+        let Some(prior) = untried.next() else { break };
+        let mut candidate = Candidate::new(0, prior, 0);
+        candidate.q = fpu;
+        candidate.give(exploration);
+        candidates.push(candidate);
+        left -= 1;
+    }
+    for number in open {
+        let candidate = &mut candidates[number];
+        if left > 0 && candidate.started < least {
+            candidate.give(exploration);
+            left -= 1;
+        }
+    }
+    visits - left
+}
+
 impl Candidate {
     /// A move with so many visits made and in flight, worth a draw. It gets none
     /// before it is rated.
@@ -143,6 +181,13 @@ impl Candidate {
             given: 0,
             score: f32::NEG_INFINITY,
         }
+    }
+
+    /// Gives it a visit.
+    fn give(&mut self, exploration: f32) {
+        self.started += 1;
+        self.given += 1;
+        self.rate(exploration);
     }
 
     /// Brings the score up to date: Q + U.
@@ -246,6 +291,31 @@ mod tests {
                 prop_assert!(expected <= 1);
             }
         }
+    }
+
+    #[test]
+    fn lines_get_visits_until_each_has_the_least() {
+        let mut candidates = vec![
+            candidate(0.5, 0.5, 90),
+            candidate(0.1, 0.2, 3),
+            candidate(0.9, 0.1, 8),
+        ];
+        // The last one is proven.
+        candidates[..2].iter_mut().for_each(|it| it.rate(1.0));
+        let mut list = List {
+            priors: vec![0.15, 0.05].into_iter(),
+            bound: 1.0,
+        };
+        let mut visit = |candidates: &mut Vec<Candidate>, lines, visits| {
+            visit_lines(candidates, &mut list, -0.2, 1.0, (lines, 5), visits)
+        };
+        // First those that are not tried, as long as there are visits; one at a time.
+        assert_eq!(visit(&mut candidates, 2, 4), 1);
+        assert_eq!(visit(&mut candidates, 3, 1), 1);
+        assert_eq!(visit(&mut candidates, 9, 4), 3);
+        let given: Vec<u32> = candidates.iter().map(|it| it.given).collect();
+        assert_eq!(given, [0, 2, 0, 2, 1]);
+        assert_eq!(visit(&mut candidates, 1, 4), 0);
     }
 
     #[test]

@@ -89,7 +89,8 @@ function showWdl(shares) {
 }
 
 function showLines({ lines, turn, nodes, depth, nps }, fullmoves) {
-  at("status").textContent = `${nodes.toLocaleString("en")} nodes, depth ${depth}, ${nps.toLocaleString("en")} a second. Scores are White's.`;
+  const rate = nps === undefined ? "found before" : `${nps.toLocaleString("en")} a second`;
+  at("status").textContent = `${nodes.toLocaleString("en")} nodes, depth ${depth}, ${rate}. Scores are White's.`;
   at("lines").replaceChildren(
     ...lines.map((line) => {
       const sans = line.moves.map(({ san }) => san);

@@ -1,7 +1,9 @@
 //! Where the visits that reach a node go on to.
 
 use super::SearchWorker;
-use crate::search::descent::select::{Candidate, exploration, first_play_urgency, share_out};
+use crate::search::descent::select::{
+    Candidate, exploration, first_play_urgency, share_out, visit_lines,
+};
 use crate::search::descent::unvisited::Unvisited;
 use crate::search::descent::utility::Utility;
 use crate::search::environment::Environment;
@@ -9,6 +11,7 @@ use crate::search::root::gumbel::Gumbel;
 use crate::search::root::gumbel::contenders;
 use crate::search::tree::Full;
 use crate::search::tree::arena::Index;
+use crate::search::tree::edge::Edge;
 use crate::search::tree::header::Outcome;
 use crate::search::tree::node::Node;
 use crate::search::tree::prior::{self, Rank};
@@ -50,7 +53,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         let own_turn = self.path.len() % 2 == 1;
         let utility = Utility::new(self.parameters, &own, own_turn, self.has_length);
         let mut visited_policy = 0.0;
-        let mut losing = 0;
+        let (mut losing, mut winning) = (0, 0);
         let mut last = Rank::TOP;
         self.candidates.clear();
         self.unvisited.clear();
@@ -68,7 +71,10 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
             let outcome = child.map_or(Outcome::Unknown, |child| child.header().outcome());
             let open = match outcome {
                 Outcome::Loss if !at_root => return Selected::Proven,
-                Outcome::Loss => false,
+                Outcome::Loss => {
+                    winning += 1;
+                    false
+                }
                 Outcome::Win => {
                     losing += 1;
                     false
@@ -97,6 +103,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         if !at_root && losing == header.moves() {
             return Selected::Proven;
         }
+        let root_visits = own.visits;
         let own = utility.of_node(&own);
         let fpu = first_play_urgency(self.parameters, at_root, own, visited_policy);
         for &number in &self.unvisited {
@@ -106,6 +113,24 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         }
         let tried = self.candidates.len();
         let mut untried = Unvisited::new(self.tree, header, last, &mut self.ranks);
+        let mut visits = visits;
+        if at_root && self.shared.lines > 1 {
+            // A move that no rules allow is no line.
+            let moves = self.shared.root_moves.len();
+            let is_imagined = |edge: &Edge<'_>| usize::from(edge.rank().number()) >= moves;
+            let imagined = self.tree.edges(header).filter(is_imagined).count();
+            let lines = (self.shared.lines + imagined).saturating_sub(winning);
+            let least = self.shared.visits_of_line(root_visits);
+            let of_lines = (lines, least);
+            visits -= visit_lines(
+                &mut self.candidates,
+                &mut untried,
+                fpu,
+                scale,
+                of_lines,
+                visits,
+            );
+        }
         share_out(&mut self.candidates, &mut untried, fpu, scale, visits);
         for candidate in &self.candidates[..tried] {
             if candidate.given > 0 {

@@ -1,0 +1,81 @@
+//! How deep a tree is that an earlier search has grown.
+
+use super::Tree;
+use super::arena::Index;
+use std::collections::HashMap;
+
+/// Nodes are looked at that have at least this share of the root's visits: every one of a
+/// small tree, and of a large one no more than take a few milliseconds.
+const LEAST_SHARE: u32 = 1 << 15;
+
+/// Deepest path that is followed, in plies.
+const MAX_DEPTH: u32 = 500;
+
+/// The depth of a tree.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TreeDepth {
+    /// Visits of the root.
+    pub(crate) visits: u32,
+    /// Mean depth at which they ended, in plies.
+    pub(crate) mean: f64,
+    /// Depth of the deepest leaf, in plies.
+    pub(crate) deepest: u32,
+}
+
+impl TreeDepth {
+    /// The depth of a tree that no search is in.
+    pub(crate) fn of(tree: &Tree) -> TreeDepth {
+        let visits = tree.root().visits();
+        let mut survey = Survey {
+            tree,
+            least: (visits / LEAST_SHARE).max(1),
+            known: HashMap::new(),
+        };
+        let (mean, deepest) = survey.below(tree.root_index(), MAX_DEPTH);
+        TreeDepth {
+            visits,
+            mean,
+            deepest,
+        }
+    }
+}
+
+struct Survey<'a> {
+    tree: &'a Tree,
+    /// Fewest visits of an edge that is followed.
+    least: u32,
+    /// Mean and greatest depth below a node. Many ways may lead to one, and in a circle.
+    known: HashMap<Index, (f64, u32)>,
+}
+
+impl Survey<'_> {
+    /// Mean and greatest depth below a node, as far as so many plies.
+    fn below(&mut self, index: Index, plies: u32) -> (f64, u32) {
+        if let Some(&known) = self.known.get(&index) {
+            return known;
+        }
+        if plies == 0 {
+            return (0.0, 0);
+        }
+        self.known.insert(index, (0.0, 0));
+        let tree = self.tree;
+        // A position's own evaluation ended there.
+        let (mut visits, mut depth, mut deepest) = (1.0, 0.0, 0);
+        for edge in tree.edges(tree.node(index).header()) {
+            let of_edge = edge.visits();
+            if of_edge == 0 {
+                continue;
+            }
+            let (mean, most) = match edge.node() {
+                node if node != 0 && of_edge >= self.least => self.below(node, plies - 1),
+                _ => (0.0, 0),
+            };
+            visits += f64::from(of_edge);
+            depth += f64::from(of_edge) * (1.0 + mean);
+            deepest = deepest.max(1 + most);
+        }
+        let found = (depth / visits, deepest);
+        self.known.insert(index, found);
+        found
+    }
+}

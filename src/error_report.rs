@@ -1,8 +1,9 @@
 //! How the programs tell what went wrong.
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::iter::successors;
 use std::process::ExitCode;
 
@@ -48,6 +49,17 @@ pub fn one_line(error: &(dyn Error + 'static)) -> String {
     line
 }
 
+/// Whether what is logged on standard error may be coloured: on a terminal, unless the
+/// user wants no colours (`NO_COLOR`).
+#[must_use]
+pub fn has_colours() -> bool {
+    may_colour(io::stderr().is_terminal(), std::env::var_os("NO_COLOR"))
+}
+
+fn may_colour(is_terminal: bool, no_color: Option<OsString>) -> bool {
+    is_terminal && no_color.is_none_or(|value| value.is_empty())
+}
+
 /// Writes a line for people to standard error. Where that is closed, as after the end of
 /// a terminal, the work goes on without.
 pub fn tell(line: impl Display) {
@@ -76,6 +88,20 @@ mod tests {
         name: &'static str,
         quotes: bool,
         source: io::Error,
+    }
+
+    #[test]
+    fn only_a_terminal_has_colours_and_not_against_the_users_wish() {
+        for (is_terminal, no_color, expected) in [
+            (true, None, true),
+            (true, Some(""), true),
+            (true, Some("1"), false),
+            (false, None, false),
+            (false, Some(""), false),
+        ] {
+            let found = may_colour(is_terminal, no_color.map(OsString::from));
+            assert_eq!(found, expected, "{is_terminal} {no_color:?}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use clap::Parser;
 use mimalloc::MiMalloc;
 use std::io;
 use std::process::ExitCode;
-use tessera::error_report::report;
+use tessera::error_report::{has_colours, report};
 use tracing_subscriber::EnvFilter;
 
 /// Keeps this program's small, long-lived allocations out of glibc's heap, where
@@ -24,6 +24,7 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
+        .with_ansi(has_colours())
         // They would be told on standard error, which panics where it is closed.
         .log_internal_errors(false)
         .init();

@@ -1,8 +1,9 @@
 //! Progress bars and messages on one terminal.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::sync::LazyLock;
+use tessera::error_report::has_colours;
 use tracing_subscriber::EnvFilter;
 
 /// All bars of the program, so that messages know what to write above.
@@ -21,7 +22,7 @@ pub fn show_warnings() {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| AboveBars)
-        .with_ansi(io::stderr().is_terminal())
+        .with_ansi(has_colours())
         .without_time()
         .with_target(false)
         // They would be told on standard error, which panics where it is closed.

@@ -40,7 +40,7 @@ class LongRun(unittest.TestCase):
             program.write_text(TRAIN)
             program.chmod(0o755)
         self.config = self.folder / "tiny.toml"
-        self.config.write_text('name = "tiny"\nbatch = 128\n')
+        self.config.write_text('name = "tiny"\nbatch = 128\n', encoding="utf-8-sig")
         self.addCleanup(self.run_tool, "stop")
 
     def run_tool(self, *words):

@@ -117,7 +117,7 @@ class ToolsTest(ToolTest):
     def test_a_league_is_played_and_goes_on(self):
         league = self.folder / "league.toml"
         engines = "".join(f'[[engine]]\nname = "{name}"\nwith = "cmd={WEAK_ENGINE}"\n' for name in "abc")
-        league.write_text(f'each = "nodes=1"\nanchors = {{ a = 500 }}\n{engines}', encoding="utf-8")
+        league.write_text(f'each = "nodes=1"\nanchors = {{ a = 500 }}\n{engines}', encoding="utf-8-sig")
         arguments = [league, "-o", "games", "--games", "2", "--", "--max-plies", "30"]
 
         def play():

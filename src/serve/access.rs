@@ -57,6 +57,7 @@ impl Tokens {
         })?;
         let tokens: Vec<_> = text
             .lines()
+            .trim_start_matches('\u{feff}')
             .map(str::trim)
             .filter(|line| !line.is_empty() && !line.starts_with('#'))
             .map(digest)
@@ -201,9 +202,15 @@ mod tests {
 
     #[test]
     fn a_token_is_a_line() {
-        let tokens = tokens("# ours\nfirst\n\n  second \n").unwrap();
-        assert_eq!(tokens.find("first"), Some(0));
-        assert_eq!(tokens.find("second"), Some(1));
+        for text in [
+            "# ours\nfirst\n\n  second \n",
+            "\u{feff}first\r\nsecond\r\n",
+        ] {
+            let tokens = tokens(text).unwrap();
+            assert_eq!(tokens.find("first"), Some(0));
+            assert_eq!(tokens.find("second"), Some(1));
+        }
+        let tokens = tokens("first\nsecond").unwrap();
         for other in ["", "firs", "first ", "# ours", "First"] {
             assert_eq!(tokens.find(other), None, "{other}");
         }

@@ -102,7 +102,8 @@ mod tests {
     fn weights_to_start_from_can_be_left_out() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("small.toml");
-        let text = "name = \"small\"\npreset = \"cf-1m-gab\"\ninit = \"some.pt\"\nsteps = 9\n\
+        // As Windows' editor saves it.
+        let text = "\u{feff}name = \"small\"\npreset = \"cf-1m-gab\"\ninit = \"some.pt\"\nsteps = 9\n\
             batch = 4\n[data]\nshards = [{ path = \"games.shard\" }]\n";
         std::fs::write(&file, text).unwrap();
         let read = |set: &[Override]| TrainConfig::read_with(&file, set).unwrap().init;

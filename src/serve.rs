@@ -13,6 +13,7 @@
 //! | `answer`, `stream` | what they get: moves, scores, lines; piece by piece |
 //! | `metrics` | counters for Prometheus |
 //! | `backends`, `networks`, `players` | what computes |
+//! | `hosts`, `origins` | for whom it answers, and which pages elsewhere may ask |
 //! | `access` | tokens, rates, streams a client |
 //! | `state` | all that handlers share |
 //! | `routes`, `openapi` | the endpoints, and their description |
@@ -24,10 +25,12 @@ mod answer;
 mod backends;
 mod body;
 mod config;
+mod hosts;
 mod listen;
 mod metrics;
 mod networks;
 mod openapi;
+mod origins;
 mod page;
 mod players;
 mod position;
@@ -39,7 +42,9 @@ mod stream;
 
 pub use access::{Tokens, TokensError};
 pub use config::{Config, Limits};
+pub use hosts::{Host, HostError};
 pub use openapi::openapi;
+pub use origins::{Origin, OriginError};
 pub use request::is_request;
 
 use crate::backend::LoadError;
@@ -69,6 +74,9 @@ pub enum ServeError {
         /// What the system said.
         source: io::Error,
     },
+    /// It was told to end a second time.
+    #[error("ended at once: requests that ran got no answer")]
+    Hurried,
     /// No network.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -77,12 +85,12 @@ pub enum ServeError {
     System(#[from] io::Error),
 }
 
-/// Serves until the process is told to end (SIGTERM, or Ctrl-C). `listening` is called
-/// with the address once connections are taken.
+/// Serves until the process is told to end (SIGTERM, or Ctrl-C); told again, it ends at
+/// once. `listening` is called with the address once connections are taken.
 ///
 /// # Errors
-/// [`ServeError`] if the address is taken, the network cannot be loaded, or the system
-/// has no threads.
+/// [`ServeError`] if the address is taken, the network cannot be loaded, the system has no
+/// threads, or requests were not waited for.
 pub fn run(config: Config, listening: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.workers())
@@ -103,7 +111,7 @@ async fn serve(
     let address = config.address;
     let refused = |source| ServeError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(refused)?;
-    let mut ended = std::pin::pin!(told_to_end()?);
+    let mut signals = Signals::new()?;
     let state = Arc::new(State::new(config));
     let loading = {
         let state = state.clone();
@@ -118,19 +126,27 @@ async fn serve(
         listen::serve(listener, application, &limits, closed).await;
     });
     let failure = tokio::select! {
-        () = &mut ended => None,
+        () = signals.next() => None,
         error = failed(loading) => Some(error),
     };
     state.close();
     let _ = close.send(());
-    if tokio::time::timeout(GRACE, &mut server).await.is_err() {
-        state.stop_all();
-        // Who has not read the answer by then does not get it.
-        let _ = tokio::time::timeout(LAST_WORDS, &mut server).await;
-    }
-    match failure {
-        Some(error) => Err(error.into()),
-        None => Ok(()),
+    let drained = async {
+        if tokio::time::timeout(GRACE, &mut server).await.is_err() {
+            state.stop_all();
+            // Who has not read the answer by then does not get it.
+            let _ = tokio::time::timeout(LAST_WORDS, &mut server).await;
+        }
+    };
+    tokio::select! {
+        () = drained => match failure {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        },
+        () = signals.next() => {
+            state.stop_all();
+            Err(ServeError::Hurried)
+        }
     }
 }
 
@@ -142,20 +158,37 @@ async fn failed(loading: tokio::task::JoinHandle<Result<(), LoadError>>) -> Load
     }
 }
 
-/// Completes when the process is told to end.
-fn told_to_end() -> io::Result<impl Future<Output = ()>> {
+/// What tells the process to end.
+struct Signals {
     #[cfg(unix)]
-    let mut terminate = {
+    terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    #[cfg(unix)]
+    fn new() -> io::Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
-        signal(SignalKind::terminate())?
-    };
-    Ok(async move {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    #[cfg(not(unix))]
+    fn new() -> io::Result<Signals> {
+        Ok(Signals {})
+    }
+
+    /// Completes when the process is told to end, once more each time.
+    async fn next(&mut self) {
         #[cfg(unix)]
         tokio::select! {
-            _ = terminate.recv() => {}
-            _ = tokio::signal::ctrl_c() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
         #[cfg(not(unix))]
         let _ = tokio::signal::ctrl_c().await;
-    })
+    }
 }

@@ -77,11 +77,12 @@ impl Server {
         if !arguments.contains(&"--backend") {
             command.args(["--backend", "random"]);
         }
-        let mut child = command
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Server::of(command.args(arguments))
+    }
+
+    /// The server that a command starts.
+    fn of(command: &mut Command) -> Server {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         let output = child.stdout.take().unwrap();
         BufReader::new(output).read_line(&mut line).unwrap();
@@ -117,7 +118,7 @@ impl Server {
 
     fn get(&self, path: &str) -> Answer {
         self.ask(&format!(
-            "GET {path} HTTP/1.1\r\nHost: tessera\r\nConnection: close\r\n\r\n"
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         ))
     }
 
@@ -146,7 +147,7 @@ impl Server {
 /// A request with a body; `headers` end in line breaks.
 fn post(path: &str, headers: &str, body: &str) -> String {
     format!(
-        "POST {path} HTTP/1.1\r\nHost: tessera\r\nConnection: close\r\n{headers}\
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     )

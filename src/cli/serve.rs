@@ -5,12 +5,12 @@ use super::output::print;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 use tessera::agent::AgentKind;
 use tessera::nn::BackendKind;
-use tessera::serve::{self, Config, Limits, Tokens};
+use tessera::serve::{self, Config, Host, Limits, Origin, Tokens};
 
 /// Memory of a search tree, in MiB.
 const TREE: usize = 64;
@@ -27,9 +27,14 @@ pub struct Arguments {
     /// Port to listen on; 0 chooses a free one
     #[arg(long, default_value_t = 8080)]
     port: u16,
-    /// Address to listen on. Others than this machine's own need --token-file or --open
-    #[arg(long, default_value_t = IpAddr::from(Ipv4Addr::LOCALHOST), value_name = "ADDRESS")]
-    bind: IpAddr,
+    /// Address to listen on, or a name of one, such as localhost. Others than this machine's
+    /// own need --token-file or --open
+    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS", value_parser = Bind::look_up)]
+    bind: Bind,
+    /// Host under which clients reach the server, besides localhost and --bind, such as
+    /// chess.example.org behind a proxy; may be repeated
+    #[arg(long = "host", value_name = "HOST")]
+    hosts: Vec<Host>,
     /// File of the tokens that let a client in, one a line
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -38,7 +43,7 @@ pub struct Arguments {
     open: bool,
     /// Origin of a page elsewhere that may ask, such as https://example.org; may be repeated
     #[arg(long = "origin", value_name = "ORIGIN")]
-    origins: Vec<String>,
+    origins: Vec<Origin>,
     /// Load this network too, for the agents of its family and for requests that name it;
     /// may be repeated
     #[arg(long = "also", value_name = "FILE")]
@@ -49,10 +54,10 @@ pub struct Arguments {
     /// What evaluates positions
     #[arg(long, value_enum, default_value_t)]
     backend: BackendKind,
-    /// Serve nothing: ask the server at this address, such as 127.0.0.1:8080, whether it is
+    /// Serve nothing: ask the server at this address, such as localhost:8080, whether it is
     /// ready, and fail if it is not
     #[arg(long, value_name = "ADDRESS")]
-    check: Option<SocketAddr>,
+    check: Option<String>,
     #[command(flatten)]
     search: SearchArguments,
     #[command(flatten)]
@@ -94,14 +99,14 @@ struct LimitArguments {
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
-        if let Some(address) = self.check {
+        if let Some(address) = &self.check {
             return check(address).with_context(|| format!("the server at {address} is not ready"));
         }
-        let is_local = self.bind.is_loopback();
+        let is_local = self.bind.address.is_loopback();
         if !is_local && self.token_file.is_none() && !self.open {
             bail!(
                 "--bind {} lets others in: name who may ask by --token-file, or say --open",
-                self.bind
+                self.bind.host
             );
         }
         let tokens = self.token_file.as_deref().map(Tokens::read).transpose()?;
@@ -113,8 +118,11 @@ impl Arguments {
         }
         let limits = self.limits.limits(is_local);
         player.backend.threads = limits.parallel;
+        let mut hosts = self.hosts;
+        hosts.push(self.bind.host);
         let config = Config {
-            address: SocketAddr::new(self.bind, self.port),
+            address: SocketAddr::new(self.bind.address, self.port),
+            hosts,
             player,
             networks: self.networks,
             tokens,
@@ -129,11 +137,51 @@ impl Arguments {
     }
 }
 
+/// Where to listen.
+#[derive(Clone, Debug)]
+struct Bind {
+    /// As the user writes it.
+    host: Host,
+    address: IpAddr,
+}
+
+impl Bind {
+    fn look_up(text: &str) -> anyhow::Result<Bind> {
+        let host: Host = text.parse().context("the port is --port's to say")?;
+        let address = match &host {
+            Host::Address(address) => *address,
+            Host::Name(name) => {
+                let found = (name.as_str(), 0).to_socket_addrs();
+                let found = found.with_context(|| format!("cannot look up {name}"))?;
+                // What most clients try, where there are both.
+                let address = found.map(|it| it.ip()).min_by_key(IpAddr::is_ipv6);
+                address.with_context(|| format!("{name} has no address"))?
+            }
+        };
+        Ok(Bind { host, address })
+    }
+}
+
 /// Fails unless the server at an address is ready.
-fn check(address: SocketAddr) -> anyhow::Result<()> {
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+fn check(address: &str) -> anyhow::Result<()> {
+    let mut failure = None;
+    let mut connected = address.to_socket_addrs()?.filter_map(|address| {
+        let stream = TcpStream::connect_timeout(&address, PATIENCE);
+        stream.map_err(|error| failure = Some(error)).ok()
+    });
+    let stream = connected.next();
+    let Some(mut stream) = stream else {
+        bail!(
+            failure.map_or("the name has no address".to_owned(), |error| error
+                .to_string())
+        );
+    };
     stream.set_read_timeout(Some(PATIENCE))?;
-    stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: tessera\r\nConnection: close\r\n\r\n")?;
+    let host = stream.peer_addr()?;
+    write!(
+        stream,
+        "GET /readyz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    )?;
     let mut status = String::new();
     BufReader::new(stream).read_line(&mut status)?;
     ensure!(status.contains(" 200 "), "it answers `{}`", status.trim());

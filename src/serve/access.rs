@@ -1,5 +1,6 @@
 //! Who may ask, and how often.
 
+use super::origins::Origin;
 use super::problem::Problem;
 use super::state::State;
 use axum::extract::{ConnectInfo, Request, State as Shared};
@@ -56,8 +57,8 @@ impl Tokens {
             source,
         })?;
         let tokens: Vec<_> = text
-            .lines()
             .trim_start_matches('\u{feff}')
+            .lines()
             .map(str::trim)
             .filter(|line| !line.is_empty() && !line.starts_with('#'))
             .map(digest)
@@ -120,9 +121,10 @@ impl Access {
         };
         let header = headers.get(header::AUTHORIZATION);
         let token = header
-            .and_then(|value| value.to_str().ok())
-            .and_then(|value| value.strip_prefix("Bearer "));
+            .and_then(|value| value.to_str().ok()?.split_once(' '))
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"));
         token
+            .map(|(_, token)| token)
             .and_then(|token| tokens.find(token.trim()))
             .map(Client::Token)
             .ok_or_else(Problem::unauthorised)
@@ -175,6 +177,20 @@ impl Drop for OpenStream {
     }
 }
 
+/// Refuses what a page of another site has a browser send, unless its origin is named.
+fn check_site(headers: &HeaderMap, origins: &[Origin]) -> Result<(), Problem> {
+    let is_cross_site = headers
+        .get("sec-fetch-site")
+        .is_some_and(|site| site == "cross-site");
+    let is_named = headers
+        .get(header::ORIGIN)
+        .is_some_and(|origin| origins.iter().any(|known| known.header() == origin));
+    match is_cross_site && !is_named {
+        true => Err(Problem::cross_site()),
+        false => Ok(()),
+    }
+}
+
 /// Lets a request in whose client may ask now, and notes who it is.
 pub(super) async fn admit(
     Shared(state): Shared<Arc<State>>,
@@ -182,6 +198,7 @@ pub(super) async fn admit(
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
+    check_site(request.headers(), &state.config.origins)?;
     let client = state.access.client(request.headers(), address)?;
     state.access.check_rate(&client)?;
     state.check_open()?;
@@ -213,6 +230,52 @@ mod tests {
         let tokens = tokens("first\nsecond").unwrap();
         for other in ["", "firs", "first ", "# ours", "First"] {
             assert_eq!(tokens.find(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_scheme_is_read_without_case() {
+        let access = Access::new(Some(tokens("first").unwrap()), 0, 1);
+        let client = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::AUTHORIZATION, value.parse().unwrap());
+            access.client(&headers, ([127, 0, 0, 1], 9).into()).ok()
+        };
+        for value in ["Bearer first", "bearer first", "BEARER  first "] {
+            assert_eq!(client(value), Some(Client::Token(0)), "{value}");
+        }
+        for value in [
+            "Bearer",
+            "Bearerfirst",
+            "Basic first",
+            "Bearer First",
+            "first",
+        ] {
+            assert_eq!(client(value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn pages_of_other_sites_are_let_in_by_their_origin() {
+        let origins = ["https://example.org/".parse().unwrap()];
+        let is_let_in = |site: Option<&'static str>, origin: Option<&'static str>| {
+            let mut headers = HeaderMap::new();
+            if let Some(site) = site {
+                headers.insert("Sec-Fetch-Site", site.parse().unwrap());
+            }
+            if let Some(origin) = origin {
+                headers.insert(header::ORIGIN, origin.parse().unwrap());
+            }
+            check_site(&headers, &origins).is_ok()
+        };
+        for site in ["same-origin", "same-site", "none"] {
+            assert!(is_let_in(Some(site), None), "{site}");
+        }
+        assert!(is_let_in(None, Some("https://evil.example")));
+        assert!(is_let_in(Some("cross-site"), Some("https://example.org")));
+        assert!(!is_let_in(Some("cross-site"), None));
+        for origin in ["https://evil.example", "http://example.org", "null"] {
+            assert!(!is_let_in(Some("cross-site"), Some(origin)), "{origin}");
         }
     }
 

@@ -1,6 +1,8 @@
 //! What a server may be told.
 
 use super::access::Tokens;
+use super::hosts::Host;
+use super::origins::Origin;
 use crate::player;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -11,6 +13,8 @@ use std::time::Duration;
 pub struct Config {
     /// Where it listens.
     pub address: SocketAddr,
+    /// Hosts that it answers for, besides this machine and the address.
+    pub hosts: Vec<Host>,
     /// Who plays unless a request says otherwise, with which network.
     pub player: player::Settings,
     /// Files of further networks, which requests name or their agents need.
@@ -18,7 +22,7 @@ pub struct Config {
     /// Who may ask; `None` lets everybody.
     pub tokens: Option<Tokens>,
     /// The origins of pages of other servers that may ask.
-    pub origins: Vec<String>,
+    pub origins: Vec<Origin>,
     /// What a request, a client and all of them together may take.
     pub limits: Limits,
 }
@@ -94,6 +98,7 @@ impl Default for Config {
             limits: Limits::default(),
         }
     }
+            hosts: Vec::new(),
 }
 
 impl Config {

@@ -56,6 +56,44 @@ impl Problem {
         }
     }
 
+    /// A request that does not say for which host it is.
+    pub(super) fn wrong_host() -> Problem {
+        Problem::field(
+            "",
+            "send one header `Host` with the name and port of this server",
+        )
+    }
+
+    /// A request for another host.
+    pub(super) fn misdirected(host: &str) -> Problem {
+        Problem::new(
+            StatusCode::MISDIRECTED_REQUEST,
+            "/problems/misdirected",
+            "Another host is meant",
+            format!(
+                "this server does not answer for `{host}`; if it should, start it with `--host {host}`"
+            ),
+        )
+    }
+
+    /// A request that a page elsewhere has a browser send.
+    pub(super) fn cross_site() -> Problem {
+        Problem::new(
+            StatusCode::FORBIDDEN,
+            "/problems/cross-site",
+            "A page of another site asks",
+            "pages of other sites may ask if the server was started with `--origin` and theirs",
+        )
+    }
+
+    /// A body whose framing is wrong, or that ends too early.
+    pub(super) fn broken() -> Problem {
+        Problem::field(
+            "",
+            "the body is cut off, or its chunks are not framed as HTTP has it",
+        )
+    }
+
     pub(super) fn too_large(limit: usize) -> Problem {
         Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,

@@ -19,7 +19,9 @@ pub(super) use health::*;
 pub(super) use moves::*;
 
 use super::access::admit;
+use super::hosts::own_hosts;
 use super::openapi::openapi;
+use super::origins::Origin;
 use super::page;
 use super::problem::Problem;
 use super::state::State;
@@ -56,20 +58,18 @@ pub(super) fn router(state: Arc<State>) -> Router {
         .method_not_allowed_fallback(async || Problem::wrong_method())
         .layer(CatchPanicLayer::custom(panicked))
         .layer(cors(&state.config.origins))
+        .layer(from_fn_with_state(state.clone(), own_hosts))
         .layer(from_fn_with_state(state.clone(), observe))
         .with_state(state)
 }
 
 /// Lets pages of the origins named ask.
-fn cors(origins: &[String]) -> CorsLayer {
-    let origins: Vec<HeaderValue> = origins
-        .iter()
-        .filter_map(|origin| origin.parse().ok())
-        .collect();
+fn cors(origins: &[Origin]) -> CorsLayer {
+    let origins = origins.iter().map(|origin| origin.header().clone());
     CorsLayer::new()
         .allow_methods([Method::GET, Method::POST])
         .allow_headers([header::CONTENT_TYPE, header::ACCEPT, header::AUTHORIZATION])
-        .allow_origin(origins)
+        .allow_origin(origins.collect::<Vec<HeaderValue>>())
 }
 
 fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {

@@ -3,6 +3,7 @@
 use super::access::Access;
 use super::backends::Backends;
 use super::config::Config;
+use super::hosts::Hosts;
 use super::metrics::Metrics;
 use super::networks::Networks;
 use super::players::{Places, Players};
@@ -16,6 +17,7 @@ use std::sync::{Arc, OnceLock, Weak};
 pub(super) struct State {
     pub(super) config: Config,
     pub(super) access: Access,
+    pub(super) hosts: Hosts,
     pub(super) metrics: Metrics,
     pub(super) players: Arc<Players>,
     /// Places for evaluations without a player.
@@ -42,6 +44,7 @@ impl State {
         let backends = Backends::default();
         State {
             access: Access::new(config.tokens.clone(), limits.rate, limits.streams),
+            hosts: Hosts::new(config.address.ip(), config.hosts.clone()),
             metrics: Metrics::new(),
             players: Arc::new(Players::new(limits, backends.clone())),
             evaluations: Places::new(limits.evaluations, limits.queue),

@@ -12,6 +12,9 @@ fn without_a_token_nobody_gets_in() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     writeln!(file, "# for the site\nletmein").unwrap();
     let server = Server::start(&["--token-file", file.path().to_str().unwrap()]);
+    // Who is not meant is told that first.
+    let rebound = post("/v1/eval", "", "{}").replace("localhost", "evil.example");
+    assert_eq!(server.ask(&rebound).status, 421);
     let ask = |headers: &str| server.ask(&post("/v1/eval", headers, "{}"));
     for headers in [
         "",
@@ -22,7 +25,7 @@ fn without_a_token_nobody_gets_in() {
         assert_eq!(answer.status, 401, "{headers}");
         assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
     }
-    assert_eq!(ask("Authorization: Bearer letmein\r\n").status, 200);
+    assert_eq!(ask("Authorization: bearer letmein\r\n").status, 200);
     assert_eq!(server.get("/healthz").status, 200);
 }
 
@@ -98,9 +101,13 @@ fn a_client_has_so_many_streams_and_no_more() {
 
 #[test]
 fn pages_elsewhere_may_ask_if_their_origin_is_named() {
-    let server = Server::start(&["--origin", "https://example.org"]);
+    let server = Server::start(&["--origin", "https://Example.org:443/"]);
+    let ask = |origin: &str| {
+        let headers = format!("Origin: {origin}\r\nSec-Fetch-Site: cross-site\r\n");
+        server.ask(&post("/v1/eval", &headers, "{}"))
+    };
     let allowed = |origin: &str| {
-        let answer = server.ask(&post("/v1/eval", &format!("Origin: {origin}\r\n"), "{}"));
+        let answer = ask(origin);
         let allowed = answer.header("access-control-allow-origin");
         allowed.map(str::to_owned)
     };
@@ -109,4 +116,51 @@ fn pages_elsewhere_may_ask_if_their_origin_is_named() {
         Some("https://example.org")
     );
     assert_eq!(allowed("https://example.com"), None);
+    assert_eq!(ask("https://example.org").status, 200);
+    assert_eq!(ask("https://example.com").status, 403);
+    // Of an image there is no origin to see.
+    let image = "GET /api/cloud-eval?fen=8/8/8/8/8/8/8/8 HTTP/1.1\r\nHost: localhost\r\n\
+                 Sec-Fetch-Site: cross-site\r\nConnection: close\r\n\r\n";
+    assert_eq!(server.ask(image).status, 403);
+    // A link leads to the page.
+    let link = image.replace("/api/cloud-eval?fen=8/8/8/8/8/8/8/8", "/docs");
+    assert_eq!(server.ask(&link).status, 200);
+}
+
+#[test]
+fn only_hosts_of_its_own_are_answered() {
+    let server = Server::start(&["--host", "chess.example.org"]);
+    let port = server.address.rsplit(':').next().unwrap();
+    let ask = |target: &str, headers: &str| {
+        let request = format!("GET {target} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n");
+        let answer = server.ask(&request);
+        if answer.status != 200 {
+            let kind = answer.header("content-type");
+            assert_eq!(kind, Some("application/problem+json"), "{answer:?}");
+        }
+        (answer.status, answer.body)
+    };
+    for host in ["localhost", "127.0.0.1", "LOCALHOST.", "chess.example.org"] {
+        for headers in [
+            format!("Host: {host}\r\n"),
+            format!("Host: {host}:{port}\r\n"),
+        ] {
+            assert_eq!(ask("/v1/agents", &headers).0, 200, "{headers}");
+        }
+    }
+    for target in ["/", "/v1/agents", "/healthz", "/metrics", "/nothing"] {
+        let (status, body) = ask(target, "Host: evil.example\r\n");
+        assert_eq!(status, 421, "{target}");
+        assert!(body.contains("`--host evil.example`"), "{body}");
+    }
+    let absolute = ask("http://evil.example/v1/agents", "Host: localhost\r\n");
+    assert_eq!(absolute.0, 421);
+    for headers in [
+        "",
+        "Host: localhost\r\nHost: localhost\r\n",
+        "Host: a b\r\n",
+    ] {
+        assert_eq!(ask("/v1/agents", headers).0, 400, "{headers}");
+    }
+    assert_eq!(server.ask("GET /v1/agents HTTP/1.0\r\n\r\n").status, 200);
 }

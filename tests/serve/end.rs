@@ -10,8 +10,12 @@ use std::time::{Duration, Instant};
 
 /// Asks the process to end.
 fn terminate(server: &Server) {
+    signal(server, "-TERM");
+}
+
+fn signal(server: &Server, signal: &str) {
     let pid = server.child.id().to_string();
-    let killed = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    let killed = Command::new("kill").args([signal, &pid]).status().unwrap();
     assert!(killed.success());
 }
 
@@ -117,6 +121,8 @@ fn a_server_is_asked_whether_it_is_ready() {
             .unwrap()
     };
     assert!(check(&server.address).status.success());
+    let by_name = server.address.replace("127.0.0.1", "localhost");
+    assert!(check(&by_name).status.success());
     let address = server.address.clone();
     drop(server);
     let output = check(&address);
@@ -124,6 +130,69 @@ fn a_server_is_asked_whether_it_is_ready() {
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(message.contains("is not ready"), "{message}");
     assert_eq!(message.lines().count(), 1, "{message}");
+}
+
+/// And what it logs into a file is plain text.
+#[test]
+fn told_twice_it_ends_at_once() {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tessera"));
+    command
+        .args(["serve", "--port", "0", "--backend", "random"])
+        .env("RUST_LOG", "info")
+        .stderr(log.reopen().unwrap());
+    let mut server = Server::of(&mut command);
+    while server.get("/readyz").status != 200 {
+        sleep(Duration::from_millis(10));
+    }
+    let body = json!({"limits": {"movetime_ms": 60_000}}).to_string();
+    let _running = server.send(&post("/v1/move", "", &body));
+    sleep(Duration::from_millis(500));
+    let begun = Instant::now();
+    signal(&server, "-INT");
+    sleep(Duration::from_millis(500));
+    assert!(server.child.try_wait().unwrap().is_none());
+    signal(&server, "-INT");
+    assert!(!wait(&mut server).success());
+    // Requests that run have ten seconds otherwise.
+    assert!(begun.elapsed() < Duration::from_secs(8));
+    let log = std::fs::read_to_string(log.path()).unwrap();
+    assert!(log.contains("ended at once"), "{log}");
+    assert!(log.contains("/readyz 200"), "{log}");
+    assert!(!log.contains('\x1b'), "{log}");
+}
+
+#[test]
+fn names_and_addresses_in_brackets_are_listened_on() {
+    let mut binds = vec!["localhost"];
+    if TcpListener::bind("[::1]:0").is_ok() {
+        binds.extend(["[::1]", "::1"]);
+    }
+    for bind in binds {
+        let server = Server::start(&["--bind", bind]);
+        assert_eq!(server.get("/healthz").status, 200, "{bind}");
+    }
+    for (bind, reason) in [
+        ("localhost:80", "--port"),
+        ("[::1]:80", "--port"),
+        ("", "--port"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_tessera"))
+            .args([
+                "serve",
+                "--port",
+                "0",
+                "--backend",
+                "random",
+                "--bind",
+                bind,
+            ])
+            .output()
+            .unwrap();
+        assert!(!output.status.success());
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(message.contains(reason), "{message}");
+    }
 }
 
 #[test]

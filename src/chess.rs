@@ -16,6 +16,7 @@ pub(crate) use notation::{Notation, with_hyphens};
 pub use ratings::{RATING_SPREAD, Ratings, weights_near};
 
 use shakmaty::fen::{Fen, ParseFenError};
+use shakmaty::san::SanError;
 use shakmaty::uci::{IllegalUciMoveError, ParseUciMoveError, UciMove};
 use shakmaty::zobrist::Zobrist64;
 use shakmaty::{CastlingMode, Chess, EnPassantMode, Move, Position, PositionError};
@@ -46,7 +47,10 @@ pub enum FenError {
     },
 }
 
-/// Why a move in UCI notation was refused.
+/// Characters of a text that is not a move which an error shows.
+const SHOWN: usize = 20;
+
+/// Why a move was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum MoveError {
     /// The text is not a move in UCI notation.
@@ -55,6 +59,23 @@ pub enum MoveError {
     /// The move cannot be played here.
     #[error("`{0}` is not a legal move in this position")]
     Illegal(String, #[source] IllegalUciMoveError),
+    /// The text is not a move in any notation.
+    #[error("`{0}` is not a move, such as e2e4, Nf3 or a8=Q")]
+    Unreadable(String),
+    /// The move cannot be played here, or could be several.
+    #[error(
+        "`{text}` is {} in this position",
+        match .reason {
+            SanError::IllegalSan => "not a legal move",
+            SanError::AmbiguousSan => "ambiguous",
+        }
+    )]
+    San {
+        /// The text, or how it begins.
+        text: String,
+        /// Which of the two it is.
+        reason: SanError,
+    },
 }
 
 /// Why a game is over, or could be called over by the player to move.
@@ -266,6 +287,27 @@ impl Game {
             .map_err(|error| MoveError::Illegal(text.to_owned(), error))
     }
 
+    /// Reads a move as people and programs write it: in UCI notation, or in SAN as PGN has
+    /// it, with marks such as `!?` or without.
+    ///
+    /// # Errors
+    /// [`MoveError`] if the text is no move, or the move is not legal here or could be
+    /// several.
+    pub fn read_move(&self, text: &str) -> Result<Move, MoveError> {
+        let word = text.trim().trim_end_matches(['!', '?']);
+        if let Ok(mv) = self.parse_move(word) {
+            return Ok(mv);
+        }
+        let shown = || text.chars().take(SHOWN).collect();
+        let notation = Notation::parse(word.as_bytes());
+        let notation = notation.ok_or_else(|| MoveError::Unreadable(shown()))?;
+        let mv = notation.to_move(self.position());
+        mv.map_err(|reason| MoveError::San {
+            text: shown(),
+            reason,
+        })
+    }
+
     /// A move as UCI writes it in this game's castling mode.
     #[must_use]
     pub fn format_move(&self, mv: Move) -> String {
@@ -343,6 +385,38 @@ mod tests {
             game.play(mv);
         }
         game
+    }
+
+    #[test]
+    fn moves_are_read_in_uci_notation_and_as_pgn_has_them() {
+        let fen = "4k3/P7/8/8/8/8/8/R3K2R w KQ - 0 1";
+        let game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
+        for (uci, texts) in [
+            ("e1g1", &["e1g1", "e1h1", "O-O", "0-0", "0-0!"][..]),
+            ("a7a8q", &["a7a8q", "a8=Q", "a8Q+", "a8(Q)"]),
+            ("h1h8", &["h1h8", "Rh8", "Rh8+", "Rh8#!?", " Rh8 "]),
+        ] {
+            for text in texts {
+                let mv = game.read_move(text).unwrap();
+                assert_eq!(game.format_move(mv), uci, "{text}");
+            }
+        }
+        for (text, reason) in [
+            ("e1e5", "not a legal move"),
+            ("Rh9", "not a move"),
+            ("--", "not a legal move"),
+            ("", "not a move"),
+            (
+                "nonsense that goes on for ever",
+                "`nonsense that goes o` is not a move",
+            ),
+        ] {
+            let error = game.read_move(text).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+        let two = Game::from_fen("4k3/8/8/8/8/2N5/8/4K1N1 w - - 0 1", CastlingMode::Standard);
+        let error = two.unwrap().read_move("Ne2").unwrap_err().to_string();
+        assert!(error.contains("ambiguous"), "{error}");
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `config` | what a server may be told, and the defaults |
 //! | `problem` | errors as RFC 9457 has them |
-//! | `body`, `position`, `request` | what clients send: JSON, positions, limits |
+//! | `body`, `json`, `media`, `position`, `request` | what clients send: JSON, positions, limits |
 //! | `answer`, `stream` | what they get: moves, scores, lines; piece by piece |
 //! | `metrics` | counters for Prometheus |
 //! | `backends`, `networks`, `players` | what computes |
@@ -26,7 +26,9 @@ mod backends;
 mod body;
 mod config;
 mod hosts;
+mod json;
 mod listen;
+mod media;
 mod metrics;
 mod networks;
 mod openapi;

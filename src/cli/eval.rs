@@ -19,7 +19,7 @@ const USUAL_ELO: u16 = 1500;
 pub struct Arguments {
     #[command(flatten)]
     position: PositionArguments,
-    /// Moves played from the position, in UCI notation; the network sees them as history
+    /// Moves played from the position, in UCI notation or SAN; the network sees them as history
     #[arg(long, num_args = 1.., value_delimiter = ' ')]
     moves: Vec<String>,
     #[command(flatten)]
@@ -97,7 +97,7 @@ impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
         let mut game = self.position.game()?;
         for text in self.moves.iter().filter(|text| !text.is_empty()) {
-            let mv = game.parse_move(text).context("--moves")?;
+            let mv = game.read_move(text).context("--moves")?;
             game.play(mv);
         }
         let mut options = self.network.options(self.backend, 1);

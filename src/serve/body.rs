@@ -1,11 +1,15 @@
 //! JSON bodies: bounded, strict, and with errors that name the field.
 
+use super::json::Json;
+use super::media::is_json;
 use super::problem::Problem;
 use super::state::State;
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use serde::de::DeserializeOwned;
+use std::error::Error;
+use std::iter::successors;
 use std::sync::Arc;
 use tokio::time::timeout;
 
@@ -21,21 +25,28 @@ impl<T: DeserializeOwned> FromRequest<Arc<State>> for Body<T> {
         let bytes = to_bytes(request.into_body(), limit);
         let bytes = timeout(state.config.limits.silence, bytes).await;
         let bytes = bytes.map_err(|_| Problem::too_slow())?;
-        parse(&bytes.map_err(|_| Problem::too_large(limit))?).map(Body)
+        parse(&bytes.map_err(|error| broken(&error, limit))?).map(Body)
+    }
+}
+
+/// Why a body cannot be had: because of what came over the connection, or of its size.
+fn broken(error: &axum::Error, limit: usize) -> Problem {
+    let first: Option<&(dyn Error + 'static)> = error.source();
+    match successors(first, |&error| error.source()).any(|error| error.is::<hyper::Error>()) {
+        true => Problem::broken(),
+        false => Problem::too_large(limit),
     }
 }
 
 /// Refuses what is no JSON, and what says itself that it is too large.
 fn check_headers(headers: &HeaderMap, limit: usize) -> Result<(), Problem> {
-    let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
     // A page of another origin cannot send this without having asked.
-    let kind = header(header::CONTENT_TYPE).unwrap_or_default();
-    if !kind.trim_start().starts_with("application/json") {
+    if !is_json(headers) {
         return Err(Problem::no_json());
     }
-    let length: Option<usize> =
-        header(header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
-    match length {
+    let length = headers.get(header::CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok());
+    match length.and_then(|length| length.parse::<usize>().ok()) {
         Some(length) if length > limit => Err(Problem::too_large(limit)),
         _ => Ok(()),
     }
@@ -43,10 +54,8 @@ fn check_headers(headers: &HeaderMap, limit: usize) -> Result<(), Problem> {
 
 /// Reads a body.
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    let mut json = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut json)
-        .map_err(|error| Problem::field(error.path().to_string(), error.inner().to_string()))?;
-    json.end()
-        .map_err(|error| Problem::field("", error.to_string()))?;
-    Ok(value)
+    let json = Json::read(bytes);
+    let json = json.map_err(|(field, error)| Problem::field(field, error.to_string()))?;
+    serde_path_to_error::deserialize(json)
+        .map_err(|error| Problem::field(error.path().to_string(), error.inner().to_string()))
 }

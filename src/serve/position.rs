@@ -2,8 +2,7 @@
 
 use super::problem::Problem;
 use crate::chess::Game;
-use shakmaty::san::SanPlus;
-use shakmaty::{CastlingMode, EnPassantMode, Move, fen::Fen};
+use shakmaty::{CastlingMode, EnPassantMode, fen::Fen};
 
 /// A position as a request has it.
 #[derive(Clone, Copy)]
@@ -29,25 +28,13 @@ impl Written<'_> {
             ));
         }
         for (number, text) in self.moves.iter().enumerate() {
-            let mv = read_move(&game, text)
-                .map_err(|error| Problem::field(format!("moves[{number}]"), error))?;
+            let mv = game
+                .read_move(text)
+                .map_err(|error| Problem::field(format!("moves[{number}]"), error.to_string()))?;
             game.play(mv);
         }
         Ok(game)
     }
-}
-
-/// A move in UCI notation or SAN; else what is wrong with it.
-pub(super) fn read_move(game: &Game, text: &str) -> Result<Move, String> {
-    if let Ok(mv) = game.parse_move(text) {
-        return Ok(mv);
-    }
-    let excerpt: String = text.chars().take(20).collect();
-    let san = SanPlus::from_ascii(text.as_bytes())
-        .map_err(|_| format!("`{excerpt}` is no move in UCI notation (e2e4) or SAN (e4)"))?;
-    san.san
-        .to_move(game.position())
-        .map_err(|error| format!("`{excerpt}`: {error}"))
 }
 
 /// The FEN of the game's last position.

@@ -55,8 +55,7 @@ pub(super) struct Thinking {
     /// The clock of the side to move.
     clock: Option<Clock>,
     /// Considers only these moves, in UCI notation or SAN.
-    #[serde(default)]
-    moves: Vec<String>,
+    moves: Option<Vec<String>>,
 }
 
 /// A clock.
@@ -66,8 +65,7 @@ pub(super) struct Clock {
     /// Time that is left, in milliseconds.
     time_ms: u64,
     /// What each move adds, in milliseconds.
-    #[serde(default)]
-    increment_ms: u64,
+    increment_ms: Option<u64>,
     /// Moves to the next time control.
     moves_to_go: Option<u32>,
 }
@@ -79,12 +77,10 @@ pub(super) struct MoveRequest {
     /// The first position; without it, the initial one.
     fen: Option<String>,
     /// The moves played from there, in UCI notation or SAN. Networks see them as history.
-    #[serde(default)]
-    moves: Vec<String>,
+    moves: Option<Vec<String>>,
     /// Whether to castle by the rules of Chess960. A FEN that only Chess960 allows is
     /// recognised.
-    #[serde(default)]
-    chess960: bool,
+    chess960: Option<bool>,
     /// Who chooses; without it, the server's own agent.
     agent: Option<Agent>,
     /// The network that thinks: a name of `/v1/agents`; without it, the one that the agent
@@ -99,8 +95,7 @@ pub(super) struct MoveRequest {
     /// The seed of what is drawn; 0 draws anew each time.
     seed: Option<u64>,
     /// How long to think.
-    #[serde(default)]
-    limits: Thinking,
+    limits: Option<Thinking>,
 }
 
 /// A position to be analysed.
@@ -110,11 +105,9 @@ pub(super) struct AnalyseRequest {
     /// The first position; without it, the initial one.
     fen: Option<String>,
     /// The moves played from there, in UCI notation or SAN.
-    #[serde(default)]
-    moves: Vec<String>,
+    moves: Option<Vec<String>>,
     /// Whether to castle by the rules of Chess960.
-    #[serde(default)]
-    chess960: bool,
+    chess960: Option<bool>,
     /// Who analyses; without it, `mcts`.
     agent: Option<Agent>,
     /// The network that thinks: a name of `/v1/agents`; without it, the one that the agent
@@ -125,8 +118,7 @@ pub(super) struct AnalyseRequest {
     /// Lines to tell, the best first; without it, 1.
     lines: Option<usize>,
     /// How long to think.
-    #[serde(default)]
-    limits: Thinking,
+    limits: Option<Thinking>,
 }
 
 /// A position to be evaluated once.
@@ -136,11 +128,9 @@ pub(super) struct EvalRequest {
     /// The first position; without it, the initial one.
     fen: Option<String>,
     /// The moves played from there, in UCI notation or SAN.
-    #[serde(default)]
-    moves: Vec<String>,
+    moves: Option<Vec<String>>,
     /// Whether to castle by the rules of Chess960.
-    #[serde(default)]
-    chess960: bool,
+    chess960: Option<bool>,
     /// The network, a name of `/v1/agents`; without it, `human` where a rating is named,
     /// else `main`.
     network: Option<String>,
@@ -155,8 +145,7 @@ pub(super) struct EvalRequest {
 #[serde(deny_unknown_fields)]
 pub(super) struct GenerateRequest {
     /// The moves that each game begins with, in UCI notation or SAN.
-    #[serde(default)]
-    moves: Vec<String>,
+    moves: Option<Vec<String>>,
     /// How many; without it, 1.
     games: Option<usize>,
     /// The network, a name of `/v1/agents`; without it, the first of the family gpt.
@@ -174,11 +163,9 @@ pub(super) struct GenerateRequest {
     /// Draws from moves that are at least this share as likely as the likeliest, in 0…1.
     min_p: Option<f32>,
     /// Draws from all moves, legal or not: a game ends with the first that is not.
-    #[serde(default)]
-    raw: bool,
+    raw: Option<bool>,
     /// The seed of the games; 0 draws anew each time.
-    #[serde(default)]
-    seed: u64,
+    seed: Option<u64>,
 }
 
 /// A result as PGN writes it.
@@ -210,11 +197,9 @@ pub(super) struct ExplainRequest {
     /// The first position; without it, the initial one.
     fen: Option<String>,
     /// The moves played from there, in UCI notation or SAN.
-    #[serde(default)]
-    moves: Vec<String>,
+    moves: Option<Vec<String>>,
     /// Whether to castle by the rules of Chess960.
-    #[serde(default)]
-    chess960: bool,
+    chess960: Option<bool>,
     /// The network, a name of `/v1/agents`; without it, `main`.
     network: Option<String>,
     /// The rating of both players, for networks that read ratings.
@@ -234,11 +219,9 @@ pub(super) struct AttentionRequest {
     /// The first position; without it, the initial one.
     fen: Option<String>,
     /// The moves played from there, in UCI notation or SAN.
-    #[serde(default)]
-    moves: Vec<String>,
+    moves: Option<Vec<String>>,
     /// Whether to castle by the rules of Chess960.
-    #[serde(default)]
-    chess960: bool,
+    chess960: Option<bool>,
     /// The network, a name of `/v1/agents`; without it, `main`.
     network: Option<String>,
     /// The layer, from 1; without it, the last.

@@ -47,8 +47,12 @@ fn read_uci(input: &[u8]) {
     uci::serve(input, std::io::sink(), settings).unwrap();
 }
 
-/// The body of a request, at every endpoint that takes one.
+/// The body of a request, at every endpoint that takes one; a host, and an origin.
 fn read_serve(input: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(input) {
+        let _ = text.parse::<serve::Host>();
+        let _ = text.parse::<serve::Origin>();
+    }
     for endpoint in [
         "move",
         "analyse",

@@ -44,7 +44,7 @@ pub struct Arguments {
     /// Rating of both players, for networks that read ratings; two are shown side by side
     #[arg(long, value_delimiter = ',', value_name = "ELO", num_args = 1)]
     elo: Vec<u16>,
-    /// The move to explain, in UCI notation; without it, the policy's first
+    /// The move to explain, in UCI notation or SAN; without it, the policy's first
     #[arg(long = "move", value_name = "MOVE")]
     mv: Option<String>,
     /// Layers whose attention the page holds, from 1; without it, as many as fit
@@ -105,7 +105,7 @@ impl Arguments {
         if let Some(steps) = self.steps {
             return self.denoise(&game, usize::from(steps));
         }
-        let mv = self.mv.as_deref().map(|text| game.parse_move(text));
+        let mv = self.mv.as_deref().map(|text| game.read_move(text));
         let settings = Settings {
             mv: mv.transpose().context("--move")?,
             sample: POSITIONS

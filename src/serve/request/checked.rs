@@ -8,7 +8,7 @@ use crate::agent::AgentKind;
 use crate::chess::Game;
 use crate::generate::Sampling;
 use crate::serve::config::Config;
-use crate::serve::position::{Written, read_move};
+use crate::serve::position::Written;
 use crate::serve::problem::Problem;
 use crate::{play, player};
 use shakmaty::Move;
@@ -47,7 +47,11 @@ pub(in crate::serve) struct Question {
 impl MoveRequest {
     pub(in crate::serve) fn question(&self, config: &Config) -> Result<Question, Problem> {
         let game = written(&self.fen, &self.moves, self.chess960).game(config.limits.moves)?;
-        let limits = self.limits.limits(&game, config)?;
+        let limits = self
+            .limits
+            .clone()
+            .unwrap_or_default()
+            .limits(&game, config)?;
         let mut settings = config.player.clone();
         if let Some(agent) = self.agent {
             settings.agent = agent.into();
@@ -72,7 +76,11 @@ impl MoveRequest {
 impl AnalyseRequest {
     pub(in crate::serve) fn question(&self, config: &Config) -> Result<Question, Problem> {
         let game = written(&self.fen, &self.moves, self.chess960).game(config.limits.moves)?;
-        let limits = self.limits.limits(&game, config)?;
+        let limits = self
+            .limits
+            .clone()
+            .unwrap_or_default()
+            .limits(&game, config)?;
         let most = config.limits.lines;
         let lines = self.lines.unwrap_or(1);
         if !(1..=most).contains(&lines) {
@@ -116,7 +124,7 @@ impl EvalRequest {
 
 impl GenerateRequest {
     pub(in crate::serve) fn writing(&self, config: &Config) -> Result<Writing, Problem> {
-        let game = written(&None, &self.moves, false).game(config.limits.moves)?;
+        let game = written(&None, &self.moves, None).game(config.limits.moves)?;
         let most = config.limits.games;
         let games = self.games.unwrap_or(1);
         if !(1..=most).contains(&games) {
@@ -127,7 +135,7 @@ impl GenerateRequest {
             temperature: warmth(self.temperature)?.unwrap_or(usual.temperature),
             top_p: share("top_p", self.top_p)?.unwrap_or(usual.top_p),
             min_p: share("min_p", self.min_p)?.unwrap_or(usual.min_p),
-            legal_only: !self.raw,
+            legal_only: !self.raw.unwrap_or(false),
         };
         Ok(Writing {
             game,
@@ -137,7 +145,7 @@ impl GenerateRequest {
             black_elo: checked("black_elo", self.black_elo)?,
             result: self.result,
             sampling,
-            seed: self.seed,
+            seed: self.seed.unwrap_or(0),
         })
     }
 }
@@ -150,10 +158,10 @@ impl ExplainRequest {
     ) -> Result<(Look, Option<u16>, Option<Move>), Problem> {
         let game = written(&self.fen, &self.moves, self.chess960).game(config.limits.moves)?;
         let elo = checked("elo", self.elo)?;
-        let mv = self.mv.as_deref().map(|text| read_move(&game, text));
+        let mv = self.mv.as_deref().map(|text| game.read_move(text));
         let mv = mv
             .transpose()
-            .map_err(|error| Problem::field("move", error))?;
+            .map_err(|error| Problem::field("move", error.to_string()))?;
         Ok((look(game, self.network.as_deref()), elo, mv))
     }
 
@@ -207,11 +215,15 @@ pub(in crate::serve) fn analysis(
     }
 }
 
-fn written<'a>(fen: &'a Option<String>, moves: &'a [String], chess960: bool) -> Written<'a> {
+fn written<'a>(
+    fen: &'a Option<String>,
+    moves: &'a Option<Vec<String>>,
+    chess960: Option<bool>,
+) -> Written<'a> {
     Written {
         fen: fen.as_deref(),
-        moves,
-        chess960,
+        moves: moves.as_deref().unwrap_or_default(),
+        chess960: chess960.unwrap_or(false),
     }
 }
 
@@ -277,9 +289,10 @@ impl Thinking {
             return Err(Problem::field("limits.depth", "a depth is 1 or more"));
         }
         let mut search_moves = Vec::new();
-        for (number, text) in self.moves.iter().enumerate() {
-            let mv = read_move(game, text)
-                .map_err(|error| Problem::field(format!("limits.moves[{number}]"), error))?;
+        for (number, text) in self.moves.iter().flatten().enumerate() {
+            let mv = game.read_move(text).map_err(|error| {
+                Problem::field(format!("limits.moves[{number}]"), error.to_string())
+            })?;
             if !search_moves.contains(&mv) {
                 search_moves.push(mv);
             }
@@ -300,7 +313,7 @@ impl Thinking {
             Some(clock) if move_time.is_none() => {
                 let milliseconds = |time: u64| Duration::from_millis(time).min(most_time);
                 limits.time = Some(milliseconds(clock.time_ms));
-                limits.increment = milliseconds(clock.increment_ms);
+                limits.increment = milliseconds(clock.increment_ms.unwrap_or(0));
                 limits.moves_to_go = clock.moves_to_go;
             }
             _ => limits.move_time = Some(move_time.unwrap_or(usual)),
@@ -354,6 +367,113 @@ mod tests {
         let clock = r#"{"limits":{"clock":{"time_ms":99999999999}}}"#;
         let limits = question(clock.as_bytes()).ok().unwrap().limits;
         assert_eq!(limits.time, Some(Duration::from_secs(60)));
+    }
+
+    /// Every endpoint that takes a body, and the schema of that.
+    const ENDPOINTS: [(&str, &str); 6] = [
+        ("/v1/move", "MoveRequest"),
+        ("/v1/analyse", "AnalyseRequest"),
+        ("/v1/eval", "EvalRequest"),
+        ("/v1/generate", "GenerateRequest"),
+        ("/v1/explain", "ExplainRequest"),
+        ("/v1/attention", "AttentionRequest"),
+    ];
+
+    /// A body whose fields are all null.
+    fn nulls(schema: &str) -> serde_json::Value {
+        let document = serde_json::to_value(crate::serve::openapi()).unwrap();
+        let fields = &document["components"]["schemas"][schema]["properties"];
+        let fields = fields.as_object().unwrap().keys();
+        fields
+            .map(|name| (name.clone(), serde_json::Value::Null))
+            .collect()
+    }
+
+    #[test]
+    fn null_is_as_good_as_nothing() {
+        for (path, schema) in ENDPOINTS {
+            let body = nulls(schema);
+            assert!(body.as_object().unwrap().len() > 4, "{schema}");
+            let is_taken = is_request(path, body.to_string().as_bytes());
+            assert!(is_taken, "{path} {body}");
+        }
+        let mut clock = nulls("Clock");
+        clock["time_ms"] = 5.into();
+        for limits in [nulls("Thinking"), serde_json::json!({ "clock": clock })] {
+            let body = serde_json::json!({ "limits": limits }).to_string();
+            assert!(is_request("/v1/move", body.as_bytes()), "{body}");
+        }
+        assert!(!is_request("/v1/move", br#"{"nothing": null}"#));
+    }
+
+    #[test]
+    fn a_list_is_no_object() {
+        for (path, schema) in ENDPOINTS {
+            assert!(is_request(path, b"{}"), "{path}");
+            let fields = nulls(schema).as_object().unwrap().len();
+            for count in 0..=fields {
+                let list = serde_json::json!(vec![(); count]).to_string();
+                assert!(!is_request(path, list.as_bytes()), "{path} {list}");
+            }
+        }
+        for body in [
+            r#"{"limits": []}"#,
+            r#"{"limits": [5]}"#,
+            r#"{"limits": {"clock": [1000, 10, 4]}}"#,
+        ] {
+            let problem = question(body.as_bytes()).err().unwrap();
+            let field = serde_json::to_value(problem).unwrap()["field"].clone();
+            assert!(field.as_str().unwrap().starts_with("limits"), "{field}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_integers_however_they_are_written() {
+        let body = br#"{"elo": 1.5e3, "temperature": 1, "limits": {"nodes": 1e3, "depth": 4.0}}"#;
+        let asked = question(body).unwrap_or_else(|problem| panic!("{problem:?}"));
+        assert_eq!(asked.settings.self_elo, 1500);
+        assert_eq!(asked.settings.options.search.temperature, 1.0);
+        let limits = (asked.limits.nodes, asked.limits.depth);
+        assert_eq!(limits, (Some(1000), Some(4)));
+        for body in [r#"{"elo": 1500.5}"#, r#"{"elo": 1e9}"#, r#"{"seed": -1.0}"#] {
+            assert!(question(body.as_bytes()).is_err(), "{body}");
+        }
+    }
+
+    #[test]
+    fn moves_are_read_as_pgn_has_them() {
+        let castles = "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1";
+        let promotes = "8/P3k3/8/8/8/8/8/R3K3 w - - 0 1";
+        for (fen, texts) in [
+            (
+                castles,
+                &["e1g1", "O-O", "0-0", "o-o", "0-0!", "Ke1-g1"][..],
+            ),
+            (promotes, &["a7a8q", "a8=Q", "a8Q", "a8(Q)", "a7-a8Q"]),
+            (
+                promotes,
+                &["a1d1", "Rd1", "Rd1!", "Rd1!?", "Rd1+", "Ra1-d1", " Rd1 "],
+            ),
+        ] {
+            let read = texts.iter().map(|text| {
+                let played = serde_json::json!({"fen": fen, "moves": [text]});
+                let limited = serde_json::json!({"fen": fen, "limits": {"moves": [text]}});
+                let explained = serde_json::json!({"fen": fen, "move": text}).to_string();
+                assert!(is_request("/v1/explain", explained.as_bytes()), "{text}");
+                let played = question(played.to_string().as_bytes()).ok().unwrap();
+                let limited = question(limited.to_string().as_bytes()).ok().unwrap();
+                let last = played.game.plies().last().unwrap().played.unwrap();
+                assert_eq!(limited.limits.search_moves, [last], "{text}");
+                last
+            });
+            let read: Vec<Move> = read.collect();
+            assert!(read.iter().all(|mv| *mv == read[0]), "{read:?}");
+        }
+        assert!(is_request(
+            "/v1/generate",
+            br#"{"moves": ["e2-e4", "e5!"]}"#
+        ));
+        assert!(!is_request("/v1/generate", br#"{"moves": ["--"]}"#));
     }
 
     proptest! {

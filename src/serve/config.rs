@@ -60,7 +60,7 @@ pub struct Limits {
     /// Connections that are open at once.
     pub connections: usize,
     /// How long a connection may wait for the head of a request, the first or the next,
-    /// and how long for its body.
+    /// and how long for its body. A stream is never silent for more than half of it.
     pub silence: Duration,
 }
 
@@ -87,10 +87,18 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// How long a stream may have nothing to say until it says so.
+    pub(super) fn beat(&self) -> Duration {
+        self.silence / 2
+    }
+}
+
 impl Default for Config {
     fn default() -> Config {
         Config {
             address: (Ipv4Addr::LOCALHOST, 8080).into(),
+            hosts: Vec::new(),
             player: player::Settings::default(),
             networks: Vec::new(),
             tokens: None,
@@ -98,7 +106,6 @@ impl Default for Config {
             limits: Limits::default(),
         }
     }
-            hosts: Vec::new(),
 }
 
 impl Config {

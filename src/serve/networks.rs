@@ -123,6 +123,14 @@ impl Loaded {
         open(&file).map_err(|error| Problem::field("network", one_line(&error)))
     }
 
+    /// Itself, if it is of the family that writes games.
+    pub(super) fn that_writes(&self) -> Result<&Loaded, Problem> {
+        match self.family {
+            "gpt" => Ok(self),
+            _ => Err(self.writes_no_games()),
+        }
+    }
+
     fn writes_no_games(&self) -> Problem {
         let detail = format!(
             "the network {} writes no games: start the server with --also and one of the family gpt",

@@ -48,17 +48,32 @@ impl Places {
         }
     }
 
-    /// Waits for a place.
-    pub(super) async fn enter(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        if let Ok(place) = self.places.clone().try_acquire_owned() {
-            return Ok(place);
-        }
+    /// Joins the queue, unless it is full; what is returned waits for a place.
+    pub(super) fn enter(
+        &self,
+    ) -> Result<impl Future<Output = Result<OwnedSemaphorePermit, Problem>> + use<>, Problem> {
+        let places = self.places.clone();
+        let free = places.clone().try_acquire_owned().ok();
+        let waiting = match free {
+            Some(_) => None,
+            None => Some(self.queue_up()?),
+        };
+        Ok(async move {
+            let _waiting = waiting;
+            let place = match free {
+                Some(place) => Ok(place),
+                None => places.acquire_owned().await,
+            };
+            place.map_err(|_| Problem::unavailable("the server is ending"))
+        })
+    }
+
+    fn queue_up(&self) -> Result<Waiting, Problem> {
         let waiting = Waiting(self.waiting.clone());
-        if waiting.0.fetch_add(1, Relaxed) >= self.queue {
-            return Err(Problem::too_many("the queue is full: come again", FULL));
+        match waiting.0.fetch_add(1, Relaxed) < self.queue {
+            true => Ok(waiting),
+            false => Err(Problem::too_many("the queue is full: come again", FULL)),
         }
-        let place = self.places.clone().acquire_owned().await;
-        place.map_err(|_| Problem::unavailable("the server is ending"))
     }
 
     /// Lets nobody in any more.
@@ -162,22 +177,28 @@ impl Players {
         }
     }
 
-    /// Has a player think, on a thread of its own. What it says comes out of the
-    /// channel, the answer last.
-    pub(super) async fn ask(
+    /// Has a player think, on a thread of its own, once there is a place for it and as
+    /// long as somebody listens. What it says comes out of the channel, the answer last.
+    pub(super) fn ask(
         self: &Arc<Self>,
         client: Client,
         question: Question,
         control: Arc<Control>,
     ) -> Result<mpsc::Receiver<Event>, Problem> {
-        let place = self.places.enter().await?;
+        let place = self.places.enter()?;
         let (events, heard) = mpsc::channel(PENDING);
         let players = self.clone();
-        tokio::task::spawn_blocking(move || {
-            let _place = place;
-            let answer = players.think(&client, question, &control, &events);
-            // One place is kept free for it.
-            let _ = events.try_send(Event::Answer(answer));
+        tokio::spawn(async move {
+            let place = tokio::select! {
+                place = place => place,
+                () = events.closed() => return,
+            };
+            tokio::task::spawn_blocking(move || {
+                let answer =
+                    place.and_then(|_place| players.think(&client, question, &control, &events));
+                // One place is kept free for it.
+                let _ = events.try_send(Event::Answer(answer));
+            });
         });
         Ok(heard)
     }

@@ -1,11 +1,14 @@
 //! Answers that come piece by piece, as the client takes them.
 
-use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, header};
+use axum::BoxError;
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use std::convert::Infallible;
+use std::time::Duration;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_stream::{Stream, StreamExt};
 
 /// The type of a stream of JSON, one object a line.
@@ -33,25 +36,22 @@ pub(super) trait Piece: Serialize {
     }
 }
 
-/// What the client says that it takes.
-pub(super) fn accepted(headers: &HeaderMap) -> &str {
-    let accept = headers.get(header::ACCEPT);
-    accept.and_then(|value| value.to_str().ok()).unwrap_or("")
-}
-
 impl Format {
-    /// The format that a client takes, if it takes any.
-    pub(super) fn of(headers: &HeaderMap) -> Option<Format> {
-        let accepted = accepted(headers);
-        [(EVENTS, Format::Events), (NDJSON, Format::Lines)]
-            .into_iter()
-            .find_map(|(kind, format)| accepted.contains(kind).then_some(format))
+    /// The format of a type, if it is one of a stream.
+    pub(super) fn of(kind: &str) -> Option<Format> {
+        match kind {
+            EVENTS => Some(Format::Events),
+            NDJSON => Some(Format::Lines),
+            _ => None,
+        }
     }
 
-    /// The response that tells these pieces.
+    /// The response that tells these pieces, and after each such time without one that
+    /// it is still there: by a comment, or by an empty line.
     pub(super) fn respond<P: Piece + Send + 'static>(
         self,
         pieces: impl Stream<Item = P> + Send + 'static,
+        beat: Duration,
     ) -> Response {
         match self {
             Format::Events => {
@@ -59,20 +59,36 @@ impl Format {
                     let event = sse::Event::default().event(piece.name());
                     Ok::<_, Infallible>(event.data(piece.json()))
                 });
-                let events = Sse::new(events).keep_alive(KeepAlive::default());
-                events.into_response()
+                let events = Sse::new(events).keep_alive(KeepAlive::new().interval(beat));
+                unbuffered(events.into_response())
             }
-            Format::Lines => text(NDJSON, pieces.map(|piece| piece.json() + "\n")),
+            Format::Lines => {
+                let lines = pieces.map(|piece| Ok::<_, Infallible>(piece.json() + "\n"));
+                text(NDJSON, lines, beat)
+            }
         }
     }
 }
 
-/// A response of a type whose text comes piece by piece.
-pub(super) fn text(
+/// A response of a type whose text comes piece by piece, with an empty line after each such
+/// time without one. An error breaks it off.
+pub(super) fn text<E: Into<BoxError> + 'static>(
     kind: &'static str,
-    pieces: impl Stream<Item = String> + Send + 'static,
+    pieces: impl Stream<Item = Result<String, E>> + Send + 'static,
+    beat: Duration,
 ) -> Response {
-    let pieces = pieces.map(|piece| Ok::<_, Infallible>(Bytes::from(piece)));
+    let mut beats = interval_at(Instant::now() + beat, beat);
+    // Who reads slowly gets one, not all that were due.
+    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let pieces = pieces.timeout_repeating(beats);
+    let pieces = pieces.map(|piece| piece.unwrap_or_else(|_| Ok("\n".to_owned())));
     let kind = [(header::CONTENT_TYPE, kind)];
-    (kind, Body::from_stream(pieces)).into_response()
+    unbuffered((kind, Body::from_stream(pieces)).into_response())
+}
+
+/// A response that proxies hand on as it comes.
+fn unbuffered(mut response: Response) -> Response {
+    let no = HeaderValue::from_static("no");
+    response.headers_mut().insert("x-accel-buffering", no);
+    response
 }

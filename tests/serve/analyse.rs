@@ -71,6 +71,48 @@ fn events_have_names() {
 }
 
 #[test]
+fn a_stream_that_waits_for_its_place_says_that_it_is_there() {
+    let server = Server::start(&["--parallel", "1", "--idle-seconds", "1"]);
+    let long = json!({"limits": {"movetime_ms": 30_000}}).to_string();
+    let running = server.send(&post("/v1/move", "", &long));
+    sleep(Duration::from_millis(300));
+    let mut streams = [
+        ("application/x-ndjson", "\n"),
+        ("text/event-stream", ":\n\n"),
+    ]
+    .map(|(accept, beat)| {
+        let mut stream = server.send(&analysis(accept, json!({"limits": {"nodes": 10}})));
+        let (status, headers) = read_head(&mut stream);
+        assert_eq!(status, 200);
+        let unbuffered = ("x-accel-buffering".to_owned(), "no".to_owned());
+        assert!(headers.contains(&unbuffered), "{headers:?}");
+        // Two of them, each a chunk.
+        let mut waiting = vec![0; 2 * (5 + beat.len())];
+        stream.read_exact(&mut waiting).unwrap();
+        let chunk = format!("{:X}\r\n{beat}\r\n", beat.len());
+        assert_eq!(String::from_utf8(waiting).unwrap(), chunk.repeat(2));
+        stream
+    });
+    drop(running);
+    for stream in &mut streams {
+        assert!(chunks(stream).contains("result"));
+    }
+    // Who leaves the queue no longer waits.
+    let _running = server.send(&post("/v1/move", "", &long));
+    sleep(Duration::from_millis(300));
+    let mut stream = server.send(&analysis("text/event-stream", json!({})));
+    assert_eq!(read_head(&mut stream).0, 200);
+    let waits = || !server.get("/metrics").body.contains("tessera_waiting 0");
+    assert!(waits());
+    drop(stream);
+    let begun = Instant::now();
+    while waits() {
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
 fn an_analysis_ends_when_its_client_leaves() {
     // One search at a time: the next begins when this one has ended.
     let server = Server::start(&["--parallel", "1"]);

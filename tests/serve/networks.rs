@@ -60,10 +60,19 @@ fn a_network_over_moves_writes_games() {
                 .contains(game["pgn"].as_str().unwrap().lines().last().unwrap())
         );
     }
+    assert_eq!(pgn.header("x-accel-buffering"), Some("no"));
     let lines = ask("application/x-ndjson").body;
     assert_eq!(lines.matches("\"event\":\"game\"").count(), 3);
     let (status, problem) = server.problem("/v1/generate", r#"{"games": 0}"#);
     assert_eq!((status, &problem["field"]), (400, &json!("games")));
+    // What is wrong is said before a stream begins.
+    let accept = "Accept: application/x-ndjson\r\n";
+    let moves = ["Nf3", "Nf6", "Ng1", "Ng8"].repeat(400);
+    let long = json!({ "moves": moves }).to_string();
+    for body in [long.as_str(), r#"{"network": "main"}"#] {
+        let answer = server.ask(&post("/v1/generate", accept, body));
+        assert_eq!(answer.status, 400, "{answer:?}");
+    }
     // It plays, too.
     let body = r#"{"agent": "policy", "network": "tessera-gpt", "elo": 1500, "moves": ["d4"]}"#;
     assert!(server.json("/v1/move", body)["move"]["uci"].is_string());

@@ -54,7 +54,8 @@ export async function* stream(path, body, signal) {
       if (done) return;
       const lines = (text + value).split("\n");
       text = lines.pop();
-      for (const line of lines) yield JSON.parse(line);
+      // An empty line says that the server is still there.
+      for (const line of lines) if (line) yield JSON.parse(line);
     }
   } finally {
     reader.cancel().catch(() => {});

@@ -4,11 +4,12 @@ use crate::chess::Game;
 use crate::serve::access::{Client, OpenStream};
 use crate::serve::answer::{MoveAnswer, Progress};
 use crate::serve::body::Body;
+use crate::serve::media::{JSON, preferred};
 use crate::serve::players::{Answer, Event};
 use crate::serve::problem::Problem;
 use crate::serve::request::AnalyseRequest;
 use crate::serve::state::{State, StopOnDrop};
-use crate::serve::stream::{Format, Piece};
+use crate::serve::stream::{EVENTS, Format, NDJSON, Piece};
 use axum::Json;
 use axum::extract::{Extension, State as Shared};
 use axum::http::HeaderMap;
@@ -51,11 +52,6 @@ impl Piece for Update {
         (Update = "application/x-ndjson"),
         (Update = "text/event-stream"),
     )),
-    (status = 400, description = "A field is wrong", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "A token is needed", body = Problem, content_type = "application/problem+json"),
-    (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
-    (status = 429, description = "Too many requests", body = Problem, content_type = "application/problem+json"),
-    (status = 503, description = "Not at present", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(in crate::serve) async fn analyse(
     Shared(state): Shared<Arc<State>>,
@@ -67,20 +63,21 @@ pub(in crate::serve) async fn analyse(
     let networks = state.networks()?;
     networks.choose(question.network.as_deref(), &mut question.settings)?;
     let game = question.game.clone();
-    let format = Format::of(&headers);
+    let format = Format::of(preferred(&headers, &[JSON, NDJSON, EVENTS]));
     let open = match format {
         Some(_) => Some(state.access.open_stream(&client)?),
         None => None,
     };
     let (control, stop) = state.control();
-    let mut events = state.players.ask(client, question, control).await?;
+    let mut events = state.players.ask(client, question, control)?;
     let Some(format) = format else {
         return match last(&mut events).await {
             Some(answer) => Ok(Json(finished(&state, answer?, &game)).into_response()),
             None => Err(Problem::internal("the player has gone")),
         };
     };
-    Ok(format.respond(updates(state, game, events, (open, stop))))
+    let beat = state.config.limits.beat();
+    Ok(format.respond(updates(state, game, events, (open, stop)), beat))
 }
 
 /// The answer, past all reports.

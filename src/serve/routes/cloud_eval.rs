@@ -99,7 +99,7 @@ pub(in crate::serve) async fn cloud_eval(
         .clamp(1, state.config.limits.lines);
     let question = analysis(&state.config, game.clone(), lines, NODES);
     let (control, _stop) = state.control();
-    let mut events = state.players.ask(client, question, control).await?;
+    let mut events = state.players.ask(client, question, control)?;
     while let Some(event) = events.recv().await {
         if let Event::Answer(answer) = event {
             let report = answer?.choice.report;

@@ -20,11 +20,6 @@ use std::sync::Arc;
 /// A network's evaluation of a position: value, results, and the policy.
 #[utoipa::path(post, path = "/v1/eval", request_body = EvalRequest, responses(
     (status = 200, description = "The evaluation", body = EvalAnswer),
-    (status = 400, description = "A field is wrong", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "A token is needed", body = Problem, content_type = "application/problem+json"),
-    (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
-    (status = 429, description = "Too many requests", body = Problem, content_type = "application/problem+json"),
-    (status = 503, description = "Not at present", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(in crate::serve) async fn eval(
     Shared(state): Shared<Arc<State>>,
@@ -45,7 +40,7 @@ pub(in crate::serve) async fn eval(
             black: Some(black),
         });
     }
-    let _place = state.evaluations.enter().await?;
+    let _place = state.evaluations.enter()?.await?;
     let answer = evaluate(network, &game).await;
     let answer = answer.map_err(|error| backend_problem(&error))?;
     state.metrics.evaluations.inc();

@@ -7,11 +7,11 @@ use crate::explain::{
 use crate::nn::Decoding;
 use crate::player;
 use crate::serve::body::Body;
+use crate::serve::media::{JSON, preferred};
 use crate::serve::networks::Eager;
 use crate::serve::problem::Problem;
 use crate::serve::request::{AttentionRequest, ExplainRequest, Look};
 use crate::serve::state::State;
-use crate::serve::stream::accepted;
 use axum::Json;
 use axum::extract::State as Shared;
 use axum::http::HeaderMap;
@@ -21,6 +21,9 @@ use serde_json::json;
 use shakmaty::Position;
 use std::sync::Arc;
 use utoipa::ToSchema;
+
+/// The type of a page.
+const HTML: &str = "text/html";
 
 /// Where one head looks.
 #[derive(Debug, Serialize, ToSchema)]
@@ -47,11 +50,6 @@ pub(in crate::serve) struct AttentionAnswer {
         (serde_json::Value = "application/json"),
         (String = "text/html"),
     )),
-    (status = 400, description = "A field is wrong", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "A token is needed", body = Problem, content_type = "application/problem+json"),
-    (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
-    (status = 429, description = "Too many requests", body = Problem, content_type = "application/problem+json"),
-    (status = 503, description = "Not at present", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(in crate::serve) async fn explain(
     Shared(state): Shared<Arc<State>>,
@@ -60,7 +58,7 @@ pub(in crate::serve) async fn explain(
 ) -> Result<Response, Problem> {
     let (look, elo, mv) = request.look(&state.config)?;
     let steps = request.steps()?;
-    let is_page = accepted(&headers).contains("text/html");
+    let is_page = preferred(&headers, &[JSON, HTML]) == HTML;
     look_inside(&state, look, move |network, mut game| {
         if let Some(steps) = steps {
             let decoding = Decoding::step_by_step(steps);
@@ -94,11 +92,6 @@ pub(in crate::serve) async fn explain(
 /// Where one attention head looks from each square.
 #[utoipa::path(post, path = "/v1/attention", request_body = AttentionRequest, responses(
     (status = 200, description = "The attention", body = AttentionAnswer),
-    (status = 400, description = "A field is wrong", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "A token is needed", body = Problem, content_type = "application/problem+json"),
-    (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
-    (status = 429, description = "Too many requests", body = Problem, content_type = "application/problem+json"),
-    (status = 503, description = "Not at present", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(in crate::serve) async fn attention(
     Shared(state): Shared<Arc<State>>,
@@ -140,7 +133,7 @@ async fn look_inside<T: Send + 'static>(
 ) -> Result<T, Problem> {
     let networks = state.networks()?.clone();
     networks.named(&look.network)?;
-    let place = state.players.places.enter().await?;
+    let place = state.players.places.enter()?.await?;
     let looked = tokio::task::spawn_blocking(move || {
         let _place = place;
         let network = networks.named(&look.network)?;

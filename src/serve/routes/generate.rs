@@ -3,16 +3,19 @@
 use crate::chess::{Ending, Game, Ratings};
 use crate::data::pgn::AnnotatedGame;
 use crate::data::sample::Wdl;
+use crate::encode::Encoder;
 use crate::generate::{Generator, Prompt, Written, WrittenEnd};
 use crate::network::gpt::Conditions;
+use crate::play::Control;
 use crate::serve::access::{Client, OpenStream};
 use crate::serve::answer::PlayedMove;
 use crate::serve::body::Body;
+use crate::serve::media::{JSON, preferred};
 use crate::serve::networks::{Loaded, Networks};
 use crate::serve::problem::Problem;
 use crate::serve::request::{GameResult, GenerateRequest, Writing};
 use crate::serve::state::State;
-use crate::serve::stream::{self, Format, Piece, accepted};
+use crate::serve::stream::{self, EVENTS, Format, NDJSON, Piece};
 use axum::Json;
 use axum::extract::{Extension, State as Shared};
 use axum::http::HeaderMap;
@@ -22,6 +25,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
 use std::sync::Arc;
 use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use utoipa::ToSchema;
@@ -86,11 +90,6 @@ impl Piece for GameUpdate {
         (GameUpdate = "application/x-ndjson"),
         (GameUpdate = "text/event-stream"),
     )),
-    (status = 400, description = "A field is wrong", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "A token is needed", body = Problem, content_type = "application/problem+json"),
-    (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
-    (status = 429, description = "Too many requests", body = Problem, content_type = "application/problem+json"),
-    (status = 503, description = "Not at present", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(in crate::serve) async fn generate(
     Shared(state): Shared<Arc<State>>,
@@ -104,28 +103,33 @@ pub(in crate::serve) async fn generate(
     }
     let networks = state.networks()?.clone();
     let network = writer(&networks, writing.network.as_deref())?;
-    let (name, seed) = (network.backend.properties().name.clone(), writing.seed);
-    let format = Format::of(&headers);
-    let is_pgn = format.is_none() && accepted(&headers).contains(PGN);
-    let open = match format.is_some() || is_pgn {
-        true => Some(state.access.open_stream(&client)?),
-        false => None,
-    };
-    let mut games = write(&state, networks, writing, open).await?;
-    // What is wrong with the request is known before its first game.
-    let first = games.recv().await;
-    let first = first.ok_or_else(|| Problem::internal("the writer has gone"))??;
-    let rest = ReceiverStream::new(games);
-    let games = tokio_stream::once(Ok(first)).chain(rest);
-    if is_pgn {
-        let games = games.map_while(Result::ok);
-        return Ok(stream::text(PGN, games.map(|game: WrittenGame| game.pgn)));
+    let properties = network.backend.properties();
+    if let Encoder::Moves(encoder) = &properties.encoder {
+        let told = encoder.encode(&writing.game, &mut Vec::new());
+        told.map_err(|error| Problem::field("moves", error.to_string()))?;
     }
-    if let Some(format) = format {
-        return Ok(format.respond(games.map(|game| match game {
+    let (name, seed) = (properties.name.clone(), writing.seed);
+    let kind = preferred(&headers, &[JSON, PGN, NDJSON, EVENTS]);
+    let open = match kind {
+        JSON => None,
+        _ => Some(state.access.open_stream(&client)?),
+    };
+    let games = ReceiverStream::new(write(&state, networks.clone(), writing, open)?);
+    let beat = state.config.limits.beat();
+    if kind == PGN {
+        let games = games.map(|game| match game {
+            Ok(game) => Ok(game.pgn),
+            // PGN has no words for it.
+            Err(problem) => Err(format!("{problem:?}")),
+        });
+        return Ok(stream::text(PGN, games, beat));
+    }
+    if let Some(format) = Format::of(kind) {
+        let games = games.map(|game| match game {
             Ok(game) => GameUpdate::Game(game),
             Err(problem) => GameUpdate::Error(problem),
-        })));
+        });
+        return Ok(format.respond(games, beat));
     }
     let games: Result<Vec<WrittenGame>, Problem> = games.collect().await;
     let games = WrittenGames {
@@ -139,7 +143,7 @@ pub(in crate::serve) async fn generate(
 /// The network that writes.
 fn writer<'a>(networks: &'a Networks, name: Option<&str>) -> Result<&'a Loaded, Problem> {
     match name {
-        Some(name) => networks.named(name),
+        Some(name) => networks.named(name)?.that_writes(),
         None => networks.of_family("gpt").ok_or_else(|| {
             let detail =
                 "no network here writes games: start the server with --also and one of the family gpt";
@@ -148,45 +152,71 @@ fn writer<'a>(networks: &'a Networks, name: Option<&str>) -> Result<&'a Loaded, 
     }
 }
 
-/// Has games written on a thread of its own, as long as somebody takes them.
-async fn write(
+/// Has games written on a thread of its own, once there is a place and as long as somebody
+/// takes them.
+fn write(
     state: &State,
     networks: Arc<Networks>,
     writing: Writing,
     open: Option<OpenStream>,
 ) -> Result<mpsc::Receiver<Result<WrittenGame, Problem>>, Problem> {
-    let place = state.players.places.enter().await?;
+    let place = state.players.places.enter()?;
     let (control, stop) = state.control();
     // Who reads slowly does not hold the place.
     let (games, taken) = mpsc::channel(writing.games);
-    tokio::task::spawn_blocking(move || {
-        let _held = (place, open, stop);
-        let numbers: Vec<usize> = (1..=writing.games).collect();
-        for numbers in numbers.chunks(SIDE_BY_SIDE) {
-            if control.stopped() || games.is_closed() {
-                return;
-            }
-            let network = writer(&networks, writing.network.as_deref());
-            let written = network.and_then(|network| {
-                let name = &network.backend.properties().name;
-                network.generate(|generator| some(generator, &writing, numbers, name))
-            });
-            let written = match written {
-                Ok(written) => written.into_iter().map(Ok).collect(),
-                Err(problem) => vec![Err(problem)],
-            };
-            let is_over = written.iter().any(Result::is_err);
-            for game in written {
-                if games.blocking_send(game).is_err() {
-                    return;
-                }
-            }
-            if is_over {
-                return;
-            }
+    tokio::spawn(async move {
+        let place = tokio::select! {
+            place = place => place,
+            () = games.closed() => return,
+        };
+        let last_word = games.clone();
+        let written = match place {
+            Ok(place) => spawn_blocking(move || {
+                let _held = (place, open, stop);
+                write_all(&networks, &writing, &control, &games);
+            })
+            .await
+            .map_err(|_| Problem::internal("a mistake in the program; please report it")),
+            Err(problem) => Err(problem),
+        };
+        if let Err(problem) = written {
+            let _ = last_word.send(Err(problem)).await;
         }
     });
     Ok(taken)
+}
+
+/// Hands on games as they are written.
+fn write_all(
+    networks: &Networks,
+    writing: &Writing,
+    control: &Control,
+    games: &mpsc::Sender<Result<WrittenGame, Problem>>,
+) {
+    let numbers: Vec<usize> = (1..=writing.games).collect();
+    for numbers in numbers.chunks(SIDE_BY_SIDE) {
+        if control.stopped() || games.is_closed() {
+            return;
+        }
+        let network = writer(networks, writing.network.as_deref());
+        let written = network.and_then(|network| {
+            let name = &network.backend.properties().name;
+            network.generate(|generator| some(generator, writing, numbers, name))
+        });
+        let written = match written {
+            Ok(written) => written.into_iter().map(Ok).collect(),
+            Err(problem) => vec![Err(problem)],
+        };
+        let is_over = written.iter().any(Result::is_err);
+        for game in written {
+            if games.blocking_send(game).is_err() {
+                return;
+            }
+        }
+        if is_over {
+            return;
+        }
+    }
 }
 
 /// The games of these numbers.

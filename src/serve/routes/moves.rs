@@ -14,11 +14,6 @@ use std::sync::Arc;
 /// An agent's move in a position, with what it thinks.
 #[utoipa::path(post, path = "/v1/move", request_body = MoveRequest, responses(
     (status = 200, description = "The move; none where the game is over", body = MoveAnswer),
-    (status = 400, description = "A field is wrong", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "A token is needed", body = Problem, content_type = "application/problem+json"),
-    (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
-    (status = 429, description = "Too many requests", body = Problem, content_type = "application/problem+json"),
-    (status = 503, description = "Not at present", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(in crate::serve) async fn choose_move(
     Shared(state): Shared<Arc<State>>,
@@ -30,7 +25,7 @@ pub(in crate::serve) async fn choose_move(
     networks.choose(question.network.as_deref(), &mut question.settings)?;
     let game = question.game.clone();
     let (control, _stop) = state.control();
-    let mut events = state.players.ask(client, question, control).await?;
+    let mut events = state.players.ask(client, question, control)?;
     while let Some(event) = events.recv().await {
         if let Event::Answer(answer) = event {
             let answer = answer?;

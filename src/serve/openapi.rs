@@ -1,8 +1,10 @@
 //! The description of the endpoints, written from their types.
 
+use super::problem::Problem;
 use super::routes;
-use utoipa::OpenApi;
-use utoipa::openapi::OpenApi as Document;
+use axum::http::StatusCode;
+use utoipa::openapi::{Content, OpenApi as Document, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::{Modify, OpenApi};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -12,6 +14,8 @@ use utoipa::openapi::OpenApi as Document;
                        for the side to move in the position asked about (`perspective`).",
         license(name = "GPL-3.0-or-later", identifier = "GPL-3.0-or-later"),
     ),
+    modifiers(&Problems),
+    components(schemas(Problem)),
     paths(
         routes::agents,
         routes::choose_move,
@@ -27,6 +31,60 @@ use utoipa::openapi::OpenApi as Document;
     )
 )]
 struct Api;
+
+/// Adds to each endpoint what it may answer to a request that it does not take.
+struct Problems;
+
+/// Of every endpoint.
+const ALWAYS: &[(StatusCode, &str)] = &[
+    (StatusCode::BAD_REQUEST, "The request is wrong"),
+    (StatusCode::METHOD_NOT_ALLOWED, "Another method is meant"),
+    (StatusCode::MISDIRECTED_REQUEST, "Another host is meant"),
+    (StatusCode::INTERNAL_SERVER_ERROR, "The server failed"),
+];
+/// Of those that compute, or tell what can.
+const GUARDED: &[(StatusCode, &str)] = &[
+    (StatusCode::UNAUTHORIZED, "A token is needed"),
+    (StatusCode::FORBIDDEN, "A page of another site asks"),
+    (StatusCode::TOO_MANY_REQUESTS, "Too many requests"),
+    (StatusCode::SERVICE_UNAVAILABLE, "Not at present"),
+];
+/// Of those that read a body.
+const WITH_BODY: &[(StatusCode, &str)] = &[
+    (StatusCode::REQUEST_TIMEOUT, "The body does not come"),
+    (StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
+    (StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is not JSON"),
+];
+
+impl Modify for Problems {
+    fn modify(&self, document: &mut Document) {
+        for (path, item) in &mut document.paths.paths {
+            let is_guarded = path.starts_with("/v1/") || path.starts_with("/api/");
+            for operation in [&mut item.get, &mut item.post].into_iter().flatten() {
+                let mut add = |problems: &[(StatusCode, &str)]| {
+                    let responses = &mut operation.responses.responses;
+                    for (status, description) in problems {
+                        let known = responses.entry(status.as_u16().to_string());
+                        known.or_insert_with(|| problem(description));
+                    }
+                };
+                add(ALWAYS);
+                if is_guarded {
+                    add(GUARDED);
+                }
+                if operation.request_body.is_some() {
+                    add(WITH_BODY);
+                }
+            }
+        }
+    }
+}
+
+fn problem(description: &str) -> RefOr<Response> {
+    let problem = Content::new(Some(Ref::from_schema_name("Problem")));
+    let response = ResponseBuilder::new().description(description);
+    response.content("application/problem+json", problem).into()
+}
 
 /// The endpoints in the words of OpenAPI 3.1. `src/serve/openapi.json` is a copy.
 #[must_use]

@@ -5,6 +5,7 @@ use super::problem::Problem;
 use super::state::State;
 use axum::Router;
 use axum::extract::Path;
+use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderValue, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
@@ -42,21 +43,19 @@ pub(super) fn router() -> Router<Arc<State>> {
             get(async || page(if has_board() { PAGE } else { NO_BOARD })),
         )
         .route("/docs", get(async || page(DOCUMENTATION)))
-        .route(
-            "/page/{name}",
-            get(async |Path(name): Path<String>| file(FILES, &name)),
-        )
-        .route(
-            "/board/{*name}",
-            get(async |Path(name): Path<String>| file(BOARD, &name)),
-        )
+        .route("/page/{name}", get(async |name: Name| file(FILES, name)))
+        .route("/board/{*name}", get(async |name: Name| file(BOARD, name)))
 }
 
 fn page(html: &'static str) -> Response {
     guarded(Html(html).into_response())
 }
 
-fn file(files: &'static [(&'static str, &'static [u8])], name: &str) -> Response {
+/// The name of a file in an address, if it is text.
+type Name = Result<Path<String>, PathRejection>;
+
+fn file(files: &'static [(&'static str, &'static [u8])], name: Name) -> Response {
+    let name = name.map_or_else(|_| String::new(), |Path(name)| name);
     let Some(&(_, bytes)) = files.iter().find(|(known, _)| *known == name) else {
         return Problem::not_found().into_response();
     };

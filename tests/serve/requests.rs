@@ -2,6 +2,8 @@
 
 use super::{Server, post};
 use serde_json::json;
+use std::collections::BTreeSet;
+use std::io::Write;
 
 /// White mates by Ra8.
 const MATE: &str = "6k1/5ppp/8/8/8/8/8/R6K w - - 0 1";
@@ -32,6 +34,8 @@ fn moves_are_read_in_both_notations() {
     let uci = ask(&["e2e4", "e7e5", "g1f3", "b8c6", "f1c4", "f8c5", "e1g1"]);
     let san = ask(&["e4", "e5", "Nf3", "Nc6", "Bc4", "Bc5", "O-O"]);
     assert_eq!(uci, san);
+    let bent = ask(&["e2-e4", "e5!", "Ng1f3", "Nc6?!", "Bf1-c4", "Bc5", "0-0"]);
+    assert_eq!(uci, bent);
     assert!(uci.as_str().unwrap().contains("RNBQ1RK1 b kq"), "{uci}");
 }
 
@@ -145,15 +149,47 @@ fn a_wrong_field_is_named() {
 #[test]
 fn what_is_no_request_is_refused() {
     let server = Server::start(&[]);
-    for body in ["", "{", "[]", "7", "{} {}", r#"{"nodes": 7}"#] {
+    for body in [
+        "",
+        "{",
+        "[]",
+        r#"[null, ["e4"], false]"#,
+        "7",
+        "{} {}",
+        r#"{"nodes": 7}"#,
+    ] {
         assert_eq!(server.problem("/v1/move", body).0, 400, "{body}");
     }
     assert_eq!(server.problem("/v1/nothing", "{}").0, 404);
     assert_eq!(server.problem("/v1/agents", "{}").0, 405);
     let large = json!({"fen": "x".repeat(70_000)}).to_string();
     assert_eq!(server.problem("/v1/eval", &large).0, 413);
-    let typed = post("/v1/eval", "", "{}").replace("application/json", "text/plain");
-    assert_eq!(server.ask(&typed).status, 415);
+    for (kind, status) in [
+        ("text/plain", 415),
+        ("application/jsonfoo", 415),
+        ("APPLICATION/JSON; charset=utf-8", 200),
+    ] {
+        let typed = post("/v1/eval", "", "{}").replace("application/json", kind);
+        assert_eq!(server.ask(&typed).status, status, "{kind}");
+    }
+    let chunked = |chunks: &str| {
+        let head = post("/v1/eval", "", "");
+        let head = head.replace("Content-Length: 0", "Transfer-Encoding: chunked");
+        server.ask(&format!("{head}{chunks}")).status
+    };
+    assert_eq!(chunked("2\r\n{}\r\n0\r\n\r\n"), 200);
+    assert_eq!(chunked("zz\r\n{}\r\n0\r\n\r\n"), 400);
+    assert_eq!(
+        chunked(&format!("2\r\n{{}}\r\n11170\r\n{}", " ".repeat(70_000))),
+        413
+    );
+    for path in ["/page/%ff", "/board/%ff", "/page/nothing"] {
+        let answer = server.get(path);
+        assert_eq!(
+            (answer.status, &answer.json()["status"]),
+            (404, &json!(404))
+        );
+    }
 }
 
 #[test]
@@ -206,6 +242,11 @@ fn the_cloud_speaks_as_lichess_does() {
     assert_eq!(answer["pvs"][0], json!({"moves": "a8a1", "mate": -1}));
     for (query, status) in [
         ("fen=nothing", 400),
+        ("", 400),
+        ("multiPv=2", 400),
+        ("fen=4k3/8/8/8/8/8/8/4K2R%20w%20K&multiPv=two", 400),
+        ("fen=4k3/8/8/8/8/8/8/4K2R%20w%20K&fen=x", 400),
+        ("fen=%ff", 400),
         ("fen=7k/5Q2/6K1/8/8/8/8/8%20b%20-%20-%200%201", 404),
         (
             "fen=8/8/8/8/8/8/8/8%20w%20-%20-%200%201&variant=atomic",
@@ -215,6 +256,52 @@ fn the_cloud_speaks_as_lichess_does() {
         let answer = server.get(&format!("/api/cloud-eval?{query}"));
         assert_eq!(answer.status, status, "{answer:?}");
         assert!(answer.json()["error"].is_string());
+    }
+}
+
+/// What an endpoint answers to requests that it does not take is what its description
+/// lists, apart from what hangs on time and load.
+#[test]
+fn every_status_is_described() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    writeln!(file, "letmein").unwrap();
+    let server = Server::start(&["--token-file", file.path().to_str().unwrap()]);
+    let document = server.get("/openapi.json").json();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let declared: BTreeSet<u16> = operation["responses"]
+                .as_object()
+                .unwrap()
+                .keys()
+                .map(|status| status.parse().unwrap())
+                .collect();
+            let method = method.to_uppercase();
+            let ask = |method: &str, headers: &str| {
+                server
+                    .ask(&format!(
+                        "{method} {path} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n"
+                    ))
+                    .status
+            };
+            let token = "Host: localhost\r\nAuthorization: Bearer letmein\r\n";
+            let json = "Content-Type: application/json\r\n";
+            let answered = BTreeSet::from([
+                ask(&method, ""),
+                ask(&method, "Host: evil.example\r\n"),
+                ask("DELETE", token),
+                ask(&method, &format!("{token}Sec-Fetch-Site: cross-site\r\n")),
+                ask(&method, "Host: localhost\r\n"),
+                ask(&method, token),
+                ask(&method, &format!("{token}{json}")),
+                ask(&method, &format!("{token}{json}Content-Length: 70000\r\n")),
+            ]);
+            let rest = [200, 404, 408, 429, 500, 503];
+            for status in declared.union(&answered) {
+                let is_both = declared.contains(status) && answered.contains(status);
+                let is_rare = declared.contains(status) && rest.contains(status);
+                assert!(is_both || is_rare, "{method} {path} {status}: {answered:?}");
+            }
+        }
     }
 }
 

@@ -44,7 +44,7 @@ function fieldTable(rows) {
     element("tr", {},
       element("td", {}, element("code", { textContent: name }), required ? " (required)" : ""),
       element("td", {}, kind(schema)),
-      element("td", { textContent: description ?? schema.description ?? "" }),
+      element("td", { textContent: description ?? schema.description ?? schema.oneOf?.map((of) => of.description).find(Boolean) ?? "" }),
     ),
   ));
 }

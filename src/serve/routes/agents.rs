@@ -98,8 +98,6 @@ pub(in crate::serve) struct AgentsAnswer {
 /// Who can be asked, with which networks, at which ratings and within which limits.
 #[utoipa::path(get, path = "/v1/agents", responses(
     (status = 200, description = "The agents", body = AgentsAnswer),
-    (status = 401, description = "A token is needed", body = Problem, content_type = "application/problem+json"),
-    (status = 503, description = "Not at present", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(in crate::serve) async fn agents(
     Shared(state): Shared<Arc<State>>,

@@ -10,6 +10,7 @@ use crate::serve::request::analysis;
 use crate::serve::state::State;
 use crate::uci::WrittenScore;
 use axum::Json;
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Extension, Query, State as Shared};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -68,16 +69,21 @@ pub(in crate::serve) struct CloudError {
 /// An analysis in the words of Lichess's `GET /api/cloud-eval`.
 #[utoipa::path(get, path = "/api/cloud-eval", params(CloudQuery), responses(
     (status = 200, description = "The analysis, from White's view", body = CloudEval),
-    (status = 400, description = "The position cannot be read", body = CloudError),
+    (status = 400, description = "The position or the query cannot be read", content(
+        (CloudError = "application/json"),
+        (Problem = "application/problem+json"),
+    )),
     (status = 404, description = "The variant or position has none", body = CloudError),
-    (status = 429, description = "Too many requests", body = Problem, content_type = "application/problem+json"),
-    (status = 503, description = "Not at present", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(in crate::serve) async fn cloud_eval(
     Shared(state): Shared<Arc<State>>,
     Extension(client): Extension<Client>,
-    Query(query): Query<CloudQuery>,
+    query: Result<Query<CloudQuery>, QueryRejection>,
 ) -> Result<Response, Problem> {
+    let query = match query {
+        Ok(Query(query)) => query,
+        Err(reason) => return Ok(error(StatusCode::BAD_REQUEST, &reason.body_text())),
+    };
     let variant = query.variant.as_deref().unwrap_or("standard");
     if !["standard", "chess960", "fromPosition"].contains(&variant) {
         return Ok(error(

@@ -3,8 +3,8 @@
 //! An [`Explanation`] holds all that can be drawn on a board: the policy and the value
 //! after each move, attention maps with their parts, the policy read off after each
 //! layer, and what of the board a move and the value are due to. [`search`] adds the first
-//! plies of a search. [`page`] makes a page of explanations, [`pictures`] makes SVG files,
-//! and [`png`] turns those into PNG. [`denoise`] shows the steps of a network that imagines
+//! plies of a search. [`page`] makes a page of explanations, and [`pictures`] makes SVG
+//! files. [`denoise`] shows the steps of a network that imagines
 //! futures, and [`read_game`] how a network over moves reads a game. [`study`] looks at attention over many positions.
 //!
 //! Everything is computed by the eager network in f32. Squares count from a1 (0) over
@@ -21,7 +21,6 @@ mod lens;
 mod occlusion;
 mod page;
 mod picture;
-mod raster;
 mod reading;
 mod relations;
 mod search;
@@ -42,7 +41,6 @@ pub use lens::LensLayer;
 pub use occlusion::{Occluded, Occlusion};
 pub use page::{LARGEST_PAGE, RenderedPage, page, write};
 pub use picture::pictures;
-pub use raster::{RasterError, png};
 pub use reading::{KnownBoard, NextToken, ReadLayer, Reading, read_game, reading_page};
 pub use relations::Relation;
 pub use search::{SearchReport, SearchedMove, search};

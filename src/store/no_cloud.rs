@@ -1,17 +1,23 @@
-//! The place of `cloud.rs` in a program that is built without object stores.
+//! Replaces `cloud.rs` in a build without the feature `cloud`.
 
 use super::{Listing, Name};
 use std::io;
 
-/// There are none.
+/// Tells how to build a program that opens object stores.
+pub(crate) fn unsupported() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::Unsupported,
+        "this program was built without object stores: `cargo build --release --features cloud` adds them",
+    )
+}
+
+/// Has no values: nothing opens.
 #[derive(Debug)]
 pub(super) enum Cloud {}
 
 impl Cloud {
     pub fn open(_: &str) -> io::Result<Cloud> {
-        Err(io::Error::other(
-            "this program was built without object stores (feature `cloud`)",
-        ))
+        Err(unsupported())
     }
 
     pub fn put(&self, _: &Name, _: &[u8]) -> io::Result<bool> {

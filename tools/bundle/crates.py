@@ -12,8 +12,12 @@ LICENCE = re.compile(
 )
 
 
+# In the archive besides the default features.
+FEATURES = "cloud"
+
+
 class Crates:
-    """What cargo says of the crates that the default features bring into the programs.
+    """The crates in the archive's programs, as cargo lists them.
 
     Macros are among them; what only builds or tests is not.
     """
@@ -21,7 +25,8 @@ class Crates:
     def __init__(self, root):
         host = re.search(r"^host: (.*)$", run("rustc", "-vV", cwd=root), re.MULTILINE)[1]
         said = run(
-            "cargo", "metadata", "--locked", "--offline", "--format-version", "1", "--filter-platform", host, cwd=root
+            "cargo", "metadata", "--locked", "--offline", "--format-version", "1", "--features", FEATURES,
+            "--filter-platform", host, cwd=root,
         )
         metadata = json.loads(said)
         packages = {package["id"]: package for package in metadata["packages"]}

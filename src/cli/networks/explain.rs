@@ -15,7 +15,7 @@ use tessera::data::pgn;
 use tessera::data::replay::main_line;
 use tessera::eval::bench::POSITIONS;
 use tessera::explain::{
-    Explanation, Settings, Transcoder, denoise, denoising_page, explain, page, pictures, png,
+    Explanation, Settings, Transcoder, denoise, denoising_page, explain, page, pictures,
     read_game, reading_page, search, write,
 };
 use tessera::network::{self, Gpt, Network};
@@ -55,7 +55,7 @@ pub struct Arguments {
     nodes: Option<u64>,
     /// Show how a network imagines the future, in so many steps: a page of its own
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100), conflicts_with_all = [
-        "against", "elo", "mv", "layers", "nodes", "transcoder", "svg", "png",
+        "against", "elo", "mv", "layers", "nodes", "transcoder", "svg",
     ])]
     steps: Option<u8>,
     /// Show the features of a layer that are active; `train transcoder` makes the file
@@ -64,11 +64,10 @@ pub struct Arguments {
     /// Study attention over a file of positions, a FEN or an EPD on each line, and print tables
     #[arg(long, value_name = "FILE.epd", conflicts_with_all = [
         "fen", "pgn", "against", "elo", "mv", "layers", "nodes", "steps", "transcoder", "output", "svg",
-        "png",
     ])]
     study: Option<PathBuf>,
     /// The page to write; a browser needs no network to show it
-    #[arg(short, long, value_name = "OUT.html", required_unless_present_any = ["json", "svg", "png", "study"])]
+    #[arg(short, long, value_name = "OUT.html", required_unless_present_any = ["json", "svg", "study"])]
     output: Option<PathBuf>,
     /// Write everything in f32 as JSON
     #[arg(long, value_name = "FILE")]
@@ -76,9 +75,6 @@ pub struct Arguments {
     /// Write pictures into this folder
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
-    /// Write the same pictures as PNG into this folder
-    #[arg(long, value_name = "DIR")]
-    png: Option<PathBuf>,
     #[command(flatten)]
     code: CodeArguments,
 }
@@ -125,10 +121,7 @@ impl Arguments {
             save(path, &text)?;
         }
         if let Some(folder) = &self.svg {
-            save_pictures(folder, "svg", &explanations)?;
-        }
-        if let Some(folder) = &self.png {
-            save_pictures(folder, "png", &explanations)?;
+            save_pictures(folder, &explanations)?;
         }
         if let Some(path) = &self.output {
             let page = page(&explanations, self.layers.as_deref());
@@ -185,7 +178,6 @@ impl Arguments {
             ("--steps", self.steps.is_some()),
             ("--transcoder", self.transcoder.is_some()),
             ("--svg", self.svg.is_some()),
-            ("--png", self.png.is_some()),
         ];
         if let Some((option, _)) = others.into_iter().find(|(_, is_given)| *is_given) {
             bail!("{name} reads games: {option} is for networks that evaluate positions");
@@ -358,9 +350,8 @@ pub(super) fn save(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()>
     write(path, content).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Writes the pictures as SVG or PNG; of two explanations under names that begin with 1
-/// and 2.
-fn save_pictures(folder: &Path, kind: &str, explanations: &[Explanation]) -> anyhow::Result<()> {
+/// Writes the pictures as SVG; those of two explanations under names that begin with 1 and 2.
+fn save_pictures(folder: &Path, explanations: &[Explanation]) -> anyhow::Result<()> {
     let shown = folder.display();
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {shown}"))?;
     for (number, explanation) in explanations.iter().enumerate() {
@@ -369,11 +360,7 @@ fn save_pictures(folder: &Path, kind: &str, explanations: &[Explanation]) -> any
                 1 => name,
                 _ => format!("{}-{name}", number + 1),
             };
-            let path = folder.join(name).with_extension(kind);
-            match kind {
-                "png" => save(&path, png(&svg)?)?,
-                _ => save(&path, svg)?,
-            }
+            save(&folder.join(name).with_extension("svg"), svg)?;
         }
     }
     Ok(())

@@ -1,16 +1,14 @@
-//! The place of `object.rs` in a program that is built without object stores.
+//! Replaces `object.rs` in a build without the feature `cloud`.
 
 use std::io;
 
-/// There are none.
+/// Has no values: nothing opens.
 #[derive(Debug)]
 pub(super) enum Object {}
 
 impl Object {
     pub fn open(_: &str) -> io::Result<Object> {
-        Err(io::Error::other(
-            "this program was built without object stores (feature `cloud`)",
-        ))
+        Err(crate::store::cloud::unsupported())
     }
 
     pub fn size(&self) -> u64 {

@@ -1,6 +1,8 @@
 //! Declarations of our own C++, see the `.cpp` files beside this one.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+// Links it.
+use tessera_native as _;
 
 /// `torch::jit::Module`.
 #[repr(C)]

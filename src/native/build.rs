@@ -1,0 +1,263 @@
+//! Compiles our C++. A package of its own, because this depends on no crate but `cc` and so
+//! begins with the build: the library's build script has to wait for torch-sys.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{env, fs, thread};
+
+/// Our C++: what tch does not reach of libtorch. Each list is compiled as one file, for
+/// libtorch's headers, and what they instantiate, take far longer than ours: 47 seconds of
+/// a processor instead of 187. Names of one file that another of its list has too lie in a
+/// namespace.
+const CPP: [(&str, &[&str]); 2] = [
+    // With gradients, by libtorch's custom functions.
+    (
+        "functions",
+        &[
+            "src/nn/torch/fused/autograd.cpp",
+            "src/nn/torch/fused/embedding_functions.cpp",
+            "src/nn/torch/fused/encoder_functions.cpp",
+            "src/nn/torch/fused/head_functions.cpp",
+            "src/nn/torch/rms_norm.cpp",
+            "src/nn/torch/rotary.cpp",
+            "src/nn/torch/time_attention.cpp",
+        ],
+    ),
+    (
+        "bridge",
+        &[
+            "src/interop/onnx/graph.cpp",
+            "src/nn/torch/cached_attention.cpp",
+            "src/nn/torch/fuse.cpp",
+            "src/nn/torch/mish.cpp",
+            "src/nn/torch/module.cpp",
+            "src/nn/torch/placement.cpp",
+            "src/nn/torch/process.cpp",
+            "src/nn/torch/script.cpp",
+            "src/nn/torch/winograd.cpp",
+            "src/train/distributed/buckets.cpp",
+            "src/train/distributed/c10d.cpp",
+        ],
+    ),
+];
+
+/// Kernels that are compiled for one instruction set each, chosen when the program
+/// runs: a name, the file, and the compiler's name of each feature.
+const KERNELS: [(&str, &[&str], &[&str]); 5] = [
+    ("isa_amx", &["src/nn/torch/fused/isa_amx.cpp"], AMX),
+    (
+        "isa_avx512_bf16",
+        &["src/nn/torch/fused/isa_avx512_bf16.cpp"],
+        AVX512_BF16,
+    ),
+    (
+        "isa_avx512_vnni",
+        &["src/nn/torch/fused/isa_avx512_vnni.cpp"],
+        AVX512_VNNI,
+    ),
+    (
+        "isa_avx2_vnni",
+        &["src/nn/torch/fused/isa_avx2_vnni.cpp"],
+        &["avx2", "fma", "avxvnni"],
+    ),
+    ("isa_avx2", &["src/nn/torch/fused/isa_avx2.cpp"], AVX2),
+];
+/// The features of AMX. The other sets have the first of them.
+const AMX: &[&str] = &[
+    "avx2",
+    "fma",
+    "avx512f",
+    "avx512bw",
+    "avx512dq",
+    "avx512vl",
+    "avx512vnni",
+    "avx512bf16",
+    "amx-tile",
+    "amx-bf16",
+];
+const AVX512_BF16: &[&str] = AMX.split_at(8).0;
+const AVX512_VNNI: &[&str] = AMX.split_at(7).0;
+const AVX2: &[&str] = AMX.split_at(2).0;
+
+/// Headers those files include.
+const HEADERS: [&str; 22] = [
+    "src/nn/torch/fuse.h",
+    "src/nn/torch/fused/attention.h",
+    "src/nn/torch/fused/autograd.h",
+    "src/nn/torch/fused/bias.h",
+    "src/nn/torch/fused/blocks.h",
+    "src/nn/torch/fused/dense.h",
+    "src/nn/torch/fused/embedding.h",
+    "src/nn/torch/fused/expected.h",
+    "src/nn/torch/fused/feed_forward.h",
+    "src/nn/torch/fused/format.h",
+    "src/nn/torch/fused/isa.h",
+    "src/nn/torch/fused/nadam.h",
+    "src/nn/torch/fused/norm.h",
+    "src/nn/torch/fused/packed.h",
+    "src/nn/torch/fused/policy.h",
+    "src/nn/torch/fused/product.h",
+    "src/nn/torch/fused/simd.h",
+    "src/nn/torch/kernels.h",
+    "src/nn/torch/placement.h",
+    "src/nn/torch/rms_norm.h",
+    "src/nn/torch/shim.h",
+    "src/nn/torch/winograd.h",
+];
+
+/// Names the sanitizers that our C++ is compiled with, as in `-fsanitize`. See
+/// `tools/sanitize`.
+const SANITIZE: &str = "TESSERA_SANITIZE";
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-env-changed={SANITIZE}");
+    println!("cargo:rerun-if-env-changed=LIBTORCH");
+    let package = env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo");
+    let root = Path::new(&package).ancestors().nth(2).expect("src/native");
+    // The lists above name their files from there.
+    env::set_current_dir(root).expect("the root of the repository");
+    let sources = CPP.iter().flat_map(|(_, files)| *files);
+    let kernels = KERNELS.iter().flat_map(|(_, files, _)| *files);
+    for file in sources.chain(kernels).chain(&HEADERS) {
+        println!("cargo:rerun-if-changed={}", root.join(file).display());
+    }
+    let libtorch = env::var_os("LIBTORCH").map(|libtorch| root.join(libtorch));
+    compile(libtorch.as_deref());
+}
+
+fn target(what: &str) -> String {
+    env::var(format!("CARGO_CFG_TARGET_{what}")).unwrap_or_default()
+}
+
+fn compile(libtorch: Option<&Path>) {
+    // torch-sys takes a libtorch of the system from here where LIBTORCH is not set.
+    let include = libtorch.unwrap_or(Path::new("/usr")).join("include");
+    let mut inputs = DefaultHasher::new();
+    for header in HEADERS {
+        read(header).hash(&mut inputs);
+    }
+    // Stands for the headers of libtorch, whose folder is in the command.
+    fs::read(include.join("torch/headeronly/version.h"))
+        .ok()
+        .hash(&mut inputs);
+
+    // The kernels run on x86-64 alone.
+    let fused = target("ARCH") == "x86_64" && target("ENV") != "msvc";
+    let mut with_libtorch = cpp();
+    if fused {
+        with_libtorch.define("TESSERA_FUSED", None);
+    }
+    with_libtorch
+        .define("_GLIBCXX_USE_CXX11_ABI", "1")
+        .include(include.join("torch/csrc/api/include"))
+        .include(&include);
+    // Those that take longest come first.
+    let mut units: Vec<_> = CPP
+        .iter()
+        .map(|(name, files)| (with_libtorch.clone(), *name, *files))
+        .collect();
+    for (name, files, features) in KERNELS.iter().filter(|_| fused) {
+        let mut build = cpp();
+        // GCC warns of its own intrinsics.
+        build.flag("-Wno-psabi");
+        for feature in *features {
+            build.flag(format!("-m{feature}"));
+        }
+        units.push((build, *name, *files));
+    }
+    cc::Build::new()
+        .cpp(true)
+        .objects(compile_all(&units, &inputs))
+        .compile("tessera_shim");
+}
+
+/// Compiles `units`, as many at a time as cargo allows. Returns their objects.
+fn compile_all(units: &[(cc::Build, &str, &[&str])], inputs: &DefaultHasher) -> Vec<PathBuf> {
+    let jobs = env::var("NUM_JOBS").ok().and_then(|jobs| jobs.parse().ok());
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut objects = Vec::new();
+        while let Some((build, name, files)) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
+            objects.push(compile_unit(build, name, files, inputs));
+        }
+        objects
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..jobs.unwrap_or(1)).map(|_| scope.spawn(work)).collect();
+        let objects = threads
+            .into_iter()
+            .flat_map(|thread| thread.join().expect("a compiler that works"));
+        let mut objects: Vec<_> = objects.collect();
+        // The library does not depend on which thread was faster.
+        objects.sort();
+        objects
+    })
+}
+
+/// How every file is compiled.
+fn cpp() -> cc::Build {
+    let mut build = cc::Build::new();
+    build
+        .cpp(true)
+        .std("c++17")
+        // libtorch's headers warn.
+        .warnings(false)
+        // Ours holds the loops of inference, in every profile of cargo's.
+        .opt_level(3)
+        .debug(false);
+    if let Ok(sanitizers) = env::var(SANITIZE) {
+        build
+            .flag(format!("-fsanitize={sanitizers}"))
+            .flag("-fno-sanitize-recover=all")
+            // Needs the type information of libtorch's hidden classes.
+            .flag("-fno-sanitize=vptr")
+            .flag("-fno-omit-frame-pointer")
+            // Optimised in full the kernels would compile for many minutes.
+            .opt_level(1)
+            .debug(true);
+    }
+    build
+}
+
+/// Compiles `files` as one, unless its object exists.
+///
+/// Cargo runs this script again whenever it changes, and once for every profile. `cc` would
+/// then compile everything again: a minute spent in libtorch's headers. So an object's name
+/// holds a hash of what it was made from (the sources, `inputs`, the compiler and its
+/// command), and all of these builds share one folder of objects.
+fn compile_unit(build: &cc::Build, name: &str, files: &[&str], inputs: &DefaultHasher) -> PathBuf {
+    let mut build = build.clone();
+    build.include(".");
+    let mut hash = inputs.clone();
+    let compiler = build.get_compiler();
+    // Not as a command, which has the environment of this build besides.
+    let own_environment: Vec<_> = compiler.get_envs().collect();
+    (compiler.path(), compiler.args(), own_environment).hash(&mut hash);
+    if let Ok(version) = Command::new(compiler.path()).arg("--version").output() {
+        version.stdout.hash(&mut hash);
+    }
+    files.iter().for_each(|file| read(file).hash(&mut hash));
+    let out_dir = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
+    // OUT_DIR is target/PROFILE/build/tessera-native-HASH/out.
+    let folder = out_dir.ancestors().nth(4).expect("cargo's folders");
+    let folder = folder.join("tessera-cpp");
+    fs::create_dir_all(&folder).expect("the target folder can be written");
+    let object = folder.join(format!("{name}-{:016x}.o", hash.finish()));
+    if !object.exists() {
+        let include = |file: &&str| format!("#include \"{file}\"\n");
+        let source = out_dir.join(format!("{name}.cpp"));
+        fs::write(&source, files.iter().map(include).collect::<String>())
+            .expect("OUT_DIR can be written");
+        let compiled = build.file(source).compile_intermediates();
+        fs::rename(&compiled[0], &object).expect("the target folder can be written");
+    }
+    object
+}
+
+fn read(file: &str) -> Vec<u8> {
+    fs::read(file).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+

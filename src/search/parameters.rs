@@ -55,9 +55,6 @@ pub struct Parameters {
     pub root_fpu_strategy: Option<FpuStrategy>,
     /// The value that goes with it (Lc0: FpuValueAtRoot).
     pub root_fpu_value: f32,
-    /// How much exploration grows with the spread of the values found below a
-    /// node, 0 not at all (KataGo: cpuctUtilityStdevScale).
-    pub cpuct_spread: f32,
     /// What a draw is worth to the side to move at the root, in −1…1 (Lc0:
     /// DrawScore).
     pub draw_score: f32,
@@ -78,10 +75,6 @@ pub struct Parameters {
     pub moves_left_scaled: f32,
     /// … and a quadratic one (Lc0: MovesLeftQuadraticFactor).
     pub moves_left_quadratic: f32,
-    /// Lets evaluations count by how sure the network is of them: one of expected
-    /// error e weighs c / (e + c / 8), with this c; 0 lets all count alike
-    /// (KataGo: uncertaintyCoeff, 0.25 there).
-    pub uncertainty_coefficient: f32,
     /// Softmax temperature of the policy (Lc0: PolicyTemperature).
     pub policy_temperature: f32,
     /// Whether a position that occurred before within the tree counts as a draw
@@ -157,7 +150,6 @@ impl Default for Parameters {
             fpu_value: 0.33,
             root_fpu_strategy: None,
             root_fpu_value: 1.0,
-            cpuct_spread: 0.0,
             draw_score: 0.0,
             contempt: Contempt::default(),
             moves_left_max_effect: 0.0,
@@ -166,7 +158,6 @@ impl Default for Parameters {
             moves_left_constant: 0.0,
             moves_left_scaled: 1.6521,
             moves_left_quadratic: -0.6521,
-            uncertainty_coefficient: 0.0,
             policy_temperature: 1.359,
             two_fold_draws: true,
             transpositions: true,

@@ -57,8 +57,6 @@ pub(crate) struct Tree {
     arena: Arena,
     table: Table,
     root: Index,
-    /// How much a visit counts that ends at a value beyond doubt.
-    certain_weight: f64,
     /// Visits in flight through the root.
     in_flight: AtomicU32,
     reclaim: Mutex<Reclaim>,
@@ -75,7 +73,6 @@ impl Tree {
             arena: Arena::new(mebibytes.saturating_sub(table).max(1)),
             table: Table::new(table),
             root: 0,
-            certain_weight: 1.0,
             in_flight: AtomicU32::new(0),
             reclaim: Mutex::default(),
             starved: AtomicBool::new(false),
@@ -134,14 +131,6 @@ impl Tree {
 
     pub(crate) fn in_flight(&self) -> &AtomicU32 {
         &self.in_flight
-    }
-
-    pub(crate) fn certain_weight(&self) -> f64 {
-        self.certain_weight
-    }
-
-    pub(crate) fn set_certain_weight(&mut self, weight: f64) {
-        self.certain_weight = weight;
     }
 
     #[inline]
@@ -354,7 +343,6 @@ pub(crate) mod testing {
         let logits: Vec<f32> = (0..moves).map(|number| number as f32 * 0.01).collect();
         let own = Statistics {
             visits: 1,
-            weight: 1.0,
             ..Statistics::default()
         };
         tree.expand(span, node, &own, &logits, 1.0, &mut Vec::new());
@@ -480,13 +468,11 @@ mod tests {
     fn a_position_is_worth_what_its_evaluation_and_its_moves_are() {
         let tree = Tree::new(2);
         let (mut nodes, mut blocks) = (Span::default(), Span::default());
-        let value = |q: f64, weight: f64| Statistics {
+        let value = |q: f64| Statistics {
             visits: 1,
             q,
             d: 0.5,
             m: 10.0,
-            weight,
-            spread: 0.0,
         };
         let logits = [0.0; 3];
         let mut scratch = Vec::new();
@@ -494,9 +480,9 @@ mod tests {
             tree.expand(&mut blocks, node, own, &logits, 1.0, &mut scratch);
         };
         let root = tree.root();
-        evaluate(root, &value(0.2, 1.0));
+        evaluate(root, &value(0.2));
         let child = tree.add_node(&mut nodes, 5).unwrap();
-        evaluate(tree.node(child), &value(0.8, 2.0));
+        evaluate(tree.node(child), &value(0.8));
         let mut span = Span::default();
         for (visits, drawn, linked) in [(3, 0, true), (2, 2, false)] {
             let edge = tree.edge(grow(&tree, &mut span, root).unwrap());
@@ -508,14 +494,10 @@ mod tests {
         }
         tree.refresh(root);
         let statistics = root.statistics();
-        // Weights: 1 for itself, 3·2 for the move, 2·1 for the draws.
+        // A visit of its own, three of the move, two of the draws.
         assert_eq!(statistics.visits, 6);
-        assert!((statistics.weight - 9.0 / 6.0).abs() < 1e-3);
-        assert!((statistics.q - (0.2 - 6.0 * 0.8) / 9.0).abs() < 1e-6);
-        assert!((statistics.d - (0.5 + 3.0 + 2.0) / 9.0).abs() < 1e-4);
-        assert!((statistics.m - (10.0 + 6.0 * 11.0 + 2.0 * 1.0) / 9.0).abs() < 0.01);
-        let mean = statistics.q;
-        let squares = (0.2f64.powi(2) + 6.0 * 0.8f64.powi(2)) / 9.0;
-        assert!((statistics.spread - (squares - mean * mean).sqrt()).abs() < 1e-4);
+        assert!((statistics.q - (0.2 - 3.0 * 0.8) / 6.0).abs() < 1e-6);
+        assert!((statistics.d - (0.5 + 3.0 * 0.5 + 2.0) / 6.0).abs() < 1e-4);
+        assert!((statistics.m - (10.0 + 3.0 * 11.0 + 2.0 * 1.0) / 6.0).abs() < 0.01);
     }
 }

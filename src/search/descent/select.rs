@@ -25,15 +25,9 @@ pub(crate) struct Candidate {
     score: f32,
 }
 
-/// Standard deviation of values that a position is taken to have before any is
-/// known, and how many visits that opinion is worth (KataGo:
-/// cpuctUtilityStdevPrior and its weight).
-const EXPECTED_SPREAD: f32 = 0.4;
-const EXPECTED_SPREAD_VISITS: f32 = 2.0;
-
 /// Exploration at a node: cpuct(N)·√max(N − 1, 1), cpuct growing with the
-/// logarithm of the visits and with the spread of the values found.
-pub(crate) fn exploration(parameters: &Parameters, at_root: bool, visits: u32, spread: f32) -> f32 {
+/// logarithm of the visits.
+pub(crate) fn exploration(parameters: &Parameters, at_root: bool, visits: u32) -> f32 {
     let n = visits as f32;
     let (cpuct, base, factor) = match at_root && parameters.root_has_own_cpuct {
         false => (
@@ -48,13 +42,7 @@ pub(crate) fn exploration(parameters: &Parameters, at_root: bool, visits: u32, s
         ),
     };
     let base = base.max(1.0);
-    let mut cpuct = cpuct + factor * ln((n + base) / base);
-    if parameters.cpuct_spread > 0.0 {
-        let expected = EXPECTED_SPREAD * EXPECTED_SPREAD * EXPECTED_SPREAD_VISITS;
-        let variance = (spread * spread * n + expected) / (n + EXPECTED_SPREAD_VISITS);
-        let relative = variance.sqrt() / EXPECTED_SPREAD;
-        cpuct *= 1.0 + parameters.cpuct_spread * (relative - 1.0);
-    }
+    let cpuct = cpuct + factor * ln((n + base) / base);
     cpuct * (n - 1.0).max(1.0).sqrt()
 }
 
@@ -337,17 +325,10 @@ mod tests {
         let parameters = Parameters::default();
         // 1.745 + 3.894·ln((10000 + 38739) / 38739), times √9999.
         let expected = (1.745 + 3.894 * (48739.0f32 / 38739.0).ln()) * 9999f32.sqrt();
-        let explored = exploration(&parameters, false, 10_000, 0.1);
+        let explored = exploration(&parameters, false, 10_000);
         assert!((explored - expected).abs() < 1e-2);
-        assert_eq!(exploration(&parameters, true, 10_000, 0.1), explored);
-        assert_eq!(exploration(&parameters, false, 0, 0.0), parameters.cpuct);
-        let lively = Parameters {
-            cpuct_spread: 0.85,
-            ..parameters.clone()
-        };
-        let explored = |spread| exploration(&lively, false, 10_000, spread) / expected;
-        assert!((explored(0.4) - 1.0).abs() < 1e-3);
-        assert!((explored(0.8) - 1.85).abs() < 1e-3 && explored(0.1) < 0.4);
+        assert_eq!(exploration(&parameters, true, 10_000), explored);
+        assert_eq!(exploration(&parameters, false, 0), parameters.cpuct);
         for at_root in [false, true] {
             let fpu = first_play_urgency(&parameters, at_root, 0.1, 0.25);
             assert!((fpu - (0.1 - 0.33 * 0.5)).abs() < 1e-6);
@@ -366,7 +347,7 @@ mod tests {
         };
         let both = |parameters: &Parameters, at_root| {
             (
-                exploration(parameters, at_root, 101, 0.0),
+                exploration(parameters, at_root, 101),
                 first_play_urgency(parameters, at_root, 0.1, 0.25),
             )
         };

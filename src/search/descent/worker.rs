@@ -153,7 +153,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
                 self.tree.expand(
                     &mut self.blocks,
                     self.tree.node(self.picks.leaf_node(pick)),
-                    &own(self.parameters, value),
+                    &own(value),
                     &logits,
                     self.parameters.policy_temperature,
                     &mut self.scratch,
@@ -348,15 +348,12 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
 }
 
 /// A leaf's evaluation as its node keeps it: for the side that moved there.
-fn own(parameters: &Parameters, value: Value) -> Statistics {
-    let error = value.error.max(0.0).sqrt();
+fn own(value: Value) -> Statistics {
     Statistics {
         visits: 1,
         q: f64::from(-value.q),
         d: f64::from(value.d),
         m: f64::from(value.moves_left),
-        weight: weight(parameters, error).into(),
-        spread: 0.0,
     }
 }
 

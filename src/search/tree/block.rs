@@ -18,7 +18,6 @@ const _: () = assert!(HEADER + prior::MAX_MOVES / 8 == MAX_BLOCK);
 const Q_UNIT: f64 = ((1u64 << 23) - 1) as f64;
 const D_UNIT: f64 = 65_535.0;
 const M_UNIT: f64 = 8.0;
-const WEIGHT_UNIT: f64 = 256.0;
 const MASK12: u64 = (1 << 12) - 1;
 
 /// Words of the block of a node with so many moves.
@@ -49,8 +48,7 @@ impl<'a> Block<'a> {
         let q = (own.q.clamp(-1.0, 1.0) + 1.0) * Q_UNIT + 0.5;
         let word = q as u64
             | ((own.d * D_UNIT + 0.5) as u16 as u64) << 24
-            | ((own.m * M_UNIT + 0.5) as u64).min(MASK12) << 40
-            | ((own.weight * WEIGHT_UNIT + 0.5) as u64).min(MASK12) << 52;
+            | ((own.m * M_UNIT + 0.5) as u64).min(MASK12) << 40;
         self.arena.word(self.index + 1).store(word, Relaxed);
     }
 
@@ -63,8 +61,6 @@ impl<'a> Block<'a> {
             q: (word & 0xff_ffff) as f64 / Q_UNIT - 1.0,
             d: f64::from((word >> 24) as u16) / D_UNIT,
             m: (word >> 40 & MASK12) as f64 / M_UNIT,
-            weight: (word >> 52) as f64 / WEIGHT_UNIT,
-            spread: 0.0,
         }
     }
 
@@ -97,8 +93,6 @@ mod tests {
                 q,
                 d: 0.2,
                 m: 77.5,
-                weight: 2.5,
-                spread: 0.0,
             };
             block.clear(&own);
             block.set_edge_pointers(7, 9);
@@ -107,10 +101,7 @@ mod tests {
                 (kept.q - q).abs() < 1e-7 && (kept.d - 0.2).abs() < 1e-5,
                 "{kept:?}"
             );
-            assert_eq!(
-                (kept.m, kept.weight, block.edge_pointers()),
-                (77.5, 2.5, (7, 9))
-            );
+            assert_eq!((kept.m, block.edge_pointers()), (77.5, (7, 9)));
         }
     }
 }

@@ -3,7 +3,7 @@
 //! | word | bits | holds |
 //! |---|---|---|
 //! | 0 | 32, 32 | visits, value |
-//! | 1 | 16, 16, 16, 16 | draw probability, moves left, weight and spread of the visits |
+//! | 1 | 16, 16 | draw probability, moves left |
 //! | 2 | 64 | key of the position |
 //! | 3 | | its [`NodeHeader`] |
 //!
@@ -25,8 +25,6 @@ const Q_UNIT: f64 = (1u64 << 30) as f64;
 const D_UNIT: f64 = 65_535.0;
 /// Moves left are counted to 512 plies.
 const M_UNIT: f64 = 128.0;
-const WEIGHT_UNIT: f64 = 4096.0;
-const SPREAD_UNIT: f64 = 65_535.0;
 
 /// What a node is worth.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -38,10 +36,6 @@ pub(crate) struct Statistics {
     pub(crate) d: f64,
     /// Plies to the end of the game.
     pub(crate) m: f64,
-    /// How much a visit counts, in 0…16; 1 where all count alike.
-    pub(crate) weight: f64,
-    /// Standard deviation of the values found below, in 0…1.
-    pub(crate) spread: f64,
 }
 
 /// A node in the arena.
@@ -91,8 +85,6 @@ impl<'a> Node<'a> {
             q: unpack_q(first),
             d: part(0) / D_UNIT,
             m: part(16) / M_UNIT,
-            weight: part(32) / WEIGHT_UNIT,
-            spread: part(48) / SPREAD_UNIT,
         }
     }
 
@@ -107,10 +99,7 @@ impl<'a> Node<'a> {
         // Casting saturates.
         let part =
             |value: f64, unit: f64, shift: u32| u64::from((value * unit + 0.5) as u16) << shift;
-        let second = part(statistics.d, D_UNIT, 0)
-            | part(statistics.m, M_UNIT, 16)
-            | part(statistics.weight, WEIGHT_UNIT, 32)
-            | part(statistics.spread, SPREAD_UNIT, 48);
+        let second = part(statistics.d, D_UNIT, 0) | part(statistics.m, M_UNIT, 16);
         self.0[1].store(second, Relaxed);
     }
 
@@ -180,17 +169,12 @@ mod tests {
             q: -0.123_456_789,
             d: 0.25,
             m: 80.25,
-            weight: 1.0,
-            spread: 0.3,
         };
         node.set(&statistics);
         let kept = node.statistics();
-        assert_eq!(
-            (kept.visits, kept.m, kept.weight),
-            (3_999_999_999, 80.25, 1.0)
-        );
+        assert_eq!((kept.visits, kept.m), (3_999_999_999, 80.25));
         assert!((kept.q - statistics.q).abs() < 1e-9);
-        assert!((kept.d - 0.25).abs() < 1e-5 && (kept.spread - 0.3).abs() < 1e-5);
+        assert!((kept.d - 0.25).abs() < 1e-5);
         assert_eq!((node.key(), node.header().stage()), (77, Stage::New));
         node.set(&Statistics {
             q: 7.0,

@@ -9,7 +9,6 @@
 use super::Tree;
 use super::header::{OUT_OF_SIGHT, Outcome, Stage};
 use super::node::{Node, Statistics};
-use crate::search::parameters::Parameters;
 
 /// A draw, for either side.
 const DRAWN: Statistics = Statistics {
@@ -17,21 +16,7 @@ const DRAWN: Statistics = Statistics {
     q: 0.0,
     d: 1.0,
     m: 0.0,
-    weight: 1.0,
-    spread: 0.0,
 };
-
-/// Most that an evaluation can weigh (KataGo: uncertaintyMaxWeight).
-const MAX_WEIGHT: f32 = 8.0;
-
-/// How much an evaluation counts that is expected to be off by so much.
-pub(crate) fn weight(parameters: &Parameters, error: f32) -> f32 {
-    let coefficient = parameters.uncertainty_coefficient;
-    match coefficient > 0.0 {
-        true => coefficient / (error + coefficient / MAX_WEIGHT),
-        false => 1.0,
-    }
-}
 
 /// The value of a proven position for the side that moved there. A distance out of
 /// sight counts as 0 plies.
@@ -44,7 +29,6 @@ pub(crate) fn proven_value(outcome: Outcome, plies: u8) -> Statistics {
             OUT_OF_SIGHT => 0.0,
             plies => plies.into(),
         },
-        ..DRAWN
     }
 }
 
@@ -61,8 +45,6 @@ pub(crate) fn edge_value(node: &Statistics, drawn: f64) -> Statistics {
         q: mean(node.q, DRAWN.q),
         d: mean(node.d, DRAWN.d),
         m: mean(node.m, DRAWN.m),
-        weight: mean(node.weight, DRAWN.weight),
-        spread: node.spread * kept,
     }
 }
 
@@ -70,9 +52,7 @@ pub(crate) fn edge_value(node: &Statistics, drawn: f64) -> Statistics {
 #[derive(Default)]
 struct Sums {
     visits: u32,
-    weight: f64,
     q: f64,
-    squares: f64,
     d: f64,
     m: f64,
 }
@@ -81,10 +61,8 @@ impl Sums {
     #[inline]
     fn add(&mut self, visits: u32, part: &Statistics, q: f64, m: f64) {
         self.visits = self.visits.saturating_add(visits);
-        let weight = f64::from(visits) * part.weight;
-        self.weight += weight;
+        let weight = f64::from(visits);
         self.q += weight * q;
-        self.squares += weight * (q * q + part.spread * part.spread);
         self.d += weight * part.d;
         self.m += weight * m;
     }
@@ -104,10 +82,7 @@ impl Tree {
                     continue;
                 }
                 let child = match edge.node() {
-                    0 => Statistics {
-                        weight: self.certain_weight(),
-                        ..DRAWN
-                    },
+                    0 => DRAWN,
                     to => edge_value(&self.node(to).statistics(), edge_visits.drawn()),
                 };
                 sums.add(edge_visits.visits(), &child, -child.q, child.m + 1.0);
@@ -117,19 +92,15 @@ impl Tree {
         if header.outcome() != Outcome::Unknown {
             node.set(&Statistics {
                 visits,
-                weight: self.certain_weight(),
                 ..proven_value(header.outcome(), header.plies())
             });
-        } else if sums.weight > 0.0 {
-            let q = sums.q / sums.weight;
-            let variance = sums.squares / sums.weight - q * q;
+        } else if sums.visits > 0 {
+            let weight = f64::from(visits);
             node.set(&Statistics {
                 visits,
-                q,
-                d: sums.d / sums.weight,
-                m: sums.m / sums.weight,
-                weight: sums.weight / f64::from(visits),
-                spread: variance.max(0.0).sqrt(),
+                q: sums.q / weight,
+                d: sums.d / weight,
+                m: sums.m / weight,
             });
         }
     }

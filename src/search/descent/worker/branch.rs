@@ -49,7 +49,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         let table = prior::table();
         let own = node.statistics();
         let at_root = self.path.len() == 1;
-        let scale = exploration(self.parameters, at_root, own.visits, own.spread as f32);
+        let scale = exploration(self.parameters, at_root, own.visits);
         let own_turn = self.path.len() % 2 == 1;
         let utility = Utility::new(self.parameters, &own, own_turn, self.has_length);
         let mut visited_policy = 0.0;

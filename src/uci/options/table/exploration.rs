@@ -79,17 +79,6 @@ pub(super) const ENTRIES: &[Entry] = &[
         help: "`CPuctFactor` at the root, if `RootHasOwnCpuctParams` is on.",
     },
     Entry {
-        name: "CPuctSpread",
-        kind: Kind::Decimal {
-            min: 0.0,
-            max: 10.0,
-            get: |settings| settings.player.options.search.cpuct_spread,
-            set: |settings, value| settings.player.options.search.cpuct_spread = value,
-        },
-        help: "Scales exploration by the standard deviation of the values below a node; 0 \
-               switches it off. KataGo's value is 0.85.",
-    },
-    Entry {
         name: "FpuStrategy",
         kind: Kind::Combo {
             values: values_of::<FpuStrategy>,

@@ -156,15 +156,4 @@ pub(super) const ENTRIES: &[Entry] = &[
         },
         help: "Quadratic term of that factor.",
     },
-    Entry {
-        name: "UncertaintyCoefficient",
-        kind: Kind::Decimal {
-            min: 0.0,
-            max: 10.0,
-            get: |settings| settings.player.options.search.uncertainty_coefficient,
-            set: |settings, value| settings.player.options.search.uncertainty_coefficient = value,
-        },
-        help: "Weights evaluations by predicted error; 0 weights all alike. KataGo's value is \
-               0.25.",
-    },
 ];

@@ -23,7 +23,7 @@ pub use cache::Cache;
 pub use cross_check::{CrossCheck, Differences};
 pub use device::{DeviceChoice, Devices, ParseDeviceError, Precision};
 pub use evaluate_games::{Evaluated, evaluate_games, foresee_games};
-pub use foreseen::{Decoding, Foreseen, RevealOrder};
+pub use foreseen::{Decoding, Foreseen};
 pub use format::{Format, Speed};
 pub use imagination::{Imagination, Imagined, ImaginedBoard, Scene};
 pub use metadata::{

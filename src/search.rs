@@ -86,7 +86,6 @@ use sync::{AtomicBool, AtomicU64, Mutex, RwLock};
 use tree::depth::TreeDepth;
 use tree::header::Stage;
 use tree::prior::MAX_MOVES;
-use tree::value::weight;
 use tree::{MAX_IN_FLIGHT, Tree};
 use wdl::rescaling::Rescaling;
 
@@ -303,8 +302,6 @@ impl Search {
             let moves = restricted.then_some(&root_moves[..]);
             mates.get_mut().begin(game, moves, limits);
         }
-        self.tree
-            .set_certain_weight(weight(&self.parameters, 0.0).into());
         let shared = Shared {
             expected,
             ..self.share(game, root_moves, known, limits, control, began)

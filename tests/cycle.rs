@@ -264,7 +264,7 @@ fn a_world_model_trains_by_play_in_its_imagination() {
 #[test]
 fn futures_choose_moves_of_a_denoiser_that_trains_by_play() {
     let denoiser = "family = \"diffusion\"\n[training.network.model]\nhorizon = 2\n\
-        noise = \"absorbing\"\nfutures = \"states+moves\"\nchanged = 4";
+        changed = 4";
     let foresight = "[actors.foresight]\nshare = 1.0\ngrows = 1\nsteps = 2\n";
     let text = of_family(denoiser, "trunk", 2, &format!("{ACTORS}{foresight}"));
     let folder = workplace(&text);

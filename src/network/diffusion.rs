@@ -6,21 +6,19 @@
 //! An evaluation says of each what it may be, and of the present what every evaluator says.
 //! So the move to play is that of the present, once it has seen what is foreseen.
 //!
-//! Two kinds of networks do this: a grid of boards and squares that is grown from a
-//! Chessformer, and a sequence of tokens as it was published.
+//! It is a grid of boards and squares, grown from a Chessformer: all boards go through its
+//! layers. The published design, one sequence of tokens, was far slower to learn
+//! (bench/diffusion.md).
 
 mod candidates;
 pub mod config;
 mod decode;
 mod futures;
 mod grid;
-mod sequence;
 #[cfg(test)]
 mod tests;
 
-pub use config::{
-    DenoiserKind, DiffusionConfig, DiffusionConfigError, FuturesKind, LONGEST_HORIZON, NoiseKind,
-};
+pub use config::{DiffusionConfig, DiffusionConfigError, LONGEST_HORIZON};
 pub use decode::{Revealed, RevealedBoard, RevealedMove};
 pub use futures::{Futures, marks_of};
 
@@ -35,7 +33,6 @@ use super::taps::Tap;
 use crate::encode::SQUARE_CLASSES;
 use futures::Constants;
 use grid::Grid;
-use sequence::Sequence;
 use tch::{Device, Kind, Tensor};
 
 /// The structure of a denoiser of futures.
@@ -44,14 +41,8 @@ pub struct Diffusion {
     config: DiffusionConfig,
     parameters: Vec<Parameter>,
     size: Size,
-    body: Body,
+    grid: Grid,
     constants: Constants,
-}
-
-#[derive(Debug)]
-enum Body {
-    Grid(Box<Grid>),
-    Sequence(Box<Sequence>),
 }
 
 /// What a network makes of positions and their futures.
@@ -72,7 +63,7 @@ pub struct DenoisedFuture {
     /// Logits f32 [B, H − 1, 1858] of the moves played from all future boards but the last.
     pub moves: Option<Tensor>,
     /// The values W − L in −1…1 of the future boards for their movers, f32 [B, H], read as
-    /// that of the present is, if they are wanted. A sequence has none.
+    /// that of the present is, if they are wanted.
     pub q: Option<Tensor>,
 }
 
@@ -93,22 +84,13 @@ impl Diffusion {
         device: Device,
     ) -> Result<Diffusion, DiffusionConfigError> {
         config.check()?;
-        let (body, parameters, size) = match config.kind {
-            DenoiserKind::Grid => {
-                let (grid, parameters, size) = Grid::build(config, device)?;
-                (Body::Grid(Box::new(grid)), parameters, size)
-            }
-            DenoiserKind::Sequence => {
-                let (sequence, parameters, size) = Sequence::build(config);
-                (Body::Sequence(Box::new(sequence)), parameters, size)
-            }
-        };
+        let (grid, parameters, size) = Grid::build(config, device)?;
         Ok(Diffusion {
             config: config.clone(),
             parameters,
             size,
-            body,
-            constants: Constants::new(config.horizon, config.noise, device),
+            grid,
+            constants: Constants::new(device),
         })
     }
 
@@ -145,16 +127,9 @@ impl Diffusion {
         wanted: OutputSet,
         with_values: bool,
     ) -> Denoised {
-        match &self.body {
-            Body::Grid(grid) => {
-                let constants = &self.constants;
-                grid.foresee(weights, constants, rows, futures, wanted, with_values)
-            }
-            Body::Sequence(sequence) => {
-                let present = Positions::Rows(rows);
-                sequence.foresee(weights, &self.constants, present, futures)
-            }
-        }
+        let constants = &self.constants;
+        self.grid
+            .foresee(weights, constants, rows, futures, wanted, with_values)
     }
 }
 
@@ -170,12 +145,10 @@ impl Architecture for Diffusion {
     }
 
     fn buffers(&self) -> Vec<(String, Tensor)> {
-        let mut buffers = match &self.body {
-            Body::Grid(grid) if !grid.has_foresight() => return grid.buffers(),
-            Body::Grid(grid) => grid.buffers(),
-            Body::Sequence(_) => Vec::new(),
-        };
-        buffers.extend(self.constants.buffers());
+        let mut buffers = self.grid.buffers();
+        if self.grid.has_foresight() {
+            buffers.extend(self.constants.buffers());
+        }
         buffers
     }
 
@@ -196,17 +169,11 @@ impl Architecture for Diffusion {
 /// What it evaluates is the present when nothing is known of the future: a single step.
 impl Evaluator for Diffusion {
     fn interface(&self) -> Interface {
-        match &self.body {
-            Body::Grid(grid) => grid.trunk.interface(),
-            Body::Sequence(_) => Sequence::interface(),
-        }
+        self.grid.trunk.interface()
     }
 
     fn has(&self, output: Output) -> bool {
-        match &self.body {
-            Body::Grid(grid) => grid.trunk.has(output),
-            Body::Sequence(_) => Sequence::interface().outputs.contains(&output),
-        }
+        self.grid.trunk.has(output)
     }
 
     /// Nothing inside is tapped: there are several boards.
@@ -218,18 +185,14 @@ impl Evaluator for Diffusion {
         _tap: &Tap,
     ) -> Outputs {
         let horizon = self.config.horizon;
-        match (&self.body, positions) {
-            (_, Positions::Rows(rows)) => {
+        match positions {
+            Positions::Rows(rows) => {
                 let futures = self.unknown(rows);
                 self.foresee(weights, rows, &futures, wanted, false).present
             }
-            (Body::Grid(grid), Positions::Planes(planes)) => {
-                grid.of_planes(weights, &self.constants, planes, horizon, wanted)
-            }
-            (Body::Sequence(sequence), Positions::Planes(planes)) => {
-                let futures = self.constants.futures_of_planes(planes, horizon);
-                let denoised = sequence.foresee(weights, &self.constants, positions, &futures);
-                denoised.present
+            Positions::Planes(planes) => {
+                self.grid
+                    .of_planes(weights, &self.constants, planes, horizon, wanted)
             }
         }
     }
@@ -241,16 +204,10 @@ impl Evaluator for Diffusion {
         positions: Positions,
         wanted: OutputSet,
     ) -> Outputs {
-        match &self.body {
-            Body::Grid(grid) => grid.trunk.read(weights, tokens, positions, wanted),
-            Body::Sequence(sequence) => sequence.read(weights, tokens),
-        }
+        self.grid.trunk.read(weights, tokens, positions, wanted)
     }
 
     fn without_head(&self, weights: &Weights, layer: usize, head: usize) -> Option<Weights> {
-        match &self.body {
-            Body::Grid(grid) => grid.trunk.without_head(weights, layer, head),
-            Body::Sequence(_) => None,
-        }
+        self.grid.trunk.without_head(weights, layer, head)
     }
 }

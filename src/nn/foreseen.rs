@@ -20,25 +20,10 @@ pub struct Decoding {
     pub steps: usize,
     /// Most plies that are foreseen; 0 stands for all that the network can.
     pub horizon: usize,
-    /// What is revealed first.
-    pub order: RevealOrder,
-    /// How much the policy counts that knows nothing of the future, the first step's, in
-    /// percent; the rest is that of the last step. Logits are mixed.
-    pub unaided: u8,
     /// How much the values of candidates count in networks that weigh them: what a change
     /// of W − L by 1 adds to a move's logit, in tenths. With 0 futures are revealed step by
     /// step, as by other networks.
     pub trust: u16,
-}
-
-/// What of a future is revealed first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum RevealOrder {
-    /// What leads the next likeliest by most.
-    #[default]
-    Margin,
-    /// What is likeliest.
-    Probability,
 }
 
 impl Default for Decoding {
@@ -46,8 +31,6 @@ impl Default for Decoding {
         Decoding {
             steps: 10,
             horizon: 2,
-            order: RevealOrder::default(),
-            unaided: 0,
             trust: 20,
         }
     }
@@ -61,7 +44,6 @@ impl Decoding {
             steps,
             horizon: 0,
             trust: 0,
-            ..Decoding::default()
         }
     }
 

@@ -338,11 +338,12 @@ impl Tree {
 pub(crate) mod testing {
     use super::*;
 
-    /// Gives a node so many moves.
+    /// Gives a node so many moves, and an evaluation of one ply left.
     pub(crate) fn expanded(tree: &Tree, span: &mut Span, node: Node<'_>, moves: usize) {
         let logits: Vec<f32> = (0..moves).map(|number| number as f32 * 0.01).collect();
         let own = Statistics {
             visits: 1,
+            m: 1.0,
             ..Statistics::default()
         };
         tree.expand(span, node, &own, &logits, 1.0, &mut Vec::new());

@@ -19,7 +19,7 @@ mod unroll;
 pub use augment::AugmentConfig;
 pub use average::AverageConfig;
 pub use check::ConfigError;
-pub use diffusion::{DiffusionTraining, MaskSchedule};
+pub use diffusion::DiffusionTraining;
 pub use distillation::DistillationConfig;
 pub use guard::GuardConfig;
 pub use keep::KeepConfig;

@@ -3,7 +3,6 @@
 use super::checkpoint::{Checkpoint, CheckpointError};
 use super::config::{ConfigError, TrainConfig};
 use crate::network::chessformer::{GrowError, grow};
-use crate::network::diffusion::DenoiserKind;
 use crate::network::gpt::GptConfig;
 use crate::network::{
     self, Architecture, ArchitectureConfig, ArchitectureError, Chessformer, OpenError, Parameter,
@@ -136,7 +135,7 @@ fn take_over(
         (
             ArchitectureConfig::Chessformer { model: from },
             ArchitectureConfig::Diffusion { model: to },
-        ) if to.kind == DenoiserKind::Grid => {
+        ) => {
             let trunk = Chessformer::new(&to.trunk, Device::Cpu)
                 .map_err(|error| ConfigError::from(ArchitectureError::from(error)))?;
             let parameters = trunk.parameters();

@@ -127,7 +127,7 @@ pub(crate) fn a_node_is_opened_once_and_whole() {
             let header = root.header();
             if header.stage() == Stage::Expanded {
                 let own = tree.block(header).own();
-                assert_eq!((own.weight, header.moves()), (1.0, 3));
+                assert_eq!((own.m, header.moves()), (1.0, 3));
                 assert!(tree.prior_codes(header).iter().all(|&code| code > 0));
                 assert_eq!(tree.block(header).edge_pointers(), (0, 0));
             }
@@ -144,7 +144,7 @@ pub(crate) fn a_node_is_opened_once_and_whole() {
             statistics,
             Statistics {
                 visits: 1,
-                weight: 1.0,
+                m: 1.0,
                 ..Statistics::default()
             }
         );
@@ -161,11 +161,11 @@ pub(crate) fn a_report_shows_each_move_at_one_moment() {
                 let visited = visited(&tree, tree.root().header());
                 assert!(visited.is_sorted_by(|a, b| a.statistics.visits >= b.statistics.visits));
                 // Each led somewhere and was evaluated there.
-                let complete = |node: Index, weight: f64| node != 0 && weight == 1.0;
+                let complete = |node: Index, m: f64| node != 0 && m == 1.0;
                 assert!(
                     visited
                         .iter()
-                        .all(|of| complete(of.node, of.statistics.weight))
+                        .all(|of| complete(of.node, of.statistics.m))
                 );
             })
         };

@@ -93,8 +93,7 @@ struct Ended {
 /// Two threads make [`VISITS`]; the one that called the search does `between` its
 /// batches.
 fn search(number: u32, fate: Fate, between: impl Fn()) -> Ended {
-    let mut tree = Tree::new(2);
-    tree.set_certain_weight(1.0);
+    let tree = Tree::new(2);
     let backend = Fateful {
         number,
         fate,

@@ -15,7 +15,7 @@ use tessera::eval::foresight::{Foresight, share};
 use tessera::network::diffusion::LONGEST_HORIZON;
 use tessera::network::{Diffusion, Output};
 use tessera::nn::torch::ComputeType;
-use tessera::nn::{CodeArguments, Decoding, RevealOrder};
+use tessera::nn::{CodeArguments, Decoding};
 use tessera::train::TrainConfig;
 
 /// Arguments of `train imagine`.
@@ -36,13 +36,6 @@ pub struct Imagine {
     /// Most plies that are imagined; 0 stands for all that the network can.
     #[arg(long, default_value_t = 0)]
     horizon: usize,
-    /// What is revealed first.
-    #[arg(long, value_enum, default_value_t)]
-    order: RevealOrder,
-    /// How much the first step's policy counts in the move, in percent.
-    #[arg(long, value_name = "PERCENT", default_value_t = Decoding::default().unaided,
-        value_parser = clap::value_parser!(u8).range(..=100))]
-    unaided: u8,
     /// How much it counts what candidates lead to, in networks that weigh them: what a change
     /// of W − L by 1 adds to a move's logit, in tenths; 0 weighs none.
     #[arg(long, value_name = "TENTHS", default_value_t = Decoding::default().trust)]
@@ -85,8 +78,6 @@ impl Imagine {
         };
         let decoding = Decoding {
             horizon: self.horizon,
-            order: self.order,
-            unaided: self.unaided,
             trust: self.trust,
             ..Decoding::default()
         };

@@ -6,13 +6,12 @@
 //! future; the move to play is held until then. A network that weighs
 //! [candidates](super::candidates) is told first moves instead.
 
-use super::config::NoiseKind;
 use super::futures::{self, Futures, marks_of};
 use super::{DenoisedFuture, Diffusion};
 use crate::encode::Squares;
-use crate::network::outputs::{Output, OutputSet, Outputs};
+use crate::network::outputs::{OutputSet, Outputs};
 use crate::network::parameters::Weights;
-use crate::nn::{Decoding, Foreseen, RevealOrder};
+use crate::nn::{Decoding, Foreseen};
 use tch::{Device, Kind, Tensor};
 
 /// Lead of the likeliest class from which on a variable is revealed at once.
@@ -67,18 +66,10 @@ impl Revealed {
         }
     }
 
-    /// Share of what is imagined that is not known.
-    fn unknown_share(&self, has_states: bool) -> f32 {
-        match has_states {
-            true => {
-                let unknown: u32 = self.boards.iter().map(|it| it.unknown.count_ones()).sum();
-                unknown as f32 / (64 * self.boards.len().max(1)) as f32
-            }
-            false => {
-                let unknown = self.moves.iter().filter(|it| !it.is_known).count();
-                unknown as f32 / self.moves.len().max(1) as f32
-            }
-        }
+    /// Share of the squares that is not known.
+    fn unknown_share(&self) -> f32 {
+        let unknown: u32 = self.boards.iter().map(|it| it.unknown.count_ones()).sum();
+        unknown as f32 / (64 * self.boards.len().max(1)) as f32
     }
 
     pub(super) fn foreseen(self) -> Foreseen {
@@ -122,21 +113,16 @@ impl Likeliest {
         }
     }
 
-    /// The likeliest class of a variable, its probability, and its score in an order.
-    fn read(&self, place: usize, order: RevealOrder) -> (usize, f32, f32) {
+    /// The likeliest class of a variable, its probability, and by how much it leads.
+    fn read(&self, place: usize) -> (usize, f32, f32) {
         let [first, second] = [0, 1].map(|rank| self.probabilities[2 * place + rank]);
-        let score = match order {
-            RevealOrder::Margin => first - second,
-            RevealOrder::Probability => first,
-        };
-        (self.classes[place] as usize, first, score)
+        (self.classes[place] as usize, first, first - second)
     }
 }
 
 /// The futures of B positions on the way.
 pub(super) struct Unfolding<'a> {
     network: &'a Diffusion,
-    decoding: Decoding,
     /// Steps that have been taken, and that are to come.
     taken: usize,
     pub left: usize,
@@ -166,21 +152,12 @@ impl Diffusion {
             return self.weigh(weights, rows, decoding, wanted);
         }
         let mut future = Unfolding::new(self, rows, decoding, &[]);
-        let share = f64::from(decoding.unaided.min(100)) / 100.0;
-        let is_heard = share > 0.0 && wanted.contains(Output::Policy);
-        let mut unaided = None;
         while future.left > 1 {
-            let heard = (future.taken == 0 && is_heard).then_some(Output::Policy);
-            let mut present = future.step(weights, rows, heard.into_iter().collect());
-            unaided = unaided.or_else(|| present.take(heard?));
+            future.step(weights, rows, OutputSet::default());
             seen(future.taken, &future.states);
         }
-        let mut present = future.step(weights, rows, wanted);
+        let present = future.step(weights, rows, wanted);
         seen(future.taken, &future.states);
-        if let Some(unaided) = unaided {
-            let policy = present.policy() * (1.0 - share) + unaided * share;
-            present.set(Output::Policy, policy);
-        }
         let foreseen = future.states.into_iter().map(Revealed::foreseen);
         (present, foreseen.collect())
     }
@@ -213,7 +190,6 @@ impl<'a> Unfolding<'a> {
         let calibration = (horizon > 0).then(|| network.calibration(rows, horizon as i64));
         Unfolding {
             network,
-            decoding,
             taken: 0,
             left: if horizon == 0 {
                 1
@@ -243,9 +219,6 @@ impl<'a> Unfolding<'a> {
 
     /// What is known, as the network reads it.
     fn known(&self) -> Futures {
-        let config = &self.network.config;
-        let has_states = config.futures.has_states();
-        let is_marked = config.noise == NoiseKind::Absorbing;
         let (mut pieces, mut marks, mut noise) = (Vec::new(), Vec::new(), Vec::new());
         let words = |words: &[u64]| -> Vec<i64> { words.iter().map(|&it| it as i64).collect() };
         for (position, (state, present)) in self.states.iter().zip(&self.presents).enumerate() {
@@ -257,15 +230,11 @@ impl<'a> Unfolding<'a> {
             let told = self.told.get(position).copied().flatten();
             marks.extend(words(&marks_of(0, told)));
             for (ply, board) in (1..).zip(&state.boards) {
-                let unknown = match config.noise {
-                    NoiseKind::Absorbing => seen[ply % 2],
-                    NoiseKind::Uniform => futures::random_board(ply as i64),
-                };
-                pieces.extend(words(&board.squares.with(board.unknown, &unknown).planes()));
-                let masked = if is_marked { board.unknown } else { 0 };
-                marks.extend(words(&marks_of(masked, played(ply))));
+                let board_seen = board.squares.with(board.unknown, &seen[ply % 2]);
+                pieces.extend(words(&board_seen.planes()));
+                marks.extend(words(&marks_of(board.unknown, played(ply))));
             }
-            noise.push(state.unknown_share(has_states));
+            noise.push(state.unknown_share());
         }
         let count = self.states.len() as i64;
         let on_device = |words: &[i64], width: i64| {
@@ -293,20 +262,16 @@ impl<'a> Unfolding<'a> {
             moves: found.moves.as_ref().map(Likeliest::of).unwrap_or_default(),
         };
         let left = self.left;
-        let order = self.decoding.order;
-        let kind = self.network.config.futures;
         for (position, state) in self.states.iter_mut().enumerate() {
             let mut open: Vec<(f32, Variable)> = Vec::new();
             let horizon = state.boards.len();
             for (ply, board) in state.boards.iter_mut().enumerate() {
                 for square in (0..64).filter(|square| board.unknown >> square & 1 != 0) {
                     let place = (position * horizon + ply) * 64 + square;
-                    let (class, probability, score) = reading.squares.read(place, order);
+                    let (class, probability, score) = reading.squares.read(place);
                     board.squares.set(square, class);
                     board.probabilities[square] = probability;
-                    if kind.has_states() {
-                        open.push((score, Variable::Square { ply, square }));
-                    }
+                    open.push((score, Variable::Square { ply, square }));
                 }
             }
             let moves = state.moves.len();
@@ -315,11 +280,9 @@ impl<'a> Unfolding<'a> {
                     continue;
                 }
                 let place = position * moves + number;
-                let (class, probability, score) = reading.moves.read(place, order);
+                let (class, probability, score) = reading.moves.read(place);
                 (played.played, played.probability) = (class as u16, probability);
-                if kind.has_moves() {
-                    open.push((score, Variable::Move(number)));
-                }
+                open.push((score, Variable::Move(number)));
             }
             if left == 0 {
                 continue;

@@ -1,7 +1,6 @@
 //! What a denoiser is told of futures, as tensors.
 
-use super::config::NoiseKind;
-use crate::encode::{BOARDS, HISTORY, Squares};
+use crate::encode::{BOARDS, HISTORY};
 use crate::network::bitboards;
 use crate::network::blocks::{MOVE_MARKS, move_marks};
 use tch::{Device, Kind, Tensor};
@@ -47,28 +46,16 @@ pub(super) struct Constants {
     pub other_side: Tensor,
     /// i64 [4]: the rights of the other side, then ours.
     pub other_rights: Tensor,
-    /// Bitboards i64 [1, H, 12] that stand for unknown boards, if those of the present do
-    /// not.
-    pub unknown: Option<Tensor>,
 }
 
 impl Constants {
-    pub fn new(horizon: i64, noise: NoiseKind, device: Device) -> Constants {
+    pub fn new(device: Device) -> Constants {
         let half =
             |count: i64| -> Vec<i64> { (0..count).map(|it| (it + count / 2) % count).collect() };
-        let is_random = noise == NoiseKind::Uniform && horizon > 0;
-        let unknown = is_random.then(|| {
-            let boards = (1..=horizon).flat_map(|ply| random_board(ply).planes());
-            let boards: Vec<i64> = boards.map(|plane| plane as i64).collect();
-            Tensor::from_slice(&boards)
-                .view([1, horizon, PIECES])
-                .to_device(device)
-        });
         Constants {
             shifts: bitboards::shifts().to_device(device),
             other_side: Tensor::from_slice(&half(PIECES)).to_device(device),
             other_rights: Tensor::from_slice(&half(RIGHTS)).to_device(device),
-            unknown,
         }
     }
 
@@ -81,13 +68,9 @@ impl Constants {
             _ => &present,
         });
         let boards: Vec<&Tensor> = boards.collect();
-        let copies = match boards[..] {
+        let pieces = match boards[..] {
             [] => present.unsqueeze(1).narrow(1, 0, 0),
             _ => Tensor::stack(&boards, 1),
-        };
-        let pieces = match &self.unknown {
-            Some(unknown) => copies.zeros_like() + unknown,
-            None => copies,
         };
         let (marks, noise) = self.unknown_marks(&present.narrow(1, 0, 1), horizon);
         Futures {
@@ -115,10 +98,7 @@ impl Constants {
     /// Marks and noise where nothing is known, of B positions; `words` is i64 [B, 1].
     pub fn unknown_marks(&self, words: &Tensor, horizon: i64) -> (Tensor, Tensor) {
         let none = words.zeros_like();
-        let masked = match &self.unknown {
-            Some(_) => none.shallow_clone(),
-            None => &none - 1,
-        };
+        let masked = &none - 1;
         let row = |first: &Tensor| {
             let others = [&none; MOVE_MARKS];
             let parts: Vec<&Tensor> = std::iter::once(first).chain(others).collect();
@@ -138,10 +118,7 @@ impl Constants {
     pub fn unknown_squares(&self, planes: &[Tensor], horizon: i64) -> (Tensor, Tensor) {
         let none = planes[0].narrow(1, 0, 1).zeros_like();
         let none = none.flatten(2, 3).transpose(1, 2);
-        let masked = match &self.unknown {
-            Some(_) => none.shallow_clone(),
-            None => &none + 1.0,
-        };
+        let masked = &none + 1.0;
         let marks = (0..=horizon).map(|ply| {
             let first = if ply == 0 { &none } else { &masked };
             let others = [&none; MOVE_MARKS];
@@ -152,35 +129,15 @@ impl Constants {
         (marks, none.select(2, 0).select(1, 0) + 1.0)
     }
 
-    /// Futures of which nothing is known, of positions as planes, for networks that do not
-    /// look at what stands on unknown squares.
-    pub fn futures_of_planes(&self, planes: &[Tensor], horizon: i64) -> Futures {
-        let first = planes[0].narrow(1, 0, 1).flatten(1, 3).narrow(1, 0, 1);
-        let (marks, noise) = self.unknown_marks(&first.to_kind(Kind::Int64), horizon);
-        // Of as many zeros as there are pieces' bitboards.
-        let zeros = marks.narrow(1, 0, horizon).zeros_like();
-        let pieces = Tensor::cat(&[&zeros, &zeros], 2);
-        Futures {
-            pieces: match &self.unknown {
-                Some(unknown) => pieces + unknown,
-                None => pieces,
-            },
-            marks,
-            noise,
-        }
-    }
-
     /// The tensors by name.
     pub fn buffers(&self) -> Vec<(String, Tensor)> {
         let named = [
-            ("board_shifts", Some(&self.shifts)),
-            ("other_side", Some(&self.other_side)),
-            ("other_rights", Some(&self.other_rights)),
-            ("unknown_boards", self.unknown.as_ref()),
+            ("board_shifts", &self.shifts),
+            ("other_side", &self.other_side),
+            ("other_rights", &self.other_rights),
         ];
-        let named = named.into_iter();
-        let named = named.filter_map(|(name, it)| Some((name.to_owned(), it?.shallow_clone())));
-        named.collect()
+        let named = named.map(|(name, it)| (name.to_owned(), it.shallow_clone()));
+        named.into()
     }
 
     /// Rows i64 [B · T, words] of all boards. Future ones are those of games that begin
@@ -237,15 +194,7 @@ impl Constants {
                 1 => (&turned, &other_rights, 1.0 - &turn),
                 _ => (&pieces, &rights, turn.shallow_clone()),
             };
-            let board = match &self.unknown {
-                Some(unknown) => {
-                    let words = unknown.select(1, ply - 1);
-                    let squares = bitboards::squares(&words, &self.shifts, planes);
-                    copy.zeros_like() + squares.transpose(1, 2).unflatten(2, [8, 8])
-                }
-                None => copy.shallow_clone(),
-            };
-            let board = Tensor::cat(&[&board, &none], 1);
+            let board = Tensor::cat(&[copy, &none], 1);
             let history = Tensor::cat(&[&board; HISTORY], 1);
             Tensor::cat(&[&history, rights, &turn, &rest], 1)
         });
@@ -260,20 +209,6 @@ impl Constants {
         let planes = Tensor::stack(&boards, 1).flatten(0, 1);
         std::iter::once(planes).chain(ratings).collect()
     }
-}
-
-/// A board of classes drawn by an unchanging draw.
-pub(super) fn random_board(ply: i64) -> Squares {
-    use rand::{Rng, SeedableRng};
-    let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(ply as u64);
-    let mut squares = Squares::default();
-    for square in 0..64 {
-        squares.set(
-            square,
-            random.random_range(0..crate::encode::SQUARE_CLASSES),
-        );
-    }
-    squares
 }
 
 impl Futures {

@@ -9,7 +9,7 @@ use crate::nn::{CodePolicy, Decoding};
 use shakmaty::Position;
 use tch::{CModule, IValue, Kind};
 
-fn config(noise: NoiseKind) -> DiffusionConfig {
+fn config() -> DiffusionConfig {
     let mut trunk = ModelConfig::preset("cf-1m-gab").unwrap();
     (trunk.layers, trunk.width, trunk.heads, trunk.feed_forward) = (2, 32, 2, 32);
     trunk.attacks = true;
@@ -20,23 +20,14 @@ fn config(noise: NoiseKind) -> DiffusionConfig {
         generator: 8,
     };
     DiffusionConfig {
-        kind: DenoiserKind::Grid,
         horizon: 3,
-        noise,
-        futures: FuturesKind::default(),
         changed: 8,
         weighs: false,
         trunk,
+        kind: config::Kind::Grid,
+        noise: config::Noise::Absorbing,
+        futures: config::Futures::StatesAndMoves,
     }
-}
-
-fn sequence(noise: NoiseKind) -> DiffusionConfig {
-    let mut config = config(noise);
-    config.kind = DenoiserKind::Sequence;
-    let trunk = &mut config.trunk;
-    (trunk.attacks, trunk.attack_bias) = (false, false);
-    trunk.position = PositionConfig::Absolute;
-    config
 }
 
 fn build(config: &DiffusionConfig) -> Diffusion {
@@ -89,51 +80,46 @@ fn off(one: &Tensor, other: &Tensor) -> f64 {
 #[test]
 fn it_begins_as_the_chessformer_that_it_is_grown_from() {
     let _guard = tch::no_grad_guard();
-    for noise in [NoiseKind::Absorbing, NoiseKind::Uniform] {
-        let model = build(&config(noise));
-        let [fresh, apart] = parameters(&model);
-        let trunk = trunk_of(&model);
-        let count: i64 = trunk.parameters().iter().map(Parameter::count).sum();
-        let own = apart.narrow(0, 0, count);
-        let new = fresh.narrow(0, count, fresh.size()[0] - count);
-        let grown = weights(&model, &Tensor::cat(&[&own, &new], 0));
-        let rows = rows();
-        let positions = Positions::Rows(&rows);
-        let tap = Tap::default();
-        let alone = Weights::from_flat(&own, trunk.parameters());
-        let expected = trunk.forward(&alone, positions, all(), &tap);
-        let found = model.forward(&grown, positions, all(), &tap);
-        for output in [Output::Policy, Output::Wdl, Output::Q, Output::MovesLeft] {
-            let [found, expected] = [&found, &expected].map(|it| it.get(output).unwrap());
-            assert!(off(found, expected) < 1e-5, "{output:?}");
-        }
-        // An unknown board looks to its mover as the present: so do the replies, at first.
-        let futures = model.unknown(&rows);
-        let future = model
-            .foresee(&grown, &rows, &futures, all(), false)
-            .future
-            .unwrap();
-        assert_eq!(future.squares.size(), [7, 3, 64, 13]);
-        assert_eq!(future.moves.unwrap().size(), [7, 2, 1858]);
+    let model = build(&config());
+    let [fresh, apart] = parameters(&model);
+    let trunk = trunk_of(&model);
+    let count: i64 = trunk.parameters().iter().map(Parameter::count).sum();
+    let own = apart.narrow(0, 0, count);
+    let new = fresh.narrow(0, count, fresh.size()[0] - count);
+    let grown = weights(&model, &Tensor::cat(&[&own, &new], 0));
+    let rows = rows();
+    let positions = Positions::Rows(&rows);
+    let tap = Tap::default();
+    let alone = Weights::from_flat(&own, trunk.parameters());
+    let expected = trunk.forward(&alone, positions, all(), &tap);
+    let found = model.forward(&grown, positions, all(), &tap);
+    for output in [Output::Policy, Output::Wdl, Output::Q, Output::MovesLeft] {
+        let [found, expected] = [&found, &expected].map(|it| it.get(output).unwrap());
+        assert!(off(found, expected) < 1e-5, "{output:?}");
     }
+    // An unknown board looks to its mover as the present: so do the replies, at first.
+    let futures = model.unknown(&rows);
+    let future = model
+        .foresee(&grown, &rows, &futures, all(), false)
+        .future
+        .unwrap();
+    assert_eq!(future.squares.size(), [7, 3, 64, 13]);
+    assert_eq!(future.moves.unwrap().size(), [7, 2, 1858]);
 }
 
 #[test]
 fn planes_say_what_rows_say() {
     let _guard = tch::no_grad_guard();
-    let noises = [NoiseKind::Absorbing, NoiseKind::Uniform];
-    for config in noises.map(config).into_iter().chain(noises.map(sequence)) {
-        let model = build(&config);
-        let weights = weights(&model, &parameters(&model)[1]);
-        let rows = rows();
-        let planes = model.interface().planes_of(&rows);
-        let evaluate = |positions| model.forward(&weights, positions, all(), &Tap::default());
-        let by_rows = evaluate(Positions::Rows(&rows));
-        let by_planes = evaluate(Positions::Planes(&planes));
-        for output in [Output::Policy, Output::Wdl, Output::Q] {
-            let [by_rows, by_planes] = [&by_rows, &by_planes].map(|it| it.get(output).unwrap());
-            assert!(off(by_rows, by_planes) < 1e-4, "{output:?}");
-        }
+    let model = build(&config());
+    let weights = weights(&model, &parameters(&model)[1]);
+    let rows = rows();
+    let planes = model.interface().planes_of(&rows);
+    let evaluate = |positions| model.forward(&weights, positions, all(), &Tap::default());
+    let by_rows = evaluate(Positions::Rows(&rows));
+    let by_planes = evaluate(Positions::Planes(&planes));
+    for output in [Output::Policy, Output::Wdl, Output::Q] {
+        let [by_rows, by_planes] = [&by_rows, &by_planes].map(|it| it.get(output).unwrap());
+        assert!(off(by_rows, by_planes) < 1e-4, "{output:?}");
     }
 }
 
@@ -141,7 +127,7 @@ fn planes_say_what_rows_say() {
 fn without_a_horizon_it_is_its_trunk() {
     let config = DiffusionConfig {
         horizon: 0,
-        ..config(NoiseKind::Absorbing)
+        ..config()
     };
     let model = build(&config);
     assert_eq!(model.parameters(), trunk_of(&model).parameters());
@@ -156,7 +142,7 @@ fn without_a_horizon_it_is_its_trunk() {
 
 #[test]
 fn unknown_boards_are_the_present_as_their_movers_see_it() {
-    let model = build(&config(NoiseKind::Absorbing));
+    let model = build(&config());
     let rows = rows();
     let futures = model.unknown(&rows);
     let constants = &model.constants;
@@ -194,15 +180,10 @@ fn unknown_boards_are_the_present_as_their_movers_see_it() {
 
 #[test]
 fn everything_learns() {
-    for config in [config, sequence].map(|of| of(NoiseKind::Absorbing)) {
-        learns(&build(&config));
-    }
-}
-
-fn learns(model: &Diffusion) {
-    let [_, apart] = parameters(model);
+    let model = build(&config());
+    let [_, apart] = parameters(&model);
     let flat = apart.set_requires_grad(true);
-    let weights = weights(model, &flat);
+    let weights = weights(&model, &flat);
     let rows = rows();
     let mut futures = model.unknown(&rows);
     // A move is known on a1, which promotes to every piece; no future square but a1 is
@@ -228,7 +209,7 @@ fn learns(model: &Diffusion) {
 #[test]
 fn what_is_known_is_seen_on_every_board() {
     let _guard = tch::no_grad_guard();
-    let model = build(&config(NoiseKind::Absorbing));
+    let model = build(&config());
     let weights = weights(&model, &parameters(&model)[1]);
     let rows = rows();
     let foresee = |futures: &Futures| {
@@ -270,38 +251,35 @@ fn what_is_known_is_seen_on_every_board() {
 fn its_file_plays_its_first_step() {
     let _guard = tch::no_grad_guard();
     let folder = tempfile::tempdir().unwrap();
-    let noises = [NoiseKind::Absorbing, NoiseKind::Uniform];
-    for config in noises.map(config).into_iter().chain(noises.map(sequence)) {
-        let model = build(&config);
-        let flat = parameters(&model)[1].shallow_clone();
-        let about = About {
-            name: "test".to_owned(),
-            search_value: "q".to_owned(),
-            training: serde_json::Value::Null,
-            licence: "unknown".to_owned(),
+    let model = build(&config());
+    let flat = parameters(&model)[1].shallow_clone();
+    let about = About {
+        name: "test".to_owned(),
+        search_value: "q".to_owned(),
+        training: serde_json::Value::Null,
+        licence: "unknown".to_owned(),
+    };
+    let network = Network::new(Box::new(model) as Box<dyn Evaluator>, &flat, about);
+    let path = folder.path().join("test.pt");
+    network.write(ExportPrecision::F32, &path).unwrap();
+    let file = std::fs::read(&path).unwrap();
+    crate::nn::torch::open(&file, CodePolicy::Checked).unwrap();
+    let opened = open(&file, CodePolicy::Checked).unwrap();
+    let script = CModule::load(&path).unwrap();
+    for count in [1, 7] {
+        let rows = rows().narrow(0, 0, count).narrow(1, 0, 110);
+        let expected = network.forward(Positions::Rows(&rows));
+        let again = opened.forward(Positions::Rows(&rows));
+        let IValue::Tuple(found) = script.forward_is(&[IValue::Tensor(rows)]).unwrap() else {
+            panic!("not a tuple");
         };
-        let network = Network::new(Box::new(model) as Box<dyn Evaluator>, &flat, about);
-        let path = folder.path().join("test.pt");
-        network.write(ExportPrecision::F32, &path).unwrap();
-        let file = std::fs::read(&path).unwrap();
-        crate::nn::torch::open(&file, CodePolicy::Checked).unwrap();
-        let opened = open(&file, CodePolicy::Checked).unwrap();
-        let script = CModule::load(&path).unwrap();
-        for count in [1, 7] {
-            let rows = rows().narrow(0, 0, count).narrow(1, 0, 110);
-            let expected = network.forward(Positions::Rows(&rows));
-            let again = opened.forward(Positions::Rows(&rows));
-            let IValue::Tuple(found) = script.forward_is(&[IValue::Tensor(rows)]).unwrap() else {
-                panic!("not a tuple");
+        assert_eq!((again.len(), found.len()), (expected.len(), expected.len()));
+        for ((expected, again), found) in expected.iter().zip(again).zip(found) {
+            let IValue::Tensor(found) = found else {
+                panic!("not a tensor");
             };
-            assert_eq!((again.len(), found.len()), (expected.len(), expected.len()));
-            for ((expected, again), found) in expected.iter().zip(again).zip(found) {
-                let IValue::Tensor(found) = found else {
-                    panic!("not a tensor");
-                };
-                assert!(off(expected, &again) == 0.0);
-                assert!(off(expected, &found) < 1e-4);
-            }
+            assert!(off(expected, &again) == 0.0);
+            assert!(off(expected, &found) < 1e-4);
         }
     }
 }
@@ -316,79 +294,42 @@ fn decoding(steps: usize, horizon: usize) -> Decoding {
 #[test]
 fn futures_are_revealed_step_by_step() {
     let _guard = tch::no_grad_guard();
-    for (config, kind) in [
-        (config(NoiseKind::Absorbing), FuturesKind::StatesAndMoves),
-        (config(NoiseKind::Uniform), FuturesKind::StatesAndMoves),
-        (sequence(NoiseKind::Absorbing), FuturesKind::StatesAndMoves),
-        (config(NoiseKind::Absorbing), FuturesKind::States),
-        (config(NoiseKind::Absorbing), FuturesKind::Moves),
-    ] {
-        let model = build(&DiffusionConfig {
-            futures: kind,
-            ..config
-        });
-        let weights = weights(&model, &parameters(&model)[1]);
-        let rows = rows();
-        let plain = model.forward(&weights, Positions::Rows(&rows), all(), &Tap::default());
-        let (once, foreseen) = model.decode(&weights, &rows, decoding(1, 0), all(), |_, _| {});
-        assert!(off(once.policy(), plain.policy()) < 1e-5);
-        assert_eq!((foreseen.len(), foreseen[0].boards.len()), (7, 3));
-        for steps in [2, 5, 10] {
-            let mut unknown: Vec<u32> = Vec::new();
-            let count = |states: &[Revealed]| -> u32 {
-                let squares = states.iter().flat_map(|state| &state.boards);
-                let moves = states.iter().flat_map(|state| &state.moves);
-                squares.map(|it| it.unknown.count_ones()).sum::<u32>()
-                    + moves.map(|it| u32::from(!it.is_known)).sum::<u32>()
-            };
-            let seen = |step: usize, states: &[Revealed]| {
-                assert_eq!(step, unknown.len() + 1);
-                unknown.push(count(states));
-            };
-            let (last, foreseen) = model.decode(&weights, &rows, decoding(steps, 0), all(), seen);
-            let hidden = match kind {
-                FuturesKind::StatesAndMoves => 0,
-                FuturesKind::States => 7 * 2,
-                FuturesKind::Moves => 7 * 3 * 64,
-            };
-            assert_eq!(unknown.len(), steps);
-            assert_eq!(unknown[steps - 2..], [hidden; 2], "{kind:?}");
-            assert!(unknown.is_sorted_by(|a, b| a >= b), "{unknown:?}");
-            // What was imagined is heard by the move.
-            assert!(off(last.policy(), plain.policy()) > 1e-5);
-            // Nobody is disturbed by others in the batch.
-            let (alone, of_one) = model.decode(
-                &weights,
-                &rows.narrow(0, 4, 1),
-                decoding(steps, 0),
-                all(),
-                |_, _| {},
-            );
-            assert!(off(alone.policy(), &last.policy().narrow(0, 4, 1)) < 1e-4);
-            assert_eq!(of_one[0].boards, foreseen[4].boards);
-        }
-    }
-}
-
-#[test]
-fn the_first_step_is_heard() {
-    let _guard = tch::no_grad_guard();
-    let model = build(&config(NoiseKind::Absorbing));
+    let model = build(&config());
     let weights = weights(&model, &parameters(&model)[1]);
-    let policy = |steps: usize, unaided: u8| {
-        let decoding = Decoding {
-            unaided,
-            ..decoding(steps, 0)
+    let rows = rows();
+    let plain = model.forward(&weights, Positions::Rows(&rows), all(), &Tap::default());
+    let (once, foreseen) = model.decode(&weights, &rows, decoding(1, 0), all(), |_, _| {});
+    assert!(off(once.policy(), plain.policy()) < 1e-5);
+    assert_eq!((foreseen.len(), foreseen[0].boards.len()), (7, 3));
+    for steps in [2, 5, 10] {
+        let mut unknown: Vec<u32> = Vec::new();
+        let count = |states: &[Revealed]| -> u32 {
+            let squares = states.iter().flat_map(|state| &state.boards);
+            let moves = states.iter().flat_map(|state| &state.moves);
+            squares.map(|it| it.unknown.count_ones()).sum::<u32>()
+                + moves.map(|it| u32::from(!it.is_known)).sum::<u32>()
         };
-        let (outputs, _) = model.decode(&weights, &rows(), decoding, all(), |_, _| {});
-        outputs.policy().shallow_clone()
-    };
-    let (first, last) = (policy(1, 0), policy(5, 0));
-    assert!(off(&first, &last) > 1e-5);
-    assert_eq!(off(&first, &policy(1, 50)), 0.0);
-    assert!(off(&first, &policy(5, 100)) < 1e-5);
-    let mean = (&first * 0.25) + (&last * 0.75);
-    assert!(off(&mean, &policy(5, 25)) < 1e-5);
+        let seen = |step: usize, states: &[Revealed]| {
+            assert_eq!(step, unknown.len() + 1);
+            unknown.push(count(states));
+        };
+        let (last, foreseen) = model.decode(&weights, &rows, decoding(steps, 0), all(), seen);
+        assert_eq!(unknown.len(), steps);
+        assert_eq!(unknown[steps - 2..], [0; 2]);
+        assert!(unknown.is_sorted_by(|a, b| a >= b), "{unknown:?}");
+        // What was imagined is heard by the move.
+        assert!(off(last.policy(), plain.policy()) > 1e-5);
+        // Nobody is disturbed by others in the batch.
+        let (alone, of_one) = model.decode(
+            &weights,
+            &rows.narrow(0, 4, 1),
+            decoding(steps, 0),
+            all(),
+            |_, _| {},
+        );
+        assert!(off(alone.policy(), &last.policy().narrow(0, 4, 1)) < 1e-4);
+        assert_eq!(of_one[0].boards, foreseen[4].boards);
+    }
 }
 
 /// Which move is told decides what is foreseen and what it is worth; what it is worth
@@ -398,7 +339,7 @@ fn candidates_are_weighed_by_what_they_lead_to() {
     let _guard = tch::no_grad_guard();
     let model = build(&DiffusionConfig {
         weighs: true,
-        ..config(NoiseKind::Absorbing)
+        ..config()
     });
     let weights = weights(&model, &parameters(&model)[1]);
     let rows = rows();
@@ -458,18 +399,12 @@ fn candidates_are_weighed_by_what_they_lead_to() {
     let padded = Tensor::cat(&[&rows, &rows.narrow(0, 0, 1).zeros_like()], 0);
     let (outputs, foreseen) = decode_rows(&padded, 5, 50);
     assert_eq!((outputs.policy().size()[0], foreseen.len()), (8, 8));
-    let sequence = DiffusionConfig {
-        weighs: true,
-        ..sequence(NoiseKind::Absorbing)
-    };
-    let error = Diffusion::new(&sequence, Device::Cpu).unwrap_err();
-    assert!(error.to_string().contains("`weighs`"), "{error}");
 }
 
 #[test]
 fn fewer_plies_can_be_imagined() {
     let _guard = tch::no_grad_guard();
-    let model = build(&config(NoiseKind::Absorbing));
+    let model = build(&config());
     let weights = weights(&model, &parameters(&model)[1]);
     for (asked, found) in [(0, 3), (1, 1), (2, 2), (9, 3)] {
         let decoding = decoding(3, asked);
@@ -479,7 +414,7 @@ fn fewer_plies_can_be_imagined() {
     }
     let none = build(&DiffusionConfig {
         horizon: 0,
-        ..config(NoiseKind::Absorbing)
+        ..config()
     });
     let weights = self::weights(&none, &parameters(&none)[1]);
     let (outputs, foreseen) = none.decode(&weights, &rows(), decoding(5, 0), all(), |_, _| {});
@@ -490,7 +425,7 @@ fn fewer_plies_can_be_imagined() {
 /// Packed kernels compute the layers of the played network.
 #[test]
 fn a_played_network_imagines_in_every_format() {
-    let model = build(&config(NoiseKind::Absorbing));
+    let model = build(&config());
     let flat = parameters(&model)[1].shallow_clone();
     let about = About {
         name: "test".to_owned(),
@@ -522,31 +457,8 @@ fn a_played_network_imagines_in_every_format() {
 }
 
 #[test]
-fn a_sequence_takes_sizes_alone() {
-    let model = build(&sequence(NoiseKind::Absorbing));
-    assert!(!model.has(Output::MovesLeft) && model.has(Output::Q));
-    let mut config = sequence(NoiseKind::Absorbing);
-    config.trunk.attacks = true;
-    let error = Diffusion::new(&config, Device::Cpu).unwrap_err();
-    assert!(error.to_string().contains("`trunk.attacks`"), "{error}");
-    config.trunk = self::config(NoiseKind::Absorbing).trunk;
-    config.trunk.heads = 3;
-    let error = Diffusion::new(&config, Device::Cpu).unwrap_err();
-    assert!(error.to_string().contains("heads"), "{error}");
-    // Without a horizon it is a policy.
-    let none = build(&DiffusionConfig {
-        horizon: 0,
-        ..sequence(NoiseKind::Absorbing)
-    });
-    let weights = weights(&none, &parameters(&none)[1]);
-    let rows = rows();
-    let outputs = none.forward(&weights, Positions::Rows(&rows), all(), &Tap::default());
-    assert_eq!(outputs.policy().size(), [7, 1858]);
-}
-
-#[test]
 fn what_stays_is_likelier_than_training_has_it() {
-    let model = build(&config(NoiseKind::Absorbing));
+    let model = build(&config());
     let calibration = model.calibration(&rows(), 2);
     assert_eq!(calibration.size(), [7, 2, 64, 13]);
     let at = |ply: i64, square: i64, class: i64| {
@@ -561,7 +473,7 @@ fn what_stays_is_likelier_than_training_has_it() {
     assert!((total / 8f64.ln() - 7.0 * 2.0 * 64.0).abs() < 1e-2);
     let unweighed = build(&DiffusionConfig {
         changed: 1,
-        ..config(NoiseKind::Absorbing)
+        ..config()
     });
     assert_eq!(
         unweighed

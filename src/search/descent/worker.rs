@@ -18,7 +18,6 @@ use crate::search::tree::edge::Edge;
 use crate::search::tree::header::{NodeHeader, Outcome, Stage};
 use crate::search::tree::node::{Node, Statistics};
 use crate::search::tree::prior::Rank;
-use crate::search::tree::value::weight;
 use crate::search::tree::{Full, MAX_IN_FLIGHT, Tree};
 use branch::{Branch, Selected};
 use std::borrow::Cow;

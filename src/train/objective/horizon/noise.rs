@@ -5,12 +5,13 @@
 
 use crate::data::examples::{Future, HorizonColumns};
 use crate::data::loader::Batch;
-use crate::encode::{Input, SQUARE_CLASSES, Squares};
-use crate::network::diffusion::{DiffusionConfig, NoiseKind, marks_of};
-use crate::train::config::{DiffusionTraining, MaskSchedule};
+use crate::encode::{Input, Squares};
+use crate::network::diffusion::{DiffusionConfig, marks_of};
+use crate::train::config::DiffusionTraining;
 use crate::train::objective::random_of;
 use rand::{Rng, RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use std::f64::consts::FRAC_PI_2;
 
 /// The earliest time: later ones leave something unknown.
 const FIRST_TIME: f64 = 0.01;
@@ -26,11 +27,6 @@ pub(super) const IGNORED: i64 = -100;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Noise {
     pub horizon: usize,
-    pub kind: NoiseKind,
-    /// Whether boards and moves are variables; others always stay unknown.
-    pub has_states: bool,
-    pub has_moves: bool,
-    pub schedule: MaskSchedule,
     /// Share of samples of whose future nothing is known.
     pub unknown: f64,
     /// Share of samples that will know what the network imagines in place of the truth.
@@ -81,10 +77,6 @@ impl Noise {
     pub fn new(config: &DiffusionConfig, training: &DiffusionTraining, seed: u64) -> Noise {
         Noise {
             horizon: config.horizon as usize,
-            kind: config.noise,
-            has_states: config.futures.has_states(),
-            has_moves: config.futures.has_moves(),
-            schedule: training.schedule,
             unknown: training.unknown,
             own: 0.0,
             told: 0.0,
@@ -135,7 +127,7 @@ impl Noise {
         }
         let time = (chance - self.unknown) / (1.0 - self.unknown);
         let time = FIRST_TIME + (1.0 - FIRST_TIME) * time;
-        (self.schedule.share(time), self.schedule.weight(time))
+        (masked_share(time), weight_of_masked(time))
     }
 
     /// Adds a sample that knows this first move, if any, of whose future a share is unknown,
@@ -159,24 +151,11 @@ impl Noise {
             let real = future.get(ply - 1);
             let mut learned = 0;
             let (mut board, mut masked) = (*present, u64::MAX);
-            if let Some(real) = real.filter(|_| self.has_states) {
-                match self.kind {
-                    NoiseKind::Absorbing => {
-                        (masked, learned) = (unknown, unknown);
-                        board = real.board.with(unknown, present);
-                    }
-                    NoiseKind::Uniform => {
-                        learned = u64::MAX;
-                        board = real.board.with(unknown, &random_squares(random));
-                    }
-                }
-            } else if self.kind == NoiseKind::Uniform {
-                board = random_squares(random);
+            if let Some(real) = real {
+                (masked, learned) = (unknown, unknown);
+                board = real.board.with(unknown, present);
             }
-            if self.kind == NoiseKind::Uniform {
-                masked = 0;
-            }
-            let played = real.map(|ply| ply.played).filter(|_| self.has_moves);
+            let played = real.map(|ply| ply.played);
             if ply > 1 {
                 if is_told {
                     let told = marks_of(0, played);
@@ -197,16 +176,10 @@ impl Noise {
         }
         noised.marks.extend(marks_before.map(|word| word as i64));
         noised.noise.push(share as f32);
-        noised.weight.push(match self.kind {
-            NoiseKind::Absorbing => weight as f32,
-            // All of a board is learned, at all times alike.
-            NoiseKind::Uniform => 1.0,
-        });
+        noised.weight.push(weight as f32);
         let plies = future.len().min(self.horizon);
-        let count = |count: usize, are_there: bool| if are_there { count as f32 } else { 0.0 };
-        noised.boards.push(count(plies, self.has_states));
-        let later = plies.saturating_sub(1);
-        noised.later_moves.push(count(later, self.has_moves));
+        noised.boards.push(plies as f32);
+        noised.later_moves.push(plies.saturating_sub(1) as f32);
     }
 }
 
@@ -223,18 +196,33 @@ fn some_squares(share: f64, random: &mut Xoshiro256PlusPlus) -> u64 {
     })
 }
 
-/// A board of classes drawn evenly.
-fn random_squares(random: &mut Xoshiro256PlusPlus) -> Squares {
-    let mut squares = Squares::default();
-    for square in 0..64 {
-        squares.set(square, random.random_range(0..SQUARE_CLASSES));
-    }
-    squares
+/// The share of a future that is unknown at a time from 0 to 1: a quarter of a sine, as in
+/// MaskGIT (Chang et al. 2022), which is mostly more than half.
+fn masked_share(time: f64) -> f64 {
+    (FRAC_PI_2 * time).sin()
+}
+
+/// The weight of what is unknown at a time: the share's relative growth. So every variable
+/// counts as much as any other; the loss is a bound on the likelihood of futures (Sahoo et
+/// al. 2024).
+fn weight_of_masked(time: f64) -> f64 {
+    FRAC_PI_2 / (FRAC_PI_2 * time).tan()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The mean over all times of what a variable weighs, masked or not.
+    #[test]
+    fn every_variable_weighs_one() {
+        let count = 10_000;
+        let times = (0..count).map(|it| (f64::from(it) + 0.5) / f64::from(count));
+        let weights = times.map(|time| masked_share(time) * weight_of_masked(time));
+        let mean = weights.sum::<f64>() / f64::from(count);
+        assert!((mean - 1.0).abs() < 1e-6, "{mean}");
+        assert!((masked_share(1.0) - 1.0).abs() < 1e-12);
+    }
 
     #[test]
     fn squares_are_chosen_with_their_chance() {

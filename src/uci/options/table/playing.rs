@@ -84,19 +84,6 @@ pub(super) const ENTRIES: &[Entry] = &[
         help: "Most plies that such a network imagines; 0 stands for all that it can.",
     },
     Entry {
-        name: "DiffusionUnaided",
-        kind: Kind::Spin {
-            min: 0,
-            max: 100,
-            get: |settings| settings.player.backend.network.decoding.unaided.into(),
-            set: |settings, value| {
-                settings.player.backend.network.decoding.unaided = value as u8;
-            },
-        },
-        help: "How much the policy counts in the move that knows nothing of the imagined future, \
-               in percent.",
-    },
-    Entry {
         name: "DiffusionTrust",
         kind: Kind::Spin {
             min: 0,

@@ -13,6 +13,7 @@ from tool_test import ROOT, ToolTest, lack
 import chess.pgn
 from arbiter.entrant import Entrant, Thinking, TimeControl
 from arbiter.openings import Openings
+from arbiter.player import Forfeit
 from arbiter.standings import Standings, elo
 
 # Plays the legal move that sorts last, until its third move: then it does what
@@ -154,6 +155,11 @@ class MatchTest(ToolTest):
                     loser = "White" if game.headers["White"] == "bad" else "Black"
                     self.assertTrue(game.headers["Reason"].startswith(f"{loser}: {kind}"))
                     self.assertEqual(game.errors, [])
+
+    def test_faults_are_told_in_words(self):
+        told = [[Forfeit.counted(n, kind) for kind in Forfeit.KINDS] for n in (1, 2)]
+        self.assertEqual(told[0], ["1 illegal move", "1 missing move", "1 time loss", "1 crash", "1 hang"])
+        self.assertEqual(told[1], ["2 illegal moves", "2 missing moves", "2 time losses", "2 crashes", "2 hangs"])
 
     def test_engines_of_xboard_play_too(self):
         for fault, endings, time_losses in [

@@ -26,12 +26,23 @@ class Forfeit(Exception):
     ILLEGAL, NO_MOVE, TIME = "illegal move", "no move", "time loss"
     CRASH, HANG = "crash", "hang"
     KINDS = (ILLEGAL, NO_MOVE, TIME, CRASH, HANG)
+    # How one is counted, and how several are.
+    COUNTED = {
+        ILLEGAL: ("illegal move", "illegal moves"), NO_MOVE: ("missing move", "missing moves"),
+        TIME: ("time loss", "time losses"), CRASH: ("crash", "crashes"), HANG: ("hang", "hangs"),
+    }
 
     def __init__(self, kind, detail=""):
         # The text becomes a PGN tag, which ends at a double quote.
         detail = " ".join(detail.replace('"', "'").split())
         super().__init__(f"{kind} ({detail})" if detail else kind)
         self.kind = kind
+
+    @classmethod
+    def counted(cls, number, kind):
+        """So many of a kind, in words."""
+        one, several = cls.COUNTED[kind]
+        return f"{number} {one if number == 1 else several}"
 
 
 class Clock:

@@ -61,6 +61,14 @@ pub enum SuiteError {
         /// What is wrong with it.
         source: GameError,
     },
+    /// None of the games has what is asked for.
+    #[error("{path} has nothing to measure: {reason}")]
+    Unselected {
+        /// The file.
+        path: PathBuf,
+        /// What is lacking.
+        reason: String,
+    },
     /// There is nothing in the file.
     #[error("{path} holds no position")]
     Empty {

@@ -135,7 +135,10 @@ fn what_cannot_be_done_is_told_in_one_line_and_exits_with_1() {
         (&["eval", "--moves", "e2e5"], "`e2e5` is not a legal move"),
         (&["eval", "--net", "missing.pt"], "missing.pt"),
         (&["match-moves", "missing.pgn"], "cannot read missing.pgn"),
-        (&["match-moves", bad_epd], "bad.epd holds no position"),
+        (
+            &["match-moves", bad_epd],
+            "bad.epd has nothing to measure: no game in it",
+        ),
         #[cfg(feature = "torch")]
         (&["describe", bad_epd], "bad.epd"),
         (

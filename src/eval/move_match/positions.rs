@@ -144,6 +144,7 @@ pub fn read(
         }
         games.push((record, Vec::new()));
     }
+    let lacking = lacking(&found, &games, selection);
     for (_, game, ply) in drawn.into_values().flatten() {
         games[game].1.push(ply);
     }
@@ -154,10 +155,35 @@ pub fn read(
         }
     }
     match found.positions.is_empty() {
-        true => Err(SuiteError::Empty {
+        true => Err(SuiteError::Unselected {
             path: path.to_owned(),
+            reason: lacking,
         }),
         false => Ok(found),
+    }
+}
+
+/// Why nothing is selected, where nothing is; the games are those that `held_out` selects.
+fn lacking(found: &Positions, games: &[(Record, Vec<usize>)], selection: &Selection) -> String {
+    let Selection {
+        held_out,
+        skip_plies,
+        lowest,
+        ..
+    } = selection;
+    let ratings = games.iter().map(|(record, _)| record.ratings);
+    let best = ratings.filter_map(|it| it.white.max(it.black)).max();
+    match best {
+        _ if found.games_read == 0 => "it holds no game".to_owned(),
+        _ if found.games_unusable == found.games_read => "no game in it can be read".to_owned(),
+        _ if games.is_empty() => format!("no game is in the held-out share of {held_out}"),
+        None => "the games have no ratings (tags WhiteElo and BlackElo)".to_owned(),
+        Some(best) if best < *lowest => {
+            format!("no player is rated {lowest} or higher, the best one is rated {best}")
+        }
+        Some(_) => format!(
+            "after the first {skip_plies} plies no player rated {lowest} or higher has moved"
+        ),
     }
 }
 
@@ -244,17 +270,31 @@ pub(super) mod tests {
         );
         let ratings: Vec<_> = found.all().iter().map(|position| position.rating).collect();
         assert_eq!(ratings, [1250, 2450, 2199]);
+    }
+
+    #[test]
+    fn what_is_lacking_is_said() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("games.pgn");
-        std::fs::write(&path, GAMES).unwrap();
-        let none = Selection {
-            lowest: 3000,
+        let select = |held_out, skip_plies, lowest| Selection {
+            held_out,
+            skip_plies,
+            lowest,
             ..ALL
         };
-        assert!(matches!(
-            read(&path, &none, |_| ()),
-            Err(SuiteError::Empty { .. })
-        ));
+        let unrated = "1. e4 e5 *\n";
+        for (games, selection, expected) in [
+            ("", ALL, "holds no game"),
+            ("1. Ke2 *\n", ALL, "can be read"),
+            (GAMES, select(0.0, 0, 0), "held-out share of 0"),
+            (unrated, ALL, "no ratings (tags WhiteElo and BlackElo)"),
+            (GAMES, select(1.0, 0, 3000), "the best one is rated 2450"),
+            (GAMES, select(1.0, 10, 0), "after the first 10 plies"),
+        ] {
+            std::fs::write(&path, games).unwrap();
+            let error = read(&path, &selection, |_| ()).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     /// Games that differ in their first moves.

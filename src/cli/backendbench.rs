@@ -34,8 +34,8 @@ pub struct Arguments {
     /// Threads that call at once; 0 takes as many as the backend recommends
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
     threads: u16,
-    /// Batch sizes
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 32, 64, 256],
+    /// Batch sizes, with commas between them
+    #[arg(long, value_delimiter = ',', default_value = "1,8,32,64,256",
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     batch: Vec<u32>,
     /// Time for each batch size

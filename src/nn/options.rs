@@ -9,8 +9,7 @@ pub enum BackendKind {
     /// A network through libtorch.
     #[default]
     Torch,
-    /// The same, held against the network in f32 on the CPU:
-    /// [`CrossCheck`](super::CrossCheck).
+    /// The same, compared with the network in f32 on the CPU.
     Check,
     /// No network: every move alike, every position even.
     Uniform,

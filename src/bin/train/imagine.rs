@@ -30,8 +30,8 @@ pub struct Imagine {
     /// Take the validation games of this configuration.
     #[arg(long, value_name = "FILE.toml")]
     config: PathBuf,
-    /// Evaluations of each position, one or several numbers.
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 5, 10, 20])]
+    /// Evaluations of each position: one or several numbers, with commas between them.
+    #[arg(long, value_delimiter = ',', default_value = "1,2,5,10,20")]
     steps: Vec<usize>,
     /// Most plies that are imagined; 0 stands for all that the network can.
     #[arg(long, default_value_t = 0)]

@@ -93,7 +93,7 @@ pub struct Label {
     #[arg(long, default_value_t = 1.0, value_parser = share, conflicts_with = "played")]
     share: f64,
     /// Probability that a move is random instead of the engine's; pack such games
-    /// with --noise.
+    /// with `train pack --noise`.
     #[arg(long, default_value_t = 0.0, value_name = "P", value_parser = share, requires = "play")]
     random_moves: f64,
     /// A side resigns after MOVES of its moves in a row with a score of -CP or less.

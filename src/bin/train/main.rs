@@ -41,7 +41,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// The trainer of Tessera: games in, networks out.
 #[derive(Parser)]
-#[command(version = tessera::version::version(), about)]
+#[command(name = "train", version = tessera::version::version())]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -1,0 +1,129 @@
+//! The help of all commands of both programs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+fn output(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The commands that a program's help lists, each with its own help.
+fn helps(program: &str) -> BTreeMap<String, String> {
+    let text = output(program, &["--help"]);
+    let (_, list) = text.split_once("\nCommands:\n").unwrap();
+    let (list, _) = list.split_once("\n\n").unwrap();
+    let names = list.lines().filter_map(|line| {
+        let name = line.strip_prefix("  ")?.split(' ').next()?;
+        (!["", "help"].contains(&name)).then_some(name)
+    });
+    names
+        .map(|name| (name.to_owned(), output(program, &[name, "--help"])))
+        .collect()
+}
+
+/// The long options in a text.
+fn options(text: &str) -> BTreeSet<&str> {
+    let places = text.match_indices("--").map(|(at, _)| &text[at..]);
+    let options = places.filter_map(|rest| {
+        let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+        let option = &rest[..rest.find(|letter| !is_part(letter)).unwrap_or(rest.len())];
+        option[2..]
+            .starts_with(|letter: char| letter.is_ascii_alphabetic())
+            .then_some(option)
+    });
+    options.collect()
+}
+
+/// The options that a command has: lines of its help that begin with one.
+fn own(help: &str) -> BTreeSet<&str> {
+    let lines = help.lines().map(str::trim_start);
+    let lines = lines.filter(|line| line.starts_with('-'));
+    lines
+        .flat_map(|line| options(line.split("  ").next().unwrap_or(line)))
+        .collect()
+}
+
+/// What is wrong with a command's help, where `all` has the help of all commands.
+fn faults(command: &str, help: &str, all: &BTreeMap<String, String>) -> Vec<String> {
+    let mut faults = Vec::new();
+    let parts = help.lines().flat_map(|line| line.split('`').enumerate());
+    for (number, part) in parts {
+        let is_code = number % 2 == 1;
+        let other = part.split(' ').take(2).collect::<Vec<_>>().join(" ");
+        let of = match all.get(&other) {
+            Some(other) if is_code => own(other),
+            _ => own(help),
+        };
+        for option in options(part).difference(&of) {
+            faults.push(format!("{command} speaks of {option}: {part}"));
+        }
+    }
+    for line in help.lines() {
+        let has_path = line.contains("::") || line.contains("](");
+        let default = line.split_once("[default: ").map(|(_, value)| value);
+        let is_list = default.is_some_and(|value| {
+            let value = value.split(']').next().unwrap_or(value);
+            value.split(' ').count() > 1
+        });
+        if has_path || is_list {
+            faults.push(format!("{command}: {line}"));
+        }
+    }
+    faults
+}
+
+#[test]
+fn helps_speak_of_options_that_there_are_and_of_no_code() {
+    let mut programs = vec![("tessera", env!("CARGO_BIN_EXE_tessera"))];
+    #[cfg(feature = "torch")]
+    programs.push(("train", env!("CARGO_BIN_EXE_train")));
+    let mut all = BTreeMap::new();
+    for (name, program) in programs {
+        let version = output(program, &["--version"]);
+        assert!(version.starts_with(&format!("{name} ")), "{version}");
+        let first = output(program, &["--help"]);
+        let speaks_of_uci = first.lines().next().unwrap().contains("UCI");
+        assert_eq!(speaks_of_uci, name == "tessera", "{first}");
+        let helps = helps(program);
+        assert!(helps.len() > 6);
+        for command in [
+            "bench",
+            "perft",
+            "backendbench",
+            "puzzles",
+            "epd",
+            "eval",
+            "stats",
+        ] {
+            let json = helps
+                .get(command)
+                .is_none_or(|help| own(help).contains("--json"));
+            assert!(json, "{command} has no --json");
+        }
+        all.extend(
+            helps
+                .into_iter()
+                .map(|(command, help)| (format!("{name} {command}"), help)),
+        );
+    }
+    let faults = all
+        .iter()
+        .flat_map(|(command, help)| faults(command, help, &all));
+    let faults: Vec<String> = faults.collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn faults_of_a_help_are_found() {
+    let help = "Do it\n\nUsage: x [OPTIONS]\n\nOptions:\n  -a, --all <ALL>  All; not --some, \
+                see `train pack --played` and `train pack --none`\n";
+    let pack = "Options:\n      --played\n          Play\n";
+    let all = BTreeMap::from([("train pack".to_owned(), pack.to_owned())]);
+    let found = |help: &str| faults("x", help, &all).len();
+    assert_eq!(found(help), 2);
+    assert_eq!(found("a [`B`](super::B)"), 1);
+    assert_eq!(found("      --batch <N>  Sizes [default: 1 8]"), 1);
+    assert_eq!(found("      --batch <N>  Sizes [default: 1,8]"), 0);
+}

@@ -29,7 +29,7 @@ pub use sampler::{PolicyPlayer, SampledGames};
 pub use source::{GameSource, Play, SourceError};
 pub use teaching::{Teaching, TeachingError};
 
-use crate::data::pgn::{AnnotatedGame, Journal, JournalError};
+use crate::data::pgn::{AnnotatedGame, IDENTITY, Journal, JournalError, LABELLED};
 use crate::engine::{Engine, EngineCommand, EngineError, Limit};
 use crate::nn::BackendError;
 use crate::scoped_threads::side_by_side;
@@ -266,8 +266,13 @@ impl<'a> Queue<'a> {
     ) -> Result<(), JournalError> {
         match labelled {
             Ok(mut game) => {
-                let tags = [("Event", event.to_owned()), ("Round", number.to_string())];
-                game.tags.splice(0..0, tags);
+                let is_named = |(name, _): &(String, String)| IDENTITY.contains(&name.as_str());
+                let [event_tag, number_tag] = match game.tags.iter().any(is_named) {
+                    true => LABELLED,
+                    false => IDENTITY,
+                };
+                game.tags.push((event_tag.to_owned(), event.to_owned()));
+                game.tags.push((number_tag.to_owned(), number.to_string()));
                 self.journal.append(number, &game.to_pgn(line))?;
                 self.summary.games += 1;
             }

@@ -173,6 +173,7 @@ impl SelfPlay {
         observe: &(dyn Fn(Event) + Sync),
     ) -> Result<SelfPlaySummary, SelfPlayError> {
         let evaluations = Arc::<AtomicU64>::default();
+        let network = backend.properties().name.clone();
         let counted = EvaluationCounter::new(backend, Arc::clone(&evaluations));
         let backend: Arc<dyn Backend> = match self.cache {
             0 => Arc::new(counted),
@@ -200,7 +201,7 @@ impl SelfPlay {
                 let records = game_records(&played.searched, &played.ending);
                 let chunk = folder.join(format!("game_{number:06}.gz"));
                 write_chunk(&chunk, &records)?;
-                let text = played.to_pgn(number, description);
+                let text = played.to_pgn(number, description, &network);
                 let queue = &mut *queue.lock();
                 queue.journal.append(number, &text)?;
                 queue.summary.add(&text);

@@ -14,7 +14,7 @@ mod writer;
 
 pub use error::{GameError, TokenPlace};
 pub use game::{ParsedGame, parse_game, read_game};
-pub use journal::{Journal, JournalError};
+pub use journal::{IDENTITY, Journal, JournalError, LABELLED};
 pub use stream::{Games, open};
-pub use tags::tag;
+pub use tags::{tag, tags};
 pub use writer::{AnnotatedGame, Judged};

@@ -37,6 +37,11 @@ impl<'a> Analyst<'a> {
         }
     }
 
+    /// The engine's name, once it has started.
+    pub(super) fn engine(&self) -> Option<&str> {
+        self.engine.as_ref().map(Engine::name)
+    }
+
     /// Begins another game.
     pub(super) fn new_game(&mut self) {
         if let Some(engine) = &mut self.engine

@@ -6,7 +6,7 @@ use super::source::Subject;
 use super::{LabelError, Play, SampledGames};
 use crate::adjudication::Adjudication;
 use crate::chess::Game;
-use crate::data::pgn::{AnnotatedGame, GameError, Judged, parse_game, tag};
+use crate::data::pgn::{AnnotatedGame, GameError, Judged, LABELLED, parse_game, tags};
 use crate::data::record::Eval;
 use crate::data::replay::{ReplayError, main_line};
 use crate::openings::{generator, position};
@@ -16,16 +16,6 @@ use shakmaty::{Move, Position};
 
 /// Centipawns of a mate: more than any other score.
 const MATE: i32 = 1 << 20;
-/// Tags that annotated games keep: who played, when, and how strong they are.
-const KEPT_TAGS: [&str; 7] = [
-    "Date",
-    "White",
-    "Black",
-    "WhiteElo",
-    "BlackElo",
-    "TimeControl",
-    "Termination",
-];
 
 /// Labels a game or position. The inner error says why there is nothing to label.
 pub(super) fn label(
@@ -97,7 +87,12 @@ fn play(
             false => Some(best),
         }
     };
-    play_on(game, &rules.adjudication, next, analyst)
+    let mut played = play_on(game, &rules.adjudication, next, analyst)?;
+    if let Some(engine) = analyst.engine() {
+        let players = ["White", "Black"].map(|tag| (tag.to_owned(), engine.to_owned()));
+        played.tags.extend(players);
+    }
+    Ok(played)
 }
 
 /// Scores each position, then plays the move of `next`, until the game is over or
@@ -167,17 +162,17 @@ fn annotate(
     Ok(annotated)
 }
 
-/// Reads a finished game and the tags to keep.
+/// Reads a finished game and its tags, but for those of an earlier labelling.
 fn read(text: &[u8]) -> Result<AnnotatedGame, Unreadable> {
     let record = parse_game(text)?;
-    let text = String::from_utf8_lossy(text);
-    let kept = |name| Some((name, tag(&text, name)?));
+    let mut tags = tags(text);
+    tags.retain(|(name, _)| !LABELLED.contains(&name.as_str()));
     Ok(AnnotatedGame {
         game: main_line(&record)?,
         judged: Vec::new(),
         result: record.result,
         comment: None,
-        tags: KEPT_TAGS.into_iter().filter_map(kept).collect(),
+        tags,
     })
 }
 

@@ -96,7 +96,7 @@ pub(super) struct SampledGame {
     /// Plies of its opening.
     pub(super) opening: usize,
     /// The tags that name the players.
-    pub(super) tags: Vec<(&'static str, String)>,
+    pub(super) tags: Vec<(String, String)>,
 }
 
 /// A game in flight.
@@ -250,11 +250,11 @@ impl SampledGames {
         let ratings = [(Color::White, "WhiteElo"), (Color::Black, "BlackElo")];
         let [white, black] = played.players.map(|player| &self.players[player]);
         for (color, tag) in names {
-            tags.push((tag, color.fold_wb(white, black).name.clone()));
+            tags.push((tag.to_owned(), color.fold_wb(white, black).name.clone()));
         }
         for (color, tag) in ratings {
             if let Some(rating) = color.fold_wb(white, black).rating {
-                tags.push((tag, rating.to_string()));
+                tags.push((tag.to_owned(), rating.to_string()));
             }
         }
         SampledGame {

@@ -6,7 +6,7 @@ use super::{Event, Foresight, SelfPlay, SelfPlayError};
 use crate::adjudication::{known, result};
 use crate::chess::Game;
 use crate::data::Legal;
-use crate::data::pgn::AnnotatedGame;
+use crate::data::pgn::{AnnotatedGame, IDENTITY};
 use crate::data::record::{Node, Record, SearchResult};
 use crate::data::sample::Wdl;
 use crate::data::v6::{Ending, Searched};
@@ -60,17 +60,22 @@ pub struct Played {
 
 impl Played {
     /// The game as PGN, its best moves with their scores.
-    pub(super) fn to_pgn(&self, number: u64, event: &str) -> String {
+    pub(super) fn to_pgn(&self, number: u64, event: &str, network: &str) -> String {
         let mut annotated = self.annotated.clone();
-        annotated.tags = vec![
-            ("Event", event.to_owned()),
-            ("Round", number.to_string()),
+        let [event_tag, number_tag] = IDENTITY;
+        let tags = [
+            (event_tag, event.to_owned()),
+            (number_tag, number.to_string()),
+            ("White", network.to_owned()),
+            ("Black", network.to_owned()),
             ("Termination", self.termination.name().to_owned()),
             ("Searched", self.searched.len().to_string()),
         ];
-        if let Some(side) = self.might_resign {
-            annotated.tags.push((MIGHT_RESIGN, side.to_string()));
-        }
+        let side = self
+            .might_resign
+            .map(|side| (MIGHT_RESIGN, side.to_string()));
+        let tags = tags.into_iter().chain(side);
+        annotated.tags = tags.map(|(name, value)| (name.to_owned(), value)).collect();
         annotated.to_pgn(LINE)
     }
 

@@ -3,9 +3,10 @@
 
 use std::io::Write;
 use std::path::Path;
+use tessera::chess::Game;
 use tessera::data::Curve;
 use tessera::data::label::{EvalRefersTo, TargetRules};
-use tessera::data::pgn::{Games, read_game};
+use tessera::data::pgn::{AnnotatedGame, Games, read_game, tags};
 use tessera::data::record::Record;
 use tessera::data::replay::{VariationWeight, main_line, replay};
 use tessera::data::shard::Shard;
@@ -73,7 +74,7 @@ fn read_pgn(input: &[u8]) {
         if let Ok(read) = read_game(&game) {
             let record = read.record;
             assert!(!read.is_cut || record.result.is_none());
-            main_line(&record).expect("a game that was parsed");
+            write_again(main_line(&record).expect("a game that was parsed"), &game);
             for evals in [EvalRefersTo::MovePlayed, EvalRefersTo::PositionReached] {
                 let rules = TargetRules {
                     evals: Some(evals),
@@ -86,6 +87,28 @@ fn read_pgn(input: &[u8]) {
             }
         }
     }
+}
+
+/// Writes a game with the tags of the one it was read from: it is read as it was written.
+fn write_again(game: Game, text: &[u8]) {
+    let annotated = AnnotatedGame {
+        game,
+        judged: Vec::new(),
+        result: None,
+        comment: Some(String::from_utf8_lossy(text).into_owned()),
+        tags: tags(text),
+    };
+    let written = annotated.to_pgn(1);
+    let games: Vec<_> = Games::new(written.as_bytes())
+        .map_while(Result::ok)
+        .collect();
+    assert_eq!(games, [written.as_bytes()]);
+    let record = read_game(written.as_bytes())
+        .expect("a game that was written")
+        .record;
+    let again = main_line(&record).expect("a game that was written");
+    assert_eq!(again.plies().len(), annotated.game.plies().len());
+    assert_eq!(again.current().key, annotated.game.current().key);
 }
 
 /// Suites and counts of moves, line by line.

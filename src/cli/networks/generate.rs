@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tch::{Device, Kind};
 use tessera::chess::{Ending, Game, Ratings};
-use tessera::data::pgn::{AnnotatedGame, Journal, parse_game};
+use tessera::data::pgn::{AnnotatedGame, IDENTITY, Journal, parse_game};
 use tessera::data::replay::main_line;
 use tessera::generate::{Generator, Prompt, Sampling, SideBySide, Written, WrittenEnd};
 use tessera::network::gpt::Conditions;
@@ -264,9 +264,10 @@ impl Arguments {
 
     fn annotated(&self, written: Written, event: &str, name: &str, number: u64) -> AnnotatedGame {
         let mut tags = vec![
-            ("Event", event.to_owned()),
-            ("Round", number.to_string()),
+            (event_tag, event.to_owned()),
+            (number_tag, number.to_string()),
             ("White", name.to_owned()),
+        let [event_tag, number_tag] = IDENTITY;
             ("Black", name.to_owned()),
         ];
         let elos = [("WhiteElo", self.white_elo), ("BlackElo", self.black_elo)];
@@ -290,7 +291,10 @@ impl Arguments {
             comment,
             game: written.game,
             judged: Vec::new(),
-            tags,
+            tags: tags
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
         }
     }
 }

@@ -23,6 +23,11 @@ const ZSTD_LEVEL: i32 = 9;
 /// Why games cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
+/// The tags that name what all games depend on and their numbers.
+pub const IDENTITY: [&str; 2] = ["Event", "Round"];
+/// The same in games that have an event and a round of their own.
+pub const LABELLED: [&str; 2] = ["LabelledBy", "LabelNumber"];
+
     /// The system refused.
     #[error("cannot write the games {}: {source}", path.display())]
     Io {
@@ -246,9 +251,13 @@ impl Journal {
             let unnumbered = || JournalError::Unnumbered {
                 path: path.to_owned(),
             };
-            let number = tag(text, "Round").and_then(|round| round.parse().ok());
+            let [event, number] = match tag(text, LABELLED[0]) {
+                Some(_) => LABELLED,
+                None => IDENTITY,
+            };
+            let number = tag(text, number).and_then(|number| number.parse().ok());
             let number: u64 = number.ok_or_else(unnumbered)?;
-            let found = tag(text, "Event").ok_or_else(unnumbered)?;
+            let found = tag(text, event).ok_or_else(unnumbered)?;
             if found != self.event {
                 return Err(JournalError::Foreign {
                     path: path.to_owned(),

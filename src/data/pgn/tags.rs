@@ -99,6 +99,19 @@ pub fn tag(game: &str, name: &str) -> Option<String> {
     value.map(|(_, value)| String::from_utf8_lossy(&value).into_owned())
 }
 
+/// All tags of a game, in their order. What is not UTF-8 is Latin-1, as the standard of
+/// PGN says.
+#[must_use]
+pub fn tags(game: &[u8]) -> Vec<(String, String)> {
+    let text = |bytes: &[u8]| match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => bytes.iter().copied().map(char::from).collect(),
+    };
+    let tags = Tags::new(game);
+    tags.map(|(name, value)| (text(name), text(&value)))
+        .collect()
+}
+
 /// Whether an odd number of backslashes stands before this place.
 fn is_escaped(text: &[u8], at: usize) -> bool {
     let backslashes = text[..at].iter().rev().take_while(|&&byte| byte == b'\\');
@@ -181,6 +194,13 @@ mod tests {
         );
         assert_eq!(tag(text, "E").as_deref(), Some("5"));
         assert_eq!(tag(text, "D"), None);
+    }
+
+    #[test]
+    fn all_tags_are_read_in_either_encoding() {
+        let game = b"[White \"M\xfcller\"]\n[Black \"M\xc3\xbcller\"]\n\n1. e4";
+        let names = ["White", "Black"].map(|name| (name.to_owned(), "Müller".to_owned()));
+        assert_eq!(tags(game), names);
     }
 
     proptest! {

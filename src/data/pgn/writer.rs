@@ -1,6 +1,7 @@
 //! Annotated games as PGN, in the form that `--evals chooser` reads: a score refers
 //! to the move that it follows and to the position before it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use shakmaty::fen::Fen;
@@ -10,6 +11,18 @@ use shakmaty::{CastlingMode, Chess, Color, EnPassantMode, Move, Position};
 use crate::chess::Game;
 use crate::data::record::Eval;
 use crate::data::sample::Wdl;
+
+/// Most characters of a line of moves.
+const LONGEST_LINE: usize = 79;
+/// The tags that every game begins with, and what unknown ones say; Result is the seventh.
+const ROSTER: [(&str, &str); 6] = [
+    ("Event", "?"),
+    ("Site", "?"),
+    ("Date", "????.??.??"),
+    ("Round", "?"),
+    ("White", "?"),
+    ("Black", "?"),
+];
 
 /// A move with an engine's score.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,68 +47,93 @@ pub struct AnnotatedGame {
     pub result: Option<Wdl>,
     /// A remark after the last move.
     pub comment: Option<String>,
-    /// Tags beside FEN, SetUp, Variant and Result.
-    pub tags: Vec<(&'static str, String)>,
+    /// Its tags, in any order. FEN, SetUp and Result are those of the game itself.
+    pub tags: Vec<(String, String)>,
 }
 
 impl AnnotatedGame {
-    /// The game as PGN, ending in an empty line.
+    /// The game as PGN in the standard's export format, ending in an empty line.
     ///
     /// If the best move was played, its score follows it. Otherwise the best move is a
     /// variation of `line` plies with the score, and the move played has none. Other
     /// scored moves are variations of one move each.
     #[must_use]
     pub fn to_pgn(&self, line: usize) -> String {
-        let mut text = String::new();
-        let start = &self.game.plies()[0].position;
-        for (name, value) in &self.tags {
-            tag(&mut text, name, value);
-        }
-        if self.game.mode() == CastlingMode::Chess960 {
-            tag(&mut text, "Variant", "Chess960");
-        }
-        if !self.game.from_initial_position() {
-            let fen = Fen::from_position(start, EnPassantMode::Legal);
-            tag(&mut text, "FEN", &fen.to_string());
-            tag(&mut text, "SetUp", "1");
-        }
         let result = match self.result {
             Some(Wdl::Win) => "1-0",
             Some(Wdl::Draw) => "1/2-1/2",
             Some(Wdl::Loss) => "0-1",
             None => "*",
         };
-        tag(&mut text, "Result", result);
+        let mut text = String::new();
+        for (name, value) in self.all_tags(result) {
+            tag(&mut text, name, &value);
+        }
         text.push('\n');
-        let mut movetext = Movetext {
-            text,
-            follows_move: false,
-        };
+        let mut movetext = Movetext::default();
         let played = self.game.plies().windows(2);
         for (ply, pair) in played.enumerate() {
             let Some(mv) = pair[1].played else { continue };
             let judged = self.judged.get(ply).map_or(&[][..], Vec::as_slice);
             movetext.ply(&pair[0].position, mv, judged, line.max(1));
         }
-        let mut text = movetext.text;
         if let Some(comment) = &self.comment {
-            let _ = write!(text, "{{{}}} ", comment.replace(['{', '}'], " "));
+            movetext.comment(comment);
         }
-        text.push_str(result);
+        movetext.words.push(result.to_owned());
+        movetext.wrap(&mut text);
         text.push_str("\n\n");
         text
     }
+
+    /// The seven tags that every game has, then the others in the order of their names.
+    fn all_tags(&self, result: &str) -> Vec<(&str, String)> {
+        let mut others = BTreeMap::new();
+        for (name, value) in &self.tags {
+            if is_name(name) {
+                others.entry(name.as_str()).or_insert_with(|| value.clone());
+            }
+        }
+        if self.game.mode() == CastlingMode::Chess960 {
+            others.insert("Variant", "Chess960".to_owned());
+        }
+        for own in ["FEN", "SetUp", "Result"] {
+            others.remove(own);
+        }
+        if !self.game.from_initial_position() {
+            let start = &self.game.plies()[0].position;
+            let fen = Fen::from_position(start, EnPassantMode::Legal);
+            others.insert("FEN", fen.to_string());
+            others.insert("SetUp", "1".to_owned());
+        }
+        let roster = ROSTER.map(|(name, unknown)| {
+            let value = others.remove(name);
+            (name, value.unwrap_or_else(|| unknown.to_owned()))
+        });
+        let mut tags = Vec::from(roster);
+        tags.push(("Result", result.to_owned()));
+        tags.extend(others);
+        tags
+    }
+}
+
+/// Whether readers take a tag by this name.
+fn is_name(name: &str) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_+#=:-".contains(&byte);
+    name.starts_with(|first: char| first.is_ascii_alphanumeric()) && name.bytes().all(is_inner)
 }
 
 fn tag(text: &mut String, name: &str, value: &str) {
     let value = value.replace('\\', "\\\\").replace('"', "\\\"");
-    let value = value.replace(['\n', '\r'], " ");
+    let value = value.replace(char::is_control, " ");
     // Writing to a string cannot fail.
     let _ = writeln!(text, "[{name} \"{value}\"]");
 }
 
+/// The moves of a game, in words that lines are not broken within.
+#[derive(Default)]
 struct Movetext {
-    text: String,
+    words: Vec<String>,
     /// Whether Black's next move needs no number.
     follows_move: bool,
 }
@@ -111,7 +149,7 @@ impl Movetext {
             others = &judged[1..];
         }
         for other in others {
-            self.text.push('(');
+            let first = self.words.len();
             self.follows_move = false;
             let is_best = std::ptr::eq(other, &raw const judged[0]);
             let mut position = position.clone();
@@ -124,41 +162,109 @@ impl Movetext {
                     self.eval(other);
                 }
             }
-            self.text.truncate(self.text.trim_end().len());
-            self.text.push_str(") ");
+            self.enclose(first, '(', ')');
             self.follows_move = false;
         }
     }
 
     fn mv(&mut self, position: &mut Chess, mv: Move) {
         let number = position.fullmoves();
-        let _ = match position.turn() {
-            Color::White => write!(self.text, "{number}. "),
-            Color::Black if self.follows_move => Ok(()),
-            Color::Black => write!(self.text, "{number}... "),
+        let number = match position.turn() {
+            Color::White => format!("{number}. "),
+            Color::Black if self.follows_move => String::new(),
+            Color::Black => format!("{number}... "),
         };
         let san = SanPlus::from_move_and_play_unchecked(position, mv);
-        let _ = write!(self.text, "{san} ");
+        self.words.push(format!("{number}{san}"));
         self.follows_move = true;
     }
 
     fn eval(&mut self, judged: &Judged) {
         let depth = judged.depth;
-        let _ = match judged.eval {
+        self.comment(&match judged.eval {
             Eval::Centipawns(centipawns) => {
                 let pawns = f64::from(centipawns) / 100.0;
-                write!(self.text, "{{[%eval {pawns:.2},{depth}]}} ")
+                format!("[%eval {pawns:.2},{depth}]")
             }
-            Eval::Mate(moves) => write!(self.text, "{{[%eval #{moves},{depth}]}} "),
-        };
+            Eval::Mate(moves) => format!("[%eval #{moves},{depth}]"),
+        });
+    }
+
+    /// Adds a comment, if it says anything.
+    fn comment(&mut self, text: &str) {
+        let text = text.replace(['{', '}'], " ").replace(char::is_control, " ");
+        let first = self.words.len();
+        let mut rest = text.trim_start();
+        while !rest.is_empty() {
+            let (word, behind) = rest.split_at(word_length(rest));
+            rest = behind.trim_start();
+            let word = word.split_whitespace().collect::<Vec<_>>().join(" ");
+            // At the beginning of a line these would say something else to some readers.
+            match self.words[first..].last_mut() {
+                Some(before) if word.starts_with(['[', '%', ';']) => {
+                    before.push(' ');
+                    before.push_str(&word);
+                }
+                _ => self.words.push(word),
+            }
+        }
+        self.enclose(first, '{', '}');
         self.follows_move = false;
+    }
+
+    /// Puts the words from `first` on between two signs.
+    fn enclose(&mut self, first: usize, begin: char, end: char) {
+        if let Some(word) = self.words.get_mut(first) {
+            word.insert(0, begin);
+        }
+        if let Some(word) = self.words[first..].last_mut() {
+            word.push(end);
+        }
+    }
+
+    /// Writes the words in lines that are no longer than the standard allows, if the words
+    /// are not.
+    fn wrap(self, text: &mut String) {
+        let mut column = 0;
+        for word in self.words {
+            let length = word.chars().count();
+            if column > 0 {
+                let fits = column + 1 + length <= LONGEST_LINE;
+                text.push(if fits { ' ' } else { '\n' });
+                column = if fits { column + 1 } else { 0 };
+            }
+            text.push_str(&word);
+            column += length;
+        }
+    }
+}
+
+/// Bytes of the first word of a comment. Commands such as `[%eval 0.3]` are not divided.
+fn word_length(text: &str) -> usize {
+    let mut at = 0;
+    loop {
+        let rest = &text[at..];
+        let Some(found) = rest.find(|sign: char| sign == '[' || sign.is_whitespace()) else {
+            return text.len();
+        };
+        let here = &rest[found..];
+        if !here.starts_with('[') {
+            return at + found;
+        }
+        let command = here.starts_with("[%").then(|| here.find(']')).flatten();
+        at += found + command.map_or(1, |end| end + 1);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::pgn::parse_game;
+    use crate::data::pgn::{Games, parse_game, tag as tag_of, tags};
+    use crate::data::replay::main_line;
+    use proptest::prelude::*;
+    use rand::seq::IndexedRandom;
+    use rand::{Rng, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
 
     fn play(fen: Option<&str>, moves: &str) -> Game {
         let mut game = match fen {
@@ -200,12 +306,21 @@ mod tests {
             game,
             result: Some(Wdl::Loss),
             comment: Some("a {trap}".to_owned()),
-            tags: vec![("Event", "a \"b\"".to_owned())],
+            tags: vec![
+                ("Board".to_owned(), "2".to_owned()),
+                ("Event".to_owned(), "a \"b\"".to_owned()),
+                ("Annotator".to_owned(), "C:\\".to_owned()),
+                ("no name".to_owned(), "none".to_owned()),
+                ("Result".to_owned(), "1-0".to_owned()),
+                ("Board".to_owned(), "3".to_owned()),
+            ],
         };
         let text = annotated.to_pgn(2);
-        let expected = "[Event \"a \\\"b\\\"\"]\n[Result \"0-1\"]\n\n\
-                        1. e4 {[%eval 0.30,9]} 1... e5 (1... c5 {[%eval -0.05,9]} 2. Nf3) \
-                        (1... e5 {[%eval #-3,9]}) 2. Nf3 {a  trap } 0-1\n\n";
+        let expected = "[Event \"a \\\"b\\\"\"]\n[Site \"?\"]\n[Date \"????.??.??\"]\n\
+                        [Round \"?\"]\n[White \"?\"]\n[Black \"?\"]\n[Result \"0-1\"]\n\
+                        [Annotator \"C:\\\\\"]\n[Board \"2\"]\n\n\
+                        1. e4 {[%eval 0.30,9]} 1... e5 (1... c5 {[%eval -0.05,9]} 2. Nf3) (1... e5\n\
+                        {[%eval #-3,9]}) 2. Nf3 {a trap} 0-1\n\n";
         assert_eq!(text, expected);
         let record = parse_game(text.as_bytes()).unwrap();
         let shape: Vec<_> = record.nodes.iter().map(|n| (n.depth, n.eval)).collect();
@@ -239,5 +354,85 @@ mod tests {
         let record = parse_game(text.as_bytes()).unwrap();
         assert_eq!(record.fen.as_deref(), Some(fen));
         assert_eq!(record.nodes.len(), 2);
+    }
+
+    /// A game of random legal moves, some of them with scores, some of these of others.
+    fn random_game(plies: usize, seed: u64) -> AnnotatedGame {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut game = Game::default();
+        let mut judged = Vec::new();
+        for _ in 0..plies {
+            let legal = game.position().legal_moves();
+            let Some(&mv) = legal.choose(&mut random) else {
+                break;
+            };
+            let scored = (0..random.random_range(0..3)).map(|_| Judged {
+                moves: vec![*legal.choose(&mut random).unwrap()],
+                eval: match random.random() {
+                    true => Eval::Centipawns(random.random_range(-9999..9999)),
+                    false => Eval::Mate(random.random_range(1..99)),
+                },
+                depth: random.random_range(1..99),
+            });
+            judged.push(scored.collect());
+            game.play(mv);
+        }
+        AnnotatedGame {
+            game,
+            judged,
+            result: Some(Wdl::Draw),
+            comment: None,
+            tags: Vec::new(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn games_are_read_as_they_were_written(
+            plies in 0..120usize,
+            seed: u64,
+            value in "[ -~é\n]{0,30}",
+            comment in "([a-z%;é]{1,12}|\\[%eval -?[0-9]\\.[0-9]{2},[0-9]{2}\\]|\\[[a-z]|[{}\\]()]| |\n){0,40}",
+        ) {
+            let mut annotated = random_game(plies, seed);
+            annotated.tags.push(("White".to_owned(), value.clone()));
+            annotated.tags.push(("Zeta".to_owned(), value.clone()));
+            annotated.comment = Some(comment.clone());
+            let text = annotated.to_pgn(1);
+            let names: Vec<_> = tags(text.as_bytes()).into_iter().map(|(name, _)| name).collect();
+            let expected = ["Event", "Site", "Date", "Round", "White", "Black", "Result", "Zeta"];
+            prop_assert_eq!(names, expected);
+            for name in ["White", "Zeta"] {
+                prop_assert_eq!(tag_of(&text, name), Some(value.replace('\n', " ")));
+            }
+            let (_, movetext) = text.split_once("\n\n").unwrap();
+            for line in movetext.lines() {
+                prop_assert_eq!(line.trim(), line);
+                prop_assert!(!line.starts_with(['[', '%', ';']), "{}", line);
+                // Only what must not be divided may be longer.
+                let is_long = line.chars().count() > LONGEST_LINE;
+                prop_assert!(!is_long || line.contains(['[', '%', ';']), "{}", line);
+                prop_assert!(line.matches("[%eval").count() == line.matches("[%eval ").count());
+            }
+            let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let comment = flat(&comment.replace(['{', '}'], " "));
+            prop_assert!(flat(movetext).contains(&comment), "{}", text);
+            let games: Vec<_> = Games::new(text.repeat(2).as_bytes()).map(Result::unwrap).collect();
+            prop_assert_eq!(games, [text.as_bytes(), text.as_bytes()]);
+            let record = parse_game(text.as_bytes()).unwrap();
+            prop_assert_eq!(record.result, annotated.result);
+            let read = main_line(&record).unwrap();
+            let moves = |game: &Game| -> Vec<_> {
+                game.plies().iter().map(|ply| ply.played).collect()
+            };
+            prop_assert_eq!(moves(&read), moves(&annotated.game));
+            let scores = annotated.judged.iter().flatten().map(|judged| judged.eval);
+            let mut read: Vec<_> = record.nodes.iter().filter_map(|node| node.eval).collect();
+            // A score in the remark may be one of the last move.
+            read.truncate(scores.clone().count());
+            if comment.is_empty() {
+                prop_assert_eq!(read, scores.collect::<Vec<_>>());
+            }
+        }
     }
 }

@@ -283,7 +283,10 @@ fn tell(written: Written, number: usize, writing: &Writing, name: &str) -> Writt
         judged: Vec::new(),
         result,
         comment,
-        tags,
+        tags: tags
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect(),
     };
     WrittenGame {
         number,

@@ -40,6 +40,7 @@
 //! | [`cycle`] | the loop over one store: actors, reanalysers, the learner, the gate |
 //! | [`overwrite`] | refuses outputs that are inputs |
 //! | [`version`] | what `--version` says |
+//! | [`progress`] | progress bars |
 //!
 //! # The guide
 //!
@@ -96,6 +97,7 @@ pub mod play;
 pub mod player;
 mod scoped_threads;
 pub mod search;
+pub mod progress;
 pub mod selfplay;
 #[cfg(feature = "serve")]
 pub mod serve;

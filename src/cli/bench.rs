@@ -1,7 +1,7 @@
 //! `tessera bench`: the search's signature and speed.
 
 use super::options::SearchArguments;
-use super::output::{print, print_json, progress};
+use super::output::{print, print_json};
 use anyhow::Context;
 use serde_json::json;
 use shakmaty::CastlingMode;
@@ -11,6 +11,7 @@ use tessera::chess::Game;
 use tessera::eval::bench::{POSITIONS, SIGNATURE_DEPTH, run};
 use tessera::nn::BackendKind;
 use tessera::play::Limits;
+use tessera::progress;
 use tessera::search::Search;
 
 /// Memory of tree and evaluation cache unless set otherwise, in MiB.
@@ -55,7 +56,7 @@ impl Arguments {
             depth: self.nodes.is_none().then_some(SIGNATURE_DEPTH),
             ..Limits::default()
         };
-        let bar = progress(games.len(), "positions");
+        let bar = progress::bar(Some(games.len() as u64), "positions");
         let sum = run(&mut search, &games, &limits, || bar.inc(1))?;
         bar.finish_and_clear();
         let (nodes, nps) = (sum.nodes, sum.nodes_per_second());

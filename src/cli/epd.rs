@@ -1,6 +1,6 @@
 //! `tessera epd`: solves a test suite.
 
-use super::output::{print, print_json, progress};
+use super::output::{print, print_json};
 use super::players::{Description, PlayerArguments};
 use serde::Serialize;
 use std::fmt::Write;
@@ -9,6 +9,7 @@ use std::time::Instant;
 use tessera::error_report::tell;
 use tessera::eval::epd::{Attempt, Summary, read, sample, summarise};
 use tessera::eval::runner;
+use tessera::progress;
 
 /// Let a player solve a test suite in the EPD format
 ///
@@ -80,7 +81,7 @@ impl Arguments {
         };
         let mut attempts: Vec<Attempt> = entries.into_iter().map(Attempt::new).collect();
         let pool = self.player.pool(&mut attempts)?;
-        let bar = progress(attempts.len(), "positions");
+        let bar = progress::bar(Some(attempts.len() as u64), "positions");
         let clock = Instant::now();
         let attempts = runner::run(attempts, pool.players, &|_| bar.inc(1))?;
         bar.finish_and_clear();

@@ -1,7 +1,7 @@
 //! `tessera match-moves`: networks against people's moves.
 
 use super::options::DeviceArguments;
-use super::output::{print, print_json, progress};
+use super::output::{print, print_json};
 use anyhow::Context;
 use serde::Serialize;
 use std::fmt::Write;
@@ -18,6 +18,7 @@ use tessera::eval::move_match::{
     Respondent, Sampler, Score, Selection, ask, by_band, compare, list, read, score,
 };
 use tessera::nn::{Backend, BackendKind, BackendOptions};
+use tessera::progress;
 use tessera::search::Parameters;
 
 /// Memory of one searching player's tree, in MiB: room for more nodes than any level takes.
@@ -305,7 +306,7 @@ fn answers<R: Respondent>(
     wanted: impl Fn(&Position) -> bool + Sync,
 ) -> anyhow::Result<Vec<(usize, Answer)>> {
     let count = positions.all().iter().filter(|position| wanted(position));
-    let bar = progress(count.count(), "positions");
+    let bar = progress::bar(Some(count.count() as u64), "positions");
     let answers = ask(respondents, positions, &wanted, |count| {
         bar.inc(count as u64)
     })?;

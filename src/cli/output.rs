@@ -1,6 +1,5 @@
 //! What the commands print.
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -17,13 +16,4 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(())
-}
-
-/// A progress bar on standard error; silent where that is no terminal.
-pub fn progress(length: usize, unit: &str) -> ProgressBar {
-    let template = format!(
-        "{{elapsed_precise}} {{wide_bar}} {{pos}}/{{len}} {unit} {{msg}} {{per_sec}}, {{eta}} left"
-    );
-    let style = ProgressStyle::with_template(&template).expect("the template is well-formed");
-    ProgressBar::new(length as u64).with_style(style)
 }

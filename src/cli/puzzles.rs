@@ -1,6 +1,6 @@
 //! `tessera puzzles`: solves Lichess puzzles.
 
-use super::output::{print, print_json, progress};
+use super::output::{print, print_json};
 use super::players::{Description, PlayerArguments};
 use serde::Serialize;
 use std::fmt::Write;
@@ -10,6 +10,7 @@ use std::time::Instant;
 use tessera::error_report::tell;
 use tessera::eval::puzzles::{Attempt, Half, SolveRate, Summary, read, sample, summarise};
 use tessera::eval::runner;
+use tessera::progress;
 
 /// Let a player solve Lichess puzzles
 ///
@@ -56,13 +57,13 @@ impl Arguments {
         }
         let mut attempts: Vec<Attempt> = puzzles.into_iter().map(Attempt::new).collect();
         let pool = self.player.pool(&mut attempts)?;
-        let bar = progress(attempts.len(), "puzzles");
+        let bar = progress::bar(Some(attempts.len() as u64), "puzzles");
         let solved = AtomicUsize::new(0);
         let clock = Instant::now();
         let attempts = runner::run(attempts, pool.players, &|attempt: &Attempt| {
             if attempt.solved() {
                 let solved = solved.fetch_add(1, Ordering::Relaxed) + 1;
-                bar.set_message(format!("({solved} solved)"));
+                progress::say(&bar, format_args!("{solved} solved"));
             }
             bar.inc(1);
         })?;

@@ -1,19 +1,18 @@
 //! Progress bars and messages on one terminal.
 
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar};
 use std::io::{self, Write};
 use std::sync::LazyLock;
 use tessera::error_report::has_colours;
+use tessera::progress;
 use tracing_subscriber::EnvFilter;
 
 /// All bars of the program, so that messages know what to write above.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
-/// A bar of `length` in the style of `template`; invisible where standard error
-/// is no terminal.
-pub fn bar(length: u64, template: &str) -> anyhow::Result<ProgressBar> {
-    let style = ProgressStyle::with_template(template)?;
-    Ok(BARS.add(ProgressBar::new(length).with_style(style)))
+/// A bar over `length` of something that messages are shown above.
+pub fn bar(length: Option<u64>, unit: &str) -> ProgressBar {
+    BARS.add(progress::bar(length, unit))
 }
 
 /// Shows warnings on standard error, above the bars; RUST_LOG chooses which.

@@ -2,10 +2,8 @@
 
 use anyhow::{Context, bail};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Duration;
 use tessera::openings::{BookOptions, Openings};
 use tessera::tablebase::Tablebase;
 
@@ -78,20 +76,6 @@ impl GamesArguments {
         }
         Ok(tablebase)
     }
-}
-
-/// A bar over games, where their number is known.
-pub fn bar(games: Option<u64>) -> anyhow::Result<ProgressBar> {
-    let (bar, style) = match games {
-        Some(games) => (
-            ProgressBar::new(games),
-            "{elapsed} [{bar:30}] {pos}/{len} games, {msg}, {eta} left",
-        ),
-        None => (ProgressBar::no_length(), "{elapsed} {pos} games, {msg}"),
-    };
-    let bar = bar.with_style(ProgressStyle::with_template(style)?);
-    bar.enable_steady_tick(Duration::from_millis(250));
-    Ok(bar)
 }
 
 /// Reads `NAME=VALUE`.

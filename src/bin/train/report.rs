@@ -67,7 +67,7 @@ fn sources(config: &TrainConfig) -> Vec<PathBuf> {
 
 /// Statistics of the sources; null, with a warning, if they no longer exist.
 fn survey(sources: &[PathBuf]) -> anyhow::Result<Value> {
-    let progress = console::bar(0, "{elapsed} {human_pos} samples surveyed, {per_sec}")?;
+    let progress = console::bar(None, "samples surveyed");
     let mut survey = Survey::default();
     for path in sources {
         // Training has reported unusable records; here they are only counted.

@@ -188,8 +188,7 @@ pub fn train(
             "resuming with a changed configuration: {changes}"
         ));
     }
-    let template = "{wide_bar} {pos}/{len} steps, {eta} left, {msg}";
-    let bar = console::bar(trainer.steps(), template)?;
+    let bar = console::bar(Some(trainer.steps()), "steps");
     bar.set_position(trainer.step());
     bar.reset_eta();
     let mut display = Display::new(bar);
@@ -243,6 +242,6 @@ impl Display {
             ));
             self.last_line = Some(Instant::now());
         }
-        self.bar.set_message(message);
+        progress::say(&self.bar, message);
     }
 }

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use tessera::data::label::{EvalRefersTo, TargetRules};
 use tessera::data::statistics::{BARS, Fault, Findings, PIECE_BAR, RATING_BAR, Survey};
 use tessera::data::{Contents, Curve};
 use tessera::error_report::tell;
+use tessera::progress;
 
 /// Arguments of `train stats`.
 #[derive(Args)]
@@ -44,8 +44,7 @@ struct Report<'a> {
 impl Stats {
     /// Surveys the files together.
     pub fn run(self) -> anyhow::Result<()> {
-        let style = "{elapsed} {human_pos} samples, {per_sec}";
-        let progress = ProgressBar::no_length().with_style(ProgressStyle::with_template(style)?);
+        let progress = progress::bar(None, "samples");
         let mut survey = Survey::default();
         let rules = TargetRules {
             evals: Some(self.evals),

@@ -6,6 +6,7 @@ use std::io::{Write, stdout};
 use std::time::{Duration, Instant};
 use tessera::cycle::{CycleConfig, Rows};
 use tessera::error_report::tell;
+use tessera::progress;
 use tessera::store::{Generation, Store, elo};
 
 /// Least time between two lines of progress without a terminal.
@@ -25,13 +26,7 @@ pub(super) struct Display {
 
 impl Display {
     pub(super) fn new(config: &CycleConfig, store: Store) -> anyhow::Result<Display> {
-        let length = config.generations.unwrap_or(0);
-        let template = match config.generations {
-            Some(_) => "{elapsed} generation {pos} of {len}, {msg}",
-            None => "{elapsed} generation {pos}, {msg}",
-        };
-        let bar = console::bar(length, template)?;
-        bar.enable_steady_tick(Duration::from_millis(250));
+        let bar = console::bar(config.generations, "generations");
         Ok(Display {
             store,
             samples_per_row: config.learner.samples_per_row,
@@ -58,7 +53,7 @@ impl Display {
         self.began
             .get_or_insert_with(|| (self.rows.total(), Instant::now()));
         let Some(last) = self.generations.last() else {
-            self.bar.set_message("no network yet");
+            progress::say(&self.bar, "no network yet");
             return;
         };
         let message = self.message(last);
@@ -71,7 +66,7 @@ impl Display {
             tell(format_args!("generation {}, {message}", last.number));
             self.last_line = Some(Instant::now());
         }
-        self.bar.set_message(message);
+        progress::say(&self.bar, message);
     }
 
     fn message(&self, last: &Generation) -> String {
